@@ -1,0 +1,1 @@
+//! Crop corpora: manifests, shards, importers, folds, augmentation.

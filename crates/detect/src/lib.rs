@@ -1,0 +1,1 @@
+//! Two-stage detection: segment, stitch, extract, classify, accept.

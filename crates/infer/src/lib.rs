@@ -1,0 +1,1 @@
+//! ONNX models behind the plain-buffer ports.

@@ -1,0 +1,24 @@
+//! The words of mitotic-figure (MF) analysis, as types.
+//!
+//! Everything here is pure: no file, no engine, no sibling crate. Units live in types
+//! ([`Mpp`], [`Microns`], [`Point`]), scores cannot be NaN ([`Score`]), and a detection
+//! is accepted only through an [`OperatingPoint`] that knows where it came from.
+//!
+//! | module | requirement | paper |
+//! |---|---|---|
+//! | [`resolution`] | W1, pains 1-4 | "40x" is 0.25 um/px |
+//! | [`space`] | pain 5 | |
+//! | [`detection`] | D3-D5 | Mitotic figure detection model |
+//! | [`port`] | D2, D4 | |
+
+pub mod detection;
+pub mod port;
+pub mod resolution;
+pub mod score;
+pub mod space;
+
+pub use detection::{Candidate, Detection, OperatingPoint};
+pub use port::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
+pub use resolution::{Mpp, MppError, Resolution, ResolutionSource};
+pub use score::{Score, ScoreError};
+pub use space::{Level0, Microns, Point, Window};

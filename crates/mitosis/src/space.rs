@@ -1,0 +1,64 @@
+//! Typed coordinates: spaces never mix, one frame converts.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Level-0 pixels of a slide. Pixel (0, 0) covers [0, 1) x [0, 1); centres lie at .5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Level0 {}
+
+/// Pixels of a working frame at a model's resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Window {}
+
+/// A length in micrometres.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Microns(pub f64);
+
+/// A point in the pixel space `S`.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Point<S> {
+    /// Horizontal, rightwards.
+    pub x: f64,
+    /// Vertical, downwards.
+    pub y: f64,
+    #[serde(skip)]
+    space: PhantomData<S>,
+}
+
+impl<S> Point<S> {
+    /// A point at (`x`, `y`).
+    #[must_use]
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y, space: PhantomData }
+    }
+
+    /// Scales both coordinates into another space.
+    #[must_use]
+    pub fn scaled<T>(self, sx: f64, sy: f64) -> Point<T> {
+        Point::new(self.x * sx, self.y * sy)
+    }
+}
+
+impl<S> Clone for Point<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Point<S> {}
+
+impl<S> PartialEq for Point<S> {
+    fn eq(&self, other: &Self) -> bool {
+        self.x == other.x && self.y == other.y
+    }
+}
+
+impl<S> fmt::Debug for Point<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}, {})", self.x, self.y)
+    }
+}

@@ -1,0 +1,1 @@
+//! Encoders, heads, losses, optimisers, checkpoints, ONNX export (libtorch).

@@ -1,0 +1,1 @@
+//! Whole-slide reading: pyramids, physical resolution, tissue mask, window plan.

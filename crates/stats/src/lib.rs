@@ -1,0 +1,1 @@
+//! Metrics, intervals, bootstrap, survival. No I/O, no sibling.

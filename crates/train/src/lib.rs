@@ -1,0 +1,1 @@
+//! One flat, readable training loop per stage (libtorch).
