@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Every check of the project: format, lints, docs, tests. Installs what they need (scripts/setup.sh).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=$(scripts/setup.sh | tail -n 1)
+export VIRTUAL_ENV=$venv PATH="$venv/bin:$PATH" LIBTORCH_USE_PYTORCH=1
+unset PYTHONHOME
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "format"
+cargo fmt --all --check
+
+step "lints"
+cargo clippy --workspace --all-targets --features mithras/train --locked -- -D warnings
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras/train --locked
+
+step "doctests"
+cargo test --workspace --doc --features mithras/train --locked
+
+step "tests"
+if cargo nextest --version >/dev/null 2>&1; then
+    cargo nextest run --workspace --features mithras/train --locked --no-fail-fast
+else
+    cargo test --workspace --lib --bins --tests --features mithras/train --locked --no-fail-fast
+fi
