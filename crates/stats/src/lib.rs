@@ -1,1 +1,13 @@
 //! Metrics, intervals, bootstrap, survival. No I/O, no sibling.
+//!
+//! - [`metrics`]: classification metrics equal to scikit-learn's.
+//! - [`interval`]: Wilson, precision ranges, pool-weighted means, percentiles, Holm.
+//! - [`bootstrap`]: resampling that does not depend on threads.
+
+pub mod bootstrap;
+pub mod distribution;
+mod error;
+pub mod interval;
+pub mod metrics;
+
+pub use error::StatsError;
