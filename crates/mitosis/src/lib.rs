@@ -10,15 +10,23 @@
 //! | [`space`] | pain 5 | |
 //! | [`detection`] | D3-D5 | Mitotic figure detection model |
 //! | [`port`] | D2, D4 | |
+//! | [`matching`] | D5, D6 | Matching within 30 px; threshold pair over three folds |
+//! | [`count`] | W2, W3 | Mitotic hotspot (2 mm2), mitotic density (20 mm2) |
+//! | [`pseudo_label`] | C3 | Pseudo-label dataset construction |
 
+pub mod count;
 pub mod detection;
+mod index;
+pub mod matching;
 pub mod port;
+pub mod pseudo_label;
 pub mod resolution;
 pub mod score;
 pub mod space;
 
+pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};
 pub use port::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 pub use resolution::{Mpp, MppError, Resolution, ResolutionSource};
 pub use score::{Score, ScoreError};
-pub use space::{Level0, Microns, Point, Window};
+pub use space::{Level0, Microns, Physical, Point, Window};

@@ -1,5 +1,6 @@
 //! Physical resolution: micrometres per pixel, and where the figure came from.
 
+use crate::{Level0, Physical, Point};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -121,6 +122,18 @@ impl Resolution {
     #[must_use]
     pub fn mean(&self) -> Mpp {
         Mpp((self.x.0 * self.y.0).sqrt())
+    }
+
+    /// A level-0 point in micrometres, axis by axis.
+    #[must_use]
+    pub fn to_physical(&self, p: Point<Level0>) -> Point<Physical> {
+        p.scaled(self.x.0, self.y.0)
+    }
+
+    /// A point in micrometres back in level-0 pixels, axis by axis.
+    #[must_use]
+    pub fn to_level0(&self, p: Point<Physical>) -> Point<Level0> {
+        Point::new(p.x / self.x.0, p.y / self.y.0)
     }
 }
 

@@ -28,6 +28,16 @@ impl Score {
         if (0.0..=1.0).contains(&p) { Ok(Self(p)) } else { Err(ScoreError(p)) }
     }
 
+    /// A score written in the source.
+    ///
+    /// # Panics
+    /// When `p` is no probability (at compile time, in a `const`).
+    #[must_use]
+    pub const fn literal(p: f32) -> Self {
+        assert!(p >= 0.0 && p <= 1.0, "a literal score lies in [0, 1]");
+        Self(p)
+    }
+
     /// The probability.
     #[must_use]
     pub const fn get(self) -> f32 {

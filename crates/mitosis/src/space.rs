@@ -12,6 +12,10 @@ pub enum Level0 {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Window {}
 
+/// Micrometres from the level-0 origin, along both axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Physical {}
+
 /// A length in micrometres.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -1,0 +1,146 @@
+//! From figures to a mitotic count: the 2 mm2 hotspot (W2) and the density (W3).
+
+use crate::index::Index;
+use crate::{Level0, Physical, Point, Resolution};
+use serde::{Deserialize, Serialize};
+
+/// An area in square millimetres.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Mm2(pub f64);
+
+/// Half the side of the 2 mm2 square, in micrometres: sqrt(2)/2 mm.
+pub const HALF_SIDE_UM: f64 = std::f64::consts::SQRT_2 / 2.0 * 1000.0;
+
+/// The area the density refers to, mm2.
+pub const DENSITY_REFERENCE_MM2: f64 = 20.0;
+
+/// Why there is no count.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum CountError {
+    /// A coordinate is NaN or infinite.
+    #[error("figure {0} has a coordinate that is not a finite number")]
+    NotFinite(usize),
+    /// Nothing was analysed, so a density has no meaning.
+    #[error("the analysed area is {0} mm2: no tissue was read, so there is no density")]
+    NoArea(f64),
+    /// An area that is none.
+    #[error("the unread area is {0} mm2, which is no area")]
+    UnreadArea(f64),
+}
+
+/// The 2 mm2 square with the most figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hotspot {
+    /// Figures inside, the central one and those on the border included.
+    pub count: usize,
+    /// The figure the square is centred on: its place in the slice given.
+    pub index: usize,
+    /// The centre in level-0 pixels.
+    pub centre: Point<Level0>,
+    /// Upper left corner in level-0 pixels; may lie outside the slide.
+    pub min: Point<Level0>,
+    /// Lower right corner in level-0 pixels; may lie outside the slide.
+    pub max: Point<Level0>,
+}
+
+/// Local Max ROI Counting: the largest number of figures inside a 2 mm2 square centred on a
+/// figure (W2).
+///
+/// A figure counts when its Chebyshev distance from the centre, in micrometres and each axis at
+/// its own resolution, is `<= sqrt(2)/2 mm`: the border belongs to the square. Among equal counts
+/// the centre with the smallest y wins, then the smallest x, then the first in the slice, so the
+/// order of the slice never moves the square. The square is neither shifted nor clipped at the edge
+/// of the slide or tissue: what lies outside holds no figures. No figures: `None`.
+///
+/// # Errors
+/// [`CountError::NotFinite`] for a coordinate that is not a number.
+#[doc(alias = "LMRC")]
+pub fn hotspot(
+    figures: &[Point<Level0>],
+    resolution: &Resolution,
+) -> Result<Option<Hotspot>, CountError> {
+    if let Some(bad) = figures.iter().position(|p| !(p.x.is_finite() && p.y.is_finite())) {
+        return Err(CountError::NotFinite(bad));
+    }
+    let um: Vec<[f64; 2]> = figures
+        .iter()
+        .map(|&p| {
+            let p = resolution.to_physical(p);
+            [p.x, p.y]
+        })
+        .collect();
+    let index = Index::new(&um);
+    let mut best: Option<(usize, usize)> = None;
+    for (i, &at) in um.iter().enumerate() {
+        let mut count = 0;
+        index.square(at, HALF_SIDE_UM, |_| count += 1);
+        let better = best.is_none_or(|(most, j)| {
+            let (a, b) = (figures[i], figures[j]);
+            count > most || (count == most && (a.y, a.x) < (b.y, b.x))
+        });
+        if better {
+            best = Some((count, i));
+        }
+    }
+    Ok(best.map(|(count, i)| {
+        let corner = |sign: f64| {
+            let [x, y] = um[i];
+            let at = Point::<Physical>::new(x + sign * HALF_SIDE_UM, y + sign * HALF_SIDE_UM);
+            resolution.to_level0(at)
+        };
+        Hotspot { count, index: i, centre: figures[i], min: corner(-1.0), max: corner(1.0) }
+    }))
+}
+
+/// The mitotic count of one slide.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// Accepted figures on the analysed tissue.
+    pub figures: usize,
+    /// The densest 2 mm2; `None` when there is no figure, which is a count of zero.
+    pub hotspot: Option<Hotspot>,
+    /// Figures per 20 mm2 of analysed tissue.
+    pub density_per_20_mm2: f64,
+    /// Tissue that was read, more than 0.
+    pub analysed: Mm2,
+    /// Tissue that was planned but could not be read; left out of the density.
+    pub unread: Mm2,
+}
+
+impl Count {
+    /// Hotspot and density of the accepted figures (W2, W3).
+    ///
+    /// # Errors
+    /// [`CountError`] when the analysed area is not positive, the unread area is negative, or a
+    /// number is not finite.
+    pub fn new(
+        figures: &[Point<Level0>],
+        resolution: &Resolution,
+        analysed: Mm2,
+        unread: Mm2,
+    ) -> Result<Self, CountError> {
+        if !(analysed.0.is_finite() && analysed.0 > 0.0) {
+            return Err(CountError::NoArea(analysed.0));
+        }
+        if !(unread.0.is_finite() && unread.0 >= 0.0) {
+            return Err(CountError::UnreadArea(unread.0));
+        }
+        Ok(Self {
+            figures: figures.len(),
+            hotspot: hotspot(figures, resolution)?,
+            density_per_20_mm2: figures.len() as f64 / analysed.0 * DENSITY_REFERENCE_MM2,
+            analysed,
+            unread,
+        })
+    }
+
+    /// Figures in the hotspot; zero when there are none at all.
+    #[must_use]
+    pub fn hotspot_count(&self) -> usize {
+        self.hotspot.map_or(0, |h| h.count)
+    }
+}
+
+#[cfg(test)]
+mod tests;
