@@ -1,0 +1,94 @@
+//! What can go wrong with a corpus on disk, always with the path and the remedy.
+
+use std::path::{Path, PathBuf};
+
+/// Errors of reading, writing and checking a corpus.
+#[derive(Debug, thiserror::Error)]
+pub enum CorpusError {
+    /// The operating system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// Its reason.
+        source: std::io::Error,
+    },
+    /// A shard is not readable Parquet, or was cut short.
+    #[error(
+        "{path}: not a readable shard ({reason}); restore it from a copy or rebuild the corpus"
+    )]
+    Shard {
+        /// The shard.
+        path: PathBuf,
+        /// The Parquet reader's reason.
+        reason: String,
+    },
+    /// A shard is Parquet but not of this schema.
+    #[error("{path}: column `{column}` {reason}; written by another tool or schema version")]
+    Schema {
+        /// The shard.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The manifest cannot be read.
+    #[error("{path}: {reason}")]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Checksum, count or digest differ from the manifest.
+    #[error(
+        "{path}: {what} is {found}, the manifest says {expected}; the file changed after it was written"
+    )]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// Which figure.
+        what: &'static str,
+        /// As read.
+        found: String,
+        /// As recorded.
+        expected: String,
+    },
+    /// Another process writes this corpus.
+    #[error("{path}: another process is writing this corpus; wait for it to end")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A crop that no corpus may hold.
+    #[error("crop `{crop}`: {reason}")]
+    Crop {
+        /// Its path in the corpus.
+        crop: String,
+        /// Why not.
+        reason: String,
+    },
+    /// The request itself cannot be met.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl CorpusError {
+    /// Wraps an I/O error with its path.
+    pub(crate) fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Io { path, source }
+    }
+
+    /// Wraps a Parquet error with its path.
+    pub(crate) fn shard(
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |e| Self::Shard { path, reason: e.to_string() }
+    }
+}
+
+/// Shorthand.
+pub type Result<T, E = CorpusError> = std::result::Result<T, E>;
