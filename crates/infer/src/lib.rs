@@ -1,1 +1,32 @@
-//! ONNX models behind the plain-buffer ports.
+//! ONNX models behind the plain-buffer ports of `mitosis`.
+//!
+//! ```no_run
+//! use infer::{EngineOptions, ModelPackage};
+//!
+//! let package = ModelPackage::bundled()?;
+//! let mut models = infer::open(&package, &EngineOptions::default())?;
+//! println!("{}", models.report);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what | requirement |
+//! |---|---|---|
+//! | [`card`] | the model card, strict | D5, pains 4 and 17 |
+//! | [`package`] | card and networks with their SHA-256, bundled or in a folder | |
+//! | [`engine`] | `rten` embedded, ONNX Runtime opened at run time | D1, D4 |
+//! | [`preprocess`] | pixels to network input, the same for training | K1 |
+
+pub mod card;
+pub mod engine;
+mod hash;
+mod network;
+mod onnx;
+pub mod package;
+pub mod preprocess;
+
+pub use card::{CardError, ModelCard};
+pub use engine::{
+    EngineChoice, EngineError, EngineOptions, EngineReport, Models, Precision, Provider, open,
+};
+pub use hash::sha256_hex;
+pub use package::{ModelPackage, PackageError};

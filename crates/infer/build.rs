@@ -1,0 +1,47 @@
+//! Embeds every package under `models/` (its card and its ONNX files), so that a new package
+//! needs no code.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::{env, fs};
+
+fn main() {
+    let models = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap()).join("../../models");
+    // A folder is watched with everything in it. A missing one is not watched: cargo would then
+    // run this script on every build.
+    if models.is_dir() {
+        println!("cargo::rerun-if-changed={}", models.display());
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+
+    let mut code = String::from(
+        "/// Packages built in: name, then file name and bytes.\n\
+         static BUNDLED: &[(&str, &[(&str, &[u8])])] = &[\n",
+    );
+    for package in children(&models) {
+        let dir = models.join(&package);
+        if !dir.join("card.toml").is_file() {
+            continue;
+        }
+        writeln!(code, "    ({package:?}, &[").unwrap();
+        for file in children(&dir) {
+            if file == "card.toml" || file.ends_with(".onnx") {
+                let path = dir.join(&file).canonicalize().unwrap();
+                writeln!(code, "        ({file:?}, include_bytes!({path:?})),").unwrap();
+            }
+        }
+        code.push_str("    ]),\n");
+    }
+    code.push_str("];\n");
+    fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("bundled.rs"), code).unwrap();
+}
+
+fn children(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .filter_map(|e| e.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}

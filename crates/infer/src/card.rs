@@ -1,0 +1,313 @@
+//! The model card: what a network was trained for, and at which physical resolution.
+//!
+//! `card.toml`, schema 1 (see `docs/ARCHITECTURE.md`). Every key that changes a number is
+//! required, unknown keys are errors, and nothing has a default.
+
+use mitosis::{Mpp, OperatingPoint, Score};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The only schema this build reads.
+pub const SCHEMA: u32 = 1;
+
+/// A model card. A detector has `segmenter`, `candidates` and `operating_point` (and, for the
+/// two-stage job, `classifier`); a tumour filter or a subtype model has `classifier` alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelCard {
+    /// Format version, [`SCHEMA`].
+    pub schema: u32,
+    /// Package name, e.g. `mithras-tiny`.
+    pub name: String,
+    /// Licence of the weights.
+    pub license: String,
+    /// First stage (D1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segmenter: Option<SegmenterCard>,
+    /// How candidates are taken from the probability map (D3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<CandidateCard>,
+    /// Second stage (D4), tumour filter (C2) or subtype model (K5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classifier: Option<ClassifierCard>,
+    /// The frozen threshold pair (D5).
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "operating_point"
+    )]
+    pub operating_point: Option<OperatingPoint>,
+    /// Free table: preset, digests, data with their licences, folds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<toml::Table>,
+    /// Free table: measured figures and their commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<toml::Table>,
+}
+
+/// The segmentation network: input `image` f32 `[N,3,window,window]`, output `probability`
+/// f32 `[N,1,window,window]` in [0, 1].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmenterCard {
+    /// File name inside the package.
+    pub file: String,
+    /// SHA-256 of that file, 64 lower-case hex digits.
+    pub sha256: String,
+    /// Architecture, e.g. `efficient-unet-b0`.
+    pub architecture: String,
+    /// Resolution of the windows, um/px.
+    pub mpp: Mpp,
+    /// Side of a window, px (512).
+    pub window: usize,
+    /// Distance of neighbouring windows, px (400); at most `window`.
+    pub stride: usize,
+    /// Per-channel mean of the input in [0, 1] (R, G, B).
+    pub mean: [f32; 3],
+    /// Per-channel standard deviation, > 0.
+    pub std: [f32; 3],
+}
+
+/// How candidates are taken from a probability map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CandidateMethod {
+    /// Threshold, opening, connected regions (the paper's methods section).
+    Regions,
+    /// Local peaks (the paper's dataset section).
+    Peaks,
+}
+
+/// Candidate extraction (D3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CandidateCard {
+    /// Regions or peaks.
+    pub method: CandidateMethod,
+    /// Probability threshold, strictly inside (0, 1).
+    pub threshold: f32,
+    /// Radius of the morphological opening, px at the model's resolution; 0 for none.
+    pub opening_radius: u32,
+    /// Smallest region kept, px at the model's resolution.
+    pub min_area_px: u32,
+}
+
+/// A classification network: input `image` f32 `[N,3,input,input]`, output `probability`
+/// f32 `[N,C]`, softmax inside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassifierCard {
+    /// File name inside the package.
+    pub file: String,
+    /// SHA-256 of that file, 64 lower-case hex digits.
+    pub sha256: String,
+    /// Architecture, e.g. `vit_tiny_patch16_224`.
+    pub architecture: String,
+    /// Resolution of the crop, um/px.
+    pub mpp: Mpp,
+    /// Side of a crop, px (128).
+    pub crop: usize,
+    /// Side of the network's input, px (224); crops are resized to it.
+    pub input: usize,
+    /// Per-channel mean of the input in [0, 1] (R, G, B).
+    pub mean: [f32; 3],
+    /// Per-channel standard deviation, > 0.
+    pub std: [f32; 3],
+    /// Class names in output order.
+    pub classes: Vec<String>,
+    /// The class whose probability is `s_cls`; one of `classes`.
+    pub positive: String,
+}
+
+impl ClassifierCard {
+    /// Index of the positive class in `classes`.
+    ///
+    /// # Panics
+    /// Never for a card from [`ModelCard::parse`], which checks it.
+    #[must_use]
+    pub fn positive_index(&self) -> usize {
+        self.classes.iter().position(|c| *c == self.positive).expect("checked when parsed")
+    }
+}
+
+/// What a detection run needs from a card.
+#[derive(Clone, Copy, Debug)]
+pub struct DetectorCard<'a> {
+    /// First stage.
+    pub segmenter: &'a SegmenterCard,
+    /// Candidate extraction.
+    pub candidates: &'a CandidateCard,
+    /// Second stage; `None` runs segmentation alone (D7).
+    pub classifier: Option<&'a ClassifierCard>,
+    /// The threshold pair.
+    pub operating_point: &'a OperatingPoint,
+}
+
+/// Why a text is not a model card.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum CardError {
+    /// Not TOML of this schema: the parser's message names line, key and what was expected.
+    #[error("not a model card: {0}")]
+    Parse(String),
+    /// Another schema.
+    #[error("model card schema {found}, this build reads schema {SCHEMA}")]
+    Schema {
+        /// The card's.
+        found: u32,
+    },
+    /// A value out of its range.
+    #[error("model card key `{key}`: {reason}")]
+    Value {
+        /// Dotted key.
+        key: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A part that the job needs is not in the card.
+    #[error("model `{name}` has no [{part}] in its card, which {job} needs")]
+    Missing {
+        /// Package name.
+        name: String,
+        /// Missing table.
+        part: &'static str,
+        /// What was asked for.
+        job: &'static str,
+    },
+}
+
+impl ModelCard {
+    /// Reads and checks a card.
+    ///
+    /// # Errors
+    /// [`CardError`] for anything that is not a complete, consistent card.
+    pub fn parse(text: &str) -> Result<Self, CardError> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema: u32,
+        }
+        let parse = |e: toml::de::Error| CardError::Parse(e.to_string());
+        // First, so that a card of a later schema is not reported as a misspelt key.
+        let Version { schema } = toml::from_str(text).map_err(parse)?;
+        if schema != SCHEMA {
+            return Err(CardError::Schema { found: schema });
+        }
+        let card: Self = toml::from_str(text).map_err(parse)?;
+        card.check()?;
+        Ok(card)
+    }
+
+    /// The card as TOML, in the order of the schema.
+    ///
+    /// # Errors
+    /// [`CardError::Parse`] when a free table cannot be written.
+    pub fn to_toml(&self) -> Result<String, CardError> {
+        toml::to_string(self).map_err(|e| CardError::Parse(e.to_string()))
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// [`CardError`] with the dotted key of the first bad value.
+    pub fn check(&self) -> Result<(), CardError> {
+        if self.schema != SCHEMA {
+            return Err(CardError::Schema { found: self.schema });
+        }
+        ensure(!self.name.trim().is_empty(), "name", || "is empty".into())?;
+        ensure(!self.license.trim().is_empty(), "license", || "is empty".into())?;
+        if self.segmenter.is_none() && self.classifier.is_none() {
+            return Err(CardError::Missing {
+                name: self.name.clone(),
+                part: "segmenter] or [classifier",
+                job: "any job",
+            });
+        }
+        if let Some(s) = &self.segmenter {
+            network("segmenter", &s.file, &s.sha256, s.mean, s.std)?;
+            ensure((32..=8192).contains(&s.window), "segmenter.window", || {
+                format!("{} px is outside 32 to 8192", s.window)
+            })?;
+            ensure((1..=s.window).contains(&s.stride), "segmenter.stride", || {
+                format!("{} px is outside 1 to the window of {} px", s.stride, s.window)
+            })?;
+            self.detector()?;
+        }
+        if let Some(c) = &self.candidates {
+            ensure(c.threshold > 0.0 && c.threshold < 1.0, "candidates.threshold", || {
+                format!("{} is not inside (0, 1)", c.threshold)
+            })?;
+        }
+        if let Some(c) = &self.classifier {
+            network("classifier", &c.file, &c.sha256, c.mean, c.std)?;
+            for (key, px) in [("classifier.crop", c.crop), ("classifier.input", c.input)] {
+                ensure((8..=4096).contains(&px), key, || format!("{px} px is outside 8 to 4096"))?;
+            }
+            ensure(c.classes.len() >= 2, "classifier.classes", || "needs two or more".into())?;
+            for (i, name) in c.classes.iter().enumerate() {
+                ensure(!c.classes[..i].contains(name), "classifier.classes", || {
+                    format!("`{name}` stands twice")
+                })?;
+            }
+            ensure(c.classes.contains(&c.positive), "classifier.positive", || {
+                format!("`{}` is none of {:?}", c.positive, c.classes)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The parts a detection run needs.
+    ///
+    /// # Errors
+    /// [`CardError::Missing`] when the package is not a detector.
+    pub fn detector(&self) -> Result<DetectorCard<'_>, CardError> {
+        let missing = |part| CardError::Missing { name: self.name.clone(), part, job: "detection" };
+        Ok(DetectorCard {
+            segmenter: self.segmenter.as_ref().ok_or_else(|| missing("segmenter"))?,
+            candidates: self.candidates.as_ref().ok_or_else(|| missing("candidates"))?,
+            classifier: self.classifier.as_ref(),
+            operating_point: self
+                .operating_point
+                .as_ref()
+                .ok_or_else(|| missing("operating_point"))?,
+        })
+    }
+}
+
+fn ensure(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Result<(), CardError> {
+    if holds { Ok(()) } else { Err(CardError::Value { key: key.into(), reason: reason() }) }
+}
+
+fn network(
+    table: &str,
+    file: &str,
+    sha256: &str,
+    mean: [f32; 3],
+    std: [f32; 3],
+) -> Result<(), CardError> {
+    let plain =
+        !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', ':', '\0']);
+    ensure(plain, &format!("{table}.file"), || {
+        format!("`{file}` is not a plain file name inside the package")
+    })?;
+    let hex = sha256.len() == 64 && sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    ensure(hex, &format!("{table}.sha256"), || {
+        format!("`{sha256}` is not 64 lower-case hex digits")
+    })?;
+    ensure(mean.iter().all(|m| (0.0..=1.0).contains(m)), &format!("{table}.mean"), || {
+        format!("{mean:?} is not inside [0, 1]")
+    })?;
+    ensure(std.iter().all(|s| *s > 0.0 && *s <= 1.0), &format!("{table}.std"), || {
+        format!("{std:?} is not inside (0, 1]")
+    })
+}
+
+// `mitosis::OperatingPoint` also travels inside other files; only the card is strict about keys.
+fn operating_point<'de, D: Deserializer<'de>>(d: D) -> Result<Option<OperatingPoint>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Strict {
+        seg: Score,
+        cls: Score,
+        provenance: String,
+    }
+    let Strict { seg, cls, provenance } = Strict::deserialize(d)?;
+    Ok(Some(OperatingPoint { seg, cls, provenance }))
+}

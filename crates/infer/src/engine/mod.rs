@@ -1,0 +1,426 @@
+//! Engines behind the ports, and how one is chosen.
+//!
+//! `rten` is part of the binary. ONNX Runtime is a shared library that is looked for at run time;
+//! with it come its providers. [`open`] takes what was asked for, or the fastest that is there,
+//! and says in an [`EngineReport`] what runs and why.
+//!
+//! # Threads
+//! One [`Models`] holds one session per network; the sessions of one `Models` run with
+//! [`EngineOptions::threads`] threads each. See [`EngineOptions::threads`] for how to share cores.
+
+mod find;
+mod onnxruntime;
+mod rten;
+
+pub use find::{Library, find_onnxruntime, find_openvino_plugin};
+
+use crate::network::{OnnxClassifier, OnnxSegmenter};
+use crate::onnx;
+use crate::package::ModelPackage;
+use mitosis::{Classifier, Segmenter};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Which engine runs the networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineChoice {
+    /// The fastest that is found.
+    #[default]
+    Auto,
+    /// The embedded engine.
+    Rten,
+    /// ONNX Runtime, opened at run time.
+    OnnxRuntime,
+}
+
+/// Which ONNX Runtime provider runs the networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// CUDA where it is found, then OpenVINO, then ONNX Runtime's own CPU kernels.
+    #[default]
+    Auto,
+    /// ONNX Runtime's own CPU kernels.
+    Cpu,
+    /// Intel's CPU kernels, from the plug-in package.
+    OpenVino,
+    /// NVIDIA GPUs.
+    Cuda,
+    /// NVIDIA GPUs through TensorRT (minutes of compilation at the start).
+    TensorRt,
+    /// Apple devices.
+    CoreMl,
+}
+
+/// Arithmetic of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// bf16 where provider and processor have it in hardware, else f32.
+    #[default]
+    Auto,
+    /// f32.
+    F32,
+    /// bf16; an error where the provider cannot.
+    Bf16,
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// Every choice, as written on the command line.
+            pub const WORDS: &[&str] = &[$($word),+];
+
+            /// The word on the command line.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = String;
+            fn from_str(s: &str) -> Result<Self, String> {
+                match s {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(format!("`{s}` is none of {}", Self::WORDS.join(", "))),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+words!(EngineChoice { Auto = "auto", Rten = "rten", OnnxRuntime = "onnxruntime" });
+words!(Provider {
+    Auto = "auto",
+    Cpu = "cpu",
+    OpenVino = "openvino",
+    Cuda = "cuda",
+    TensorRt = "tensorrt",
+    CoreMl = "coreml",
+});
+words!(Precision { Auto = "auto", F32 = "f32", Bf16 = "bf16" });
+
+/// How to run the networks. The default is the fastest engine found on all cores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Engine.
+    pub engine: EngineChoice,
+    /// Provider of ONNX Runtime.
+    pub provider: Provider,
+    /// Arithmetic.
+    pub precision: Precision,
+    /// Threads inside one session; 0 means every core.
+    pub threads: usize,
+    /// Windows per run of the segmenter; 0 means 1 on a processor, 8 on a GPU.
+    pub segmenter_batch: usize,
+    /// Crops per run of the classifier; 0 means 1 on a processor, 32 on a GPU.
+    pub classifier_batch: usize,
+    /// `libonnxruntime` to open instead of the one found.
+    pub library: Option<PathBuf>,
+}
+
+/// What runs, for `run.json` and the user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineReport {
+    /// `rten` or `onnxruntime`.
+    pub engine: String,
+    /// `cpu`, `openvino`, `cuda`, `tensorrt` or `coreml`.
+    pub provider: String,
+    /// Shared library, when one was opened.
+    pub library: Option<PathBuf>,
+    /// Provider plug-in, when one was opened.
+    pub plugin: Option<PathBuf>,
+    /// Version of the engine.
+    pub version: String,
+    /// `f32` or `bf16`.
+    pub precision: String,
+    /// Threads inside one session.
+    pub threads: usize,
+    /// Windows per run of the segmenter.
+    pub segmenter_batch: usize,
+    /// Crops per run of the classifier.
+    pub classifier_batch: usize,
+    /// Why a faster engine does not run; `None` when the first choice runs.
+    pub fallback_reason: Option<String>,
+}
+
+impl fmt::Display for EngineReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { engine, version, provider, precision, threads, .. } = self;
+        write!(f, "{engine} {version}, {provider}, {precision}, {threads} threads")?;
+        match &self.fallback_reason {
+            Some(reason) => write!(f, " (not faster because: {reason})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why no engine runs.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A library that was asked for is not there or does not open.
+    #[error("{what}: {reason}\n  remedy: {remedy}")]
+    Unavailable {
+        /// Engine or provider.
+        what: String,
+        /// What was tried.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A network does not fit its card.
+    #[error("{origin}, {network}: {reason}")]
+    Model {
+        /// Package.
+        origin: String,
+        /// `segmenter` or `classifier`.
+        network: &'static str,
+        /// What differs.
+        reason: String,
+    },
+    /// The options contradict each other.
+    #[error("{0}")]
+    Options(String),
+}
+
+/// The networks of a package, ready to run, and what runs them.
+pub struct Models {
+    /// First stage, where the package has one.
+    pub segmenter: Option<Box<dyn Segmenter>>,
+    /// Second stage, where the package has one.
+    pub classifier: Option<Box<dyn Classifier>>,
+    /// What runs.
+    pub report: EngineReport,
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Models")
+            .field("segmenter", &self.segmenter.is_some())
+            .field("classifier", &self.classifier.is_some())
+            .field("report", &self.report)
+            .finish()
+    }
+}
+
+/// One network as an engine gets it.
+pub(crate) struct Network<'a> {
+    pub onnx: &'a [u8],
+    pub batch: usize,
+    pub symbols: &'a [(String, usize)],
+}
+
+/// A loaded network. `input` is `[N,3,H,W]` row-major and the result is the whole output.
+pub(crate) trait Session: Send {
+    fn run(&mut self, input: &[f32], shape: [usize; 4]) -> Result<Vec<f32>, String>;
+}
+
+/// One way to run, in the order in which they are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backend {
+    Rten,
+    OnnxRuntime(Provider),
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rten => f.write_str("rten"),
+            Self::OnnxRuntime(p) => write!(f, "onnxruntime/{p}"),
+        }
+    }
+}
+
+fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
+    use Backend::{OnnxRuntime, Rten};
+    let providers = match options.provider {
+        Provider::Auto => {
+            let gpu = find::nvidia_gpu().then_some(Provider::Cuda);
+            gpu.into_iter().chain([Provider::OpenVino, Provider::Cpu]).collect()
+        }
+        named => vec![named],
+    };
+    let runtime = providers.into_iter().map(OnnxRuntime);
+    match options.engine {
+        EngineChoice::Rten if !matches!(options.provider, Provider::Auto | Provider::Cpu) => {
+            Err(EngineError::Options(format!(
+                "the rten engine has no provider {}; use --engine onnxruntime",
+                options.provider
+            )))
+        }
+        EngineChoice::Rten => Ok(vec![Rten]),
+        EngineChoice::OnnxRuntime => Ok(runtime.collect()),
+        // A provider or a library asked for by name is never swapped for another engine.
+        EngineChoice::Auto if options.provider != Provider::Auto || options.library.is_some() => {
+            Ok(runtime.collect())
+        }
+        EngineChoice::Auto => Ok(runtime.chain([Rten]).collect()),
+    }
+}
+
+/// Loads a package's networks on the engine asked for, or on the fastest that is found.
+///
+/// Each call makes sessions of its own: a worker thread that wants one calls `open` again.
+///
+/// # Errors
+/// [`EngineError`] when a network does not fit its card, or nothing that was asked for runs; the
+/// error says what to install.
+pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, EngineError> {
+    let mut failures: Vec<(Backend, EngineError)> = Vec::new();
+    for backend in order(options)? {
+        match open_on(package, options, backend) {
+            Ok(mut models) => {
+                if !failures.is_empty() {
+                    let reasons: Vec<_> = failures
+                        .iter()
+                        .map(|(b, e)| format!("{b}: {}", e.to_string().replace("\n  ", "; ")))
+                        .collect();
+                    models.report.fallback_reason = Some(reasons.join(" | "));
+                }
+                return Ok(models);
+            }
+            Err(e @ EngineError::Model { .. }) => return Err(e),
+            Err(e) => failures.push((backend, e)),
+        }
+    }
+    Err(failures.swap_remove(0).1)
+}
+
+fn open_on(
+    package: &ModelPackage,
+    options: &EngineOptions,
+    backend: Backend,
+) -> Result<Models, EngineError> {
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
+    };
+    let gpu = matches!(backend, Backend::OnnxRuntime(Provider::Cuda | Provider::TensorRt));
+    let batch = |asked: usize, on_gpu: usize| match asked {
+        0 if gpu => on_gpu,
+        0 => 1,
+        n => n,
+    };
+    let mut loader = Loader::new(backend, options, threads)?;
+    let misfit =
+        |network, reason| EngineError::Model { origin: package.origin.clone(), network, reason };
+
+    let mut segmenter = None;
+    let mut segmenter_batch = 0;
+    if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
+        let signature = onnx::signature(bytes, card.window, &[1, card.window, card.window])
+            .map_err(|e| misfit("segmenter", e))?;
+        segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
+        let session = loader.load(bytes, segmenter_batch, &signature.symbols)?;
+        let name = loader.report.engine.clone();
+        segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
+    }
+    let mut classifier = None;
+    let mut classifier_batch = 0;
+    if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
+        let signature = onnx::signature(bytes, card.input, &[card.classes.len()])
+            .map_err(|e| misfit("classifier", e))?;
+        classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
+        let session = loader.load(bytes, classifier_batch, &signature.symbols)?;
+        let name = loader.report.engine.clone();
+        classifier = Some(OnnxClassifier::new(session, name, card, classifier_batch));
+    }
+    let report = EngineReport { segmenter_batch, classifier_batch, ..loader.report };
+    let mut models = Models {
+        segmenter: segmenter.map(|s| Box::new(s) as _),
+        classifier: classifier.map(|c| Box::new(c) as _),
+        report,
+    };
+    rehearse(package, &mut models).map_err(|e| EngineError::Unavailable {
+        what: backend.to_string(),
+        reason: format!("the first run failed: {e}"),
+        remedy: "try --engine rten, and report this with the output of `mithras doctor`".into(),
+    })?;
+    Ok(models)
+}
+
+/// One run of each network on a grey tile: an engine that loads a network but cannot run it (a
+/// missing kernel, a provider without its device) must show before the work starts.
+fn rehearse(package: &ModelPackage, models: &mut Models) -> Result<(), mitosis::PortError> {
+    use mitosis::RgbTile;
+    if let (Some(card), Some(s)) = (&package.card.segmenter, &mut models.segmenter) {
+        s.probabilities(&[RgbTile::filled(card.window, card.window, [200; 3])])?;
+    }
+    if let (Some(card), Some(c)) = (&package.card.classifier, &mut models.classifier) {
+        c.classes(&[RgbTile::filled(card.crop, card.crop, [200; 3])])?;
+    }
+    Ok(())
+}
+
+enum Open {
+    Rten(std::sync::Arc<::rten::ThreadPool>),
+    OnnxRuntime(onnxruntime::Opened),
+}
+
+struct Loader {
+    open: Open,
+    report: EngineReport,
+}
+
+impl Loader {
+    fn new(backend: Backend, options: &EngineOptions, threads: usize) -> Result<Self, EngineError> {
+        let report = EngineReport {
+            engine: "rten".into(),
+            provider: "cpu".into(),
+            library: None,
+            plugin: None,
+            version: rten::VERSION.into(),
+            precision: "f32".into(),
+            threads,
+            segmenter_batch: 0,
+            classifier_batch: 0,
+            fallback_reason: None,
+        };
+        match backend {
+            Backend::Rten if options.precision == Precision::Bf16 => {
+                Err(EngineError::Options("the rten engine computes in f32 only".into()))
+            }
+            Backend::Rten => Ok(Self { open: Open::Rten(rten::pool(threads)), report }),
+            Backend::OnnxRuntime(provider) => {
+                let opened = onnxruntime::Opened::new(provider, options, threads)?;
+                let report = EngineReport {
+                    engine: "onnxruntime".into(),
+                    provider: provider.word().into(),
+                    library: Some(opened.library().to_path_buf()),
+                    plugin: opened.plugin().map(Into::into),
+                    version: opened.version().into(),
+                    precision: opened.precision().word().into(),
+                    ..report
+                };
+                Ok(Self { open: Open::OnnxRuntime(opened), report })
+            }
+        }
+    }
+
+    fn load(
+        &mut self,
+        onnx: &[u8],
+        batch: usize,
+        symbols: &[(String, usize)],
+    ) -> Result<Box<dyn Session>, EngineError> {
+        let network = Network { onnx, batch, symbols };
+        match &self.open {
+            Open::Rten(pool) => rten::load(&network, pool.clone()),
+            Open::OnnxRuntime(opened) => opened.load(&network),
+        }
+        .map_err(|reason| EngineError::Unavailable {
+            what: format!("{}/{}", self.report.engine, self.report.provider),
+            reason: format!("the network does not load: {reason}"),
+            remedy: "try --engine rten, and report this with the output of `mithras doctor`".into(),
+        })
+    }
+}

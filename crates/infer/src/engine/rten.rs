@@ -1,0 +1,55 @@
+//! The embedded engine: pure Rust, always there.
+
+use super::{Network, Session};
+use crate::onnx::{INPUT, OUTPUT};
+use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
+use rten_tensor::{NdTensorView, Tensor};
+use std::sync::Arc;
+
+/// Version of the engine in this build.
+pub(crate) const VERSION: &str = "0.27";
+
+struct Rten {
+    model: Model,
+    input: NodeId,
+    output: NodeId,
+    options: RunOptions,
+}
+
+/// A pool that the networks of one [`crate::open`] share.
+pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
+    Arc::new(ThreadPool::with_num_threads(threads))
+}
+
+/// Loads a network.
+///
+/// # Errors
+/// The engine's own message.
+pub(crate) fn load(
+    network: &Network<'_>,
+    pool: Arc<ThreadPool>,
+) -> Result<Box<dyn Session>, String> {
+    let mut options = ModelOptions::with_all_ops();
+    options.prepack_weights(true);
+    let model = options.load(network.onnx.to_vec()).map_err(|e| e.to_string())?;
+    let node = |name| model.node_id(name).map_err(|e| e.to_string());
+    Ok(Box::new(Rten {
+        input: node(INPUT)?,
+        output: node(OUTPUT)?,
+        options: RunOptions::default().with_thread_pool(Some(pool)),
+        model,
+    }))
+}
+
+impl Session for Rten {
+    fn run(&mut self, input: &[f32], shape: [usize; 4]) -> Result<Vec<f32>, String> {
+        let view = NdTensorView::from_data(shape, input);
+        let [output]: [Value; 1] = self
+            .model
+            .run_n(vec![(self.input, view.into())], [self.output], Some(self.options.clone()))
+            .map_err(|e| e.to_string())?;
+        let output: Tensor<f32> =
+            output.try_into().map_err(|e: rten::TryFromValueError| e.to_string())?;
+        Ok(output.into_data())
+    }
+}

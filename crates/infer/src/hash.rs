@@ -1,0 +1,13 @@
+//! SHA-256 as lower-case hex.
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+
+/// SHA-256 of `bytes`, 64 lower-case hex digits, as model cards carry it.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut s, b| {
+        write!(s, "{b:02x}").expect("writing to a string");
+        s
+    })
+}

@@ -1,0 +1,172 @@
+//! The two ports over a loaded network.
+
+use crate::card::{ClassifierCard, SegmenterCard};
+use crate::engine::Session;
+use crate::preprocess::{Normalisation, resize_rgb};
+use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
+
+/// A network with its input buffer. It always runs `batch` images: a short batch is filled up
+/// with zeros, so that one engine kernel serves every image and a result cannot depend on its
+/// neighbours.
+struct Runner {
+    session: Box<dyn Session>,
+    engine: String,
+    normalisation: Normalisation,
+    side: usize,
+    batch: usize,
+    input: Vec<f32>,
+}
+
+impl Runner {
+    /// Runs up to `batch` images of `side x side`; the result has `n * values` numbers in [0, 1].
+    fn run<'a>(
+        &mut self,
+        images: impl ExactSizeIterator<Item = &'a [u8]>,
+        values: usize,
+    ) -> Result<Vec<f32>, PortError> {
+        let n = images.len();
+        let size = 3 * self.side * self.side;
+        self.input.resize(self.batch * size, 0.0);
+        let mut slots = self.input.chunks_exact_mut(size);
+        for (image, slot) in images.zip(&mut slots) {
+            self.normalisation.planes(image, slot);
+        }
+        slots.for_each(|slot| slot.fill(0.0));
+        let shape = [self.batch, 3, self.side, self.side];
+        let fail = |message| PortError::Engine { engine: self.engine.clone(), message };
+        let mut output = self.session.run(&self.input, shape).map_err(fail)?;
+        if output.len() != self.batch * values {
+            return Err(fail(format!(
+                "the network returned {} values for {} images, {} were expected",
+                output.len(),
+                self.batch,
+                self.batch * values
+            )));
+        }
+        output.truncate(n * values);
+        self.check(&mut output)?;
+        Ok(output)
+    }
+
+    /// Rounding may leave a softmax a hair above 1; anything more is a broken model.
+    fn check(&self, output: &mut [f32]) -> Result<(), PortError> {
+        const ROUNDING: f32 = 1e-5;
+        if output.iter().all(|v| (0.0..=1.0).contains(v)) {
+            return Ok(());
+        }
+        for v in output {
+            if !(-ROUNDING..=1.0 + ROUNDING).contains(v) {
+                return Err(PortError::NotAProbability { engine: self.engine.clone(), value: *v });
+            }
+            *v = v.clamp(0.0, 1.0);
+        }
+        Ok(())
+    }
+}
+
+fn sized(tile: &RgbTile, side: usize) -> Result<(), PortError> {
+    if tile.width == side && tile.height == side {
+        return Ok(());
+    }
+    Err(PortError::TileSize {
+        expected: format!("{side}x{side}"),
+        width: tile.width,
+        height: tile.height,
+    })
+}
+
+/// First stage (D1, D2).
+pub(crate) struct OnnxSegmenter {
+    runner: Runner,
+}
+
+impl OnnxSegmenter {
+    pub(crate) fn new(
+        session: Box<dyn Session>,
+        engine: String,
+        card: &SegmenterCard,
+        batch: usize,
+    ) -> Self {
+        Self {
+            runner: Runner {
+                session,
+                engine,
+                normalisation: Normalisation::new(card.mean, card.std),
+                side: card.window,
+                batch,
+                input: Vec::new(),
+            },
+        }
+    }
+}
+
+impl Segmenter for OnnxSegmenter {
+    fn probabilities(&mut self, windows: &[RgbTile]) -> Result<Vec<ProbMap>, PortError> {
+        let side = self.runner.side;
+        windows.iter().try_for_each(|w| sized(w, side))?;
+        let mut maps = Vec::with_capacity(windows.len());
+        for chunk in windows.chunks(self.runner.batch) {
+            let output = self.runner.run(chunk.iter().map(|w| &*w.data), side * side)?;
+            if chunk.len() == 1 {
+                maps.push(ProbMap { width: side, height: side, data: output });
+            } else {
+                maps.extend(output.chunks_exact(side * side).map(|d| ProbMap {
+                    width: side,
+                    height: side,
+                    data: d.to_vec(),
+                }));
+            }
+        }
+        Ok(maps)
+    }
+}
+
+/// Second stage, tumour filter or subtype model (D4, C2, K5).
+pub(crate) struct OnnxClassifier {
+    runner: Runner,
+    classes: Vec<String>,
+    crop: usize,
+}
+
+impl OnnxClassifier {
+    pub(crate) fn new(
+        session: Box<dyn Session>,
+        engine: String,
+        card: &ClassifierCard,
+        batch: usize,
+    ) -> Self {
+        Self {
+            runner: Runner {
+                session,
+                engine,
+                normalisation: Normalisation::new(card.mean, card.std),
+                side: card.input,
+                batch,
+                input: Vec::new(),
+            },
+            classes: card.classes.clone(),
+            crop: card.crop,
+        }
+    }
+}
+
+impl Classifier for OnnxClassifier {
+    fn class_names(&self) -> &[String] {
+        &self.classes
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+        crops.iter().try_for_each(|c| sized(c, self.crop))?;
+        let n = self.classes.len();
+        let mut all = Vec::with_capacity(crops.len());
+        for chunk in crops.chunks(self.runner.batch) {
+            let images: Vec<Vec<u8>> = chunk
+                .iter()
+                .map(|c| resize_rgb(&c.data, c.width, c.height, self.runner.side))
+                .collect();
+            let output = self.runner.run(images.iter().map(|i| &**i), n)?;
+            all.extend(output.chunks_exact(n).map(|p| ClassProbs(p.to_vec())));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,195 @@
+//! Model packages: a card and its networks, from a folder or from the binary itself.
+
+use crate::card::{CardError, ModelCard};
+use crate::hash::sha256_hex;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
+
+/// The bundled package that runs when none is named.
+pub const DEFAULT: &str = "mithras-tiny";
+
+/// A card with its networks, each equal to the card's SHA-256.
+#[derive(Clone)]
+pub struct ModelPackage {
+    /// What the networks were trained for.
+    pub card: ModelCard,
+    /// Folder, or `bundled:<name>`.
+    pub origin: String,
+    segmenter: Option<Cow<'static, [u8]>>,
+    classifier: Option<Cow<'static, [u8]>>,
+}
+
+impl std::fmt::Debug for ModelPackage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ModelPackage")
+            .field("name", &self.card.name)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a package cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// Reason.
+        source: std::io::Error,
+    },
+    /// The card is wrong.
+    #[error("{origin}: {source}")]
+    Card {
+        /// Card file or `bundled:<name>`.
+        origin: String,
+        /// Reason.
+        source: CardError,
+    },
+    /// A network is not the one that its card describes.
+    #[error(
+        "{origin}: SHA-256 of `{file}` is {actual}, its card says {expected}; \
+         the file is damaged or belongs to another card"
+    )]
+    Digest {
+        /// Package.
+        origin: String,
+        /// File name.
+        file: String,
+        /// The card's.
+        expected: String,
+        /// The file's.
+        actual: String,
+    },
+    /// Neither a folder with a card nor a bundled name.
+    #[error(
+        "no model `{name}`: this build bundles {known}, and no folder of that name holds a \
+         card.toml; give a package folder with --model"
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// The card was built in, its weights were not.
+    #[error(
+        "this build carries the card of `{name}` but not its weights (`{file}`); \
+         give a complete package folder with --model, or rebuild with the file in models/{name}/"
+    )]
+    NoWeights {
+        /// Package name.
+        name: String,
+        /// Missing file.
+        file: String,
+    },
+}
+
+impl ModelPackage {
+    /// Opens a package folder (`card.toml` and the networks it names).
+    ///
+    /// # Errors
+    /// [`PackageError`] when a file is missing, the card is wrong, or a digest differs.
+    pub fn open(dir: &Path) -> Result<Self, PackageError> {
+        let read = |path: PathBuf| {
+            std::fs::read(&path).map_err(|source| PackageError::Read { path, source })
+        };
+        let path = dir.join("card.toml");
+        let text = String::from_utf8_lossy(&read(path.clone())?).into_owned();
+        Self::assemble(&path.display().to_string(), &text, |file| {
+            read(dir.join(file)).map(Cow::Owned)
+        })
+        .map(|p| Self { origin: dir.display().to_string(), ..p })
+    }
+
+    /// The package that runs when none is named: [`DEFAULT`].
+    ///
+    /// # Errors
+    /// [`PackageError`] when this build carries no weights.
+    pub fn bundled() -> Result<Self, PackageError> {
+        Self::bundled_named(DEFAULT)
+    }
+
+    /// A package built into this binary, by its folder name in `models/`.
+    ///
+    /// # Errors
+    /// [`PackageError::Unknown`] and [`PackageError::NoWeights`] when it is not built in.
+    pub fn bundled_named(name: &str) -> Result<Self, PackageError> {
+        let (_, files) = BUNDLED
+            .iter()
+            .find(|(n, _)| *n == name)
+            .ok_or_else(|| PackageError::Unknown { name: name.into(), known: known() })?;
+        let bytes = |file: &str| files.iter().find(|(f, _)| *f == file).map(|(_, b)| *b);
+        let origin = format!("bundled:{name}");
+        let text = String::from_utf8_lossy(bytes("card.toml").unwrap_or_default());
+        Self::assemble(&origin, &text, |file| {
+            bytes(file)
+                .map(Cow::Borrowed)
+                .ok_or_else(|| PackageError::NoWeights { name: name.into(), file: file.into() })
+        })
+    }
+
+    /// Names of the packages built in.
+    pub fn bundled_names() -> impl Iterator<Item = &'static str> {
+        BUNDLED.iter().map(|(name, _)| *name)
+    }
+
+    /// What `--model` means: nothing, a folder with a card, or a bundled name.
+    ///
+    /// # Errors
+    /// [`PackageError`].
+    pub fn find(model: Option<&Path>) -> Result<Self, PackageError> {
+        match model {
+            None => Self::bundled(),
+            Some(dir) if dir.is_dir() => Self::open(dir),
+            Some(name) => Self::bundled_named(&name.to_string_lossy()),
+        }
+    }
+
+    /// ONNX bytes of the segmenter.
+    #[must_use]
+    pub fn segmenter(&self) -> Option<&[u8]> {
+        self.segmenter.as_deref()
+    }
+
+    /// ONNX bytes of the classifier.
+    #[must_use]
+    pub fn classifier(&self) -> Option<&[u8]> {
+        self.classifier.as_deref()
+    }
+
+    fn assemble(
+        origin: &str,
+        card: &str,
+        mut load: impl FnMut(&str) -> Result<Cow<'static, [u8]>, PackageError>,
+    ) -> Result<Self, PackageError> {
+        let card = ModelCard::parse(card)
+            .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
+        let mut network = |file: &str, expected: &str| {
+            let bytes = load(file)?;
+            let actual = sha256_hex(&bytes);
+            if actual == expected {
+                Ok(bytes)
+            } else {
+                Err(PackageError::Digest {
+                    origin: origin.into(),
+                    file: file.into(),
+                    expected: expected.into(),
+                    actual,
+                })
+            }
+        };
+        let segmenter = card.segmenter.as_ref().map(|s| network(&s.file, &s.sha256)).transpose()?;
+        let classifier =
+            card.classifier.as_ref().map(|c| network(&c.file, &c.sha256)).transpose()?;
+        Ok(Self { card, origin: origin.into(), segmenter, classifier })
+    }
+}
+
+fn known() -> String {
+    let names: Vec<_> = ModelPackage::bundled_names().collect();
+    if names.is_empty() { "no model".into() } else { names.join(", ") }
+}
