@@ -1,1 +1,5 @@
 //! Two-stage detection: segment, stitch, extract, classify, accept.
+
+pub mod candidates;
+
+pub use candidates::{CandidateRule, RawCandidate, extract};

@@ -216,7 +216,9 @@ fn best_by_trying(folds: &[Fold], r: Microns, rule: Rule) -> Option<(f64, usize)
     best
 }
 
-fn any_case() -> impl Strategy<Value = (Vec<(f64, f64)>, Vec<((f64, f64), u8, u8)>)> {
+type AnyCase = (Vec<(f64, f64)>, Vec<((f64, f64), u8, u8)>);
+
+fn any_case() -> impl Strategy<Value = AnyCase> {
     let place = || (0u8..9, 0u8..9).prop_map(|(x, y)| (f64::from(x) * 3.0, f64::from(y) * 3.0));
     (
         prop::collection::vec(place(), 0..7),

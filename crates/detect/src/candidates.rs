@@ -1,0 +1,183 @@
+//! Candidates from a probability map (D3): threshold, opening, connected regions; or local peaks.
+//!
+//! Extraction works on rows of foreground runs and never needs the whole map: the streaming
+//! pipeline feeds it pixel rows as they become final, [`extract`] feeds it the rows of one map.
+//! Both give the same answer because they are the same code, and every sum is kept in whole
+//! numbers, so that no order of additions can change a bit.
+
+mod opening;
+mod peaks;
+mod regions;
+mod rows;
+
+pub(crate) use rows::SparseRow;
+
+use mitosis::{Point, ProbMap, Score, Window};
+use opening::Opening;
+use peaks::Peaks;
+use regions::Regions;
+use serde::{Deserialize, Serialize};
+
+/// How candidates are taken from a probability map; every field is part of the model card.
+///
+/// A pixel is foreground when its probability is `>= threshold` and above zero. Outside the map, and
+/// where no window was read, everything is background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+pub enum CandidateRule {
+    /// The paper's methods section: foreground, morphological opening with a square of side
+    /// `2 * opening_radius + 1`, 8-connected regions of at least `min_area_px` pixels after the
+    /// opening; position = centroid of the pixel centres, `s_seg` = mean probability.
+    Regions {
+        /// Foreground threshold.
+        threshold: Score,
+        /// Radius of the opening in pixels; 0 leaves the foreground as it is.
+        opening_radius: u32,
+        /// Smallest region kept, in pixels.
+        min_area_px: u64,
+    },
+    /// The paper's dataset section: a foreground pixel is a peak when no pixel within Chebyshev
+    /// distance `min_distance_px` is higher and none of them that comes earlier in reading order
+    /// is equal, so that a plateau has one peak and two peaks are always further apart. `s_seg` is
+    /// the probability there.
+    Peaks {
+        /// Foreground threshold.
+        threshold: Score,
+        /// Half side of the neighbourhood in pixels; at least 1.
+        min_distance_px: u32,
+    },
+}
+
+impl CandidateRule {
+    pub(crate) fn threshold(&self) -> f32 {
+        match self {
+            Self::Regions { threshold, .. } | Self::Peaks { threshold, .. } => threshold.get(),
+        }
+    }
+}
+
+/// A candidate in the working frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RawCandidate {
+    /// Position; pixel (i, j) has its centre at (i + 0.5, j + 0.5).
+    pub at: Point<Window>,
+    /// Mean probability of the region, or the probability of the peak.
+    pub s_seg: Score,
+    /// Pixels of the region after the opening; 1 for a peak.
+    pub area_px: u64,
+}
+
+/// Sums over a region. Integers: adding them in any order gives the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Region {
+    /// First pixel in reading order, (y, x): unique, and the order of the output.
+    pub(crate) first: (u32, u32),
+    pub(crate) area: u64,
+    pub(crate) sum_x: u64,
+    pub(crate) sum_y: u64,
+    /// In units of 1 / [`rows::ONE`].
+    pub(crate) sum_p: u64,
+}
+
+impl Region {
+    pub(crate) fn merge(&mut self, o: &Region) {
+        self.first = self.first.min(o.first);
+        self.area += o.area;
+        self.sum_x += o.sum_x;
+        self.sum_y += o.sum_y;
+        self.sum_p = self.sum_p.saturating_add(o.sum_p);
+    }
+
+    pub(crate) fn candidate(&self) -> RawCandidate {
+        let n = self.area as f64;
+        let mean = self.sum_p as f64 / (n * f64::from(rows::ONE));
+        RawCandidate {
+            at: Point::new(self.sum_x as f64 / n + 0.5, self.sum_y as f64 / n + 0.5),
+            s_seg: Score::new(mean.clamp(0.0, 1.0) as f32).expect("a mean of probabilities"),
+            area_px: self.area,
+        }
+    }
+}
+
+/// Takes the rows of a map in order, one after the other from row 0, and gives regions as soon as
+/// no later row can change them. Its state is small and can be stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Extractor {
+    Regions { opening: Opening, regions: Regions, min_area: u64 },
+    Peaks(Peaks),
+}
+
+impl Extractor {
+    pub(crate) fn new(rule: &CandidateRule) -> Self {
+        match *rule {
+            CandidateRule::Regions { opening_radius, min_area_px, .. } => Self::Regions {
+                opening: Opening::new(opening_radius),
+                regions: Regions::default(),
+                min_area: min_area_px,
+            },
+            CandidateRule::Peaks { min_distance_px, .. } => {
+                Self::Peaks(Peaks::new(min_distance_px))
+            }
+        }
+    }
+
+    /// The next row of the map.
+    pub(crate) fn push(&mut self, row: SparseRow, done: &mut Vec<Region>) {
+        match self {
+            Self::Regions { opening, regions, min_area } => {
+                let from = done.len();
+                if let Some((row, runs)) = opening.push(row) {
+                    regions.push(&row, &runs, done);
+                }
+                retain_from(done, from, *min_area);
+            }
+            Self::Peaks(peaks) => peaks.push(row, done),
+        }
+    }
+
+    /// No more rows: everything left is final.
+    pub(crate) fn finish(self, done: &mut Vec<Region>) {
+        match self {
+            Self::Regions { mut opening, mut regions, min_area } => {
+                let from = done.len();
+                for _ in 0..opening.delay() {
+                    if let Some((row, runs)) = opening.push(SparseRow::default()) {
+                        regions.push(&row, &runs, done);
+                    }
+                }
+                regions.finish(done);
+                retain_from(done, from, min_area);
+            }
+            Self::Peaks(peaks) => peaks.finish(done),
+        }
+    }
+}
+
+fn retain_from(done: &mut Vec<Region>, from: usize, min_area: u64) {
+    let mut at = 0;
+    done.retain(|r| {
+        at += 1;
+        at <= from || r.area >= min_area
+    });
+}
+
+/// All candidates of one probability map, in reading order of their first pixel.
+///
+/// Equal to `scipy.ndimage` (threshold, `binary_opening` with a square of ones, `label` with a 3x3
+/// of ones, `center_of_mass` + 0.5, `mean`). Values that are NaN are background.
+#[must_use]
+pub fn extract(map: &ProbMap, rule: &CandidateRule) -> Vec<RawCandidate> {
+    let mut extractor = Extractor::new(rule);
+    let mut done = Vec::new();
+    for values in map.data.chunks(map.width.max(1)) {
+        let mut row = SparseRow::default();
+        row.push_span(0, values, rule.threshold());
+        extractor.push(row, &mut done);
+    }
+    extractor.finish(&mut done);
+    done.sort_unstable_by_key(|r| r.first);
+    done.iter().map(Region::candidate).collect()
+}
+
+#[cfg(test)]
+mod tests;
