@@ -1,0 +1,41 @@
+//! Compiles the small C++ shim over libtorch and lets this package's own tests find libtorch at
+//! run time.
+//!
+//! A dependant that links a binary or runs tests needs the same rpath. It depends on `net`
+//! directly and has a build script of its own:
+//!
+//! ```ignore
+//! if let Ok(dir) = std::env::var("DEP_MITHRAS_NET_LIBTORCH_LIB") {
+//!     println!("cargo:rustc-link-arg=-Wl,-rpath,{dir}");
+//! }
+//! ```
+
+use std::path::PathBuf;
+
+fn main() {
+    println!("cargo:rerun-if-changed=src/shim.cpp");
+    println!("cargo:rerun-if-changed=build.rs");
+    // torch-sys has already found libtorch (LIBTORCH, or Python's torch with LIBTORCH_USE_PYTORCH)
+    // and says where through its `links` metadata.
+    let lib = std::env::var("DEP_TCH_LIBTORCH_LIB").expect(
+        "torch-sys did not say where libtorch is; set LIBTORCH_USE_PYTORCH=1 with torch 2.11 \
+         installed, or LIBTORCH=/path/to/libtorch",
+    );
+    let include = PathBuf::from(&lib).join("../include");
+    // Only static members of the C++ 11 ABI are used; wheels since torch 2.6 have it switched on.
+    cc::Build::new()
+        .cpp(true)
+        .pic(true)
+        .warnings(false)
+        .std("c++20")
+        .include(&include)
+        .include(include.join("torch/csrc/api/include"))
+        .define("_GLIBCXX_USE_CXX11_ABI", "1")
+        .file("src/shim.cpp")
+        .compile("mithras_net_shim");
+    println!("cargo:rustc-link-search=native={lib}");
+    println!("cargo:rustc-link-lib=torch_cpu");
+    println!("cargo:rustc-link-lib=c10");
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{lib}");
+    println!("cargo:libtorch_lib={lib}");
+}

@@ -1,0 +1,366 @@
+//! Checkpoints: safetensors with timm's names and a description that must match.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::Path;
+
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::{Deserialize, Serialize};
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor};
+
+use crate::error::{NetError, Result};
+
+/// Version of the description below.
+pub const SCHEMA: u32 = 1;
+
+const KEY: &str = "mithras";
+
+/// What a checkpoint is for. Loading compares the fields that change results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// E.g. `efficient-unet-b0`, `vit_tiny_patch16_224`.
+    pub architecture: String,
+    /// The network's config struct as JSON.
+    pub config: serde_json::Value,
+    /// Side of the input the network was trained on, pixels.
+    pub input: u32,
+    /// Resolution, um/px.
+    pub mpp: f64,
+    /// Subtracted from channels in [0, 1].
+    pub mean: [f32; 3],
+    /// Divides after that.
+    pub std: [f32; 3],
+    /// Class names in output order; empty for segmentation and pretraining.
+    #[serde(default)]
+    pub classes: Vec<String>,
+    /// Hash of the resolved preset.
+    #[serde(default)]
+    pub preset_hash: String,
+    /// Digest of the corpus.
+    #[serde(default)]
+    pub corpus_digest: String,
+    /// Anything else worth keeping: epoch, metrics, data, licences.
+    #[serde(default)]
+    pub notes: serde_json::Value,
+}
+
+impl Spec {
+    /// ImageNet normalisation at 0.25 um/px.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] when the config struct is not representable as JSON.
+    pub fn new(architecture: &str, config: &impl Serialize, input: u32) -> Result<Self> {
+        Ok(Self {
+            schema: SCHEMA,
+            architecture: architecture.into(),
+            config: serde_json::to_value(config)
+                .map_err(|e| NetError::config("config", e.to_string()))?,
+            input,
+            mpp: 0.25,
+            mean: [0.485, 0.456, 0.406],
+            std: [0.229, 0.224, 0.225],
+            classes: Vec::new(),
+            preset_hash: String::new(),
+            corpus_digest: String::new(),
+            notes: serde_json::Value::Null,
+        })
+    }
+
+    /// Differences that make weights unusable in place of `self`, in words.
+    fn differences(&self, other: &Self) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut say = |what: &str, have: String, want: String| {
+            if have != want {
+                out.push(format!("{what} is {have}, expected {want}"));
+            }
+        };
+        say("schema", other.schema.to_string(), self.schema.to_string());
+        say("architecture", other.architecture.clone(), self.architecture.clone());
+        say("input", other.input.to_string(), self.input.to_string());
+        say("um/px", other.mpp.to_string(), self.mpp.to_string());
+        say("mean", format!("{:?}", other.mean), format!("{:?}", self.mean));
+        say("std", format!("{:?}", other.std), format!("{:?}", self.std));
+        say("classes", other.classes.join(","), self.classes.join(","));
+        out
+    }
+}
+
+/// What became of the names of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadReport {
+    /// Taken from the file.
+    pub taken: Vec<String>,
+    /// In the model, not in the file.
+    pub missing: Vec<String>,
+    /// In the file, not in the model.
+    pub unexpected: Vec<String>,
+    /// In both, with different shapes (`name: file, model`); not taken.
+    pub reshaped: Vec<String>,
+}
+
+impl LoadReport {
+    /// Nothing missing, unexpected or misshapen.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.missing.is_empty() && self.unexpected.is_empty() && self.reshaped.is_empty()
+    }
+}
+
+impl std::fmt::Display for LoadReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let some = |names: &[String]| {
+            let shown = names.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+            if names.len() > 5 { format!("{shown}, ...") } else { shown }
+        };
+        write!(f, "{} tensors taken", self.taken.len())?;
+        for (what, names) in [
+            ("missing in the file", &self.missing),
+            ("unexpected in the file", &self.unexpected),
+            ("of another shape", &self.reshaped),
+        ] {
+            if !names.is_empty() {
+                write!(f, "; {} {what}: {}", names.len(), some(names))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Tensors by name and the file's description.
+#[derive(Debug)]
+pub struct Tensors {
+    /// On the CPU.
+    pub tensors: BTreeMap<String, Tensor>,
+    /// The JSON description, when the file is ours.
+    pub spec: Option<Spec>,
+    /// All text metadata of the file.
+    pub metadata: BTreeMap<String, String>,
+}
+
+fn bytes_of(t: &Tensor) -> Result<(Dtype, Vec<usize>, Vec<u8>)> {
+    let dtype = match t.kind() {
+        Kind::Float => Dtype::F32,
+        Kind::Double => Dtype::F64,
+        Kind::Half => Dtype::F16,
+        Kind::BFloat16 => Dtype::BF16,
+        Kind::Int64 => Dtype::I64,
+        Kind::Int => Dtype::I32,
+        Kind::Uint8 => Dtype::U8,
+        Kind::Bool => Dtype::BOOL,
+        other => {
+            return Err(NetError::config("dtype", format!("{other:?} cannot be saved")));
+        }
+    };
+    let t = t.detach().to_device(Device::Cpu).contiguous();
+    let shape = t.size().iter().map(|&d| d as usize).collect();
+    let mut data = vec![0u8; t.numel() * t.kind().elt_size_in_bytes()];
+    t.f_copy_data_u8(&mut data, t.numel())?;
+    Ok((dtype, shape, data))
+}
+
+/// Writes tensors and text metadata, to a temporary name and then in place.
+///
+/// # Errors
+/// The file system's, with the path.
+pub fn save_tensors(
+    path: &Path,
+    tensors: &[(String, Tensor)],
+    metadata: BTreeMap<String, String>,
+) -> Result<()> {
+    let raw = tensors
+        .iter()
+        .map(|(name, t)| Ok((name.clone(), bytes_of(t)?)))
+        .collect::<Result<BTreeMap<_, _>>>()?;
+    let views = raw
+        .iter()
+        .map(|(name, (dtype, shape, data))| {
+            TensorView::new(*dtype, shape.clone(), data)
+                .map(|v| (name.as_str(), v))
+                .map_err(|e| NetError::file(path, e.to_string(), "report it"))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let bytes = safetensors::serialize(views, Some(metadata.into_iter().collect()))
+        .map_err(|e| NetError::file(path, e.to_string(), "report it"))?;
+    write_whole(path, &bytes)
+}
+
+/// Writes to a temporary file beside `path`, flushes it to disk, renames.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let fail = |e: std::io::Error| NetError::io(path, e);
+    let mut file = tempfile::Builder::new().prefix(".part-").tempfile_in(dir).map_err(fail)?;
+    file.write_all(bytes).map_err(fail)?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    // The temporary file is private; a checkpoint is readable like any other file.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+/// Reads a safetensors file whole.
+///
+/// # Errors
+/// [`NetError::Io`] or [`NetError::File`] when it is unreadable or no safetensors.
+pub fn read_tensors(path: &Path) -> Result<Tensors> {
+    let bytes = std::fs::read(path).map_err(|e| NetError::io(path, e))?;
+    let bad = |e: safetensors::SafeTensorError| {
+        NetError::file(path, format!("no readable safetensors file ({e})"), "export it again")
+    };
+    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(bad)?;
+    let metadata: BTreeMap<String, String> =
+        header.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let spec = match metadata.get(KEY) {
+        Some(text) => Some(serde_json::from_str(text).map_err(|e| {
+            NetError::file(path, format!("its description is unreadable ({e})"), "export it again")
+        })?),
+        None => None,
+    };
+    let file = SafeTensors::deserialize(&bytes).map_err(bad)?;
+    let mut tensors = BTreeMap::new();
+    for (name, view) in file.tensors() {
+        let kind = match view.dtype() {
+            Dtype::F32 => Kind::Float,
+            Dtype::F64 => Kind::Double,
+            Dtype::F16 => Kind::Half,
+            Dtype::BF16 => Kind::BFloat16,
+            Dtype::I64 => Kind::Int64,
+            Dtype::I32 => Kind::Int,
+            Dtype::U8 => Kind::Uint8,
+            Dtype::BOOL => Kind::Bool,
+            other => {
+                let why = format!("`{name}` has the type {other:?}, which is not supported");
+                return Err(NetError::file(path, why, "convert it to f32"));
+            }
+        };
+        let shape: Vec<i64> = view.shape().iter().map(|&d| d as i64).collect();
+        tensors.insert(name, Tensor::f_from_data_size(view.data(), &shape, kind)?);
+    }
+    Ok(Tensors { tensors, spec, metadata })
+}
+
+/// Saves a model with its description.
+///
+/// # Errors
+/// The file system's, with the path.
+pub fn save(path: &Path, vs: &VarStore, spec: &Spec) -> Result<()> {
+    let tensors: Vec<(String, Tensor)> = vs.variables().into_iter().collect();
+    save_described(path, &tensors, spec)
+}
+
+/// Saves any tensors (model, optimiser, EMA under prefixes of your choice) with a description, as
+/// for resuming.
+///
+/// # Errors
+/// The file system's, with the path.
+pub fn save_described(path: &Path, tensors: &[(String, Tensor)], spec: &Spec) -> Result<()> {
+    let json = serde_json::to_string(spec).map_err(|e| NetError::config("spec", e.to_string()))?;
+    save_tensors(path, tensors, BTreeMap::from([(KEY.to_string(), json)]))
+}
+
+/// The description of a checkpoint of ours.
+///
+/// # Errors
+/// [`NetError::File`] when the file has none.
+pub fn read_spec(path: &Path) -> Result<Spec> {
+    read_tensors(path)?.spec.ok_or_else(|| {
+        NetError::file(path, "it carries no description", "load it as foreign weights")
+    })
+}
+
+/// Loads a checkpoint of ours, exactly: same description, same names, same shapes.
+///
+/// # Errors
+/// [`NetError::File`] with every difference.
+pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
+    let file = read_tensors(path)?;
+    let Some(spec) = file.spec else {
+        return Err(NetError::file(
+            path,
+            "it carries no description",
+            "load it as foreign weights",
+        ));
+    };
+    let differences = expected.differences(&spec);
+    if !differences.is_empty() {
+        return Err(NetError::file(
+            path,
+            differences.join("; "),
+            "use the preset it was made with",
+        ));
+    }
+    let plan = match_names(&file.tensors, vs, |n| Some(n.to_string()));
+    if !plan.report.is_exact() {
+        return Err(NetError::file(
+            path,
+            plan.report.to_string(),
+            "use the preset it was made with",
+        ));
+    }
+    plan.apply();
+    Ok(spec)
+}
+
+/// Loads whatever fits and reports the rest. `rename` maps a name of the file to one of the model,
+/// or to `None` to pass it over; `|n| Some(format!("encoder.{n}"))` puts a timm encoder into a
+/// U-Net. `num_batches_tracked` is always passed over.
+#[must_use]
+pub fn load_matching(
+    tensors: &BTreeMap<String, Tensor>,
+    vs: &VarStore,
+    rename: impl Fn(&str) -> Option<String>,
+) -> LoadReport {
+    match_names(tensors, vs, rename).apply()
+}
+
+struct Plan {
+    report: LoadReport,
+    copies: Vec<(Tensor, Tensor)>,
+}
+
+impl Plan {
+    fn apply(self) -> LoadReport {
+        tch::no_grad(|| {
+            for (mut to, from) in self.copies {
+                to.copy_(&from);
+            }
+        });
+        self.report
+    }
+}
+
+fn match_names(
+    tensors: &BTreeMap<String, Tensor>,
+    vs: &VarStore,
+    rename: impl Fn(&str) -> Option<String>,
+) -> Plan {
+    let model: BTreeMap<String, Tensor> = vs.variables().into_iter().collect();
+    let mut report = LoadReport::default();
+    let mut copies = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (name, from) in tensors {
+        if name.ends_with("num_batches_tracked") {
+            continue;
+        }
+        let Some(target) = rename(name) else { continue };
+        let Some(to) = model.get(&target) else {
+            report.unexpected.push(name.clone());
+            continue;
+        };
+        seen.insert(target.clone());
+        if to.size() == from.size() {
+            copies.push((to.shallow_clone(), from.shallow_clone()));
+            report.taken.push(target);
+        } else {
+            report.reshaped.push(format!("{target}: {:?}, {:?}", from.size(), to.size()));
+        }
+    }
+    report.missing = model.keys().filter(|k| !seen.contains(*k)).cloned().collect();
+    Plan { report, copies }
+}

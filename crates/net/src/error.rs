@@ -1,0 +1,70 @@
+//! What can go wrong in this crate.
+
+use std::path::{Path, PathBuf};
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, NetError>;
+
+/// Errors with the file or name they belong to and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// libtorch refused.
+    #[error("libtorch: {0}")]
+    Torch(#[from] tch::TchError),
+    /// The C++ shim over libtorch refused.
+    #[error("libtorch ({call}): {reason}")]
+    Shim {
+        /// What was called.
+        call: &'static str,
+        /// libtorch's own words.
+        reason: String,
+    },
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A file holds something else than asked for.
+    #[error("{path}: {reason}; {remedy}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A device was asked for that is not there.
+    #[error("device `{asked}`: {reason}")]
+    Device {
+        /// As asked.
+        asked: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A setting that has no meaning.
+    #[error("`{key}`: {reason}")]
+    Config {
+        /// Preset key.
+        key: String,
+        /// Why it cannot be.
+        reason: String,
+    },
+}
+
+impl NetError {
+    pub(crate) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_path_buf(), source }
+    }
+
+    pub(crate) fn file(path: &Path, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::File { path: path.to_path_buf(), reason: reason.into(), remedy: remedy.into() }
+    }
+
+    pub(crate) fn config(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Config { key: key.into(), reason: reason.into() }
+    }
+}
