@@ -1,1 +1,27 @@
 //! Whole-slide reading: pyramids, physical resolution, tissue mask, window plan.
+//!
+//! ```no_run
+//! use mitosis::Mpp;
+//! let slide = slide::Slide::open("case.svs")?;
+//! println!("{:?} px, {}", slide.dimensions(), slide.resolution()?.mean());
+//! let window = slide.read_at(Mpp::PAPER, 400, 800, 512, 512)?;
+//! # Ok::<(), slide::SlideError>(())
+//! ```
+//!
+//! Files are known by their content, never by their suffix. TIFF-family slides and flat images are
+//! read here; everything else goes to an OpenSlide 4 library found at run time ([`FORMATS`]).
+
+mod cache;
+mod error;
+mod format;
+mod resample;
+mod resolution;
+mod slide;
+mod source;
+mod tiff;
+
+pub use error::SlideError;
+pub use format::{FORMATS, Format};
+pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
+pub use slide::{BACKGROUND, MAX_READ_BYTES, OpenOptions, Slide};
+pub use source::{AssociatedImage, Level, Rect};

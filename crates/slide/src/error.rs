@@ -1,0 +1,128 @@
+//! What can go wrong with a slide. Every message names the file and, where there is one, the remedy.
+
+use std::io;
+use std::path::PathBuf;
+
+/// An error about one slide.
+#[derive(Debug, thiserror::Error)]
+pub enum SlideError {
+    /// The operating system refused: missing file, no permission, read error.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Io {
+        /// The slide.
+        path: PathBuf,
+        /// The system's reason.
+        #[source]
+        source: io::Error,
+    },
+    /// A folder, pipe or device where a file was expected.
+    #[error("{}: is not a file; name the slide file itself", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A file of zero bytes.
+    #[error("{}: the file is empty (0 bytes); copy it again from its source", path.display())]
+    Empty {
+        /// The slide.
+        path: PathBuf,
+    },
+    /// A known or unknown format that cannot be read here.
+    #[error("{}: {reason}; {remedy}", path.display())]
+    Unsupported {
+        /// The slide.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// The structure of the file contradicts itself.
+    #[error("{}: damaged file: {reason}; copy it again from its source or export it anew", path.display())]
+    Malformed {
+        /// The slide.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No field states micrometres per pixel.
+    #[error("{}: no micrometres per pixel in the file{hint}; give them with --mpp, e.g. --mpp 0.25", path.display())]
+    MissingResolution {
+        /// The slide.
+        path: PathBuf,
+        /// What was found instead, starting with `" ("`, or nothing.
+        hint: String,
+    },
+    /// Two fields state different resolutions.
+    #[error("{}: contradicting resolutions: {first} against {second}; say which holds with --mpp", path.display())]
+    ContradictingResolution {
+        /// The slide.
+        path: PathBuf,
+        /// One field with its value.
+        first: String,
+        /// The other field with its value.
+        second: String,
+    },
+    /// The stated resolution cannot be that of a microscope slide.
+    #[error("{}: implausible resolution: {found}; give the true one with --mpp", path.display())]
+    ImplausibleResolution {
+        /// The slide.
+        path: PathBuf,
+        /// Field and value.
+        found: String,
+    },
+    /// One tile cannot be decoded. The rest of the slide stays readable.
+    #[error("{}: tile (column {column}, row {row}) of level {level} cannot be decoded: {reason}", path.display())]
+    Tile {
+        /// The slide.
+        path: PathBuf,
+        /// Pyramid level.
+        level: usize,
+        /// Tile column.
+        column: u64,
+        /// Tile row.
+        row: u64,
+        /// The decoder's reason.
+        reason: String,
+    },
+    /// An associated image cannot be decoded.
+    #[error("{}: associated image `{name}`: {reason}", path.display())]
+    Associated {
+        /// The slide.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A request or an image needs more memory than allowed.
+    #[error("{}: {what} would need {bytes} bytes, more than the limit of {limit}", path.display())]
+    TooLarge {
+        /// The slide.
+        path: PathBuf,
+        /// What.
+        what: String,
+        /// Bytes needed.
+        bytes: u128,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// A level that the slide has not.
+    #[error("{}: has {levels} levels, there is no level {level}", path.display())]
+    NoSuchLevel {
+        /// The slide.
+        path: PathBuf,
+        /// Asked for.
+        level: usize,
+        /// Number of levels.
+        levels: usize,
+    },
+}
+
+impl SlideError {
+    /// Whether only one tile is at fault, so that a caller may leave it out and go on.
+    #[must_use]
+    pub const fn is_tile(&self) -> bool {
+        matches!(self, Self::Tile { .. })
+    }
+}

@@ -1,0 +1,113 @@
+//! Formats: one file each, one line each in [`FORMATS`].
+
+mod aperio;
+mod flat;
+mod generic_tiff;
+mod ome;
+mod openslide;
+mod pyramid;
+
+use crate::source::Opened;
+use crate::tiff::{Ifd, TiffFile};
+use crate::{OpenOptions, SlideError};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A reader: how it is called, what it reads, how it knows its files, how it opens them.
+pub struct Format {
+    /// Short name.
+    pub name: &'static str,
+    /// What it reads.
+    pub about: &'static str,
+    pub(crate) knows: fn(&Probe) -> bool,
+    pub(crate) open: fn(&Probe, &OpenOptions) -> Result<Opened, SlideError>,
+}
+
+/// All readers, in the order in which they are asked. The last one takes what no other knows.
+pub static FORMATS: &[Format] =
+    &[aperio::FORMAT, ome::FORMAT, generic_tiff::FORMAT, flat::PNG, flat::JPEG, openslide::FORMAT];
+
+/// What a reader may look at before it says whether the file is its own.
+pub(crate) struct Probe {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) len: u64,
+    pub(crate) head: Vec<u8>,
+    /// The directories, when the file starts like a TIFF.
+    tiff: Option<Result<TiffFile, String>>,
+}
+
+impl Probe {
+    fn new(path: &Path) -> Result<Self, SlideError> {
+        let io = |source| SlideError::Io { path: path.to_path_buf(), source };
+        let about = std::fs::metadata(path).map_err(io)?;
+        if !about.is_file() {
+            return Err(SlideError::NotAFile { path: path.to_path_buf() });
+        }
+        let len = about.len();
+        if len == 0 {
+            return Err(SlideError::Empty { path: path.to_path_buf() });
+        }
+        let file = File::open(path).map_err(io)?;
+        let mut head = vec![0; len.min(64) as usize];
+        crate::tiff::read_at(&file, &mut head, 0).map_err(io)?;
+        let tiff = if crate::tiff::is_tiff(&head) {
+            Some(TiffFile::read(file.try_clone().map_err(io)?, len))
+        } else {
+            None
+        };
+        Ok(Self { path: path.to_path_buf(), file, len, head, tiff })
+    }
+
+    pub(crate) fn is_tiff(&self) -> bool {
+        self.tiff.is_some()
+    }
+
+    /// The directories, or what is wrong with them.
+    pub(crate) fn tiff(&self) -> Result<&TiffFile, SlideError> {
+        match &self.tiff {
+            Some(Ok(t)) => Ok(t),
+            Some(Err(reason)) => Err(self.malformed(reason.clone())),
+            None => Err(self.malformed("not a TIFF".into())),
+        }
+    }
+
+    pub(crate) fn first(&self) -> Option<&Ifd> {
+        self.tiff().ok().map(|t| &t.ifds[0])
+    }
+
+    pub(crate) fn malformed(&self, reason: String) -> SlideError {
+        SlideError::Malformed { path: self.path.clone(), reason }
+    }
+
+    pub(crate) fn unsupported(&self, reason: String, remedy: &str) -> SlideError {
+        SlideError::Unsupported { path: self.path.clone(), reason, remedy: remedy.into() }
+    }
+
+    /// The whole file, for formats that cannot be read in parts.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, SlideError> {
+        let mut buf = vec![0; self.len as usize];
+        crate::tiff::read_at(&self.file, &mut buf, 0)
+            .map_err(|source: io::Error| SlideError::Io { path: self.path.clone(), source })?;
+        Ok(buf)
+    }
+}
+
+pub(crate) fn open(
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<(&'static str, Opened), SlideError> {
+    let probe = Probe::new(path)?;
+    let found = FORMATS
+        .iter()
+        .filter(|f| !options.force_openslide || f.name == openslide::FORMAT.name)
+        .find(|f| (f.knows)(&probe));
+    // The last format knows everything.
+    let format = found.unwrap_or(&openslide::FORMAT);
+    let opened = (format.open)(&probe, options)?;
+    if opened.levels.is_empty() {
+        return Err(probe.malformed("no image inside".into()));
+    }
+    Ok((format.name, opened))
+}

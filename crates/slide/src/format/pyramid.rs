@@ -1,0 +1,106 @@
+//! What the TIFF formats share: a pyramid of [`TiffImage`]s as a [`Source`].
+
+use crate::resolution::Claim;
+use crate::slide::BACKGROUND;
+use crate::source::{AssociatedImage, Level, Source};
+use crate::tiff::{Ifd, TiffImage, tag};
+use mitosis::RgbTile;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Largest associated image, bytes of RGB.
+const MAX_ASSOCIATED: u64 = 256 << 20;
+
+pub(crate) struct Pyramid {
+    pub(crate) images: Vec<TiffImage>,
+    pub(crate) associated: Vec<(String, TiffImage)>,
+}
+
+impl Pyramid {
+    /// Levels, finest first; `images` must already be in that order.
+    pub(crate) fn levels(&self) -> Vec<Level> {
+        let Some(base) = self.images.first() else { return Vec::new() };
+        self.images.iter().map(|i| i.level(base.width, base.height)).collect()
+    }
+
+    pub(crate) fn associated_list(&self) -> Vec<AssociatedImage> {
+        let one = |(name, i): &(String, TiffImage)| AssociatedImage {
+            name: name.clone(),
+            width: i.width,
+            height: i.height,
+        };
+        self.associated.iter().map(one).collect()
+    }
+}
+
+impl Source for Pyramid {
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, String> {
+        let image = &self.images[level];
+        let tile = match image.tile(column, row)? {
+            Some(tile) => tile,
+            None => {
+                let w = image.tile_width.min(image.width - column * image.tile_width) as usize;
+                let h = image.tile_height.min(image.height - row * image.tile_height) as usize;
+                RgbTile::filled(w, h, [BACKGROUND; 3])
+            }
+        };
+        Ok(Arc::new(tile))
+    }
+
+    fn associated(&self, index: usize) -> Result<RgbTile, String> {
+        self.associated[index].1.whole(MAX_ASSOCIATED)
+    }
+}
+
+/// Puts the levels in order: `base` first, then every candidate that is a shrunk copy of it.
+pub(crate) fn order(
+    base: TiffImage,
+    candidates: Vec<TiffImage>,
+) -> (Vec<TiffImage>, Vec<TiffImage>) {
+    let (w, h) = (base.width, base.height);
+    let shrunk = |i: &TiffImage| {
+        // Same shape within a pixel of the smaller image.
+        let (fx, fy) = (w as f64 / i.width as f64, h as f64 / i.height as f64);
+        let slack = 1.0 / i.width.min(i.height) as f64 + 0.01;
+        i.width < w && i.height < h && (fx / fy - 1.0).abs() <= slack
+    };
+    let (mut levels, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(shrunk);
+    levels.sort_by_key(|i| std::cmp::Reverse(i.width));
+    levels.dedup_by_key(|i| i.width);
+    levels.insert(0, base);
+    (levels, rest)
+}
+
+/// The claim of `XResolution`, `YResolution` and `ResolutionUnit`. Unit 1 ("none") claims nothing.
+pub(crate) fn density(ifd: &Ifd, only_if_plausible: bool) -> Option<Claim> {
+    let um = match ifd.uint_or(tag::RESOLUTION_UNIT, 2).ok()? {
+        2 => 25_400.0,
+        3 => 10_000.0,
+        _ => return None,
+    };
+    let x = ifd.real(tag::X_RESOLUTION)?;
+    let y = ifd.real(tag::Y_RESOLUTION).unwrap_or(x);
+    // 0 and 0/0 mean "not set"; 1 px per unit is what some writers put for the same.
+    if x <= 1.0 || y <= 1.0 || x.is_nan() || y.is_nan() {
+        return None;
+    }
+    Some(Claim { only_if_plausible, ..Claim::image("tiff.XResolution", um / x, um / y) })
+}
+
+/// The plain text tags, as OpenSlide names them.
+pub(crate) fn text_properties(ifd: &Ifd) -> BTreeMap<String, String> {
+    let names = [
+        (tag::DESCRIPTION, "tiff.ImageDescription"),
+        (tag::MAKE, "tiff.Make"),
+        (tag::SOFTWARE, "tiff.Software"),
+    ];
+    let mut all: BTreeMap<_, _> =
+        names.into_iter().filter_map(|(t, n)| Some((n.to_string(), ifd.text(t)?))).collect();
+    for (t, n) in [(tag::X_RESOLUTION, "tiff.XResolution"), (tag::Y_RESOLUTION, "tiff.YResolution")]
+    {
+        if let Some(v) = ifd.real(t) {
+            all.insert(n.into(), v.to_string());
+        }
+    }
+    all
+}

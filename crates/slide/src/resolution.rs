@@ -1,0 +1,193 @@
+//! From the claims in a file to one resolution, or to a refusal (W1; pains 1, 2 and 4).
+
+use crate::SlideError;
+use mitosis::{Mpp, Resolution, ResolutionSource};
+use std::path::Path;
+
+/// Largest plausible um/px of a TIFF or image density tag. Printing densities (72 to 600 dpi are
+/// 353 to 42 um/px) stay above it, so that a default written by an image library is no resolution.
+pub const MAX_DENSITY_MPP: f64 = 20.0;
+/// Two fields whose values differ by more than this share contradict each other.
+pub const CONTRADICTION: f64 = 0.05;
+/// Horizontal and vertical values that differ by more than this share contradict each other.
+pub const ANISOTROPY: f64 = 0.10;
+
+/// One statement in a file about its um/px.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Claim {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) source: ResolutionSource,
+    /// Whether an implausible value means "not set" rather than a damaged file.
+    pub(crate) only_if_plausible: bool,
+}
+
+impl Claim {
+    pub(crate) fn vendor(field: &str, x: f64, y: f64) -> Self {
+        let source = ResolutionSource::Vendor(field.into());
+        Self { x, y, source, only_if_plausible: false }
+    }
+
+    pub(crate) fn image(field: &str, x: f64, y: f64) -> Self {
+        let source = ResolutionSource::Image(field.into());
+        Self { x, y, source, only_if_plausible: false }
+    }
+
+    pub(crate) fn density(field: &str, x: f64, y: f64) -> Self {
+        Self { only_if_plausible: true, ..Self::image(field, x, y) }
+    }
+
+    fn max(&self) -> f64 {
+        match self.source {
+            ResolutionSource::Image(_) => MAX_DENSITY_MPP,
+            _ => Mpp::MAX,
+        }
+    }
+
+    fn checked(&self) -> Option<(Mpp, Mpp)> {
+        let ok = |v| Mpp::new(v).ok().filter(|m| m.get() <= self.max());
+        Some((ok(self.x)?, ok(self.y)?))
+    }
+}
+
+fn show(c: &Claim) -> String {
+    if c.x == c.y {
+        format!("{} = {} um/px", c.source, c.x)
+    } else {
+        format!("{} = {} x {} um/px", c.source, c.x, c.y)
+    }
+}
+
+fn differ(a: f64, b: f64, share: f64) -> bool {
+    (a - b).abs() > share * a.max(b)
+}
+
+/// Why there is no resolution; turned into a [`SlideError`] whenever it is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Refusal {
+    Missing(String),
+    Contradicting(String, String),
+    Implausible(String),
+}
+
+impl Refusal {
+    pub(crate) fn error(&self, path: &Path) -> SlideError {
+        let path = path.to_path_buf();
+        match self.clone() {
+            Self::Missing(hint) => SlideError::MissingResolution { path, hint },
+            Self::Contradicting(first, second) => {
+                SlideError::ContradictingResolution { path, first, second }
+            }
+            Self::Implausible(found) => SlideError::ImplausibleResolution { path, found },
+        }
+    }
+}
+
+/// Vendor fields first, then image tags. An image tag beside a plausible vendor field counts only
+/// when it is plausible itself; two plausible ones must agree.
+pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Resolution, Refusal> {
+    let is_vendor = |c: &&Claim| matches!(c.source, ResolutionSource::Vendor(_));
+    if let Some(bad) = claims.iter().filter(is_vendor).find(|c| c.checked().is_none()) {
+        return Err(Refusal::Implausible(show(bad)));
+    }
+    let good: Vec<(&Claim, (Mpp, Mpp))> =
+        claims.iter().filter_map(|c| Some((c, c.checked()?))).collect();
+    let best = good.iter().find(|(c, _)| is_vendor(&c)).or_else(|| good.first());
+    let Some(&(claim, (x, y))) = best else {
+        if let Some(bad) = claims.iter().find(|c| !c.only_if_plausible) {
+            return Err(Refusal::Implausible(show(bad)));
+        }
+        let hint = claims
+            .first()
+            .map_or_else(String::new, |c| format!(" ({} is no microscope's resolution)", show(c)));
+        return Err(Refusal::Missing(hint));
+    };
+    if differ(x.get(), y.get(), ANISOTROPY) {
+        return Err(Refusal::Contradicting(
+            format!("{} (horizontal) = {x}", claim.source),
+            format!("{} (vertical) = {y}", claim.source),
+        ));
+    }
+    for (other, (ox, oy)) in &good {
+        if differ(x.get(), ox.get(), CONTRADICTION) || differ(y.get(), oy.get(), CONTRADICTION) {
+            return Err(Refusal::Contradicting(show(claim), show(other)));
+        }
+    }
+    if let Some(power) = magnification.filter(|m| m.is_finite() && *m > 0.0) {
+        // 40x is about 0.25 um/px. Scanners stray by some tens of per cent; a whole magnification
+        // step is a contradiction.
+        let nominal = 10.0 / power;
+        let off = (x.get() / nominal).max(nominal / x.get());
+        if off > 1.8 {
+            return Err(Refusal::Contradicting(
+                show(claim),
+                format!("objective power {power}x (about {nominal} um/px)"),
+            ));
+        }
+    }
+    Ok(Resolution { x, y, source: claim.source.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendor_wins_and_is_named() {
+        let r = settle(
+            &[
+                Claim::image("tiff.XResolution", 0.25, 0.25),
+                Claim::vendor("aperio.MPP", 0.2508, 0.2508),
+            ],
+            None,
+        )
+        .unwrap();
+        assert_eq!(r.x.get(), 0.2508);
+        assert_eq!(r.source.to_string(), "aperio.MPP");
+    }
+
+    #[test]
+    fn contradiction_names_both() {
+        let e = settle(
+            &[Claim::vendor("aperio.MPP", 0.25, 0.25), Claim::image("tiff.XResolution", 0.5, 0.5)],
+            None,
+        );
+        let text = e.unwrap_err().error(Path::new("a.svs")).to_string();
+        for part in ["a.svs", "0.25", "0.5", "aperio.MPP", "tiff.XResolution", "--mpp"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let e = settle(&[Claim::vendor("ome", 0.25, 0.5)], None).unwrap_err();
+        assert!(matches!(e, Refusal::Contradicting(..)));
+        let e = settle(&[Claim::vendor("aperio.MPP", 0.5, 0.5)], Some(40.0)).unwrap_err();
+        assert!(matches!(e, Refusal::Contradicting(..)));
+        assert!(settle(&[Claim::vendor("aperio.MPP", 0.499, 0.499)], Some(20.0)).is_ok());
+        assert!(settle(&[Claim::vendor("aperio.MPP", 0.23, 0.23)], Some(40.0)).is_ok());
+    }
+
+    #[test]
+    fn missing_names_the_flag() {
+        let text = settle(&[], Some(40.0)).unwrap_err().error(Path::new("a.svs")).to_string();
+        assert!(text.contains("--mpp"), "{text}");
+        // A screen density beside nothing is no resolution.
+        let e = settle(&[Claim::density("png.pHYs", 264.6, 264.6)], None).unwrap_err();
+        assert!(matches!(e, Refusal::Missing(_)));
+    }
+
+    #[test]
+    fn implausible_is_refused() {
+        for v in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e6] {
+            let e = settle(&[Claim::vendor("aperio.MPP", v, v)], None).unwrap_err();
+            assert!(matches!(e, Refusal::Implausible(_)), "{v}");
+        }
+        let e = settle(&[Claim::image("tiff.XResolution", 352.8, 352.8)], None).unwrap_err();
+        assert!(matches!(e, Refusal::Implausible(_)));
+        // ... but does not disturb a vendor's field.
+        assert!(
+            settle(
+                &[Claim::vendor("aperio.MPP", 0.5, 0.5), Claim::image("tiff", 352.8, 352.8)],
+                None
+            )
+            .is_ok()
+        );
+    }
+}

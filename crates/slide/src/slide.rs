@@ -1,0 +1,413 @@
+//! [`Slide`]: one opened slide, shared by threads.
+
+use crate::SlideError;
+use crate::cache::TileCache;
+use crate::format;
+use crate::resample::{self, Axis};
+use crate::resolution::{Refusal, settle};
+use crate::source::{AssociatedImage, Level, Opened, Rect};
+use mitosis::{Mpp, Resolution, RgbTile};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Colour of everything outside the slide and of tiles that the scanner left out.
+pub const BACKGROUND: u8 = 255;
+/// Largest result of one read, in bytes of RGB.
+pub const MAX_READ_BYTES: u64 = 2 << 30;
+/// Source bytes that one resampling step holds at most; larger requests are cut.
+const STEP_BYTES: u64 = 48 << 20;
+
+/// How to open a slide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenOptions {
+    /// The user's um/px; replaces whatever the file says.
+    pub mpp: Option<Mpp>,
+    /// Memory for decoded tiles, bytes.
+    pub cache_bytes: usize,
+    /// Path of an OpenSlide 4 library; without it the usual places are searched.
+    pub openslide: Option<PathBuf>,
+    /// Read through OpenSlide even what the built-in readers know (for comparison).
+    pub force_openslide: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { mpp: None, cache_bytes: 256 << 20, openslide: None, force_openslide: false }
+    }
+}
+
+/// An opened slide. `Send + Sync`; reads from several threads run at once.
+pub struct Slide {
+    path: PathBuf,
+    format: &'static str,
+    opened: Opened,
+    resolution: Result<Resolution, Refusal>,
+    cache: TileCache,
+}
+
+impl std::fmt::Debug for Slide {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slide")
+            .field("path", &self.path)
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Slide {
+    /// Opens a slide by its content, with default options.
+    ///
+    /// # Errors
+    /// [`SlideError`] when the file is missing, unreadable, damaged or of an unknown kind. A missing
+    /// resolution is no error here: see [`Slide::resolution`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, SlideError> {
+        Self::open_with(path, &OpenOptions::default())
+    }
+
+    /// Opens a slide by its content.
+    ///
+    /// # Errors
+    /// As [`Slide::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, SlideError> {
+        let path = path.as_ref();
+        let (format, opened) = format::open(path, options)?;
+        let resolution = match options.mpp {
+            Some(mpp) => Ok(Resolution::user(mpp)),
+            None => settle(&opened.claims, objective_power(&opened.properties)),
+        };
+        Ok(Self {
+            path: path.to_path_buf(),
+            format,
+            opened,
+            resolution,
+            cache: TileCache::new(options.cache_bytes),
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Name of the reader in [`FORMATS`](crate::FORMATS) that opened it.
+    #[must_use]
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// Vendor: `aperio`, `generic-tiff`, `ome-tiff`, `flat`, or OpenSlide's word.
+    #[must_use]
+    pub fn vendor(&self) -> &str {
+        &self.opened.vendor
+    }
+
+    /// Level-0 width and height in pixels.
+    #[must_use]
+    pub fn dimensions(&self) -> (u64, u64) {
+        (self.opened.levels[0].width, self.opened.levels[0].height)
+    }
+
+    /// The pyramid, finest level first; never empty.
+    #[must_use]
+    pub fn levels(&self) -> &[Level] {
+        &self.opened.levels
+    }
+
+    /// Level-0 resolution with its source.
+    ///
+    /// # Errors
+    /// [`SlideError::MissingResolution`], [`SlideError::ContradictingResolution`] or
+    /// [`SlideError::ImplausibleResolution`]; the remedy is `--mpp`
+    /// ([`OpenOptions::mpp`]).
+    pub fn resolution(&self) -> Result<&Resolution, SlideError> {
+        self.resolution.as_ref().map_err(|r| r.error(&self.path))
+    }
+
+    /// Vendor properties as found, sorted by name.
+    #[must_use]
+    pub fn properties(&self) -> &BTreeMap<String, String> {
+        &self.opened.properties
+    }
+
+    /// The non-empty region in level-0 pixels (`openslide.bounds-*`), if the format states one.
+    #[must_use]
+    pub fn bounds(&self) -> Option<Rect> {
+        self.opened.bounds
+    }
+
+    /// Label, macro photograph, thumbnail: names and sizes.
+    #[must_use]
+    pub fn associated_images(&self) -> &[AssociatedImage] {
+        &self.opened.associated
+    }
+
+    /// Decodes an associated image.
+    ///
+    /// # Errors
+    /// [`SlideError::Associated`] when there is none of that name or it cannot be decoded.
+    pub fn associated_image(&self, name: &str) -> Result<RgbTile, SlideError> {
+        let fail =
+            |reason| SlideError::Associated { path: self.path.clone(), name: name.into(), reason };
+        let known = &self.opened.associated;
+        let index = known.iter().position(|a| a.name == name).ok_or_else(|| {
+            let names: Vec<_> = known.iter().map(|a| a.name.as_str()).collect();
+            fail(format!("not in this slide, which has [{}]", names.join(", ")))
+        })?;
+        self.opened.source.associated(index).map_err(fail)
+    }
+
+    /// Width and height of the working frame at `mpp`: every working pixel that touches the slide.
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    pub fn working_dimensions(&self, mpp: Mpp) -> Result<(u64, u64), SlideError> {
+        let r = self.resolution()?;
+        let (w, h) = self.dimensions();
+        Ok((
+            Axis::new(r.x.get(), mpp.get(), w).outputs(),
+            Axis::new(r.y.get(), mpp.get(), h).outputs(),
+        ))
+    }
+
+    /// Level-0 pixels per working pixel at `mpp`, per axis (the frame of `docs/ARCHITECTURE.md`).
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    pub fn working_scale(&self, mpp: Mpp) -> Result<(f64, f64), SlideError> {
+        let r = self.resolution()?;
+        let unit = |own: Mpp| Axis::new(own.get(), mpp.get(), 1).ratio;
+        Ok((unit(r.x), unit(r.y)))
+    }
+
+    /// The coarsest level that is still at least as fine as `mpp` (level 0 when none is).
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    pub fn level_for(&self, mpp: Mpp) -> Result<usize, SlideError> {
+        let r = self.resolution()?;
+        let fine = |l: &Level| {
+            let limit = mpp.get() * (1.0 + resample::SAME);
+            r.x.get() * l.downsample_x <= limit && r.y.get() * l.downsample_y <= limit
+        };
+        Ok(self.opened.levels.iter().rposition(fine).unwrap_or(0))
+    }
+
+    /// Reads `w x h` pixels of `level` whose top left corner is the level-0 pixel (`x`, `y`), as
+    /// OpenSlide does; the corner is rounded down to a pixel of the level. What lies outside the
+    /// slide is white ([`BACKGROUND`]).
+    ///
+    /// # Errors
+    /// [`SlideError::Tile`] when a tile in the rectangle cannot be decoded,
+    /// [`SlideError::NoSuchLevel`], [`SlideError::TooLarge`].
+    pub fn read_region(
+        &self,
+        level: usize,
+        x: i64,
+        y: i64,
+        w: usize,
+        h: usize,
+    ) -> Result<RgbTile, SlideError> {
+        let l = self.level(level)?;
+        let down = |v: i64, d: f64| ((v as f64 / d) + resample::SAME).floor() as i64;
+        let (lx, ly) =
+            if level == 0 { (x, y) } else { (down(x, l.downsample_x), down(y, l.downsample_y)) };
+        self.read_level(level, lx, ly, w, h)
+    }
+
+    /// Reads `w x h` pixels of `level` from that level's own pixel (`x`, `y`); white outside.
+    ///
+    /// # Errors
+    /// As [`Slide::read_region`].
+    pub fn read_level(
+        &self,
+        level: usize,
+        x: i64,
+        y: i64,
+        w: usize,
+        h: usize,
+    ) -> Result<RgbTile, SlideError> {
+        let l = self.level(level)?;
+        let size = self.allowed(w, h)?;
+        let mut out = RgbTile { width: w, height: h, data: vec![BACKGROUND; size] };
+        let (x0, x1) = (x.max(0) as u64, clip(x, w, l.width));
+        let (y0, y1) = (y.max(0) as u64, clip(y, h, l.height));
+        if x0 >= x1 || y0 >= y1 {
+            return Ok(out);
+        }
+        let (tw, th) = (u64::from(l.tile_width), u64::from(l.tile_height));
+        for row in y0 / th..=(y1 - 1) / th {
+            for column in x0 / tw..=(x1 - 1) / tw {
+                let tile = self.tile(level, column, row)?;
+                let (tx, ty) = (column * tw, row * th);
+                let (ax, bx) = (x0.max(tx), x1.min(tx + tile.width as u64));
+                let (ay, by) = (y0.max(ty), y1.min(ty + tile.height as u64));
+                if ax >= bx {
+                    continue;
+                }
+                let n = 3 * (bx - ax) as usize;
+                for yy in ay..by {
+                    let from = 3 * ((yy - ty) as usize * tile.width + (ax - tx) as usize);
+                    let to = 3 * ((yy as i64 - y) as usize * w + (ax as i64 - x) as usize);
+                    out.data[to..to + n].copy_from_slice(&tile.data[from..from + n]);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Reads a rectangle of the working frame at `mpp` (D2, W1): pixel (i, j) is the area
+    /// `[i, i+1) x [j, j+1)` in pixels of `mpp`, from the level-0 origin. The source is
+    /// [`Slide::level_for`]; pixels are resampled unless both resolutions are equal within 1e-6
+    /// relative: area mean when shrinking, linear interpolation when enlarging. Deterministic and
+    /// independent of the cut: two adjacent rectangles equal their union. White outside.
+    ///
+    /// # Errors
+    /// When the slide has no resolution, or as [`Slide::read_region`].
+    pub fn read_at(
+        &self,
+        mpp: Mpp,
+        x: i64,
+        y: i64,
+        w: usize,
+        h: usize,
+    ) -> Result<RgbTile, SlideError> {
+        let r = self.resolution()?;
+        let index = self.level_for(mpp)?;
+        let l = &self.opened.levels[index];
+        let ax = Axis::new(r.x.get() * l.downsample_x, mpp.get(), l.width);
+        let ay = Axis::new(r.y.get() * l.downsample_y, mpp.get(), l.height);
+        self.read_axes(index, &ax, &ay, (x, y, w, h))
+    }
+
+    /// The whole slide, shrunk so that its longer side has at most `max_side` pixels. Uses pixels,
+    /// not um, and so works without a resolution.
+    ///
+    /// # Errors
+    /// As [`Slide::read_region`].
+    pub fn thumbnail(&self, max_side: usize) -> Result<RgbTile, SlideError> {
+        let (w, h) = self.dimensions();
+        let ratio = (w.max(h) as f64 / max_side.max(1) as f64).max(1.0);
+        let fine = |l: &Level| l.downsample_x.max(l.downsample_y) <= ratio * (1.0 + resample::SAME);
+        let index = self.opened.levels.iter().rposition(fine).unwrap_or(0);
+        let l = &self.opened.levels[index];
+        let ax = Axis::new(l.downsample_x, ratio, l.width);
+        let ay = Axis::new(l.downsample_y, ratio, l.height);
+        let (ow, oh) = ((w as f64 / ratio).round().max(1.0), (h as f64 / ratio).round().max(1.0));
+        self.read_axes(index, &ax, &ay, (0, 0, ow as usize, oh as usize))
+    }
+
+    fn read_axes(
+        &self,
+        level: usize,
+        ax: &Axis,
+        ay: &Axis,
+        (x, y, w, h): (i64, i64, usize, usize),
+    ) -> Result<RgbTile, SlideError> {
+        if ax.is_identity() && ay.is_identity() {
+            return self.read_level(level, x, y, w, h);
+        }
+        self.allowed(w, h)?;
+        if w == 0 || h == 0 {
+            return Ok(RgbTile { width: w, height: h, data: Vec::new() });
+        }
+        let need = 3.0 * (w as f64 * ax.ratio + 2.0) * (h as f64 * ay.ratio + 2.0);
+        if need > STEP_BYTES as f64 && (w > 1 || h > 1) {
+            return self.read_in_halves(level, ax, ay, (x, y, w, h));
+        }
+        let (tx, ty) = (ax.taps(x, w), ay.taps(y, h));
+        let source = self.read_level(level, tx.start, ty.start, tx.len, ty.len)?;
+        Ok(RgbTile {
+            width: w,
+            height: h,
+            data: resample::apply(&source.data, &tx, &ty, BACKGROUND),
+        })
+    }
+
+    fn read_in_halves(
+        &self,
+        level: usize,
+        ax: &Axis,
+        ay: &Axis,
+        (x, y, w, h): (i64, i64, usize, usize),
+    ) -> Result<RgbTile, SlideError> {
+        // Rows are cut only when one band is narrow enough: tiles of a band are then met once.
+        let band = 3.0 * (w as f64 * ax.ratio + 2.0) * (ay.ratio + 2.0);
+        if h > 1 && band <= STEP_BYTES as f64 {
+            let top = h / 2;
+            let mut a = self.read_axes(level, ax, ay, (x, y, w, top))?;
+            let b = self.read_axes(level, ax, ay, (x, y + top as i64, w, h - top))?;
+            a.data.extend_from_slice(&b.data);
+            return Ok(RgbTile::new(w, h, a.data));
+        }
+        if w == 1 {
+            let what = "one pixel of so coarse a resolution".into();
+            let bytes = band as u128;
+            return Err(SlideError::TooLarge {
+                path: self.path.clone(),
+                what,
+                bytes,
+                limit: STEP_BYTES,
+            });
+        }
+        let left = w / 2;
+        let a = self.read_axes(level, ax, ay, (x, y, left, h))?;
+        let b = self.read_axes(level, ax, ay, (x + left as i64, y, w - left, h))?;
+        let mut data = Vec::with_capacity(3 * w * h);
+        for (l, r) in a.data.chunks_exact(3 * left).zip(b.data.chunks_exact(3 * (w - left))) {
+            data.extend_from_slice(l);
+            data.extend_from_slice(r);
+        }
+        Ok(RgbTile::new(w, h, data))
+    }
+
+    fn level(&self, level: usize) -> Result<&Level, SlideError> {
+        let levels = self.opened.levels.len();
+        self.opened.levels.get(level).ok_or_else(|| SlideError::NoSuchLevel {
+            path: self.path.clone(),
+            level,
+            levels,
+        })
+    }
+
+    fn allowed(&self, w: usize, h: usize) -> Result<usize, SlideError> {
+        let bytes = 3 * w as u128 * h as u128;
+        if bytes > u128::from(MAX_READ_BYTES) {
+            let what = format!("a rectangle of {w} x {h} pixels");
+            return Err(SlideError::TooLarge {
+                path: self.path.clone(),
+                what,
+                bytes,
+                limit: MAX_READ_BYTES,
+            });
+        }
+        Ok(bytes as usize)
+    }
+
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, SlideError> {
+        let key = (level as u32, column as u32, row as u32);
+        let keep = !self.opened.source.resident();
+        if keep && let Some(tile) = self.cache.get(key) {
+            return Ok(tile);
+        }
+        let tile = self.opened.source.tile(level, column, row).map_err(|reason| {
+            SlideError::Tile { path: self.path.clone(), level, column, row, reason }
+        })?;
+        if keep {
+            self.cache.put(key, &tile);
+        }
+        Ok(tile)
+    }
+}
+
+/// End of `[start, start + n)` within `[0, extent)`.
+fn clip(start: i64, n: usize, extent: u64) -> u64 {
+    (i128::from(start) + n as i128).clamp(0, i128::from(extent)) as u64
+}
+
+fn objective_power(properties: &BTreeMap<String, String>) -> Option<f64> {
+    ["aperio.AppMag", "openslide.objective-power"]
+        .iter()
+        .find_map(|k| properties.get(*k)?.trim().parse().ok())
+}

@@ -1,0 +1,84 @@
+//! What a format gives: levels, properties, claims about the resolution, and tiles on demand.
+
+use crate::resolution::Claim;
+use mitosis::RgbTile;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One level of the pyramid.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Level {
+    /// Pixels per row.
+    pub width: u64,
+    /// Rows.
+    pub height: u64,
+    /// Level-0 pixels per pixel of this level, horizontally (>= 1).
+    pub downsample_x: f64,
+    /// Level-0 pixels per pixel of this level, vertically (>= 1).
+    pub downsample_y: f64,
+    /// Width of the stored tiles in pixels.
+    pub tile_width: u32,
+    /// Height of the stored tiles in pixels.
+    pub tile_height: u32,
+}
+
+impl Level {
+    /// Tile columns and rows.
+    #[must_use]
+    pub fn grid(&self) -> (u64, u64) {
+        (
+            self.width.div_ceil(u64::from(self.tile_width)),
+            self.height.div_ceil(u64::from(self.tile_height)),
+        )
+    }
+}
+
+/// A rectangle of level-0 pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rect {
+    /// Left edge.
+    pub x: i64,
+    /// Top edge.
+    pub y: i64,
+    /// Width.
+    pub width: u64,
+    /// Height.
+    pub height: u64,
+}
+
+/// A label, macro photograph or thumbnail stored beside the pyramid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AssociatedImage {
+    /// `label`, `macro`, `thumbnail` or the vendor's word.
+    pub name: String,
+    /// Pixels per row.
+    pub width: u64,
+    /// Rows.
+    pub height: u64,
+}
+
+/// Decoded pixels on demand. Tiles at the right and bottom edge may be cut to the level or padded.
+pub(crate) trait Source: Send + Sync {
+    /// Decodes one tile of the level's grid.
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, String>;
+
+    /// Decodes the `index`-th associated image.
+    fn associated(&self, index: usize) -> Result<RgbTile, String>;
+
+    /// Whether tiles already live in memory and need no cache.
+    fn resident(&self) -> bool {
+        false
+    }
+}
+
+/// An opened file, before its resolution is settled.
+pub(crate) struct Opened {
+    pub(crate) vendor: String,
+    pub(crate) levels: Vec<Level>,
+    pub(crate) properties: BTreeMap<String, String>,
+    pub(crate) claims: Vec<Claim>,
+    pub(crate) bounds: Option<Rect>,
+    pub(crate) associated: Vec<AssociatedImage>,
+    pub(crate) source: Box<dyn Source>,
+}

@@ -1,0 +1,266 @@
+//! Directories and their fields, with every size checked against the file before it is believed.
+
+use super::read_at;
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::Arc;
+
+/// Tag numbers.
+pub(crate) mod tag {
+    pub(crate) const SUBFILE_TYPE: u16 = 254;
+    pub(crate) const WIDTH: u16 = 256;
+    pub(crate) const HEIGHT: u16 = 257;
+    pub(crate) const BITS: u16 = 258;
+    pub(crate) const COMPRESSION: u16 = 259;
+    pub(crate) const PHOTOMETRIC: u16 = 262;
+    pub(crate) const DESCRIPTION: u16 = 270;
+    pub(crate) const MAKE: u16 = 271;
+    pub(crate) const STRIP_OFFSETS: u16 = 273;
+    pub(crate) const SAMPLES: u16 = 277;
+    pub(crate) const ROWS_PER_STRIP: u16 = 278;
+    pub(crate) const STRIP_COUNTS: u16 = 279;
+    pub(crate) const X_RESOLUTION: u16 = 282;
+    pub(crate) const Y_RESOLUTION: u16 = 283;
+    pub(crate) const PLANAR: u16 = 284;
+    pub(crate) const RESOLUTION_UNIT: u16 = 296;
+    pub(crate) const SOFTWARE: u16 = 305;
+    pub(crate) const PREDICTOR: u16 = 317;
+    pub(crate) const COLOR_MAP: u16 = 320;
+    pub(crate) const TILE_WIDTH: u16 = 322;
+    pub(crate) const TILE_HEIGHT: u16 = 323;
+    pub(crate) const TILE_OFFSETS: u16 = 324;
+    pub(crate) const TILE_COUNTS: u16 = 325;
+    pub(crate) const SUB_IFDS: u16 = 330;
+    pub(crate) const SAMPLE_FORMAT: u16 = 339;
+    pub(crate) const JPEG_TABLES: u16 = 347;
+    pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
+    pub(crate) const XMP: u16 = 700;
+    /// Hamamatsu NDPI's "source lens" and neighbours.
+    pub(crate) const NDPI_FIRST: u16 = 65420;
+    pub(crate) const NDPI_LAST: u16 = 65458;
+}
+
+const MAX_DIRECTORIES: usize = 4096;
+const MAX_ENTRIES: u64 = 4096;
+const MAX_FIELD_BYTES: u64 = 1 << 29;
+
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    tag: u16,
+    kind: u16,
+    count: u64,
+    value: [u8; 8],
+}
+
+/// One image file directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Ifd {
+    fields: Vec<Field>,
+    file: Arc<Bytes>,
+}
+
+#[derive(Debug)]
+struct Bytes {
+    file: File,
+    len: u64,
+    big_endian: bool,
+    big_tiff: bool,
+}
+
+/// An opened TIFF: its main chain of directories.
+#[derive(Debug)]
+pub(crate) struct TiffFile {
+    pub(crate) ifds: Vec<Ifd>,
+    bytes: Arc<Bytes>,
+}
+
+impl Bytes {
+    fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
+        if offset.checked_add(n).is_none_or(|end| end > self.len) {
+            return Err(format!(
+                "{n} bytes at {offset} lie beyond the end of the file ({} bytes)",
+                self.len
+            ));
+        }
+        let mut buf = vec![0; n as usize];
+        read_at(&self.file, &mut buf, offset)
+            .map_err(|e| format!("read error at {offset}: {e}"))?;
+        Ok(buf)
+    }
+
+    fn uint(&self, b: &[u8]) -> u64 {
+        let push = |v: u64, x: &u8| v << 8 | u64::from(*x);
+        if self.big_endian { b.iter().fold(0, push) } else { b.iter().rev().fold(0, push) }
+    }
+}
+
+fn kind_size(kind: u16) -> Option<u64> {
+    Some(match kind {
+        1 | 2 | 6 | 7 => 1,
+        3 | 8 => 2,
+        4 | 9 | 11 | 13 => 4,
+        5 | 10 | 12 | 16 | 17 | 18 => 8,
+        _ => return None,
+    })
+}
+
+/// Whether the first bytes of a file are those of a TIFF.
+pub(crate) fn is_tiff(head: &[u8]) -> bool {
+    matches!(head.get(..4), Some(b"II*\0" | b"MM\0*" | b"II+\0" | b"MM\0+"))
+}
+
+impl TiffFile {
+    /// Reads the chain of directories. A chain that runs in a circle or out of the file is an error.
+    pub(crate) fn read(file: File, len: u64) -> Result<Self, String> {
+        let mut bytes = Bytes { file, len, big_endian: false, big_tiff: false };
+        let head = bytes.read(0, 8)?;
+        bytes.big_endian = head[0] == b'M';
+        bytes.big_tiff = bytes.uint(&head[2..4]) == 43;
+        let mut next = bytes.uint(&head[4..8]);
+        if bytes.big_tiff {
+            let more = bytes.read(4, 12)?;
+            if bytes.uint(&more[..2]) != 8 {
+                return Err("BigTIFF with an offset size other than 8".into());
+            }
+            next = bytes.uint(&more[4..12]);
+        }
+        let bytes = Arc::new(bytes);
+        let mut this = Self { ifds: Vec::new(), bytes };
+        let mut seen = HashSet::new();
+        while next != 0 {
+            if !seen.insert(next) {
+                return Err(format!("the directory at {next} follows itself"));
+            }
+            if seen.len() > MAX_DIRECTORIES {
+                return Err(format!("more than {MAX_DIRECTORIES} directories"));
+            }
+            let (ifd, after) = this.directory(next)?;
+            this.ifds.push(ifd);
+            next = after;
+        }
+        if this.ifds.is_empty() {
+            return Err("no image directory".into());
+        }
+        Ok(this)
+    }
+
+    fn directory(&self, at: u64) -> Result<(Ifd, u64), String> {
+        let b = &self.bytes;
+        let (head, entry, word) = if b.big_tiff { (8, 20, 8) } else { (2, 12, 4) };
+        let n = b.uint(&b.read(at, head)?);
+        if n > MAX_ENTRIES {
+            return Err(format!("directory at {at} claims {n} fields"));
+        }
+        let body = b.read(at.saturating_add(head), n * entry + word)?;
+        let fields = body[..(n * entry) as usize]
+            .chunks_exact(entry as usize)
+            .map(|e| {
+                let mut value = [0; 8];
+                value[..word as usize].copy_from_slice(&e[(entry - word) as usize..]);
+                Field {
+                    tag: b.uint(&e[..2]) as u16,
+                    kind: b.uint(&e[2..4]) as u16,
+                    count: b.uint(&e[4..(entry - word) as usize]),
+                    value,
+                }
+            })
+            .collect();
+        let next = b.uint(&body[(n * entry) as usize..]);
+        Ok((Ifd { fields, file: Arc::clone(b) }, next))
+    }
+
+    /// The directories that `ifd` points to with SubIFDs.
+    pub(crate) fn sub_ifds(&self, ifd: &Ifd) -> Result<Vec<Ifd>, String> {
+        let offsets = ifd.uints(tag::SUB_IFDS)?.unwrap_or_default();
+        if offsets.len() > MAX_DIRECTORIES {
+            return Err(format!("more than {MAX_DIRECTORIES} sub-directories"));
+        }
+        let mut seen = HashSet::new();
+        offsets
+            .into_iter()
+            .map(|at| {
+                if !seen.insert(at) {
+                    return Err(format!("the sub-directory at {at} is listed twice"));
+                }
+                Ok(self.directory(at)?.0)
+            })
+            .collect()
+    }
+}
+
+impl Ifd {
+    fn find(&self, tag: u16) -> Option<&Field> {
+        self.fields.iter().find(|f| f.tag == tag)
+    }
+
+    pub(crate) fn has(&self, tag: u16) -> bool {
+        self.find(tag).is_some()
+    }
+
+    pub(crate) fn has_any(&self, tags: std::ops::RangeInclusive<u16>) -> bool {
+        self.fields.iter().any(|f| tags.contains(&f.tag))
+    }
+
+    fn raw(&self, f: &Field) -> Result<Vec<u8>, String> {
+        let size = kind_size(f.kind)
+            .ok_or_else(|| format!("tag {} has unknown type {}", f.tag, f.kind))?;
+        let n = f.count.checked_mul(size).filter(|n| *n <= MAX_FIELD_BYTES);
+        let n = n.ok_or_else(|| format!("tag {} claims {} values", f.tag, f.count))?;
+        let inline = if self.file.big_tiff { 8 } else { 4 };
+        if n <= inline {
+            return Ok(f.value[..n as usize].to_vec());
+        }
+        let at = self.file.uint(&f.value[..inline as usize]);
+        self.file.read(at, n).map_err(|e| format!("tag {}: {e}", f.tag))
+    }
+
+    /// All values of an unsigned tag.
+    pub(crate) fn uints(&self, tag: u16) -> Result<Option<Vec<u64>>, String> {
+        let Some(f) = self.find(tag) else { return Ok(None) };
+        if !matches!(f.kind, 1 | 3 | 4 | 7 | 13 | 16 | 18) {
+            return Err(format!("tag {tag} has type {}, expected unsigned numbers", f.kind));
+        }
+        let raw = self.raw(f)?;
+        let size = kind_size(f.kind).unwrap_or(1) as usize;
+        Ok(Some(raw.chunks_exact(size).map(|c| self.file.uint(c)).collect()))
+    }
+
+    /// The first value of an unsigned tag.
+    pub(crate) fn uint(&self, tag: u16) -> Result<Option<u64>, String> {
+        Ok(self.uints(tag)?.and_then(|v| v.first().copied()))
+    }
+
+    pub(crate) fn uint_or(&self, tag: u16, default: u64) -> Result<u64, String> {
+        Ok(self.uint(tag)?.unwrap_or(default))
+    }
+
+    /// Text, up to the first NUL; bytes that are not UTF-8 are replaced.
+    pub(crate) fn text(&self, tag: u16) -> Option<String> {
+        let raw = self.raw(self.find(tag)?).ok()?;
+        let end = raw.iter().position(|b| *b == 0).unwrap_or(raw.len());
+        Some(String::from_utf8_lossy(&raw[..end]).into_owned())
+    }
+
+    pub(crate) fn bytes(&self, tag: u16) -> Result<Option<Vec<u8>>, String> {
+        self.find(tag).map(|f| self.raw(f)).transpose()
+    }
+
+    /// A rational or floating-point number; NaN for 0/0.
+    pub(crate) fn real(&self, tag: u16) -> Option<f64> {
+        let f = self.find(tag)?;
+        let raw = self.raw(f).ok()?;
+        let u = |b: &[u8]| self.file.uint(b);
+        Some(match f.kind {
+            5 if raw.len() >= 8 => u(&raw[..4]) as f64 / u(&raw[4..8]) as f64,
+            11 if raw.len() >= 4 => f64::from(f32::from_bits(u(&raw[..4]) as u32)),
+            12 if raw.len() >= 8 => f64::from_bits(u(&raw[..8])),
+            3 | 4 if raw.len() >= 2 => u(&raw[..kind_size(f.kind)? as usize]) as f64,
+            _ => return None,
+        })
+    }
+
+    /// Reads `n` bytes of image data at `offset`.
+    pub(crate) fn data(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
+        self.file.read(offset, n)
+    }
+}
