@@ -1,0 +1,124 @@
+//! A card is complete and consistent, or it is refused with the key.
+
+mod common;
+
+use infer::card::{CandidateMethod, CardError};
+use infer::{ModelCard, ModelPackage, PackageError};
+
+fn text() -> String {
+    std::fs::read_to_string(common::tiny_dir().join("card.toml")).unwrap()
+}
+
+fn refused(from: &str, to: &str) -> String {
+    let text = text();
+    assert!(text.contains(from), "the fixture lacks {from}");
+    ModelCard::parse(&text.replacen(from, to, 1)).unwrap_err().to_string()
+}
+
+#[test]
+fn a_card_is_read_as_written() {
+    let card = ModelCard::parse(&text()).unwrap();
+    let parts = card.detector().unwrap();
+    assert_eq!((parts.segmenter.window, parts.segmenter.stride), (64, 48));
+    assert_eq!(parts.segmenter.mpp.get(), 0.25);
+    assert_eq!(parts.candidates.method, CandidateMethod::Regions);
+    assert_eq!(parts.classifier.unwrap().positive_index(), 1);
+    assert_eq!(parts.operating_point.seg.get(), 0.3);
+    assert_eq!(ModelCard::parse(&card.to_toml().unwrap()).unwrap(), card);
+}
+
+#[test]
+fn unknown_and_missing_keys_are_errors() {
+    let e = refused("opening_radius = 1", "opening_radius = 1\nopenning = 2");
+    assert!(e.contains("openning") && e.contains("opening_radius"), "{e}");
+    let e = refused("seg = 0.3", "seg = 0.3\nsegm = 0.3");
+    assert!(e.contains("segm"), "{e}");
+    let e = refused("stride = 48\n", "");
+    assert!(e.contains("stride"), "{e}");
+}
+
+#[test]
+fn values_out_of_range_name_their_key() {
+    for (from, to, key) in [
+        ("window = 64", "window = 8", "segmenter.window"),
+        ("stride = 48", "stride = 65", "segmenter.stride"),
+        ("stride = 48", "stride = 0", "segmenter.stride"),
+        ("threshold = 0.3", "threshold = 1.0", "candidates.threshold"),
+        ("threshold = 0.3", "threshold = nan", "candidates.threshold"),
+        ("std = [0.229", "std = [0.0", "segmenter.std"),
+        ("mean = [0.485", "mean = [nan", "segmenter.mean"),
+        ("mean = [0.485", "mean = [124.0", "segmenter.mean"),
+        ("\"segmenter.onnx\"", "\"../segmenter.onnx\"", "segmenter.file"),
+        ("sha256 = \"", "sha256 = \"0", "segmenter.sha256"),
+        ("crop = 32", "crop = 0", "classifier.crop"),
+        ("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\", \"b\"]", "classifier.classes"),
+        ("positive = \"b\"", "positive = \"mitotic\"", "classifier.positive"),
+        ("mpp = 0.25", "mpp = 25400.0", "mpp"),
+        ("seg = 0.3", "seg = 1.3", "seg"),
+    ] {
+        let e = refused(from, to);
+        assert!(e.contains(key), "{from} -> {to}: {e}");
+    }
+}
+
+#[test]
+fn another_schema_is_named_before_its_keys() {
+    let e = ModelCard::parse("schema = 2\nnew_key = 1\n").unwrap_err();
+    assert_eq!(e, CardError::Schema { found: 2 });
+}
+
+#[test]
+fn a_classifier_alone_is_a_package_but_no_detector() {
+    let text = text();
+    let (head, tail) = (text.find("[segmenter]").unwrap(), text.find("[classifier]").unwrap());
+    let end = text.find("[operating_point]").unwrap();
+    let alone = format!("{}{}", &text[..head], &text[tail..end]);
+    let card = ModelCard::parse(&alone).unwrap();
+    assert!(card.detector().unwrap_err().to_string().contains("[segmenter]"));
+    assert!(ModelCard::parse(&text[..head]).is_err(), "a card without a network");
+}
+
+#[test]
+fn a_network_of_another_card_is_refused_with_both_digests() {
+    let dir = tempfile::tempdir().unwrap();
+    for file in ["card.toml", "segmenter.onnx", "classifier.onnx"] {
+        std::fs::copy(common::tiny_dir().join(file), dir.path().join(file)).unwrap();
+    }
+    let package = ModelPackage::open(dir.path()).unwrap();
+    let expected = package.card.segmenter.unwrap().sha256;
+
+    let path = dir.path().join("segmenter.onnx");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let e = ModelPackage::open(dir.path()).unwrap_err();
+    assert!(matches!(e, PackageError::Digest { .. }));
+    let e = e.to_string();
+    assert!(e.contains(&expected) && e.contains(&infer::sha256_hex(&bytes)), "{e}");
+
+    std::fs::remove_file(&path).unwrap();
+    let e = ModelPackage::open(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("segmenter.onnx"), "{e}");
+    std::fs::remove_file(dir.path().join("card.toml")).unwrap();
+    let e = ModelPackage::open(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("card.toml"), "{e}");
+}
+
+#[test]
+fn what_is_not_bundled_is_said() {
+    let e = ModelPackage::bundled_named("no-such").unwrap_err().to_string();
+    assert!(e.contains("no-such") && e.contains("--model"), "{e}");
+    for name in ModelPackage::bundled_names() {
+        ModelPackage::bundled_named(name).unwrap();
+    }
+}
+
+#[test]
+fn digest_is_sha_256() {
+    // FIPS 180-2, example B.1.
+    assert_eq!(
+        infer::sha256_hex(b"abc"),
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    );
+}

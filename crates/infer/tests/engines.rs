@@ -1,0 +1,223 @@
+//! Engines against PyTorch's values and against one another.
+
+mod common;
+
+use common::{golden, noise, picture, real_size, tiny};
+use infer::{EngineChoice, EngineError, EngineOptions, Models, Precision, Provider, open};
+use mitosis::{PortError, RgbTile};
+
+fn options(engine: EngineChoice, provider: Provider) -> EngineOptions {
+    EngineOptions { engine, provider, precision: Precision::F32, threads: 2, ..Default::default() }
+}
+
+fn rten() -> EngineOptions {
+    options(EngineChoice::Rten, Provider::Auto)
+}
+
+/// ONNX Runtime with a provider, or a plain word when the machine lacks it.
+fn try_open(package: &infer::ModelPackage, options: &EngineOptions) -> Option<Models> {
+    match open(package, options) {
+        Ok(models) => Some(models),
+        Err(EngineError::Unavailable { what, reason, .. }) if reason.starts_with("no ") => {
+            eprintln!("SKIPPED: {what}: {reason}");
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+fn largest(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+fn segment(m: &mut Models, windows: &[RgbTile]) -> Vec<f32> {
+    let maps = m.segmenter.as_mut().unwrap().probabilities(windows).unwrap();
+    maps.into_iter().flat_map(|p| p.data).collect()
+}
+
+fn classify(m: &mut Models, crops: &[RgbTile]) -> Vec<f32> {
+    let all = m.classifier.as_mut().unwrap().classes(crops).unwrap();
+    all.into_iter().flat_map(|p| p.0).collect()
+}
+
+fn floats(v: &serde_json::Value) -> Vec<f32> {
+    v.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
+}
+
+/// The fixture's weights are rounded to f16, the expected values are not.
+const F16: f32 = 2e-3;
+
+fn equals_pytorch(mut m: Models) {
+    let golden = golden();
+    let map = segment(&mut m, &[picture(64)]);
+    let mean = map.iter().sum::<f32>() / map.len() as f32;
+    assert!((mean - golden["segmenter"]["mean"].as_f64().unwrap() as f32).abs() < F16);
+    let corner: Vec<f32> = map[..8].iter().chain(&map[64..72]).copied().collect();
+    let off = largest(&corner, &floats(&golden["segmenter"]["corner"]));
+    assert!(off < F16, "segmenter off by {off}");
+    let off = largest(&classify(&mut m, &[picture(32)]), &floats(&golden["classifier"]));
+    assert!(off < F16, "classifier off by {off}");
+}
+
+#[test]
+fn rten_equals_pytorch() {
+    let m = open(&tiny(), &rten()).unwrap();
+    assert_eq!((m.report.engine.as_str(), m.report.precision.as_str()), ("rten", "f32"));
+    assert_eq!(m.report.fallback_reason, None);
+    equals_pytorch(m);
+}
+
+#[test]
+fn onnxruntime_equals_pytorch() {
+    for provider in [Provider::Cpu, Provider::OpenVino] {
+        let options = options(EngineChoice::OnnxRuntime, provider);
+        let Some(m) = try_open(&tiny(), &options) else { continue };
+        assert_eq!(m.report.provider, provider.word());
+        assert!(m.report.library.as_ref().unwrap().is_file());
+        equals_pytorch(m);
+    }
+}
+
+#[test]
+fn auto_runs_and_says_what() {
+    let m = open(&tiny(), &EngineOptions::default()).unwrap();
+    if (m.report.engine.as_str(), m.report.provider.as_str()) != ("onnxruntime", "openvino") {
+        let reason = m.report.fallback_reason.as_deref().expect("a slower engine needs a reason");
+        assert!(reason.contains("pip install"), "{reason}");
+    }
+    let text = serde_json::to_string(&m.report).unwrap();
+    assert_eq!(serde_json::from_str::<infer::EngineReport>(&text).unwrap(), m.report);
+}
+
+#[test]
+fn a_result_depends_on_its_image_alone() {
+    for (engine, provider) in [
+        (EngineChoice::Rten, Provider::Auto),
+        (EngineChoice::OnnxRuntime, Provider::Cpu),
+        (EngineChoice::OnnxRuntime, Provider::OpenVino),
+    ] {
+        let windows = noise(64, 5);
+        let crops = noise(32, 7);
+        let base = options(engine, provider);
+        let Some(mut single) = try_open(&tiny(), &base) else { continue };
+        let maps: Vec<f32> = windows.chunks(1).flat_map(|w| segment(&mut single, w)).collect();
+        let probs: Vec<f32> = crops.chunks(1).flat_map(|c| classify(&mut single, c)).collect();
+        // The default batch is 1, so that any grouping gives the same bits.
+        assert_eq!(segment(&mut single, &windows), maps, "{}", single.report);
+        assert_eq!(classify(&mut single, &crops), probs, "{}", single.report);
+
+        let wide = EngineOptions { segmenter_batch: 3, classifier_batch: 4, ..base };
+        let mut wide = open(&tiny(), &wide).unwrap();
+        assert!(largest(&segment(&mut wide, &windows), &maps) <= 1e-6, "{}", wide.report);
+        assert!(largest(&classify(&mut wide, &crops), &probs) <= 1e-6, "{}", wide.report);
+        // Within one batch size, order and neighbours change nothing.
+        let alone = segment(&mut wide, &windows[4..]);
+        assert_eq!(alone, segment(&mut wide, &windows)[4 * 64 * 64..], "{}", wide.report);
+    }
+}
+
+#[test]
+fn no_image_is_no_result() {
+    let mut m = open(&tiny(), &rten()).unwrap();
+    assert!(segment(&mut m, &[]).is_empty());
+    assert!(classify(&mut m, &[]).is_empty());
+}
+
+#[test]
+fn a_tile_of_another_size_is_refused() {
+    let mut m = open(&tiny(), &rten()).unwrap();
+    let e = m.segmenter.as_mut().unwrap().probabilities(&[picture(65)]).unwrap_err();
+    assert!(matches!(e, PortError::TileSize { .. }), "{e}");
+    let e = m.classifier.as_mut().unwrap().classes(&[picture(16)]).unwrap_err();
+    assert!(e.to_string().contains("32x32"), "{e}");
+}
+
+#[test]
+fn what_was_asked_for_by_name_is_never_swapped() {
+    let missing = EngineOptions { library: Some("no/such/libonnxruntime.so".into()), ..rten() };
+    for engine in [EngineChoice::OnnxRuntime, EngineChoice::Auto] {
+        let e = open(&tiny(), &EngineOptions { engine, ..missing.clone() }).unwrap_err();
+        assert!(e.to_string().contains("pip install onnxruntime"), "{e}");
+    }
+    let e = open(&tiny(), &options(EngineChoice::Rten, Provider::Cuda)).unwrap_err();
+    assert!(matches!(e, EngineError::Options(_)), "{e}");
+    let bf16 = EngineOptions { precision: Precision::Bf16, ..rten() };
+    assert!(matches!(open(&tiny(), &bf16), Err(EngineError::Options(_))));
+    if !std::path::Path::new("/dev/nvidia0").exists()
+        && try_open(&tiny(), &options(EngineChoice::OnnxRuntime, Provider::Cpu)).is_some()
+    {
+        let e = open(&tiny(), &options(EngineChoice::OnnxRuntime, Provider::Cuda)).unwrap_err();
+        assert!(e.to_string().contains("onnxruntime-gpu"), "{e}");
+    }
+}
+
+#[test]
+fn a_network_that_does_not_fit_its_card_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for file in ["card.toml", "segmenter.onnx", "classifier.onnx"] {
+        std::fs::copy(common::tiny_dir().join(file), dir.path().join(file)).unwrap();
+    }
+    let card = std::fs::read_to_string(dir.path().join("card.toml")).unwrap();
+    let opened = |from: &str, to: &str| {
+        assert!(card.contains(from));
+        std::fs::write(dir.path().join("card.toml"), card.replace(from, to)).unwrap();
+        let package = infer::ModelPackage::open(dir.path()).unwrap();
+        open(&package, &rten()).unwrap_err().to_string()
+    };
+    let e = opened("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\"]");
+    assert!(e.contains("classifier") && e.contains('3') && e.contains('2'), "{e}");
+    let e = opened("window = 64", "window = 128");
+    assert!(e.contains("segmenter") && e.contains("64") && e.contains("128"), "{e}");
+}
+
+/// Frames of the real data cut into windows and crops.
+fn real(window: usize, crop: usize) -> Option<(Vec<RgbTile>, Vec<RgbTile>)> {
+    let folder = testkit::data("icpr2012/frames")?;
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.sort();
+    let (mut windows, mut crops) = (Vec::new(), Vec::new());
+    for file in files.iter().step_by(6) {
+        let frame = image::open(file).unwrap().to_rgb8();
+        let cut = |x: usize, y: usize, side: usize| {
+            let (x, y, s) = (x as u32, y as u32, side as u32);
+            let part = image::imageops::crop_imm(&frame, x, y, s, s).to_image();
+            RgbTile::new(side, side, part.into_raw())
+        };
+        windows.extend([(0, 0), (700, 900)].map(|(x, y)| cut(x, y, window)));
+        crops.extend((0..6).map(|i| cut(100 + 300 * i, 1800 - 250 * i, crop)));
+    }
+    Some((windows, crops))
+}
+
+#[test]
+fn engines_agree_on_real_frames() {
+    let Some(package) = real_size() else { return };
+    let parts = package.card.detector().unwrap();
+    let crop = parts.classifier.map_or(128, |c| c.crop);
+    let Some((windows, crops)) = real(parts.segmenter.window, crop) else { return };
+    let mut yardstick = open(&package, &rten()).unwrap();
+    let map = segment(&mut yardstick, &windows);
+    let probs = classify(&mut yardstick, &crops);
+    for (provider, precision, allowed) in [
+        (Provider::Cpu, Precision::F32, 1e-3),
+        (Provider::OpenVino, Precision::F32, 1e-3),
+        (Provider::OpenVino, Precision::Bf16, 5e-3),
+    ] {
+        let options = EngineOptions { precision, ..options(EngineChoice::OnnxRuntime, provider) };
+        let mut m = match open(&package, &options) {
+            Err(EngineError::Options(e)) => {
+                eprintln!("SKIPPED: {e}");
+                continue;
+            }
+            _ => match try_open(&package, &options) {
+                Some(m) => m,
+                None => continue,
+            },
+        };
+        let seg = largest(&segment(&mut m, &windows), &map);
+        let cls = largest(&classify(&mut m, &crops), &probs);
+        eprintln!("{}: pixels within {seg:.1e}, classes within {cls:.1e}", m.report);
+        assert!(seg <= allowed && cls <= allowed, "{}: {seg} {cls}", m.report);
+    }
+}
