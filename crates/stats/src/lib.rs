@@ -3,11 +3,13 @@
 //! - [`metrics`]: classification metrics equal to scikit-learn's.
 //! - [`interval`]: Wilson, precision ranges, pool-weighted means, percentiles, Holm.
 //! - [`bootstrap`]: resampling that does not depend on threads.
+//! - [`survival`]: Cox, Kaplan-Meier, log-rank, Harrell's C, equal to R's package `survival`.
 
 pub mod bootstrap;
 pub mod distribution;
 mod error;
 pub mod interval;
 pub mod metrics;
+pub mod survival;
 
 pub use error::StatsError;
