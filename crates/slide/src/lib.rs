@@ -14,14 +14,21 @@
 mod cache;
 mod error;
 mod format;
+pub mod otsu;
+mod outline;
+mod plan;
 mod resample;
 mod resolution;
 mod slide;
 mod source;
 mod tiff;
+mod tissue;
 
 pub use error::SlideError;
 pub use format::{FORMATS, Format};
+pub use outline::Polygon;
+pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
 pub use slide::{BACKGROUND, MAX_READ_BYTES, OpenOptions, Slide};
 pub use source::{AssociatedImage, Level, Rect};
+pub use tissue::{TissueMask, TissueOptions, TissueRule};

@@ -1,0 +1,402 @@
+//! Where tissue lies (W1): Otsu on a grey overview, cleaned of specks and pinholes.
+
+use crate::outline::{self, Polygon};
+use crate::{Rect, Slide, SlideError, otsu};
+use mitosis::{Level0, Mpp, Point};
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// Parameters of the mask; each is written out with the result.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TissueOptions {
+    /// Resolution of the overview, um/px. Small images use a finer one, so that their longer side
+    /// has at least [`TissueOptions::min_side`] pixels where the image itself has them.
+    pub mpp: Mpp,
+    /// Pixels that the longer side of the overview shall have.
+    pub min_side: u64,
+    /// Tissue pieces below this area are dropped, mm2 (at most 1 % of the slide).
+    pub min_object_mm2: f64,
+    /// Holes below this area are filled, mm2 (at most 1 % of the slide).
+    pub max_hole_mm2: f64,
+    /// A bright class whose mean grey is below this is no glass: the image is all tissue.
+    pub glass_grey: f64,
+    /// Two classes whose mean greys differ by less are one: a blank slide, or an image of tissue.
+    pub min_contrast: f64,
+}
+
+impl Default for TissueOptions {
+    fn default() -> Self {
+        Self {
+            mpp: match Mpp::new(8.0) {
+                Ok(v) => v,
+                Err(_) => Mpp::PAPER,
+            },
+            min_side: 512,
+            min_object_mm2: 0.02,
+            max_hole_mm2: 0.05,
+            glass_grey: 205.0,
+            min_contrast: 12.0,
+        }
+    }
+}
+
+/// How the mask was decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TissueRule {
+    /// Grey at or below Otsu's threshold is tissue.
+    Otsu,
+    /// There is no glass in the image: all of it is tissue.
+    NoGlass,
+    /// One bright class: no tissue at all.
+    Blank,
+}
+
+/// A mask over the slide: mask pixel (i, j) covers `[i, i+1) x [j, j+1)` pixels of `mpp` from the
+/// level-0 origin.
+#[derive(Clone, Debug)]
+pub struct TissueMask {
+    /// Resolution of a mask pixel.
+    pub mpp: Mpp,
+    /// Mask pixels per row.
+    pub width: usize,
+    /// Mask rows.
+    pub height: usize,
+    /// Row-major; true is tissue.
+    pub mask: Vec<bool>,
+    /// Otsu's threshold on the overview, if there were two greys.
+    pub threshold: Option<u8>,
+    /// How the mask was decided.
+    pub rule: TissueRule,
+    /// Level-0 pixels per mask pixel.
+    scale: (f64, f64),
+    /// Level-0 size.
+    extent: (u64, u64),
+    /// `sums[(y, x)]`: tissue pixels above and left, one row and column more than the mask.
+    sums: Vec<u32>,
+}
+
+impl TissueMask {
+    /// Finds the tissue of a slide with the default options.
+    ///
+    /// # Errors
+    /// When the slide has no resolution or a tile of the overview cannot be decoded.
+    pub fn find(slide: &Slide) -> Result<Self, SlideError> {
+        Self::find_with(slide, &TissueOptions::default())
+    }
+
+    /// Finds the tissue of a slide.
+    ///
+    /// # Errors
+    /// As [`TissueMask::find`].
+    pub fn find_with(slide: &Slide, options: &TissueOptions) -> Result<Self, SlideError> {
+        let own = slide.resolution()?.mean().get();
+        let (w, h) = slide.dimensions();
+        let enough = own * w.max(h) as f64 / options.min_side.max(1) as f64;
+        let mpp = options.mpp.get().min(enough).max(own);
+        let mpp = Mpp::new(mpp).unwrap_or(options.mpp);
+        let (width, height) = slide.working_dimensions(mpp)?;
+        let image = slide.read_at(mpp, 0, 0, width as usize, height as usize)?;
+        let grey: Vec<u8> = image.data.as_chunks::<3>().0.iter().map(|p| otsu::grey(*p)).collect();
+        let scale = slide.working_scale(mpp)?;
+        Ok(Self::from_grey(&grey, (width as usize, height as usize), mpp, scale, (w, h), options))
+    }
+
+    /// The mask of a grey overview. `scale`: level-0 pixels per overview pixel; `extent`: level-0 size.
+    ///
+    /// # Panics
+    /// When `grey` has not `size.0 * size.1` values.
+    #[must_use]
+    pub fn from_grey(
+        grey: &[u8],
+        size: (usize, usize),
+        mpp: Mpp,
+        scale: (f64, f64),
+        extent: (u64, u64),
+        options: &TissueOptions,
+    ) -> Self {
+        let (width, height) = size;
+        assert_eq!(
+            grey.len(),
+            width * height,
+            "a {width} x {height} overview needs {} greys",
+            width * height
+        );
+        let mut histogram = [0u64; 256];
+        for g in grey {
+            histogram[usize::from(*g)] += 1;
+        }
+        let threshold = otsu::threshold(&histogram);
+        let rule = decide(&histogram, threshold, options);
+        let mut mask: Vec<bool> = match (rule, threshold) {
+            (TissueRule::Otsu, Some(t)) => grey.iter().map(|g| *g <= t).collect(),
+            (TissueRule::NoGlass, _) => vec![true; grey.len()],
+            _ => vec![false; grey.len()],
+        };
+        if rule == TissueRule::Otsu {
+            let pixel = mpp.get() * mpp.get() * 1e-6;
+            let most = grey.len() as f64 * 0.01;
+            let limit = |mm2: f64| (mm2 / pixel).min(most).ceil() as usize;
+            // Holes first: a ring of tissue is then judged by its whole area.
+            flip_small(&mut mask, width, false, limit(options.max_hole_mm2));
+            flip_small(&mut mask, width, true, limit(options.min_object_mm2));
+        }
+        let sums = summed(&mask, width, height);
+        Self { mpp, width, height, mask, threshold, rule, scale, extent, sums }
+    }
+
+    /// Whether there is any tissue.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sums.last().is_none_or(|n| *n == 0)
+    }
+
+    /// Tissue area in mm2. Mask pixels that reach over the slide's edge count with their part inside.
+    #[must_use]
+    pub fn area_mm2(&self) -> f64 {
+        self.area_mm2_where(|_| true)
+    }
+
+    /// Tissue area in mm2 over the mask pixels whose centre (level-0) is wanted, e.g. those outside
+    /// all unread windows (W3).
+    #[must_use]
+    pub fn area_mm2_where(&self, mut wanted: impl FnMut(Point<Level0>) -> bool) -> f64 {
+        let part =
+            |i: usize, scale: f64, extent: u64| (extent as f64 / scale - i as f64).clamp(0.0, 1.0);
+        let columns: Vec<f64> =
+            (0..self.width).map(|i| part(i, self.scale.0, self.extent.0)).collect();
+        let mut pixels = 0.0;
+        for (j, line) in self.mask.chunks_exact(self.width.max(1)).enumerate() {
+            let y = (j as f64 + 0.5) * self.scale.1;
+            let inside = |&(i, t): &(usize, &bool)| {
+                *t && wanted(Point::new((i as f64 + 0.5) * self.scale.0, y))
+            };
+            let row: f64 = line.iter().enumerate().filter(inside).map(|(i, _)| columns[i]).sum();
+            pixels += row * part(j, self.scale.1, self.extent.1);
+        }
+        pixels * self.mpp.get() * self.mpp.get() * 1e-6
+    }
+
+    /// Whether a level-0 rectangle touches tissue.
+    #[must_use]
+    pub fn covers(&self, r: Rect) -> bool {
+        let span = |a: i64, n: u64, scale: f64, most: usize| {
+            let lo = (a as f64 / scale).floor().clamp(0.0, most as f64) as usize;
+            let hi = ((a as f64 + n as f64) / scale).ceil().clamp(0.0, most as f64) as usize;
+            (lo, hi.max(lo))
+        };
+        let (x0, x1) = span(r.x, r.width, self.scale.0, self.width);
+        let (y0, y1) = span(r.y, r.height, self.scale.1, self.height);
+        let at = |y: usize, x: usize| self.sums[y * (self.width + 1) + x];
+        at(y1, x1) + at(y0, x0) > at(y0, x1) + at(y1, x0)
+    }
+
+    /// Whether a level-0 point lies on tissue.
+    #[must_use]
+    pub fn contains(&self, p: Point<Level0>) -> bool {
+        let (x, y) = ((p.x / self.scale.0).floor(), (p.y / self.scale.1).floor());
+        x >= 0.0
+            && y >= 0.0
+            && (x as usize) < self.width
+            && (y as usize) < self.height
+            && self.mask[y as usize * self.width + x as usize]
+    }
+
+    /// Outlines in level-0 pixels: per connected piece an outer ring and its holes.
+    #[must_use]
+    pub fn polygons(&self) -> Vec<Polygon> {
+        let (w, h) = (self.extent.0 as f64, self.extent.1 as f64);
+        outline::trace(&self.mask, self.width, |x, y| {
+            [(x * self.scale.0).min(w), (y * self.scale.1).min(h)]
+        })
+    }
+
+    /// The outlines as a GeoJSON FeatureCollection of annotations, as QuPath reads it; `offset`
+    /// (level-0 px) is taken off every coordinate (QuPath counts from the slide's bounds).
+    #[must_use]
+    pub fn geojson(&self, offset: (i64, i64)) -> serde_json::Value {
+        let shift = |ring: &Vec<[f64; 2]>| -> Vec<[f64; 2]> {
+            ring.iter().map(|[x, y]| [x - offset.0 as f64, y - offset.1 as f64]).collect()
+        };
+        let features: Vec<_> = self
+            .polygons()
+            .iter()
+            .map(|p| {
+                let rings: Vec<_> = std::iter::once(&p.outer).chain(&p.holes).map(shift).collect();
+                let name = serde_json::to_vec(&rings).unwrap_or_default();
+                serde_json::json!({
+                    "type": "Feature",
+                    "id": uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name).to_string(),
+                    "geometry": { "type": "Polygon", "coordinates": rings },
+                    "properties": {
+                        "objectType": "annotation",
+                        "isLocked": true,
+                        "classification": { "name": "Tissue", "color": [0, 128, 0] },
+                    },
+                })
+            })
+            .collect();
+        serde_json::json!({ "type": "FeatureCollection", "features": features })
+    }
+
+    /// The mask as an 8-bit grey PNG, 255 is tissue.
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn png(&self) -> Result<Vec<u8>, image::ImageError> {
+        let data: Vec<u8> = self.mask.iter().map(|t| if *t { 255 } else { 0 }).collect();
+        let mut out = std::io::Cursor::new(Vec::new());
+        image::write_buffer_with_format(
+            &mut out,
+            &data,
+            self.width as u32,
+            self.height as u32,
+            image::ExtendedColorType::L8,
+            image::ImageFormat::Png,
+        )?;
+        Ok(out.into_inner())
+    }
+}
+
+fn decide(histogram: &[u64; 256], threshold: Option<u8>, options: &TissueOptions) -> TissueRule {
+    let mean = |range: std::ops::RangeInclusive<usize>| {
+        let n: u64 = histogram[range.clone()].iter().sum();
+        let s: u64 = range.map(|v| v as u64 * histogram[v]).sum();
+        s as f64 / n.max(1) as f64
+    };
+    let uniform = || {
+        if mean(0..=255) >= options.glass_grey { TissueRule::Blank } else { TissueRule::NoGlass }
+    };
+    let Some(t) = threshold.map(usize::from) else { return uniform() };
+    let (dark, bright) = (mean(0..=t), mean(t + 1..=255));
+    if bright - dark < options.min_contrast {
+        uniform()
+    } else if bright < options.glass_grey {
+        TissueRule::NoGlass
+    } else {
+        TissueRule::Otsu
+    }
+}
+
+/// Flips the 4-connected pieces of `value` that have fewer than `limit` pixels. A hole at the
+/// border of the image is no hole.
+fn flip_small(mask: &mut [bool], width: usize, value: bool, limit: usize) {
+    let height = mask.len().checked_div(width).unwrap_or(0);
+    let mut seen = vec![false; mask.len()];
+    let (mut queue, mut piece) = (VecDeque::new(), Vec::new());
+    for start in 0..mask.len() {
+        if seen[start] || mask[start] != value {
+            continue;
+        }
+        piece.clear();
+        let mut border = false;
+        seen[start] = true;
+        queue.push_back(start);
+        while let Some(i) = queue.pop_front() {
+            piece.push(i);
+            let (x, y) = (i % width, i / width);
+            border |= x == 0 || y == 0 || x + 1 == width || y + 1 == height;
+            let neighbours = [
+                (x > 0).then(|| i - 1),
+                (x + 1 < width).then_some(i + 1),
+                (y > 0).then(|| i - width),
+                (y + 1 < height).then_some(i + width),
+            ];
+            for n in neighbours.into_iter().flatten() {
+                if !seen[n] && mask[n] == value {
+                    seen[n] = true;
+                    queue.push_back(n);
+                }
+            }
+        }
+        if piece.len() < limit && (value || !border) {
+            for i in &piece {
+                mask[*i] = !value;
+                // A flipped hole is judged no more.
+                seen[*i] = true;
+            }
+        }
+    }
+}
+
+fn summed(mask: &[bool], width: usize, height: usize) -> Vec<u32> {
+    let mut sums = vec![0u32; (width + 1) * (height + 1)];
+    for y in 0..height {
+        let mut row = 0;
+        for x in 0..width {
+            row += u32::from(mask[y * width + x]);
+            sums[(y + 1) * (width + 1) + x + 1] = sums[y * (width + 1) + x + 1] + row;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(grey: &[u8], w: usize) -> TissueMask {
+        let h = grey.len() / w;
+        let mpp = Mpp::new(8.0).unwrap();
+        let options = TissueOptions {
+            min_object_mm2: 10.0 * 64e-6,
+            max_hole_mm2: 10.0 * 64e-6,
+            ..Default::default()
+        };
+        TissueMask::from_grey(
+            grey,
+            (w, h),
+            mpp,
+            (32.0, 32.0),
+            (w as u64 * 32, h as u64 * 32),
+            &options,
+        )
+    }
+
+    /// 40 x 40, glass 240, a 20 x 20 square of 120 with one pinhole, and one speck.
+    fn square() -> Vec<u8> {
+        let mut g = vec![240u8; 1600];
+        for y in 10..30 {
+            for x in 10..30 {
+                g[y * 40 + x] = 120;
+            }
+        }
+        g[20 * 40 + 20] = 240;
+        g[2 * 40 + 2] = 100;
+        g
+    }
+
+    #[test]
+    fn specks_go_and_pinholes_close() {
+        let m = find(&square(), 40);
+        assert_eq!(m.rule, TissueRule::Otsu);
+        assert_eq!(m.mask.iter().filter(|t| **t).count(), 400);
+        assert!((m.area_mm2() - 400.0 * 64e-6).abs() < 1e-12);
+        assert!(m.contains(Point::new(20.5 * 32.0, 20.5 * 32.0)));
+        assert!(!m.contains(Point::new(2.5 * 32.0, 2.5 * 32.0)));
+    }
+
+    #[test]
+    fn rectangles_touch_tissue_or_not() {
+        let m = find(&square(), 40);
+        let r = |x, y, width, height| Rect { x, y, width, height };
+        assert!(m.covers(r(0, 0, 10_000, 10_000)));
+        assert!(m.covers(r(320, 320, 1, 1)));
+        assert!(!m.covers(r(0, 0, 320, 320)));
+        assert!(m.covers(r(0, 0, 321, 321)));
+        assert!(!m.covers(r(-500, -500, 100, 100)));
+        assert!(!m.covers(r(960, 0, 100, 10_000)));
+    }
+
+    #[test]
+    fn glass_alone_is_blank_and_tissue_alone_is_tissue() {
+        let blank: Vec<u8> = (0..1600).map(|i| 238 + (i % 5) as u8).collect();
+        assert_eq!(find(&blank, 40).rule, TissueRule::Blank);
+        assert!(find(&blank, 40).is_empty());
+        assert_eq!(find(&[255; 1600], 40).rule, TissueRule::Blank);
+        let tissue: Vec<u8> = (0..1600).map(|i| if i % 3 == 0 { 80 } else { 170 }).collect();
+        let m = find(&tissue, 40);
+        assert_eq!(m.rule, TissueRule::NoGlass);
+        assert!((m.area_mm2() - 1600.0 * 64e-6).abs() < 1e-12);
+    }
+}
