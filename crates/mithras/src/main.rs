@@ -15,7 +15,9 @@ struct Cli {
 
 // One line per verb; each lives in `command/<verb>.rs` with its own `Args` and `run`.
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Demo(command::demo::Args),
+}
 
 fn main() -> ExitCode {
     match run(Cli::parse()) {
@@ -28,5 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    match cli.command {}
+    match cli.command {
+        Command::Demo(args) => command::demo::run(args),
+    }
 }

@@ -1,1 +1,3 @@
 //! One module per verb.
+
+pub mod demo;

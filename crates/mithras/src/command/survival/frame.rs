@@ -1,0 +1,372 @@
+//! From a table to what a survival analysis needs: outcomes, a design matrix, groups.
+
+use super::table::Table;
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use stats::survival::Survival;
+use stats::survival::cox::CoxData;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which columns play which part.
+#[derive(Debug, Clone, Default)]
+pub struct Roles {
+    pub time: String,
+    pub event: String,
+    pub event_value: Option<String>,
+    pub covariates: Vec<String>,
+    pub categorical: Vec<String>,
+    /// Columns whose combinations are groups.
+    pub groups: Vec<String>,
+    pub strata: Vec<String>,
+    pub cluster: Option<String>,
+    pub weights: Option<String>,
+}
+
+/// Complete rows of a table, coded.
+pub struct Frame {
+    pub survival: Survival,
+    /// Row-major.
+    pub x: Vec<f64>,
+    pub names: Vec<String>,
+    /// Term (covariate as the user named it) of each column of `x`.
+    pub terms: Vec<usize>,
+    pub term_names: Vec<String>,
+    pub group: Vec<usize>,
+    pub group_names: Vec<String>,
+    pub strata: Option<Vec<usize>>,
+    pub strata_names: Vec<String>,
+    pub cluster: Option<Vec<usize>>,
+    pub weights: Option<Vec<f64>>,
+    /// Rows of the table that were kept.
+    pub rows: Vec<usize>,
+    dropped: BTreeMap<String, usize>,
+    total: usize,
+    /// What a reader must be told.
+    pub notes: Vec<String>,
+}
+
+/// A term's columns.
+enum Coding {
+    Numeric,
+    Levels(Vec<String>),
+}
+
+impl Frame {
+    /// Picks the complete rows and codes them.
+    pub fn new(table: &Table, roles: &Roles) -> Result<Self> {
+        let mut seen = BTreeSet::from([&roles.time, &roles.event]);
+        for name in roles.covariates.iter().chain(&roles.groups) {
+            if !seen.insert(name) {
+                bail!("column '{name}' is named twice among time, event and covariates");
+            }
+        }
+        let at = |names: &[String]| -> Result<Vec<usize>> {
+            names.iter().map(|n| table.column(n)).collect()
+        };
+        let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
+        let covariates = at(&roles.covariates)?;
+        let groups = at(&roles.groups)?;
+        let strata = at(&roles.strata)?;
+        at(&roles.categorical)?;
+        let cluster = roles.cluster.as_deref().map(|c| table.column(c)).transpose()?;
+        let weights = roles.weights.as_deref().map(|c| table.column(c)).transpose()?;
+        let used: Vec<usize> = [time, event]
+            .into_iter()
+            .chain([&covariates, &groups, &strata].into_iter().flatten().copied())
+            .chain(cluster)
+            .chain(weights)
+            .collect();
+        let mut dropped = BTreeMap::new();
+        let mut rows = Vec::new();
+        for row in 0..table.len() {
+            let gaps: BTreeSet<usize> =
+                used.iter().copied().filter(|&j| table.cell(row, j).is_none()).collect();
+            for &j in &gaps {
+                *dropped.entry(table.names()[j].clone()).or_insert(0) += 1;
+            }
+            if gaps.is_empty() {
+                rows.push(row);
+            }
+        }
+        if rows.is_empty() {
+            bail!(
+                "{}: no row is complete; missing cells per column: {}",
+                table.path().display(),
+                counts(&dropped)
+            );
+        }
+        let mut notes = Vec::new();
+        if rows.len() < table.len() {
+            notes.push(format!(
+                "{} of {} rows dropped for missing values ({})",
+                table.len() - rows.len(),
+                table.len(),
+                counts(&dropped)
+            ));
+        }
+        let survival = outcomes(table, &rows, time, event, roles, &mut notes)?;
+        let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
+        let (group, group_names) = combine(table, &rows, &groups);
+        let (strata_codes, strata_names) = combine(table, &rows, &strata);
+        let (cluster, _) = match cluster {
+            Some(j) => {
+                let (codes, names) = combine(table, &rows, &[j]);
+                (Some(codes), names)
+            }
+            None => (None, Vec::new()),
+        };
+        let weights = weights
+            .map(|j| {
+                rows.iter()
+                    .map(|&row| match table.number(row, j)? {
+                        w if w > 0.0 => Ok(w),
+                        w => bail!("{}: weight {w} is not > 0", table.place(row, j)),
+                    })
+                    .collect::<Result<Vec<f64>>>()
+            })
+            .transpose()?;
+        Ok(Self {
+            survival,
+            x,
+            names,
+            terms,
+            term_names: roles.covariates.clone(),
+            group,
+            group_names,
+            strata: (!strata.is_empty()).then_some(strata_codes),
+            strata_names,
+            cluster,
+            weights,
+            rows,
+            dropped,
+            total: table.len(),
+            notes,
+        })
+    }
+
+    /// The data of a Cox model on the columns `columns` of `x`, laid out in `buffer`.
+    pub fn cox<'a>(&'a self, columns: &[usize], buffer: &'a mut Vec<f64>) -> Result<CoxData<'a>> {
+        let p = self.names.len();
+        buffer.clear();
+        for row in self.x.chunks_exact(p.max(1)) {
+            buffer.extend(columns.iter().map(|&j| row[j]));
+        }
+        let mut data = CoxData::new(&self.survival, buffer, columns.len())?;
+        if let Some(w) = &self.weights {
+            data = data.with_weights(w)?;
+        }
+        if let Some(s) = &self.strata {
+            data = data.with_strata(s)?;
+        }
+        if let Some(c) = &self.cluster {
+            data = data.with_cluster(c)?;
+        }
+        Ok(data)
+    }
+
+    /// Columns of `x` whose term satisfies `keep`.
+    pub fn columns_where(&self, keep: impl Fn(&str) -> bool) -> Vec<usize> {
+        (0..self.names.len()).filter(|&j| keep(&self.term_names[self.terms[j]])).collect()
+    }
+
+    /// The share of a result that every command reports.
+    pub fn summary(&self, command: &str) -> serde_json::Map<String, Value> {
+        let mut map = serde_json::Map::new();
+        map.insert("command".into(), json!(command));
+        map.insert("n".into(), json!(self.survival.len()));
+        map.insert("events".into(), json!(self.survival.events()));
+        map.insert("rows_in_table".into(), json!(self.total));
+        map.insert("rows_dropped".into(), json!(self.total - self.rows.len()));
+        map.insert("missing".into(), json!(self.dropped));
+        map
+    }
+}
+
+fn counts(dropped: &BTreeMap<String, usize>) -> String {
+    dropped.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join(", ")
+}
+
+fn outcomes(
+    table: &Table,
+    rows: &[usize],
+    time: usize,
+    event: usize,
+    roles: &Roles,
+    notes: &mut Vec<String>,
+) -> Result<Survival> {
+    let mut times = Vec::with_capacity(rows.len());
+    let mut events = Vec::with_capacity(rows.len());
+    for &row in rows {
+        let t = table.number(row, time)?;
+        if t < 0.0 {
+            bail!("{}: time {t} is negative", table.place(row, time));
+        }
+        times.push(t);
+        let cell = table.cell(row, event).unwrap_or_default();
+        events.push(match &roles.event_value {
+            Some(value) => same_value(cell, value),
+            None => match cell.to_ascii_lowercase().as_str() {
+                "true" => true,
+                "false" => false,
+                _ => match cell.parse::<f64>() {
+                    Ok(1.0) => true,
+                    Ok(0.0) => false,
+                    _ => bail!(
+                        "{}: '{cell}' is neither 0/1 nor true/false; name the value that means \
+                         the event with --event-value",
+                        table.place(row, event)
+                    ),
+                },
+            },
+        });
+    }
+    if let Some(value) = &roles.event_value
+        && !events.contains(&true)
+    {
+        notes.push(format!("no row of column '{}' holds the event value '{value}'", roles.event));
+    }
+    let zero = times.iter().filter(|&&t| t == 0.0).count();
+    if zero > 0 {
+        notes.push(format!("{zero} rows have time 0; they are kept"));
+    }
+    let survival = Survival::new(&times, &events)?;
+    if survival.merged() > 0 {
+        notes.push(format!(
+            "{} times differ from another only by rounding and were made equal to it",
+            survival.merged()
+        ));
+    }
+    Ok(survival)
+}
+
+fn same_value(cell: &str, value: &str) -> bool {
+    cell == value
+        || matches!((cell.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}
+
+type Design = (Vec<f64>, Vec<String>, Vec<usize>);
+
+fn design(
+    table: &Table,
+    rows: &[usize],
+    covariates: &[usize],
+    roles: &Roles,
+    notes: &mut Vec<String>,
+) -> Result<Design> {
+    let mut columns: Vec<Vec<f64>> = Vec::new();
+    let (mut names, mut terms) = (Vec::new(), Vec::new());
+    for (term, &j) in covariates.iter().enumerate() {
+        let name = &table.names()[j];
+        match coding(table, rows, j, roles.categorical.contains(name))? {
+            Coding::Numeric => {
+                columns.push(rows.iter().map(|&r| table.number(r, j)).collect::<Result<_>>()?);
+                names.push(name.clone());
+                terms.push(term);
+            }
+            Coding::Levels(levels) => {
+                if levels.len() == 1 {
+                    // Kept as a constant column, so that the fit says it was left out.
+                    columns.push(vec![1.0; rows.len()]);
+                    names.push(format!("{name}{}", levels[0]));
+                    terms.push(term);
+                } else {
+                    notes.push(format!("'{name}' is categorical; reference '{}'", levels[0]));
+                }
+                for level in &levels[1..] {
+                    let is = |&r: &usize| f64::from(u8::from(table.cell(r, j) == Some(level)));
+                    columns.push(rows.iter().map(is).collect());
+                    names.push(format!("{name}{level}"));
+                    terms.push(term);
+                }
+            }
+        }
+    }
+    let x = (0..rows.len()).flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+    Ok((x, names, terms))
+}
+
+fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Coding> {
+    let name = &table.names()[j];
+    let cells = || rows.iter().filter_map(|&r| table.cell(r, j));
+    let numbers = cells().filter(|c| c.parse::<f64>().is_ok()).count();
+    if !forced && numbers == rows.len() {
+        return Ok(Coding::Numeric);
+    }
+    if !forced && 2 * numbers > rows.len() {
+        let row = rows
+            .iter()
+            .copied()
+            .find(|&r| table.cell(r, j).is_some_and(|c| c.parse::<f64>().is_err()))
+            .unwrap_or_default();
+        bail!(
+            "{}: '{}' is not a number, though {numbers} of {} cells are; use --missing for codes \
+             that mean missing, or --categorical {name}",
+            table.place(row, j),
+            table.cell(row, j).unwrap_or_default(),
+            rows.len()
+        );
+    }
+    let mut levels: Vec<String> =
+        cells().collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
+    sort_levels(&mut levels);
+    if !forced && levels.len() > 2.max(rows.len() / 2).min(50) {
+        bail!(
+            "{}: column '{name}' has {} different texts in {} rows, more like an identifier than \
+             a covariate; --categorical {name} takes it all the same",
+            table.path().display(),
+            levels.len(),
+            rows.len()
+        );
+    }
+    Ok(Coding::Levels(levels))
+}
+
+/// Numbers by value, everything else by its bytes.
+fn sort_levels(levels: &mut [String]) {
+    let numbers: Option<Vec<f64>> = levels.iter().map(|l| l.parse().ok()).collect();
+    if numbers.is_some() {
+        let value = |l: &String| l.parse::<f64>().unwrap_or(f64::NAN);
+        levels.sort_by(|a, b| value(a).total_cmp(&value(b)));
+    }
+}
+
+/// Codes the combinations of columns that occur, the first column slowest.
+fn combine(table: &Table, rows: &[usize], columns: &[usize]) -> (Vec<usize>, Vec<String>) {
+    let ranks: Vec<BTreeMap<&str, usize>> = columns
+        .iter()
+        .map(|&j| {
+            let mut levels: Vec<String> = rows
+                .iter()
+                .filter_map(|&r| table.cell(r, j))
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .map(str::to_owned)
+                .collect();
+            sort_levels(&mut levels);
+            let rank: BTreeMap<String, usize> =
+                levels.into_iter().enumerate().map(|(i, l)| (l, i)).collect();
+            rows.iter().filter_map(|&r| table.cell(r, j)).map(|c| (c, rank[c])).collect()
+        })
+        .collect();
+    let key = |r: usize| -> Vec<usize> {
+        columns
+            .iter()
+            .zip(&ranks)
+            .map(|(&j, rank)| table.cell(r, j).map_or(usize::MAX, |c| rank[c]))
+            .collect()
+    };
+    let keys: Vec<Vec<usize>> = rows.iter().map(|&r| key(r)).collect();
+    let distinct: Vec<&Vec<usize>> = keys.iter().collect::<BTreeSet<_>>().into_iter().collect();
+    let codes: Vec<usize> =
+        keys.iter().map(|k| distinct.partition_point(|d| *d < k)).collect();
+    let mut names = vec![String::new(); distinct.len()];
+    for (&row, &code) in rows.iter().zip(&codes) {
+        if names[code].is_empty() {
+            let part = |&j: &usize| {
+                format!("{}={}", table.names()[j], table.cell(row, j).unwrap_or_default())
+            };
+            names[code] = columns.iter().map(part).collect::<Vec<_>>().join(", ");
+        }
+    }
+    (codes, names)
+}

@@ -1,0 +1,244 @@
+//! A table of text cells from CSV, TSV or Parquet, and errors that name file, column and row.
+
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Cells that mean "missing", beside the user's own. The bracketed ones are TCGA's.
+const MISSING: &[&str] = &[
+    "",
+    "NA",
+    "N/A",
+    "#N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "NULL",
+    "null",
+    "[Not Available]",
+    "[Not Applicable]",
+    "[Not Evaluated]",
+    "[Unknown]",
+    "[Discrepancy]",
+];
+
+/// Columns of text with their names.
+pub struct Table {
+    path: PathBuf,
+    names: Vec<String>,
+    columns: Vec<Vec<String>>,
+    /// The line each row starts on; empty for Parquet.
+    lines: Vec<u64>,
+    missing: Vec<String>,
+}
+
+impl Table {
+    /// Reads `path` by its extension (`.parquet`) or as delimited text: comma, tab or semicolon,
+    /// whichever the header has most of.
+    pub fn read(path: &Path, missing: &[String]) -> Result<Self> {
+        let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
+        let mut table = if parquet {
+            Self::read_parquet(path)
+        } else {
+            let bytes = std::fs::read(path)
+                .with_context(|| format!("{}: cannot be read", path.display()))?;
+            Self::parse(path, &bytes)
+        }?;
+        table.missing = missing.to_vec();
+        Ok(table)
+    }
+
+    /// Parses delimited text.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let at = path.display();
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        if bytes.starts_with(b"PAR1") {
+            bail!("{at}: is a Parquet file; give it the extension .parquet");
+        }
+        let header = bytes.split(|&b| b == b'\n' || b == b'\r').next().unwrap_or_default();
+        let count = |d: u8| header.iter().filter(|&&b| b == d).count();
+        let delimiter =
+            [b',', b'\t', b';'].into_iter().rev().max_by_key(|&d| count(d)).unwrap_or(b',');
+        let mut reader =
+            csv::ReaderBuilder::new().delimiter(delimiter).trim(csv::Trim::All).from_reader(bytes);
+        let names: Vec<String> = reader
+            .headers()
+            .with_context(|| format!("{at}: the header cannot be read"))?
+            .iter()
+            .map(str::to_owned)
+            .collect();
+        if names.iter().all(String::is_empty) {
+            bail!("{at}: is empty; a header line with column names is needed");
+        }
+        let mut columns = vec![Vec::new(); names.len()];
+        let mut lines = Vec::new();
+        for record in reader.records() {
+            let record = record.with_context(|| format!("{at}: not a table"))?;
+            lines.push(record.position().map_or(0, csv::Position::line));
+            for (column, cell) in columns.iter_mut().zip(&record) {
+                column.push(cell.to_owned());
+            }
+        }
+        Self::checked(path, names, columns, lines)
+    }
+
+    fn read_parquet(path: &Path) -> Result<Self> {
+        use arrow::util::display::{ArrayFormatter, FormatOptions};
+        use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+        let at = path.display();
+        let file = File::open(path).with_context(|| format!("{at}: cannot be read"))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+            .with_context(|| format!("{at}: not a Parquet file"))?;
+        let names: Vec<String> =
+            builder.schema().fields().iter().map(|f| f.name().clone()).collect();
+        let mut columns = vec![Vec::new(); names.len()];
+        for batch in builder.build().with_context(|| format!("{at}: cannot be read"))? {
+            let batch = batch.with_context(|| format!("{at}: damaged"))?;
+            for (column, array) in columns.iter_mut().zip(batch.columns()) {
+                let options = FormatOptions::default();
+                let cells = ArrayFormatter::try_new(array.as_ref(), &options)
+                    .with_context(|| format!("{at}: a column type cannot be read"))?;
+                column.extend((0..array.len()).map(|i| {
+                    if array.is_null(i) { String::new() } else { cells.value(i).to_string() }
+                }));
+            }
+        }
+        Self::checked(path, names, columns, Vec::new())
+    }
+
+    fn checked(
+        path: &Path,
+        names: Vec<String>,
+        columns: Vec<Vec<String>>,
+        lines: Vec<u64>,
+    ) -> Result<Self> {
+        if columns.first().is_none_or(Vec::is_empty) {
+            bail!("{}: has a header but no rows", path.display());
+        }
+        Ok(Self { path: path.to_owned(), names, columns, lines, missing: Vec::new() })
+    }
+
+    /// Where it came from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Column names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.columns[0].len()
+    }
+
+    /// The first of `names` that exists.
+    pub fn first_of(&self, names: &[&str]) -> Option<usize> {
+        names.iter().find_map(|n| self.names.iter().position(|have| have == n))
+    }
+
+    /// The column called `name`.
+    pub fn column(&self, name: &str) -> Result<usize> {
+        let mut found = (0..self.names.len()).filter(|&j| self.names[j] == name);
+        let Some(j) = found.next() else {
+            let near = self
+                .names
+                .iter()
+                .find(|have| have.eq_ignore_ascii_case(name))
+                .map(|have| format!("; did you mean '{have}'?"))
+                .unwrap_or_default();
+            bail!(
+                "{}: no column '{name}'{near} It has: {}",
+                self.path.display(),
+                self.names.join(", ")
+            );
+        };
+        if found.next().is_some() {
+            bail!("{}: two columns are called '{name}'", self.path.display());
+        }
+        Ok(j)
+    }
+
+    /// The cell, or `None` if it is missing.
+    pub fn cell(&self, row: usize, column: usize) -> Option<&str> {
+        let cell = self.columns[column][row].as_str();
+        let missing = MISSING.contains(&cell) || self.missing.iter().any(|m| m == cell);
+        (!missing).then_some(cell)
+    }
+
+    /// "file, column 'x', row 3 (line 4)".
+    pub fn place(&self, row: usize, column: usize) -> String {
+        let line = self.lines.get(row).map(|l| format!(" (line {l})")).unwrap_or_default();
+        format!("{}, column '{}', row {}{line}", self.path.display(), self.names[column], row + 1)
+    }
+
+    /// A finite number, or an error that names the place.
+    pub fn number(&self, row: usize, column: usize) -> Result<f64> {
+        let cell = &self.columns[column][row];
+        match cell.parse::<f64>() {
+            Ok(v) if v.is_finite() => Ok(v),
+            _ => bail!("{}: '{cell}' is not a finite number", self.place(row, column)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Table> {
+        Table::parse(Path::new("t.csv"), text.as_bytes())
+    }
+
+    #[test]
+    fn delimiters_quotes_and_missing() {
+        for text in ["a,b\n1,\"x,y\"\nNA,2\n", "\u{feff}a\tb\r\n1\tx,y\r\n#N/A\t2\r\n", "a;b\n1;x,y\n;2"]
+        {
+            let t = parse(text).unwrap();
+            assert_eq!(t.names(), ["a", "b"]);
+            assert_eq!(t.cell(0, 1), Some("x,y"));
+            assert_eq!(t.cell(1, 0), None);
+            assert_eq!(t.number(1, 1).unwrap(), 2.0);
+        }
+    }
+
+    #[test]
+    fn bad_tables_are_named() {
+        let error = |text: &str| format!("{:#}", parse(text).map(|_| ()).unwrap_err());
+        assert!(error("").contains("t.csv"));
+        assert!(error("a,b\n").contains("no rows"));
+        assert!(error("a,b\n1,2,3\n").contains("line: 2"));
+        let t = parse("a,a,c\n1,2,inf\n").unwrap();
+        assert!(t.column("a").unwrap_err().to_string().contains("two columns"));
+        assert!(t.column("C").unwrap_err().to_string().contains("did you mean 'c'"));
+        assert!(t.number(0, 2).unwrap_err().to_string().contains("row 1 (line 2)"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_a_table_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            if let Ok(t) = Table::parse(Path::new("f.csv"), &bytes) {
+                for row in 0..t.len() {
+                    for column in 0..t.names().len() {
+                        let _ = (t.cell(row, column), t.number(row, column).is_ok());
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn cells_come_back(cells in prop::collection::vec("[a-zA-Z0-9 ,;\"\n]{0,6}", 1..20)) {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(["x", "y"]).unwrap();
+            for c in &cells {
+                writer.write_record([c.as_str(), "1"]).unwrap();
+            }
+            let t = Table::parse(Path::new("f.csv"), &writer.into_inner().unwrap()).unwrap();
+            for (row, c) in cells.iter().enumerate() {
+                prop_assert_eq!(&t.columns[0][row], c.trim());
+            }
+        }
+    }
+}

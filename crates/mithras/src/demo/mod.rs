@@ -1,0 +1,26 @@
+//! Drawn slides: H&E-like, seeded, with every mitotic figure known.
+//!
+//! A drawn slide shows that the whole job runs, and is the generator for tests of scale and
+//! invariance. A score on it says nothing about real tissue.
+//!
+//! ```
+//! use mithras::demo::{Layout, Spec, draw};
+//! let layout = Layout::new(Spec::new(1024, 1024, 7, 3)?)?;
+//! assert_eq!(layout.truth().len(), 3 + 4);
+//! let whole = draw(&layout, 0, 0, 96, 64);
+//! let part = draw(&layout, 32, 32, 64, 32);
+//! assert_eq!(part.pixel(0, 0), whole.pixel(32, 32));
+//! # Ok::<(), mithras::demo::SpecError>(())
+//! ```
+
+mod layout;
+mod noise;
+mod paint;
+mod pyramid;
+mod shape;
+mod truth;
+
+pub use layout::{Layout, Spec, SpecError};
+pub use paint::draw;
+pub use pyramid::{Container, PyramidError, write};
+pub use truth::{Kind, Phase, TruthPoint};
