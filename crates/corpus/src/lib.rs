@@ -3,13 +3,28 @@
 //! | module | does | requirement |
 //! |---|---|---|
 //! | [`schema`], [`manifest`] | one crop and one corpus on disk (`docs/corpus.md`) | C5 |
+//! | [`import`] | annotations of other tools | C7 |
+//! | [`cut`] | crops from annotations and images | C7 |
+//! | [`split`], [`transform`], [`inspect`], [`contradiction`] | folds, merging and label interchange, figures, repeated images | C5, C6, K4 |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading | C5 |
 
+pub mod ami;
+pub mod augment;
+pub mod contradiction;
+pub mod crops;
+pub mod cut;
 pub mod error;
+pub mod fold;
+pub mod icpr;
+pub mod import;
+pub mod inspect;
 pub mod manifest;
 pub mod reader;
+pub mod resample;
 pub mod schema;
 pub mod shard;
+pub mod split;
+pub mod transform;
 pub mod writer;
 
 pub use error::CorpusError;

@@ -1,0 +1,250 @@
+//! Changes of colour and sharpness that leave every pixel in its place.
+
+use image::codecs::jpeg::JpegEncoder;
+use image::{ExtendedColorType, ImageFormat};
+use mitosis::RgbTile;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+/// Strengths; zero switches a change off. Every probability is in [0, 1].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Photometric {
+    /// Haematoxylin, eosin and residual are scaled by 1 +- this, each by itself.
+    pub stain_scale: f32,
+    /// And shifted by +- this (optical density).
+    pub stain_shift: f32,
+    /// Brightness, contrast and saturation change by a factor 1 +- this.
+    pub colour: f32,
+    /// Probability of exchanging the stain with grey (image without colour).
+    pub grey: f32,
+    /// Probability of a Gaussian blur, sigma in [0.3, `blur_sigma`] px.
+    pub blur: f32,
+    /// Largest sigma, pixels.
+    pub blur_sigma: f32,
+    /// Probability of JPEG recompression.
+    pub jpeg: f32,
+    /// Lowest JPEG quality (highest is 95).
+    pub jpeg_quality: u8,
+    /// Probability of erasing a rectangle of 2 to 15 % of the area (classifier only).
+    pub erase: f32,
+}
+
+// Ruifrok and Johnston: optical densities of haematoxylin, eosin and the residual.
+const STAIN: [[f32; 3]; 3] = [
+    [0.650_031, 0.704_031, 0.286_013],
+    [0.092_805, 0.954_106, 0.283_106],
+    [0.636_214, -0.002_085, 0.771_509],
+];
+
+fn inverse(m: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+    let cofactor = |r: usize, c: usize| {
+        let (a, b) = ((r + 1) % 3, (r + 2) % 3);
+        let (d, e) = ((c + 1) % 3, (c + 2) % 3);
+        m[a][d] * m[b][e] - m[a][e] * m[b][d]
+    };
+    let det: f32 = (0..3).map(|c| m[0][c] * cofactor(0, c)).sum();
+    std::array::from_fn(|i| std::array::from_fn(|j| cofactor(j, i) / det))
+}
+
+fn product(a: [[f32; 3]; 3], b: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
+}
+
+fn around_one(rng: &mut impl Rng, width: f32) -> f32 {
+    1.0 + width * rng.random_range(-1.0..=1.0_f32)
+}
+
+impl Photometric {
+    /// Changes an image at random.
+    #[must_use]
+    pub fn apply(&self, tile: &RgbTile, rng: &mut impl Rng) -> RgbTile {
+        let mut out = tile.clone();
+        if self.stain_scale > 0.0 || self.stain_shift > 0.0 {
+            self.stain(&mut out, rng);
+        }
+        if self.colour > 0.0 || self.grey > 0.0 {
+            self.colour(&mut out, rng);
+        }
+        if rng.random::<f32>() < self.blur {
+            blur(&mut out, rng.random_range(0.3..=self.blur_sigma.max(0.3)));
+        }
+        if rng.random::<f32>() < self.jpeg {
+            let quality = rng.random_range(self.jpeg_quality.min(95)..=95);
+            out = recompress(&out, quality);
+        }
+        if rng.random::<f32>() < self.erase {
+            erase(&mut out, rng);
+        }
+        out
+    }
+
+    fn stain(&self, tile: &mut RgbTile, rng: &mut impl Rng) {
+        // Optical density -> stains -> scaled and shifted -> optical density is one affine map.
+        let scale: [f32; 3] = std::array::from_fn(|_| around_one(rng, self.stain_scale));
+        let shift: [f32; 3] =
+            std::array::from_fn(|_| self.stain_shift * rng.random_range(-1.0..=1.0_f32));
+        let scaled: [[f32; 3]; 3] =
+            std::array::from_fn(|i| std::array::from_fn(|j| scale[i] * STAIN[i][j]));
+        let map = product(inverse(STAIN), scaled);
+        let offset: [f32; 3] =
+            std::array::from_fn(|j| (0..3).map(|k| shift[k] * STAIN[k][j]).sum());
+        let density: [f32; 256] = std::array::from_fn(|v| -((v as f32 + 1.0) / 256.0).ln());
+        for px in tile.data.chunks_exact_mut(3) {
+            let d = [density[px[0] as usize], density[px[1] as usize], density[px[2] as usize]];
+            // Unstained glass stays glass: the shift fades with the density.
+            let weight = ((d[0] + d[1] + d[2]) / 0.45).min(1.0);
+            for j in 0..3 {
+                let out =
+                    d[0] * map[0][j] + d[1] * map[1][j] + d[2] * map[2][j] + weight * offset[j];
+                px[j] = (256.0 * (-out).exp() - 1.0).round().clamp(0.0, 255.0) as u8;
+            }
+        }
+    }
+
+    fn colour(&self, tile: &mut RgbTile, rng: &mut impl Rng) {
+        let brightness = around_one(rng, self.colour);
+        let contrast = around_one(rng, self.colour);
+        let mut saturation = around_one(rng, self.colour);
+        if rng.random::<f32>() < self.grey {
+            saturation = 0.0;
+        }
+        let sum: u64 = tile.data.iter().map(|&v| u64::from(v)).sum();
+        let mean = sum as f32 / tile.data.len().max(1) as f32;
+        for px in tile.data.chunks_exact_mut(3) {
+            let v = [f32::from(px[0]), f32::from(px[1]), f32::from(px[2])];
+            let luma = 0.299 * v[0] + 0.587 * v[1] + 0.114 * v[2];
+            for j in 0..3 {
+                let c = luma + saturation * (v[j] - luma);
+                let c = brightness * (mean + contrast * (c - mean));
+                px[j] = c.round().clamp(0.0, 255.0) as u8;
+            }
+        }
+    }
+}
+
+fn blur(tile: &mut RgbTile, sigma: f32) {
+    let radius = (3.0 * sigma).ceil() as usize;
+    let weights: Vec<f32> =
+        (0..=radius).map(|i| (-(i as f32).powi(2) / (2.0 * sigma * sigma)).exp()).collect();
+    let norm = weights[0] + 2.0 * weights[1..].iter().sum::<f32>();
+    let (w, h) = (tile.width, tile.height);
+    let pass = |src: &[u8], vertical: bool| {
+        let mut dst = vec![0_u8; src.len()];
+        let (n, step) = if vertical { (h, 3 * w) } else { (w, 3) };
+        for y in 0..h {
+            for x in 0..w {
+                let i = if vertical { y } else { x };
+                let at = 3 * (y * w + x);
+                for c in 0..3 {
+                    let mut sum = weights[0] * f32::from(src[at + c]);
+                    for (k, weight) in weights.iter().enumerate().skip(1) {
+                        let lo = at - i.min(k) * step;
+                        let hi = at + (n - 1 - i).min(k) * step;
+                        sum += weight * (f32::from(src[lo + c]) + f32::from(src[hi + c]));
+                    }
+                    dst[at + c] = (sum / norm).round().clamp(0.0, 255.0) as u8;
+                }
+            }
+        }
+        dst
+    };
+    tile.data = pass(&pass(&tile.data, false), true);
+}
+
+/// JPEG there and back, at `quality` in 1..=100.
+#[must_use]
+pub fn recompress(tile: &RgbTile, quality: u8) -> RgbTile {
+    let mut bytes = vec![];
+    let (w, h) = (tile.width as u32, tile.height as u32);
+    JpegEncoder::new_with_quality(&mut bytes, quality)
+        .encode(&tile.data, w, h, ExtendedColorType::Rgb8)
+        .expect("encoding into memory");
+    let decoded = image::load_from_memory_with_format(&bytes, ImageFormat::Jpeg)
+        .expect("decoding what was just encoded");
+    RgbTile::new(tile.width, tile.height, decoded.into_rgb8().into_raw())
+}
+
+fn erase(tile: &mut RgbTile, rng: &mut impl Rng) {
+    let (w, h) = (tile.width, tile.height);
+    let area = rng.random_range(0.02..0.15_f32) * (w * h) as f32;
+    let aspect = rng.random_range(0.4..2.5_f32);
+    let bw = ((area * aspect).sqrt() as usize).clamp(1, w);
+    let bh = ((area / aspect).sqrt() as usize).clamp(1, h);
+    let (x0, y0) = (rng.random_range(0..=w - bw), rng.random_range(0..=h - bh));
+    let colour: [u8; 3] = rng.random();
+    for y in y0..y0 + bh {
+        for x in x0..x0 + bw {
+            tile.data[3 * (y * w + x)..][..3].copy_from_slice(&colour);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::augment::rng_of;
+
+    fn none() -> Photometric {
+        Photometric {
+            stain_scale: 0.0,
+            stain_shift: 0.0,
+            colour: 0.0,
+            grey: 0.0,
+            blur: 0.0,
+            blur_sigma: 1.0,
+            jpeg: 0.0,
+            jpeg_quality: 60,
+            erase: 0.0,
+        }
+    }
+
+    fn picture() -> RgbTile {
+        let data = (0..32 * 32).flat_map(|i| [(i % 251) as u8, (i / 5 % 200) as u8, 120]).collect();
+        RgbTile::new(32, 32, data)
+    }
+
+    #[test]
+    fn nothing_asked_nothing_done() {
+        assert_eq!(none().apply(&picture(), &mut rng_of(1, 2)), picture());
+    }
+
+    #[test]
+    fn an_identity_stain_change_keeps_the_image() {
+        let tiny = Photometric { stain_scale: 1e-7, ..none() };
+        let (a, b) = (picture(), tiny.apply(&picture(), &mut rng_of(1, 2)));
+        let worst = a.data.iter().zip(&b.data).map(|(x, y)| x.abs_diff(*y)).max();
+        assert!(worst <= Some(1), "{worst:?}");
+    }
+
+    #[test]
+    fn deterministic_and_effective() {
+        let strong = Photometric {
+            stain_scale: 0.2,
+            stain_shift: 0.1,
+            colour: 0.2,
+            blur: 1.0,
+            jpeg: 1.0,
+            erase: 1.0,
+            ..none()
+        };
+        let a = strong.apply(&picture(), &mut rng_of(3, 4));
+        assert_eq!(a, strong.apply(&picture(), &mut rng_of(3, 4)));
+        assert_ne!(a, strong.apply(&picture(), &mut rng_of(3, 5)));
+        assert_ne!(a, picture());
+    }
+
+    #[test]
+    fn blur_keeps_a_flat_image_and_the_mean() {
+        let mut flat = RgbTile::filled(20, 20, [90, 120, 200]);
+        blur(&mut flat, 1.5);
+        assert_eq!(flat, RgbTile::filled(20, 20, [90, 120, 200]));
+    }
+
+    #[test]
+    fn grey_has_equal_channels() {
+        let grey = Photometric { grey: 1.0, ..none() };
+        let out = grey.apply(&picture(), &mut rng_of(1, 1));
+        assert!(out.data.chunks_exact(3).all(|p| p[0] == p[1] && p[1] == p[2]));
+    }
+}

@@ -1,0 +1,398 @@
+//! Drawing training samples from labelled scenes.
+
+use mitosis::RgbTile;
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::ami::TrainingSet;
+use crate::augment::rng_of;
+use crate::crops::{MarkKind, Scene, dark_places};
+use crate::icpr::Icpr;
+
+mod canvas;
+use canvas::{View, mosaic};
+
+/// Target value of pixels that must not teach anything.
+pub const IGNORE: u8 = 255;
+
+/// Shares of the kinds of segmenter patches; only their ratios count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentShares {
+    /// Around a figure of a frame.
+    pub figure: f32,
+    /// Mosaics of MIDOG21 patches.
+    pub mosaic: f32,
+    /// Around a mined negative or a dark nucleus.
+    pub hard: f32,
+    /// Anywhere in a frame.
+    pub random: f32,
+    /// Mosaics of negative patches (other scanner, frames that are not there).
+    pub negative: f32,
+}
+
+/// Shares of the kinds of classifier crops; only their ratios count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassifierShares {
+    /// Positives: figures of frames.
+    pub figure: f32,
+    /// Positives: MIDOG21 patches.
+    pub midog: f32,
+    /// Negatives: mined places of frames.
+    pub hard: f32,
+    /// Negatives: dark nuclei of frames.
+    pub dark: f32,
+    /// Negatives: dark nuclei of MIDOG21 patches, away from the figure.
+    pub midog_dark: f32,
+    /// Negatives: negative patches (other scanner).
+    pub patch: f32,
+}
+
+/// Geometric changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spatial {
+    /// Largest free rotation on top of quarter turns and flips, degrees.
+    pub rotation: f32,
+    /// Scale in 1 +- this.
+    pub scale: f32,
+    /// Largest offset of the subject from the centre, pixels at the working resolution.
+    pub jitter: f32,
+}
+
+/// A patch with its target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SegmentSample {
+    /// `side` x `side` pixels.
+    pub image: RgbTile,
+    /// Per pixel 0 (no figure), 1 (figure) or [`IGNORE`].
+    pub target: Vec<u8>,
+}
+
+/// A crop with its class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CropSample {
+    /// `side` x `side` pixels at the working resolution.
+    pub image: RgbTile,
+    /// Whether a figure stands at its centre.
+    pub mitotic: bool,
+}
+
+fn pick<'a, T>(rng: &mut impl Rng, from: &'a [T]) -> &'a T {
+    &from[rng.random_range(0..from.len())]
+}
+
+fn choose(rng: &mut impl Rng, shares: &[f32]) -> usize {
+    let mut left = rng.random::<f32>() * shares.iter().sum::<f32>();
+    for (i, share) in shares.iter().enumerate() {
+        left -= share;
+        if left < 0.0 {
+            return i;
+        }
+    }
+    shares.iter().rposition(|&s| s > 0.0).unwrap_or(0)
+}
+
+fn figures(scenes: &[Scene]) -> Vec<(usize, f32, f32)> {
+    let of = |(i, s): (usize, &Scene)| {
+        let marks = s.marks.iter().filter(|m| m.kind == MarkKind::Figure);
+        marks.map(|m| (i, m.x, m.y)).collect::<Vec<_>>()
+    };
+    scenes.iter().enumerate().flat_map(of).collect()
+}
+
+fn zero_if(empty: bool, share: f32) -> f32 {
+    if empty { 0.0 } else { share }
+}
+
+/// Everything the segmenter of one fold may be shown.
+#[derive(Debug)]
+pub struct SegmentPool {
+    frames: Vec<Scene>,
+    midog: Vec<Scene>,
+    negatives: Vec<Scene>,
+    figures: Vec<(usize, f32, f32)>,
+    hard: Vec<(usize, f32, f32)>,
+    /// Shares with the kinds that have no material set to zero.
+    shares: [f32; 5],
+    spatial: Spatial,
+    /// Side of a patch, pixels.
+    pub side: usize,
+    /// Radius of the disc that stands for a figure, pixels.
+    pub radius: f32,
+    /// Pixels between `radius` and this are ignored.
+    pub ring: f32,
+}
+
+fn as_scene(patch: &RgbTile) -> Scene {
+    Scene {
+        name: "negative".into(),
+        source: String::new(),
+        image: patch.clone(),
+        marks: vec![],
+        partial: false,
+    }
+}
+
+impl SegmentPool {
+    /// Gathers the pool. `mined` are further hard negatives (frame, x, y).
+    ///
+    /// # Panics
+    /// When there is neither a frame nor a patch.
+    #[must_use]
+    pub fn new(
+        icpr: &Icpr,
+        midog: Option<&TrainingSet>,
+        shares: &SegmentShares,
+        spatial: Spatial,
+        side: usize,
+        (radius, ring): (f32, f32),
+    ) -> Self {
+        use rayon::prelude::*;
+        let frames = icpr.scenes.clone();
+        let midog = midog.map(|m| m.scenes().to_vec()).unwrap_or_default();
+        assert!(!frames.is_empty(), "a segmenter pool needs frames");
+        let mut hard: Vec<_> = icpr.negatives.iter().filter_map(|n| n.place).collect();
+        let dark: Vec<Vec<_>> = frames
+            .par_iter()
+            .enumerate()
+            .map(|(i, s)| dark_places(s, 40.0, 60).into_iter().map(|(x, y)| (i, x, y)).collect())
+            .collect();
+        hard.extend(dark.into_iter().flatten());
+        let negatives: Vec<Scene> = icpr
+            .negatives
+            .iter()
+            .filter(|n| n.place.is_none())
+            .map(|n| as_scene(&n.patch))
+            .collect();
+        let figures = figures(&frames);
+        let shares = [
+            zero_if(figures.is_empty(), shares.figure),
+            zero_if(midog.is_empty(), shares.mosaic),
+            zero_if(hard.is_empty(), shares.hard),
+            shares.random,
+            zero_if(negatives.is_empty(), shares.negative),
+        ];
+        Self { frames, midog, negatives, figures, hard, shares, spatial, side, radius, ring }
+    }
+
+    /// Sample `index` under `seed`; photometric changes are the caller's.
+    #[must_use]
+    pub fn sample(&self, seed: u64, index: u64) -> SegmentSample {
+        let mut rng = rng_of(seed, index);
+        let half = self.side as f32 / 2.0;
+        let mut off = |room: f32| rng.random_range(-room..=room);
+        let (dx, dy) = (off(0.8 * half), off(0.8 * half));
+        let owned;
+        let (scene, x, y) = match choose(&mut rng, &self.shares) {
+            0 => {
+                let &(i, x, y) = pick(&mut rng, &self.figures);
+                (&self.frames[i], x + dx, y + dy)
+            }
+            2 => {
+                let &(i, x, y) = pick(&mut rng, &self.hard);
+                (&self.frames[i], x + dx, y + dy)
+            }
+            kind @ (1 | 4) => {
+                let source = if kind == 1 { &self.midog } else { &self.negatives };
+                let tile = source[0].image.width;
+                let across = (self.side as f32 * 1.6 / tile as f32).ceil() as usize;
+                owned = mosaic(source, across, None, &mut rng);
+                let middle = owned.image.width as f32 / 2.0;
+                let room = tile as f32 / 2.0;
+                (&owned, middle + dx / half * room, middle + dy / half * room)
+            }
+            _ => {
+                let scene = pick(&mut rng, &self.frames);
+                let (w, h) = (scene.image.width as f32, scene.image.height as f32);
+                let x = rng.random_range(half.min(w / 2.0)..=(w - half).max(w / 2.0));
+                let y = rng.random_range(half.min(h / 2.0)..=(h - half).max(h / 2.0));
+                (scene, x, y)
+            }
+        };
+        let view = View::random(x, y, self.side, &self.spatial, &mut rng);
+        self.render(scene, &view)
+    }
+
+    fn render(&self, scene: &Scene, view: &View) -> SegmentSample {
+        let (image, outside) = view.render(scene);
+        let mut target: Vec<u8> = outside.iter().map(|&out| if out { IGNORE } else { 0 }).collect();
+        let mut disc = |(x, y): (f32, f32), r: f32, value: u8| {
+            let span = |c: f32| {
+                let at = |v: f32| (v.max(0.0) as usize).min(self.side);
+                at((c - r).floor())..at((c + r).ceil())
+            };
+            for j in span(y) {
+                for i in span(x) {
+                    let (u, v) = (i as f32 + 0.5 - x, j as f32 + 0.5 - y);
+                    let at = j * self.side + i;
+                    // Mirrored pixels stay ignored.
+                    if u * u + v * v <= r * r && !outside[at] {
+                        target[at] = value;
+                    }
+                }
+            }
+        };
+        let zoom = view.zoom();
+        for m in &scene.marks {
+            let r = if m.kind == MarkKind::Ignore { m.half + 8.0 } else { self.ring };
+            disc(view.to_output(m.x, m.y), r * zoom, IGNORE);
+        }
+        for m in scene.marks.iter().filter(|m| m.kind == MarkKind::Figure) {
+            disc(view.to_output(m.x, m.y), self.radius * zoom, 1);
+        }
+        SegmentSample { image, target }
+    }
+
+    /// Fixed validation patches of the left-out frames: around every figure, and as many around
+    /// the darkest nuclei.
+    #[must_use]
+    pub fn validation(&self, scenes: &[Scene], most: usize) -> Vec<SegmentSample> {
+        let plain =
+            |scene: &Scene, x: f32, y: f32| self.render(scene, &View::plain(x, y, self.side));
+        let mut out = vec![];
+        for (i, x, y) in figures(scenes).into_iter().take(most / 2) {
+            out.push(plain(&scenes[i], x + 20.0, y - 15.0));
+        }
+        let wanted = out.len().max(1).div_ceil(scenes.len().max(1));
+        for scene in scenes {
+            for (x, y) in dark_places(scene, 60.0, wanted) {
+                out.push(plain(scene, x, y));
+            }
+        }
+        out
+    }
+}
+
+/// Everything the classifier of one fold may be shown.
+#[derive(Debug)]
+pub struct ClassifierPool {
+    frames: Vec<Scene>,
+    midog: Vec<Scene>,
+    negatives: Vec<Scene>,
+    figures: Vec<(usize, f32, f32)>,
+    hard: Vec<(usize, f32, f32)>,
+    dark: Vec<(usize, f32, f32)>,
+    midog_dark: Vec<(usize, f32, f32)>,
+    shares: [f32; 6],
+    spatial: Spatial,
+    /// Side of a crop, pixels at the working resolution.
+    pub side: usize,
+}
+
+impl ClassifierPool {
+    /// Gathers the pool. `mined` are false candidates of the fold's own segmenter on its training
+    /// frames: (frame, x, y), as indices into `icpr.scenes`.
+    #[must_use]
+    pub fn new(
+        icpr: &Icpr,
+        midog: Option<&TrainingSet>,
+        mined: &[(usize, f32, f32)],
+        shares: &ClassifierShares,
+        spatial: Spatial,
+        side: usize,
+    ) -> Self {
+        use rayon::prelude::*;
+        let frames = icpr.scenes.clone();
+        let midog = midog.map(|m| m.scenes().to_vec()).unwrap_or_default();
+        let places = |scenes: &[Scene], clear: f32, most: usize| -> Vec<(usize, f32, f32)> {
+            let each: Vec<Vec<_>> = scenes
+                .par_iter()
+                .enumerate()
+                .map(|(i, s)| {
+                    dark_places(s, clear, most).into_iter().map(|(x, y)| (i, x, y)).collect()
+                })
+                .collect();
+            each.into_iter().flatten().collect()
+        };
+        let dark = places(&frames, 40.0, 250);
+        let midog_dark = places(&midog, 34.0, 4);
+        let mut hard: Vec<_> = icpr.negatives.iter().filter_map(|n| n.place).collect();
+        hard.extend(mined);
+        let negatives: Vec<Scene> = icpr
+            .negatives
+            .iter()
+            .filter(|n| n.place.is_none())
+            .map(|n| as_scene(&n.patch))
+            .collect();
+        let figures = figures(&frames);
+        let shares = [
+            zero_if(figures.is_empty(), shares.figure),
+            zero_if(midog.is_empty(), shares.midog),
+            zero_if(hard.is_empty(), shares.hard),
+            zero_if(dark.is_empty(), shares.dark),
+            zero_if(midog_dark.is_empty(), shares.midog_dark),
+            zero_if(negatives.is_empty(), shares.patch),
+        ];
+        Self { frames, midog, negatives, figures, hard, dark, midog_dark, shares, spatial, side }
+    }
+
+    /// How many places of each kind there are, by name.
+    #[must_use]
+    pub fn sizes(&self) -> [(&'static str, usize); 6] {
+        [
+            ("figure", self.figures.len()),
+            ("midog", self.midog.len()),
+            ("hard", self.hard.len()),
+            ("dark", self.dark.len()),
+            ("midog_dark", self.midog_dark.len()),
+            ("patch", self.negatives.len()),
+        ]
+    }
+
+    /// Sample `index` under `seed`; photometric changes are the caller's.
+    #[must_use]
+    pub fn sample(&self, seed: u64, index: u64) -> CropSample {
+        let mut rng = rng_of(seed, index);
+        let kind = choose(&mut rng, &self.shares);
+        let owned;
+        // A patch is shown inside a mosaic of others, so that seams say nothing about the class.
+        let (scene, x, y) = match kind {
+            1 | 4 | 5 => {
+                let (source, at) = match kind {
+                    1 => (&self.midog, None),
+                    4 => (&self.midog, Some(*pick(&mut rng, &self.midog_dark))),
+                    _ => (&self.negatives, None),
+                };
+                let centre = at.map_or_else(|| rng.random_range(0..source.len()), |a| a.0);
+                let tile = source[centre].image.width as f32;
+                let (ox, oy) = at.map_or((tile / 2.0, tile / 2.0), |a| (a.1, a.2));
+                owned = mosaic(source, 3, Some(centre), &mut rng);
+                (&owned, tile + ox, tile + oy)
+            }
+            _ => {
+                let places = match kind {
+                    0 => &self.figures,
+                    2 => &self.hard,
+                    _ => &self.dark,
+                };
+                let &(i, x, y) = pick(&mut rng, places);
+                (&self.frames[i], x, y)
+            }
+        };
+        let j = self.spatial.jitter;
+        let (dx, dy) = (rng.random_range(-j..=j), rng.random_range(-j..=j));
+        let view = View::random(x + dx, y + dy, self.side, &self.spatial, &mut rng);
+        CropSample { image: view.render(scene).0, mitotic: kind <= 1 }
+    }
+
+    /// Fixed validation crops of the left-out frames: every figure, and `ratio` dark nuclei to one.
+    #[must_use]
+    pub fn validation(&self, scenes: &[Scene], ratio: usize) -> Vec<CropSample> {
+        let crop = |scene: &Scene, x, y, mitotic| CropSample {
+            image: scene.cut(x, y, self.side),
+            mitotic,
+        };
+        let places = figures(scenes);
+        let mut out: Vec<_> =
+            places.iter().map(|&(i, x, y)| crop(&scenes[i], x, y, true)).collect();
+        let each = (ratio * places.len()).div_ceil(scenes.len().max(1));
+        for scene in scenes {
+            for (x, y) in dark_places(scene, 40.0, each) {
+                out.push(crop(scene, x, y, false));
+            }
+        }
+        out
+    }
+}

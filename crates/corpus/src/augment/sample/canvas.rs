@@ -1,0 +1,224 @@
+//! Cutting a rotated, flipped, scaled square out of a scene, and mosaics of small scenes.
+
+use mitosis::RgbTile;
+use rand::Rng;
+
+use super::Spatial;
+use crate::crops::{Mark, MarkKind, Scene, mirror};
+
+/// A square view: output pixel -> scene pixel is one similarity map.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    side: usize,
+    centre: (f32, f32),
+    /// Columns are where the output's x and y axes point in the scene.
+    map: [[f32; 2]; 2],
+}
+
+impl View {
+    /// Upright, at scale one.
+    pub fn plain(x: f32, y: f32, side: usize) -> Self {
+        Self { side, centre: (x.round(), y.round()), map: [[1.0, 0.0], [0.0, 1.0]] }
+    }
+
+    /// A random flip, quarter turn, free rotation and scale.
+    pub fn random(x: f32, y: f32, side: usize, how: &Spatial, rng: &mut impl Rng) -> Self {
+        let quarter = rng.random_range(0..4_u8);
+        let free = how.rotation * rng.random_range(-1.0..=1.0_f32);
+        let scale = 1.0 + how.scale * rng.random_range(-1.0..=1.0_f32);
+        let flip = if rng.random::<bool>() { -1.0 } else { 1.0 };
+        let angle = (f32::from(quarter) * 90.0 + free).to_radians();
+        let (s, c) = (angle.sin() * scale, angle.cos() * scale);
+        Self { side, centre: (x, y), map: [[flip * c, -s], [flip * s, c]] }
+    }
+
+    /// Output pixels per scene pixel.
+    pub fn zoom(&self) -> f32 {
+        1.0 / self.det().abs().sqrt()
+    }
+
+    fn det(&self) -> f32 {
+        self.map[0][0] * self.map[1][1] - self.map[0][1] * self.map[1][0]
+    }
+
+    /// Where a scene position comes to lie.
+    pub fn to_output(&self, x: f32, y: f32) -> (f32, f32) {
+        let (u, v) = (x - self.centre.0, y - self.centre.1);
+        let m = &self.map;
+        let half = self.side as f32 / 2.0;
+        (
+            (m[1][1] * u - m[0][1] * v) / self.det() + half,
+            (m[0][0] * v - m[1][0] * u) / self.det() + half,
+        )
+    }
+
+    /// Bilinear image, mirrored beyond the edge, and per pixel whether it must be ignored (beyond
+    /// the edge).
+    pub fn render(&self, scene: &Scene) -> (RgbTile, Vec<bool>) {
+        let (w, h) = (scene.image.width, scene.image.height);
+        let src = &scene.image.data;
+        let mut data = Vec::with_capacity(3 * self.side * self.side);
+        let mut outside = Vec::with_capacity(self.side * self.side);
+        let half = self.side as f32 / 2.0;
+        for j in 0..self.side {
+            let v = j as f32 + 0.5 - half;
+            for i in 0..self.side {
+                let u = i as f32 + 0.5 - half;
+                let x = self.centre.0 + self.map[0][0] * u + self.map[0][1] * v - 0.5;
+                let y = self.centre.1 + self.map[1][0] * u + self.map[1][1] * v - 0.5;
+                let (fx, fy) = (x.floor(), y.floor());
+                let (ax, ay) = (x - fx, y - fy);
+                let (ix, iy) = (fx as i64, fy as i64);
+                let inner = ix >= 0 && iy >= 0 && ix + 1 < w as i64 && iy + 1 < h as i64;
+                let (x0, x1, y0, y1) = if inner {
+                    (ix as usize, ix as usize + 1, iy as usize, iy as usize + 1)
+                } else {
+                    (mirror(ix, w), mirror(ix + 1, w), mirror(iy, h), mirror(iy + 1, h))
+                };
+                let at = |x: usize, y: usize| 3 * (y * w + x);
+                let (p, q, r, s) = (at(x0, y0), at(x1, y0), at(x0, y1), at(x1, y1));
+                for c in 0..3 {
+                    let f = |k: usize| f32::from(src[k + c]);
+                    let top = f(p) + ax * (f(q) - f(p));
+                    let bottom = f(r) + ax * (f(s) - f(r));
+                    data.push((top + ay * (bottom - top) + 0.5) as u8);
+                }
+                outside.push(!(x >= -0.5 && y >= -0.5 && x < w as f32 && y < h as f32));
+            }
+        }
+        (RgbTile::new(self.side, self.side, data), outside)
+    }
+}
+
+/// One of the eight flips and quarter turns of a square scene.
+fn turned(scene: &Scene, which: u8) -> Scene {
+    let n = scene.image.width;
+    let side = n as f32;
+    let place = |x: f32, y: f32| {
+        let (x, y) = if which & 1 == 1 { (side - x, y) } else { (x, y) };
+        let (x, y) = if which & 2 == 2 { (x, side - y) } else { (x, y) };
+        if which & 4 == 4 { (y, x) } else { (x, y) }
+    };
+    let mut data = vec![0; scene.image.data.len()];
+    for y in 0..n {
+        for x in 0..n {
+            let (tx, ty) = place(x as f32 + 0.5, y as f32 + 0.5);
+            let to = 3 * (ty as usize * n + tx as usize);
+            data[to..to + 3].copy_from_slice(&scene.image.pixel(x, y));
+        }
+    }
+    let marks = scene
+        .marks
+        .iter()
+        .map(|m| {
+            let (x, y) = place(m.x, m.y);
+            Mark { x, y, ..*m }
+        })
+        .collect();
+    Scene { image: RgbTile::new(n, n, data), marks, ..scene.clone() }
+}
+
+/// A square mosaic of `across` x `across` scenes of one size, drawn at random; `centre` fixes the
+/// middle tile (and leaves it unturned).
+///
+/// A figure cut by a seam is marked as ignored on the side that does not hold its centre.
+pub(super) fn mosaic(
+    scenes: &[Scene],
+    across: usize,
+    centre: Option<usize>,
+    rng: &mut impl Rng,
+) -> Scene {
+    let tile = scenes[0].image.width;
+    let side = across * tile;
+    let mut data = vec![0_u8; 3 * side * side];
+    let mut marks = vec![];
+    for row in 0..across {
+        for col in 0..across {
+            let middle = row == across / 2 && col == across / 2;
+            let drawn = rng.random_range(0..scenes.len());
+            let which = rng.random_range(0..8_u8);
+            let scene = match centre {
+                Some(c) if middle => scenes[c].clone(),
+                _ => turned(&scenes[drawn], which),
+            };
+            let (x0, y0) = (col * tile, row * tile);
+            for y in 0..tile.min(scene.image.height) {
+                let from = 3 * y * scene.image.width;
+                let to = 3 * ((y0 + y) * side + x0);
+                let len = 3 * tile.min(scene.image.width);
+                data[to..to + len].copy_from_slice(&scene.image.data[from..from + len]);
+            }
+            for m in &scene.marks {
+                let n = tile as f32;
+                // Further figures near the border: ignored, since a seam may cut them.
+                let inside = m.x > 16.0 && m.y > 16.0 && m.x < n - 16.0 && m.y < n - 16.0;
+                let near = m.x > -16.0 && m.y > -16.0 && m.x < n + 16.0 && m.y < n + 16.0;
+                if inside || near {
+                    marks.push(Mark {
+                        x: m.x + x0 as f32,
+                        y: m.y + y0 as f32,
+                        half: m.half,
+                        kind: if inside { m.kind } else { MarkKind::Ignore },
+                    });
+                }
+            }
+        }
+    }
+    Scene {
+        name: "mosaic".into(),
+        source: String::new(),
+        image: RgbTile::new(side, side, data),
+        marks,
+        partial: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::augment::rng_of;
+
+    #[test]
+    fn marks_follow_the_pixels() {
+        // One bright pixel block: after any view it must be found where the mark says.
+        let mut image = RgbTile::filled(300, 300, [10; 3]);
+        for y in 118..123 {
+            for x in 168..173 {
+                image.data[3 * (y * 300 + x)..][..3].fill(250);
+            }
+        }
+        let scene = Scene {
+            name: String::new(),
+            source: String::new(),
+            image,
+            marks: vec![],
+            partial: false,
+        };
+        let how = Spatial { rotation: 45.0, scale: 0.2, jitter: 0.0 };
+        for i in 0..40 {
+            let view = View::random(160.0, 130.0, 128, &how, &mut rng_of(7, i));
+            let (out, _) = view.render(&scene);
+            let (x, y) = view.to_output(170.5, 120.5);
+            assert!(out.pixel(x as usize, y as usize)[0] > 200, "view {i}: ({x}, {y})");
+        }
+    }
+
+    #[test]
+    fn turned_marks_follow_the_pixels() {
+        let mut image = RgbTile::filled(32, 32, [10; 3]);
+        image.data[3 * (5 * 32 + 20)..][..3].fill(250);
+        let mark = Mark { x: 20.5, y: 5.5, half: 1.0, kind: MarkKind::Figure };
+        let scene = Scene {
+            name: String::new(),
+            source: String::new(),
+            image,
+            marks: vec![mark],
+            partial: false,
+        };
+        for which in 0..8 {
+            let t = turned(&scene, which);
+            let m = t.marks[0];
+            assert_eq!(t.image.pixel(m.x as usize, m.y as usize), [250; 3], "turn {which}");
+        }
+    }
+}

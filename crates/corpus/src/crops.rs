@@ -1,0 +1,220 @@
+//! Labelled images for training, and the places in them worth showing to a model.
+
+use std::path::{Path, PathBuf};
+
+use mitosis::RgbTile;
+
+/// Errors of reading training images and labels.
+#[derive(Debug, thiserror::Error)]
+pub enum CropError {
+    /// A file or folder could not be read.
+    #[error("{path}: {reason}")]
+    Read {
+        /// File or folder.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A test set was asked for as training data.
+    #[error(
+        "{part} is a test set and cannot be trained on; \
+         only MIDOG21 patches can enter a training set"
+    )]
+    TestSetInTraining {
+        /// The part asked for.
+        part: String,
+    },
+    /// The fold is not usable.
+    #[error(transparent)]
+    Fold(#[from] crate::fold::FoldError),
+}
+
+impl CropError {
+    pub(crate) fn read(path: &Path, reason: impl ToString) -> Self {
+        Self::Read { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+}
+
+/// What stands at a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkKind {
+    /// A mitotic figure.
+    Figure,
+    /// Something whose pixels must not teach anything (an MF hidden by paint, a doubtful one).
+    Ignore,
+}
+
+/// A labelled place, in pixels of its image (pixel centres lie at .5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mark {
+    /// Centre, rightwards.
+    pub x: f32,
+    /// Centre, downwards.
+    pub y: f32,
+    /// Half of the larger side of its box.
+    pub half: f32,
+    /// What it is.
+    pub kind: MarkKind,
+}
+
+/// An image with all of its figures marked. Pixels away from every mark are no figure.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// Name of the image, for messages and provenance.
+    pub name: String,
+    /// The source it was cut from (slide): the unit of folds.
+    pub source: String,
+    /// Pixels at the working resolution.
+    pub image: RgbTile,
+    /// Every figure in it.
+    pub marks: Vec<Mark>,
+    /// Some figures of this image are known to be hidden, so it cannot be evaluated on.
+    pub partial: bool,
+}
+
+impl Scene {
+    /// Squared distance to the nearest mark, pixels^2; infinite without marks.
+    #[must_use]
+    pub fn nearest_mark(&self, x: f32, y: f32) -> f32 {
+        self.marks
+            .iter()
+            .map(|m| (m.x - x).powi(2) + (m.y - y).powi(2))
+            .fold(f32::INFINITY, f32::min)
+    }
+
+    /// The `size` x `size` square centred at (x, y), mirrored at the image's edge.
+    #[must_use]
+    pub fn cut(&self, x: f32, y: f32, size: usize) -> RgbTile {
+        let corner = |c: f32| (c - size as f32 / 2.0).round() as i64;
+        let (x0, y0) = (corner(x), corner(y));
+        let mut data = Vec::with_capacity(3 * size * size);
+        for j in 0..size as i64 {
+            let sy = mirror(y0 + j, self.image.height);
+            for i in 0..size as i64 {
+                data.extend(self.image.pixel(mirror(x0 + i, self.image.width), sy));
+            }
+        }
+        RgbTile::new(size, size, data)
+    }
+}
+
+/// Reflects an index into `0..n` without repeating the edge (as numpy's `reflect`).
+pub(crate) fn mirror(i: i64, n: usize) -> usize {
+    let n = n as i64;
+    if n == 1 {
+        return 0;
+    }
+    let period = 2 * (n - 1);
+    let r = i.rem_euclid(period);
+    (if r < n { r } else { period - r }) as usize
+}
+
+/// Decodes a flat image file to RGB.
+///
+/// # Errors
+/// [`CropError::Read`] when the file is missing or no image.
+pub fn read_rgb(path: &Path) -> Result<RgbTile, CropError> {
+    let image = image::open(path).map_err(|e| CropError::read(path, e))?.into_rgb8();
+    let (w, h) = (image.width() as usize, image.height() as usize);
+    Ok(RgbTile::new(w, h, image.into_raw()))
+}
+
+/// Places that look like dark nuclei and lie at least `clear_px` from every mark: local minima of
+/// the brightness averaged over 9 x 9 px, at least 12 px apart, darkest first.
+///
+/// They are non-mitotic by the scene's exhaustive labels, and harder than random tissue.
+#[must_use]
+pub fn dark_places(scene: &Scene, clear_px: f32, most: usize) -> Vec<(f32, f32)> {
+    const HALF: usize = 4;
+    let (w, h) = (scene.image.width, scene.image.height);
+    if w < 32 || h < 32 {
+        return vec![];
+    }
+    // Integral image of Rec. 601 luma.
+    let mut sums = vec![0_u64; (w + 1) * (h + 1)];
+    for y in 0..h {
+        let mut row = 0_u64;
+        for x in 0..w {
+            let [r, g, b] = scene.image.pixel(x, y).map(u64::from);
+            row += (299 * r + 587 * g + 114 * b) / 1000;
+            sums[(y + 1) * (w + 1) + x + 1] = sums[y * (w + 1) + x + 1] + row;
+        }
+    }
+    let mean = |x: usize, y: usize| {
+        let (x0, x1, y0, y1) = (x - HALF, x + HALF + 1, y - HALF, y + HALF + 1);
+        let at = |x: usize, y: usize| sums[y * (w + 1) + x];
+        (at(x1, y1) + at(x0, y0) - at(x0, y1) - at(x1, y0)) as f32
+            / ((2 * HALF + 1) * (2 * HALF + 1)) as f32
+    };
+    let mut found: Vec<(f32, usize, usize)> = vec![];
+    // Coarse grid of 8 px, then the darkest 2-px step around each node.
+    for gy in (12..h - 12).step_by(8) {
+        for gx in (12..w - 12).step_by(8) {
+            let (mut best, mut bx, mut by) = (f32::INFINITY, gx, gy);
+            for y in (gy - 6..=gy + 6).step_by(2) {
+                for x in (gx - 6..=gx + 6).step_by(2) {
+                    let v = mean(x, y);
+                    if v < best {
+                        (best, bx, by) = (v, x, y);
+                    }
+                }
+            }
+            if best < 150.0 {
+                found.push((best, bx, by));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.2, a.1).cmp(&(b.2, b.1))));
+    let mut kept: Vec<(f32, f32)> = vec![];
+    let mut taken = std::collections::HashSet::new();
+    for (_, x, y) in found {
+        if kept.len() == most {
+            break;
+        }
+        let (fx, fy) = (x as f32 + 0.5, y as f32 + 0.5);
+        let (cx, cy) = ((x / 12) as i64, (y / 12) as i64);
+        let crowded = (-1..=1).any(|dy| (-1..=1).any(|dx| taken.contains(&(cx + dx, cy + dy))));
+        if !crowded && scene.nearest_mark(fx, fy) >= clear_px * clear_px {
+            taken.insert((cx, cy));
+            kept.push((fx, fy));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene_with(dark: &[(usize, usize)], marks: Vec<Mark>) -> Scene {
+        let mut image = RgbTile::filled(200, 160, [220, 180, 200]);
+        for &(cx, cy) in dark {
+            for y in cy - 6..cy + 6 {
+                for x in cx - 6..cx + 6 {
+                    let i = 3 * (y * 200 + x);
+                    image.data[i..i + 3].fill(40);
+                }
+            }
+        }
+        Scene { name: "t".into(), source: "t".into(), image, marks, partial: false }
+    }
+
+    #[test]
+    fn finds_dark_nuclei_away_from_marks() {
+        let mark = Mark { x: 50.0, y: 50.0, half: 12.0, kind: MarkKind::Figure };
+        let scene = scene_with(&[(50, 50), (150, 100)], vec![mark]);
+        let found = dark_places(&scene, 30.0, 10);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!((found[0].0 - 150.0).abs() < 6.0 && (found[0].1 - 100.0).abs() < 6.0);
+    }
+
+    #[test]
+    fn cuts_are_centred_and_mirrored() {
+        let scene = scene_with(&[(50, 50)], vec![]);
+        let crop = scene.cut(50.0, 50.0, 20);
+        assert_eq!(crop.pixel(10, 10), [40; 3]);
+        assert_eq!(crop.pixel(0, 0), [220, 180, 200]);
+        assert_eq!(scene.cut(0.0, 0.0, 128).width, 128);
+        assert_eq!((mirror(-1, 5), mirror(5, 5), mirror(9, 5), mirror(0, 1)), (1, 3, 1, 0));
+    }
+}
