@@ -8,6 +8,7 @@ pub mod encoder;
 mod error;
 pub mod layer;
 pub mod loss;
+pub mod onnx;
 pub mod optim;
 pub mod schedule;
 mod shim;

@@ -1,0 +1,314 @@
+//! A small builder of ONNX graphs.
+
+use tch::{Kind, Tensor};
+
+use super::proto::{
+    AttributeProto, Dimension, DimensionProto, GraphProto, ModelProto, NodeProto,
+    OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
+    TypeProto, ValueInfoProto,
+};
+use super::{ExportOptions, WeightKind};
+use crate::efficientnet::Act;
+use crate::layer::{BatchNorm, Conv2d, LayerNorm, Linear};
+
+const FLOAT: i32 = 1;
+const INT64: i32 = 7;
+const FLOAT16: i32 = 10;
+const OPSET: i64 = 17;
+
+/// Name of a value in the graph.
+pub(crate) type Value = String;
+
+pub(crate) struct Graph {
+    nodes: Vec<NodeProto>,
+    weights: Vec<TensorProto>,
+    kind: WeightKind,
+    next: usize,
+}
+
+pub(crate) fn ints(name: &str, values: &[i64]) -> AttributeProto {
+    AttributeProto { name: name.into(), ints: values.to_vec(), r#type: 7, ..Default::default() }
+}
+
+pub(crate) fn int(name: &str, value: i64) -> AttributeProto {
+    AttributeProto { name: name.into(), i: value, r#type: 2, ..Default::default() }
+}
+
+fn float(name: &str, value: f32) -> AttributeProto {
+    AttributeProto { name: name.into(), f: value, r#type: 1, ..Default::default() }
+}
+
+fn string(name: &str, value: &str) -> AttributeProto {
+    AttributeProto { name: name.into(), s: value.into(), r#type: 3, ..Default::default() }
+}
+
+fn floats_of(t: &Tensor) -> Vec<f32> {
+    let flat = t.detach().to_device(tch::Device::Cpu).to_kind(Kind::Float).contiguous();
+    Vec::<f32>::try_from(flat.reshape([-1])).expect("a flat f32 tensor")
+}
+
+impl Graph {
+    pub(crate) fn new(options: &ExportOptions) -> Self {
+        Self { nodes: Vec::new(), weights: Vec::new(), kind: options.weights, next: 0 }
+    }
+
+    fn fresh(&mut self, what: &str) -> String {
+        self.next += 1;
+        format!("{}_{}", what.to_lowercase(), self.next)
+    }
+
+    pub(crate) fn op(&mut self, op: &str, input: &[&str], attribute: Vec<AttributeProto>) -> Value {
+        let output = self.fresh(op);
+        self.named_op(op, input, attribute, output)
+    }
+
+    pub(crate) fn named_op(
+        &mut self,
+        op: &str,
+        input: &[&str],
+        attribute: Vec<AttributeProto>,
+        output: Value,
+    ) -> Value {
+        self.nodes.push(NodeProto {
+            input: input.iter().map(|s| (*s).to_string()).collect(),
+            output: vec![output.clone()],
+            name: format!("{op}:{output}"),
+            op_type: op.into(),
+            attribute,
+        });
+        output
+    }
+
+    /// `axis` cut into parts of these sizes.
+    pub(crate) fn split(&mut self, x: &str, axis: i64, sizes: &[i64]) -> Vec<Value> {
+        let parts = sizes.len();
+        let sizes = self.shape(sizes);
+        let outputs: Vec<Value> = (0..parts).map(|_| self.fresh("split")).collect();
+        self.nodes.push(NodeProto {
+            input: vec![x.into(), sizes],
+            output: outputs.clone(),
+            name: format!("Split:{}", outputs[0]),
+            op_type: "Split".into(),
+            attribute: vec![int("axis", axis)],
+        });
+        outputs
+    }
+
+    /// A one-dimensional integer constant.
+    pub(crate) fn shape(&mut self, values: &[i64]) -> Value {
+        let name = self.fresh("shape");
+        self.weights.push(TensorProto {
+            dims: vec![values.len() as i64],
+            data_type: INT64,
+            name: name.clone(),
+            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        });
+        name
+    }
+
+    /// A weight; stored as f16 and cast where that was asked for and the tensor is large.
+    pub(crate) fn weight(&mut self, t: &Tensor) -> Value {
+        let values = floats_of(t);
+        let name = self.fresh("weight");
+        // Small tensors (biases, scales) stay exact: they cost nothing.
+        if self.kind == WeightKind::F16 && values.len() >= 1024 {
+            let stored = format!("{name}_f16");
+            self.weights.push(TensorProto {
+                dims: t.size(),
+                data_type: FLOAT16,
+                name: stored.clone(),
+                raw_data: values
+                    .iter()
+                    .flat_map(|v| half::f16::from_f32(*v).to_le_bytes())
+                    .collect(),
+            });
+            return self.named_op("Cast", &[&stored], vec![int("to", FLOAT.into())], name);
+        }
+        self.exact(t.size(), &values, name)
+    }
+
+    /// A scalar.
+    pub(crate) fn scalar(&mut self, value: f32) -> Value {
+        let name = self.fresh("scalar");
+        self.exact(vec![], &[value], name)
+    }
+
+    fn exact(&mut self, dims: Vec<i64>, values: &[f32], name: String) -> Value {
+        self.weights.push(TensorProto {
+            dims,
+            data_type: FLOAT,
+            name: name.clone(),
+            raw_data: values.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        });
+        name
+    }
+
+    fn conv_raw(
+        &mut self,
+        x: &str,
+        conv: &Conv2d,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Value {
+        let w = self.weight(weight);
+        let kernel = weight.size()[2];
+        let (p, s) = (conv.padding, conv.stride);
+        let attributes = vec![
+            ints("kernel_shape", &[kernel, kernel]),
+            ints("strides", &[s, s]),
+            ints("pads", &[p, p, p, p]),
+            int("group", conv.groups),
+        ];
+        match bias {
+            Some(b) => {
+                let b = self.weight(b);
+                self.op("Conv", &[x, &w, &b], attributes)
+            }
+            None => self.op("Conv", &[x, &w], attributes),
+        }
+    }
+
+    pub(crate) fn conv(&mut self, x: &str, conv: &Conv2d) -> Value {
+        self.conv_raw(x, conv, &conv.weight, conv.bias.as_ref())
+    }
+
+    /// A convolution with the batch norm after it folded in, in f64.
+    pub(crate) fn conv_norm(&mut self, x: &str, conv: &Conv2d, norm: &BatchNorm) -> Value {
+        let double = |t: &Tensor| t.detach().to_device(tch::Device::Cpu).to_kind(Kind::Double);
+        let mut scale = (double(&norm.running_var) + norm.eps).rsqrt();
+        if let Some(w) = &norm.weight {
+            scale = scale * double(w);
+        }
+        let weight = double(&conv.weight) * scale.reshape([-1, 1, 1, 1]);
+        let mean = match &conv.bias {
+            Some(b) => double(&norm.running_mean) - double(b),
+            None => double(&norm.running_mean),
+        };
+        let mut bias = -mean * scale;
+        if let Some(b) = &norm.bias {
+            bias = bias + double(b);
+        }
+        self.conv_raw(x, conv, &weight, Some(&bias))
+    }
+
+    pub(crate) fn act(&mut self, x: &str, act: Act) -> Value {
+        match act {
+            Act::Silu => {
+                let gate = self.op("Sigmoid", &[x], vec![]);
+                self.op("Mul", &[x, &gate], vec![])
+            }
+            Act::Relu => self.op("Relu", &[x], vec![]),
+            Act::Relu6 => {
+                let (low, high) = (self.scalar(0.0), self.scalar(6.0));
+                self.op("Clip", &[x, &low, &high], vec![])
+            }
+        }
+    }
+
+    /// Exact GELU as the pattern that runtimes fuse: `x (1 + erf(x / sqrt 2)) 0.5`.
+    pub(crate) fn gelu(&mut self, x: &str) -> Value {
+        let (root, one, half) =
+            (self.scalar(std::f32::consts::SQRT_2), self.scalar(1.0), self.scalar(0.5));
+        let scaled = self.op("Div", &[x, &root], vec![]);
+        let erf = self.op("Erf", &[&scaled], vec![]);
+        let sum = self.op("Add", &[&erf, &one], vec![]);
+        let product = self.op("Mul", &[x, &sum], vec![]);
+        self.op("Mul", &[&product, &half], vec![])
+    }
+
+    pub(crate) fn layer_norm(&mut self, x: &str, norm: &LayerNorm) -> Value {
+        let (w, b) = (self.weight(&norm.weight), self.weight(&norm.bias));
+        let attributes = vec![int("axis", -1), float("epsilon", norm.eps as f32)];
+        self.op("LayerNormalization", &[x, &w, &b], attributes)
+    }
+
+    /// `[..., in]` to `[..., out]`, weights given as `[out, in]`.
+    pub(crate) fn linear_raw(&mut self, x: &str, weight: &Tensor, bias: Option<&Tensor>) -> Value {
+        let w = self.weight(&weight.detach().transpose(0, 1).contiguous());
+        let y = self.op("MatMul", &[x, &w], vec![]);
+        match bias {
+            Some(b) => {
+                let b = self.weight(b);
+                self.op("Add", &[&y, &b], vec![])
+            }
+            None => y,
+        }
+    }
+
+    pub(crate) fn linear(&mut self, x: &str, linear: &Linear) -> Value {
+        self.linear_raw(x, &linear.weight, linear.bias.as_ref())
+    }
+
+    pub(crate) fn reshape(&mut self, x: &str, shape: &[i64]) -> Value {
+        let shape = self.shape(shape);
+        self.op("Reshape", &[x, &shape], vec![])
+    }
+
+    pub(crate) fn transpose(&mut self, x: &str, perm: &[i64]) -> Value {
+        self.op("Transpose", &[x], vec![ints("perm", perm)])
+    }
+
+    /// Twice the size, nearest.
+    pub(crate) fn upsample(&mut self, x: &str) -> Value {
+        let name = self.fresh("scales");
+        let scales = self.exact(vec![4], &[1.0, 1.0, 2.0, 2.0], name);
+        let attributes = vec![
+            string("mode", "nearest"),
+            string("coordinate_transformation_mode", "asymmetric"),
+            string("nearest_mode", "floor"),
+        ];
+        self.op("Resize", &[x, "", &scales], attributes)
+    }
+
+    /// The finished file.
+    pub(crate) fn finish(
+        self,
+        name: &str,
+        input: (&str, &[Axis]),
+        output: (&str, &[Axis]),
+        metadata: &[(&str, &str)],
+    ) -> ModelProto {
+        let graph = GraphProto {
+            node: self.nodes,
+            name: name.into(),
+            initializer: self.weights,
+            input: vec![value_info(input.0, input.1)],
+            output: vec![value_info(output.0, output.1)],
+        };
+        ModelProto {
+            ir_version: 8,
+            producer_name: "mithras".into(),
+            producer_version: env!("CARGO_PKG_VERSION").into(),
+            graph: Some(graph),
+            opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
+            metadata_props: metadata
+                .iter()
+                .map(|(k, v)| StringStringEntryProto {
+                    key: (*k).to_string(),
+                    value: (*v).to_string(),
+                })
+                .collect(),
+        }
+    }
+}
+
+/// One axis of an input or output.
+#[derive(Clone, Copy)]
+pub(crate) enum Axis {
+    Fixed(i64),
+    Free(&'static str),
+}
+
+fn value_info(name: &str, axes: &[Axis]) -> ValueInfoProto {
+    let dim = axes
+        .iter()
+        .map(|a| DimensionProto {
+            value: Some(match a {
+                Axis::Fixed(n) => Dimension::Value(*n),
+                Axis::Free(s) => Dimension::Param((*s).to_string()),
+            }),
+        })
+        .collect();
+    let tensor_type = TensorTypeProto { elem_type: FLOAT, shape: Some(TensorShapeProto { dim }) };
+    ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type: Some(tensor_type) }) }
+}

@@ -1,0 +1,185 @@
+//! Export to ONNX (opset 17) by the model-package contract: `image` in, `probability` out, batch
+//! norm folded into convolutions, sigmoid or softmax inside.
+//!
+//! Only operators that every runtime optimises: Conv, Sigmoid and Mul (SiLU), GlobalAveragePool,
+//! Resize, Concat, LayerNormalization, MatMul, Softmax, Erf (GELU).
+
+mod graph;
+pub mod proto;
+mod vit;
+
+use std::path::Path;
+
+use prost::Message;
+
+use self::graph::{Axis, Graph, Value, int};
+use crate::checkpoint::write_whole;
+use crate::efficientnet::{ConvNorm, EfficientNet, Residual, SqueezeExcite, Trunk};
+use crate::encoder::{Encoder, Network};
+use crate::error::{NetError, Result};
+use crate::unet::EfficientUnet;
+
+/// How weights are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightKind {
+    /// f32.
+    #[default]
+    F32,
+    /// Large tensors as f16 followed by a Cast to f32: half the file, arithmetic still in f32.
+    F16,
+}
+
+/// Settings of an export.
+#[derive(Clone, Debug, Default)]
+pub struct ExportOptions {
+    /// How weights are stored.
+    pub weights: WeightKind,
+    /// Text pairs written into the file's metadata.
+    pub metadata: Vec<(String, String)>,
+}
+
+impl ExportOptions {
+    fn pairs(&self) -> Vec<(&str, &str)> {
+        self.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
+    }
+}
+
+/// The U-Net as an ONNX file's bytes: `image [N, 3, H, W]` (H, W free multiples of 32) to
+/// `probability [N, 1, H, W]`.
+#[must_use]
+pub fn unet(net: &EfficientUnet, options: &ExportOptions) -> Vec<u8> {
+    let mut g = Graph::new(options);
+    let maps = g.trunk("image", &net.encoder);
+    let mut y = maps[4].clone();
+    for (i, stage) in net.decoder.iter().enumerate() {
+        y = g.upsample(&y);
+        if i < 4 {
+            y = g.op("Concat", &[&y, &maps[3 - i]], vec![int("axis", 1)]);
+        }
+        y = g.conv_norm_act(&y, &stage.first);
+        y = g.conv_norm_act(&y, &stage.second);
+    }
+    let logits = g.conv(&y, &net.head);
+    g.named_op("Sigmoid", &[&logits], vec![], "probability".into());
+    let (n, h, w) = (Axis::Free("N"), Axis::Free("H"), Axis::Free("W"));
+    let axes = |c| [n, Axis::Fixed(c), h, w];
+    let name = net.config().architecture();
+    g.finish(name, ("image", &axes(3)), ("probability", &axes(1)), &options.pairs()).encode_to_vec()
+}
+
+/// A classifier as an ONNX file's bytes: `image [N, 3, S, S]` to `probability [N, C]`.
+/// `size` is S; a transformer takes only its own.
+///
+/// # Errors
+/// [`NetError::Config`] when the network has no head or another size.
+pub fn classifier(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
+    let mut g = Graph::new(options);
+    if net.image().is_some_and(|s| s != size) {
+        let own = net.image().unwrap_or_default();
+        return Err(NetError::config("size", format!("{size}, but the network takes {own}")));
+    }
+    let (logits, classes) = match net.network() {
+        Network::Vit(vit) => {
+            let head = vit
+                .head
+                .as_ref()
+                .ok_or_else(|| NetError::config("classes", "the network has no head to export"))?;
+            let vector = g.vit_embed("image", vit);
+            (g.linear(&vector, head), vit.config().classes)
+        }
+        Network::EfficientNet(net) => {
+            let vector = g.efficientnet_embed("image", net);
+            (g.linear(&vector, &net.classifier), net.config().classes)
+        }
+    };
+    g.named_op("Softmax", &[&logits], vec![int("axis", -1)], "probability".into());
+    let n = Axis::Free("N");
+    let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
+    let probability = [n, Axis::Fixed(classes)];
+    let (input, output) = (("image", &image[..]), ("probability", &probability[..]));
+    Ok(g.finish(net.architecture(), input, output, &options.pairs()).encode_to_vec())
+}
+
+/// An encoder's embedding as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, D]`.
+///
+/// # Errors
+/// [`NetError::Config`] when the network takes another size.
+pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
+    let mut g = Graph::new(options);
+    if net.image().is_some_and(|s| s != size) {
+        let own = net.image().unwrap_or_default();
+        return Err(NetError::config("size", format!("{size}, but the network takes {own}")));
+    }
+    let vector = match net.network() {
+        Network::Vit(vit) => g.vit_embed("image", vit),
+        Network::EfficientNet(net) => g.efficientnet_embed("image", net),
+    };
+    g.named_op("Identity", &[&vector], vec![], "embedding".into());
+    let n = Axis::Free("N");
+    let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
+    let out = [n, Axis::Fixed(net.dim())];
+    let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
+    Ok(g.finish(net.architecture(), input, output, &options.pairs()).encode_to_vec())
+}
+
+/// Writes an exported file, to a temporary name and then in place.
+///
+/// # Errors
+/// The file system's, with the path.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_whole(path, bytes)
+}
+
+impl Graph {
+    fn conv_norm_act(&mut self, x: &str, c: &ConvNorm) -> Value {
+        let y = self.conv_norm(x, &c.conv, &c.norm);
+        match c.act {
+            Some(act) => self.act(&y, act),
+            None => y,
+        }
+    }
+
+    fn squeeze_excite(&mut self, x: &str, se: &SqueezeExcite) -> Value {
+        let pooled = self.op("GlobalAveragePool", &[x], vec![]);
+        let reduced = self.conv(&pooled, &se.reduce);
+        let reduced = self.act(&reduced, se.act);
+        let expanded = self.conv(&reduced, &se.expand);
+        let gate = self.op("Sigmoid", &[&expanded], vec![]);
+        self.op("Mul", &[x, &gate], vec![])
+    }
+
+    fn residual(&mut self, x: &str, block: &Residual) -> Value {
+        let mut y = x.to_string();
+        for (i, conv) in block.convs.iter().enumerate() {
+            if i + 1 == block.convs.len()
+                && let Some(se) = &block.se
+            {
+                y = self.squeeze_excite(&y, se);
+            }
+            y = self.conv_norm_act(&y, conv);
+        }
+        if block.skip { self.op("Add", &[&y, x], vec![]) } else { y }
+    }
+
+    /// The five features.
+    fn trunk(&mut self, x: &str, trunk: &Trunk) -> Vec<Value> {
+        let mut y = self.conv_norm_act(x, &trunk.stem);
+        let mut out = Vec::new();
+        for (i, stage) in trunk.blocks.iter().enumerate() {
+            for block in stage {
+                y = self.residual(&y, block);
+            }
+            if trunk.taps.contains(&i) {
+                out.push(y.clone());
+            }
+        }
+        out
+    }
+
+    fn efficientnet_embed(&mut self, x: &str, net: &EfficientNet) -> Value {
+        let maps = self.trunk(x, &net.trunk);
+        let y = self.conv_norm_act(&maps[4], &net.head);
+        let pooled = self.op("GlobalAveragePool", &[&y], vec![]);
+        self.op("Flatten", &[&pooled], vec![int("axis", 1)])
+    }
+}

@@ -1,0 +1,188 @@
+//! The few ONNX messages needed, as prost structs (field numbers of onnx.proto, IR version 8).
+
+use prost::Message;
+
+/// A model file.
+#[derive(Clone, PartialEq, Message)]
+pub struct ModelProto {
+    /// IR version; 8 goes with opset 17.
+    #[prost(int64, tag = "1")]
+    pub ir_version: i64,
+    /// Tool name.
+    #[prost(string, tag = "2")]
+    pub producer_name: String,
+    /// Tool version.
+    #[prost(string, tag = "3")]
+    pub producer_version: String,
+    /// The network.
+    #[prost(message, optional, tag = "7")]
+    pub graph: Option<GraphProto>,
+    /// Operator sets.
+    #[prost(message, repeated, tag = "8")]
+    pub opset_import: Vec<OperatorSetIdProto>,
+    /// Free text.
+    #[prost(message, repeated, tag = "14")]
+    pub metadata_props: Vec<StringStringEntryProto>,
+}
+
+/// Key and value.
+#[derive(Clone, PartialEq, Message)]
+pub struct StringStringEntryProto {
+    /// Key.
+    #[prost(string, tag = "1")]
+    pub key: String,
+    /// Value.
+    #[prost(string, tag = "2")]
+    pub value: String,
+}
+
+/// Operator set; an empty domain is ONNX's own.
+#[derive(Clone, PartialEq, Message)]
+pub struct OperatorSetIdProto {
+    /// Domain.
+    #[prost(string, tag = "1")]
+    pub domain: String,
+    /// Version.
+    #[prost(int64, tag = "2")]
+    pub version: i64,
+}
+
+/// Nodes in topological order.
+#[derive(Clone, PartialEq, Message)]
+pub struct GraphProto {
+    /// Nodes.
+    #[prost(message, repeated, tag = "1")]
+    pub node: Vec<NodeProto>,
+    /// Name.
+    #[prost(string, tag = "2")]
+    pub name: String,
+    /// Weights.
+    #[prost(message, repeated, tag = "5")]
+    pub initializer: Vec<TensorProto>,
+    /// Inputs.
+    #[prost(message, repeated, tag = "11")]
+    pub input: Vec<ValueInfoProto>,
+    /// Outputs.
+    #[prost(message, repeated, tag = "12")]
+    pub output: Vec<ValueInfoProto>,
+}
+
+/// One operator.
+#[derive(Clone, PartialEq, Message)]
+pub struct NodeProto {
+    /// Input names.
+    #[prost(string, repeated, tag = "1")]
+    pub input: Vec<String>,
+    /// Output names.
+    #[prost(string, repeated, tag = "2")]
+    pub output: Vec<String>,
+    /// Name.
+    #[prost(string, tag = "3")]
+    pub name: String,
+    /// Operator.
+    #[prost(string, tag = "4")]
+    pub op_type: String,
+    /// Attributes.
+    #[prost(message, repeated, tag = "5")]
+    pub attribute: Vec<AttributeProto>,
+}
+
+/// One attribute; `r#type` says which field counts (1 float, 2 int, 3 string, 6 floats, 7 ints).
+#[derive(Clone, PartialEq, Message)]
+pub struct AttributeProto {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Float.
+    #[prost(float, tag = "2")]
+    pub f: f32,
+    /// Integer.
+    #[prost(int64, tag = "3")]
+    pub i: i64,
+    /// String.
+    #[prost(bytes = "vec", tag = "4")]
+    pub s: Vec<u8>,
+    /// Floats.
+    #[prost(float, repeated, tag = "7")]
+    pub floats: Vec<f32>,
+    /// Integers.
+    #[prost(int64, repeated, tag = "8")]
+    pub ints: Vec<i64>,
+    /// Kind.
+    #[prost(int32, tag = "20")]
+    pub r#type: i32,
+}
+
+/// A constant tensor; `data_type` 1 f32, 7 i64, 10 f16; little-endian `raw_data`.
+#[derive(Clone, PartialEq, Message)]
+pub struct TensorProto {
+    /// Shape.
+    #[prost(int64, repeated, tag = "1")]
+    pub dims: Vec<i64>,
+    /// Kind.
+    #[prost(int32, tag = "2")]
+    pub data_type: i32,
+    /// Name.
+    #[prost(string, tag = "8")]
+    pub name: String,
+    /// Values.
+    #[prost(bytes = "vec", tag = "9")]
+    pub raw_data: Vec<u8>,
+}
+
+/// Name and type of an input or output.
+#[derive(Clone, PartialEq, Message)]
+pub struct ValueInfoProto {
+    /// Name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Type.
+    #[prost(message, optional, tag = "2")]
+    pub r#type: Option<TypeProto>,
+}
+
+/// A type; only tensors here.
+#[derive(Clone, PartialEq, Message)]
+pub struct TypeProto {
+    /// Tensor type.
+    #[prost(message, optional, tag = "1")]
+    pub tensor_type: Option<TensorTypeProto>,
+}
+
+/// Element kind and shape.
+#[derive(Clone, PartialEq, Message)]
+pub struct TensorTypeProto {
+    /// As `TensorProto::data_type`.
+    #[prost(int32, tag = "1")]
+    pub elem_type: i32,
+    /// Shape.
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<TensorShapeProto>,
+}
+
+/// Axes.
+#[derive(Clone, PartialEq, Message)]
+pub struct TensorShapeProto {
+    /// Axes.
+    #[prost(message, repeated, tag = "1")]
+    pub dim: Vec<DimensionProto>,
+}
+
+/// One axis.
+#[derive(Clone, PartialEq, Message)]
+pub struct DimensionProto {
+    /// Fixed or named.
+    #[prost(oneof = "Dimension", tags = "1, 2")]
+    pub value: Option<Dimension>,
+}
+
+/// Length of an axis.
+#[derive(Clone, PartialEq, Eq, prost::Oneof)]
+pub enum Dimension {
+    /// Fixed.
+    #[prost(int64, tag = "1")]
+    Value(i64),
+    /// Named, free.
+    #[prost(string, tag = "2")]
+    Param(String),
+}

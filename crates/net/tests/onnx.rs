@@ -1,0 +1,123 @@
+//! Exported files give libtorch's probabilities in the engines that Python has here.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use common::{fill, signed};
+use net::efficientnet::Variant;
+use net::encoder::{self, EncoderConfig};
+use net::onnx::{self, ExportOptions, WeightKind};
+use net::unet::{EfficientUnet, UnetConfig};
+use net::vit::Pool;
+use tch::{Device, Kind, Tensor, nn::VarStore};
+
+/// Largest difference per engine, or `None` when there is no Python with an engine.
+fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (model, data) = (dir.path().join("m.onnx"), dir.path().join("cases.safetensors"));
+    onnx::write(&model, bytes).expect("written");
+    let mut tensors = Vec::new();
+    for (i, (image, expected)) in cases.iter().enumerate() {
+        tensors.push((format!("image.{i}"), image.shallow_clone()));
+        tensors.push((format!("expected.{i}"), expected.shallow_clone()));
+    }
+    net::checkpoint::save_tensors(&data, &tensors, BTreeMap::new()).expect("written");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run_onnx.py");
+    let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
+    let imports = ["-c", "import onnx, onnxruntime, safetensors"];
+    if !Command::new(&python).args(imports).status().is_ok_and(|s| s.success()) {
+        eprintln!("SKIPPED: no {python} with onnx, onnxruntime and safetensors (set PYTHON)");
+        return None;
+    }
+    let out = Command::new(&python).arg(script).arg(model).arg(data).output().expect("python");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8_lossy(&out.stdout);
+    let differences: BTreeMap<String, f64> =
+        serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    assert!(differences.contains_key("onnxruntime"));
+    eprintln!("{differences:?}");
+    Some(differences)
+}
+
+fn check(bytes: &[u8], cases: &[(Tensor, Tensor)], tolerance: f64) {
+    for (engine, worst) in run(bytes, cases).into_iter().flatten() {
+        assert!(worst <= tolerance, "{engine}: {worst:e}");
+    }
+}
+
+fn range(t: &Tensor) -> (f64, f64) {
+    (f64::try_from(t.min()).expect("scalar"), f64::try_from(t.max()).expect("scalar"))
+}
+
+#[test]
+fn the_unet_in_other_engines_equals_libtorch() {
+    for encoder in [Variant::B0, Variant::Lite0] {
+        let vs = VarStore::new(Device::Cpu);
+        let config = UnetConfig { encoder, ..UnetConfig::default() };
+        let net = EfficientUnet::new(&vs.root(), &config).expect("valid");
+        fill(&vs);
+        // Batch, height and width are free.
+        let cases: Vec<_> = [[1, 3, 64, 96], [3, 3, 128, 64]]
+            .iter()
+            .map(|shape| {
+                let x = signed("input", shape, 1.5);
+                let y = tch::no_grad(|| net.forward(&x, false).sigmoid());
+                (x, y)
+            })
+            .collect();
+        let (low, high) = range(&cases[0].1);
+        assert!(high - low > 0.05, "a flat map would prove nothing: {low} {high}");
+        check(&onnx::unet(&net, &ExportOptions::default()), &cases, 1e-5);
+        let half = ExportOptions { weights: WeightKind::F16, ..ExportOptions::default() };
+        let bytes = onnx::unet(&net, &half);
+        assert!(bytes.len() < onnx::unet(&net, &ExportOptions::default()).len() * 6 / 10);
+        check(&bytes, &cases, 3e-3);
+    }
+}
+
+#[test]
+fn classifiers_in_other_engines_equal_libtorch() {
+    for (name, side, pool) in [
+        ("vit_tiny_patch16_224", 224, Pool::Cls),
+        ("vit_tiny_patch16_224", 112, Pool::Mean),
+        ("efficientnet_b0", 96, Pool::Cls),
+        ("efficientnetv2_s", 64, Pool::Cls),
+    ] {
+        let vs = VarStore::new(Device::Cpu);
+        let config = EncoderConfig { image: side, pool, ..EncoderConfig::new(name, 3) };
+        let net = encoder::build(&vs.root(), &config).expect("valid");
+        fill(&vs);
+        let cases = |f: &dyn Fn(&Tensor) -> Tensor| -> Vec<_> {
+            [1, 4]
+                .map(|n| signed("input", &[n, 3, side, side], 1.5))
+                .into_iter()
+                .map(|x| (x.shallow_clone(), tch::no_grad(|| f(&x))))
+                .collect()
+        };
+        let classes = cases(&|x| net.forward(x, false).softmax(-1, Kind::Float));
+        let bytes = onnx::classifier(&*net, side, &ExportOptions::default()).expect("exported");
+        eprintln!("{name} {side} {pool:?}");
+        check(&bytes, &classes, 1e-4);
+        assert!(
+            onnx::classifier(&*net, side + 1, &ExportOptions::default()).is_err()
+                || net.image().is_none()
+        );
+    }
+}
+
+#[test]
+fn an_embedding_in_other_engines_equals_libtorch() {
+    let vs = VarStore::new(Device::Cpu);
+    let config = EncoderConfig { image: 112, ..EncoderConfig::new("vit_tiny_patch16_224", 0) };
+    let net = encoder::build(&vs.root(), &config).expect("valid");
+    fill(&vs);
+    let x = signed("input", &[2, 3, 112, 112], 1.5);
+    let y = tch::no_grad(|| net.embed(&x, false));
+    let bytes = onnx::embedding(&*net, 112, &ExportOptions::default()).expect("exported");
+    check(&bytes, &[(x, y)], 1e-4);
+    let why = onnx::classifier(&*net, 112, &ExportOptions::default()).expect_err("no head");
+    assert!(why.to_string().contains("head"), "{why}");
+}
