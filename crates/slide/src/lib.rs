@@ -14,6 +14,7 @@
 mod cache;
 mod error;
 mod format;
+mod jpeg;
 pub mod otsu;
 mod outline;
 mod plan;

@@ -1,9 +1,9 @@
 //! Flat PNG and JPEG images: one level, one tile, decoded at the first read.
 
 use super::{Format, Probe};
+use crate::jpeg;
 use crate::resolution::Claim;
 use crate::source::{Level, Opened, Source};
-use crate::tiff::jpeg;
 use crate::{OpenOptions, SlideError};
 use mitosis::RgbTile;
 use std::collections::BTreeMap;

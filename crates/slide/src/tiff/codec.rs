@@ -1,7 +1,8 @@
 //! From stored bytes to RGB: decompression, prediction, colour.
 
 use super::ifd::{Ifd, tag};
-use super::{jp2k, jpeg};
+use super::jp2k;
+use crate::jpeg;
 use std::io::Read;
 
 /// Compression schemes read here.

@@ -1,6 +1,6 @@
 //! JPEG 2000 tiles, Aperio's 33003 (YCbCr, perhaps subsampled) and 33005 (RGB) among them.
 
-use super::jpeg::ycc;
+use crate::jpeg::ycc;
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 use mitosis::RgbTile;
 

@@ -9,7 +9,6 @@ mod codec;
 mod ifd;
 mod image;
 pub(crate) mod jp2k;
-pub(crate) mod jpeg;
 
 pub(crate) use ifd::{Ifd, TiffFile, is_tiff, tag};
 pub(crate) use image::TiffImage;

@@ -1,13 +1,22 @@
-//! JPEG tiles: abbreviated streams with shared tables, and libjpeg's pixels.
+//! JPEG tiles with libjpeg's pixels.
 //!
-//! `zune-jpeg` decodes the planes; upsampling and colour are done here, because its own upsampling
-//! differs from libjpeg's "fancy" one, which every slide vendor's viewer and OpenSlide show.
+//! Sequential Huffman JPEG, which is what slides hold, is decoded here: bit-equal to libjpeg-turbo
+//! with its default ("islow") inverse DCT and fancy upsampling, hence to OpenSlide. `zune-jpeg`
+//! strays by up to 5 grey levels on 4:2:0 and is used for progressive files alone.
+
+mod huffman;
+mod idct;
+mod paint;
+mod parse;
+mod scan;
 
 use mitosis::RgbTile;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
+
+pub(crate) use paint::ycc;
 
 /// What the three components of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,46 +30,64 @@ pub(crate) enum Space {
     ByMarkers,
 }
 
-/// ITU-R BT.601 full range, in libjpeg's fixed point.
-pub(crate) fn ycc(y: u8, cb: u8, cr: u8) -> [u8; 3] {
-    let (y, cb, cr) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);
-    const HALF: i32 = 1 << 15;
-    let r = y + ((91_881 * cr + HALF) >> 16);
-    let g = y + ((-22_554 * cb - 46_802 * cr + HALF) >> 16);
-    let b = y + ((116_130 * cb + HALF) >> 16);
-    [r, g, b].map(|v| v.clamp(0, 255) as u8)
-}
-
-/// Decodes a JPEG stream of at most `most` pixels per side.
+/// Decodes a JPEG stream of at most `most` pixels per side. `tables` is TIFF's `JPEGTables`.
 pub(crate) fn decode(
     tables: Option<&[u8]>,
     raw: &[u8],
     space: Space,
     most: (usize, usize),
 ) -> Result<RgbTile, String> {
+    let mut frame = parse::Frame::default();
+    if let Some(tables) = tables {
+        frame.headers(tables)?;
+    }
+    let scan = frame.headers(raw)?;
+    let (w, h) = (frame.width, frame.height);
+    if w == 0 || h == 0 {
+        return Err("JPEG: no frame header".into());
+    }
+    if w > most.0 || h > most.1 {
+        return Err(format!("JPEG: {w} x {h} pixels where {} x {} are expected", most.0, most.1));
+    }
+    // A coded block of 8 x 8 takes some bits; a size far above that is a lie.
+    if w * h * 3 > raw.len().saturating_mul(4096) {
+        return Err(format!("JPEG: {} bytes cannot hold {w} x {h} pixels", raw.len()));
+    }
+    if !frame.sequential {
+        return progressive(tables, raw, space, (w, h));
+    }
+    let ycbcr = frame.components.len() == 3
+        && match space {
+            Space::YCbCr => true,
+            Space::AsStored => false,
+            Space::ByMarkers => frame.marked_ycbcr(),
+        };
+    let Some(scan) = scan else { return Err("JPEG: no image data".into()) };
+    let planes = scan::planes(&mut frame, raw, scan)?;
+    let data = paint::rgb(&planes, (w, h), ycbcr)?;
+    Ok(RgbTile { width: w, height: h, data })
+}
+
+fn progressive(
+    tables: Option<&[u8]>,
+    raw: &[u8],
+    space: Space,
+    (w, h): (usize, usize),
+) -> Result<RgbTile, String> {
     let joined;
     let stream = match tables {
         Some(t) if t.len() > 4 && raw.len() > 2 => {
             // Tables end with EOI, the tile begins with SOI.
-            let end = if t.ends_with(&[0xFF, 0xD9]) { t.len() - 2 } else { t.len() };
-            joined = [&t[..end], &raw[2..]].concat();
+            joined = [t.strip_suffix(&[0xFF, 0xD9]).unwrap_or(t), &raw[2..]].concat();
             &joined[..]
         }
         _ => raw,
     };
-    // The smallest coded block of 8 x 8 takes some bits; a size far above it is a lie.
-    let (w, h) = (most.0.min(65_535), most.1.min(65_535));
     let options =
         DecoderOptions::default().set_strict_mode(true).set_max_width(w).set_max_height(h);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(stream), options);
     decoder.decode_headers().map_err(|e| format!("JPEG: {e:?}"))?;
-    let info = decoder.info().ok_or("JPEG: no header")?;
-    let (w, h) = (usize::from(info.width), usize::from(info.height));
-    if w * h * 3 > stream.len().saturating_mul(4096) {
-        return Err(format!("JPEG: {} bytes cannot hold {w} x {h} pixels", stream.len()));
-    }
-    let stored = decoder.input_colorspace();
-    let out = match (space, stored) {
+    let out = match (space, decoder.input_colorspace()) {
         (_, Some(ColorSpace::Luma)) => ColorSpace::Luma,
         (Space::YCbCr, Some(ColorSpace::YCbCr))
         | (Space::ByMarkers, Some(ColorSpace::YCbCr | ColorSpace::RGB)) => ColorSpace::RGB,
