@@ -13,8 +13,9 @@
 //! |---|---|---|
 //! | [`card`] | the model card, strict | D5, pains 4 and 17 |
 //! | [`package`] | card and networks with their SHA-256, bundled or in a folder | |
-//! | [`engine`] | `rten` embedded, ONNX Runtime opened at run time | D1, D4 |
+//! | [`engine`] | `rten` embedded, OpenVINO and ONNX Runtime opened at run time | D1, D4 |
 //! | [`preprocess`] | pixels to network input, the same for training | K1 |
+//! | [`timing`] | seconds per window and per crop | T1 |
 
 pub mod card;
 pub mod engine;
@@ -23,6 +24,7 @@ mod network;
 mod onnx;
 pub mod package;
 pub mod preprocess;
+pub mod timing;
 
 pub use card::{CardError, ModelCard};
 pub use engine::{

@@ -14,7 +14,6 @@ struct Runner {
     normalisation: Normalisation,
     side: usize,
     batch: usize,
-    input: Vec<f32>,
 }
 
 impl Runner {
@@ -26,15 +25,17 @@ impl Runner {
     ) -> Result<Vec<f32>, PortError> {
         let n = images.len();
         let size = 3 * self.side * self.side;
-        self.input.resize(self.batch * size, 0.0);
-        let mut slots = self.input.chunks_exact_mut(size);
+        let fail = |message| PortError::Engine { engine: self.engine.clone(), message };
+        let input = self.session.input().map_err(fail)?;
+        if input.len() != self.batch * size {
+            return Err(fail(format!("its input takes {} values", input.len())));
+        }
+        let mut slots = input.chunks_exact_mut(size);
         for (image, slot) in images.zip(&mut slots) {
             self.normalisation.planes(image, slot);
         }
         slots.for_each(|slot| slot.fill(0.0));
-        let shape = [self.batch, 3, self.side, self.side];
-        let fail = |message| PortError::Engine { engine: self.engine.clone(), message };
-        let mut output = self.session.run(&self.input, shape).map_err(fail)?;
+        let mut output = self.session.run().map_err(fail)?;
         if output.len() != self.batch * values {
             return Err(fail(format!(
                 "the network returned {} values for {} images, {} were expected",
@@ -94,7 +95,6 @@ impl OnnxSegmenter {
                 normalisation: Normalisation::new(card.mean, card.std),
                 side: card.window,
                 batch,
-                input: Vec::new(),
             },
         }
     }
@@ -142,7 +142,6 @@ impl OnnxClassifier {
                 normalisation: Normalisation::new(card.mean, card.std),
                 side: card.input,
                 batch,
-                input: Vec::new(),
             },
             classes: card.classes.clone(),
             crop: card.crop,

@@ -15,6 +15,11 @@ pub(crate) const INSTALL_RUNTIME: &str =
     "pip install onnxruntime, or name the library with --onnxruntime PATH or ORT_DYLIB_PATH";
 /// What installs the OpenVINO provider.
 pub(crate) const INSTALL_OPENVINO: &str = "pip install onnxruntime onnxruntime-ep-openvino, or name the plug-in with MITHRAS_OPENVINO_PLUGIN";
+/// What installs OpenVINO itself.
+pub(crate) const INSTALL_OPENVINO_RUNTIME: &str =
+    "pip install openvino, or name libopenvino_c with OPENVINO_C_PATH";
+/// Names OpenVINO's C library.
+pub(crate) const OPENVINO_VARIABLE: &str = "OPENVINO_C_PATH";
 /// What installs ONNX Runtime for NVIDIA GPUs.
 pub(crate) const INSTALL_CUDA: &str = "pip install onnxruntime-gpu";
 
@@ -63,6 +68,25 @@ pub fn find_openvino_plugin(near: Option<&Path>) -> Vec<Library> {
     found.libraries
 }
 
+/// Every OpenVINO C library in the usual places, the preferred first.
+#[must_use]
+pub fn find_openvino() -> Vec<Library> {
+    let mut found = Found::default();
+    if let Some(path) = env::var_os(OPENVINO_VARIABLE).map(PathBuf::from) {
+        found.file_or_folder(&path, OPENVINO_VARIABLE, is_openvino);
+    }
+    if let Some(dir) = env::var_os("INTEL_OPENVINO_DIR").map(PathBuf::from) {
+        found.folder(&dir.join("runtime/lib/intel64"), "INTEL_OPENVINO_DIR", is_openvino);
+    }
+    for (dir, by) in site_packages() {
+        found.folder(&dir.join("openvino/libs"), &by, is_openvino);
+    }
+    for (dir, by) in system_folders() {
+        found.folder(&dir, &by, is_openvino);
+    }
+    found.libraries
+}
+
 /// Whether the machine shows an NVIDIA device to this process.
 pub(crate) fn nvidia_gpu() -> bool {
     Path::new("/dev/nvidia0").exists() || Path::new("/proc/driver/nvidia/version").exists()
@@ -75,6 +99,10 @@ fn is_runtime(name: &str) -> bool {
 
 fn is_plugin(name: &str) -> bool {
     versioned(name, "onnxruntime_providers_openvino_plugin")
+}
+
+fn is_openvino(name: &str) -> bool {
+    versioned(name, "openvino_c")
 }
 
 fn versioned(name: &str, stem: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Engines behind the ports, and how one is chosen.
 //!
-//! `rten` is part of the binary. ONNX Runtime is a shared library that is looked for at run time;
-//! with it come its providers. [`open`] takes what was asked for, or the fastest that is there,
+//! `rten` is part of the binary. OpenVINO and ONNX Runtime (with its providers) are shared
+//! libraries that are looked for at run time. [`open`] takes what was asked for, or the fastest that is there,
 //! and says in an [`EngineReport`] what runs and why.
 //!
 //! # Threads
@@ -10,9 +10,12 @@
 
 mod find;
 mod onnxruntime;
+mod openvino;
+mod precision;
 mod rten;
 
-pub use find::{Library, find_onnxruntime, find_openvino_plugin};
+pub use find::{Library, find_onnxruntime, find_openvino, find_openvino_plugin};
+pub use precision::bf16_cpu;
 
 use crate::network::{OnnxClassifier, OnnxSegmenter};
 use crate::onnx;
@@ -33,18 +36,20 @@ pub enum EngineChoice {
     Rten,
     /// ONNX Runtime, opened at run time.
     OnnxRuntime,
+    /// The OpenVINO runtime itself, opened at run time.
+    OpenVino,
 }
 
-/// Which ONNX Runtime provider runs the networks.
+/// Which kernels run the networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
-    /// CUDA where it is found, then OpenVINO, then ONNX Runtime's own CPU kernels.
+    /// CUDA where it is found, then OpenVINO, then the engine's own CPU kernels.
     #[default]
     Auto,
     /// ONNX Runtime's own CPU kernels.
     Cpu,
-    /// Intel's CPU kernels, from the plug-in package.
+    /// OpenVINO's CPU kernels: its own runtime, or ONNX Runtime's plug-in (Intel processors only).
     OpenVino,
     /// NVIDIA GPUs.
     Cuda,
@@ -98,7 +103,12 @@ macro_rules! words {
     };
 }
 
-words!(EngineChoice { Auto = "auto", Rten = "rten", OnnxRuntime = "onnxruntime" });
+words!(EngineChoice {
+    Auto = "auto",
+    Rten = "rten",
+    OnnxRuntime = "onnxruntime",
+    OpenVino = "openvino",
+});
 words!(Provider {
     Auto = "auto",
     Cpu = "cpu",
@@ -131,7 +141,7 @@ pub struct EngineOptions {
 /// What runs, for `run.json` and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// `rten` or `onnxruntime`.
+    /// `rten`, `onnxruntime` or `openvino`.
     pub engine: String,
     /// `cpu`, `openvino`, `cuda`, `tensorrt` or `coreml`.
     pub provider: String,
@@ -215,19 +225,24 @@ impl fmt::Debug for Models {
 /// One network as an engine gets it.
 pub(crate) struct Network<'a> {
     pub onnx: &'a [u8],
-    pub batch: usize,
+    /// Input shape `[N,3,H,W]`, the same for every run.
+    pub shape: [usize; 4],
     pub symbols: &'a [(String, usize)],
 }
 
-/// A loaded network. `input` is `[N,3,H,W]` row-major and the result is the whole output.
+/// A loaded network with its input buffer, `[N,3,H,W]` row-major.
 pub(crate) trait Session: Send {
-    fn run(&mut self, input: &[f32], shape: [usize; 4]) -> Result<Vec<f32>, String>;
+    /// The buffer that the next run reads.
+    fn input(&mut self) -> Result<&mut [f32], String>;
+    /// The whole output.
+    fn run(&mut self) -> Result<Vec<f32>, String>;
 }
 
 /// One way to run, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Backend {
     Rten,
+    OpenVino,
     OnnxRuntime(Provider),
 }
 
@@ -235,35 +250,42 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rten => f.write_str("rten"),
+            Self::OpenVino => f.write_str("openvino"),
             Self::OnnxRuntime(p) => write!(f, "onnxruntime/{p}"),
         }
     }
 }
 
 fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
-    use Backend::{OnnxRuntime, Rten};
-    let providers = match options.provider {
-        Provider::Auto => {
-            let gpu = find::nvidia_gpu().then_some(Provider::Cuda);
-            gpu.into_iter().chain([Provider::OpenVino, Provider::Cpu]).collect()
-        }
-        named => vec![named],
+    use Backend::{OnnxRuntime, OpenVino, Rten};
+    let gpu = || find::nvidia_gpu().then_some(OnnxRuntime(Provider::Cuda)).into_iter();
+    let misfit = |engine| {
+        Err(EngineError::Options(format!(
+            "the {engine} engine has no provider {}; use --engine onnxruntime",
+            options.provider
+        )))
     };
-    let runtime = providers.into_iter().map(OnnxRuntime);
-    match options.engine {
-        EngineChoice::Rten if !matches!(options.provider, Provider::Auto | Provider::Cpu) => {
-            Err(EngineError::Options(format!(
-                "the rten engine has no provider {}; use --engine onnxruntime",
-                options.provider
-            )))
+    match (options.engine, options.provider) {
+        (EngineChoice::Rten, Provider::Auto | Provider::Cpu) => Ok(vec![Rten]),
+        (EngineChoice::Rten, _) => misfit("rten"),
+        (EngineChoice::OpenVino, Provider::Auto | Provider::Cpu | Provider::OpenVino) => {
+            Ok(vec![OpenVino])
         }
-        EngineChoice::Rten => Ok(vec![Rten]),
-        EngineChoice::OnnxRuntime => Ok(runtime.collect()),
-        // A provider or a library asked for by name is never swapped for another engine.
-        EngineChoice::Auto if options.provider != Provider::Auto || options.library.is_some() => {
-            Ok(runtime.collect())
+        (EngineChoice::OpenVino, _) => misfit("openvino"),
+        (EngineChoice::OnnxRuntime, Provider::Auto) => {
+            Ok(gpu().chain([OnnxRuntime(Provider::OpenVino), OnnxRuntime(Provider::Cpu)]).collect())
         }
-        EngineChoice::Auto => Ok(runtime.chain([Rten]).collect()),
+        // What was asked for by name is never swapped for something else.
+        (EngineChoice::Auto, Provider::OpenVino) if options.library.is_none() => {
+            Ok(vec![OpenVino, OnnxRuntime(Provider::OpenVino)])
+        }
+        (EngineChoice::Auto, Provider::Auto) if options.library.is_some() => {
+            Ok(gpu().chain([OnnxRuntime(Provider::OpenVino), OnnxRuntime(Provider::Cpu)]).collect())
+        }
+        (EngineChoice::Auto, Provider::Auto) => Ok(gpu()
+            .chain([OpenVino, OnnxRuntime(Provider::OpenVino), OnnxRuntime(Provider::Cpu), Rten])
+            .collect()),
+        (EngineChoice::OnnxRuntime | EngineChoice::Auto, named) => Ok(vec![OnnxRuntime(named)]),
     }
 }
 
@@ -320,7 +342,8 @@ fn open_on(
         let signature = onnx::signature(bytes, card.window, &[1, card.window, card.window])
             .map_err(|e| misfit("segmenter", e))?;
         segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
-        let session = loader.load(bytes, segmenter_batch, &signature.symbols)?;
+        let shape = [segmenter_batch, 3, card.window, card.window];
+        let session = loader.load(bytes, shape, &signature.symbols)?;
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
     }
@@ -330,7 +353,8 @@ fn open_on(
         let signature = onnx::signature(bytes, card.input, &[card.classes.len()])
             .map_err(|e| misfit("classifier", e))?;
         classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
-        let session = loader.load(bytes, classifier_batch, &signature.symbols)?;
+        let shape = [classifier_batch, 3, card.input, card.input];
+        let session = loader.load(bytes, shape, &signature.symbols)?;
         let name = loader.report.engine.clone();
         classifier = Some(OnnxClassifier::new(session, name, card, classifier_batch));
     }
@@ -363,6 +387,7 @@ fn rehearse(package: &ModelPackage, models: &mut Models) -> Result<(), mitosis::
 
 enum Open {
     Rten(std::sync::Arc<::rten::ThreadPool>),
+    OpenVino(openvino::Opened),
     OnnxRuntime(onnxruntime::Opened),
 }
 
@@ -390,6 +415,18 @@ impl Loader {
                 Err(EngineError::Options("the rten engine computes in f32 only".into()))
             }
             Backend::Rten => Ok(Self { open: Open::Rten(rten::pool(threads)), report }),
+            Backend::OpenVino => {
+                let opened = openvino::Opened::new(options.precision, threads)?;
+                let report = EngineReport {
+                    engine: "openvino".into(),
+                    provider: "openvino".into(),
+                    library: Some(opened.library().to_path_buf()),
+                    version: opened.version().into(),
+                    precision: opened.precision().word().into(),
+                    ..report
+                };
+                Ok(Self { open: Open::OpenVino(opened), report })
+            }
             Backend::OnnxRuntime(provider) => {
                 let opened = onnxruntime::Opened::new(provider, options, threads)?;
                 let report = EngineReport {
@@ -409,12 +446,13 @@ impl Loader {
     fn load(
         &mut self,
         onnx: &[u8],
-        batch: usize,
+        shape: [usize; 4],
         symbols: &[(String, usize)],
     ) -> Result<Box<dyn Session>, EngineError> {
-        let network = Network { onnx, batch, symbols };
+        let network = Network { onnx, shape, symbols };
         match &self.open {
             Open::Rten(pool) => rten::load(&network, pool.clone()),
+            Open::OpenVino(opened) => opened.load(&network),
             Open::OnnxRuntime(opened) => opened.load(&network),
         }
         .map_err(|reason| EngineError::Unavailable {

@@ -6,7 +6,7 @@
 use super::find::{
     INSTALL_CUDA, INSTALL_OPENVINO, INSTALL_RUNTIME, find_onnxruntime, find_openvino_plugin,
 };
-use super::{EngineError, EngineOptions, Network, Precision, Provider, Session};
+use super::{EngineError, EngineOptions, Network, Precision, Provider, Session, precision};
 use crate::onnx::{INPUT, OUTPUT};
 use ort::environment::Environment;
 use ort::ep;
@@ -146,7 +146,10 @@ impl Runtime {
         for plugin in found {
             match self.register(&plugin.path) {
                 Ok(()) if self.openvino_cpu().next().is_some() => return Ok(plugin.path),
-                Ok(()) => refused.push(format!("{}: it offers no CPU", plugin.path.display())),
+                Ok(()) => refused.push(format!(
+                    "{}: it serves Intel processors only and finds none here",
+                    plugin.path.display()
+                )),
                 Err(e) => refused.push(format!("{}: {e}", plugin.path.display())),
             }
         }
@@ -175,21 +178,7 @@ impl Opened {
             Provider::OpenVino => Some(runtime.openvino()?),
             _ => None,
         };
-        let precision = match (provider, options.precision) {
-            (Provider::OpenVino, Precision::Bf16) if !bf16_cpu() => {
-                return Err(EngineError::Options(
-                    "this processor has no bf16 instructions; use --precision f32".into(),
-                ));
-            }
-            (Provider::OpenVino, Precision::Auto) if bf16_cpu() => Precision::Bf16,
-            (Provider::OpenVino, Precision::Bf16) => Precision::Bf16,
-            (p, Precision::Bf16) => {
-                return Err(EngineError::Options(format!(
-                    "bf16 is offered with the openvino provider, not with {p}"
-                )));
-            }
-            (_, Precision::Auto | Precision::F32) => Precision::F32,
-        };
+        let precision = precision::choose(options.precision, provider == Provider::OpenVino)?;
         Ok(Self { runtime, provider, plugin, precision, threads })
     }
 
@@ -224,7 +213,7 @@ impl Opened {
             .with_inter_threads(1)
             .map_err(text)?;
         for (name, size) in network.symbols {
-            let size = if *size == 0 { network.batch } else { *size };
+            let size = if *size == 0 { network.shape[0] } else { *size };
             let size = i64::try_from(size).map_err(|e| e.to_string())?;
             builder = builder.with_dimension_override(name, size).map_err(text)?;
         }
@@ -232,7 +221,11 @@ impl Opened {
         let builder = builder.with_intra_threads(own_threads).map_err(text)?;
         let mut builder = self.with_provider(builder)?;
         let session = builder.commit_from_memory(network.onnx).map_err(text)?;
-        Ok(Box::new(OnnxRuntime { session }))
+        Ok(Box::new(OnnxRuntime {
+            session,
+            buffer: vec![0.0; network.shape.iter().product()],
+            shape: network.shape,
+        }))
     }
 
     fn with_provider(&self, builder: SessionBuilder) -> Result<SessionBuilder, String> {
@@ -263,25 +256,19 @@ impl Opened {
     }
 }
 
-/// Whether the processor multiplies bf16 in hardware.
-pub(crate) fn bf16_cpu() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        std::arch::is_x86_feature_detected!("avx512bf16")
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        false
-    }
-}
-
 struct OnnxRuntime {
     session: ort::session::Session,
+    buffer: Vec<f32>,
+    shape: [usize; 4],
 }
 
 impl Session for OnnxRuntime {
-    fn run(&mut self, input: &[f32], shape: [usize; 4]) -> Result<Vec<f32>, String> {
-        let tensor = TensorRef::from_array_view((shape, input)).map_err(text)?;
+    fn input(&mut self) -> Result<&mut [f32], String> {
+        Ok(&mut self.buffer)
+    }
+
+    fn run(&mut self) -> Result<Vec<f32>, String> {
+        let tensor = TensorRef::from_array_view((self.shape, &*self.buffer)).map_err(text)?;
         let outputs = self.session.run(ort::inputs![INPUT => tensor]).map_err(text)?;
         let output = outputs.get(OUTPUT).ok_or_else(|| format!("no output `{OUTPUT}`"))?;
         let (_, data) = output.try_extract_tensor::<f32>().map_err(text)?;

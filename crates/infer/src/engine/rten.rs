@@ -14,6 +14,8 @@ struct Rten {
     input: NodeId,
     output: NodeId,
     options: RunOptions,
+    buffer: Vec<f32>,
+    shape: [usize; 4],
 }
 
 /// A pool that the networks of one [`crate::open`] share.
@@ -37,13 +39,19 @@ pub(crate) fn load(
         input: node(INPUT)?,
         output: node(OUTPUT)?,
         options: RunOptions::default().with_thread_pool(Some(pool)),
+        buffer: vec![0.0; network.shape.iter().product()],
+        shape: network.shape,
         model,
     }))
 }
 
 impl Session for Rten {
-    fn run(&mut self, input: &[f32], shape: [usize; 4]) -> Result<Vec<f32>, String> {
-        let view = NdTensorView::from_data(shape, input);
+    fn input(&mut self) -> Result<&mut [f32], String> {
+        Ok(&mut self.buffer)
+    }
+
+    fn run(&mut self) -> Result<Vec<f32>, String> {
+        let view = NdTensorView::from_data(self.shape, &*self.buffer);
         let [output]: [Value; 1] = self
             .model
             .run_n(vec![(self.input, view.into())], [self.output], Some(self.options.clone()))

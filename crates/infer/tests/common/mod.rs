@@ -50,9 +50,13 @@ pub fn noise(side: usize, n: usize) -> Vec<RgbTile> {
 
 /// The package that the product runs, or seeded networks of the same size
 /// (`generate.py full target/seeded-full`), or a plain word.
-pub fn real_size() -> Option<ModelPackage> {
+///
+/// With it: whether the weights are trained. Seeded weights amplify rounding without bound, so
+/// that bf16 says nothing about them.
+pub fn real_size() -> Option<(ModelPackage, bool)> {
     let seeded = testkit::workspace().join("target/seeded-full");
-    let found = ModelPackage::bundled().ok().or_else(|| ModelPackage::open(&seeded).ok());
+    let trained = ModelPackage::bundled().ok().map(|p| (p, true));
+    let found = trained.or_else(|| ModelPackage::open(&seeded).ok().map(|p| (p, false)));
     if found.is_none() {
         eprintln!(
             "SKIPPED: no bundled weights and no {}; \

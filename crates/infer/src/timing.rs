@@ -1,0 +1,81 @@
+//! How fast the networks of a package run (T1, `mithras doctor`).
+
+use crate::engine::{EngineError, EngineOptions, EngineReport, open};
+use crate::package::ModelPackage;
+use mitosis::{PortError, RgbTile};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// Times on this machine, everything from 8-bit pixels to probabilities included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// What ran.
+    pub report: EngineReport,
+    /// Seconds from package bytes to networks that have run once.
+    pub load_s: f64,
+    /// Median seconds per window of the segmenter.
+    pub window_s: Option<f64>,
+    /// Median seconds per crop of the classifier.
+    pub crop_s: Option<f64>,
+}
+
+/// Why nothing could be timed.
+#[derive(Debug, thiserror::Error)]
+pub enum TimingError {
+    /// No engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The engine stopped.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// Runs each network `runs` times over its batch and takes the median.
+///
+/// # Errors
+/// [`TimingError`] when the engine does not open or does not run.
+pub fn time(
+    package: &ModelPackage,
+    options: &EngineOptions,
+    runs: usize,
+) -> Result<Timing, TimingError> {
+    let start = Instant::now();
+    let mut models = open(package, options)?;
+    let load_s = start.elapsed().as_secs_f64();
+    let window_s = match (&package.card.segmenter, &mut models.segmenter) {
+        (Some(card), Some(s)) => {
+            let tiles = speckle(card.window, models.report.segmenter_batch);
+            Some(median(runs, tiles.len(), || s.probabilities(&tiles).map(drop))?)
+        }
+        _ => None,
+    };
+    let crop_s = match (&package.card.classifier, &mut models.classifier) {
+        (Some(card), Some(c)) => {
+            let tiles = speckle(card.crop, models.report.classifier_batch);
+            Some(median(runs, tiles.len(), || c.classes(&tiles).map(drop))?)
+        }
+        _ => None,
+    };
+    Ok(Timing { report: models.report, load_s, window_s, crop_s })
+}
+
+/// Pixels that are not all the same, so that no kernel meets an easy case.
+fn speckle(side: usize, n: usize) -> Vec<RgbTile> {
+    let data: Vec<u8> = (0..3 * side * side).map(|i| (i * 2_654_435_761 >> 7) as u8).collect();
+    vec![RgbTile::new(side, side, data); n]
+}
+
+fn median(
+    runs: usize,
+    images: usize,
+    mut run: impl FnMut() -> Result<(), PortError>,
+) -> Result<f64, PortError> {
+    let mut seconds = Vec::with_capacity(runs.max(1));
+    for _ in 0..runs.max(1) {
+        let start = Instant::now();
+        run()?;
+        seconds.push(start.elapsed().as_secs_f64() / images as f64);
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[seconds.len() / 2])
+}
