@@ -8,12 +8,12 @@ use std::path::Path;
 
 use mitosis::RgbTile;
 use rayon::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::crops::{CropError, Mark, MarkKind, Scene, read_rgb};
 
 /// Which collection the patches were cut from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Part {
     /// 1,721 figures; may be trained on.
     #[serde(rename = "MIDOG21")]

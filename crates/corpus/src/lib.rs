@@ -6,9 +6,11 @@
 //! | [`import`] | annotations of other tools | C7 |
 //! | [`cut`] | crops from annotations and images | C7 |
 //! | [`split`], [`transform`], [`inspect`], [`contradiction`] | folds, merging and label interchange, figures, repeated images | C5, C6, K4 |
+//! | [`audit`] | blinded samples, packages, verdicts | A1, A2 |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading | C5 |
 
 pub mod ami;
+pub mod audit;
 pub mod augment;
 pub mod contradiction;
 pub mod crops;

@@ -1,0 +1,296 @@
+//! From annotations and images to a corpus: crops cut at one physical resolution, or the source's
+//! ready-made patches taken as they are.
+
+use crate::error::CorpusError;
+use crate::import::{Annotation, Annotations, Class, ImportError, Problem};
+use crate::manifest::Header;
+use crate::schema::{CropBox, CropMeta, Label, Split, decode_rgb, pixel_hash};
+use crate::writer::{CorpusWriter, Layout};
+use image::ImageEncoder;
+use mitosis::{Mpp, RgbTile};
+use slide::{OpenOptions, Slide};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+/// How a crop's pixels are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Lossless.
+    Png,
+    /// JPEG of this quality, 1 to 100.
+    Jpeg(u8),
+}
+
+impl Encoding {
+    /// The file extension.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Jpeg(_) => "jpg",
+        }
+    }
+
+    /// Encodes a tile.
+    ///
+    /// # Errors
+    /// When the encoder refuses, e.g. an empty tile.
+    pub fn encode(self, tile: &RgbTile) -> Result<Vec<u8>, String> {
+        let size = |n: usize| u32::try_from(n).map_err(|e| e.to_string());
+        let (w, h) = (size(tile.width)?, size(tile.height)?);
+        let mut out = Vec::new();
+        let rgb = image::ExtendedColorType::Rgb8;
+        match self {
+            Self::Png => {
+                image::codecs::png::PngEncoder::new(&mut out).write_image(&tile.data, w, h, rgb)
+            }
+            Self::Jpeg(q) => image::codecs::jpeg::JpegEncoder::new_with_quality(&mut out, q)
+                .write_image(&tile.data, w, h, rgb),
+        }
+        .map_err(|e| e.to_string())?;
+        Ok(out)
+    }
+}
+
+/// What to cut.
+#[derive(Clone, Debug)]
+pub struct CutOptions {
+    /// um/px of the crops (0.25 in the paper).
+    pub mpp: Mpp,
+    /// Side of a crop in its own pixels (128 in the paper).
+    pub side: u32,
+    /// um/px of the images, against what they state themselves.
+    pub slide_mpp: Option<Mpp>,
+    /// How crops are stored.
+    pub encoding: Encoding,
+    /// Leave images and crops that cannot be read out and count them.
+    pub lenient: bool,
+    /// Side of every crop unless the source fixes one.
+    pub split: Split,
+    /// The manifest's header.
+    pub header: Header,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct CutReport {
+    /// Crops written.
+    pub crops: u64,
+    /// Annotations that are no training crop: regions, annotations without an agreed label.
+    pub unused: u64,
+    /// Images that were not there; their annotations are missing from the corpus.
+    pub missing_images: Vec<String>,
+    /// Crops that could not be read.
+    pub failed: Vec<Problem>,
+    /// The corpus digest.
+    pub digest: String,
+}
+
+/// Cuts every labelled annotation into a new corpus, image by image in the source's order.
+///
+/// # Errors
+/// Missing images, images without a resolution, unreadable crops (unless `lenient`), or a disk
+/// that refuses. Nothing is left but temporary files when it fails.
+pub fn cut(
+    annotations: &Annotations,
+    images: &Path,
+    out: &Path,
+    options: &CutOptions,
+) -> Result<CutReport, ImportError> {
+    let found = Found::below(images)?;
+    let mut report = CutReport::default();
+    let mut by_image: BTreeMap<usize, Vec<&Annotation>> = BTreeMap::new();
+    for a in &annotations.annotations {
+        if matches!(a.class, Class::Unresolved | Class::Ignored) {
+            report.unused += 1;
+        } else {
+            by_image.entry(a.image).or_default().push(a);
+        }
+    }
+    let patch_of = |a: &Annotation| a.patch.as_ref().and_then(|p| found.get(p));
+    for (&image, list) in &by_image {
+        let name = &annotations.images[image].name;
+        if found.get(name).is_none() && list.iter().any(|a| patch_of(a).is_none()) {
+            report.missing_images.push(name.clone());
+        }
+    }
+    if !options.lenient && !report.missing_images.is_empty() {
+        let problems = report.missing_images.iter().take(20).map(|m| Problem {
+            record: m.clone(),
+            reason: format!("not found below {}", images.display()),
+        });
+        return Err(ImportError::Records {
+            file: annotations.file.clone(),
+            problems: problems.collect(),
+            total: report.missing_images.len(),
+        });
+    }
+    let mut writer = CorpusWriter::create(out, options.header.clone(), Layout::default())?;
+    for (&image, list) in &by_image {
+        let entry = &annotations.images[image];
+        let mut slide = None;
+        for (k, a) in list.iter().enumerate() {
+            let made = match patch_of(a) {
+                Some(file) => ready_made(file, options),
+                None => match found.get(&entry.name) {
+                    None => continue,
+                    Some(file) => {
+                        if slide.is_none() {
+                            slide = Some(open(file, options));
+                        }
+                        match slide.as_ref() {
+                            Some(Ok(s)) => centred(s, a, options),
+                            Some(Err(e)) => Err(e.clone()),
+                            None => continue,
+                        }
+                    }
+                },
+            };
+            let made = match made {
+                Ok(made) => made,
+                Err(reason) => {
+                    let record = format!("{}, {}", entry.name, a.record);
+                    report.failed.push(Problem { record, reason });
+                    if options.lenient {
+                        continue;
+                    }
+                    return Err(ImportError::Records {
+                        file: annotations.file.clone(),
+                        problems: report.failed,
+                        total: 1,
+                    });
+                }
+            };
+            let meta = meta(annotations, a, &made, k, options)?;
+            writer.push(meta, made.bytes)?;
+            report.crops += 1;
+        }
+    }
+    report.digest = writer.finish()?.digest;
+    Ok(report)
+}
+
+struct Made {
+    bytes: Vec<u8>,
+    tile: RgbTile,
+    extension: String,
+    bbox: Option<CropBox>,
+}
+
+fn meta(
+    all: &Annotations,
+    a: &Annotation,
+    made: &Made,
+    number: usize,
+    o: &CutOptions,
+) -> Result<CropMeta, CorpusError> {
+    let entry = &all.images[a.image];
+    let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let path = format!("{}/{number:05}.{}", entry.name, made.extension);
+    let votes = serde_json::to_string(&a.votes).ok().filter(|_| !a.votes.is_empty());
+    Ok(CropMeta {
+        label: match a.class {
+            Class::MitoticFigure => Label::MitoticFigure,
+            Class::Mimicker => Label::Mimicker,
+            Class::Other | Class::Unresolved | Class::Ignored => Label::Unlabeled,
+        },
+        subtype: a
+            .subtype
+            .clone()
+            .or_else(|| (a.class == Class::Other).then(|| a.category.clone())),
+        s_seg: None,
+        s_cls: None,
+        bbox: made.bbox,
+        centroid: Some(a.centre),
+        slide: entry.name.clone(),
+        patient: entry.patient.clone(),
+        cohort: entry.cohort.clone().unwrap_or_else(|| all.format.to_owned()),
+        mpp: o.mpp,
+        width: side(made.tile.width),
+        height: side(made.tile.height),
+        source: format!("{}: {}", all.format, a.record),
+        split: a.split.unwrap_or(o.split),
+        votes,
+        pixels: Some(pixel_hash(&made.tile)),
+        path,
+    })
+}
+
+fn open(file: &Path, o: &CutOptions) -> Result<Slide, String> {
+    let options = OpenOptions { mpp: o.slide_mpp, ..OpenOptions::default() };
+    let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
+    slide.resolution().map_err(|e| e.to_string())?;
+    Ok(slide)
+}
+
+/// A crop whose centre pixel holds the annotation's centre.
+fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String> {
+    let (sx, sy) = slide.working_scale(o.mpp).map_err(|e| e.to_string())?;
+    let (cx, cy) = (a.centre.x / sx, a.centre.y / sy);
+    let half = f64::from(o.side) / 2.0;
+    #[expect(clippy::cast_possible_truncation, reason = "pixel coordinates of an image")]
+    let corner = |c: f64| (c - half).round() as i64;
+    let (x, y) = (corner(cx), corner(cy));
+    let side = o.side as usize;
+    let tile = slide.read_at(o.mpp, x, y, side, side).map_err(|e| e.to_string())?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "crop pixels")]
+    let bbox = a.bbox.map(|b| CropBox {
+        x0: (b[0] / sx - x as f64) as f32,
+        y0: (b[1] / sy - y as f64) as f32,
+        x1: (b[2] / sx - x as f64) as f32,
+        y1: (b[3] / sy - y as f64) as f32,
+    });
+    let bytes = o.encoding.encode(&tile)?;
+    Ok(Made { bytes, tile, extension: o.encoding.extension().into(), bbox })
+}
+
+/// A patch that the source ships: its bytes as they are, after proving that they decode.
+fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
+    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let tile = decode_rgb(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+    let extension = file.extension().map_or_else(|| "png".into(), |e| e.to_string_lossy().into());
+    Ok(Made { bytes, tile, extension, bbox: None })
+}
+
+/// Files below a folder, found by name, by folder and name, or by name without extension.
+struct Found {
+    by_key: HashMap<String, PathBuf>,
+}
+
+impl Found {
+    fn below(root: &Path) -> Result<Self, ImportError> {
+        let mut files = Vec::new();
+        walk(root, &mut files)?;
+        files.sort();
+        let mut by_key = HashMap::new();
+        for file in files {
+            let text = |p: Option<&std::ffi::OsStr>| p.map(|s| s.to_string_lossy().into_owned());
+            let (Some(name), Some(stem)) = (text(file.file_name()), text(file.file_stem())) else {
+                continue;
+            };
+            let folder = text(file.parent().and_then(Path::file_name)).unwrap_or_default();
+            for key in [format!("{folder}/{name}"), format!("{folder}/{stem}"), name, stem] {
+                by_key.entry(key).or_insert_with(|| file.clone());
+            }
+        }
+        Ok(Self { by_key })
+    }
+
+    fn get(&self, name: &str) -> Option<&PathBuf> {
+        let last = || name.rsplit('/').next().unwrap_or(name);
+        self.by_key.get(name).or_else(|| self.by_key.get(last()))
+    }
+}
+
+fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
+    let io = |source| ImportError::Io { file: dir.into(), source };
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if entry.file_type().map_err(io)?.is_dir() {
+            walk(&entry.path(), out)?;
+        } else {
+            out.push(entry.path());
+        }
+    }
+    Ok(())
+}

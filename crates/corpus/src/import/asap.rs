@@ -1,0 +1,77 @@
+//! ASAP XML: `ASAP_Annotations/Annotations/Annotation[@Type, @PartOfGroup]/Coordinates/Coordinate`.
+//!
+//! The class is the group; an annotation outside every group goes by its name if that is a known
+//! word, and stays unresolved otherwise. A `PointSet` is one annotation per point.
+
+use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_text, stem};
+use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
+use std::path::Path;
+
+pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
+    let mut c = Collector::new("asap", path, options);
+    for file in files_of(path, &["xml"])? {
+        let text = read_text(&file)?;
+        let doc = roxmltree::Document::parse(&text)
+            .map_err(|e| broken(&file, format!("not valid XML ({e})")))?;
+        let root = doc.root_element();
+        if root.tag_name().name() != "ASAP_Annotations" {
+            let reason = format!("no ASAP file: the root is <{}>", root.tag_name().name());
+            return Err(broken(&file, reason));
+        }
+        let name = stem(&file);
+        let image =
+            c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
+        for (i, a) in root.descendants().filter(|n| n.has_tag_name("Annotation")).enumerate() {
+            let own = a.attribute("Name").unwrap_or_default();
+            let record = format!("annotation {i} `{own}`");
+            let group = a.attribute("PartOfGroup").filter(|g| !g.is_empty() && *g != "None");
+            let category = match group {
+                Some(g) => Category::Named(g.to_owned()),
+                None if options.mapping.meaning(own).is_some() => Category::Named(own.to_owned()),
+                None => Category::Fixed(Class::Unresolved, own.to_owned()),
+            };
+            let mut points = Vec::new();
+            let mut bad = None;
+            for (k, p) in a.descendants().filter(|n| n.has_tag_name("Coordinate")).enumerate() {
+                // Some locales write a decimal comma.
+                let read = |key| {
+                    let text = p.attribute(key).unwrap_or_default().replace(',', ".");
+                    text.parse::<f64>().map_err(|_| format!("coordinate {k}: {key} is `{text}`"))
+                };
+                match (read("X"), read("Y")) {
+                    (Ok(x), Ok(y)) => points.push((x, y)),
+                    (Err(e), _) | (_, Err(e)) => bad = Some(e),
+                }
+            }
+            if let Some(reason) = bad {
+                c.problem(record, reason);
+                continue;
+            }
+            match (a.attribute("Type").unwrap_or_default(), points.as_slice()) {
+                (_, []) => c.problem(record, "it has no coordinates"),
+                ("Dot" | "PointSet", all) => {
+                    for &(x, y) in all {
+                        c.take(Raw::new(
+                            image,
+                            record.clone(),
+                            category.clone(),
+                            Place::Point(x, y),
+                        ));
+                    }
+                }
+                (_, &[(x, y)]) => c.take(Raw::new(image, record, category, Place::Point(x, y))),
+                (_, all) => {
+                    let (mut lo, mut hi) =
+                        ((f64::INFINITY, f64::INFINITY), (f64::NEG_INFINITY, f64::NEG_INFINITY));
+                    for &(x, y) in all {
+                        lo = (lo.0.min(x), lo.1.min(y));
+                        hi = (hi.0.max(x), hi.1.max(y));
+                    }
+                    let place = Place::Box([lo.0, lo.1, hi.0, hi.1]);
+                    c.take(Raw::new(image, record, category, place));
+                }
+            }
+        }
+    }
+    c.finish()
+}

@@ -1,0 +1,284 @@
+//! What annotators call things. Known words are mapped here and nowhere else; anything else is an
+//! error that names it, until the user maps it.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+/// What an annotation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// A mitotic figure.
+    MitoticFigure,
+    /// Resembles one but is none: hard negative, imposter, look-alike.
+    Mimicker,
+    /// Another labelled cell, e.g. an eosinophil; kept, never counted as a mimicker.
+    Other,
+    /// The annotators did not agree, or none decided.
+    Unresolved,
+    /// Left out: regions, and what the user maps to `ignore`.
+    Ignored,
+}
+
+impl FromStr for Class {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "mf" => Ok(Self::MitoticFigure),
+            "mimicker" => Ok(Self::Mimicker),
+            "other" => Ok(Self::Other),
+            "ignore" => Ok(Self::Ignored),
+            _ => Err(format!("`{s}` is none of mf, mimicker, other, ignore")),
+        }
+    }
+}
+
+/// A category's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// What it is.
+    pub class: Class,
+    /// `typical` or `atypical` where the name says so.
+    pub subtype: Option<&'static str>,
+}
+
+/// The user's own mapping, `--map NAME=mf|mimicker|other|ignore`; looked up before the built-in
+/// words, ignoring case and outer blanks.
+#[derive(Clone, Debug, Default)]
+pub struct Mapping(BTreeMap<String, Class>);
+
+impl Mapping {
+    /// Reads `NAME=CLASS` pairs.
+    ///
+    /// # Errors
+    /// The pair that cannot be read, or a name mapped twice.
+    pub fn parse<S: AsRef<str>>(pairs: impl IntoIterator<Item = S>) -> Result<Self, String> {
+        let mut map = BTreeMap::new();
+        for pair in pairs {
+            let pair = pair.as_ref();
+            let (name, class) = pair
+                .rsplit_once('=')
+                .ok_or_else(|| format!("`{pair}` is not NAME=mf|mimicker|other|ignore"))?;
+            let class: Class = class.trim().parse()?;
+            if map.insert(name.trim().to_lowercase(), class).is_some_and(|old| old != class) {
+                return Err(format!("`{name}` is mapped twice"));
+            }
+        }
+        Ok(Self(map))
+    }
+
+    /// The meaning of a category name, or `None` when nobody knows it.
+    #[must_use]
+    pub fn meaning(&self, name: &str) -> Option<Meaning> {
+        match self.0.get(&name.trim().to_lowercase()) {
+            Some(&class) => Some(Meaning { class, subtype: None }),
+            None => known(name),
+        }
+    }
+}
+
+const MITOTIC: &[&str] = &[
+    "mitosis",
+    "mitoses",
+    "mitose",
+    "mitosen",
+    "mitotic",
+    "mitotische",
+    "mf",
+    "mfs",
+    "mitosefigur",
+    "mitosefiguren",
+];
+const NEGATED: &[&str] = &[
+    "nonmitosis",
+    "nonmitoses",
+    "nonmitotic",
+    "nonmf",
+    "imposter",
+    "imposters",
+    "impostor",
+    "impostors",
+    "mimic",
+    "mimics",
+    "mimicker",
+    "mimickers",
+    "lookalike",
+    "lookalikes",
+];
+const NEGATION: &[&str] = &["not", "non", "no", "nicht", "keine", "hard", "false", "look", "like"];
+const NEUTRAL: &[&str] = &[
+    "figure",
+    "figures",
+    "figur",
+    "figuren",
+    "cell",
+    "cells",
+    "nucleus",
+    "nuclei",
+    "negative",
+    "negatives",
+    "alike",
+    "alikes",
+    "example",
+    "examples",
+    "a",
+    "of",
+];
+const OTHER_CELLS: &[&str] = &[
+    "granulocyte",
+    "granulocytes",
+    "granulozyt",
+    "granulozyten",
+    "eosinophil",
+    "eosinophils",
+    "eosinophile",
+    "eosinophilic",
+    "neutrophil",
+    "neutrophils",
+    "tumorzelle",
+    "tumorzellen",
+    "tumorcell",
+    "tumorcells",
+    "lymphocyte",
+    "lymphocytes",
+];
+const REGIONS: &[&str] = &[
+    "roi",
+    "region of interest",
+    "tumorzone",
+    "tumor zone",
+    "tumour zone",
+    "tumor region",
+    "tumour region",
+    "tumor area",
+    "tumour area",
+    "region",
+    "area",
+];
+
+/// The built-in vocabulary. Every word of the name must be known; `NMF` alone is not, because it
+/// means "normal mitotic figure" to some and "non-mitotic figure" to others.
+fn known(name: &str) -> Option<Meaning> {
+    let lower = name.to_lowercase();
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let meaning = |class, subtype| Some(Meaning { class, subtype });
+    if words.is_empty() {
+        return None;
+    }
+    let has = |set: &[&str]| words.iter().any(|w| set.contains(w));
+    let only = |sets: &[&[&str]]| words.iter().all(|w| sets.iter().any(|s| s.contains(w)));
+    if REGIONS.contains(&words.join(" ").as_str()) {
+        return meaning(Class::Ignored, None);
+    }
+    let tumour = words == ["tumor", "cell"]
+        || words == ["tumour", "cell"]
+        || words == ["tumor", "cells"]
+        || words == ["tumour", "cells"]
+        || words == ["mast", "cell"]
+        || words == ["mast", "cells"];
+    if tumour || (has(OTHER_CELLS) && only(&[OTHER_CELLS, NEUTRAL])) {
+        return meaning(Class::Other, None);
+    }
+    if words == ["amf"] {
+        return meaning(Class::MitoticFigure, Some("atypical"));
+    }
+    if only(&[MITOTIC, NEGATED, NEGATION, NEUTRAL]) {
+        let negated = has(NEGATED) || has(NEGATION);
+        let hard = has(&["hard"]) && has(&["negative", "negatives", "example", "examples"]);
+        if has(NEGATED) || hard || (negated && has(MITOTIC)) {
+            return meaning(Class::Mimicker, None);
+        }
+        if has(MITOTIC) && !has(&["negative", "negatives"]) {
+            return meaning(Class::MitoticFigure, None);
+        }
+        return None;
+    }
+    const TYPICAL: &[&str] = &["typical", "normal"];
+    const ATYPICAL: &[&str] = &["atypical"];
+    if has(MITOTIC) && only(&[MITOTIC, NEUTRAL, TYPICAL, ATYPICAL]) {
+        return match (has(TYPICAL), has(ATYPICAL)) {
+            (true, false) => meaning(Class::MitoticFigure, Some("typical")),
+            (false, true) => meaning(Class::MitoticFigure, Some("atypical")),
+            _ => None,
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_use_are_known() {
+        let class = |n: &str| known(n).map(|m| m.class);
+        for mf in [
+            "mitotic figure",
+            "Mitotic Figures",
+            "Mitose",
+            "mitosis",
+            "MF",
+            "mitotic cell",
+            "atypical mitotic figure",
+            "AMF",
+            "normal mitotic figure",
+            "Mitotische Figur",
+        ] {
+            assert_eq!(class(mf), Some(Class::MitoticFigure), "{mf}");
+        }
+        for no in [
+            "not mitotic figure",
+            "hard negative",
+            "Hard negative",
+            "non-mitotic",
+            "imposter",
+            "nonmitosis",
+            "Non-mitotic cells",
+            "hard negative look-alike",
+            "mimicker",
+            "mitosis-like",
+            "mitotic figure look-alike",
+            "hard_negative",
+            "Mitosis look-alikes",
+        ] {
+            assert_eq!(class(no), Some(Class::Mimicker), "{no}");
+        }
+        for other in ["eosinophil", "Granulocytes", "tumor cell", "Tumorzellen"] {
+            assert_eq!(class(other), Some(Class::Other), "{other}");
+        }
+        assert_eq!(class("ROI"), Some(Class::Ignored));
+        for unknown in [
+            "",
+            "NMF",
+            "apoptotic body",
+            "1",
+            "mitotic figure?maybe",
+            "questionable mitosis",
+            "negative",
+            "normal",
+            "figure",
+            "cell",
+            "1st class",
+            "like",
+            "no",
+            "mitotic negative",
+        ] {
+            assert_eq!(class(unknown), None, "{unknown}");
+        }
+        assert_eq!(known("Atypical mitotic figure").unwrap().subtype, Some("atypical"));
+        assert_eq!(known("typical mitosis").unwrap().subtype, Some("typical"));
+    }
+
+    #[test]
+    fn the_users_mapping_comes_first() {
+        let m = Mapping::parse(["apoptosis=mimicker", "Mitose=ignore", "a=b=mf"]).unwrap();
+        assert_eq!(m.meaning("Apoptosis").unwrap().class, Class::Mimicker);
+        assert_eq!(m.meaning(" mitose ").unwrap().class, Class::Ignored);
+        assert_eq!(m.meaning("a=b").unwrap().class, Class::MitoticFigure);
+        assert!(Mapping::parse(["x"]).is_err());
+        assert!(Mapping::parse(["x=banana"]).is_err());
+        assert!(Mapping::parse(["x=mf", "X=ignore"]).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! QuPath GeoJSON: a FeatureCollection, a list of features, or one feature.
+//!
+//! The image's name is the file's, unless a feature's properties name one. Shapes become their
+//! enclosing box. Objects without a classification stay unresolved.
+
+use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_bytes, stem};
+use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
+use serde_json::Value;
+use std::path::Path;
+
+pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
+    let mut c = Collector::new("geojson", path, options);
+    for file in files_of(path, &["geojson", "json"])? {
+        let root: Value = serde_json::from_slice(&read_bytes(&file)?)
+            .map_err(|e| broken(&file, format!("not valid JSON ({e})")))?;
+        let one;
+        let features = match (&root, root["type"].as_str()) {
+            (Value::Array(list), _) => list,
+            (_, Some("FeatureCollection")) => {
+                root["features"].as_array().ok_or_else(|| ImportError::Missing {
+                    file: file.clone(),
+                    missing: vec!["the list `features`".into()],
+                    found: root
+                        .as_object()
+                        .map(|o| o.keys().cloned().collect())
+                        .unwrap_or_default(),
+                })?
+            }
+            (_, Some("Feature")) => {
+                one = vec![root.clone()];
+                &one
+            }
+            _ => return Err(broken(&file, "no GeoJSON features (QuPath: File > Export objects)")),
+        };
+        let default = stem(&file);
+        c.image_named(&default, || ImageEntry { name: default.clone(), ..ImageEntry::default() });
+        for (i, f) in features.iter().enumerate() {
+            let record = match f["id"].as_str() {
+                Some(id) => format!("feature {id}"),
+                None => format!("feature {i}"),
+            };
+            let p = &f["properties"];
+            let name = ["image", "image_name", "filename"].iter().find_map(|k| p[*k].as_str());
+            let name = name.unwrap_or(&default).to_owned();
+            let image =
+                c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
+            match places(&f["geometry"]) {
+                Err(reason) => c.problem(record, reason),
+                Ok(list) => {
+                    for place in list {
+                        c.take(Raw::new(image, record.clone(), category(p), place));
+                    }
+                }
+            }
+        }
+    }
+    c.finish()
+}
+
+fn category(properties: &Value) -> Category {
+    let c = &properties["classification"];
+    let names = || {
+        let list = c["names"].as_array()?;
+        Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(": "))
+    };
+    let name = c["name"]
+        .as_str()
+        .or(c.as_str())
+        .map(str::to_owned)
+        .or_else(names)
+        .or_else(|| properties["label"].as_str().map(str::to_owned))
+        .or_else(|| properties["class"].as_str().map(str::to_owned));
+    match name.filter(|n| !n.is_empty()) {
+        Some(name) => Category::Named(name),
+        None => Category::Fixed(Class::Unresolved, "(unclassified)".into()),
+    }
+}
+
+fn places(geometry: &Value) -> Result<Vec<Place>, String> {
+    let kind = geometry["type"].as_str().ok_or("no geometry")?;
+    let coordinates = &geometry["coordinates"];
+    let mut points = Vec::new();
+    flatten(coordinates, &mut points)?;
+    if points.is_empty() {
+        return Err(format!("an empty {kind}"));
+    }
+    match kind {
+        "Point" | "MultiPoint" => Ok(points.iter().map(|&(x, y)| Place::Point(x, y)).collect()),
+        "Polygon" | "MultiPolygon" | "LineString" | "MultiLineString" => {
+            let fold = |pick: fn(&(f64, f64)) -> f64, f: fn(f64, f64) -> f64, from: f64| {
+                points.iter().map(pick).fold(from, f)
+            };
+            Ok(vec![Place::Box([
+                fold(|p| p.0, f64::min, f64::INFINITY),
+                fold(|p| p.1, f64::min, f64::INFINITY),
+                fold(|p| p.0, f64::max, f64::NEG_INFINITY),
+                fold(|p| p.1, f64::max, f64::NEG_INFINITY),
+            ])])
+        }
+        other => Err(format!("geometry `{other}` is not supported")),
+    }
+}
+
+fn flatten(v: &Value, out: &mut Vec<(f64, f64)>) -> Result<(), String> {
+    let list = v.as_array().ok_or("coordinates are no list")?;
+    if let [x, y, ..] = list.as_slice()
+        && !x.is_array()
+    {
+        match (x.as_f64(), y.as_f64()) {
+            (Some(x), Some(y)) => out.push((x, y)),
+            _ => return Err(format!("coordinates [{x}, {y}] are no numbers")),
+        }
+        return Ok(());
+    }
+    if list.iter().any(|v| !v.is_array()) {
+        return Err(format!("coordinates {v} are no points"));
+    }
+    list.iter().try_for_each(|v| flatten(v, out))
+}

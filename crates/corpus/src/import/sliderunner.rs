@@ -1,0 +1,335 @@
+//! SlideRunner SQLite databases, by their schema: `Slides`, `Classes`, `Annotations`,
+//! `Annotations_coordinates`, `Annotations_label`, `Persons`.
+//!
+//! Older databases lack `deleted`, `guid` and the colours; nothing but the columns used here is
+//! asked for. `agreedClass` 0 or null means that nobody agreed. Types: 1 spot, 2 area (two
+//! corners), 3 polygon, 4 special spot, 5 circle (two corners).
+
+use super::collect::{Category, Collector, Place, Raw, broken};
+use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
+use std::path::Path;
+
+/// A point as stored; `None` where it is no number.
+type Coordinates = (Option<f64>, Option<f64>);
+
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
+    check_magic(file)?;
+    let sql = |e: rusqlite::Error| broken(file, format!("the database is broken ({e})"));
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Db { file, db: Connection::open_with_flags(file, flags).map_err(sql)? };
+    let verdict: String =
+        db.db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0)).map_err(sql)?;
+    if verdict != "ok" {
+        return Err(broken(file, format!("the database is broken ({verdict})")));
+    }
+    db.need(&[
+        ("Slides", &["uid", "filename"]),
+        ("Classes", &["uid", "name"]),
+        ("Annotations", &["uid", "slide", "agreedClass"]),
+        ("Annotations_coordinates", &["annoId", "coordinateX", "coordinateY"]),
+    ])?;
+
+    let mut c = Collector::new("sliderunner", file, options);
+    let slides = slides(&db, &mut c)?;
+    let mut classes = HashMap::new();
+    db.each("SELECT uid, name FROM Classes", |r| {
+        if let (Some(id), Some(name)) = (int(&r[0]), text(&r[1])) {
+            classes.insert(id, name);
+        }
+    })?;
+    let votes = votes(&db, &classes)?;
+    if let LabelSource::Annotator(who) = &options.labels {
+        let people: BTreeSet<&String> = votes.values().flat_map(BTreeMap::keys).collect();
+        if !people.contains(who) {
+            let people: Vec<&str> = people.iter().map(|p| p.as_str()).collect();
+            let reason = format!("no labels of `{who}`; the annotators are {}", people.join(", "));
+            return Err(broken(file, reason));
+        }
+    }
+    let mut points: HashMap<i64, Vec<Coordinates>> = HashMap::new();
+    let order = if db.has("Annotations_coordinates", "orderIdx") { "orderIdx" } else { "rowid" };
+    let query = format!(
+        "SELECT annoId, coordinateX, coordinateY FROM Annotations_coordinates ORDER BY annoId, {order}"
+    );
+    db.each(&query, |r| {
+        if let Some(id) = int(&r[0]) {
+            points.entry(id).or_default().push((real(&r[1]), real(&r[2])));
+        }
+    })?;
+
+    let optional = |column, default: &str| {
+        if db.has("Annotations", column) { column.to_owned() } else { default.to_owned() }
+    };
+    let query = format!(
+        "SELECT uid, slide, agreedClass, {}, {} FROM Annotations ORDER BY uid",
+        optional("type", "NULL"),
+        optional("deleted", "0"),
+    );
+    let mut rows = Vec::new();
+    db.each(&query, |r| {
+        rows.push((int(&r[0]), int(&r[1]), int(&r[2]), int(&r[3]), int(&r[4])));
+    })?;
+    for (uid, slide, agreed, kind, deleted) in rows {
+        let record = format!("annotation {}", uid.unwrap_or(-1));
+        let Some(uid) = uid else {
+            c.problem(record, "it has no uid");
+            continue;
+        };
+        if deleted.unwrap_or(0) != 0 {
+            c.deleted();
+            continue;
+        }
+        let Some(&image) = slide.and_then(|s| slides.get(&s)) else {
+            c.problem(record, format!("its slide {slide:?} is not in `Slides`"));
+            continue;
+        };
+        let place = match points.get(&uid).map(|p| shape(kind, p)) {
+            Some(Ok(place)) => place,
+            Some(Err(reason)) => {
+                c.problem(record, reason);
+                continue;
+            }
+            None => {
+                c.problem(record, "it has no coordinates");
+                continue;
+            }
+        };
+        let votes = votes.get(&uid).cloned().unwrap_or_default();
+        let category = match &options.labels {
+            LabelSource::Annotator(who) => votes.get(who).cloned().map(Category::Named),
+            LabelSource::Agreed => match agreed.filter(|&a| a != 0) {
+                None => None,
+                Some(a) => match classes.get(&a) {
+                    Some(name) => Some(Category::Named(name.clone())),
+                    None => {
+                        c.problem(record, format!("its class {a} is not in `Classes`"));
+                        continue;
+                    }
+                },
+            },
+        };
+        let category =
+            category.unwrap_or_else(|| Category::Fixed(Class::Unresolved, "(no agreement)".into()));
+        c.take(Raw { votes, ..Raw::new(image, record, category, place) });
+    }
+    c.finish()
+}
+
+/// The header says how long the file must be; SQLite itself reads a short last page as zeros.
+fn check_magic(file: &Path) -> Result<(), ImportError> {
+    let mut head = Vec::new();
+    let length = std::fs::File::open(file)
+        .and_then(|f| {
+            let length = f.metadata()?.len();
+            f.take(100).read_to_end(&mut head)?;
+            Ok(length)
+        })
+        .map_err(|source| ImportError::Io { file: file.into(), source })?;
+    if head.len() < 100 || &head[..16] != MAGIC {
+        return Err(broken(file, "not an SQLite database"));
+    }
+    let page = match u16::from_be_bytes([head[16], head[17]]) {
+        1 => 65_536,
+        n => u64::from(n),
+    };
+    let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let pages = if word(24) == word(92) { u64::from(word(28)) } else { 0 };
+    if page == 0 || !length.is_multiple_of(page) || length < pages * page {
+        let reason = format!(
+            "the database is broken ({length} bytes of {pages} pages of {page}: it was cut short)"
+        );
+        return Err(broken(file, reason));
+    }
+    Ok(())
+}
+
+/// Slide uid to image number; file names that repeat get their folder in front.
+fn slides(db: &Db<'_>, c: &mut Collector<'_>) -> Result<HashMap<i64, usize>, ImportError> {
+    let optional = |column| if db.has("Slides", column) { column } else { "NULL" };
+    let query = format!(
+        "SELECT uid, filename, {}, {}, {} FROM Slides ORDER BY uid",
+        optional("width"),
+        optional("height"),
+        optional("directory"),
+    );
+    let mut rows = Vec::new();
+    db.each(&query, |r| rows.push(r.to_vec()))?;
+    let names = |with_folder: bool| -> Vec<String> {
+        rows.iter()
+            .map(|r| {
+                let name = text(&r[1]).unwrap_or_default();
+                let folder = text(&r[4]).unwrap_or_default();
+                let folder = folder.rsplit(['/', '\\']).find(|p| !p.is_empty()).unwrap_or_default();
+                if with_folder && !folder.is_empty() { format!("{folder}/{name}") } else { name }
+            })
+            .collect()
+    };
+    let distinct = |n: &[String]| n.iter().collect::<BTreeSet<_>>().len() == n.len();
+    let mut unique = names(false);
+    if !distinct(&unique) {
+        unique = names(true);
+    }
+    let repeats = !distinct(&unique);
+    let mut out = HashMap::new();
+    for (r, name) in rows.iter().zip(unique) {
+        let Some(uid) = int(&r[0]) else { continue };
+        let px = |v: &Value| int(v).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
+        let name = if name.is_empty() || repeats { format!("{name}#{uid}") } else { name };
+        let entry =
+            ImageEntry { name, width: px(&r[2]), height: px(&r[3]), ..ImageEntry::default() };
+        out.insert(uid, c.image(entry));
+    }
+    Ok(out)
+}
+
+/// Every annotator's class name per annotation; several labels of one person: the last.
+fn votes(
+    db: &Db<'_>,
+    classes: &HashMap<i64, String>,
+) -> Result<HashMap<i64, BTreeMap<String, String>>, ImportError> {
+    let mut out: HashMap<i64, BTreeMap<String, String>> = HashMap::new();
+    let complete = ["annoId", "class", "person"].iter().all(|c| db.has("Annotations_label", c));
+    if !complete {
+        return Ok(out);
+    }
+    let mut people = HashMap::new();
+    if db.has("Persons", "uid") && db.has("Persons", "name") {
+        db.each("SELECT uid, name FROM Persons", |r| {
+            if let (Some(id), Some(name)) = (int(&r[0]), text(&r[1])) {
+                people.insert(id, name);
+            }
+        })?;
+    }
+    db.each("SELECT annoId, person, class FROM Annotations_label ORDER BY rowid", |r| {
+        let (Some(anno), Some(class)) = (int(&r[0]), int(&r[2])) else { return };
+        let Some(class) = classes.get(&class) else { return };
+        let person = int(&r[1]).unwrap_or(-1);
+        let person = people.get(&person).cloned().unwrap_or_else(|| format!("person {person}"));
+        out.entry(anno).or_default().insert(person, class.clone());
+    })?;
+    Ok(out)
+}
+
+/// A spot is a point; everything drawn with more points is its enclosing box.
+fn shape(kind: Option<i64>, points: &[Coordinates]) -> Result<Place, String> {
+    let complete: Option<Vec<(f64, f64)>> = points.iter().map(|&(x, y)| x.zip(y)).collect();
+    let points = complete.ok_or("a coordinate is no number")?;
+    match (kind, points.as_slice()) {
+        (_, []) => Err("it has no coordinates".into()),
+        (_, &[(x, y)]) => Ok(Place::Point(x, y)),
+        (Some(1 | 4), more) => Err(format!("a spot with {} coordinates", more.len())),
+        (_, more) => {
+            let fold = |f: fn(f64, f64) -> f64, pick: fn(&(f64, f64)) -> f64, from| {
+                more.iter().map(pick).fold(from, f)
+            };
+            Ok(Place::Box([
+                fold(f64::min, |p| p.0, f64::INFINITY),
+                fold(f64::min, |p| p.1, f64::INFINITY),
+                fold(f64::max, |p| p.0, f64::NEG_INFINITY),
+                fold(f64::max, |p| p.1, f64::NEG_INFINITY),
+            ]))
+        }
+    }
+}
+
+struct Db<'a> {
+    file: &'a Path,
+    db: Connection,
+}
+
+impl Db<'_> {
+    fn columns(&self, table: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let _ = self.each(&format!("PRAGMA table_info(`{table}`)"), |r| {
+            out.extend(text(&r[1]));
+        });
+        out
+    }
+
+    fn has(&self, table: &str, column: &str) -> bool {
+        self.columns(table).iter().any(|c| c.eq_ignore_ascii_case(column))
+    }
+
+    fn need(&self, tables: &[(&str, &[&str])]) -> Result<(), ImportError> {
+        let mut missing = Vec::new();
+        for (table, columns) in tables {
+            let found = self.columns(table);
+            if found.is_empty() {
+                missing.push(format!("the table `{table}`"));
+                continue;
+            }
+            for want in *columns {
+                if !found.iter().any(|f| f.eq_ignore_ascii_case(want)) {
+                    missing.push(format!("the column `{table}.{want}`"));
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut found = Vec::new();
+        self.each("SELECT name FROM sqlite_master WHERE type = 'table'", |r| {
+            found.extend(text(&r[0]));
+        })?;
+        Err(ImportError::Missing { file: self.file.into(), missing, found })
+    }
+
+    /// Runs a query and hands every row out as values of whatever type is stored.
+    fn each(&self, query: &str, mut row: impl FnMut(&[Value])) -> Result<(), ImportError> {
+        let run = || -> rusqlite::Result<()> {
+            let mut statement = self.db.prepare(query)?;
+            let n = statement.column_count();
+            let mut rows = statement.query([])?;
+            while let Some(r) = rows.next()? {
+                let cells: Vec<Value> = (0..n).map(|i| lossy(r, i)).collect::<Result<_, _>>()?;
+                row(&cells);
+            }
+            Ok(())
+        };
+        let mut run = run;
+        run().map_err(|e| broken(self.file, format!("the database is broken ({e})")))
+    }
+}
+
+/// A cell; text that is no UTF-8 is repaired, as old Windows databases have it.
+fn lossy(row: &rusqlite::Row<'_>, i: usize) -> rusqlite::Result<Value> {
+    use rusqlite::types::ValueRef;
+    Ok(match row.get_ref(i)? {
+        ValueRef::Text(t) => Value::Text(String::from_utf8_lossy(t).into_owned()),
+        other => other.try_into().unwrap_or(Value::Null),
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "whole numbers only")]
+fn int(v: &Value) -> Option<i64> {
+    match v {
+        Value::Integer(i) => Some(*i),
+        Value::Real(r) if r.fract() == 0.0 && r.abs() < 1e15 => Some(*r as i64),
+        Value::Text(t) => t.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "pixel coordinates")]
+fn real(v: &Value) -> Option<f64> {
+    match v {
+        Value::Integer(i) => Some(*i as f64),
+        Value::Real(r) => Some(*r),
+        Value::Text(t) => t.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn text(v: &Value) -> Option<String> {
+    match v {
+        Value::Text(t) => Some(t.clone()),
+        Value::Integer(i) => Some(i.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,181 @@
+//! Any delimited table: columns are found by their usual names, in any order.
+
+use super::boxes::{BoxOrder, check_order};
+use super::collect::{Category, Collector, Place, Raw};
+use super::sheet::{Sheet, cell, filled, number, truth};
+use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
+use std::path::Path;
+
+const IMAGE: &[&str] = &[
+    "image",
+    "file",
+    "filename",
+    "file_name",
+    "image_name",
+    "slide",
+    "slide_name",
+    "wsi",
+    "image_id",
+    "slide_id",
+    "frame",
+];
+const CX: &[&str] = &[
+    "cx",
+    "center_x",
+    "centre_x",
+    "centroid_x",
+    "x_center",
+    "coordinateX",
+    "x_px",
+    "x",
+    "col",
+    "column",
+];
+const CY: &[&str] =
+    &["cy", "center_y", "centre_y", "centroid_y", "y_center", "coordinateY", "y_px", "y", "row"];
+const X0: &[&str] = &["xmin", "x_min", "x1", "x0", "left", "minx", "bbox_x1"];
+const Y0: &[&str] = &["ymin", "y_min", "y1", "y0", "top", "miny", "bbox_y1"];
+const X1: &[&str] = &["xmax", "x_max", "x2", "right", "maxx", "bbox_x2"];
+const Y1: &[&str] = &["ymax", "y_max", "y2", "bottom", "maxy", "bbox_y2"];
+const LABEL: &[&str] = &[
+    "label",
+    "class",
+    "category",
+    "class_name",
+    "category_name",
+    "majority",
+    "agreed",
+    "agreed_class",
+    "type",
+    "annotation",
+    "classification",
+];
+const FLAG: &[&str] =
+    &["mitotic", "is_mitotic", "is_mitosis", "mitosis", "is_mf", "mitotic_figure"];
+
+enum Where {
+    Centre(usize, usize),
+    Corners([usize; 4]),
+}
+
+pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
+    let sheet = Sheet::read(file)?;
+    let [image] = sheet.need([("the image", IMAGE)])?;
+    let corners = [X0, Y0, X1, Y1].map(|n| sheet.find(n));
+    let place = match corners {
+        // `x1, y1` without `x2, y2` are no corners.
+        [Some(a), Some(b), Some(c), Some(d)] => Where::Corners([a, b, c, d]),
+        _ => {
+            let [x, y] = sheet.need([
+                ("the horizontal position, or a box xmin, ymin, xmax, ymax,", CX),
+                ("the vertical position", CY),
+            ])?;
+            Where::Centre(x, y)
+        }
+    };
+    let label = sheet.find(LABEL);
+    let flag = sheet.find(FLAG);
+    if label.is_none() && flag.is_none() && options.assume.is_none() {
+        sheet.need([("the label (or --assume mf|mimicker)", LABEL)])?;
+    }
+    let patient = sheet.find(&["patient", "patient_id", "case", "case_id"]);
+    let cohort = sheet.find(&["cohort", "dataset", "tumor_type", "tumor", "tumour", "domain"]);
+    let subtype = sheet.find(&["subtype", "morphology"]);
+    let split = sheet.find(&["split"]);
+    let patch = sheet.find(&["patch"]);
+    let id = sheet.find(&["id", "uid", "annotation_id"]);
+    let width = sheet.find(&["image_width", "img_width"]);
+    let height = sheet.find(&["image_height", "img_height"]);
+    let experts: Vec<usize> = [sheet.family("expert", ""), sheet.family("annotator", "")].concat();
+
+    let mut c = Collector::new("csv", file, options);
+    let (mut boxes, mut raws) = (Vec::new(), Vec::new());
+    for (line, row) in &sheet.rows {
+        let record = match filled(row, id) {
+            Some(id) => format!("line {line}, id {id}"),
+            None => format!("line {line}"),
+        };
+        let name = cell(row, image).to_owned();
+        if name.is_empty() {
+            c.problem(record, "no image name");
+            continue;
+        }
+        let at = match place {
+            Where::Centre(x, y) => {
+                number(row, x, "x").and_then(|x| Ok(Place::Point(x, number(row, y, "y")?)))
+            }
+            Where::Corners([a, b, c, d]) => (|| {
+                let n = |i, what| number(row, i, what);
+                Ok(Place::Box([n(a, "xmin")?, n(b, "ymin")?, n(c, "xmax")?, n(d, "ymax")?]))
+            })(),
+        };
+        let at = match at {
+            Ok(at) => at,
+            Err(e) => {
+                c.problem(record, e);
+                continue;
+            }
+        };
+        let votes: std::collections::BTreeMap<String, String> = experts
+            .iter()
+            .filter_map(|&e| filled(row, Some(e)).map(|v| (sheet.headers[e].clone(), v)))
+            .collect();
+        let unresolved = || Category::Fixed(Class::Unresolved, "(no label)".into());
+        let category = match (&options.labels, label, flag) {
+            (LabelSource::Annotator(who), ..) => {
+                votes.get(who).map_or_else(unresolved, |w| Category::Named(w.clone()))
+            }
+            (_, Some(l), _) => filled(row, Some(l)).map_or_else(unresolved, Category::Named),
+            (_, None, Some(f)) => match truth(cell(row, f)) {
+                Some(true) => Category::Fixed(Class::MitoticFigure, cell(row, f).into()),
+                Some(false) => Category::Fixed(Class::Mimicker, cell(row, f).into()),
+                None => Category::Named(cell(row, f).into()),
+            },
+            (_, None, None) => {
+                let class = options.assume.unwrap_or(Class::Unresolved);
+                Category::Fixed(class, "(assumed)".into())
+            }
+        };
+        let split = match filled(row, split).map(|s| s.to_lowercase().parse()) {
+            Some(Err(e)) => {
+                c.problem(record, e);
+                continue;
+            }
+            Some(Ok(s)) => Some(s),
+            None => None,
+        };
+        let px = |col: Option<usize>| filled(row, col).and_then(|v| v.parse().ok());
+        let entry = || ImageEntry {
+            name: name.clone(),
+            width: px(width),
+            height: px(height),
+            cohort: filled(row, cohort),
+            patient: filled(row, patient),
+        };
+        let image = c.image_named(&name, entry);
+        if let Place::Box(b) = at {
+            let e = c.image_entry(image);
+            boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));
+        }
+        raws.push(Raw {
+            subtype: filled(row, subtype),
+            votes,
+            patch: filled(row, patch),
+            split,
+            ..Raw::new(image, record, category, at)
+        });
+    }
+    // The header names corners; widths written under such names would still give themselves away.
+    let all_xyxy = boxes.iter().all(|(b, _)| b[2] > b[0] && b[3] > b[1]);
+    if options.boxes.is_none() && !all_xyxy {
+        check_order(file, BoxOrder::Xyxy, "csv", &boxes)?;
+    }
+    let order = options.boxes.unwrap_or(BoxOrder::Xyxy);
+    for mut raw in raws {
+        if let Place::Box(b) = raw.place {
+            raw.place = Place::Box(order.corners(b));
+        }
+        c.take(raw);
+    }
+    c.finish()
+}
