@@ -26,7 +26,7 @@ mod tiff;
 mod tissue;
 
 pub use error::SlideError;
-pub use format::{FORMATS, Format};
+pub use format::{FORMATS, Format, openslide_version};
 pub use outline::Polygon;
 pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};

@@ -7,6 +7,8 @@ mod ome;
 mod openslide;
 mod pyramid;
 
+pub use self::openslide::openslide_version;
+
 use crate::source::Opened;
 use crate::tiff::{Ifd, TiffFile};
 use crate::{OpenOptions, SlideError};

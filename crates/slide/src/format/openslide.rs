@@ -283,3 +283,11 @@ impl Source for OpenSlide {
         })
     }
 }
+
+/// Version of the OpenSlide library found at run time, or what was tried.
+///
+/// # Errors
+/// Every place that was looked at, and the remedy.
+pub fn openslide_version() -> Result<String, String> {
+    library::find(None).map(|l| l.version.clone())
+}
