@@ -121,6 +121,20 @@ impl Extractor {
         }
     }
 
+    /// Whether this is an extractor of `rule`.
+    pub(crate) fn fits(&self, rule: &CandidateRule) -> bool {
+        match (self, rule) {
+            (
+                Self::Regions { opening, min_area, .. },
+                CandidateRule::Regions { opening_radius, min_area_px, .. },
+            ) => opening.radius() == *opening_radius && min_area == min_area_px,
+            (Self::Peaks(peaks), CandidateRule::Peaks { min_distance_px, .. }) => {
+                peaks.distance() == (*min_distance_px).max(1)
+            }
+            _ => false,
+        }
+    }
+
     /// The next row of the map.
     pub(crate) fn push(&mut self, row: SparseRow, done: &mut Vec<Region>) {
         match self {

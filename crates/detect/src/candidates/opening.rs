@@ -29,6 +29,10 @@ impl Opening {
         Self { radius, rows: VecDeque::new(), thinned: empty(), widened: empty() }
     }
 
+    pub(crate) fn radius(&self) -> u32 {
+        self.radius
+    }
+
     /// How many rows late the opened rows come.
     pub(crate) fn delay(&self) -> usize {
         2 * self.radius as usize

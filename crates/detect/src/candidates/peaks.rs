@@ -21,6 +21,10 @@ impl Peaks {
         Self { distance, y: 0, rows: above.into() }
     }
 
+    pub(crate) fn distance(&self) -> u32 {
+        self.distance
+    }
+
     pub(crate) fn push(&mut self, row: SparseRow, done: &mut Vec<Region>) {
         self.rows.push_back(row);
         let middle = self.distance as usize;

@@ -1,0 +1,147 @@
+//! The state of a run between two units, from which a killed run goes on to the same bytes.
+
+use crate::candidates::{Extractor, Region};
+use crate::{DetectError, Job, Recipe, WindowAt};
+use mitosis::Score;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+const VERSION: u32 = 1;
+
+/// Finished candidates, unread windows, and the half-grown regions at the border of the unit.
+///
+/// No probabilities of the unit's last row of windows are stored: that row is segmented again to
+/// rebuild its overlap with the next, which keeps the state small (kilobytes).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    version: u32,
+    /// Digest of recipe, windows and identity.
+    pub(crate) run: String,
+    /// First row of windows that is not done.
+    pub(crate) next_row: u32,
+    pub(crate) extractor: Extractor,
+    pub(crate) done: Vec<Scored>,
+    pub(crate) unread: Vec<(WindowAt, String)>,
+}
+
+/// A finished candidate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Scored {
+    pub(crate) region: Region,
+    pub(crate) second: Second,
+}
+
+/// What the second stage said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Second {
+    /// Segmentation only.
+    None,
+    /// The bits of `s_cls`: text would have to be parsed back exactly.
+    Bits(u32),
+    /// The crop could not be read.
+    Unread(String),
+}
+
+impl Second {
+    pub(crate) fn of(score: Score) -> Self {
+        Self::Bits(score.get().to_bits())
+    }
+}
+
+impl Checkpoint {
+    pub(crate) fn new(
+        run: &str,
+        next_row: u32,
+        extractor: Extractor,
+        done: Vec<Scored>,
+        unread: Vec<(WindowAt, String)>,
+    ) -> Self {
+        Self { version: VERSION, run: run.to_owned(), next_row, extractor, done, unread }
+    }
+
+    /// Writes the state under a temporary name beside `path`, then renames it.
+    ///
+    /// # Errors
+    /// The path and the system's reason.
+    pub fn save(&self, path: &Path) -> Result<(), String> {
+        let part = path.with_extension("part");
+        let mut text = serde_json::to_vec(self).map_err(|e| e.to_string())?;
+        let digest = hex(&text);
+        text.extend_from_slice(format!("\n{digest}\n").as_bytes());
+        let write = || {
+            let mut file = fs::File::create(&part)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&part, path)
+        };
+        write().map_err(|e| {
+            let _ = fs::remove_file(&part);
+            format!("{}: {e}", path.display())
+        })
+    }
+
+    /// Reads a state; `None` when there is no file.
+    ///
+    /// # Errors
+    /// [`DetectError::Checkpoint`] when it cannot be read or is no state of this version.
+    pub fn load(path: &Path) -> Result<Option<Self>, DetectError> {
+        let fail = |e: String| DetectError::Checkpoint(format!("{}: {e}", path.display()));
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(fail(e.to_string())),
+        };
+        // The state, a line break, 64 hexadecimal digits, a line break.
+        let (body, end) = text.split_at(text.len().saturating_sub(66));
+        if end != format!("\n{}\n", hex(body)).as_bytes() {
+            return Err(fail("damaged, its checksum does not match".into()));
+        }
+        let state: Self = serde_json::from_slice(body).map_err(|e| fail(e.to_string()))?;
+        if state.version != VERSION {
+            return Err(fail(format!("version {}, expected {VERSION}", state.version)));
+        }
+        Ok(Some(state))
+    }
+
+    /// Refuses a state of another slide, model, recipe or plan.
+    pub(crate) fn check(&self, run: &str, recipe: &Recipe) -> Result<(), DetectError> {
+        let mismatch = |e: &str| Err(DetectError::Checkpoint(e.to_owned()));
+        if self.run != run {
+            return mismatch("it was made with another slide, model, recipe or window plan");
+        }
+        if self.version != VERSION {
+            return mismatch("it is of another version");
+        }
+        if !self.extractor.fits(&recipe.candidates) {
+            return mismatch("its candidate rule is another one");
+        }
+        let one_stage = |d: &Scored| d.second == Second::None;
+        if self.done.iter().any(|d| one_stage(d) != recipe.crops.is_none()) {
+            return mismatch("its candidates have other scores than this run gives");
+        }
+        Ok(())
+    }
+}
+
+/// Digest of everything that must agree between a stored state and the run that takes it up.
+pub(crate) fn run_digest(
+    recipe: &Recipe,
+    job: &Job<'_>,
+    windows: &[WindowAt],
+    size: (u64, u64),
+) -> String {
+    let text = serde_json::to_vec(&(recipe, &job.identity, windows, size))
+        .expect("plain data becomes JSON");
+    hex(&text)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut s, b| {
+        let _ = write!(s, "{b:02x}");
+        s
+    })
+}

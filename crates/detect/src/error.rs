@@ -1,0 +1,68 @@
+//! What can end a slide.
+
+use mitosis::PortError;
+
+/// Why a slide has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectError {
+    /// The recipe or the job cannot be carried out.
+    #[error("cannot detect: {0}")]
+    Recipe(String),
+    /// The slide cannot be used at all, e.g. it has no resolution.
+    #[error("{0}")]
+    Slide(#[from] ReadError),
+    /// The model failed.
+    #[error("{stage}: {source}")]
+    Model {
+        /// `segment` or `classify`.
+        stage: &'static str,
+        /// The engine's own word.
+        source: PortError,
+    },
+    /// The model answered with something that is no answer.
+    #[error("{stage}: the model gave {reason}")]
+    Answer {
+        /// `segment` or `classify`.
+        stage: &'static str,
+        /// What it gave, and what was expected.
+        reason: String,
+    },
+    /// More windows were unreadable than the recipe allows.
+    #[error(
+        "{unread} of {planned} windows could not be read, more than the allowed share of {allowed}; \
+         the first: {first}. The file is damaged: copy it again, or raise max_unread_share if a \
+         count without that area is wanted"
+    )]
+    Unread {
+        /// Unread so far.
+        unread: usize,
+        /// All windows of the plan.
+        planned: usize,
+        /// `max_unread_share`.
+        allowed: f64,
+        /// Reason given for the first of them.
+        first: String,
+    },
+    /// A stored state does not belong to this run or is damaged.
+    #[error("cannot go on from the stored state: {0}; delete it to start this slide anew")]
+    Checkpoint(String),
+    /// Storing the state failed.
+    #[error("cannot store the state of the run: {0}")]
+    Store(String),
+    /// A stage panicked: a bug, reported instead of a hang.
+    #[error("the {stage} stage stopped: {message}")]
+    Panicked {
+        /// The stage.
+        stage: &'static str,
+        /// The panic's message.
+        message: String,
+    },
+    /// The [`CancelToken`](crate::CancelToken) was set.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// Why pixels could not be read, in the reader's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ReadError(pub String);

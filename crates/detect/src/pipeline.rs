@@ -1,0 +1,342 @@
+//! Decode, segment, stitch and extract, crop, classify: five stages that overlap, joined by bounded
+//! channels.
+//!
+//! ```text
+//! readers ──tiles──▶ segment ──maps──▶ assemble ──regions──▶ crop ──crops──▶ classify
+//!    ▲                  │                  │                                    │
+//!    └─────tokens───────┘                  └───────────── events ───────────────┴──▶ caller
+//! ```
+//!
+//! Only readers work out of order; the segment stage puts windows back into row-major order, and
+//! everything behind it is sequential. Readers hold a token per window, so a slow window cannot let
+//! the others run ahead without bound. A failing stage notes its error, sets `stop` and drops its
+//! channels; every other stage then finds its channel closed and ends, so nothing can hang.
+
+mod control;
+mod second;
+mod stages;
+
+use crate::candidates::Extractor;
+use crate::checkpoint::{Scored, Second, run_digest};
+use crate::source::WorkingFrame;
+use crate::{
+    Checkpoint, DetectError, Job, Observer, Progress, ReadError, Recipe, SlideResult, TileSource,
+    Unclassified, UnreadWindow, WindowAt, Workers, area,
+};
+use control::{Control, Meter, StopOnDrop};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
+use mitosis::{Candidate, Classifier, Detection, Mm2, Point, Score, Segmenter};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+/// A window to read.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    at: WindowAt,
+    /// Already done before the run was resumed; read again for its overlap with the next row.
+    warm: bool,
+    /// Last window of its unit.
+    unit_end: bool,
+}
+
+/// What stages tell the caller's thread.
+enum Event {
+    Unread(WindowAt, String),
+    WindowDone,
+    Scored(Scored),
+    UnitEnd(Box<Stored>),
+    End,
+}
+
+/// State of the assembling stage at the end of a unit.
+struct Stored {
+    next_row: u32,
+    extractor: Extractor,
+}
+
+/// Detects on one slide (D2-D4, W1): the windows of `job` in, every candidate with its scores out.
+///
+/// The result is the same, bit for bit, for any [`Workers`], any order of `job.windows`, and any
+/// point at which the run was stopped and resumed, as long as the models answer for each tile alone.
+/// A window that cannot be read is recorded and left out of the analysed area.
+///
+/// # Errors
+/// [`DetectError`]; the first one, when several stages fail.
+#[expect(clippy::too_many_arguments, reason = "each is a different thing, named at the call")]
+pub fn run(
+    source: &dyn TileSource,
+    job: &Job<'_>,
+    segmenter: &mut dyn Segmenter,
+    classifier: Option<&mut dyn Classifier>,
+    recipe: &Recipe,
+    workers: &Workers,
+    resume: Option<Checkpoint>,
+    observer: &mut dyn Observer,
+    cancel: &crate::CancelToken,
+) -> Result<SlideResult, DetectError> {
+    let start = Instant::now();
+    recipe.check()?;
+    let frame = WorkingFrame::of(source, recipe.mpp)?;
+    let windows = planned(job, recipe, &frame)?;
+    let second = second::Second::new(source, recipe, classifier)?;
+    let digest = run_digest(recipe, job, &windows, source.dimensions());
+    if let Some(state) = &resume {
+        state.check(&digest, recipe)?;
+    }
+    let mut done = Done::new(windows.len(), resume);
+    let items = items(&windows, &done, workers.unit_windows);
+    let first_row = done.next_row;
+    let extractor = done.extractor.take().unwrap_or_else(|| Extractor::new(&recipe.candidates));
+    let control = Control::default();
+    let readers = workers.readers.max(1);
+    let meters = [
+        Meter::new("decode", readers),
+        Meter::new("segment", 1),
+        Meter::new("stitch", 1),
+        Meter::new("crop", 1),
+        Meter::new("classify", 1),
+    ];
+    let unread_before = done.unread.len();
+
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&control);
+        let (control, meters, items) = (&control, &meters, &items[..]);
+        let in_flight = workers.in_flight.max(1);
+        let (token_back, tokens) = bounded(in_flight);
+        (0..in_flight).for_each(|_| token_back.send(()).expect("room for all tokens"));
+        let (tile_out, tiles) = bounded(in_flight);
+        let (map_out, maps) = bounded(2);
+        let (region_out, regions) = bounded(1024);
+        let (crop_out, crops) = bounded(64);
+        let (event_out, events) = unbounded();
+
+        let next = std::sync::Arc::new(AtomicUsize::new(0));
+        for _ in 0..readers {
+            let (next, tokens, tile_out) = (next.clone(), tokens.clone(), tile_out.clone());
+            let stage = stages::Read { source, recipe, items, meter: &meters[0] };
+            control.spawn(scope, "decode", move || stage.run(&next, &tokens, &tile_out, control));
+        }
+        drop((tokens, tile_out));
+        let stage = stages::Segment {
+            items,
+            recipe,
+            planned: windows.len(),
+            unread: unread_before,
+            batch: workers.segment_batch.max(1),
+            meter: &meters[1],
+        };
+        let events_of_segment = event_out.clone();
+        control.spawn(scope, "segment", move || {
+            stage.run(segmenter, &tiles, &token_back, &map_out, &events_of_segment, control)
+        });
+        let stage = stages::Assemble { items, recipe, frame: frame.frame, meter: &meters[2] };
+        let events_of_assemble = event_out.clone();
+        control.spawn(scope, "stitch", move || {
+            stage.run(first_row, extractor, &maps, &region_out, &events_of_assemble, control)
+        });
+        second.spawn(
+            scope,
+            control,
+            (&meters[3], &meters[4]),
+            workers.classify_batch.max(1),
+            (regions, crop_out, crops, event_out),
+        );
+        watch(&events, &mut done, &digest, observer, cancel, control);
+    });
+
+    if let Some(error) = control.failure() {
+        return Err(error);
+    }
+    if !done.ended {
+        return Err(DetectError::Panicked { stage: "watch", message: "no stage ended".into() });
+    }
+    let stages = meters.iter().map(Meter::report).collect();
+    Ok(done.result(source, recipe, job, &frame, &windows, stages, start.elapsed()))
+}
+
+/// The windows in row-major order, each once, each inside the frame.
+fn planned(
+    job: &Job<'_>,
+    recipe: &Recipe,
+    frame: &WorkingFrame,
+) -> Result<Vec<WindowAt>, DetectError> {
+    let windows: BTreeSet<WindowAt> = job.windows.iter().copied().collect();
+    let stride = u64::from(recipe.grid.stride());
+    let outside = |w: &&WindowAt| {
+        u64::from(w.col) * stride >= u64::from(frame.frame.width)
+            || u64::from(w.row) * stride >= u64::from(frame.frame.height)
+    };
+    if let Some(w) = windows.iter().find(outside) {
+        return Err(DetectError::Recipe(format!(
+            "window row {}, column {} lies outside the slide, which has {} x {} px at {}",
+            w.row, w.col, frame.frame.width, frame.frame.height, recipe.mpp
+        )));
+    }
+    Ok(windows.into_iter().collect())
+}
+
+/// What is left to read: the unfinished rows, and before them the last finished row once more.
+fn items(windows: &[WindowAt], done: &Done, unit_windows: usize) -> Vec<Item> {
+    let first = windows.partition_point(|w| w.row < done.next_row);
+    let unread = |w: &WindowAt| done.unread.iter().any(|(at, _)| at == w);
+    let warm = windows[..first]
+        .iter()
+        .filter(|w| w.row + 1 == done.next_row && !unread(w))
+        .map(|&at| Item { at, warm: true, unit_end: false });
+    let mut items: Vec<Item> = warm.collect();
+    let mut in_unit = 0;
+    for (i, &at) in windows.iter().enumerate().skip(first) {
+        in_unit += 1;
+        let row_end = windows.get(i + 1).is_none_or(|w| w.row != at.row);
+        let unit_end = row_end && in_unit >= unit_windows.max(1);
+        if unit_end {
+            in_unit = 0;
+        }
+        items.push(Item { at, warm: false, unit_end });
+    }
+    items
+}
+
+/// The caller's thread: progress, storing, cancelling.
+fn watch(
+    events: &Receiver<Event>,
+    done: &mut Done,
+    digest: &str,
+    observer: &mut dyn Observer,
+    cancel: &crate::CancelToken,
+    control: &Control,
+) {
+    observer.progress(done.progress);
+    loop {
+        if cancel.is_cancelled() {
+            control.fail(DetectError::Cancelled);
+        }
+        match events.recv_timeout(Duration::from_millis(50)) {
+            Ok(Event::Unread(at, reason)) => {
+                done.unread.push((at, reason));
+            }
+            Ok(Event::WindowDone) => {
+                done.progress.windows_done += 1;
+                observer.progress(done.progress);
+            }
+            Ok(Event::Scored(scored)) => {
+                done.scored.push(scored);
+                done.progress.candidates += 1;
+                observer.progress(done.progress);
+            }
+            Ok(Event::UnitEnd(stored)) if observer.stores() => {
+                // The first stage runs ahead: what it found in later rows is not part of the unit.
+                let unread = done.unread.iter().filter(|u| u.0.row < stored.next_row);
+                let state = Checkpoint::new(
+                    digest,
+                    stored.next_row,
+                    stored.extractor,
+                    done.scored.clone(),
+                    unread.cloned().collect(),
+                );
+                if let Err(reason) = observer.store(&state) {
+                    control.fail(DetectError::Store(reason));
+                }
+            }
+            Ok(Event::UnitEnd(_)) => {}
+            Ok(Event::End) => done.ended = true,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// What the caller's thread has gathered.
+struct Done {
+    next_row: u32,
+    extractor: Option<Extractor>,
+    scored: Vec<Scored>,
+    unread: Vec<(WindowAt, String)>,
+    progress: Progress,
+    resumed: bool,
+    ended: bool,
+}
+
+impl Done {
+    fn new(windows_total: usize, resume: Option<Checkpoint>) -> Self {
+        let progress = Progress { windows_total, ..Progress::default() };
+        let empty = Self {
+            next_row: 0,
+            extractor: None,
+            scored: Vec::new(),
+            unread: Vec::new(),
+            progress,
+            resumed: false,
+            ended: false,
+        };
+        match resume {
+            None => empty,
+            Some(state) => Self {
+                next_row: state.next_row,
+                extractor: Some(state.extractor),
+                progress: Progress { candidates: state.done.len(), ..progress },
+                scored: state.done,
+                unread: state.unread,
+                resumed: true,
+                ..empty
+            },
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call, at the end of `run`")]
+    fn result(
+        mut self,
+        source: &dyn TileSource,
+        recipe: &Recipe,
+        job: &Job<'_>,
+        frame: &WorkingFrame,
+        windows: &[WindowAt],
+        stages: Vec<crate::StageReport>,
+        wall: Duration,
+    ) -> SlideResult {
+        self.scored.sort_by_key(|s| s.region.first);
+        self.unread.sort();
+        let (mut detections, mut unclassified) = (Vec::new(), Vec::new());
+        for Scored { region, second } in self.scored {
+            let raw = region.candidate();
+            let candidate = Candidate { centroid: frame.to_level0(raw.at), s_seg: raw.s_seg };
+            match second {
+                Second::None => detections.push(Detection { candidate, s_cls: None }),
+                Second::Bits(bits) => {
+                    let s_cls = Score::new(f32::from_bits(bits)).ok();
+                    detections.push(Detection { candidate, s_cls });
+                }
+                Second::Unread(reason) => unclassified.push(Unclassified { candidate, reason }),
+            }
+        }
+        let all: BTreeSet<_> = windows.iter().copied().collect();
+        let unread: BTreeSet<_> = self.unread.iter().map(|u| u.0).collect();
+        let read = &all - &unread;
+        let analysed = area::area(&read, recipe.grid, frame, job.tissue);
+        let planned = area::area(&all, recipe.grid, frame, job.tissue);
+        let (w, h) = source.dimensions();
+        let side = |n: u32, scale: f64| f64::from(n) * f64::from(recipe.grid.stride()) * scale;
+        let reach = f64::from(recipe.grid.window());
+        let unread = self.unread.into_iter().map(|(at, reason)| {
+            let (x, y) = (side(at.col, frame.scale.0), side(at.row, frame.scale.1));
+            let right = (x + reach * frame.scale.0).min(w as f64);
+            let bottom = (y + reach * frame.scale.1).min(h as f64);
+            UnreadWindow { at, min: Point::new(x, y), max: Point::new(right, bottom), reason }
+        });
+        SlideResult {
+            detections,
+            unclassified,
+            unread: unread.collect(),
+            analysed,
+            unread_area: Mm2((planned.0 - analysed.0).max(0.0)),
+            windows: windows.len(),
+            resumed_windows: windows.partition_point(|w| self.resumed && w.row < self.next_row),
+            stages,
+            wall,
+        }
+    }
+}
+
+/// A read result: pixels or the reader's words.
+type Tile = (usize, Result<mitosis::RgbTile, ReadError>);

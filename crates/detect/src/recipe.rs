@@ -1,0 +1,190 @@
+//! What a run does (recipe, job), how fast (workers), and who watches (observer, cancel token).
+
+use crate::source::WorkingFrame;
+use crate::{
+    CandidateRule, Checkpoint, DetectError, Frame, Grid, ReadError, TileSource, Tissue, WindowAt,
+};
+use mitosis::Mpp;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Everything that changes a number; comes from the model card and the preset.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recipe {
+    /// Resolution of the first stage; windows, candidates and their distances are in its pixels.
+    pub mpp: Mpp,
+    /// Windows and stride (D2).
+    pub grid: Grid,
+    /// From probabilities to candidates (D3).
+    pub candidates: CandidateRule,
+    /// The second stage (D4); `None` for a segmentation-only run (D7).
+    pub crops: Option<CropRecipe>,
+    /// Largest share of the planned windows that may be unreadable before the slide fails, in
+    /// [0, 1]; [`Recipe::MAX_UNREAD_SHARE`] unless chosen otherwise.
+    pub max_unread_share: f64,
+}
+
+/// Crops for the second stage (D4).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CropRecipe {
+    /// Resolution of the crop.
+    pub mpp: Mpp,
+    /// Side in pixels (128).
+    pub side: u32,
+    /// The class whose probability is `s_cls`.
+    pub positive: String,
+}
+
+impl Recipe {
+    /// Default of [`Recipe::max_unread_share`].
+    pub const MAX_UNREAD_SHARE: f64 = 0.05;
+
+    /// The working frame of a slide under this recipe.
+    ///
+    /// # Errors
+    /// When the slide has no resolution or more than 2^31 working pixels on a side.
+    pub fn frame(&self, source: &dyn TileSource) -> Result<Frame, DetectError> {
+        Ok(WorkingFrame::of(source, self.mpp)?.frame)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), DetectError> {
+        let wrong = |what: String| Err(DetectError::Recipe(what));
+        if !(0.0..=1.0).contains(&self.max_unread_share) {
+            return wrong(format!("max_unread_share {} is no share", self.max_unread_share));
+        }
+        if let Some(side) = self.crops.as_ref().map(|c| c.side).filter(|s| !(1..=8192).contains(s))
+        {
+            return wrong(format!("crops of {side} px"));
+        }
+        Ok(())
+    }
+}
+
+/// One slide's share of the work.
+#[derive(Clone)]
+pub struct Job<'a> {
+    /// The windows to read, in any order; doubled ones count once.
+    pub windows: Vec<WindowAt>,
+    /// Tissue, for the analysed area; `None` when everything is tissue, as in a cut-out region.
+    pub tissue: Option<&'a dyn Tissue>,
+    /// Names what else a stored state must agree with: digests of the slide and of the weights.
+    pub identity: String,
+}
+
+impl<'a> Job<'a> {
+    /// The windows of a slide that touch tissue (W1).
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    pub fn on_tissue(
+        slide: &slide::Slide,
+        tissue: &'a slide::TissueMask,
+        recipe: &Recipe,
+    ) -> Result<Self, DetectError> {
+        let (window, stride) = (recipe.grid.window() as usize, recipe.grid.stride() as usize);
+        let plan = slide::WindowPlan::new(slide, recipe.mpp, window, stride, Some(tissue))
+            .map_err(|e| ReadError(e.to_string()))?;
+        // The plan anchors windows at multiples of the stride, as the grid does.
+        let place = |v: i64| (v / stride as i64) as u32;
+        let windows = plan.iter().map(|w| WindowAt { row: place(w.y), col: place(w.x) }).collect();
+        Ok(Self { windows, tissue: Some(tissue), identity: String::new() })
+    }
+
+    /// All windows of a slide or region, everything being tissue.
+    ///
+    /// # Errors
+    /// As [`Recipe::frame`].
+    pub fn whole(source: &dyn TileSource, recipe: &Recipe) -> Result<Self, DetectError> {
+        let windows = recipe.grid.cover(recipe.frame(source)?);
+        Ok(Self { windows, tissue: None, identity: String::new() })
+    }
+}
+
+/// How much runs at once. Nothing here changes a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    /// Threads that decode windows.
+    pub readers: usize,
+    /// Decoded windows that wait for the first stage, which bounds memory (0.8 MB each at 512 px).
+    pub in_flight: usize,
+    /// Windows per call of the first stage. A batch never spans two rows of windows.
+    pub segment_batch: usize,
+    /// Crops per call of the second stage. A batch never spans two units.
+    pub classify_batch: usize,
+    /// A unit, after which the state can be stored, ends with the row that completes this many
+    /// windows.
+    pub unit_windows: usize,
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            readers: cores.clamp(1, 8),
+            in_flight: 32,
+            segment_batch: 4,
+            classify_batch: 32,
+            unit_windows: 256,
+        }
+    }
+}
+
+/// How far a slide has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Windows segmented and stitched, or found unreadable.
+    pub windows_done: usize,
+    /// Windows of the plan.
+    pub windows_total: usize,
+    /// Candidates with all their scores.
+    pub candidates: usize,
+}
+
+/// Watches a run; called on the thread that called [`run`](crate::run).
+pub trait Observer {
+    /// Something was finished.
+    fn progress(&mut self, progress: Progress) {
+        let _ = progress;
+    }
+
+    /// Whether [`Observer::store`] wants to be called.
+    fn stores(&self) -> bool {
+        false
+    }
+
+    /// A unit was finished: the run can go on from here after a kill.
+    ///
+    /// # Errors
+    /// The reason ends the run as [`DetectError::Store`].
+    fn store(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
+        let _ = checkpoint;
+        Ok(())
+    }
+}
+
+/// Watches nothing.
+impl Observer for () {}
+
+/// Ends a run from another thread or a signal handler.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// A token that is not set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks every run with this token to end with [`DetectError::Cancelled`].
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was set.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}

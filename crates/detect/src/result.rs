@@ -1,0 +1,96 @@
+//! What a run gives.
+
+use crate::WindowAt;
+use mitosis::count::CountError;
+use mitosis::{Candidate, Count, Detection, Level0, Mm2, OperatingPoint, Point, Resolution};
+use serde::Serialize;
+use std::time::Duration;
+
+/// Everything found on one slide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlideResult {
+    /// Every candidate with its scores, accepted or not (D4), in reading order of the first pixel
+    /// of its region.
+    pub detections: Vec<Detection>,
+    /// Candidates whose crop could not be read, so that they have no second score and are no
+    /// detections.
+    pub unclassified: Vec<Unclassified>,
+    /// Windows that could not be read.
+    pub unread: Vec<UnreadWindow>,
+    /// Tissue inside windows that were read.
+    pub analysed: Mm2,
+    /// Tissue inside planned windows, but in none that was read.
+    pub unread_area: Mm2,
+    /// Windows of the plan.
+    pub windows: usize,
+    /// Windows taken over from a stored state instead of being computed by this run.
+    pub resumed_windows: usize,
+    /// Busy time per stage, in the order of the flow.
+    pub stages: Vec<StageReport>,
+    /// Time from start to end.
+    pub wall: Duration,
+}
+
+impl SlideResult {
+    /// The detections that the threshold pair accepts.
+    pub fn accepted(&self, point: &OperatingPoint) -> impl Iterator<Item = &Detection> {
+        self.detections.iter().filter(move |d| point.accepts(d))
+    }
+
+    /// Hotspot and density of the accepted detections (W2, W3).
+    ///
+    /// # Errors
+    /// [`CountError::NoArea`] when no tissue was read.
+    pub fn count(
+        &self,
+        point: &OperatingPoint,
+        resolution: &Resolution,
+    ) -> Result<Count, CountError> {
+        let figures: Vec<_> = self.accepted(point).map(|d| d.candidate.centroid).collect();
+        Count::new(&figures, resolution, self.analysed, self.unread_area)
+    }
+}
+
+/// A candidate without a second score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Unclassified {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// Why its crop could not be read.
+    pub reason: String,
+}
+
+/// A window left out of the analysed area.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct UnreadWindow {
+    /// Its place in the grid.
+    pub at: WindowAt,
+    /// Upper left corner in level-0 pixels.
+    pub min: Point<Level0>,
+    /// Lower right corner in level-0 pixels, clipped to the slide.
+    pub max: Point<Level0>,
+    /// The reader's words.
+    pub reason: String,
+}
+
+/// How busy a stage was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StageReport {
+    /// `decode`, `segment`, `stitch` (with extraction), `crop`, `classify`.
+    pub stage: &'static str,
+    /// Windows or candidates handled.
+    pub items: u64,
+    /// Threads at work.
+    pub threads: usize,
+    /// Time at work, summed over the threads.
+    pub busy: Duration,
+}
+
+impl StageReport {
+    /// Share of the run's time the stage was at work, 0 to 1.
+    #[must_use]
+    pub fn busy_share(&self, wall: Duration) -> f64 {
+        let available = wall.as_secs_f64() * self.threads as f64;
+        if available > 0.0 { (self.busy.as_secs_f64() / available).min(1.0) } else { 0.0 }
+    }
+}

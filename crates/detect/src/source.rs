@@ -1,0 +1,105 @@
+//! What the pipeline needs of a slide.
+
+use crate::{Frame, ReadError};
+use mitosis::{Level0, Mpp, Point, Resolution, RgbTile, Window};
+
+/// A slide that several threads read at once, in the working frame of `docs/ARCHITECTURE.md`.
+pub trait TileSource: Sync {
+    /// Level-0 width and height in pixels.
+    fn dimensions(&self) -> (u64, u64);
+
+    /// Level-0 resolution.
+    ///
+    /// # Errors
+    /// When the slide has none.
+    fn resolution(&self) -> Result<Resolution, ReadError>;
+
+    /// `w x h` pixels at `mpp` um/px from the working pixel (`x`, `y`) on. What lies outside the
+    /// slide is white.
+    ///
+    /// # Errors
+    /// When a part of the rectangle cannot be decoded.
+    fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError>;
+
+    /// Level-0 pixels per working pixel at `mpp`, per axis.
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    fn working_scale(&self, mpp: Mpp) -> Result<(f64, f64), ReadError> {
+        let r = self.resolution()?;
+        Ok((r.x.ratio(mpp), r.y.ratio(mpp)))
+    }
+
+    /// Working pixels at `mpp` that touch the slide, across and down.
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    fn working_dimensions(&self, mpp: Mpp) -> Result<(u64, u64), ReadError> {
+        let ((w, h), (sx, sy)) = (self.dimensions(), self.working_scale(mpp)?);
+        Ok(((w as f64 / sx).ceil() as u64, (h as f64 / sy).ceil() as u64))
+    }
+}
+
+impl TileSource for slide::Slide {
+    fn dimensions(&self) -> (u64, u64) {
+        slide::Slide::dimensions(self)
+    }
+
+    fn resolution(&self) -> Result<Resolution, ReadError> {
+        slide::Slide::resolution(self).cloned().map_err(said)
+    }
+
+    fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+        slide::Slide::read_at(self, mpp, x, y, w, h).map_err(said)
+    }
+
+    fn working_scale(&self, mpp: Mpp) -> Result<(f64, f64), ReadError> {
+        slide::Slide::working_scale(self, mpp).map_err(said)
+    }
+
+    fn working_dimensions(&self, mpp: Mpp) -> Result<(u64, u64), ReadError> {
+        slide::Slide::working_dimensions(self, mpp).map_err(said)
+    }
+}
+
+fn said(e: slide::SlideError) -> ReadError {
+    ReadError(e.to_string())
+}
+
+/// The working frame of one slide at one resolution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkingFrame {
+    pub(crate) frame: Frame,
+    /// Level-0 pixels per working pixel.
+    pub(crate) scale: (f64, f64),
+    /// Width and height of the slide itself in working pixels, which need not be whole.
+    pub(crate) extent: (f64, f64),
+    /// Area of a working pixel, mm2.
+    pub(crate) pixel_mm2: f64,
+}
+
+impl WorkingFrame {
+    pub(crate) fn of(source: &dyn TileSource, mpp: Mpp) -> Result<Self, ReadError> {
+        let (w, h) = source.working_dimensions(mpp)?;
+        let side = |n: u64| {
+            u32::try_from(n).ok().filter(|&n| n < u32::MAX / 2).ok_or_else(|| {
+                ReadError(format!(
+                    "the slide has {w} x {h} px at {mpp}, more than can be addressed"
+                ))
+            })
+        };
+        let frame = Frame { width: side(w)?, height: side(h)? };
+        let scale = source.working_scale(mpp)?;
+        let (r, (w, h)) = (source.resolution()?, source.dimensions());
+        Ok(Self {
+            frame,
+            scale,
+            extent: (w as f64 / scale.0, h as f64 / scale.1),
+            pixel_mm2: scale.0 * r.x.get() * scale.1 * r.y.get() / 1e6,
+        })
+    }
+
+    pub(crate) fn to_level0(self, p: Point<Window>) -> Point<Level0> {
+        p.scaled(self.scale.0, self.scale.1)
+    }
+}

@@ -1,0 +1,301 @@
+//! What goes wrong ends in a typed error or is recorded; nothing hangs.
+
+mod common;
+
+use common::{Drawn, Failure, Mean, Shade, bits, in_memory, recipe, workers};
+use detect::{
+    CancelToken, Checkpoint, DetectError, Job, Observer, Progress, ReadError, Recipe, SlideResult,
+    TileSource, Tissue, WindowAt, run,
+};
+use mitosis::{Level0, Mm2, Mpp, OperatingPoint, Point, Resolution, RgbTile, Score};
+
+fn go(
+    source: &dyn TileSource,
+    job: &Job<'_>,
+    recipe: &Recipe,
+    shade: &mut Shade,
+    mean: &mut Mean,
+) -> Result<SlideResult, DetectError> {
+    run(source, job, shade, Some(mean), recipe, &workers(), None, &mut (), &CancelToken::new())
+}
+
+fn small() -> (Drawn, Recipe) {
+    (Drawn::new(200, 150, 8), recipe(32, 25, 1))
+}
+
+#[test]
+fn a_failing_model_is_named() {
+    let (source, recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    for call in [0, 3] {
+        for failure in Failure::ALL {
+            let mut shade = Shade { fail_at: Some((call, failure)), ..Shade::default() };
+            let first = go(&source, &job, &recipe, &mut shade, &mut Mean::default()).unwrap_err();
+            let mut mean = Mean { fail_at: Some((call, failure)), ..Mean::default() };
+            let second = go(&source, &job, &recipe, &mut Shade::default(), &mut mean).unwrap_err();
+            for (error, stage) in [(first, "segment"), (second, "classify")] {
+                let text = error.to_string();
+                assert!(text.contains(stage), "{failure:?}: {text}");
+                match failure {
+                    Failure::Error => assert!(matches!(error, DetectError::Model { .. })),
+                    Failure::Panic => assert!(matches!(error, DetectError::Panicked { .. })),
+                    _ => assert!(matches!(error, DetectError::Answer { .. }), "{text}"),
+                }
+            }
+        }
+    }
+}
+
+/// Panics on one window.
+struct Trap(Drawn);
+
+impl TileSource for Trap {
+    fn dimensions(&self) -> (u64, u64) {
+        self.0.dimensions()
+    }
+    fn resolution(&self) -> Result<Resolution, ReadError> {
+        self.0.resolution()
+    }
+    fn read_at(&self, m: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+        assert!((x, y) != (75, 50), "reader bug");
+        self.0.read_at(m, x, y, w, h)
+    }
+}
+
+#[test]
+fn a_panicking_reader_is_named() {
+    let (source, recipe) = small();
+    let source = Trap(source);
+    let job = Job::whole(&source, &recipe).unwrap();
+    let error =
+        go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap_err();
+    let DetectError::Panicked { stage, message } = error else { panic!("{error}") };
+    assert_eq!((stage, &message[..]), ("decode", "reader bug"));
+}
+
+#[test]
+fn an_unread_window_is_left_out_and_measured() {
+    let (mut source, recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    let intact = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    assert!(intact.unread.is_empty());
+    assert_eq!(intact.unread_area, Mm2(0.0));
+    source.broken.insert((100, 75, 32));
+    let result = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    assert_eq!(result.unread.len(), 1);
+    let unread = &result.unread[0];
+    assert_eq!(unread.at, WindowAt { row: 3, col: 4 });
+    assert_eq!(
+        (unread.min.x, unread.min.y, unread.max.x, unread.max.y),
+        (100.0, 75.0, 132.0, 107.0)
+    );
+    assert!(unread.reason.contains("corrupt"));
+    // Of its 32 x 32 px only the 18 x 18 that no neighbour reaches are lost.
+    let px = 0.25e-3 * 0.25e-3;
+    assert!((result.unread_area.0 - 18.0 * 18.0 * px).abs() < 1e-15, "{:?}", result.unread_area);
+    assert!((result.analysed.0 - (200.0 * 150.0 - 324.0) * px).abs() < 1e-12);
+    // The same as if the window had never been planned.
+    let mut without = job.clone();
+    without.windows.retain(|w| *w != unread.at);
+    assert_eq!(bits(&result), in_memory(&source, &without, &recipe));
+}
+
+#[test]
+fn too_many_unread_windows_fail_the_slide() {
+    let (mut source, mut recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    assert_eq!(job.windows.len(), 48);
+    for x in [0, 25, 50] {
+        source.broken.insert((x, 0, 32));
+    }
+    recipe.max_unread_share = 0.05; // 2.4 windows
+    let error =
+        go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, DetectError::Unread { unread: 3, planned: 48, .. }), "{text}");
+    assert!(text.contains("max_unread_share") && text.contains("corrupt"));
+    recipe.max_unread_share = 0.0625; // exactly 3 of 48
+    go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+}
+
+#[test]
+fn a_candidate_without_a_crop_is_not_accepted_unseen() {
+    let (mut source, recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    let all = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    let lost = all.detections[5];
+    let corner = |v: f64| (v - 4.0 + 0.5).floor() as i64;
+    let at = lost.candidate.centroid;
+    source.broken.insert((corner(at.x), corner(at.y), 8));
+    let result = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    assert_eq!(result.detections.len(), all.detections.len() - 1);
+    assert!(!result.detections.contains(&lost));
+    assert_eq!(result.unclassified.len(), 1);
+    assert_eq!(result.unclassified[0].candidate, lost.candidate);
+}
+
+/// Cancels at the n-th progress report, and checks that progress only grows.
+struct CancelAt(usize, CancelToken, Progress);
+
+impl Observer for CancelAt {
+    fn progress(&mut self, now: Progress) {
+        assert!(now.windows_done >= self.2.windows_done && now.candidates >= self.2.candidates);
+        assert_eq!(now.windows_total, 48);
+        self.2 = now;
+        self.0 -= usize::from(self.0 > 0);
+        if self.0 == 0 {
+            self.1.cancel();
+        }
+    }
+}
+
+#[test]
+fn cancelling_ends_the_run() {
+    let (mut source, recipe) = small();
+    source.jitter = true;
+    let job = Job::whole(&source, &recipe).unwrap();
+    for n in [1, 2, 17, 45] {
+        let token = CancelToken::new();
+        let mut watch = CancelAt(n, token.clone(), Progress::default());
+        let (mut shade, mut mean) = (Shade::default(), Mean::default());
+        let w = workers();
+        let out =
+            run(&source, &job, &mut shade, Some(&mut mean), &recipe, &w, None, &mut watch, &token);
+        assert!(matches!(out, Err(DetectError::Cancelled)), "{n}: {out:?}");
+    }
+}
+
+/// Keeps the first state in a file, and fails when told to.
+struct File(std::path::PathBuf, bool);
+
+impl Observer for File {
+    fn stores(&self) -> bool {
+        true
+    }
+    fn store(&mut self, state: &Checkpoint) -> Result<(), String> {
+        match (self.1, self.0.exists()) {
+            (true, _) => Err("no space left".into()),
+            (false, false) => state.save(&self.0),
+            (false, true) => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn states_that_do_not_fit_are_refused() {
+    let (source, recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("slide.state");
+    assert!(Checkpoint::load(&path).unwrap().is_none());
+    let go =
+        |source: &Drawn, job: &Job<'_>, recipe: &Recipe, state, observer: &mut dyn Observer| {
+            let (mut shade, mut mean) = (Shade::default(), Mean::default());
+            let (w, c) = (workers(), CancelToken::new());
+            run(source, job, &mut shade, Some(&mut mean), recipe, &w, state, observer, &c)
+        };
+    let whole = go(&source, &job, &recipe, None, &mut File(path.clone(), false)).unwrap();
+    let state = Checkpoint::load(&path).unwrap().unwrap();
+    let again = go(&source, &job, &recipe, Some(state.clone()), &mut ()).unwrap();
+    assert_eq!(bits(&again), bits(&whole));
+    assert_eq!(again.resumed_windows, 8);
+
+    let refused = |out: Result<SlideResult, DetectError>| {
+        let error = out.unwrap_err();
+        assert!(matches!(error, DetectError::Checkpoint(_)), "{error}");
+        assert!(error.to_string().contains("delete it"));
+    };
+    let mut other = recipe.clone();
+    other.max_unread_share = 0.5;
+    refused(go(&source, &job, &other, Some(state.clone()), &mut ()));
+    let mut other = job.clone();
+    other.identity = "other weights".into();
+    refused(go(&source, &other, &recipe, Some(state.clone()), &mut ()));
+    let mut other = job.clone();
+    other.windows.pop();
+    refused(go(&source, &other, &recipe, Some(state.clone()), &mut ()));
+    // Read before, unreadable now: never a silently different result.
+    let mut broken = Drawn::new(200, 150, 8);
+    broken
+        .broken
+        .extend(job.windows.iter().map(|w| (i64::from(w.col) * 25, i64::from(w.row) * 25, 32)));
+    refused(go(&broken, &job, &recipe, Some(state), &mut ()));
+
+    let text = std::fs::read(&path).unwrap();
+    for damaged in [&text[..text.len() / 2], &text[..10], &b""[..], &[&b" "[..], &text].concat()] {
+        std::fs::write(&path, damaged).unwrap();
+        let error = Checkpoint::load(&path).unwrap_err();
+        assert!(error.to_string().contains("checksum"), "{error}");
+    }
+    let error = go(&source, &job, &recipe, None, &mut File(path, true)).unwrap_err();
+    assert!(matches!(error, DetectError::Store(_)) && error.to_string().contains("no space left"));
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    let (source, recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    let refused = |job: &Job<'_>, recipe: &Recipe, two: bool, word: &str| {
+        let (mut shade, mut mean) = (Shade::default(), Mean::default());
+        let second = two.then_some(&mut mean as &mut dyn mitosis::Classifier);
+        let c = CancelToken::new();
+        let w = workers();
+        let out = run(&source, job, &mut shade, second, recipe, &w, None, &mut (), &c);
+        let error = out.unwrap_err();
+        assert!(
+            matches!(error, DetectError::Recipe(_)) && error.to_string().contains(word),
+            "{error}"
+        );
+    };
+    let outside = Job { windows: vec![WindowAt { row: 0, col: 8 }], ..job.clone() };
+    refused(&outside, &recipe, true, "outside");
+    refused(&job, &recipe, false, "classifier");
+    refused(&job, &Recipe { crops: None, ..recipe.clone() }, true, "classifier");
+    refused(&job, &Recipe { max_unread_share: f64::NAN, ..recipe.clone() }, true, "share");
+    let mut other = recipe.clone();
+    other.crops.as_mut().unwrap().positive = "mitosis".into();
+    refused(&job, &other, true, "non_mitotic");
+}
+
+#[test]
+fn a_slide_without_tissue_has_no_density() {
+    let (source, recipe) = small();
+    let job = Job { windows: vec![], tissue: None, identity: String::new() };
+    let result = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    assert_eq!((result.windows, result.detections.len(), result.analysed), (0, 0, Mm2(0.0)));
+    let point = OperatingPoint { seg: Score::ZERO, cls: Score::ZERO, provenance: "test".into() };
+    let error = result.count(&point, &source.resolution).unwrap_err();
+    assert!(error.to_string().contains("no tissue was read"));
+}
+
+#[test]
+fn counts_and_stage_times_come_with_the_result() {
+    let (source, recipe) = small();
+    // The left half is tissue, in pieces of 10 x 10 px.
+    struct Left;
+    impl Tissue for Left {
+        fn area_mm2_where(&self, wanted: &mut dyn FnMut(Point<Level0>) -> bool) -> f64 {
+            let pieces = (0..15).flat_map(|j| (0..10).map(move |i| (i, j)));
+            let centre = |(i, j)| Point::new(f64::from(i) * 10.0 + 5.0, f64::from(j) * 10.0 + 5.0);
+            pieces.map(centre).filter(|&p| wanted(p)).count() as f64 * 100.0 * 6.25e-8
+        }
+    }
+    let job = Job { tissue: Some(&Left), ..Job::whole(&source, &recipe).unwrap() };
+    let result = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    assert!((result.analysed.0 - 100.0 * 150.0 * 6.25e-8).abs() < 1e-12);
+    let cls = Score::new(0.3).unwrap();
+    let point = OperatingPoint { seg: Score::ZERO, cls, provenance: "test".into() };
+    let accepted = result.accepted(&point).count();
+    assert!(accepted > 0 && accepted < result.detections.len());
+    let count = result.count(&point, &source.resolution).unwrap();
+    assert_eq!((count.figures, count.hotspot_count()), (accepted, accepted));
+    let names: Vec<_> = result.stages.iter().map(|s| s.stage).collect();
+    assert_eq!(names, ["decode", "segment", "stitch", "crop", "classify"]);
+    let items: Vec<_> = result.stages.iter().map(|s| s.items).collect();
+    let n = result.detections.len() as u64;
+    assert_eq!(items, [48, 48, 48, n, n]);
+    for stage in &result.stages {
+        assert!(stage.busy.as_nanos() > 0, "{stage:?}");
+        assert!((0.0..=1.0).contains(&stage.busy_share(result.wall)));
+    }
+}

@@ -1,0 +1,80 @@
+//! The pipeline over `slide::Slide`: the same as over the same pixels in memory.
+
+mod common;
+
+use common::{Mean, Shade, bits, in_memory, mpp, recipe, workers};
+use detect::{CancelToken, Job, ReadError, Recipe, SlideResult, TileSource, run};
+use mitosis::{Mpp, Resolution, RgbTile};
+
+/// A whole image in memory, at its own resolution only.
+struct Image(RgbTile, Mpp);
+
+impl TileSource for Image {
+    fn dimensions(&self) -> (u64, u64) {
+        (self.0.width as u64, self.0.height as u64)
+    }
+    fn resolution(&self) -> Result<Resolution, ReadError> {
+        Ok(Resolution::user(self.1))
+    }
+    fn read_at(&self, at: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
+        assert_eq!(at, self.1);
+        let mut tile = RgbTile::filled(w, h, [255; 3]);
+        for j in 0..h {
+            for i in 0..w {
+                let (sx, sy) = (x + i as i64, y + j as i64);
+                if (0..self.0.width as i64).contains(&sx) && (0..self.0.height as i64).contains(&sy)
+                {
+                    let p = self.0.pixel(sx as usize, sy as usize);
+                    tile.data[3 * (j * w + i)..][..3].copy_from_slice(&p);
+                }
+            }
+        }
+        Ok(tile)
+    }
+}
+
+fn detect(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> SlideResult {
+    let (mut shade, mut mean) = (Shade::default(), Mean::default());
+    let c = CancelToken::new();
+    run(source, job, &mut shade, Some(&mut mean), recipe, &workers(), None, &mut (), &c).unwrap()
+}
+
+#[test]
+fn a_frame_read_as_a_slide_equals_the_frame_in_memory() {
+    let Some(frames) = testkit::data("icpr2012/frames") else { return };
+    let mut paths: Vec<_> = std::fs::read_dir(frames).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    let at = mpp(0.2456);
+    let options = slide::OpenOptions { mpp: Some(at), ..Default::default() };
+    let slide = slide::Slide::open_with(&paths[0], &options).unwrap();
+    let picture = image::open(&paths[0]).unwrap().to_rgb8();
+    let (w, h) = picture.dimensions();
+    let image = Image(RgbTile::new(w as usize, h as usize, picture.into_raw()), at);
+    let mut recipe = recipe(512, 400, 1);
+    recipe.mpp = at;
+    let crops = recipe.crops.as_mut().unwrap();
+    (crops.mpp, crops.side) = (at, 128);
+    let job = Job::whole(&slide, &recipe).unwrap();
+    let result = detect(&slide, &job, &recipe);
+    assert!(result.detections.len() > 100, "{}", result.detections.len());
+    assert_eq!(bits(&result), in_memory(&image, &job, &recipe));
+    let mm2 = f64::from(w) * f64::from(h) * 0.2456e-3 * 0.2456e-3;
+    assert!((result.analysed.0 - mm2).abs() < 1e-9, "{:?} {mm2}", result.analysed);
+}
+
+#[test]
+fn a_slide_is_read_on_its_tissue() {
+    let Some(path) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
+    let slide = slide::Slide::open(&path).unwrap();
+    let tissue = slide::TissueMask::find(&slide).unwrap();
+    let recipe = recipe(512, 400, 1);
+    let mut with_crops = recipe.clone();
+    with_crops.crops.as_mut().unwrap().side = 64;
+    let job = Job::on_tissue(&slide, &tissue, &with_crops).unwrap();
+    assert!(!job.windows.is_empty());
+    let result = detect(&slide, &job, &with_crops);
+    assert_eq!(bits(&result), in_memory(&slide, &job, &with_crops));
+    // Every piece of tissue lies in a window, so all of it was analysed.
+    assert!((result.analysed.0 - tissue.area_mm2()).abs() < 1e-9);
+    assert_eq!(result.unread_area.0, 0.0);
+}
