@@ -130,7 +130,6 @@ impl MemoryFormat {
     ///
     /// # Panics
     /// For a tensor without four dimensions.
-    #[must_use]
     pub fn image(self, x: &Tensor) -> Tensor {
         match self {
             Self::Contiguous => x.shallow_clone(),

@@ -159,7 +159,6 @@ pub enum Act {
 
 impl Act {
     /// Applies it.
-    #[must_use]
     pub fn forward(self, x: &Tensor) -> Tensor {
         match self {
             Self::Silu => x.silu(),
@@ -444,20 +443,17 @@ impl EfficientNet {
     }
 
     /// `[N, 3, H, W]` to `[N, dim, H/32, W/32]`, before pooling.
-    #[must_use]
     pub fn forward_features(&self, x: &Tensor, train: bool) -> Tensor {
         let maps = self.trunk.features(x, train);
         self.head.forward(maps.last().expect("five maps"), train)
     }
 
     /// `[N, 3, H, W]` to the pooled `[N, dim]`.
-    #[must_use]
     pub fn embed(&self, x: &Tensor, train: bool) -> Tensor {
         self.forward_features(x, train).mean_dim([2i64, 3].as_slice(), false, None)
     }
 
     /// `[N, 3, H, W]` to logits `[N, classes]`.
-    #[must_use]
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let y = self.embed(x, train);
         let y = if self.config.dropout > 0.0 { y.dropout(self.config.dropout, train) } else { y };

@@ -79,7 +79,6 @@ impl Conv2d {
     }
 
     /// `[N, in, H, W]` to `[N, out, H', W']`.
-    #[must_use]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let s = [self.stride, self.stride];
         let p = [self.padding, self.padding];
@@ -129,7 +128,6 @@ impl BatchNorm {
     }
 
     /// With `train`, batch statistics are used and the running ones updated.
-    #[must_use]
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         x.batch_norm(
             self.weight.as_ref(),
@@ -173,7 +171,6 @@ impl Linear {
     }
 
     /// `[..., in]` to `[..., out]`.
-    #[must_use]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         x.linear(&self.weight, self.bias.as_ref())
     }
@@ -202,7 +199,6 @@ impl LayerNorm {
     }
 
     /// `[..., D]` to the same shape.
-    #[must_use]
     pub fn forward(&self, x: &Tensor) -> Tensor {
         let dim = self.weight.size();
         x.layer_norm(&dim, Some(&self.weight), Some(&self.bias), self.eps, true)
@@ -211,7 +207,6 @@ impl LayerNorm {
 
 /// Stochastic depth per sample (timm's `DropPath`): while training, a residual branch `[N, ...]`
 /// is dropped with probability `p` and scaled by `1 / (1 - p)` otherwise.
-#[must_use]
 pub fn drop_path(x: Tensor, p: f64, train: bool) -> Tensor {
     if p == 0.0 || !train {
         return x;

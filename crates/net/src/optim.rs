@@ -271,3 +271,79 @@ pub(crate) fn restore_state(
     tch::no_grad(|| into.copy_(from));
     Ok(())
 }
+
+/// LARS as in the MAE reference (K3): for matrices, weight decay joins the gradient and the trust
+/// ratio `trust |p| / |g|` scales it; then momentum; then `p -= lr m`. One-dimensional parameters
+/// have neither decay nor ratio.
+#[derive(Debug)]
+pub struct Lars {
+    /// Momentum, 0.9.
+    momentum: f64,
+    /// Trust coefficient, 0.001.
+    trust: f64,
+    weight_decay: f64,
+    names: Vec<String>,
+    params: Vec<Tensor>,
+    velocity: Vec<Tensor>,
+}
+
+impl Lars {
+    /// Over all trainable variables; momentum 0.9, trust coefficient 0.001.
+    #[must_use]
+    pub fn new(vs: &VarStore, weight_decay: f64) -> Self {
+        let (names, params): (Vec<_>, Vec<_>) = trainable(vs).into_iter().unzip();
+        let velocity = params.iter().map(|p| p.detach().zeros_like()).collect();
+        Self { momentum: 0.9, trust: 0.001, weight_decay, names, params, velocity }
+    }
+
+    /// Forgets all gradients.
+    pub fn zero_grad(&mut self) {
+        for p in &mut self.params {
+            p.zero_grad();
+        }
+    }
+
+    /// One step with this learning rate.
+    pub fn step(&mut self, lr: f64) {
+        tch::no_grad(|| {
+            for (p, mu) in self.params.iter_mut().zip(&mut self.velocity) {
+                let raw = p.grad();
+                if !raw.defined() {
+                    continue;
+                }
+                let g = if p.dim() > 1 {
+                    let decayed = raw + &*p * self.weight_decay;
+                    let (pn, gn) = (p.norm(), decayed.norm());
+                    let ratio = &pn * self.trust / &gn;
+                    // A zero weight or gradient (the head at its start) takes the plain step.
+                    let usable = pn.gt(0.0).logical_and(&gn.gt(0.0));
+                    decayed * ratio.where_self(&usable, &ratio.ones_like())
+                } else {
+                    raw
+                };
+                let next = &*mu * self.momentum + g;
+                mu.copy_(&next);
+                let moved = &*p - next * lr;
+                p.copy_(&moved);
+            }
+        });
+    }
+
+    /// `velocity.<name>`.
+    #[must_use]
+    pub fn state(&self) -> Vec<(String, Tensor)> {
+        let named = self.names.iter().zip(&self.velocity);
+        named.map(|(n, v)| (format!("velocity.{n}"), v.shallow_clone())).collect()
+    }
+
+    /// Restores what [`Self::state`] gave.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] with the name that is missing or has another shape.
+    pub fn load_state(&mut self, state: &[(String, Tensor)]) -> Result<()> {
+        for (name, v) in self.names.iter().zip(&mut self.velocity) {
+            restore_state(v, &format!("velocity.{name}"), state)?;
+        }
+        Ok(())
+    }
+}

@@ -134,7 +134,6 @@ impl EfficientUnet {
     ///
     /// # Panics
     /// When H or W is no multiple of 32.
-    #[must_use]
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let size = x.size();
         assert!(

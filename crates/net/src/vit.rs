@@ -214,7 +214,6 @@ impl Block {
     }
 
     /// `[N, T, D]` to the same shape; fused attention.
-    #[must_use]
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let x = x + drop_path(self.attention(&self.norm1.forward(x)), self.drop_path, train);
         let hidden = self.fc1.forward(&self.norm2.forward(&x)).gelu("none");
@@ -314,7 +313,6 @@ impl Vit {
     ///
     /// # Panics
     /// When the image is not of the configured size.
-    #[must_use]
     pub fn patchify(&self, x: &Tensor) -> Tensor {
         let (s, p) = (self.config.image, self.config.patch);
         let size = x.size();
@@ -325,7 +323,6 @@ impl Vit {
 
     /// `[N, 3, S, S]` to all tokens `[N, T, D]` after the last norm (class-token model) or before
     /// `fc_norm` (mean pooling), class token first.
-    #[must_use]
     pub fn forward_features(&self, x: &Tensor, train: bool) -> Tensor {
         let tokens = self.patchify(x);
         let tokens = match &self.cls_token {
@@ -343,7 +340,6 @@ impl Vit {
     }
 
     /// `[N, 3, S, S]` to one vector per image `[N, D]`, as the head sees it.
-    #[must_use]
     pub fn embed(&self, x: &Tensor, train: bool) -> Tensor {
         let tokens = self.forward_features(x, train);
         match &self.fc_norm {
@@ -357,7 +353,6 @@ impl Vit {
     }
 
     /// `[N, 3, S, S]` to logits `[N, classes]`, or to [`Self::embed`] without a head.
-    #[must_use]
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let y = self.embed(x, train);
         self.head.as_ref().map_or_else(|| y.shallow_clone(), |h| h.forward(&y))

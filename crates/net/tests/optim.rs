@@ -5,8 +5,10 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{Sample, golden, signed, to_vec, values};
+use net::ema::Ema;
 use net::encoder::{self, EncoderConfig};
-use net::optim::{self, AdamW, AdamWConfig, ParamGroup};
+use net::optim::{self, AdamW, AdamWConfig, Lars, ParamGroup};
+use net::probe::Probe;
 use net::schedule::{BaseLr, WarmupCosine};
 use serde::Deserialize;
 use tch::nn::{Init, VarStore};
@@ -161,4 +163,69 @@ fn the_schedule_warms_up_and_falls_as_a_cosine() {
     assert!(WarmupCosine { lr: f64::NAN, ..s }.check().is_err());
     // P7 and K2: 1.5e-4 per 256 at 512 is 3e-4.
     assert_eq!(BaseLr(1.5e-4).scaled(512), 3e-4);
+}
+
+#[test]
+fn lars_equals_the_mae_reference() {
+    let golden: BTreeMap<String, Sample> = golden("lars");
+    let vs = store();
+    let mut opt = Lars::new(&vs, 0.01);
+    for step in 0..5 {
+        if step == 2 {
+            // A break in between, from the saved state.
+            let saved: Vec<_> = opt.state().into_iter().map(|(n, t)| (n, t.copy())).collect();
+            opt = Lars::new(&vs, 0.01);
+            opt.load_state(&saved).expect("the same model");
+        }
+        opt.zero_grad();
+        set_grads(&vs, step);
+        opt.step(0.3);
+    }
+    for (name, want) in &golden {
+        want.check(name, &vs.variables()[name], 1e-6);
+    }
+}
+
+#[test]
+fn lars_moves_a_head_that_starts_at_zero() {
+    let vs = VarStore::new(Device::Cpu);
+    let w = vs.root().var("w", &[2, 3], Init::Const(0.0));
+    (&w * 2.0).sum(tch::Kind::Float).backward();
+    Lars::new(&vs, 0.0).step(0.1);
+    assert!(to_vec(&w).iter().all(|v| (v + 0.2).abs() < 1e-7));
+}
+
+#[test]
+fn the_average_follows_its_formula_and_swaps() {
+    let vs = store();
+    let w = vs.variables()["w"].shallow_clone();
+    let start = to_vec(&w);
+    let mut ema = Ema::new(&vs, 0.9);
+    let _ = tch::no_grad(|| w.shallow_clone().fill_(1.0));
+    ema.update(&vs).expect("an update");
+    ema.swap(&vs);
+    for (now, before) in to_vec(&w).iter().zip(&start) {
+        assert!((now - (0.9 * before + 0.1)).abs() < 1e-6);
+    }
+    ema.swap(&vs);
+    assert!(to_vec(&w).iter().all(|v| *v == 1.0));
+    let saved: Vec<_> = ema.state().into_iter().map(|(n, t)| (n, t.copy())).collect();
+    let mut other = Ema::new(&vs, 0.9);
+    other.load_state(&saved).expect("the same model");
+    other.swap(&vs);
+    assert!((to_vec(&w)[0] - (0.9 * start[0] + 0.1)).abs() < 1e-6);
+}
+
+#[test]
+fn a_folded_probe_is_one_linear_layer() {
+    let vs = VarStore::new(Device::Cpu);
+    let probe = Probe::new(&vs.root(), 16, 3, 0.25);
+    let x = signed("features", &[40, 16], 3.0) + 1.0;
+    // K1: nothing but the constant bias at the start.
+    assert!(to_vec(&probe.forward(&x, true)).iter().all(|v| *v == 0.25));
+    common::fill(&vs);
+    let (weight, bias) = probe.folded();
+    let difference = probe.forward(&x, false) - x.linear(&weight, Some(&bias));
+    assert!(f64::try_from(difference.abs().max()).expect("scalar") < 1e-5);
+    assert_eq!(vs.trainable_variables().len(), 2);
 }

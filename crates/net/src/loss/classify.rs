@@ -21,7 +21,6 @@ impl CrossEntropy {
     ///
     /// # Panics
     /// When the number of weights is not `C`.
-    #[must_use]
     pub fn forward(&self, logits: &Tensor, target: &Tensor) -> Tensor {
         let x = logits.to_kind(Kind::Float);
         let weight = (!self.class_weights.is_empty()).then(|| {
@@ -34,7 +33,6 @@ impl CrossEntropy {
 }
 
 /// Mean cross-entropy against soft targets `[N, C]` (mixup and the like).
-#[must_use]
 pub fn cross_entropy(logits: &Tensor, soft_target: &Tensor) -> Tensor {
     let log_p = logits.to_kind(Kind::Float).log_softmax(-1, Kind::Float);
     -(log_p * soft_target).sum_dim_intlist([-1i64].as_slice(), false, Kind::Float).mean(Kind::Float)

@@ -177,7 +177,7 @@ impl Graph {
         let double = |t: &Tensor| t.detach().to_device(tch::Device::Cpu).to_kind(Kind::Double);
         let mut scale = (double(&norm.running_var) + norm.eps).rsqrt();
         if let Some(w) = &norm.weight {
-            scale = scale * double(w);
+            scale *= double(w);
         }
         let weight = double(&conv.weight) * scale.reshape([-1, 1, 1, 1]);
         let mean = match &conv.bias {
@@ -186,7 +186,7 @@ impl Graph {
         };
         let mut bias = -mean * scale;
         if let Some(b) = &norm.bias {
-            bias = bias + double(b);
+            bias += double(b);
         }
         self.conv_raw(x, conv, &weight, Some(&bias))
     }

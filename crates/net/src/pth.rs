@@ -1,0 +1,208 @@
+//! State dicts of PyTorch: the zip format of torch 1.6 and later, and the legacy pickle.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use tch::{Kind, Tensor};
+
+use crate::checkpoint;
+use crate::error::{NetError, Result};
+use crate::lite0;
+use crate::pickle::{Reader, TensorRef, Value};
+
+/// Where published files keep the weights, when not at the top.
+const KEYS: [&str; 7] =
+    ["state_dict", "model_state_dict", "model", "teacher", "student", "net", "module"];
+
+/// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, told apart by
+/// content. In a PyTorch file the state dict lies at the top or below `key` (without `key`: below
+/// one of the usual ones). A `module.` before every name is taken off, and the names of the
+/// published EfficientNet-Lite0 port become timm's.
+///
+/// # Errors
+/// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights.
+pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Tensor>> {
+    let mut head = [0u8; 2];
+    let fail = |e| NetError::io(path, e);
+    let mut file = std::fs::File::open(path).map_err(fail)?;
+    let zip = file.read_exact(&mut head).is_ok() && &head == b"PK";
+    let pickle = head[0] == 0x80;
+    if !zip && !pickle {
+        return Ok(checkpoint::read_tensors(path)?.tensors);
+    }
+    let bytes = std::fs::read(path).map_err(fail)?;
+    let read = if zip { read_zip(&bytes, key) } else { read_legacy(&bytes, key) };
+    let tensors = read.map_err(|reason| {
+        NetError::file(path, reason, "save its state_dict with torch.save, or as safetensors")
+    })?;
+    Ok(if lite0::is_port(&tensors) { lite0::to_timm(tensors) } else { tensors })
+}
+
+type Res<T> = std::result::Result<T, String>;
+
+fn read_zip(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|e| e.to_string())?;
+    let index = zip.file_names().find(|n| n.ends_with("/data.pkl") || *n == "data.pkl");
+    let index = index.ok_or("a zip without data.pkl: no state dict")?.to_string();
+    let folder = index.trim_end_matches("data.pkl").to_string();
+    let mut pickle = Vec::new();
+    let mut entry = zip.by_name(&index).map_err(|e| e.to_string())?;
+    entry.read_to_end(&mut pickle).map_err(|e| e.to_string())?;
+    drop(entry);
+    let root = Reader::new(&pickle).read()?;
+    let mut storages: HashMap<String, Vec<u8>> = HashMap::new();
+    let entries = weights(&root, key)?;
+    for (_, t) in &entries {
+        if !storages.contains_key(&t.storage.key) {
+            let name = format!("{folder}data/{}", t.storage.key);
+            let mut data = Vec::new();
+            let mut entry = zip.by_name(&name).map_err(|e| format!("{name}: {e}"))?;
+            entry.read_to_end(&mut data).map_err(|e| format!("{name}: {e}"))?;
+            drop(entry);
+            storages.insert(t.storage.key.clone(), data);
+        }
+    }
+    build(&entries, |k| storages.get(k).map(Vec::as_slice))
+}
+
+fn read_legacy(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>> {
+    let mut reader = Reader::new(bytes);
+    // Magic number (its low 64 bits), protocol version, facts about the writer.
+    let magic = reader.read()?;
+    if !matches!(magic, Value::Int(m) if m as u64 == 0xa86a_20f9_469c_fc6c) {
+        return Err("a pickle that torch.save did not write".into());
+    }
+    reader.read()?;
+    reader.read()?;
+    let root = reader.read()?;
+    let Value::List(keys) = reader.read()? else { return Err("no list of storages".into()) };
+    let classes = storage_classes(&root);
+    let mut storages = HashMap::new();
+    for k in keys.borrow().iter() {
+        let Value::Str(k) = k else { return Err("a storage without a key".into()) };
+        let count = reader.take(8)?.try_into().map(u64::from_le_bytes).map_err(|_| "no length")?;
+        let class = classes.get(&**k).ok_or("a storage that no tensor uses")?;
+        let size = usize::try_from(count)
+            .ok()
+            .and_then(|n| n.checked_mul(kind(class).ok()?.elt_size_in_bytes()))
+            .ok_or("an impossible storage length")?;
+        storages.insert(k.to_string(), reader.take(size)?);
+    }
+    build(&weights(&root, key)?, |k| storages.get(k).copied())
+}
+
+/// Class of every storage by key, wherever in the object it lies.
+fn storage_classes(root: &Value) -> HashMap<String, String> {
+    let mut out = HashMap::new();
+    let mut todo = vec![root.clone()];
+    // Shared and even cyclic containers are legal; a visit per container is enough.
+    let mut seen = std::collections::HashSet::new();
+    while let Some(v) = todo.pop() {
+        match v {
+            Value::Tensor(t) => {
+                out.insert(t.storage.key.clone(), t.storage.class.clone());
+            }
+            Value::Storage(s) => {
+                out.insert(s.key.clone(), s.class.clone());
+            }
+            Value::Dict(d) if seen.insert(std::rc::Rc::as_ptr(&d) as usize) => {
+                todo.extend(d.borrow().iter().flat_map(|(k, v)| [k.clone(), v.clone()]));
+            }
+            Value::List(l) if seen.insert(std::rc::Rc::as_ptr(&l) as usize) => {
+                todo.extend(l.borrow().iter().cloned());
+            }
+            Value::Tuple(t) => todo.extend(t.iter().cloned()),
+            _ => {}
+        }
+    }
+    out
+}
+
+type Entry = (String, std::rc::Rc<TensorRef>);
+
+/// The tensors of the state dict.
+fn weights(root: &Value, key: Option<&str>) -> Res<Vec<Entry>> {
+    let Value::Dict(top) = root else { return Err("no dictionary at the top".into()) };
+    let top = top.borrow();
+    let below = |wanted: &str| {
+        top.iter().find_map(|(k, v)| match (k, v) {
+            (Value::Str(k), Value::Dict(d)) if &**k == wanted => Some(tensors(&d.borrow())),
+            _ => None,
+        })
+    };
+    let found = match key {
+        Some(key) => below(key).ok_or_else(|| format!("no dictionary below `{key}`"))?,
+        None => {
+            let here = tensors(&top);
+            if here.is_empty() { KEYS.iter().find_map(|k| below(k)).unwrap_or(here) } else { here }
+        }
+    };
+    if found.is_empty() {
+        let keys: Vec<String> = top
+            .iter()
+            .filter_map(|(k, _)| match k {
+                Value::Str(k) => Some(k.to_string()),
+                _ => None,
+            })
+            .take(12)
+            .collect();
+        return Err(format!("no tensors found; the top holds {}", keys.join(", ")));
+    }
+    Ok(found)
+}
+
+fn tensors(dict: &[(Value, Value)]) -> Vec<Entry> {
+    let mut out: Vec<Entry> = dict
+        .iter()
+        .filter_map(|(k, v)| match (k, v) {
+            (Value::Str(k), Value::Tensor(t)) => Some((k.to_string(), std::rc::Rc::clone(t))),
+            _ => None,
+        })
+        .collect();
+    if !out.is_empty() && out.iter().all(|(n, _)| n.starts_with("module.")) {
+        for (name, _) in &mut out {
+            name.replace_range(..7, "");
+        }
+    }
+    out
+}
+
+fn kind(class: &str) -> Res<Kind> {
+    Ok(match class {
+        "FloatStorage" => Kind::Float,
+        "DoubleStorage" => Kind::Double,
+        "HalfStorage" => Kind::Half,
+        "BFloat16Storage" => Kind::BFloat16,
+        "LongStorage" => Kind::Int64,
+        "IntStorage" => Kind::Int,
+        "ShortStorage" => Kind::Int16,
+        "CharStorage" => Kind::Int8,
+        "ByteStorage" => Kind::Uint8,
+        "BoolStorage" => Kind::Bool,
+        other => return Err(format!("a tensor of `{other}`, which is not supported")),
+    })
+}
+
+fn build<'a>(
+    entries: &[Entry],
+    storage: impl Fn(&str) -> Option<&'a [u8]>,
+) -> Res<BTreeMap<String, Tensor>> {
+    let mut flat: HashMap<&str, Tensor> = HashMap::new();
+    let mut out = BTreeMap::new();
+    for (name, t) in entries {
+        let key = t.storage.key.as_str();
+        if !flat.contains_key(key) {
+            let kind = kind(&t.storage.class)?;
+            let data = storage(key).ok_or_else(|| format!("`{name}`: its values are missing"))?;
+            let count = data.len() / kind.elt_size_in_bytes();
+            let data = &data[..count * kind.elt_size_in_bytes()];
+            let values = Tensor::f_from_data_size(data, &[count as i64], kind);
+            flat.insert(key, values.map_err(|e| format!("`{name}`: {e}"))?);
+        }
+        let view = flat[key].f_as_strided(&t.size, &t.stride, t.offset);
+        let tensor = view.map_err(|e| format!("`{name}` does not fit its storage: {e}"))?;
+        out.insert(name.clone(), tensor.contiguous());
+    }
+    Ok(out)
+}
