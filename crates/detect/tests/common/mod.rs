@@ -279,7 +279,7 @@ pub fn in_memory(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> Vec
         let s_cls = recipe.crops.as_ref().map(|crop| {
             let own = source.working_scale(crop.mpp).unwrap();
             let corner = |v: f64| (v - f64::from(crop.side) / 2.0 + 0.5).floor() as i64;
-            let (x, y) = (corner(c.at.x * scale.0 / own.0), corner(c.at.y * scale.1 / own.1));
+            let (x, y) = (corner(c.at.x * (scale.0 / own.0)), corner(c.at.y * (scale.1 / own.1)));
             let side = crop.side as usize;
             let tile = source.read_at(crop.mpp, x, y, side, side).unwrap();
             Mean::default().classes(&[tile]).unwrap()[0].0[1].to_bits()
