@@ -1,1 +1,21 @@
 //! One flat, readable training loop per stage (libtorch).
+//!
+//! | module | does | requirement |
+//! |---|---|---|
+//! | [`segment`] | first stage | D1 |
+//! | [`finetune`] | second stage | D4, K1, K2 |
+//! | [`port`] | trained weights behind the ports of `mitosis` | D2, D4 |
+//! | [`preset`] | what changes a number | |
+//! | [`run`] | run directory, state, metrics | |
+
+pub mod batch;
+pub mod data;
+mod error;
+pub mod finetune;
+mod plot;
+pub mod port;
+pub mod preset;
+pub mod run;
+pub mod segment;
+
+pub use error::{Result, TrainError};

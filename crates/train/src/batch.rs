@@ -1,0 +1,102 @@
+//! Samples to tensors, drawn ahead of the loop on all cores.
+
+use std::sync::mpsc;
+
+use mitosis::RgbTile;
+use rayon::prelude::*;
+use tch::{Device, Kind, Tensor};
+
+/// ImageNet's channel means and deviations, as in every model card here.
+pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+/// See [`MEAN`].
+pub const STD: [f32; 3] = [0.229, 0.224, 0.225];
+
+/// Equal tiles to `[N, 3, H, W]`, normalised, on `device`. The memory is laid out channels-last.
+///
+/// # Panics
+/// When the tiles differ in size or there are none.
+#[must_use]
+pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
+    let (w, h) = (tiles[0].width, tiles[0].height);
+    let mut bytes = Vec::with_capacity(tiles.len() * 3 * w * h);
+    for t in tiles {
+        assert_eq!((t.width, t.height), (w, h), "tiles of one batch differ in size");
+        bytes.extend_from_slice(&t.data);
+    }
+    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device) * 255.0;
+    let x = Tensor::from_slice(&bytes)
+        .view([tiles.len() as i64, h as i64, w as i64, 3])
+        .to_device(device)
+        .permute([0, 3, 1, 2])
+        .to_kind(Kind::Float);
+    (x - of(MEAN)) / of(STD)
+}
+
+/// Calls `work` with each step's samples, in order from step `from` to `steps`; samples are drawn
+/// on another thread, two steps ahead. Sample `i` of step `s` is `draw(s * batch + i)`: it does not
+/// depend on the number of workers or on where a run was resumed.
+///
+/// # Errors
+/// The first error of `work`.
+pub fn for_each_step<T: Send, E: Send>(
+    (from, steps): (usize, usize),
+    batch: usize,
+    draw: impl Fn(u64) -> T + Sync,
+    mut work: impl FnMut(usize, Vec<T>) -> Result<(), E>,
+) -> Result<(), E> {
+    std::thread::scope(|scope| {
+        let (send, receive) = mpsc::sync_channel(2);
+        let draw = &draw;
+        scope.spawn(move || {
+            for step in from..steps {
+                let samples: Vec<T> =
+                    (0..batch).into_par_iter().map(|i| draw((step * batch + i) as u64)).collect();
+                if send.send((step, samples)).is_err() {
+                    return;
+                }
+            }
+        });
+        for (step, samples) in receive {
+            work(step, samples)?;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalises_as_the_cards_say() {
+        let x = images(&[RgbTile::filled(2, 3, [255, 0, 128])], Device::Cpu);
+        assert_eq!(x.size(), [1, 3, 3, 2]);
+        let at = |c: i64| x.double_value(&[0, c, 1, 1]);
+        assert!((at(0) - (1.0 - 0.485) / 0.229).abs() < 1e-5);
+        assert!((at(1) + 0.456 / 0.224).abs() < 1e-5);
+        assert!((at(2) - (128.0 / 255.0 - 0.406) / 0.225).abs() < 1e-5);
+    }
+
+    #[test]
+    fn steps_come_in_order_whatever_the_start() {
+        let run = |from| {
+            let mut seen = vec![];
+            for_each_step(
+                (from, 6),
+                3,
+                |i| i,
+                |s, v| {
+                    seen.push((s, v));
+                    Ok::<_, ()>(())
+                },
+            )
+            .unwrap();
+            seen
+        };
+        assert_eq!(run(0)[4..], run(4)[..]);
+        assert_eq!(run(4)[0], (4, vec![12, 13, 14]));
+        let stopped =
+            for_each_step((0, 100), 1, |i| i, |s, _| if s == 3 { Err(s) } else { Ok(()) });
+        assert_eq!(stopped, Err(3));
+    }
+}

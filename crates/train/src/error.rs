@@ -1,0 +1,53 @@
+//! What can go wrong in a training run.
+
+use std::path::{Path, PathBuf};
+
+/// Errors of presets, run directories and loops.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A preset is malformed.
+    #[error("{path}: {reason}")]
+    Preset {
+        /// The preset, or `--set`.
+        path: PathBuf,
+        /// Key and reason.
+        reason: String,
+    },
+    /// A file of the run directory.
+    #[error("{path}: {reason}")]
+    Run {
+        /// The file.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The loss is not a number any more.
+    #[error(
+        "the loss is {value} at step {step}; lower train.lr or raise train.warmup, \
+         then --resume from the last state"
+    )]
+    NotFinite {
+        /// Where.
+        step: usize,
+        /// The loss or gradient norm.
+        value: f64,
+    },
+    /// Training data.
+    #[error(transparent)]
+    Data(#[from] corpus::crops::CropError),
+    /// Networks and libtorch.
+    #[error(transparent)]
+    Net(#[from] net::NetError),
+    /// libtorch itself.
+    #[error("libtorch: {0}")]
+    Torch(#[from] tch::TchError),
+}
+
+impl TrainError {
+    pub(crate) fn run(path: &Path, reason: impl ToString) -> Self {
+        Self::Run { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+}
+
+/// Result of this crate.
+pub type Result<T> = std::result::Result<T, TrainError>;

@@ -1,0 +1,128 @@
+//! Metrics as CSV, and their curves as a small SVG.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::error::{Result, TrainError};
+use crate::run::write_text;
+
+/// A line of `metrics.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub step: usize,
+    pub kind: String,
+    pub loss: f64,
+    pub metric: f64,
+    pub lr: f64,
+    pub speed: f64,
+}
+
+const HEADER: &str = "step,kind,loss,metric,lr,images_per_s";
+
+impl Row {
+    pub fn new(step: usize, kind: &str, loss: f64, metric: f64, lr: f64, speed: f64) -> Self {
+        Self { step, kind: kind.into(), loss, metric, lr, speed }
+    }
+}
+
+pub(crate) fn write_rows(path: &Path, rows: &[Row]) -> Result<()> {
+    let mut text = format!("{HEADER}\n");
+    for r in rows {
+        let _ =
+            writeln!(text, "{},{},{},{},{},{:.1}", r.step, r.kind, r.loss, r.metric, r.lr, r.speed);
+    }
+    write_text(path, &text)
+}
+
+pub(crate) fn read_rows(path: &Path) -> Result<Vec<Row>> {
+    let Ok(text) = std::fs::read_to_string(path) else { return Ok(vec![]) };
+    let parse = |line: &str| {
+        let f: Vec<&str> = line.split(',').collect();
+        let [step, kind, loss, metric, lr, speed] = f[..] else { return None };
+        Some(Row {
+            step: step.parse().ok()?,
+            kind: kind.to_string(),
+            loss: loss.parse().ok()?,
+            metric: metric.parse().ok()?,
+            lr: lr.parse().ok()?,
+            speed: speed.parse().ok()?,
+        })
+    };
+    text.lines()
+        .skip(1)
+        .map(|l| parse(l).ok_or_else(|| TrainError::run(path, format!("malformed line `{l}`"))))
+        .collect()
+}
+
+/// Both loss curves over the steps.
+pub(crate) fn curves(rows: &[Row]) -> String {
+    const W: f64 = 640.0;
+    const H: f64 = 360.0;
+    let of = |kind: &str| -> Vec<(f64, f64)> {
+        let kept = rows.iter().filter(|r| r.kind == kind && r.loss.is_finite());
+        kept.map(|r| (r.step as f64, r.loss)).collect()
+    };
+    let series = [("train", "#1f77b4", of("train")), ("validation", "#d62728", of("validation"))];
+    let all: Vec<(f64, f64)> = series.iter().flat_map(|s| s.2.clone()).collect();
+    let most = |v: &dyn Fn(&(f64, f64)) -> f64| all.iter().map(v).fold(1e-12, f64::max);
+    let (x_most, y_most) = (most(&|p| p.0), most(&|p| p.1) * 1.05);
+    let at =
+        |&(x, y): &(f64, f64)| (50.0 + x / x_most * (W - 70.0), H - 40.0 - y / y_most * (H - 60.0));
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {W} {H}\" \
+         font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{W}\" height=\"{H}\" fill=\"white\"/>\n"
+    );
+    for i in 0..=4 {
+        let v = y_most * f64::from(i) / 4.0;
+        let (_, y) = at(&(0.0, v));
+        let x1 = W - 20.0;
+        let _ = writeln!(
+            svg,
+            "<line x1=\"50\" x2=\"{x1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
+             <text x=\"44\" y=\"{:.1}\" text-anchor=\"end\">{v:.3}</text>",
+            y + 4.0
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">step (of {x_most})</text>",
+        W / 2.0,
+        H - 10.0
+    );
+    for (i, (name, colour, points)) in series.iter().enumerate() {
+        let line: Vec<String> =
+            points.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\
+             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name} loss</text>",
+            line.join(" "),
+            W - 130.0,
+            24 + 16 * i
+        );
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_survive_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.csv");
+        let rows = vec![
+            Row::new(10, "train", 0.5, 1.0, 1e-3, 12.0),
+            Row::new(20, "validation", 0.25, 0.7, 1e-4, 11.5),
+        ];
+        write_rows(&path, &rows).unwrap();
+        assert_eq!(read_rows(&path).unwrap(), rows);
+        let svg = curves(&rows);
+        assert!(svg.contains("train loss") && svg.matches("<polyline").count() == 2);
+        std::fs::write(&path, "step\n1,2\n").unwrap();
+        assert!(read_rows(&path).is_err());
+    }
+}

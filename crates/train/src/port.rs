@@ -1,0 +1,146 @@
+//! The plain-buffer ports over libtorch: trained weights where `detect` expects an engine.
+
+use std::path::Path;
+
+use corpus::resample::resize;
+use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
+use net::checkpoint::{self, Spec};
+use net::device::{MemoryFormat, Precision};
+use net::encoder::{self, Encoder, EncoderConfig};
+use net::unet::{EfficientUnet, UnetConfig};
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor};
+
+use crate::batch::images;
+use crate::error::{Result, TrainError};
+
+fn plain<T: serde::de::DeserializeOwned>(path: &Path, spec: &Spec) -> Result<T> {
+    serde_json::from_value(spec.config.clone())
+        .map_err(|e| TrainError::run(path, format!("its description does not fit: {e}")))
+}
+
+fn floats(t: &Tensor) -> Vec<f32> {
+    let flat = t.to_kind(Kind::Float).to_device(Device::Cpu).contiguous().view(-1);
+    Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
+}
+
+fn checked(values: &[f32]) -> std::result::Result<(), PortError> {
+    match values.iter().find(|v| !(0.0..=1.0).contains(*v)) {
+        Some(&value) => Err(PortError::NotAProbability { engine: "libtorch".into(), value }),
+        None => Ok(()),
+    }
+}
+
+/// A trained U-Net.
+pub struct TorchSegmenter {
+    _vs: VarStore,
+    net: EfficientUnet,
+    device: Device,
+    precision: Precision,
+    /// Its description.
+    pub spec: Spec,
+}
+
+impl TorchSegmenter {
+    /// Loads `model.safetensors` of a segmenter run.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the file is no such checkpoint.
+    pub fn open(path: &Path, device: Device, precision: Precision) -> Result<Self> {
+        let spec = checkpoint::read_spec(path)?;
+        let config: UnetConfig = plain(path, &spec)?;
+        let vs = VarStore::new(device);
+        let net = EfficientUnet::new(&vs.root(), &config)?;
+        checkpoint::load(path, &vs, &spec)?;
+        MemoryFormat::ChannelsLast.apply(&vs);
+        Ok(Self { _vs: vs, net, device, precision, spec })
+    }
+
+    /// The network, for export.
+    #[must_use]
+    pub fn net(&self) -> &EfficientUnet {
+        &self.net
+    }
+}
+
+impl Segmenter for TorchSegmenter {
+    fn probabilities(
+        &mut self,
+        windows: &[RgbTile],
+    ) -> std::result::Result<Vec<ProbMap>, PortError> {
+        let mut out = Vec::with_capacity(windows.len());
+        for w in windows {
+            if w.width % 32 != 0 || w.height % 32 != 0 || w.width == 0 || w.height == 0 {
+                return Err(PortError::TileSize {
+                    expected: "multiples of 32".into(),
+                    width: w.width,
+                    height: w.height,
+                });
+            }
+            // One at a time: a result depends on its window alone.
+            let p = tch::no_grad(|| {
+                let x = images(std::slice::from_ref(w), self.device);
+                let logits = self.precision.run(self.device, || self.net.forward(&x, false));
+                logits.to_kind(Kind::Float).sigmoid()
+            });
+            let data = floats(&p);
+            checked(&data)?;
+            out.push(ProbMap { width: w.width, height: w.height, data });
+        }
+        Ok(out)
+    }
+}
+
+/// A trained classifier.
+pub struct TorchClassifier {
+    _vs: VarStore,
+    net: Box<dyn Encoder>,
+    device: Device,
+    precision: Precision,
+    /// Its description.
+    pub spec: Spec,
+}
+
+impl TorchClassifier {
+    /// Loads `model.safetensors` of a classifier run.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the file is no such checkpoint.
+    pub fn open(path: &Path, device: Device, precision: Precision) -> Result<Self> {
+        let spec = checkpoint::read_spec(path)?;
+        let config: EncoderConfig = plain(path, &spec)?;
+        let vs = VarStore::new(device);
+        let net = encoder::build(&vs.root(), &config)?;
+        checkpoint::load(path, &vs, &spec)?;
+        Ok(Self { _vs: vs, net, device, precision, spec })
+    }
+
+    /// The network, for export.
+    #[must_use]
+    pub fn net(&self) -> &dyn Encoder {
+        self.net.as_ref()
+    }
+}
+
+impl Classifier for TorchClassifier {
+    fn class_names(&self) -> &[String] {
+        &self.spec.classes
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> std::result::Result<Vec<ClassProbs>, PortError> {
+        let side = self.spec.input as usize;
+        let mut out = Vec::with_capacity(crops.len());
+        for part in crops.chunks(16) {
+            let sized: Vec<RgbTile> = part.iter().map(|c| resize(c, side, side)).collect();
+            let p = tch::no_grad(|| {
+                let x = images(&sized, self.device).contiguous();
+                let logits = self.precision.run(self.device, || self.net.forward(&x, false));
+                logits.to_kind(Kind::Float).softmax(-1, Kind::Float)
+            });
+            let data = floats(&p);
+            checked(&data)?;
+            out.extend(data.chunks_exact(self.spec.classes.len()).map(|c| ClassProbs(c.to_vec())));
+        }
+        Ok(out)
+    }
+}

@@ -1,0 +1,308 @@
+//! The run directory: preset, state for resuming, metrics, curves, progress.
+//!
+//! ```text
+//! RUN/preset.toml      the resolved preset
+//! RUN/run.json         versions, seed, data digest, fold, device, command
+//! RUN/metrics.csv      step,kind,loss,metric,lr,images_per_s
+//! RUN/loss.svg         both curves
+//! RUN/state.safetensors    everything --resume needs (weights, optimiser, average, step)
+//! RUN/model.safetensors    what the run hands on (train.keep)
+//! ```
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use net::checkpoint::{self, Spec};
+use net::ema::Ema;
+use net::optim::{AdamW, AdamWConfig, ParamGroup};
+use serde_json::json;
+use tch::nn::VarStore;
+use tch::{Device, Tensor};
+
+use crate::error::{Result, TrainError};
+use crate::plot;
+use crate::preset::{Keep, Loop, Preset};
+
+/// Where a run writes and how it starts: nothing here changes a number.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The run directory.
+    pub out: PathBuf,
+    /// Go on from the state file where there is one.
+    pub resume: bool,
+    /// `auto`, `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+    /// File of starting weights, for presets whose `init` asks for one.
+    pub init: Option<PathBuf>,
+    /// Stop after this many steps of this call (for tests of resuming); 0 = never.
+    pub stop_after: usize,
+    /// Draw the progress bar.
+    pub progress: bool,
+}
+
+/// One validation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Validation {
+    /// Mean loss.
+    pub loss: f64,
+    /// The loop's own figure (Dice, ROC-AUC); NaN where it is undefined.
+    pub metric: f64,
+}
+
+/// A running training: model, optimiser, average, files.
+pub(crate) struct Session {
+    pub vs: VarStore,
+    optimiser: AdamW,
+    ema: Option<Ema>,
+    settings: Loop,
+    spec: Spec,
+    options: RunOptions,
+    /// First step to do.
+    pub start: usize,
+    best: f64,
+    rows: Vec<plot::Row>,
+    bar: ProgressBar,
+    clock: Instant,
+    done_here: usize,
+    loss_sum: f64,
+    loss_n: usize,
+}
+
+/// Writes a text file whole: temporary name, then rename.
+pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let fail = |e: std::io::Error| TrainError::run(path, e);
+    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(fail)?;
+    file.write_all(text.as_bytes()).map_err(fail)?;
+    file.persist(path).map_err(|e| fail(e.error))?;
+    // The temporary file is private; a run directory is readable like any other folder.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+const STATE: &str = "state.safetensors";
+/// The weights a run hands on, in its directory.
+pub const MODEL: &str = "model.safetensors";
+
+impl Session {
+    pub fn open(
+        vs: VarStore,
+        groups: Vec<ParamGroup>,
+        preset: &impl Preset,
+        mut spec: Spec,
+        about: serde_json::Value,
+        options: &RunOptions,
+    ) -> Result<Self> {
+        let settings = preset.train().clone();
+        spec.preset_hash = preset.hash();
+        let fail = |p: &Path, e: std::io::Error| TrainError::run(p, e);
+        fs::create_dir_all(&options.out).map_err(|e| fail(&options.out, e))?;
+        settings.memory_format.apply(&vs);
+        let mut optimiser = AdamW::new(&vs, groups, AdamWConfig::default())?;
+        let mut ema = (settings.ema > 0.0).then(|| Ema::new(&vs, settings.ema));
+        let (mut start, mut best, mut rows) = (0, f64::INFINITY, vec![]);
+        let state = options.out.join(STATE);
+        if options.resume && state.is_file() {
+            let file = checkpoint::read_tensors(&state)?;
+            let saved = file.spec.ok_or_else(|| {
+                TrainError::run(&state, "carries no description; start the run anew")
+            })?;
+            if saved.preset_hash != spec.preset_hash || saved.corpus_digest != spec.corpus_digest {
+                return Err(TrainError::run(
+                    &state,
+                    "was made with another preset or other data; \
+                     give the same ones, or another --out",
+                ));
+            }
+            let part = |prefix: &str| -> Vec<(String, Tensor)> {
+                let of = |(n, t): (&String, &Tensor)| {
+                    Some((n.strip_prefix(prefix)?.to_string(), t.shallow_clone()))
+                };
+                file.tensors.iter().filter_map(of).collect()
+            };
+            let model = part("model.").into_iter().collect();
+            let report = checkpoint::load_matching(&model, &vs, |n| Some(n.to_string()));
+            if !report.is_exact() {
+                return Err(TrainError::run(&state, report));
+            }
+            optimiser.load_state(&part("optim."))?;
+            if let Some(ema) = &mut ema {
+                ema.load_state(&part("ema."))?;
+            }
+            start = saved.notes["step"].as_u64().unwrap_or(0) as usize;
+            best = saved.notes["best"].as_f64().unwrap_or(f64::INFINITY);
+            rows = plot::read_rows(&options.out.join("metrics.csv"))?;
+            rows.retain(|r| r.step <= start);
+        } else if state.is_file() {
+            return Err(TrainError::run(
+                &state,
+                "a run is already here; add --resume to go on, or choose another --out",
+            ));
+        }
+        write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
+        let json = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "libtorch": "2.11",
+            "seed": settings.seed,
+            "preset_sha256": spec.preset_hash,
+            "corpus_digest": spec.corpus_digest,
+            "device": format!("{:?}", vs.device()),
+            "threads": tch::get_num_threads(),
+            "started_at_step": start,
+            "about": about,
+        });
+        let text = serde_json::to_string_pretty(&json).expect("plain data");
+        write_text(&options.out.join("run.json"), &text)?;
+        let bar = if options.progress {
+            ProgressBar::new(settings.steps as u64)
+        } else {
+            ProgressBar::hidden()
+        };
+        bar.set_style(
+            ProgressStyle::with_template("{bar:30} {pos}/{len} steps, {msg}, {eta} left")
+                .expect("a fixed template"),
+        );
+        bar.set_position(start as u64);
+        Ok(Self {
+            vs,
+            optimiser,
+            ema,
+            settings,
+            spec,
+            options: options.clone(),
+            start,
+            best,
+            rows,
+            bar,
+            clock: Instant::now(),
+            done_here: 0,
+            loss_sum: 0.0,
+            loss_n: 0,
+        })
+    }
+
+    pub fn device(&self) -> Device {
+        self.vs.device()
+    }
+
+    /// Seeds libtorch for this step, so that dropout does not depend on where a run was resumed.
+    pub fn seed_step(&self, step: usize) {
+        tch::manual_seed((self.settings.seed as i64) << 24 | step as i64);
+    }
+
+    /// Backward, clip, step, average. Stops at a loss that is no number.
+    pub fn update(&mut self, step: usize, loss: &Tensor) -> Result<()> {
+        let value = loss.double_value(&[]);
+        if !value.is_finite() {
+            return Err(TrainError::NotFinite { step, value });
+        }
+        self.optimiser.zero_grad();
+        loss.backward();
+        let norm = self.optimiser.clip_grad_norm(self.settings.clip)?;
+        if !norm.is_finite() {
+            return Err(TrainError::NotFinite { step, value: norm });
+        }
+        self.optimiser.step(self.settings.rate(step))?;
+        if let Some(ema) = &mut self.ema {
+            ema.update(&self.vs)?;
+        }
+        self.loss_sum += value;
+        self.loss_n += 1;
+        Ok(())
+    }
+
+    /// After step `step`: metrics, validation, files. Returns false where the run stops early.
+    pub fn after(
+        &mut self,
+        step: usize,
+        validate: &dyn Fn() -> Option<Validation>,
+    ) -> Result<bool> {
+        let done = step + 1;
+        self.done_here += 1;
+        let speed =
+            (self.done_here * self.settings.batch) as f64 / self.clock.elapsed().as_secs_f64();
+        self.bar.set_position(done as u64);
+        self.bar.set_message(format!(
+            "loss {:.4}, {speed:.1} images/s",
+            self.loss_sum / self.loss_n.max(1) as f64
+        ));
+        let last = done == self.settings.steps;
+        if done.is_multiple_of(self.settings.epoch) || last {
+            let rate = self.settings.rate(step);
+            let loss = self.loss_sum / self.loss_n.max(1) as f64;
+            self.rows.push(plot::Row::new(done, "train", loss, f64::NAN, rate, speed));
+            (self.loss_sum, self.loss_n) = (0.0, 0);
+            if let Some(ema) = &mut self.ema {
+                ema.swap(&self.vs);
+            }
+            let found = tch::no_grad(validate);
+            if let Some(v) = found {
+                self.rows.push(plot::Row::new(done, "validation", v.loss, v.metric, rate, speed));
+            }
+            let better = found.is_some_and(|v| v.loss < self.best);
+            if better {
+                self.best = found.map_or(f64::INFINITY, |v| v.loss);
+            }
+            let keep = match (self.settings.keep, found) {
+                (Keep::Best, Some(_)) => better,
+                _ => last,
+            };
+            if keep {
+                let mut spec = self.spec.clone();
+                spec.notes = json!({
+                    "step": done,
+                    "validation_loss": found.map(|v| v.loss),
+                    "validation_metric": found.map(|v| v.metric),
+                });
+                checkpoint::save(&self.options.out.join(MODEL), &self.vs, &spec)?;
+            }
+            if let Some(ema) = &mut self.ema {
+                ema.swap(&self.vs);
+            }
+            plot::write_rows(&self.options.out.join("metrics.csv"), &self.rows)?;
+            write_text(&self.options.out.join("loss.svg"), &plot::curves(&self.rows))?;
+            self.bar.suspend(|| {
+                if self.options.progress {
+                    let v = found.map(|v| {
+                        format!(", validation loss {:.4}, metric {:.4}", v.loss, v.metric)
+                    });
+                    eprintln!(
+                        "step {done}: loss {loss:.4}{}, {speed:.1} images/s",
+                        v.unwrap_or_default()
+                    );
+                }
+            });
+        }
+        if done.is_multiple_of(self.settings.save_every) || last {
+            self.save(done)?;
+        }
+        if last {
+            self.bar.finish();
+        }
+        let stop = self.options.stop_after > 0 && self.done_here == self.options.stop_after;
+        Ok(!(stop || last))
+    }
+
+    fn save(&self, done: usize) -> Result<()> {
+        let mut all: Vec<(String, Tensor)> = vec![];
+        let mut put = |prefix: &str, list: Vec<(String, Tensor)>| {
+            all.extend(list.into_iter().map(|(n, t)| (format!("{prefix}.{n}"), t)));
+        };
+        put("model", self.vs.variables().into_iter().collect());
+        put("optim", self.optimiser.state());
+        if let Some(ema) = &self.ema {
+            put("ema", ema.state());
+        }
+        let mut spec = self.spec.clone();
+        let best = self.best.is_finite().then_some(self.best);
+        spec.notes = json!({ "step": done, "best": best, "partial_sum": self.loss_sum });
+        Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
+    }
+}

@@ -1,0 +1,163 @@
+//! `mithras train segment`: the first stage (D1).
+
+use std::path::Path;
+
+use corpus::augment::sample::IGNORE;
+use corpus::augment::{SegmentPool, SegmentSample, rng_of};
+use corpus::fold::LeftOut;
+use mitosis::RgbTile;
+use net::checkpoint::{self, Spec};
+use net::loss::SegmentLoss;
+use net::optim;
+use net::unet::EfficientUnet;
+use serde_json::json;
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor};
+
+use crate::batch::{for_each_step, images};
+use crate::data::Data;
+use crate::error::{Result, TrainError};
+use crate::preset::{Init, SegmentPreset};
+use crate::run::{RunOptions, Session, Validation};
+
+/// Salt of the photometric draws, so that they do not repeat the spatial ones.
+pub(crate) const PHOTOMETRIC: u64 = 0x5eed_c010;
+
+/// Target and keep-mask, `[N, 1, H, W]` each.
+fn targets(samples: &[SegmentSample], device: Device) -> (Tensor, Tensor) {
+    let side = samples[0].image.width as i64;
+    let bytes: Vec<u8> = samples.iter().flat_map(|s| s.target.iter().copied()).collect();
+    let t = Tensor::from_slice(&bytes).view([-1, 1, side, side]).to_device(device);
+    (t.eq(1).to_kind(Kind::Float), t.ne(i64::from(IGNORE)).to_kind(Kind::Float))
+}
+
+fn tiles(samples: &[SegmentSample]) -> Vec<RgbTile> {
+    samples.iter().map(|s| s.image.clone()).collect()
+}
+
+/// The description of a checkpoint made with a preset.
+///
+/// # Errors
+/// Never in practice: the configuration is plain data.
+pub fn spec(preset: &SegmentPreset) -> Result<Spec> {
+    Ok(Spec::new(preset.model.architecture(), &preset.model, preset.data.patch as u32)?)
+}
+
+/// Copies starting weights into a model at `prefix` of the store. Unless the model is new, the
+/// classifier of the file is passed over.
+pub(crate) fn initialise(
+    vs: &VarStore,
+    init: Init,
+    file: Option<&Path>,
+    prefix: &str,
+) -> Result<String> {
+    if init == Init::Scratch {
+        return Ok("drawn from the seed".into());
+    }
+    let file = file.ok_or_else(|| TrainError::Preset {
+        path: "init".into(),
+        reason: "this preset starts from a file of weights: give it with --init".into(),
+    })?;
+    let found = checkpoint::read_tensors(file)?;
+    let report = checkpoint::load_matching(&found.tensors, vs, |n| {
+        let head =
+            n.starts_with("classifier.") || n.starts_with("conv_head") || n.starts_with("bn2.");
+        match (init, head) {
+            (Init::Lite0, true) if !prefix.is_empty() => None,
+            (Init::Lite0, _) if n.starts_with("classifier.") => None,
+            (Init::Lite0, _) => Some(format!("{prefix}{n}")),
+            _ => Some(n.to_string()),
+        }
+    });
+    if report.taken.is_empty() {
+        return Err(TrainError::run(file, "none of its tensors fits the model"));
+    }
+    Ok(report.to_string())
+}
+
+fn validate(
+    net: &EfficientUnet,
+    loss: &SegmentLoss,
+    samples: &[SegmentSample],
+    batch: usize,
+    device: Device,
+) -> Option<Validation> {
+    let (mut sum, mut n, mut overlap, mut size) = (0.0, 0.0, 0.0, 0.0);
+    for part in samples.chunks(batch) {
+        let (target, keep) = targets(part, device);
+        let logits = net.forward(&images(&tiles(part), device), false);
+        let terms = loss.forward(&logits, &target, Some(&keep));
+        sum += terms.total.double_value(&[]) * part.len() as f64;
+        n += part.len() as f64;
+        let p = logits.sigmoid().gt(0.5).to_kind(Kind::Float) * &keep;
+        overlap += 2.0 * (&p * &target).sum(Kind::Float).double_value(&[]);
+        size += (p + target).sum(Kind::Float).double_value(&[]);
+    }
+    (n > 0.0).then(|| Validation { loss: sum / n, metric: overlap / size })
+}
+
+/// Trains the segmenter of one fold; the weights end in `RUN/model.safetensors`.
+///
+/// # Errors
+/// [`TrainError`]: data, preset, run directory, or a loss that is no number.
+pub fn run(
+    preset: &SegmentPreset,
+    dir: &Path,
+    left_out: &LeftOut,
+    options: &RunOptions,
+) -> Result<()> {
+    let p = &preset.train;
+    let device = net::device::pick(&options.device)?;
+    let data = Data::open(dir, left_out, preset.data.ami, preset.data.ami_most)?;
+    let pool = SegmentPool::new(
+        &data.icpr.train,
+        data.midog.as_ref(),
+        &preset.shares,
+        preset.spatial.clone(),
+        preset.data.patch,
+        (preset.data.radius, preset.data.ring),
+    );
+    let held = pool.validation(&data.icpr.validation, preset.data.validation);
+
+    tch::manual_seed(p.seed as i64);
+    let vs = VarStore::new(device);
+    let net = EfficientUnet::new(&vs.root(), &preset.model)?;
+    let start = initialise(&vs, preset.init, options.init.as_deref(), "encoder.")?;
+    let groups = optim::groups_by(
+        &vs,
+        p.weight_decay,
+        |_| false,
+        |name| {
+            if name.starts_with("encoder.") { preset.encoder_lr } else { 1.0 }
+        },
+    );
+    let mut spec = spec(preset)?;
+    spec.corpus_digest = data.digest.clone();
+    let about = json!({
+        "stage": "segment", "left_out": left_out.to_string(), "init": start,
+        "frames": data.icpr.train.scenes.len(),
+        "midog_patches": data.midog.as_ref().map_or(0, |m| m.scenes().len()),
+        "validation_patches": held.len(),
+    });
+    let mut session = Session::open(vs, groups, preset, spec, about, options)?;
+
+    let draw = |i: u64| {
+        let sample = pool.sample(p.seed, i);
+        let image = preset.photometric.apply(&sample.image, &mut rng_of(p.seed ^ PHOTOMETRIC, i));
+        SegmentSample { image, ..sample }
+    };
+    let stopped = for_each_step((session.start, p.steps), p.batch, draw, |step, samples| {
+        session.seed_step(step);
+        let device = session.device();
+        let x = p.memory_format.image(&images(&tiles(&samples), device));
+        let (target, keep) = targets(&samples, device);
+        let logits = p.precision.run(device, || net.forward(&x, true));
+        let loss = preset.loss.forward(&logits, &target, Some(&keep)).total;
+        session.update(step, &loss).map_err(Some)?;
+        let go_on = session
+            .after(step, &|| validate(&net, &preset.loss, &held, p.batch, device))
+            .map_err(Some)?;
+        if go_on { Ok(()) } else { Err(None) }
+    });
+    stopped.or_else(|e| e.map_or(Ok(()), Err))
+}
