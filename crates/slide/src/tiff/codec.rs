@@ -237,7 +237,7 @@ fn pack_bits(raw: &[u8], size: usize) -> Result<Vec<u8>, String> {
             }
             -127..0 => {
                 let v = *raw.get(i).ok_or("PackBits: cut short")?;
-                out.resize(out.len() + 1 - n as isize as usize, v);
+                out.resize(out.len() + 1 + usize::from(n.unsigned_abs()), v);
                 i += 1;
             }
             -128 => {}

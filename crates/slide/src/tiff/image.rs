@@ -5,8 +5,10 @@ use super::ifd::{Ifd, tag};
 use crate::source::Level;
 use mitosis::RgbTile;
 
-/// Largest decoded tile or strip, bytes of RGB.
-const MAX_TILE_BYTES: u64 = 1 << 30;
+/// Largest decoded tile, bytes of RGB.
+const MAX_TILE_BYTES: u64 = 64 << 20;
+/// Largest decoded strip, bytes of RGB: flat images are often one strip.
+const MAX_STRIP_BYTES: u64 = 1 << 30;
 const MAX_SIDE: u64 = 1 << 31;
 
 /// A tiled or stripped image.
@@ -48,10 +50,11 @@ impl TiffImage {
             }
             (width, rows.min(height))
         };
-        let bytes = 3 * tile_width * tile_height;
-        if bytes > MAX_TILE_BYTES {
+        let limit = if tiled { MAX_TILE_BYTES } else { MAX_STRIP_BYTES };
+        let bytes = 3 * u128::from(tile_width) * u128::from(tile_height);
+        if bytes > u128::from(limit) {
             return Err(format!(
-                "tiles of {tile_width} x {tile_height} pixels are more than one read may hold"
+                "tiles of {tile_width} x {tile_height} pixels are larger than what is read at once"
             ));
         }
         let (columns, rows) = (width.div_ceil(tile_width), height.div_ceil(tile_height));
@@ -126,7 +129,7 @@ impl TiffImage {
             self.ifd.data(self.offsets[i], self.counts[i])
         };
         if self.counts[index as usize] == 0 {
-            return Ok(None);
+            return if self.tiled { Ok(None) } else { Err("a strip without data".into()) };
         }
         let data = if self.coding.planar {
             let planes: Result<Vec<_>, _> = (0..self.coding.samples as u64).map(chunk).collect();

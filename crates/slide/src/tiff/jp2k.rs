@@ -1,6 +1,5 @@
 //! JPEG 2000 tiles, Aperio's 33003 (YCbCr, perhaps subsampled) and 33005 (RGB) among them.
 
-use crate::jpeg::ycc;
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 use mitosis::RgbTile;
 
@@ -36,8 +35,7 @@ pub(crate) fn decode(raw: &[u8], ycbcr: bool, most: (usize, usize)) -> Result<Rg
     for (y, line) in data.chunks_exact_mut(3 * w).enumerate() {
         let rows = row(0, y).iter().zip(row(1, y)).zip(row(2, y));
         for (pixel, ((&a, &b), &c)) in line.as_chunks_mut::<3>().0.iter_mut().zip(rows) {
-            let (a, b, c) = (byte(a), byte(b), byte(c));
-            *pixel = if ycbcr { ycc(a, b, c) } else { [a, b, c] };
+            *pixel = if ycbcr { ycc(byte(a), b, c) } else { [byte(a), byte(b), byte(c)] };
         }
     }
     Ok(RgbTile { width: w, height: h, data })
@@ -51,4 +49,46 @@ fn subsampled(raw: &[u8]) -> bool {
     };
     raw.starts_with(&[0xFF, 0x4F, 0xFF, 0x51])
         && raw[42..].chunks_exact(3).take(n).any(|c| c[1] != 1 || c[2] != 1)
+}
+
+/// YCbCr to RGB with chroma that is not yet whole. Chroma is rounded as every decoder does, but where
+/// it lies on a rounding tie, decoders (whose floating-point order differs) fall to either side and
+/// blue would differ by two levels: there the tie itself is taken, one level from both.
+fn ycc(y: u8, cb: f32, cr: f32) -> [u8; 3] {
+    const TIE: f32 = 0.005;
+    let halves = |c: f32| {
+        let c = (c - 128.0).clamp(-128.0, 127.0);
+        let down = c.floor();
+        let rest = c - down;
+        2 * down as i32 + if (rest - 0.5).abs() < TIE { 1 } else { 2 * i32::from(rest > 0.5) }
+    };
+    let (y, cb, cr) = (i32::from(y), halves(cb), halves(cr));
+    const HALF: i32 = 1 << 16;
+    let r = y + ((91_881 * cr + HALF) >> 17);
+    let g = y + ((-22_554 * cb - 46_802 * cr + HALF) >> 17);
+    let b = y + ((116_130 * cb + HALF) >> 17);
+    [r, g, b].map(|v| v.clamp(0, 255) as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn whole_chroma_is_converted_as_jpeg_does() {
+        for (y, cb, cr) in
+            [(0, 0, 0), (255, 255, 255), (120, 3, 250), (77, 128, 128), (200, 130, 90)]
+        {
+            assert_eq!(super::ycc(y, f32::from(cb), f32::from(cr)), crate::jpeg::ycc(y, cb, cr));
+        }
+    }
+
+    #[test]
+    fn a_tie_is_one_level_from_both_sides() {
+        for cb in 0..255u8 {
+            let tie = super::ycc(100, f32::from(cb) + 0.5, 128.0);
+            for side in [cb, cb + 1] {
+                let whole = crate::jpeg::ycc(100, side, 128);
+                assert!(tie.iter().zip(whole).all(|(a, b)| a.abs_diff(b) <= 1), "{cb}");
+            }
+        }
+    }
 }
