@@ -1,5 +1,17 @@
 //! What the `mithras` binary is made of: drawn slides, exports, reports and runs.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`demo`] | drawn slides with known figures |
+//! | [`job`] | inputs, preflight, one slide after the other, resume |
+//! | [`evaluate`] | detections against ground truth |
+//! | [`export`] | files per slide, one table [`export::EXPORTS`] |
+//! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
 pub mod demo;
+pub mod evaluate;
+pub mod export;
 pub mod file;
+pub mod job;
 pub mod progress;
+pub mod report;

@@ -16,7 +16,15 @@ struct Cli {
 // One line per verb; each lives in `command/<verb>.rs` with its own `Args` and `run`.
 #[derive(Subcommand)]
 enum Command {
+    Audit(command::audit::Args),
+    Corpus(command::corpus::Args),
     Demo(command::demo::Args),
+    Detect(command::detect::Args),
+    Evaluate(command::evaluate::Args),
+    Doctor(command::doctor::Args),
+    Slide(command::slide::Args),
+    Survival(command::survival::Args),
+    Train(command::train::Args),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +39,14 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
+        Command::Audit(args) => command::audit::run(args),
+        Command::Corpus(args) => command::corpus::run(args),
         Command::Demo(args) => command::demo::run(args),
+        Command::Detect(args) => command::detect::run(args),
+        Command::Evaluate(args) => command::evaluate::run(args),
+        Command::Doctor(args) => command::doctor::run(args),
+        Command::Slide(args) => command::slide::run(args),
+        Command::Survival(args) => command::survival::run(args),
+        Command::Train(args) => command::train::run(args),
     }
 }

@@ -1,3 +1,11 @@
 //! One module per verb.
 
+pub mod audit;
+pub mod corpus;
 pub mod demo;
+pub mod detect;
+pub mod doctor;
+pub mod evaluate;
+pub mod slide;
+pub mod survival;
+pub mod train;

@@ -1,0 +1,245 @@
+//! `mithras detect`: from slides to figures, hotspot and density.
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+use detect::{CancelToken, Workers};
+use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
+use mithras::job::{self, Existing, Outcome, Setup, Stages};
+use mithras::report::{self, RunFile};
+use mitosis::Mpp;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Find mitotic figures on slides, and count them
+///
+/// Reads every slide at the model's resolution, finds candidates (first stage), scores them (second
+/// stage), and writes into one folder per slide, named after its file: detections as CSV, Parquet,
+/// QuPath GeoJSON and Grand Challenge JSON, and the count (2 mm2 hotspot, density per 20 mm2 of
+/// analysed tissue). Over the run: counts.csv, run.json, summary.html. See docs/artifacts.md.
+///
+/// Inputs are files, folders (searched through; slides are known by their content) or patterns in
+/// quotes. All are checked before the work starts. A slide that fails stops no other; the exit code
+/// is then not 0 and the summary says which failed and why.
+#[derive(ClapArgs, Debug)]
+#[command(after_long_help = "\
+Examples:
+  mithras detect case.svs --out results
+  mithras detect slides/ --out results --resume
+  mithras detect 'slides/*.svs' region.png --out results --mpp-table mpp.csv --json
+  mithras detect case.svs --out results --engine onnxruntime --provider openvino
+  mithras detect case.svs --out results --stages 1
+
+Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it.
+The table is CSV with the columns slide (file name, with or without suffix) and mpp; it wins over
+--mpp.")]
+pub struct Args {
+    /// Slide files, folders of slides, or patterns such as 'slides/*.svs'
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Folder for the results; made if missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Resolution of every slide in um/px, instead of what the files say
+    #[arg(long, value_name = "X", value_parser = mpp, allow_negative_numbers = true)]
+    mpp: Option<Mpp>,
+    /// Resolutions of single slides: CSV with the columns slide, mpp
+    #[arg(long, value_name = "CSV")]
+    mpp_table: Option<PathBuf>,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// 2: segmentation and classification; 1: segmentation alone (s_cls stays empty)
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    stages: u8,
+    /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = detect::Recipe::MAX_UNREAD_SHARE)]
+    max_unread: f64,
+    /// An OpenSlide 4 library to use instead of the one found
+    #[arg(long, value_name = "FILE")]
+    openslide: Option<PathBuf>,
+    /// Keep finished slides, go on with interrupted ones, try failed ones again
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    /// Do every slide anew, even where results are
+    #[arg(long)]
+    overwrite: bool,
+    /// Print the run as JSON on standard output (the content of run.json); progress stays on
+    /// standard error
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Which networks run, and on what.
+#[derive(ClapArgs, Debug, Default)]
+pub struct EngineArgs {
+    /// Model package: a folder with a card.toml, or the name of a bundled one [default: bundled]
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
+    /// What runs the networks; auto takes the fastest found
+    #[arg(long, value_name = "E", default_value = "auto", value_parser = words::<EngineChoice>(EngineChoice::WORDS))]
+    engine: EngineChoice,
+    /// Which kernels the engine uses
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Provider>(Provider::WORDS))]
+    provider: Provider,
+    /// Arithmetic; auto is bf16 where provider and processor have it in hardware
+    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
+    precision: Precision,
+    /// The engine's shared library to open instead of the one found
+    #[arg(long, value_name = "FILE")]
+    engine_library: Option<PathBuf>,
+    /// Threads of the engine, and most threads that decode [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Windows per run of the first stage [default: what suits the engine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    batch: Option<u16>,
+}
+
+fn words<T>(words: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = T>
+where
+    T: std::str::FromStr<Err = String> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|s| s.parse::<T>())
+}
+
+fn mpp(text: &str) -> Result<Mpp, String> {
+    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    Mpp::new(value).map_err(|e| e.to_string())
+}
+
+impl EngineArgs {
+    /// Loads the models.
+    pub fn setup(&self, stages: Stages) -> Result<Setup> {
+        let package = ModelPackage::find(self.model.as_deref())?;
+        let threads = self.threads.map_or(0, usize::from);
+        let batch = self.batch.map_or(0, usize::from);
+        let options = EngineOptions {
+            engine: self.engine,
+            provider: self.provider,
+            precision: self.precision,
+            threads,
+            segmenter_batch: batch,
+            library: self.engine_library.clone(),
+            ..EngineOptions::default()
+        };
+        let mut workers = Workers::default();
+        if threads > 0 {
+            workers.readers = workers.readers.min(threads);
+        }
+        if batch > 0 {
+            workers.segment_batch = batch;
+            workers.in_flight = workers.in_flight.max(2 * batch);
+        }
+        Ok(Setup::new(&package, &options, stages, workers)?)
+    }
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    if !(0.0..=1.0).contains(&args.max_unread) {
+        bail!("--max-unread {} is no share between 0 and 1", args.max_unread);
+    }
+    let table = match &args.mpp_table {
+        None => BTreeMap::new(),
+        Some(path) => job::read_mpp_table(path)?,
+    };
+    let inputs = job::find(&args.inputs, args.mpp, &table)?;
+    let names: Vec<&str> = inputs.slides.iter().map(|i| i.name.as_str()).collect();
+    for name in table.keys().filter(|k| {
+        let stem = job::stem(Path::new(k));
+        !names.contains(&k.as_str()) && !names.contains(&stem.as_str())
+    }) {
+        eprintln!("note: --mpp-table names `{name}`, which is none of the inputs");
+    }
+    if !inputs.skipped.is_empty() {
+        eprintln!(
+            "{} files in the folders are no slides and were left aside",
+            inputs.skipped.len()
+        );
+    }
+    let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
+    let mut setup = args.engine.setup(stages)?;
+    setup.config.recipe.max_unread_share = args.max_unread;
+    setup.openslide = args.openslide.clone();
+    let existing = match (args.resume, args.overwrite) {
+        (true, _) => Existing::Resume,
+        (_, true) => Existing::Overwrite,
+        _ => Existing::Refuse,
+    };
+    let (outcomes, run) = work(inputs.slides, &mut setup, &args.out, existing, args.quiet)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&run)?);
+    } else {
+        say(&args.out, &run);
+    }
+    let failed = outcomes.iter().any(|o| !o.is_done());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Checks all slides, does them, and writes the run's files.
+pub fn work(
+    slides: Vec<job::Input>,
+    setup: &mut Setup,
+    out: &Path,
+    existing: Existing,
+    quiet: bool,
+) -> Result<(Vec<Outcome>, RunFile)> {
+    let checked = job::preflight(&slides, setup, out, existing)?;
+    let bad = checked.iter().filter(|c| c.is_err()).count();
+    if !quiet {
+        eprintln!(
+            "{} slides checked, {} usable; {}",
+            slides.len(),
+            slides.len() - bad,
+            setup.engine
+        );
+    }
+    let cancel = CancelToken::new();
+    let outcomes = job::run(slides, checked, setup, out, existing, quiet, &cancel);
+    let command: Vec<String> = std::env::args().collect();
+    let run = report::write(out, &outcomes, setup, &command).with_context(|| {
+        format!("the slides are done, but not the files over the run in {}", out.display())
+    })?;
+    Ok((outcomes, run))
+}
+
+/// The result in words, on standard output.
+pub fn say(out: &Path, run: &RunFile) {
+    let width = run.slides.iter().map(|s| s.name.chars().count()).max().unwrap_or(5).clamp(5, 48);
+    println!(
+        "{:<width$}  {:>7}  {:>7}  {:>10}  {:>12}  {:>8}",
+        "slide", "figures", "hotspot", "per 20 mm2", "analysed mm2", "um/px"
+    );
+    for slide in &run.slides {
+        let name = &slide.name;
+        match &slide.counts {
+            None => println!("{name:<width$}  FAILED  {}", slide.reason.as_deref().unwrap_or("")),
+            Some(c) => {
+                let density = c.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
+                println!(
+                    "{name:<width$}  {:>7}  {:>7}  {density:>10}  {:>12.2}  {:>8}{}",
+                    c.figures,
+                    c.hotspot_count,
+                    c.analysed_mm2,
+                    c.resolution.x,
+                    match (c.has_tissue, slide.kept) {
+                        (false, _) => "  no tissue",
+                        (_, true) => "  kept",
+                        _ => "",
+                    }
+                );
+            }
+        }
+    }
+    if run.without_tissue > 0 {
+        println!("{} of {} slides have no tissue", run.without_tissue, run.slides.len());
+    }
+    if run.failed > 0 {
+        println!("{} of {} slides failed", run.failed, run.slides.len());
+    }
+    println!("written to {}; see {}", out.display(), out.join("summary.html").display());
+}

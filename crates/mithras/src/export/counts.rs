@@ -1,0 +1,171 @@
+//! `counts.json`: the mitotic count of one slide with everything needed to judge it.
+
+use super::record::{ModelEntry, SlideEntry};
+use super::{Export, ExportError, SlideRecord, json};
+use mitosis::Resolution;
+use mitosis::count::HALF_SIDE_UM;
+use serde::{Deserialize, Serialize};
+
+pub(super) const EXPORT: Export = Export {
+    file: "counts.json",
+    about: "hotspot, density, areas, thresholds, resolution and its source",
+    bytes,
+};
+
+/// The only schema this build reads.
+pub const SCHEMA: &str = "mithras.counts/1";
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountsFile {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The slide.
+    pub slide: SlideEntry,
+    /// Level-0 resolution.
+    pub resolution: ResolutionEntry,
+    /// The weights.
+    pub model: ModelEntry,
+    /// The threshold pair and where it came from.
+    pub thresholds: mitosis::OperatingPoint,
+    /// Whether there was any tissue to look at.
+    pub has_tissue: bool,
+    /// All candidates.
+    pub candidates: usize,
+    /// Accepted ones.
+    pub figures: usize,
+    /// Figures in the densest 2 mm2.
+    pub hotspot_count: usize,
+    /// Where that is; none without figures.
+    pub hotspot: Option<HotspotEntry>,
+    /// Figures per 20 mm2 of analysed tissue; none without analysed tissue.
+    pub density_per_20_mm2: Option<f64>,
+    /// Tissue found, mm2.
+    pub tissue_mm2: f64,
+    /// Tissue read, mm2.
+    pub analysed_mm2: f64,
+    /// Tissue that could not be read, mm2; left out of the density.
+    pub unread_mm2: f64,
+    /// Windows planned.
+    pub windows: usize,
+    /// Windows left out, with reasons.
+    pub unread_windows: Vec<UnreadEntry>,
+    /// Candidates whose crop could not be read; they are no detections.
+    pub unclassified: usize,
+}
+
+/// Level-0 resolution with its source.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResolutionEntry {
+    /// um/px.
+    pub x: f64,
+    /// um/px.
+    pub y: f64,
+    /// The field it was read from, in words.
+    pub source: String,
+}
+
+/// The densest square.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HotspotEntry {
+    /// Level-0 px.
+    pub centre_px: [f64; 2],
+    /// um from the level-0 origin.
+    pub centre_um: [f64; 2],
+    /// Upper left corner, level-0 px; may lie outside the slide.
+    pub min_px: [f64; 2],
+    /// Lower right corner, level-0 px.
+    pub max_px: [f64; 2],
+    /// Side of the square, um.
+    pub side_um: f64,
+}
+
+/// A window left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnreadEntry {
+    /// Upper left corner, level-0 px.
+    pub min_px: [f64; 2],
+    /// Lower right corner, level-0 px.
+    pub max_px: [f64; 2],
+    /// The reader's words.
+    pub reason: String,
+}
+
+impl CountsFile {
+    /// The file's content.
+    #[must_use]
+    pub fn of(record: &SlideRecord) -> Self {
+        let count = record.count.as_ref();
+        let r = &record.resolution;
+        let round = |v: f64, steps: f64| (v * steps).round() / steps;
+        let px = |p: mitosis::Point<mitosis::Level0>| [round(p.x, 100.0), round(p.y, 100.0)];
+        Self {
+            schema: SCHEMA.into(),
+            slide: record.slide.clone(),
+            resolution: ResolutionEntry {
+                x: r.x.get(),
+                y: r.y.get(),
+                source: r.source.to_string(),
+            },
+            model: record.model.clone(),
+            thresholds: record.point.clone(),
+            has_tissue: record.windows > 0,
+            candidates: record.rows.len(),
+            figures: record.accepted().count(),
+            hotspot_count: count.map_or(0, mitosis::Count::hotspot_count),
+            hotspot: count.and_then(|c| c.hotspot).map(|h| {
+                let um = r.to_physical(h.centre);
+                HotspotEntry {
+                    centre_px: px(h.centre),
+                    centre_um: [round(um.x, 1000.0), round(um.y, 1000.0)],
+                    min_px: px(h.min),
+                    max_px: px(h.max),
+                    side_um: round(2.0 * HALF_SIDE_UM, 1000.0),
+                }
+            }),
+            density_per_20_mm2: count.map(|c| round(c.density_per_20_mm2, 1e6)),
+            tissue_mm2: round(record.tissue.0, 1e6),
+            analysed_mm2: round(count.map_or(0.0, |c| c.analysed.0), 1e6),
+            unread_mm2: round(count.map_or(0.0, |c| c.unread.0), 1e6),
+            windows: record.windows,
+            unread_windows: record
+                .unread
+                .iter()
+                .map(|u| UnreadEntry {
+                    min_px: px(u.min),
+                    max_px: px(u.max),
+                    reason: u.reason.clone(),
+                })
+                .collect(),
+            unclassified: record.unclassified,
+        }
+    }
+
+    /// Reads one back.
+    ///
+    /// # Errors
+    /// The parser's words, or that the schema is another.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        match value.get("schema").and_then(|s| s.as_str()) {
+            Some(SCHEMA) => serde_json::from_value(value).map_err(|e| e.to_string()),
+            other => Err(format!("schema {other:?}, this build reads {SCHEMA}")),
+        }
+    }
+
+    /// The resolution as a typed value, its source being this file.
+    ///
+    /// # Errors
+    /// When the numbers are no resolution.
+    pub fn resolution(&self) -> Result<Resolution, mitosis::MppError> {
+        Ok(Resolution {
+            x: mitosis::Mpp::new(self.resolution.x)?,
+            y: mitosis::Mpp::new(self.resolution.y)?,
+            source: mitosis::ResolutionSource::Vendor(self.resolution.source.clone()),
+        })
+    }
+}
+
+fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
+    json(EXPORT.file, &CountsFile::of(record))
+}

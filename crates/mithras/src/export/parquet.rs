@@ -1,0 +1,67 @@
+//! `detections.parquet`: the same rows, typed.
+
+use super::{DetectionRow, Export, ExportError, SlideRecord};
+use parquet::basic::Compression;
+use parquet::data_type::{BoolType, DataType, DoubleType, FloatType};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use std::sync::Arc;
+
+pub(super) const EXPORT: Export =
+    Export { file: "detections.parquet", about: "the same rows, typed", bytes };
+
+const MESSAGE: &str = "message detections {
+    required double x_px;
+    required double y_px;
+    required double x_um;
+    required double y_um;
+    required float s_seg;
+    optional float s_cls;
+    required boolean accepted;
+}";
+
+fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
+    encode(record).map_err(|e| ExportError::Encode { file: EXPORT.file, reason: e.to_string() })
+}
+
+fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
+    let about = |k: &str, v: &str| KeyValue::new(k.to_owned(), v.to_owned());
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_created_by(format!("mithras {}", env!("CARGO_PKG_VERSION")))
+        .set_key_value_metadata(Some(vec![
+            about("mithras.schema", "mithras.detections/1"),
+            about("mithras.slide", &record.slide.name),
+            about("mithras.mpp_x", &record.resolution.x.get().to_string()),
+            about("mithras.mpp_y", &record.resolution.y.get().to_string()),
+        ]))
+        .build();
+    let schema = Arc::new(parse_message_type(MESSAGE)?);
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    let rows = &record.rows;
+    let places: [fn(&DetectionRow) -> f64; 4] = [|r| r.x_px, |r| r.y_px, |r| r.x_um, |r| r.y_um];
+    for f in places {
+        column::<DoubleType>(&mut group, rows.iter().map(f).collect(), None)?;
+    }
+    column::<FloatType>(&mut group, rows.iter().map(|r| r.s_seg).collect(), None)?;
+    let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.s_cls.is_some())).collect();
+    column::<FloatType>(&mut group, rows.iter().filter_map(|r| r.s_cls).collect(), Some(&levels))?;
+    column::<BoolType>(&mut group, rows.iter().map(|r| r.accepted).collect(), None)?;
+    group.close()?;
+    writer.into_inner()
+}
+
+fn column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
+    values: Vec<T::T>,
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let mut column =
+        group.next_column()?.ok_or_else(|| ParquetError::General("too few columns".into()))?;
+    column.typed::<T>().write_batch(&values, levels, None)?;
+    column.close()
+}

@@ -1,0 +1,133 @@
+//! One slide's result, gathered for the exports.
+
+use super::csv::DetectionRow;
+use detect::{SlideResult, UnreadWindow};
+use mitosis::{Count, Level0, Mm2, OperatingPoint, Point, Resolution};
+use serde::{Deserialize, Serialize};
+
+/// Which file was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlideEntry {
+    /// Name of the slide's folder: the file name without its suffix.
+    pub name: String,
+    /// File name, without its folder.
+    pub file: String,
+    /// Reader's vendor word.
+    pub vendor: String,
+    /// Level-0 width, px.
+    pub width: u64,
+    /// Level-0 height, px.
+    pub height: u64,
+    /// Upper left corner of `openslide.bounds-*`, which QuPath counts from; 0, 0 without bounds.
+    pub bounds_offset: [i64; 2],
+    /// SHA-256 over size, first and last MiB.
+    pub digest: String,
+}
+
+/// Which weights ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelEntry {
+    /// Package name.
+    pub name: String,
+    /// SHA-256 of the first stage.
+    pub segmenter_sha256: String,
+    /// SHA-256 of the second stage; none when segmentation ran alone.
+    pub classifier_sha256: Option<String>,
+    /// Licence of the weights.
+    pub license: String,
+}
+
+/// Everything the exports need of one slide.
+#[derive(Clone, Debug)]
+pub struct SlideRecord {
+    /// The file.
+    pub slide: SlideEntry,
+    /// Level-0 resolution with its source.
+    pub resolution: Resolution,
+    /// The weights.
+    pub model: ModelEntry,
+    /// The frozen threshold pair (D5).
+    pub point: OperatingPoint,
+    /// Every candidate, in reading order.
+    pub rows: Vec<DetectionRow>,
+    /// The count; `None` without analysed tissue, where a density has no meaning.
+    pub count: Option<Count>,
+    /// Tissue found on the slide.
+    pub tissue: Mm2,
+    /// Windows planned.
+    pub windows: usize,
+    /// Windows left out.
+    pub unread: Vec<UnreadWindow>,
+    /// Candidates whose crop could not be read.
+    pub unclassified: usize,
+}
+
+impl SlideRecord {
+    /// Gathers a result. The hotspot and the density are computed from exact positions; rows are
+    /// rounded for print (0.01 px, 0.001 um).
+    #[must_use]
+    pub fn new(
+        slide: SlideEntry,
+        resolution: Resolution,
+        model: ModelEntry,
+        point: OperatingPoint,
+        tissue: Mm2,
+        result: &SlideResult,
+    ) -> Self {
+        let rows = result
+            .detections
+            .iter()
+            .map(|d| DetectionRow::new(d, &resolution, point.accepts(d)))
+            .collect();
+        let count = result.count(&point, &resolution).ok();
+        Self {
+            slide,
+            resolution,
+            model,
+            point,
+            rows,
+            count,
+            tissue,
+            windows: result.windows,
+            unread: result.unread.clone(),
+            unclassified: result.unclassified.len(),
+        }
+    }
+
+    /// A slide without tissue: nothing was looked at.
+    #[must_use]
+    pub fn blank(
+        slide: SlideEntry,
+        resolution: Resolution,
+        model: ModelEntry,
+        point: OperatingPoint,
+    ) -> Self {
+        Self {
+            slide,
+            resolution,
+            model,
+            point,
+            rows: Vec::new(),
+            count: None,
+            tissue: Mm2(0.0),
+            windows: 0,
+            unread: Vec::new(),
+            unclassified: 0,
+        }
+    }
+
+    /// Rows that the threshold pair accepts.
+    pub fn accepted(&self) -> impl Iterator<Item = &DetectionRow> {
+        self.rows.iter().filter(|r| r.accepted)
+    }
+
+    /// A level-0 point as QuPath counts it: from the slide's bounds.
+    #[must_use]
+    pub fn qupath(&self, p: Point<Level0>) -> [f64; 2] {
+        let round = |v: f64| (v * 100.0).round() / 100.0;
+        [
+            round(p.x - self.slide.bounds_offset[0] as f64),
+            round(p.y - self.slide.bounds_offset[1] as f64),
+        ]
+    }
+}

@@ -1,0 +1,261 @@
+//! From what stands on the command line to slides: files, folders, patterns, resolutions.
+
+use mitosis::Mpp;
+use serde::Deserialize;
+use slide::SlideError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// One slide to read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// Its file.
+    pub path: PathBuf,
+    /// Name of its folder in the results: the file name without its suffix.
+    pub name: String,
+    /// The user's um/px, if given.
+    pub mpp: Option<Mpp>,
+}
+
+/// What the inputs came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inputs {
+    /// Slides, sorted by path within each argument, each once.
+    pub slides: Vec<Input>,
+    /// Files inside folders that are no slides, left aside.
+    pub skipped: Vec<PathBuf>,
+}
+
+/// Why the inputs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// Nothing matches.
+    #[error("{0}: no such file, folder or pattern match")]
+    Missing(String),
+    /// The pattern is wrong.
+    #[error("{pattern}: {reason}")]
+    Pattern {
+        /// The argument.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A folder cannot be listed.
+    #[error("{}: cannot be listed: {source}", path.display())]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A folder without slides.
+    #[error("{}: no slide in this folder ({others} other files)", path.display())]
+    NoSlides {
+        /// The folder.
+        path: PathBuf,
+        /// Files that are no slides.
+        others: usize,
+    },
+    /// Two slides would share a folder.
+    #[error(
+        "{} and {} would both be written to the folder `{name}`; rename one or run them into \
+         different --out folders", first.display(), second.display()
+    )]
+    SameName {
+        /// The folder's name.
+        name: String,
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// The resolution table is wrong.
+    #[error("{}: {reason}", path.display())]
+    Table {
+        /// The table.
+        path: PathBuf,
+        /// Line and reason.
+        reason: String,
+    },
+}
+
+/// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
+/// and a file in them counts when its content is that of a slide; `*`, `?` and `[..]` are patterns
+/// where no file of that very name exists.
+///
+/// # Errors
+/// [`InputError`].
+pub fn find(
+    arguments: &[PathBuf],
+    mpp: Option<Mpp>,
+    table: &BTreeMap<String, Mpp>,
+) -> Result<Inputs, InputError> {
+    let mut found = Inputs::default();
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for argument in arguments {
+        for path in expand(argument)? {
+            if !path.is_dir() {
+                paths.push(path);
+                continue;
+            }
+            let mut files = Vec::new();
+            walk(&path, &mut files)?;
+            let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| is_slide(f));
+            if slides.is_empty() {
+                return Err(InputError::NoSlides { path, others: others.len() });
+            }
+            paths.extend(slides);
+            found.skipped.extend(others);
+        }
+    }
+    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for path in paths {
+        let same = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !seen.insert(same) {
+            continue;
+        }
+        let name = stem(&path);
+        if let Some(first) = names.insert(name.clone(), path.clone()) {
+            return Err(InputError::SameName { name, first, second: path });
+        }
+        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied().or(mpp);
+        found.slides.push(Input { path, name, mpp: own });
+    }
+    Ok(found)
+}
+
+/// File name without its last suffix (`.ome.tif` counts as one suffix).
+#[must_use]
+pub fn stem(path: &Path) -> String {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let lower = name.to_ascii_lowercase();
+    match lower.strip_suffix(".ome") {
+        Some(short) if !short.is_empty() => name[..short.len()].to_owned(),
+        _ => name,
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let text = argument.to_string_lossy().into_owned();
+    if argument.exists() || !text.contains(['*', '?', '[']) {
+        // A missing file is reported with the others that cannot be opened.
+        return Ok(vec![argument.to_owned()]);
+    }
+    let wrong = |reason: String| InputError::Pattern { pattern: text.clone(), reason };
+    let mut matched = Vec::new();
+    for path in glob::glob(&text).map_err(|e| wrong(e.to_string()))? {
+        matched.push(path.map_err(|e| wrong(e.to_string()))?);
+    }
+    if matched.is_empty() { Err(InputError::Missing(text)) } else { Ok(matched) }
+}
+
+/// Every file below a folder, sorted; links to folders and hidden entries are not followed.
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
+    let fail = |source| InputError::List { path: folder.to_owned(), source };
+    let mut entries: Vec<_> =
+        std::fs::read_dir(folder).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let path = entry.path();
+        let kind = entry.file_type().map_err(fail)?;
+        if kind.is_dir() {
+            walk(&path, files)?;
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A damaged slide is one too: it shall fail aloud, not be passed over.
+fn is_slide(path: &Path) -> bool {
+    !matches!(
+        slide::Slide::open(path),
+        Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
+    )
+}
+
+/// Reads a resolution table: CSV with the columns `slide` (file name or stem) and `mpp` (um/px).
+///
+/// # Errors
+/// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is no
+/// resolution.
+pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> {
+    #[derive(Deserialize)]
+    struct Row {
+        slide: String,
+        mpp: f64,
+    }
+    let fail = |reason: String| InputError::Table { path: path.to_owned(), reason };
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_path(path)
+        .map_err(|e| fail(e.to_string()))?;
+    let mut table = BTreeMap::new();
+    for (i, row) in reader.deserialize().enumerate() {
+        let row: Row = row.map_err(|e| fail(e.to_string()))?;
+        let mpp = Mpp::new(row.mpp).map_err(|e| fail(format!("row {}: {e}", i + 1)))?;
+        if table.insert(row.slide.clone(), mpp).is_some() {
+            return Err(fail(format!("row {}: `{}` stands twice", i + 1, row.slide)));
+        }
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stems() {
+        for (path, name) in
+            [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", ".ome")]
+        {
+            assert_eq!(stem(Path::new(path)), name);
+        }
+    }
+
+    #[test]
+    fn the_same_stem_twice_is_refused_and_the_same_file_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |n: &str| {
+            let path = dir.path().join(n);
+            std::fs::write(&path, b"x").unwrap();
+            path
+        };
+        let (a, b) = (file("a.svs"), file("a.tiff"));
+        let none = BTreeMap::new();
+        assert!(matches!(
+            find(&[a.clone(), b], None, &none),
+            Err(InputError::SameName { name, .. }) if name == "a"
+        ));
+        assert_eq!(find(&[a.clone(), a], None, &none).unwrap().slides.len(), 1);
+    }
+
+    #[test]
+    fn the_table_wins_over_the_flag() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("mpp.csv");
+        std::fs::write(&table, "slide,mpp\na,0.5\nb.tiff, 0.23\n").unwrap();
+        let table = read_mpp_table(&table).unwrap();
+        let mpp = |name: &str| {
+            find(&[PathBuf::from(name)], Some(Mpp::PAPER), &table).unwrap().slides[0].mpp
+        };
+        assert_eq!(mpp("a.svs").unwrap().get(), 0.5);
+        assert_eq!(mpp("b.tiff").unwrap().get(), 0.23);
+        assert_eq!(mpp("c.tiff").unwrap().get(), 0.25);
+        for bad in ["slide,mpp\na,NaN\n", "slide,mpp\na,0.2\na,0.3\n", "file,mpp\na,0.2\n"] {
+            let path = dir.path().join("bad.csv");
+            std::fs::write(&path, bad).unwrap();
+            assert!(read_mpp_table(&path).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What is the same for every slide of a run: weights, recipe, thresholds, engine.
+
+use super::state::hex;
+use crate::export::ModelEntry;
+use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe, Workers};
+use infer::card::CandidateMethod;
+use infer::{CardError, EngineError, EngineOptions, EngineReport, ModelPackage};
+use mitosis::{Classifier, OperatingPoint, Score, Segmenter};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use slide::TissueOptions;
+use std::path::PathBuf;
+
+/// How many stages run (D4, D7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stages {
+    /// Segmentation alone; `s_cls` stays empty.
+    One,
+    /// Segmentation, then classification.
+    Two,
+}
+
+/// Models, and everything that changes a number.
+pub struct Setup {
+    /// First stage.
+    pub segmenter: Box<dyn Segmenter>,
+    /// Second stage, unless segmentation runs alone.
+    pub classifier: Option<Box<dyn Classifier>>,
+    /// What runs them.
+    pub engine: EngineReport,
+    /// Everything that changes a number.
+    pub config: Config,
+    /// Threads and batches; they change none.
+    pub workers: Workers,
+    /// Memory for decoded tiles, bytes.
+    pub cache_bytes: usize,
+    /// An OpenSlide library to use instead of the one found.
+    pub openslide: Option<PathBuf>,
+}
+
+/// Everything that changes a number, as written to `run.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// Version of mithras.
+    pub version: &'static str,
+    /// The weights.
+    pub model: ModelEntry,
+    /// Windows, candidates, crops.
+    pub recipe: Recipe,
+    /// The frozen threshold pair (D5).
+    pub thresholds: OperatingPoint,
+    /// How tissue is found.
+    pub tissue: TissueOptions,
+    /// Engine, provider and precision: they move scores in the last digits.
+    pub arithmetic: String,
+}
+
+impl Config {
+    /// SHA-256 of the configuration.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_vec(self).expect("plain data becomes JSON");
+        hex(&Sha256::digest(&text))
+    }
+}
+
+/// Why nothing can run.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The package is not a detector.
+    #[error(transparent)]
+    Card(#[from] CardError),
+    /// No engine runs it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The card's numbers cannot be carried out.
+    #[error("model `{name}`: {source}")]
+    Recipe {
+        /// The package.
+        name: String,
+        /// What is wrong.
+        source: DetectError,
+    },
+    /// Two stages were asked for, the package has one.
+    #[error("model `{0}` has no classifier; run the first stage alone with --stages 1")]
+    OneStage(String),
+}
+
+impl Setup {
+    /// Loads a package's networks and takes the recipe from its card.
+    ///
+    /// # Errors
+    /// [`SetupError`].
+    pub fn new(
+        package: &ModelPackage,
+        engine: &EngineOptions,
+        stages: Stages,
+        workers: Workers,
+    ) -> Result<Self, SetupError> {
+        let (recipe, thresholds, model) = from_card(package, stages)?;
+        let models = infer::open(package, engine)?;
+        let segmenter = models.segmenter.ok_or_else(|| CardError::Missing {
+            name: package.card.name.clone(),
+            part: "segmenter",
+            job: "detection",
+        })?;
+        let classifier = match stages {
+            Stages::One => None,
+            Stages::Two => models.classifier,
+        };
+        Ok(Self::with_models(
+            segmenter,
+            classifier,
+            models.report,
+            recipe,
+            thresholds,
+            model,
+            workers,
+        ))
+    }
+
+    /// The same with models of any make; tests use fakes.
+    #[must_use]
+    pub fn with_models(
+        segmenter: Box<dyn Segmenter>,
+        classifier: Option<Box<dyn Classifier>>,
+        engine: EngineReport,
+        recipe: Recipe,
+        thresholds: OperatingPoint,
+        model: ModelEntry,
+        workers: Workers,
+    ) -> Self {
+        let arithmetic = format!("{}/{}/{}", engine.engine, engine.provider, engine.precision);
+        let config = Config {
+            version: env!("CARGO_PKG_VERSION"),
+            model,
+            recipe,
+            thresholds,
+            tissue: TissueOptions::default(),
+            arithmetic,
+        };
+        let cache_bytes = 256 << 20;
+        Self { segmenter, classifier, engine, config, workers, cache_bytes, openslide: None }
+    }
+}
+
+fn from_card(
+    package: &ModelPackage,
+    stages: Stages,
+) -> Result<(Recipe, OperatingPoint, ModelEntry), SetupError> {
+    let card = package.card.detector()?;
+    let name = &package.card.name;
+    let wrong = |source| SetupError::Recipe { name: name.clone(), source };
+    let refuse = |what: String| wrong(DetectError::Recipe(what));
+    let side =
+        |v: usize, what: &str| u32::try_from(v).map_err(|_| refuse(format!("{what} of {v} px")));
+    let grid = Grid::new(
+        side(card.segmenter.window, "windows")?,
+        side(card.segmenter.stride, "a stride")?,
+    )
+    .map_err(wrong)?;
+    let threshold = Score::new(card.candidates.threshold).map_err(|e| refuse(e.to_string()))?;
+    let candidates = match card.candidates.method {
+        CandidateMethod::Regions => CandidateRule::Regions {
+            threshold,
+            opening_radius: card.candidates.opening_radius,
+            min_area_px: u64::from(card.candidates.min_area_px),
+        },
+        // A card for peaks states their neighbourhood where one for regions states the opening.
+        CandidateMethod::Peaks => CandidateRule::Peaks {
+            threshold,
+            min_distance_px: card.candidates.opening_radius.max(1),
+        },
+    };
+    let second = match (stages, card.classifier) {
+        (Stages::One, _) => None,
+        (Stages::Two, Some(c)) => Some(c),
+        (Stages::Two, None) => return Err(SetupError::OneStage(name.clone())),
+    };
+    let crops = second
+        .map(|c| {
+            let side = side(c.crop, "crops")?;
+            Ok::<_, SetupError>(CropRecipe { mpp: c.mpp, side, positive: c.positive.clone() })
+        })
+        .transpose()?;
+    let recipe = Recipe {
+        mpp: card.segmenter.mpp,
+        grid,
+        candidates,
+        crops,
+        max_unread_share: Recipe::MAX_UNREAD_SHARE,
+    };
+    let model = ModelEntry {
+        name: name.clone(),
+        segmenter_sha256: card.segmenter.sha256.clone(),
+        classifier_sha256: second.map(|c| c.sha256.clone()),
+        license: package.card.license.clone(),
+    };
+    Ok((recipe, card.operating_point.clone(), model))
+}

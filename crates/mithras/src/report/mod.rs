@@ -1,0 +1,113 @@
+//! What is written over a whole run: `counts.csv`, `run.json`, `summary.html`.
+
+pub mod assets;
+mod run_file;
+mod summary;
+mod view;
+
+pub use run_file::{RunFile, SlideLine};
+
+use crate::export::CountsFile;
+use crate::file::{self, WriteError};
+use crate::job::{Outcome, Setup};
+use std::io;
+use std::path::Path;
+
+/// Why a run-level file was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The disk said no.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A slide's own files cannot be read back.
+    #[error("{path}: {reason}")]
+    Read {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The template failed.
+    #[error("cannot render the summary: {0}")]
+    Render(#[from] askama::Error),
+}
+
+/// Writes the three files of a run into `out`.
+///
+/// # Errors
+/// [`ReportError`].
+pub fn write(
+    out: &Path,
+    outcomes: &[Outcome],
+    setup: &Setup,
+    command: &[String],
+) -> Result<RunFile, ReportError> {
+    let mut lines = Vec::new();
+    for outcome in outcomes {
+        let counts = outcome.is_done().then(|| counts(&outcome.folder)).transpose()?;
+        lines.push(SlideLine::new(outcome, counts.as_ref()));
+    }
+    let run = RunFile::new(lines, setup, command);
+    counts_csv(&out.join("counts.csv"), &run.slides)?;
+    crate::job::write_json(&out.join("run.json"), &run)?;
+    file::write(&out.join("summary.html"), summary::render(&run, outcomes, setup)?.as_bytes())?;
+    Ok(run)
+}
+
+/// Reads a slide's `counts.json`.
+///
+/// # Errors
+/// [`ReportError::Read`].
+pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
+    let path = folder.join("counts.json");
+    let fail = |reason: String| ReportError::Read { path: path.clone(), reason };
+    let text = std::fs::read_to_string(&path).map_err(|e: io::Error| fail(e.to_string()))?;
+    CountsFile::parse(&text).map_err(fail)
+}
+
+fn counts_csv(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
+    let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
+    file::write_csv(
+        path,
+        &[
+            "slide",
+            "status",
+            "figures",
+            "hotspot_count",
+            "hotspot_x_px",
+            "hotspot_y_px",
+            "density_per_20_mm2",
+            "analysed_mm2",
+            "unread_mm2",
+            "tissue_mm2",
+            "candidates",
+            "mpp_x",
+            "mpp_y",
+            "mpp_source",
+            "reason",
+        ],
+        slides.iter().map(|s| {
+            let c = s.counts.as_ref();
+            let count =
+                |f: fn(&CountsFile) -> usize| c.map_or_else(String::new, |c| f(c).to_string());
+            let hotspot = c.and_then(|c| c.hotspot);
+            [
+                s.name.clone(),
+                s.status.clone(),
+                count(|c| c.figures),
+                count(|c| c.hotspot_count),
+                number(hotspot.map(|h| h.centre_px[0])),
+                number(hotspot.map(|h| h.centre_px[1])),
+                number(c.and_then(|c| c.density_per_20_mm2)),
+                number(c.map(|c| c.analysed_mm2)),
+                number(c.map(|c| c.unread_mm2)),
+                number(c.map(|c| c.tissue_mm2)),
+                count(|c| c.candidates),
+                number(c.map(|c| c.resolution.x)),
+                number(c.map(|c| c.resolution.y)),
+                c.map_or_else(String::new, |c| c.resolution.source.clone()),
+                s.reason.clone().unwrap_or_default(),
+            ]
+        }),
+    )
+}

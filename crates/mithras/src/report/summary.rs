@@ -1,0 +1,52 @@
+//! `summary.html`: one file, nothing loaded from elsewhere.
+
+use super::view::{SlideView, seconds};
+use super::{ReportError, RunFile, SlideLine, assets};
+use crate::job::{Outcome, Setup};
+use askama::Template;
+
+#[derive(Template)]
+#[template(path = "summary.html")]
+struct Summary<'a> {
+    run: &'a RunFile,
+    failed: Vec<&'a SlideLine>,
+    slides: Vec<SlideView>,
+    engine: String,
+    provenance: &'a str,
+    two_stages: bool,
+    drawn: bool,
+    total_seconds: String,
+    sheet_width: usize,
+    side: usize,
+}
+
+pub(super) fn render(
+    run: &RunFile,
+    outcomes: &[Outcome],
+    setup: &Setup,
+) -> Result<String, ReportError> {
+    let slides: Vec<SlideView> =
+        outcomes.iter().filter(|o| o.is_done()).map(SlideView::new).collect::<Result<_, _>>()?;
+    let total: f64 = run.slides.iter().map(|s| s.seconds).sum();
+    let engine = format!(
+        "{} {}, {}, {}, {} threads",
+        run.engine.engine,
+        run.engine.version,
+        run.engine.provider,
+        run.engine.precision,
+        run.engine.threads
+    );
+    let summary = Summary {
+        run,
+        failed: run.slides.iter().filter(|s| s.status == "failed").collect(),
+        engine,
+        provenance: &setup.config.thresholds.provenance,
+        two_stages: setup.config.recipe.crops.is_some(),
+        drawn: run.command.get(1).is_some_and(|c| c == "demo"),
+        total_seconds: seconds(total),
+        sheet_width: assets::COLUMNS * assets::SIDE,
+        side: assets::SIDE,
+        slides,
+    };
+    Ok(summary.render()?)
+}

@@ -1,0 +1,172 @@
+//! What the summary shows of one slide, drawn from the files in its folder.
+
+use super::{ReportError, assets, counts};
+use crate::export::{CountsFile, DetectionRow, read_detections};
+use crate::job::state::StageTime;
+use crate::job::{Outcome, TISSUE};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// One slide.
+pub(super) struct SlideView {
+    pub name: String,
+    pub file: String,
+    pub counts: CountsFile,
+    pub kept: bool,
+    pub resumed_windows: usize,
+    pub seconds: String,
+    pub stages: Vec<StageView>,
+    pub thumbnail: String,
+    pub overlay: String,
+    pub figures: Option<String>,
+    pub tiles: Vec<Tile>,
+}
+
+/// A bar of the stage chart.
+pub(super) struct StageView {
+    pub name: String,
+    pub items: u64,
+    pub threads: usize,
+    pub seconds: String,
+    pub percent: u32,
+}
+
+/// One of the top figures: its place in the picture and its scores.
+pub(super) struct Tile {
+    pub left: usize,
+    pub top: usize,
+    pub title: String,
+    pub score: String,
+}
+
+impl SlideView {
+    pub(super) fn new(outcome: &Outcome) -> Result<Self, ReportError> {
+        let folder = &outcome.folder;
+        let counts = counts(folder)?;
+        let rows = read_detections(&folder.join("detections.csv"))
+            .map_err(|e| ReportError::Read { path: e.path, reason: e.reason })?;
+        let best = assets::top(&rows);
+        let tiles = best
+            .iter()
+            .enumerate()
+            .map(|(k, r)| Tile {
+                left: k % assets::COLUMNS * assets::SIDE,
+                top: k / assets::COLUMNS * assets::SIDE,
+                title: format!(
+                    "x {:.0}, y {:.0} px; s_seg {:.3}{}",
+                    r.x_px,
+                    r.y_px,
+                    r.s_seg,
+                    r.s_cls.map_or_else(String::new, |s| format!(", s_cls {s:.3}"))
+                ),
+                score: format!("{:.2}", r.score()),
+            })
+            .collect::<Vec<_>>();
+        let figures =
+            if tiles.is_empty() { None } else { Some(base64(&folder.join(assets::FIGURES))?) };
+        Ok(Self {
+            name: outcome.input.name.clone(),
+            file: counts.slide.file.clone(),
+            kept: outcome.kept,
+            resumed_windows: outcome.state.resumed_windows,
+            seconds: seconds(outcome.state.seconds),
+            stages: outcome.state.stages.iter().map(StageView::new).collect(),
+            thumbnail: base64(&folder.join(assets::THUMBNAIL))?,
+            overlay: overlay(&counts, &rows, &folder.join(TISSUE))?,
+            figures,
+            tiles,
+            counts,
+        })
+    }
+
+    pub(super) fn density(&self) -> String {
+        self.counts.density_per_20_mm2.map_or_else(|| "–".into(), |d| format!("{d:.1}"))
+    }
+
+    pub(super) fn hotspot(&self) -> String {
+        self.counts.hotspot.map_or_else(
+            || "no figure".into(),
+            |h| format!("centred on x {:.0}, y {:.0} px", h.centre_px[0], h.centre_px[1]),
+        )
+    }
+
+    pub(super) fn mpp(&self) -> String {
+        let r = &self.counts.resolution;
+        let short =
+            |v: f64| format!("{:.4}", v).trim_end_matches('0').trim_end_matches('.').to_owned();
+        if r.x == r.y { short(r.x) } else { format!("{} × {}", short(r.x), short(r.y)) }
+    }
+}
+
+impl StageView {
+    fn new(s: &StageTime) -> Self {
+        Self {
+            name: s.stage.clone(),
+            items: s.items,
+            threads: s.threads,
+            seconds: seconds(s.busy_seconds),
+            percent: (s.busy_share * 100.0).round() as u32,
+        }
+    }
+}
+
+pub(super) fn seconds(s: f64) -> String {
+    if s < 100.0 {
+        format!("{s:.1} s")
+    } else {
+        format!("{:.0} min {:02.0} s", (s / 60.0).floor(), s % 60.0)
+    }
+}
+
+fn base64(path: &Path) -> Result<String, ReportError> {
+    let bytes = std::fs::read(path)
+        .map_err(|e| ReportError::Read { path: path.to_owned(), reason: e.to_string() })?;
+    Ok(BASE64_STANDARD.encode(bytes))
+}
+
+/// Tissue outline, figures and hotspot in level-0 pixels.
+fn overlay(
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+    tissue: &Path,
+) -> Result<String, ReportError> {
+    let fail = |reason: String| ReportError::Read { path: tissue.to_owned(), reason };
+    let text = std::fs::read_to_string(tissue).map_err(|e| fail(e.to_string()))?;
+    let outline: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
+    let (w, h) = (counts.slide.width as f64, counts.slide.height as f64);
+    let offset = counts.slide.bounds_offset.map(|v| v as f64);
+    let mut path = String::new();
+    let features = outline["features"].as_array().map_or(&[][..], Vec::as_slice);
+    for ring in features.iter().filter_map(|f| f["geometry"]["coordinates"].as_array()).flatten() {
+        let points = ring.as_array().map_or(&[][..], Vec::as_slice);
+        for (k, p) in points.iter().enumerate() {
+            let (x, y) = (p[0].as_f64().unwrap_or(0.0), p[1].as_f64().unwrap_or(0.0));
+            let step = if k == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{step}{:.0} {:.0}", x + offset[0], y + offset[1]);
+        }
+        path.push('Z');
+    }
+    let mut svg = format!("<path class=\"tissue\" d=\"{path}\"/>");
+    // A figure is drawn as large as its matching circle, but never too small to see.
+    let radius = (7.5 / counts.resolution.x).max(w.max(h) / 220.0);
+    if let Some(spot) = counts.hotspot {
+        let [x, y] = spot.min_px;
+        let _ = write!(
+            svg,
+            "<rect class=\"hotspot\" x=\"{x:.0}\" y=\"{y:.0}\" width=\"{:.0}\" height=\"{:.0}\"/>",
+            spot.max_px[0] - x,
+            spot.max_px[1] - y
+        );
+    }
+    for r in rows.iter().filter(|r| r.accepted) {
+        let _ = write!(
+            svg,
+            "<circle class=\"figure\" cx=\"{:.0}\" cy=\"{:.0}\" r=\"{radius:.0}\"/>",
+            r.x_px, r.y_px
+        );
+    }
+    Ok(svg)
+}

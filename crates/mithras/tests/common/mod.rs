@@ -1,0 +1,138 @@
+//! A drawn slide, and models that know no more than darkness: fast, exact, the same everywhere.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use detect::{CandidateRule, CropRecipe, Grid, Recipe, Workers};
+use infer::EngineReport;
+use mithras::demo::{Container, Layout, Spec, write};
+use mithras::export::ModelEntry;
+use mithras::job::{Input, Setup};
+use mitosis::{
+    ClassProbs, Classifier, Mpp, OperatingPoint, PortError, ProbMap, RgbTile, Score, Segmenter,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Draws a slide with its truth.
+pub fn draw(path: &Path, width: u32, height: u32, seed: u64, figures: usize) -> Layout {
+    let layout = Layout::new(Spec::new(width, height, seed, figures).unwrap()).unwrap();
+    write(&layout, path, Container::Auto, &mut |_, _| {}).unwrap();
+    layout
+}
+
+fn dark(p: &[u8]) -> f32 {
+    let grey = 0.299 * f32::from(p[0]) + 0.587 * f32::from(p[1]) + 0.114 * f32::from(p[2]);
+    ((130.0 - grey) / 90.0).clamp(0.0, 1.0)
+}
+
+/// Probability by darkness; can be told to panic after so many windows, as a kill would.
+pub struct Dark {
+    pub left: Arc<AtomicUsize>,
+}
+
+impl Segmenter for Dark {
+    fn probabilities(&mut self, windows: &[RgbTile]) -> Result<Vec<ProbMap>, PortError> {
+        for _ in windows {
+            let more =
+                self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+            if more.is_err() {
+                return Err(PortError::Engine { engine: "dark".into(), message: "killed".into() });
+            }
+        }
+        Ok(windows
+            .iter()
+            .map(|w| ProbMap {
+                width: w.width,
+                height: w.height,
+                data: w.data.chunks_exact(3).map(dark).collect(),
+            })
+            .collect())
+    }
+}
+
+/// How much of the middle is dark.
+pub struct Middle {
+    names: Vec<String>,
+}
+
+impl Classifier for Middle {
+    fn class_names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+        Ok(crops
+            .iter()
+            .map(|c| {
+                let mid = (c.width / 2 - 16)..(c.width / 2 + 16);
+                let sum: f32 = mid
+                    .clone()
+                    .flat_map(|y| mid.clone().map(move |x| (x, y)))
+                    .map(|(x, y)| dark(&c.pixel(x, y)))
+                    .sum();
+                let p = (sum / 200.0).min(1.0);
+                ClassProbs(vec![1.0 - p, p])
+            })
+            .collect())
+    }
+}
+
+pub fn setup(two: bool, left: usize, workers: Workers) -> Setup {
+    let score = |p| Score::new(p).unwrap();
+    let recipe = Recipe {
+        mpp: Mpp::PAPER,
+        grid: Grid::new(512, 400).unwrap(),
+        candidates: CandidateRule::Regions {
+            threshold: score(0.3),
+            opening_radius: 1,
+            min_area_px: 30,
+        },
+        crops: two.then(|| CropRecipe { mpp: Mpp::PAPER, side: 128, positive: "mitotic".into() }),
+        max_unread_share: Recipe::MAX_UNREAD_SHARE,
+    };
+    let engine = EngineReport {
+        engine: "fake".into(),
+        provider: "cpu".into(),
+        library: None,
+        plugin: None,
+        version: "1".into(),
+        precision: "f32".into(),
+        threads: 1,
+        segmenter_batch: 1,
+        classifier_batch: 1,
+        fallback_reason: None,
+    };
+    let model = ModelEntry {
+        name: "dark".into(),
+        segmenter_sha256: "00".into(),
+        classifier_sha256: two.then(|| "11".into()),
+        license: "none".into(),
+    };
+    let point = OperatingPoint { seg: score(0.35), cls: score(0.5), provenance: "a test".into() };
+    let names = vec!["non_mitotic".into(), "mitotic".into()];
+    Setup::with_models(
+        Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
+        two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
+        engine,
+        recipe,
+        point,
+        model,
+        workers,
+    )
+}
+
+pub fn input(path: &Path) -> Input {
+    Input { path: path.to_owned(), name: mithras::job::stem(path), mpp: None }
+}
+
+/// Every file below a folder that holds results, without those that hold times.
+pub fn results(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.file_name().unwrap() != "state.json")
+        .map(|p| (p.file_name().unwrap().into(), std::fs::read(&p).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
