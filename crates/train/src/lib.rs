@@ -19,3 +19,12 @@ pub mod run;
 pub mod segment;
 
 pub use error::{Result, TrainError};
+
+/// Sets the threads of libtorch and of the workers that draw samples; 0 leaves the defaults.
+pub fn threads(n: usize) {
+    if n > 0 {
+        tch::set_num_threads(i32::try_from(n).unwrap_or(i32::MAX));
+        // A pool that already runs keeps its size.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(n).build_global();
+    }
+}

@@ -19,6 +19,12 @@ fn plain<T: serde::de::DeserializeOwned>(path: &Path, spec: &Spec) -> Result<T> 
         .map_err(|e| TrainError::run(path, format!("its description does not fit: {e}")))
 }
 
+/// bf16 on a GPU, f32 on a CPU.
+fn place(asked: &str) -> Result<(Device, Precision)> {
+    let device = net::device::pick(asked)?;
+    Ok((device, if device == Device::Cpu { Precision::F32 } else { Precision::Bf16 }))
+}
+
 fn floats(t: &Tensor) -> Vec<f32> {
     let flat = t.to_kind(Kind::Float).to_device(Device::Cpu).contiguous().view(-1);
     Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
@@ -42,11 +48,12 @@ pub struct TorchSegmenter {
 }
 
 impl TorchSegmenter {
-    /// Loads `model.safetensors` of a segmenter run.
+    /// Loads `model.safetensors` of a segmenter run on `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors
     /// [`TrainError`] when the file is no such checkpoint.
-    pub fn open(path: &Path, device: Device, precision: Precision) -> Result<Self> {
+    pub fn open(path: &Path, device: &str) -> Result<Self> {
+        let (device, precision) = place(device)?;
         let spec = checkpoint::read_spec(path)?;
         let config: UnetConfig = plain(path, &spec)?;
         let vs = VarStore::new(device);
@@ -102,11 +109,12 @@ pub struct TorchClassifier {
 }
 
 impl TorchClassifier {
-    /// Loads `model.safetensors` of a classifier run.
+    /// Loads `model.safetensors` of a classifier run on `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors
     /// [`TrainError`] when the file is no such checkpoint.
-    pub fn open(path: &Path, device: Device, precision: Precision) -> Result<Self> {
+    pub fn open(path: &Path, device: &str) -> Result<Self> {
+        let (device, precision) = place(device)?;
         let spec = checkpoint::read_spec(path)?;
         let config: EncoderConfig = plain(path, &spec)?;
         let vs = VarStore::new(device);

@@ -108,6 +108,7 @@ impl Session {
         let mut optimiser = AdamW::new(&vs, groups, AdamWConfig::default())?;
         let mut ema = (settings.ema > 0.0).then(|| Ema::new(&vs, settings.ema));
         let (mut start, mut best, mut rows) = (0, f64::INFINITY, vec![]);
+        let (mut loss_sum, mut loss_n) = (0.0, 0);
         let state = options.out.join(STATE);
         if options.resume && state.is_file() {
             let file = checkpoint::read_tensors(&state)?;
@@ -138,6 +139,8 @@ impl Session {
             }
             start = saved.notes["step"].as_u64().unwrap_or(0) as usize;
             best = saved.notes["best"].as_f64().unwrap_or(f64::INFINITY);
+            loss_sum = saved.notes["loss_sum"].as_f64().unwrap_or(0.0);
+            loss_n = saved.notes["loss_n"].as_u64().unwrap_or(0) as usize;
             rows = plot::read_rows(&options.out.join("metrics.csv"))?;
             rows.retain(|r| r.step <= start);
         } else if state.is_file() {
@@ -183,8 +186,8 @@ impl Session {
             bar,
             clock: Instant::now(),
             done_here: 0,
-            loss_sum: 0.0,
-            loss_n: 0,
+            loss_sum,
+            loss_n,
         })
     }
 
@@ -302,7 +305,8 @@ impl Session {
         }
         let mut spec = self.spec.clone();
         let best = self.best.is_finite().then_some(self.best);
-        spec.notes = json!({ "step": done, "best": best, "partial_sum": self.loss_sum });
+        spec.notes =
+            json!({ "step": done, "best": best, "loss_sum": self.loss_sum, "loss_n": self.loss_n });
         Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
     }
 }
