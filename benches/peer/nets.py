@@ -1,0 +1,158 @@
+"""The two networks as plain PyTorch modules, with the weights of a mithras model package.
+
+The package's ONNX files hold the weights in the order of execution, batch norm folded into the
+convolutions; modules are filled in that order and `check` compares every output with ONNX
+Runtime's. Folded batch norm makes these modules a little faster than unfolded ones: to the peer's
+advantage.
+"""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import timm
+import torch
+from onnx import numpy_helper
+from torch import nn
+from torch.nn import functional as F
+
+
+class Stage(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.first = nn.Conv2d(i, o, 3, padding=1)
+        self.second = nn.Conv2d(o, o, 3, padding=1)
+
+    def forward(self, x):
+        return F.relu(self.second(F.relu(self.first(x), inplace=True)), inplace=True)
+
+
+class EfficientUNet(nn.Module):
+    def __init__(self, widths=(256, 128, 64, 32, 16)):
+        super().__init__()
+        self.encoder = timm.create_model("efficientnet_b0", features_only=True, pretrained=False)
+        fold(self.encoder)
+        skips = self.encoder.feature_info.channels()
+        ins, joins = [skips[4], *widths[:4]], [skips[3], skips[2], skips[1], skips[0], 0]
+        self.decoder = nn.ModuleList(Stage(i + j, o) for i, j, o in zip(ins, joins, widths))
+        self.head = nn.Conv2d(widths[4], 1, 3, padding=1)
+
+    def forward(self, image):
+        f = self.encoder(image)
+        x = f[4]
+        for stage, skip in zip(self.decoder, [f[3], f[2], f[1], f[0], None]):
+            x = F.interpolate(x, scale_factor=2, mode="nearest")
+            x = stage(x if skip is None else torch.cat([x, skip], 1))
+        return torch.sigmoid(self.head(x))
+
+
+class Classifier(nn.Module):
+    def __init__(self, architecture, classes):
+        super().__init__()
+        self.net = timm.create_model(architecture, pretrained=False, num_classes=classes)
+
+    def forward(self, image):
+        return torch.softmax(self.net(image), 1)
+
+
+def fold(net):
+    """Convolutions get a bias; timm's norm-act layers keep their activation alone."""
+    for module in list(net.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.BatchNorm2d):
+                setattr(module, name, getattr(child, "act", nn.Identity()))
+            elif isinstance(child, nn.Conv2d) and child.bias is None:
+                child.bias = nn.Parameter(torch.zeros(child.out_channels))
+
+
+class Weights:
+    """Initialisers by name, f16 ones with their Cast resolved."""
+
+    def __init__(self, path):
+        self.graph = onnx.load(path).graph
+        self.at = {i.name: numpy_helper.to_array(i) for i in self.graph.initializer}
+        for node in self.graph.node:
+            if node.op_type == "Cast" and node.input[0] in self.at:
+                self.at[node.output[0]] = self.at[node.input[0]].astype(np.float32)
+
+    def of(self, name):
+        return torch.from_numpy(np.array(self.at[name], np.float32))
+
+
+def load_unet(path):
+    w, net = Weights(path), EfficientUNet()
+    convs = [m for m in net.modules() if isinstance(m, nn.Conv2d)]
+    nodes = [n for n in w.graph.node if n.op_type == "Conv"]
+    assert len(convs) == len(nodes), f"{len(convs)} convolutions here, {len(nodes)} in the file"
+    with torch.no_grad():
+        for conv, node in zip(convs, nodes):
+            conv.weight.copy_(w.of(node.input[1]))
+            conv.bias.copy_(w.of(node.input[2]))
+    return net.eval()
+
+
+def load_vit(path, architecture, classes):
+    w, net = Weights(path), Classifier(architecture, classes)
+    vit = net.net
+    norms = [n for n in w.graph.node if n.op_type == "LayerNormalization"]
+    mats = [w.of(n.input[1]) for n in w.graph.node if n.op_type == "MatMul" and n.input[1] in w.at]
+    gemms = [n for n in w.graph.node if n.op_type == "Gemm"]
+    adds = [w.of(i) for n in w.graph.node if n.op_type == "Add" for i in n.input
+            if i in w.at and w.at[i].ndim >= 1]
+    conv = next(n for n in w.graph.node if n.op_type == "Conv")
+    with torch.no_grad():
+        vit.patch_embed.proj.weight.copy_(w.of(conv.input[1]))
+        vit.patch_embed.proj.bias.copy_(w.of(conv.input[2]))
+        cls = [a for a in w.at.values() if a.dtype == np.float32 and a.shape == tuple(vit.cls_token.shape)]
+        vit.cls_token.copy_(torch.from_numpy(np.array(cls[0])))
+        vit.pos_embed.copy_(adds.pop(0))
+        for module, node in zip([m for m in vit.modules() if isinstance(m, nn.LayerNorm)], norms, strict=True):
+            module.weight.copy_(w.of(node.input[1]))
+            module.bias.copy_(w.of(node.input[2]))
+        linears = [m for m in vit.modules() if isinstance(m, nn.Linear)]
+        if gemms:
+            head = linears.pop()
+            head.weight.copy_(w.of(gemms[-1].input[1]))
+            head.bias.copy_(w.of(gemms[-1].input[2]))
+        for linear, weight, bias in zip(linears, mats, adds, strict=True):
+            linear.weight.copy_(weight.T)
+            linear.bias.copy_(bias)
+        # The exporter moved the scale of the scores into the query.
+        for block in vit.blocks:
+            d = block.attn.qkv.in_features
+            scale = (d // block.attn.num_heads) ** 0.5
+            block.attn.qkv.weight[:d] *= scale
+            block.attn.qkv.bias[:d] *= scale
+    return net.eval()
+
+
+def load(package):
+    """(card, segmenter, classifier) of a package folder."""
+    package = Path(package)
+    card = tomllib.loads((package / "card.toml").read_text())
+    c = card["classifier"]
+    unet = load_unet(package / card["segmenter"]["file"])
+    vit = load_vit(package / c["file"], c["architecture"], len(c["classes"]))
+    return card, unet, vit
+
+
+def check(package):
+    """Largest difference to ONNX Runtime on noise, per network."""
+    import onnxruntime
+    card, unet, vit = load(package)
+    out = {}
+    for key, net, side in (("segmenter", unet, card["segmenter"]["window"]),
+                           ("classifier", vit, card["classifier"]["input"])):
+        x = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(1))
+        session = onnxruntime.InferenceSession(Path(package) / card[key]["file"])
+        with torch.inference_mode():
+            mine = net(x).numpy()
+        out[key] = float(np.abs(mine - session.run(None, {"image": x.numpy()})[0]).max())
+        assert out[key] < 1e-3, f"{key} differs by {out[key]}"
+    return out
+
+
+if __name__ == "__main__":
+    import sys
+    print(check(sys.argv[1]))
