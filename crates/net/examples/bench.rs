@@ -7,6 +7,7 @@
 use std::time::Instant;
 
 use net::device::{self, MemoryFormat, Precision};
+use net::loss::mim::normalised_pixels;
 use net::loss::scl::scl_with_grad;
 use net::loss::{Objective, Scl, SegmentLoss, Term, mim, scl_image, scl_token};
 use net::mae::{Mae, MaeConfig, Masking};
@@ -74,7 +75,7 @@ fn mae(device: Device) {
             let x = Tensor::rand([n, 3, 224, 224], (Kind::Float, device));
             let labels = Tensor::arange(n, (Kind::Int64, device)).remainder(2);
             let cells = Tensor::rand([n, 196], (Kind::Float, device)).gt(0.8).to_kind(Kind::Int64);
-            let target = net::loss::mim::normalised_pixels(&x, 16);
+            let target = normalised_pixels(&x, 16);
             time(
                 &format!("MAE {size:?} step, {n} views, whole objective, {precision:?}"),
                 3,
@@ -110,12 +111,12 @@ fn scl(device: Device) {
         // One run warms up; the largest size is measured once.
         if runs == 1 {
             let (wall, cpu) = (Instant::now(), cpu_seconds());
-            scl_with_grad(&z, &y, &Scl::default());
+            let _ = scl_with_grad(&z, &y, &Scl::default());
             let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
             println!("token loss K={k}: wall {wall:.2} s, cpu {cpu:.2} s");
         } else {
             time(&format!("token loss K={k}, value and gradient"), runs, || {
-                scl_with_grad(&z, &y, &Scl::default());
+                let _ = scl_with_grad(&z, &y, &Scl::default());
             });
         }
         println!("  memory before {before:.2} GiB, peak so far {:.2} GiB", memory("VmHWM"));
