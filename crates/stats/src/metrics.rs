@@ -1,6 +1,6 @@
 //! Classification metrics (S4), equal to scikit-learn's with `zero_division=0`.
 //!
-//! Everything but ROC-AUC is read off one [`Confusion`] matrix: rows are the truth, columns the
+//! Everything but ROC-AUC is read off one [`ConfusionMatrix`] matrix: rows are the truth, columns the
 //! prediction. A ratio whose denominator is zero is zero, as the paper's protocol says; ROC-AUC,
 //! which has no sensible zero, is absent instead.
 
@@ -8,12 +8,12 @@ use crate::error::{StatsError, same_length};
 
 /// Counts of (truth, prediction) pairs over `classes` classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Confusion {
+pub struct ConfusionMatrix {
     classes: usize,
     counts: Vec<u64>,
 }
 
-impl Confusion {
+impl ConfusionMatrix {
     /// An empty matrix over `classes` classes.
     ///
     /// # Errors
@@ -271,14 +271,14 @@ pub struct BinaryReport {
 /// class.
 ///
 /// # Errors
-/// As [`Confusion::from_labels`] and [`roc_auc`].
+/// As [`ConfusionMatrix::from_labels`] and [`roc_auc`].
 pub fn binary_report(
     truth: &[bool],
     predicted: &[bool],
     scores: Option<&[f64]>,
 ) -> Result<BinaryReport, StatsError> {
     let index = |labels: &[bool]| labels.iter().map(|&b| usize::from(b)).collect::<Vec<_>>();
-    let matrix = Confusion::from_labels(&index(truth), &index(predicted), 2)?;
+    let matrix = ConfusionMatrix::from_labels(&index(truth), &index(predicted), 2)?;
     Ok(BinaryReport {
         accuracy: matrix.accuracy(),
         precision: matrix.precision(1),

@@ -5,7 +5,7 @@ use stats::bootstrap::{Plan, bootstrap_indices, draw_counts};
 use stats::interval::{
     Stratum, holm, median, pool_weighted, precision_range, quantile_sorted, wilson,
 };
-use stats::metrics::{Confusion, binary_report, macro_roc_auc, roc_auc, summarize};
+use stats::metrics::{ConfusionMatrix, binary_report, macro_roc_auc, roc_auc, summarize};
 
 #[derive(Deserialize)]
 struct Golden {
@@ -60,7 +60,7 @@ fn close(got: f64, want: f64) {
 #[test]
 fn multiclass_equals_scikit_learn() {
     for case in golden().multi {
-        let matrix = Confusion::from_labels(&case.truth, &case.predicted, case.classes).unwrap();
+        let matrix = ConfusionMatrix::from_labels(&case.truth, &case.predicted, case.classes).unwrap();
         assert!(matrix.rows().eq(case.confusion.iter().map(Vec::as_slice)));
         close(matrix.accuracy(), case.accuracy);
         for c in 0..case.classes {
@@ -158,9 +158,9 @@ fn holm_equals_r() {
 
 #[test]
 fn bad_labels_and_scores_are_errors() {
-    assert!(Confusion::from_labels(&[0, 1], &[0], 2).is_err());
-    assert!(Confusion::from_labels(&[0, 2], &[0, 1], 2).is_err());
-    assert!(Confusion::from_labels(&[], &[], 2).is_err());
+    assert!(ConfusionMatrix::from_labels(&[0, 1], &[0], 2).is_err());
+    assert!(ConfusionMatrix::from_labels(&[0, 2], &[0, 1], 2).is_err());
+    assert!(ConfusionMatrix::from_labels(&[], &[], 2).is_err());
     assert!(roc_auc(&[0.1, f64::NAN], &[true, false]).is_err());
     assert_eq!(roc_auc(&[0.1, 0.2], &[true, true]), Ok(None));
     let scores = [0.7, 0.2, 0.1, 0.1, 0.8, 0.1];

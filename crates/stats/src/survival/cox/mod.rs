@@ -16,7 +16,7 @@ mod risk;
 mod zph;
 
 pub use baseline::{Baseline, BaselinePoint};
-pub use fit::{CoxFit, Diagnosis, Options, Ties, fit};
+pub use fit::{Coefficient, CoxFit, Diagnosis, Options, Ties, fit};
 pub use zph::{TimeTransform, ZphTest};
 
 use super::ChiSquared;
