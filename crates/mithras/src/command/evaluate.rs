@@ -18,6 +18,7 @@ pub struct Args {
 #[derive(Subcommand, Debug)]
 enum What {
     Detections(Detections),
+    Classification(super::evaluate_classification::Args),
 }
 
 /// Detection F1 within a radius: per slide, pooled, per tumour type
@@ -55,7 +56,13 @@ struct Detections {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let What::Detections(args) = args.what;
+    let args = match args.what {
+        What::Detections(args) => args,
+        What::Classification(args) => {
+            super::evaluate_classification::run(&args)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let rules = match args.rule.as_str() {
         "both" => Rule::ALL.to_vec(),
         one => vec![one.parse::<Rule>()?],

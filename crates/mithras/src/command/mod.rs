@@ -6,6 +6,7 @@ pub mod demo;
 pub mod detect;
 pub mod doctor;
 pub mod evaluate;
+pub mod evaluate_classification;
 pub mod slide;
 pub mod survival;
 pub mod train;

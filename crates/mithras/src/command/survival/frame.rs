@@ -240,8 +240,7 @@ fn outcomes(
 }
 
 fn same_value(cell: &str, value: &str) -> bool {
-    cell == value
-        || matches!((cell.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+    cell == value || matches!((cell.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 type Design = (Vec<f64>, Vec<String>, Vec<usize>);
@@ -357,8 +356,7 @@ fn combine(table: &Table, rows: &[usize], columns: &[usize]) -> (Vec<usize>, Vec
     };
     let keys: Vec<Vec<usize>> = rows.iter().map(|&r| key(r)).collect();
     let distinct: Vec<&Vec<usize>> = keys.iter().collect::<BTreeSet<_>>().into_iter().collect();
-    let codes: Vec<usize> =
-        keys.iter().map(|k| distinct.partition_point(|d| *d < k)).collect();
+    let codes: Vec<usize> = keys.iter().map(|k| distinct.partition_point(|d| *d < k)).collect();
     let mut names = vec![String::new(); distinct.len()];
     for (&row, &code) in rows.iter().zip(&codes) {
         if names[code].is_empty() {

@@ -29,6 +29,8 @@ pub struct Table {
     columns: Vec<Vec<String>>,
     /// The line each row starts on; empty for Parquet.
     lines: Vec<u64>,
+    /// The row of the file that each row came from.
+    origin: Vec<usize>,
     missing: Vec<String>,
 }
 
@@ -115,7 +117,8 @@ impl Table {
         if columns.first().is_none_or(Vec::is_empty) {
             bail!("{}: has a header but no rows", path.display());
         }
-        Ok(Self { path: path.to_owned(), names, columns, lines, missing: Vec::new() })
+        let origin = (0..columns[0].len()).collect();
+        Ok(Self { path: path.to_owned(), names, columns, lines, origin, missing: Vec::new() })
     }
 
     /// Where it came from.
@@ -167,10 +170,31 @@ impl Table {
         (!missing).then_some(cell)
     }
 
+    /// The cell as it was written.
+    pub fn raw(&self, row: usize, column: usize) -> &str {
+        &self.columns[column][row]
+    }
+
+    /// A table made from this one: its path and missing codes, other columns.
+    /// Row i was made from row `origin[i]` of this one.
+    pub fn derived(
+        &self,
+        names: Vec<String>,
+        columns: Vec<Vec<String>>,
+        origin: &[usize],
+    ) -> Result<Self> {
+        let lines = origin.iter().filter_map(|&r| self.lines.get(r).copied()).collect();
+        let mut table = Self::checked(&self.path, names, columns, lines)?;
+        table.origin = origin.iter().map(|&r| self.origin[r]).collect();
+        table.missing.clone_from(&self.missing);
+        Ok(table)
+    }
+
     /// "file, column 'x', row 3 (line 4)".
     pub fn place(&self, row: usize, column: usize) -> String {
         let line = self.lines.get(row).map(|l| format!(" (line {l})")).unwrap_or_default();
-        format!("{}, column '{}', row {}{line}", self.path.display(), self.names[column], row + 1)
+        let (path, name) = (self.path.display(), &self.names[column]);
+        format!("{path}, column '{name}', row {}{line}", self.origin[row] + 1)
     }
 
     /// A finite number, or an error that names the place.
@@ -194,7 +218,8 @@ mod tests {
 
     #[test]
     fn delimiters_quotes_and_missing() {
-        for text in ["a,b\n1,\"x,y\"\nNA,2\n", "\u{feff}a\tb\r\n1\tx,y\r\n#N/A\t2\r\n", "a;b\n1;x,y\n;2"]
+        for text in
+            ["a,b\n1,\"x,y\"\nNA,2\n", "\u{feff}a\tb\r\n1\tx,y\r\n#N/A\t2\r\n", "a;b\n1;x,y\n;2"]
         {
             let t = parse(text).unwrap();
             assert_eq!(t.names(), ["a", "b"]);

@@ -1,0 +1,271 @@
+//! Counts of slides joined with the clinical table, per slide and per patient.
+
+use super::table::Table;
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// Column names that the cohort adds to the clinical ones.
+pub const SLIDE: &str = "mithras_slide";
+/// The patient.
+pub const PATIENT: &str = "mithras_patient";
+/// Figures in the 2 mm2 hotspot (W2).
+pub const HOTSPOT: &str = "hotspot";
+/// Figures per 20 mm2 of analysed tissue (W3).
+pub const DENSITY: &str = "density";
+
+/// How the counts of a patient's slides become one.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatientRule {
+    Max,
+    Mean,
+    Sum,
+}
+
+impl PatientRule {
+    /// All rules.
+    pub const ALL: [Self; 3] = [Self::Max, Self::Mean, Self::Sum];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Max => "max",
+            Self::Mean => "mean",
+            Self::Sum => "sum",
+        }
+    }
+
+    /// The combined count.
+    pub fn of(self, values: &[f64]) -> f64 {
+        let sum: f64 = values.iter().sum();
+        match self {
+            Self::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Mean => sum / values.len() as f64,
+            Self::Sum => sum,
+        }
+    }
+}
+
+/// Which columns of the two tables belong together.
+pub struct Columns<'a> {
+    pub join_counts: &'a str,
+    pub join_clinical: &'a str,
+    pub patient: Option<&'a str>,
+    pub hotspot: Option<&'a str>,
+    pub density: Option<&'a str>,
+}
+
+/// One slide with its counts and the row of its patient in the clinical table.
+#[derive(Debug, Clone)]
+pub struct Slide {
+    pub slide: String,
+    pub patient: String,
+    pub clinical: usize,
+    pub hotspot: f64,
+    pub density: f64,
+}
+
+/// The slides that have counts and a clinical row.
+pub struct Cohort {
+    pub slides: Vec<Slide>,
+    pub notes: Vec<String>,
+}
+
+impl Cohort {
+    /// Joins counts with clinical rows.
+    ///
+    /// A slide belongs to the clinical row whose key equals the slide's (as written, or as a file
+    /// name without its extensions), or else is its longest prefix that ends at `-`, `_`, `.` or a
+    /// space: TCGA slides so find their patient's barcode.
+    pub fn join(counts: &Path, clinical: &Table, columns: &Columns) -> Result<Self> {
+        let table = Table::read(counts, &[])?;
+        let key = table.column(columns.join_counts)?;
+        let pick = |named: Option<&str>, usual: &[&str]| match named {
+            Some(name) => table.column(name),
+            None => table.first_of(usual).with_context(|| {
+                format!("{}: none of the columns {}", counts.display(), usual.join(", "))
+            }),
+        };
+        let hotspot = pick(columns.hotspot, &["hotspot_count", "hotspot"])?;
+        let density =
+            pick(columns.density, &["density_per_20mm2", "density_per_20_mm2", "density"])?;
+        let analysed = table.first_of(&["analysed_mm2"]);
+        let right = clinical.column(columns.join_clinical)?;
+        let patient = columns.patient.map(|p| clinical.column(p)).transpose()?;
+        let mut rows: HashMap<&str, usize> = HashMap::new();
+        for row in 0..clinical.len() {
+            let Some(k) = clinical.cell(row, right) else { continue };
+            if rows.insert(k, row).is_some() {
+                bail!(
+                    "{}: '{k}' occurs twice; the join needs one row each",
+                    clinical.place(row, right)
+                );
+            }
+        }
+        let mut seen = HashMap::new();
+        let (mut slides, mut notes) = (Vec::new(), Vec::new());
+        let (mut unmatched, mut uncounted) = (Vec::new(), Vec::new());
+        let mut by_prefix = 0;
+        for row in 0..table.len() {
+            let Some(name) = table.cell(row, key) else {
+                bail!("{}: the slide has no name", table.place(row, key));
+            };
+            if let Some(first) = seen.insert(name.to_owned(), row) {
+                bail!("{}: '{name}' is already in row {}", table.place(row, key), first + 1);
+            }
+            let no_tissue = match analysed {
+                Some(a) if table.cell(row, a).is_some() => table.number(row, a)? <= 0.0,
+                _ => false,
+            };
+            if no_tissue || table.cell(row, hotspot).is_none() || table.cell(row, density).is_none()
+            {
+                uncounted.push(name.to_owned());
+                continue;
+            }
+            let Some((found, prefix)) = find(name, &rows) else {
+                unmatched.push(name.to_owned());
+                continue;
+            };
+            by_prefix += usize::from(prefix);
+            let id = clinical.cell(found, patient.unwrap_or(right)).with_context(|| {
+                format!("{}: no patient", clinical.place(found, patient.unwrap_or(right)))
+            })?;
+            let non_negative = |column: usize| match table.number(row, column)? {
+                v if v >= 0.0 => Ok(v),
+                v => bail!("{}: {v} is negative", table.place(row, column)),
+            };
+            slides.push(Slide {
+                slide: name.to_owned(),
+                patient: id.to_owned(),
+                clinical: found,
+                hotspot: non_negative(hotspot)?,
+                density: non_negative(density)?,
+            });
+        }
+        if slides.is_empty() {
+            bail!(
+                "no slide of {} ({}) matches a row of {} ({})",
+                counts.display(),
+                columns.join_counts,
+                clinical.path().display(),
+                columns.join_clinical
+            );
+        }
+        let some = |names: &[String]| {
+            let shown = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+            if names.len() > 3 { format!("{shown}, ...") } else { shown }
+        };
+        if by_prefix > 0 {
+            notes.push(format!("{by_prefix} slides matched their clinical row by prefix"));
+        }
+        if !unmatched.is_empty() {
+            let n = unmatched.len();
+            notes.push(format!(
+                "{n} slides have no clinical row and are left out ({})",
+                some(&unmatched)
+            ));
+        }
+        if !uncounted.is_empty() {
+            let n = uncounted.len();
+            notes.push(format!(
+                "{n} slides have no analysed tissue or no count and are left out ({})",
+                some(&uncounted)
+            ));
+        }
+        Ok(Self { slides, notes })
+    }
+
+    /// One row per slide: the clinical columns, then [`SLIDE`], [`PATIENT`], [`HOTSPOT`],
+    /// [`DENSITY`].
+    pub fn per_slide(&self, clinical: &Table) -> Result<Table> {
+        let rows: Vec<(usize, [String; 4])> = self
+            .slides
+            .iter()
+            .map(|s| {
+                let own = [
+                    s.slide.clone(),
+                    s.patient.clone(),
+                    s.hotspot.to_string(),
+                    s.density.to_string(),
+                ];
+                (s.clinical, own)
+            })
+            .collect();
+        extended(clinical, &rows)
+    }
+
+    /// One row per patient, counts combined by `rule`; clinical columns are those of the patient's
+    /// first slide.
+    pub fn per_patient(&self, clinical: &Table, rule: PatientRule) -> Result<Table> {
+        let mut patients: BTreeMap<&str, Vec<&Slide>> = BTreeMap::new();
+        for s in &self.slides {
+            patients.entry(&s.patient).or_default().push(s);
+        }
+        let rows: Vec<(usize, [String; 4])> = patients
+            .into_iter()
+            .map(|(patient, slides)| {
+                let all = |f: fn(&Slide) -> f64| {
+                    rule.of(&slides.iter().map(|s| f(s)).collect::<Vec<_>>()).to_string()
+                };
+                let names = slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" ");
+                let own = [names, patient.to_owned(), all(|s| s.hotspot), all(|s| s.density)];
+                (slides[0].clinical, own)
+            })
+            .collect();
+        extended(clinical, &rows)
+    }
+
+    /// How many patients.
+    pub fn patients(&self) -> usize {
+        self.slides.iter().map(|s| &s.patient).collect::<std::collections::BTreeSet<_>>().len()
+    }
+}
+
+fn extended(clinical: &Table, rows: &[(usize, [String; 4])]) -> Result<Table> {
+    let mut names = clinical.names().to_vec();
+    let added = [SLIDE, PATIENT, HOTSPOT, DENSITY];
+    if let Some(name) = names.iter().find(|n| added.contains(&n.as_str())) {
+        bail!(
+            "{}: column '{name}' must be renamed, the study adds one of that name",
+            clinical.path().display()
+        );
+    }
+    let mut columns: Vec<Vec<String>> = (0..names.len())
+        .map(|j| rows.iter().map(|(r, _)| clinical.raw(*r, j).to_owned()).collect())
+        .collect();
+    names.extend(added.map(str::to_owned));
+    for k in 0..added.len() {
+        columns.push(rows.iter().map(|(_, own)| own[k].clone()).collect());
+    }
+    let origin: Vec<usize> = rows.iter().map(|(r, _)| *r).collect();
+    clinical.derived(names, columns, &origin)
+}
+
+fn find(name: &str, rows: &HashMap<&str, usize>) -> Option<(usize, bool)> {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    for exact in [name, file] {
+        if let Some(&row) = rows.get(exact) {
+            return Some((row, false));
+        }
+    }
+    let ends: Vec<usize> = file.match_indices(['-', '_', '.', ' ']).map(|(i, _)| i).collect();
+    ends.into_iter()
+        .rev()
+        .find_map(|end| rows.get(&file[..end]).map(|&row| (row, !file[end..].starts_with('.'))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slides_find_their_patient() {
+        let rows = HashMap::from([("TCGA-4C-A93U", 0), ("TCGA-4C", 1), ("a b", 2), ("s1", 3)]);
+        assert_eq!(find("TCGA-4C-A93U-01Z-00-DX1.ABC.svs", &rows), Some((0, true)));
+        assert_eq!(find("TCGA-4C-A93", &rows), Some((1, true)));
+        assert_eq!(find("run/s1.svs", &rows), Some((3, false)));
+        assert_eq!(find("s10.svs", &rows), None);
+        assert_eq!(PatientRule::Mean.of(&[1.0, 2.0]), 1.5);
+    }
+}

@@ -1,0 +1,136 @@
+//! `mithras survival`: outcome statistics of a table, and the whole study from counts to report.
+
+mod cindex;
+mod cohort;
+mod cox;
+mod frame;
+mod grade;
+mod km;
+mod logrank;
+mod lrt;
+pub mod output;
+mod study;
+pub mod table;
+
+use anyhow::Result;
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use frame::Roles;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Survival statistics equal to R's package survival
+#[derive(ClapArgs)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Cox's proportional-hazards model
+    Cox(cox::Args),
+    /// Kaplan-Meier curves, one per group
+    Km(km::Args),
+    /// Log-rank test between groups
+    Logrank(logrank::Args),
+    /// Harrell's C-index of a risk, with its pair counts
+    Cindex(cindex::Args),
+    /// Likelihood-ratio test between nested Cox models
+    Lrt(lrt::Args),
+    /// Counts of a detection run + clinical table -> the whole analysis as a report
+    Study(study::Args),
+    /// Mitotic scores of a grading scheme for the counts of a detection run
+    Grade(grade::Args),
+}
+
+/// Runs one of the subcommands.
+pub fn run(args: Args) -> Result<ExitCode> {
+    match args.command {
+        Command::Cox(a) => cox::run(&a)?,
+        Command::Km(a) => km::run(&a)?,
+        Command::Logrank(a) => logrank::run(&a)?,
+        Command::Cindex(a) => cindex::run(&a)?,
+        Command::Lrt(a) => lrt::run(&a)?,
+        Command::Study(a) => study::run(&a)?,
+        Command::Grade(a) => grade::run(&a)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where the data are and which columns play which part.
+#[derive(ClapArgs, Debug, Clone)]
+struct Input {
+    /// CSV, TSV or Parquet file with a header
+    #[arg(long, value_name = "FILE")]
+    table: PathBuf,
+    /// Column of times, >= 0, any unit
+    #[arg(long, value_name = "COLUMN")]
+    time: String,
+    /// Column of events: 1/0 or true/false (1 = the event happened at that time)
+    #[arg(long, value_name = "COLUMN")]
+    event: String,
+    /// The value of the event column that means the event; every other value is censored
+    #[arg(long, value_name = "VALUE")]
+    event_value: Option<String>,
+    /// Columns whose numbers are categories; texts always are, coded against the first sorted level
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    categorical: Vec<String>,
+    /// Further cell texts that mean "missing" (NA, #N/A, NaN, empty and TCGA's [Not ...] do already)
+    #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
+    missing: Vec<String>,
+    /// Columns whose combinations are strata
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    strata: Vec<String>,
+    /// Column of independent units (patients with several rows): robust errors
+    #[arg(long, value_name = "COLUMN")]
+    cluster: Option<String>,
+    /// Column of case weights, > 0
+    #[arg(long, value_name = "COLUMN")]
+    weights: Option<String>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl Input {
+    fn table(&self) -> Result<table::Table> {
+        table::Table::read(&self.table, &self.missing)
+    }
+
+    fn roles(&self) -> Roles {
+        Roles {
+            time: self.time.clone(),
+            event: self.event.clone(),
+            event_value: self.event_value.clone(),
+            categorical: self.categorical.clone(),
+            strata: self.strata.clone(),
+            cluster: self.cluster.clone(),
+            weights: self.weights.clone(),
+            ..Roles::default()
+        }
+    }
+}
+
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Ties {
+    Efron,
+    Breslow,
+}
+
+impl From<Ties> for stats::survival::cox::Ties {
+    fn from(ties: Ties) -> Self {
+        match ties {
+            Ties::Efron => Self::Efron,
+            Ties::Breslow => Self::Breslow,
+        }
+    }
+}
+
+impl Ties {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Efron => "efron",
+            Self::Breslow => "breslow",
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Which pictures a study has, and the data behind each.
+
+use super::super::cohort::{DENSITY, HOTSPOT};
+use super::plot::{
+    BoxGroup, CalibrationGroup, Curve, Figure, Row, Scale, boxes, calibration, forest, kaplan_meier,
+};
+use super::protocol::{FEATURES, Model, Study, frame, model};
+use super::{Args, Method};
+use crate::command::survival::output::show_p;
+use anyhow::Result;
+use stats::survival::km::{IntervalType, Options, kaplan_meier as fit_km};
+use std::collections::BTreeMap;
+
+/// Draws them all.
+pub fn draw(args: &Args, main: &Method, study: &Study) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    for f in &study.features {
+        let Some(split) = &f.split else { continue };
+        let mut curves = Vec::new();
+        for (g, name) in split.names.iter().enumerate() {
+            let rows: Vec<usize> =
+                (0..split.group.len()).filter(|&i| split.group[i] == g).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let options = Options { interval: IntervalType::LogLog, ..Options::default() };
+            let km = fit_km(&split.survival.select(&rows)?, &options)?;
+            curves.push(Curve { name: name.clone(), km });
+        }
+        let test = match &split.test {
+            Ok(t) => format!("Log-rank p = {}", show_p(t.test.p)),
+            Err(why) => format!("No log-rank test: {why}"),
+        };
+        let title = format!("Survival by {}", f.label.to_lowercase());
+        let time = format!("Time ({})", args.time_unit);
+        figures.push(Figure {
+            name: format!("km_{}", f.key),
+            caption: format!(
+                "{title}; cut-point {:.4} ({}); bands: 95 % log-log intervals, marks: censored \
+                 slides. {test}, unadjusted.",
+                split.cut, split.origin
+            ),
+            canvas: kaplan_meier(&title, &time, &curves, &test),
+        });
+    }
+    for column in &args.boxes {
+        for (key, label) in FEATURES {
+            if let Some(figure) = box_plot(main, column, key, label)? {
+                figures.push(figure);
+            }
+        }
+    }
+    figures.push(forest_plot(study));
+    figures.push(comparison(study));
+    figures.extend(calibration_plot(args, main));
+    Ok(figures)
+}
+
+fn box_plot(main: &Method, column: &str, key: &str, label: &str) -> Result<Option<Figure>> {
+    let (by, value) = (main.slides.column(column)?, main.slides.column(key)?);
+    let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut missing = 0;
+    for row in 0..main.slides.len() {
+        match main.slides.cell(row, by) {
+            Some(group) => {
+                groups.entry(group.to_owned()).or_default().push(main.slides.number(row, value)?);
+            }
+            None => missing += 1,
+        }
+    }
+    if groups.is_empty() {
+        return Ok(None);
+    }
+    let groups: Vec<BoxGroup> = groups
+        .into_iter()
+        .map(|(name, mut values)| {
+            values.sort_by(f64::total_cmp);
+            BoxGroup { name, values }
+        })
+        .collect();
+    let safe: String = column.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    let gap =
+        if missing > 0 { format!(" {missing} slides without it left out.") } else { String::new() };
+    Ok(Some(Figure {
+        name: format!("box_{safe}_{key}"),
+        caption: format!(
+            "{label} of slides by {column}: quartiles, whiskers to 1.5 interquartile ranges, \
+             \u{3b7} median (bar), \u{3bc} mean (cross).{gap}"
+        ),
+        canvas: boxes(&format!("{label} by {column}"), label, column, &groups),
+    }))
+}
+
+fn model_rows(rows: &mut Vec<Row>, heading: &str, model: &Model, colour: usize) {
+    rows.push(Row { name: heading.into(), value: None, note: String::new(), colour });
+    for j in 0..model.names.len() {
+        let unit = if model.sd[j] == 1.0 { "" } else { ", per SD" };
+        let label = match model.names[j].as_str() {
+            HOTSPOT => "hotspot",
+            DENSITY => "density",
+            other => other,
+        };
+        let name: String = label.chars().take(30).collect();
+        let (value, note) = match model.ratio_per_sd(j) {
+            Some((estimate, lower, upper, c)) => ((estimate, lower, upper), show_p(c.p)),
+            None => ((f64::NAN, f64::NAN, f64::NAN), "left out".into()),
+        };
+        let value = value.0.is_finite().then_some(value);
+        rows.push(Row { name: format!("{name}{unit}"), value, note, colour });
+    }
+}
+
+fn forest_plot(study: &Study) -> Figure {
+    let mut rows = Vec::new();
+    for (i, f) in study.features.iter().enumerate() {
+        if let Some(m) = &f.univariable {
+            model_rows(&mut rows, &format!("{}, alone", f.label), m, i);
+        }
+        if let Some(a) = &f.adjusted {
+            model_rows(&mut rows, &format!("{}, adjusted", f.label), &a.full, i);
+        }
+    }
+    Figure {
+        name: "forest".into(),
+        caption: "Hazard ratios of the Cox models over slides with 95 % intervals and Wald \
+                  p-values (errors cluster-robust by patient); numbers per standard deviation."
+            .into(),
+        canvas: forest("Hazard ratios", "Hazard ratio (log scale)", "p", Scale::Ratio, &rows),
+    }
+}
+
+fn comparison(study: &Study) -> Figure {
+    let mut rows = Vec::new();
+    for (i, (_, label)) in FEATURES.iter().enumerate() {
+        rows.push(Row { name: (*label).into(), value: None, note: String::new(), colour: i });
+        for c in study.comparison.iter().filter(|c| c.feature == i) {
+            let (value, note) = match &c.result {
+                Ok(r) => {
+                    let b = &r.slides.interval;
+                    (Some((b.estimate, b.lower, b.upper)), String::new())
+                }
+                Err(_) => (None, String::new()),
+            };
+            let name = match value {
+                Some(_) => c.method.clone(),
+                None => format!("{}: no model", c.method),
+            };
+            rows.push(Row { name, value, note, colour: i });
+        }
+    }
+    Figure {
+        name: "c_index".into(),
+        caption: "Apparent C-index of Cox models on the count alone, slides as units; 95 % \
+                  percentile intervals from slide resamples with fitted risks held fixed."
+            .into(),
+        canvas: forest("C-index by method", "C-index", "", Scale::CIndex, &rows),
+    }
+}
+
+fn calibration_plot(args: &Args, main: &Method) -> Option<Figure> {
+    let mut covariates = args.covariates.clone();
+    covariates.push(HOTSPOT.into());
+    let f = frame(args, &main.slides, covariates).ok()?;
+    let columns: Vec<usize> = (0..f.names.len()).collect();
+    let fitted = model(args, &f, &columns).ok()?;
+    let mut buffer = Vec::new();
+    let data = f.cox(&columns, &mut buffer).ok()?;
+    let baseline = fitted.fit.baseline(&data).ok()?.into_iter().next()?;
+    let events: Vec<f64> = f
+        .survival
+        .time()
+        .iter()
+        .zip(f.survival.event())
+        .filter(|(_, e)| **e)
+        .map(|(t, _)| *t)
+        .collect();
+    let horizon = args.horizon.or_else(|| stats::interval::median(&events).ok())?;
+    let lp = &fitted.fit.linear_predictor;
+    let count = (events.len() / 5).clamp(2, 4);
+    let mut order: Vec<usize> = (0..lp.len()).collect();
+    order.sort_by(|&a, &b| lp[a].total_cmp(&lp[b]).then(a.cmp(&b)));
+    let mut groups = Vec::new();
+    for g in 0..count {
+        let rows = &order[g * order.len() / count..(g + 1) * order.len() / count];
+        if rows.is_empty() {
+            continue;
+        }
+        let options = Options { interval: IntervalType::LogLog, ..Options::default() };
+        let km = fit_km(&f.survival.select(rows).ok()?, &options).ok()?;
+        let predicted = rows.iter().map(|&i| baseline.survival(horizon, lp[i])).sum::<f64>();
+        let point = km.at(horizon);
+        groups.push(CalibrationGroup {
+            n: rows.len(),
+            events: km.events,
+            predicted: predicted / rows.len() as f64,
+            observed: km.survival_at(horizon),
+            lower: point.and_then(|p| p.lower),
+            upper: point.and_then(|p| p.upper),
+        });
+    }
+    let at = format!("{horizon:.1} {}", args.time_unit);
+    let sizes: Vec<String> = groups.iter().map(|g| format!("{}/{}", g.events, g.n)).collect();
+    Some(Figure {
+        name: "calibration".into(),
+        caption: format!(
+            "Apparent calibration of the model with the hotspot count{} at {at}: {} groups of \
+             equal size by predicted risk (events/slides: {}); bars: 95 % log-log intervals.",
+            if args.covariates.is_empty() { "" } else { " and the covariates" },
+            groups.len(),
+            sizes.join(", ")
+        ),
+        canvas: calibration("Calibration", &at, &groups),
+    })
+}

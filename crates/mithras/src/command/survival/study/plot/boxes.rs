@@ -1,0 +1,82 @@
+//! Box plots with medians and means (S3).
+
+use super::canvas::{Anchor, Axis, Canvas, INK, PALETTE, tick_label, ticks};
+use stats::interval::quantile_sorted;
+
+/// One box.
+pub struct BoxGroup {
+    pub name: String,
+    /// Sorted, not empty.
+    pub values: Vec<f64>,
+}
+
+impl BoxGroup {
+    /// The middle value.
+    pub fn median(&self) -> f64 {
+        quantile_sorted(&self.values, 0.5)
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        self.values.iter().sum::<f64>() / self.values.len() as f64
+    }
+}
+
+/// Boxes over quartiles, whiskers to the last value within 1.5 interquartile ranges, all values as
+/// dots, median and mean written over each box.
+pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGroup]) -> Canvas {
+    let step = 118.0_f64;
+    let (left, top, bottom) = (84.0, 82.0, 400.0);
+    let right = left + (step * groups.len() as f64).max(240.0);
+    let mut c = Canvas::new((right + 24.0).max(420.0), bottom + 78.0);
+    c.title(title);
+    let highest = groups.iter().filter_map(|g| g.values.last()).copied().fold(0.0, f64::max);
+    let y = Axis {
+        low: 0.0,
+        high: if highest > 0.0 { highest * 1.04 } else { 1.0 },
+        from: bottom,
+        to: top,
+        log: false,
+    };
+    for v in ticks(0.0, y.high, 6) {
+        c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
+        c.text((left - 8.0, y.at(v) + 4.0), &tick_label(v), 12, Anchor::End);
+    }
+    let step = (right - left) / groups.len().max(1) as f64;
+    for (i, (g, colour)) in groups.iter().zip(PALETTE.iter().cycle()).enumerate() {
+        let x = left + step * (i as f64 + 0.5);
+        let half = 27.0;
+        let q = |p: f64| quantile_sorted(&g.values, p);
+        let (q1, q3) = (q(0.25), q(0.75));
+        let reach = 1.5 * (q3 - q1);
+        let low = g.values.iter().copied().find(|v| *v >= q1 - reach).unwrap_or(q1);
+        let high = g.values.iter().rev().copied().find(|v| *v <= q3 + reach).unwrap_or(q3);
+        for (k, &v) in g.values.iter().enumerate() {
+            // A fixed scatter: the same picture for the same data.
+            let spread = ((k * 7919 + 13) % 101) as f64 / 101.0 - 0.5;
+            c.dot((x + spread * 1.7 * half, y.at(v)), 1.9, colour, 0.35);
+        }
+        c.line((x, y.at(low)), (x, y.at(q1)), INK, 1.2);
+        c.line((x, y.at(q3)), (x, y.at(high)), INK, 1.2);
+        for v in [low, high] {
+            c.line((x - 12.0, y.at(v)), (x + 12.0, y.at(v)), INK, 1.2);
+        }
+        let size = (2.0 * half, (y.at(q1) - y.at(q3)).max(0.5));
+        c.rect((x - half, y.at(q3)), size, colour, 0.28);
+        c.frame((x - half, y.at(q3)), size, INK, 1.2);
+        c.line((x - half, y.at(g.median())), (x + half, y.at(g.median())), INK, 2.4);
+        let m = y.at(g.mean());
+        c.line((x - 6.0, m - 6.0), (x + 6.0, m + 6.0), "#b00020", 1.8);
+        c.line((x - 6.0, m + 6.0), (x + 6.0, m - 6.0), "#b00020", 1.8);
+        c.text((x, top - 24.0), &format!("\u{3b7} = {:.1}", g.median()), 12, Anchor::Middle);
+        let mean = format!("\u{3bc} = {:.1}", g.mean());
+        c.styled((x, top - 9.0), &mean, 12, Anchor::Middle, "#b00020", false, None);
+        c.text((x, bottom + 19.0), &g.name, 12, Anchor::Middle);
+        c.text((x, bottom + 35.0), &format!("n = {}", g.values.len()), 11, Anchor::Middle);
+    }
+    c.frame((left, top), (right - left, bottom - top), INK, 1.2);
+    c.text(((left + right) / 2.0, bottom + 60.0), group_label, 13, Anchor::Middle);
+    let middle = (26.0, (top + bottom) / 2.0);
+    c.styled(middle, value_label, 13, Anchor::Middle, INK, false, Some(-90.0));
+    c
+}

@@ -1,0 +1,208 @@
+//! A small drawing surface: kuva's primitives, SVG and PNG, with this project's own layout.
+
+use kuva::backend::png::PngBackend;
+use kuva::backend::svg::SvgBackend;
+use kuva::render::color::Color;
+use kuva::render::render::{PathData, Primitive, Scene, TextAnchor};
+
+/// Colours that survive colour blindness and print (Okabe and Ito).
+pub const PALETTE: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+/// Text and axes.
+pub const INK: &str = "#222222";
+/// Secondary lines.
+pub const GREY: &str = "#9a9a9a";
+
+/// Where a text stands relative to its point.
+#[derive(Clone, Copy)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A picture under way.
+pub struct Canvas {
+    scene: Scene,
+}
+
+impl Canvas {
+    pub fn new(width: f64, height: f64) -> Self {
+        let mut scene = Scene::new(width, height);
+        scene.font_family = Some("DejaVu Sans, Helvetica, Arial, sans-serif".into());
+        Self { scene }
+    }
+
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
+        self.dashed(from, to, colour, width, None);
+    }
+
+    pub fn dashed(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        colour: &str,
+        width: f64,
+        dash: Option<&str>,
+    ) {
+        self.scene.elements.push(Primitive::Line {
+            x1: from.0,
+            y1: from.1,
+            x2: to.0,
+            y2: to.1,
+            stroke: Color::from(colour),
+            stroke_width: width,
+            stroke_dasharray: dash.map(str::to_owned),
+        });
+    }
+
+    pub fn polyline(&mut self, points: Vec<(f64, f64)>, colour: &str, width: f64) {
+        self.scene.elements.push(Primitive::PolyLine {
+            points,
+            stroke: Color::from(colour),
+            stroke_width: width,
+            stroke_dasharray: None,
+        });
+    }
+
+    pub fn polygon(&mut self, points: &[(f64, f64)], colour: &str, opacity: f64) {
+        let mut d = String::new();
+        for (i, (x, y)) in points.iter().enumerate() {
+            d += &format!("{}{x:.2} {y:.2} ", if i == 0 { "M" } else { "L" });
+        }
+        d.push('Z');
+        self.scene.elements.push(Primitive::Path(Box::new(PathData {
+            d,
+            fill: Some(Color::from(colour)),
+            stroke: Color::None,
+            stroke_width: 0.0,
+            opacity: Some(opacity),
+            stroke_dasharray: None,
+        })));
+    }
+
+    pub fn rect(&mut self, at: (f64, f64), size: (f64, f64), fill: &str, opacity: f64) {
+        self.scene.elements.push(Primitive::Rect {
+            x: at.0,
+            y: at.1,
+            width: size.0,
+            height: size.1,
+            fill: Color::from(fill),
+            stroke: None,
+            stroke_width: None,
+            opacity: Some(opacity),
+        });
+    }
+
+    pub fn frame(&mut self, at: (f64, f64), size: (f64, f64), colour: &str, width: f64) {
+        let (x, y) = at;
+        let (w, h) = size;
+        let corners = vec![(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)];
+        self.polyline(corners, colour, width);
+    }
+
+    pub fn dot(&mut self, at: (f64, f64), radius: f64, fill: &str, opacity: f64) {
+        self.scene.elements.push(Primitive::Circle {
+            cx: at.0,
+            cy: at.1,
+            r: radius,
+            fill: Color::from(fill),
+            fill_opacity: Some(opacity),
+            stroke: None,
+            stroke_width: None,
+        });
+    }
+
+    pub fn text(&mut self, at: (f64, f64), content: &str, size: u32, anchor: Anchor) {
+        self.styled(at, content, size, anchor, INK, false, None);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one call writes one text with all its looks")]
+    pub fn styled(
+        &mut self,
+        at: (f64, f64),
+        content: &str,
+        size: u32,
+        anchor: Anchor,
+        colour: &str,
+        bold: bool,
+        rotate: Option<f64>,
+    ) {
+        self.scene.elements.push(Primitive::Text {
+            x: at.0,
+            y: at.1,
+            content: content.to_owned(),
+            size,
+            anchor: match anchor {
+                Anchor::Start => TextAnchor::Start,
+                Anchor::Middle => TextAnchor::Middle,
+                Anchor::End => TextAnchor::End,
+            },
+            rotate,
+            bold,
+            color: Some(Color::from(colour)),
+        });
+    }
+
+    pub fn title(&mut self, content: &str) {
+        self.styled((14.0, 22.0), content, 15, Anchor::Start, INK, true, None);
+    }
+
+    /// The picture as an SVG document.
+    pub fn svg(&self) -> String {
+        SvgBackend::new().render_scene(&self.scene)
+    }
+
+    /// The picture as PNG, three pixels per unit.
+    pub fn png(&self) -> anyhow::Result<Vec<u8>> {
+        let backend = PngBackend::new().with_scale(3.0);
+        backend.render_scene(&self.scene).map_err(|e| anyhow::anyhow!("PNG: {e}"))
+    }
+}
+
+/// A linear or logarithmic axis between two values and two positions.
+#[derive(Clone, Copy)]
+pub struct Axis {
+    pub low: f64,
+    pub high: f64,
+    pub from: f64,
+    pub to: f64,
+    pub log: bool,
+}
+
+impl Axis {
+    pub fn at(&self, v: f64) -> f64 {
+        let f = |v: f64| if self.log { v.ln() } else { v };
+        let share = (f(v) - f(self.low)) / (f(self.high) - f(self.low));
+        self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
+    }
+}
+
+/// Round steps covering `low..=high`, about `count` of them.
+pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
+    let span = (high - low).max(f64::MIN_POSITIVE);
+    let raw = span / count.max(1) as f64;
+    let power = 10_f64.powf(raw.log10().floor());
+    let step =
+        [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| *s >= raw * 0.999);
+    let step = step.unwrap_or(raw);
+    let first = (low / step - 1e-9).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    (first..=last).map(|i| i as f64 * step).collect()
+}
+
+/// 1, 2 and 5 times powers of ten within `low..=high`.
+pub fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    let (a, b) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let steps: &[f64] = if b - a > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    (a..=b)
+        .flat_map(|e| steps.iter().map(move |m| m * 10_f64.powi(e)))
+        .filter(|v| (low * 0.999..=high * 1.001).contains(v))
+        .collect()
+}
+
+/// A tick's label without needless digits.
+pub fn tick_label(v: f64) -> String {
+    let text = format!("{v:.4}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.to_owned() }
+}

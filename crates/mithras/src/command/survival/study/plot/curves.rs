@@ -1,0 +1,156 @@
+//! Kaplan-Meier curves with a risk table, and calibration.
+
+use super::canvas::{Anchor, Axis, Canvas, GREY, INK, PALETTE, tick_label, ticks};
+use stats::survival::km::KaplanMeier;
+
+/// One curve with its name.
+pub struct Curve {
+    pub name: String,
+    pub km: KaplanMeier,
+}
+
+/// Curves with intervals, censoring marks, medians in the legend, a risk table and a line of text
+/// (the log-rank test).
+pub fn kaplan_meier(title: &str, time_label: &str, curves: &[Curve], test: &str) -> Canvas {
+    let (width, left, right, top) = (760.0, 150.0, 736.0, 44.0);
+    let bottom = 400.0;
+    let height = bottom + 84.0 + 20.0 * curves.len() as f64;
+    let mut c = Canvas::new(width, height);
+    c.title(title);
+    let last = |k: &Curve| k.km.points.last().map_or(0.0, |p| p.time);
+    let end = curves.iter().map(last).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
+    let x = Axis { low: 0.0, high: end, from: left, to: right, log: false };
+    let y = Axis { low: 0.0, high: 1.0, from: bottom, to: top, log: false };
+    let times = ticks(0.0, end, 7);
+    for v in ticks(0.0, 1.0, 5) {
+        c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
+        c.line((left - 5.0, y.at(v)), (left, y.at(v)), INK, 1.0);
+        c.text((left - 9.0, y.at(v) + 4.0), &tick_label(v), 12, Anchor::End);
+    }
+    for &t in &times {
+        c.line((x.at(t), bottom), (x.at(t), bottom + 5.0), INK, 1.0);
+        c.text((x.at(t), bottom + 19.0), &tick_label(t), 12, Anchor::Middle);
+    }
+    for (curve, colour) in curves.iter().zip(PALETTE.iter().cycle()) {
+        draw_band(&mut c, &curve.km, &x, &y, colour);
+    }
+    for (curve, colour) in curves.iter().zip(PALETTE.iter().cycle()) {
+        let mut line = vec![(x.at(0.0), y.at(1.0))];
+        let mut s = 1.0;
+        for p in &curve.km.points {
+            line.push((x.at(p.time), y.at(s)));
+            if p.events > 0.0 {
+                s = p.survival;
+                line.push((x.at(p.time), y.at(s)));
+            }
+        }
+        c.polyline(line, colour, 2.2);
+        for p in curve.km.points.iter().filter(|p| p.censored > 0.0) {
+            let (px, py) = (x.at(p.time), y.at(p.survival));
+            c.line((px, py - 4.0), (px, py + 4.0), colour, 1.0);
+        }
+    }
+    c.line((left, bottom), (right, bottom), INK, 1.2);
+    c.line((left, top), (left, bottom), INK, 1.2);
+    c.text(((left + right) / 2.0, bottom + 38.0), time_label, 13, Anchor::Middle);
+    let middle = (left - 46.0, (top + bottom) / 2.0);
+    c.styled(middle, "Survival probability", 13, Anchor::Middle, INK, false, Some(-90.0));
+    let legend = bottom - 16.0 - 19.0 * curves.len() as f64;
+    for (i, (curve, colour)) in curves.iter().zip(PALETTE.iter().cycle()).enumerate() {
+        let at = legend + 19.0 * i as f64;
+        c.line((left + 14.0, at - 4.0), (left + 40.0, at - 4.0), colour, 2.6);
+        let median =
+            curve.km.median().time.map_or_else(|| "not reached".into(), |m| format!("{m:.1}"));
+        let text = format!(
+            "{} (n = {}, {} events, median {median})",
+            curve.name, curve.km.n, curve.km.events
+        );
+        c.text((left + 47.0, at), &text, 12, Anchor::Start);
+    }
+    c.styled((left + 14.0, bottom - 12.0), test, 12, Anchor::Start, INK, true, None);
+    let table = bottom + 62.0;
+    c.styled((14.0, table), "At risk", 12, Anchor::Start, INK, true, None);
+    for (i, (curve, colour)) in curves.iter().zip(PALETTE.iter().cycle()).enumerate() {
+        let at = table + 20.0 * (i + 1) as f64;
+        c.styled((left - 22.0, at), &short(&curve.name), 12, Anchor::End, colour, false, None);
+        for &t in &times {
+            let count = tick_label(curve.km.at_risk(t));
+            c.text((x.at(t), at), &count, 12, Anchor::Middle);
+        }
+    }
+    c
+}
+
+fn short(name: &str) -> String {
+    let letters: Vec<char> = name.chars().collect();
+    if letters.len() <= 17 {
+        return name.to_owned();
+    }
+    letters[..16].iter().collect::<String>() + "\u{2026}"
+}
+
+fn draw_band(c: &mut Canvas, km: &KaplanMeier, x: &Axis, y: &Axis, colour: &str) {
+    let (mut upper, mut lower) = (Vec::new(), Vec::new());
+    let mut at = (1.0, 1.0);
+    upper.push((x.at(0.0), y.at(1.0)));
+    lower.push((x.at(0.0), y.at(1.0)));
+    for p in &km.points {
+        upper.push((x.at(p.time), y.at(at.1)));
+        lower.push((x.at(p.time), y.at(at.0)));
+        if let (Some(l), Some(u)) = (p.lower, p.upper) {
+            at = (l, u);
+        }
+        upper.push((x.at(p.time), y.at(at.1)));
+        lower.push((x.at(p.time), y.at(at.0)));
+    }
+    upper.extend(lower.into_iter().rev());
+    c.polygon(&upper, colour, 0.13);
+}
+
+/// Predicted against observed survival of one risk group.
+pub struct CalibrationGroup {
+    pub n: usize,
+    pub events: usize,
+    pub predicted: f64,
+    pub observed: f64,
+    pub lower: Option<f64>,
+    pub upper: Option<f64>,
+}
+
+/// Observed (Kaplan-Meier, with intervals) over predicted (Cox) survival at one time.
+pub fn calibration(title: &str, horizon: &str, groups: &[CalibrationGroup]) -> Canvas {
+    let (left, right, top, bottom) = (84.0, 504.0, 44.0, 464.0);
+    let mut c = Canvas::new(530.0, 530.0);
+    c.title(title);
+    let lowest = groups
+        .iter()
+        .flat_map(|g| [g.predicted, g.observed, g.lower.unwrap_or(1.0)])
+        .fold(1.0, f64::min);
+    let low = ((lowest * 10.0).floor() / 10.0).clamp(0.0, 0.8);
+    let x = Axis { low, high: 1.0, from: left, to: right, log: false };
+    let y = Axis { low, high: 1.0, from: bottom, to: top, log: false };
+    for v in ticks(low, 1.0, 5) {
+        c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
+        c.line((x.at(v), top), (x.at(v), bottom), "#e8e8e8", 0.8);
+        c.text((left - 8.0, y.at(v) + 4.0), &tick_label(v), 12, Anchor::End);
+        c.text((x.at(v), bottom + 18.0), &tick_label(v), 12, Anchor::Middle);
+    }
+    c.dashed((x.at(low), y.at(low)), (x.at(1.0), y.at(1.0)), GREY, 1.2, Some("5,4"));
+    for g in groups {
+        let px = x.at(g.predicted);
+        if let (Some(l), Some(u)) = (g.lower, g.upper) {
+            c.line((px, y.at(l)), (px, y.at(u)), PALETTE[0], 1.4);
+            for v in [l, u] {
+                c.line((px - 5.0, y.at(v)), (px + 5.0, y.at(v)), PALETTE[0], 1.4);
+            }
+        }
+        c.dot((px, y.at(g.observed)), 5.0, PALETTE[0], 1.0);
+    }
+    c.frame((left, top), (right - left, bottom - top), INK, 1.2);
+    let text = format!("Predicted survival at {horizon} (mean of group)");
+    c.text(((left + right) / 2.0, bottom + 42.0), &text, 13, Anchor::Middle);
+    let text = format!("Observed survival at {horizon} (Kaplan-Meier)");
+    let middle = (24.0, (top + bottom) / 2.0);
+    c.styled(middle, &text, 13, Anchor::Middle, INK, false, Some(-90.0));
+    c
+}

@@ -1,0 +1,21 @@
+//! The study's pictures, drawn from computed results alone: no picture computes a statistic.
+
+mod boxes;
+mod canvas;
+mod curves;
+mod rows;
+
+pub use boxes::{BoxGroup, boxes};
+pub use canvas::Canvas;
+pub use curves::{CalibrationGroup, Curve, calibration, kaplan_meier};
+pub use rows::{Row, Scale, forest};
+
+/// A finished picture.
+pub struct Figure {
+    /// File name without extension.
+    pub name: String,
+    /// What it shows, for the report.
+    pub caption: String,
+    /// The drawing.
+    pub canvas: Canvas,
+}
