@@ -1,0 +1,31 @@
+//! `mithras audit`: blinded review of labels (A1, A2).
+
+mod sample;
+mod score;
+mod serve;
+
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// Draw a blinded sample, review it in the browser, score the verdicts.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Sample(sample::Args),
+    Serve(serve::Args),
+    Score(score::Args),
+}
+
+/// Runs an audit verb.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    match args.verb {
+        Verb::Sample(a) => sample::run(&a),
+        Verb::Serve(a) => serve::run(&a),
+        Verb::Score(a) => score::run(&a),
+    }
+}

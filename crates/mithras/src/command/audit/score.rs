@@ -1,0 +1,395 @@
+//! `mithras audit score`.
+
+use anyhow::{Context, bail, ensure};
+use corpus::audit::{Counts, Entry, Key, Package, ReviewLog, Row, Verdict, tally};
+use serde::Serialize;
+use stats::interval::{Stratum, pool_weighted, precision_range, wilson};
+use stats::metrics::ConfusionMatrix;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const LEVEL: f64 = 0.95;
+
+/// Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers (A2).
+#[derive(clap::Args)]
+pub struct Args {
+    /// Folder of `audit sample` with `key.json` and `package/`.
+    #[arg(required_unless_present = "counts", conflicts_with = "counts")]
+    audit: Option<PathBuf>,
+    /// Scores a table of counts instead: columns cohort, stratum, confirmed, not_confirmed,
+    /// unsure, and where known pool, box25, box50, box75, box_larger, elsewhere, elsewhere_asked.
+    #[arg(long, value_name = "CSV")]
+    counts: Option<PathBuf>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A share with its range and Wilson intervals at both ends.
+#[derive(Serialize)]
+struct Share {
+    reviewed: u64,
+    /// Unsure verdicts counted as wrong, and as right.
+    range: [f64; 2],
+    /// 95 % Wilson interval with unsure as wrong: the worst case.
+    wilson_unsure_wrong: [f64; 2],
+    /// 95 % Wilson interval with unsure as right.
+    wilson_unsure_right: [f64; 2],
+}
+
+#[derive(Serialize)]
+struct Line {
+    cohort: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<u64>,
+    #[serde(flatten)]
+    share: Share,
+}
+
+#[derive(Serialize)]
+struct Part {
+    stratum: String,
+    cohorts: Vec<Line>,
+    /// All reviewed crops together, each counting once.
+    pooled: Share,
+    /// Means weighted by the size of each cohort's pool; absent without pools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool_weighted: Option<PoolWeighted>,
+    /// Crops without a confirmed centre that hold a figure elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elsewhere: Option<Ratio>,
+}
+
+#[derive(Serialize)]
+struct PoolWeighted {
+    pool: u64,
+    range: [f64; 2],
+}
+
+#[derive(Serialize)]
+struct Ratio {
+    count: u64,
+    of: u64,
+    share: f64,
+    wilson: [f64; 2],
+}
+
+#[derive(Serialize)]
+struct Boxes {
+    confirmed: u64,
+    /// Shares of 25, 50, 75, larger.
+    shares: [f64; 4],
+    within_50: Ratio,
+}
+
+#[derive(Serialize)]
+struct Scored {
+    strata: Vec<Part>,
+    /// Smallest boxes of all confirmed figures.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boxes: Option<Boxes>,
+}
+
+#[derive(Serialize)]
+struct Reviewer {
+    name: String,
+    reviewed: usize,
+    of: usize,
+    #[serde(flatten)]
+    scored: Scored,
+}
+
+#[derive(Serialize)]
+struct Agreement {
+    reviewers: [String; 2],
+    both: usize,
+    agree: usize,
+    /// Cohen's kappa over confirmed, not confirmed, unsure; null where it is undefined.
+    kappa: Option<f64>,
+}
+
+/// Runs `audit score`.
+pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(file) = &a.counts {
+        let scored = score(&read_counts(file)?)?;
+        if a.json {
+            println!("{}", serde_json::to_string_pretty(&scored)?);
+        } else {
+            print(&scored);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let dir = a.audit.as_ref().context("no audit folder")?;
+    let key = Key::read(&dir.join("key.json"))?;
+    let package = Package::read(&dir.join("package"))?;
+    ensure!(key.audit == package.audit, "key.json and package/ belong to different draws");
+    let logs = ReviewLog::read_all(&dir.join("package"), &key.audit)?;
+    ensure!(
+        !logs.is_empty(),
+        "no review yet: mithras audit serve {}",
+        dir.join("package").display()
+    );
+    let mut reviewers = Vec::new();
+    for (name, entries) in &logs {
+        if entries.is_empty() {
+            continue;
+        }
+        reviewers.push(Reviewer {
+            name: name.clone(),
+            reviewed: entries.len(),
+            of: package.items.len(),
+            scored: score(&tally(&key, entries)?)?,
+        });
+    }
+    ensure!(!reviewers.is_empty(), "the reviews hold no verdict yet");
+    let agreement = agreement(&logs)?;
+    if a.json {
+        let out =
+            serde_json::json!({"audit": key.audit, "reviewers": reviewers, "agreement": agreement});
+        println!("{}", serde_json::to_string_pretty(&out)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    for r in &reviewers {
+        println!("{}: {} of {} pictures reviewed", r.name, r.reviewed, r.of);
+        print(&r.scored);
+    }
+    for g in &agreement {
+        let kappa = g.kappa.map_or_else(|| "undefined".into(), |k| format!("{k:.3}"));
+        println!(
+            "{} and {}: {} of {} agree, kappa {kappa}",
+            g.reviewers[0], g.reviewers[1], g.agree, g.both
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn share(c: &Counts) -> anyhow::Result<Share> {
+    let r = precision_range(c.confirmed, c.not_confirmed, c.unsure, LEVEL)?;
+    Ok(Share {
+        reviewed: c.confirmed + c.not_confirmed + c.unsure,
+        range: [r.unsure_wrong.estimate, r.unsure_right.estimate],
+        wilson_unsure_wrong: [r.unsure_wrong.lower, r.unsure_wrong.upper],
+        wilson_unsure_right: [r.unsure_right.lower, r.unsure_right.upper],
+    })
+}
+
+fn ratio(count: u64, of: u64) -> anyhow::Result<Ratio> {
+    let i = wilson(count, of, LEVEL)?;
+    Ok(Ratio { count, of, share: i.estimate, wilson: [i.lower, i.upper] })
+}
+
+fn sum<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Counts {
+    rows.into_iter().fold(Counts::default(), |mut s, r| {
+        s.confirmed += r.counts.confirmed;
+        s.not_confirmed += r.counts.not_confirmed;
+        s.unsure += r.counts.unsure;
+        s.elsewhere += r.counts.elsewhere;
+        s.elsewhere_asked += r.counts.elsewhere_asked;
+        for (a, b) in s.boxes.iter_mut().zip(r.counts.boxes) {
+            *a += b;
+        }
+        s
+    })
+}
+
+fn score(rows: &[Row]) -> anyhow::Result<Scored> {
+    let reviewed = |r: &&Row| r.counts.confirmed + r.counts.not_confirmed + r.counts.unsure > 0;
+    let rows: Vec<&Row> = rows.iter().filter(reviewed).collect();
+    let mut names = Vec::new();
+    for r in &rows {
+        if !names.contains(&r.stratum) {
+            names.push(r.stratum.clone());
+        }
+    }
+    let mut strata = Vec::new();
+    for stratum in names {
+        let own: Vec<&Row> = rows.iter().copied().filter(|r| r.stratum == stratum).collect();
+        let cohorts = own
+            .iter()
+            .map(|r| Ok(Line { cohort: r.cohort.clone(), pool: r.pool, share: share(&r.counts)? }))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let all = sum(own.iter().copied());
+        strata.push(Part {
+            pooled: share(&all)?,
+            pool_weighted: weighted(&own)?,
+            elsewhere: (all.elsewhere_asked > 0)
+                .then(|| ratio(all.elsewhere, all.elsewhere_asked))
+                .transpose()?,
+            cohorts,
+            stratum,
+        });
+    }
+    let all = sum(rows.iter().copied());
+    let n: u64 = all.boxes.iter().sum();
+    let boxes = if n > 0 {
+        #[expect(clippy::cast_precision_loss, reason = "counts of reviews")]
+        let shares = all.boxes.map(|b| b as f64 / n as f64);
+        Some(Boxes { confirmed: n, shares, within_50: ratio(all.boxes[0] + all.boxes[1], n)? })
+    } else {
+        None
+    };
+    Ok(Scored { strata, boxes })
+}
+
+fn weighted(rows: &[&Row]) -> anyhow::Result<Option<PoolWeighted>> {
+    let Some(pools) = rows.iter().map(|r| r.pool).collect::<Option<Vec<u64>>>() else {
+        return Ok(None);
+    };
+    let mean = |right: fn(&Counts) -> u64| -> anyhow::Result<f64> {
+        let strata: Vec<Stratum> = rows
+            .iter()
+            .zip(&pools)
+            .map(|(r, &pool)| {
+                let c = &r.counts;
+                #[expect(clippy::cast_precision_loss, reason = "counts of crops")]
+                let pool = pool as f64;
+                let trials = c.confirmed + c.not_confirmed + c.unsure;
+                Stratum { successes: right(c), trials, pool }
+            })
+            .collect();
+        Ok(pool_weighted(&strata, LEVEL)?.estimate)
+    };
+    Ok(Some(PoolWeighted {
+        pool: pools.iter().sum(),
+        range: [mean(|c| c.confirmed)?, mean(|c| c.confirmed + c.unsure)?],
+    }))
+}
+
+fn agreement(logs: &BTreeMap<String, BTreeMap<String, Entry>>) -> anyhow::Result<Vec<Agreement>> {
+    let class = |e: &Entry| match e.verdict {
+        Verdict::Confirmed => 0,
+        Verdict::NotConfirmed => 1,
+        Verdict::Unsure => 2,
+    };
+    let names: Vec<&String> = logs.keys().collect();
+    let mut out = Vec::new();
+    for (i, a) in names.iter().enumerate() {
+        for b in &names[i + 1..] {
+            let (x, y) = (&logs[*a], &logs[*b]);
+            let both: BTreeSet<&String> = x.keys().filter(|k| y.contains_key(*k)).collect();
+            if both.is_empty() {
+                continue;
+            }
+            let (p, q): (Vec<usize>, Vec<usize>) =
+                both.iter().map(|k| (class(&x[*k]), class(&y[*k]))).unzip();
+            let matrix = ConfusionMatrix::from_labels(&p, &q, 3)?;
+            out.push(Agreement {
+                reviewers: [(*a).clone(), (*b).clone()],
+                both: both.len(),
+                agree: p.iter().zip(&q).filter(|(a, b)| a == b).count(),
+                kappa: matrix.cohen_kappa(),
+            });
+        }
+    }
+    Ok(out)
+}
+
+fn read_counts(file: &Path) -> anyhow::Result<Vec<Row>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .from_path(file)
+        .with_context(|| file.display().to_string())?;
+    let headers = reader.headers().with_context(|| file.display().to_string())?.clone();
+    let column = |name: &str| headers.iter().position(|h| h.eq_ignore_ascii_case(name));
+    for name in ["cohort", "stratum", "confirmed", "not_confirmed", "unsure"] {
+        if column(name).is_none() {
+            bail!("{}: no column `{name}`", file.display());
+        }
+    }
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.with_context(|| file.display().to_string())?;
+        let line = record.position().map_or(0, csv::Position::line);
+        let cell = |name: &str| column(name).and_then(|i| record.get(i)).unwrap_or_default();
+        let number = |name: &str| -> anyhow::Result<Option<u64>> {
+            let text = cell(name);
+            if text.is_empty() {
+                return Ok(None);
+            }
+            let value = text.parse().with_context(|| {
+                format!("{}, line {line}: {name} is `{text}`, not a count", file.display())
+            })?;
+            Ok(Some(value))
+        };
+        let count = |name: &str| number(name).map(Option::unwrap_or_default);
+        rows.push(Row {
+            cohort: cell("cohort").into(),
+            stratum: cell("stratum").into(),
+            pool: number("pool")?,
+            counts: Counts {
+                confirmed: count("confirmed")?,
+                not_confirmed: count("not_confirmed")?,
+                unsure: count("unsure")?,
+                boxes: [count("box25")?, count("box50")?, count("box75")?, count("box_larger")?],
+                elsewhere: count("elsewhere")?,
+                elsewhere_asked: count("elsewhere_asked")?,
+            },
+        });
+    }
+    ensure!(!rows.is_empty(), "{}: no rows", file.display());
+    Ok(rows)
+}
+
+fn range(r: [f64; 2]) -> String {
+    if (r[0] - r[1]).abs() < 5e-4 {
+        format!("{:.3}", r[0])
+    } else {
+        format!("{:.3}-{:.3}", r[0], r[1])
+    }
+}
+
+fn print(s: &Scored) {
+    for part in &s.strata {
+        println!("\n{}", part.stratum);
+        println!(
+            "  {:<28}{:>10}{:>9}  {:<13} 95 % Wilson, worst case",
+            "cohort", "pool", "reviewed", "confirmed"
+        );
+        for l in &part.cohorts {
+            let pool = l.pool.map(|p| p.to_string()).unwrap_or_default();
+            let [lo, hi] = l.share.wilson_unsure_wrong;
+            println!(
+                "  {:<28}{pool:>10}{:>9}  {:<13} {lo:.3}-{hi:.3}",
+                l.cohort,
+                l.share.reviewed,
+                range(l.share.range)
+            );
+        }
+        let [lo, hi] = part.pooled.wilson_unsure_wrong;
+        println!(
+            "  {:<28}{:>10}{:>9}  {:<13} {lo:.3}-{hi:.3}",
+            "pooled",
+            "",
+            part.pooled.reviewed,
+            range(part.pooled.range)
+        );
+        if let Some(w) = &part.pool_weighted {
+            println!("  {:<28}{:>10}{:>9}  {}", "pool-weighted", w.pool, "", range(w.range));
+        }
+        if let Some(e) = &part.elsewhere {
+            println!(
+                "  figure elsewhere: {} of {} ({:.2} %; 95 % Wilson {:.2}-{:.2} %)",
+                e.count,
+                e.of,
+                100.0 * e.share,
+                100.0 * e.wilson[0],
+                100.0 * e.wilson[1]
+            );
+        }
+    }
+    if let Some(b) = &s.boxes {
+        let p = b.shares.map(|s| 100.0 * s);
+        println!(
+            "\nsmallest box of {} confirmed figures: 25 px {:.1} %, 50 px {:.1} %, 75 px {:.1} %, larger {:.1} %; {:.1} % within 50 px",
+            b.confirmed,
+            p[0],
+            p[1],
+            p[2],
+            p[3],
+            100.0 * b.within_50.share
+        );
+    }
+    println!();
+}

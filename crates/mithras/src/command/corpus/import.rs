@@ -1,0 +1,236 @@
+//! `mithras corpus import`.
+
+use anyhow::Context;
+use corpus::Header;
+use corpus::cut::{CutOptions, CutReport, Encoding, cut};
+use corpus::import::{
+    BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, Summary, importer,
+};
+use mitosis::Mpp;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Reads annotations (C7); with --images and --out, cuts the crops as well.
+#[derive(clap::Args)]
+#[command(after_help = formats())]
+pub struct Args {
+    /// Annotation file, or folder where the format says so.
+    file: PathBuf,
+    /// Format of the file; see below.
+    #[arg(long, value_parser = formats_parser())]
+    format: String,
+    /// Folder of the images or ready-made patches, searched by name at any depth.
+    #[arg(long)]
+    images: Option<PathBuf>,
+    /// Writes here: `annotations.csv` and `import.json`, and with --images the corpus.
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+    /// What a category means: NAME=mf|mimicker|other|ignore. Repeat for several.
+    #[arg(long, value_name = "NAME=CLASS")]
+    map: Vec<String>,
+    /// Leaves out records, images and crops that cannot be used, and counts them.
+    #[arg(long)]
+    lenient: bool,
+    /// States how boxes are written: xyxy or xywh; switches the evidence check off.
+    #[arg(long, value_name = "ORDER")]
+    boxes: Option<BoxOrder>,
+    /// Takes the labels of one annotator instead of the agreed ones.
+    #[arg(long, value_name = "NAME")]
+    annotator: Option<String>,
+    /// Class of every record of a table without a label column: mf, mimicker, other.
+    #[arg(long, value_name = "CLASS")]
+    assume: Option<Class>,
+    /// Cohort name for sources that state none.
+    #[arg(long)]
+    cohort: Option<String>,
+    /// um/px of the images, against what they state themselves.
+    #[arg(long, value_name = "UM_PER_PX")]
+    mpp: Option<f64>,
+    /// um/px of the crops.
+    #[arg(long, value_name = "UM_PER_PX", default_value_t = 0.25)]
+    crop_mpp: f64,
+    /// Side of a crop in pixels.
+    #[arg(long, default_value_t = 128)]
+    crop: u32,
+    /// Stores crops as JPEG of this quality instead of PNG.
+    #[arg(long, value_name = "QUALITY", value_parser = clap::value_parser!(u8).range(1..=100))]
+    jpeg: Option<u8>,
+    /// Evaluation side of the crops: train, validation, test; a source's own mark comes first.
+    #[arg(long, default_value = "unassigned")]
+    split: corpus::Split,
+}
+
+fn formats() -> String {
+    let lines: Vec<String> =
+        IMPORTERS.iter().map(|i| format!("  {:<13} {}", i.name, i.about)).collect();
+    format!("Formats:\n{}", lines.join("\n"))
+}
+
+fn formats_parser() -> clap::builder::PossibleValuesParser {
+    IMPORTERS.iter().map(|i| i.name).collect::<Vec<_>>().into()
+}
+
+#[derive(serde::Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    corpus: Option<&'a CutReport>,
+}
+
+/// Runs the import.
+pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        a.images.is_none() || a.out.is_some(),
+        "--images cuts crops and needs --out for the corpus"
+    );
+    let format = importer(&a.format).context("unknown format")?;
+    let options = ImportOptions {
+        mapping: Mapping::parse(&a.map).map_err(anyhow::Error::msg).context("--map")?,
+        lenient: a.lenient,
+        boxes: a.boxes,
+        labels: a.annotator.clone().map_or(LabelSource::Agreed, LabelSource::Annotator),
+        assume: a.assume,
+        cohort: a.cohort.clone(),
+        ..ImportOptions::default()
+    };
+    let annotations = (format.read)(&a.file, &options)?;
+    let summary = annotations.summary();
+    let mut report = None;
+    if let Some(out) = &a.out {
+        std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+        if let Some(images) = &a.images {
+            let source = source_note(&a.file, a)?;
+            let mut header = Header {
+                name: format!("import-{}", a.format),
+                builder: super::builder(),
+                ..Header::default()
+            };
+            header.notes.insert("import".into(), source);
+            let mpp = |v: f64, flag: &str| Mpp::new(v).with_context(|| flag.to_owned());
+            let options = CutOptions {
+                mpp: mpp(a.crop_mpp, "--crop-mpp")?,
+                side: a.crop,
+                slide_mpp: a.mpp.map(|v| mpp(v, "--mpp")).transpose()?,
+                encoding: a.jpeg.map_or(Encoding::Png, Encoding::Jpeg),
+                lenient: a.lenient,
+                split: a.split,
+                header,
+            };
+            report = Some(cut(&annotations, images, out, &options)?);
+        }
+        write_table(&annotations, &out.join("annotations.csv"))?;
+        let output = Output { summary: &summary, corpus: report.as_ref() };
+        let text = serde_json::to_string_pretty(&output)?;
+        corpus::manifest::write_atomically(&out.join("import.json"), text.as_bytes())?;
+    }
+    if a.json {
+        let output = Output { summary: &summary, corpus: report.as_ref() };
+        println!("{}", serde_json::to_string_pretty(&output)?);
+    } else {
+        print(&summary, report.as_ref());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn source_note(file: &Path, a: &Args) -> anyhow::Result<serde_json::Value> {
+    let sha256 = if file.is_file() { Some(corpus::writer::file_sha256(file)?.1) } else { None };
+    Ok(serde_json::json!({
+        "format": a.format,
+        "file": file.file_name().map(|n| n.to_string_lossy()),
+        "sha256": sha256,
+        "map": a.map,
+        "annotator": a.annotator,
+    }))
+}
+
+/// One line per annotation, with every single label beside the agreed one.
+fn write_table(a: &corpus::import::Annotations, path: &Path) -> anyhow::Result<()> {
+    let mut w = csv::Writer::from_writer(Vec::new());
+    w.write_record([
+        "image", "record", "x", "y", "xmin", "ymin", "xmax", "ymax", "label", "category",
+        "subtype", "cohort", "patient", "split", "clipped", "votes",
+    ])?;
+    for r in &a.annotations {
+        let image = &a.images[r.image];
+        let side = |i: usize| r.bbox.map(|b| b[i].to_string()).unwrap_or_default();
+        let label = match r.class {
+            Class::MitoticFigure => "mf",
+            Class::Mimicker => "mimicker",
+            Class::Other => "other",
+            Class::Unresolved => "",
+            Class::Ignored => "ignore",
+        };
+        w.write_record([
+            image.name.as_str(),
+            &r.record,
+            &r.centre.x.to_string(),
+            &r.centre.y.to_string(),
+            &side(0),
+            &side(1),
+            &side(2),
+            &side(3),
+            label,
+            &r.category,
+            r.subtype.as_deref().unwrap_or_default(),
+            image.cohort.as_deref().unwrap_or_default(),
+            image.patient.as_deref().unwrap_or_default(),
+            r.split.map(corpus::Split::name).unwrap_or_default(),
+            if r.clipped { "true" } else { "false" },
+            &if r.votes.is_empty() { String::new() } else { serde_json::to_string(&r.votes)? },
+        ])?;
+    }
+    corpus::manifest::write_atomically(path, &w.into_inner()?)?;
+    Ok(())
+}
+
+fn print(s: &Summary, report: Option<&CutReport>) {
+    println!("{} ({})", s.file, s.format);
+    println!("{:>9} images, {} of them labelled", s.images, s.labelled_images);
+    println!("{:>9} mitotic figures", s.figures);
+    if let (Some(t), Some(a)) = (s.typical, s.atypical) {
+        println!("{t:>9}   typical");
+        println!("{a:>9}   atypical");
+    }
+    println!("{:>9} mimickers", s.mimickers);
+    for (n, what) in [
+        (s.other, "other cells"),
+        (s.unresolved, "without an agreed label"),
+        (s.clipped, "boxes over an image's edge (kept)"),
+        (s.duplicates, "repeated annotations (kept)"),
+        (s.contradictions.len(), "places with two labels (kept)"),
+        (s.skipped, "records left out"),
+    ] {
+        if n > 0 {
+            println!("{n:>9} {what}");
+        }
+    }
+    for (name, n) in &s.ignored {
+        println!("{n:>9} `{name}` ignored");
+    }
+    for c in s.contradictions.iter().take(10) {
+        println!(
+            "          {}: {} is `{}`, {} is `{}`",
+            c.image, c.records[0], c.categories[0], c.records[1], c.categories[1]
+        );
+    }
+    for p in &s.skipped_records {
+        println!("          left out: {p}");
+    }
+    if let Some(r) = report {
+        println!("{:>9} crops written, digest {}", r.crops, r.digest);
+        if !r.missing_images.is_empty() {
+            println!(
+                "{:>9} images were not found: {}",
+                r.missing_images.len(),
+                r.missing_images.join(", ")
+            );
+        }
+        for p in r.failed.iter().take(20) {
+            println!("          not cut: {p}");
+        }
+    }
+}

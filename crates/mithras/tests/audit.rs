@@ -1,0 +1,305 @@
+//! `mithras audit`: the paper's own counts, the review page in a browser, scoring.
+
+use corpus::cut::Encoding;
+use corpus::{CorpusWriter, CropMeta, Header, Label, Layout, Split};
+use mitosis::{Mpp, RgbTile, Score};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::tempdir;
+
+fn mithras(args: &[&str]) -> (bool, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    (
+        out.status.success(),
+        String::from_utf8_lossy(&out.stdout).into_owned(),
+        String::from_utf8_lossy(&out.stderr).into_owned(),
+    )
+}
+
+fn json(args: &[&str]) -> Value {
+    let (ok, out, err) = mithras(args);
+    assert!(ok, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn near(v: &Value, expected: f64, digits: i32) {
+    let got = v.as_f64().unwrap();
+    assert!((got - expected).abs() < 0.5001 * 10f64.powi(-digits), "{got} is not {expected}");
+}
+
+/// Every figure of the paper's two review tables and of its text, from counts.
+#[test]
+fn the_papers_tables_come_out_of_their_counts() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/audit_paper.csv");
+    let scored = json(&["audit", "score", "--counts", golden.to_str().unwrap(), "--json"]);
+    let part = |name: &str| {
+        scored["strata"].as_array().unwrap().iter().find(|p| p["stratum"] == name).unwrap()
+    };
+    let figures = part("mitotic_figure");
+    // cohort, low, high, worst-case interval: Table tab:mf-review.
+    for (cohort, lo, hi, ci) in [
+        ("BRCA", 1.00, 1.00, [0.89, 1.00]),
+        ("KIRP", 1.00, 1.00, [0.89, 1.00]),
+        ("OV", 1.00, 1.00, [0.89, 1.00]),
+        ("UCEC", 1.00, 1.00, [0.89, 1.00]),
+        ("ESCA", 0.97, 0.97, [0.83, 0.99]),
+        ("COLON_DX", 0.93, 0.97, [0.79, 0.98]),
+        ("LUSC", 0.93, 0.97, [0.79, 0.98]),
+        ("PAAD", 0.93, 0.97, [0.79, 0.98]),
+        ("LIHC", 0.90, 1.00, [0.74, 0.97]),
+        ("BLCA", 0.90, 0.97, [0.74, 0.97]),
+        ("LUAD", 0.90, 0.97, [0.74, 0.97]),
+        ("PRAD", 0.90, 0.97, [0.74, 0.97]),
+        ("KIRC", 0.83, 0.97, [0.66, 0.93]),
+        ("KICH", 0.80, 0.87, [0.63, 0.90]),
+    ] {
+        let rows = figures["cohorts"].as_array().unwrap();
+        let row = rows.iter().find(|r| r["cohort"] == cohort).unwrap();
+        near(&row["range"][0], lo, 2);
+        near(&row["range"][1], hi, 2);
+        near(&row["wilson_unsure_wrong"][0], ci[0], 2);
+        near(&row["wilson_unsure_wrong"][1], ci[1], 2);
+    }
+    assert_eq!(figures["pool_weighted"]["pool"], 660_831);
+    near(&figures["pool_weighted"]["range"][0], 0.949, 3);
+    near(&figures["pool_weighted"]["range"][1], 0.981, 3);
+    near(&figures["pooled"]["range"][0], 0.929, 3);
+    near(&figures["pooled"]["range"][1], 0.971, 3);
+    // Table tab:tumor-review, pooled over 350 patches.
+    for (stratum, lo, hi) in
+        [("both", 0.983, 0.989), ("conch-only", 0.877, 0.929), ("impash-only", 0.877, 0.954)]
+    {
+        assert_eq!(part(stratum)["pooled"]["reviewed"], 350);
+        near(&part(stratum)["pooled"]["range"][0], lo, 3);
+        near(&part(stratum)["pooled"]["range"][1], hi, 3);
+    }
+    // 8 of 199 crops hold another figure; 55 of 280 pseudo-mimickers are figures.
+    let mimickers = part("mimicker");
+    near(&mimickers["elsewhere"]["share"], 0.0402, 4);
+    near(&mimickers["elsewhere"]["wilson"][0], 0.0205, 4);
+    near(&mimickers["elsewhere"]["wilson"][1], 0.0773, 4);
+    near(&mimickers["pooled"]["range"][0], 0.196, 3);
+    near(&mimickers["pooled"]["wilson_unsure_wrong"][0], 0.154, 3);
+    near(&mimickers["pooled"]["wilson_unsure_wrong"][1], 0.247, 3);
+    let boxes = &scored["boxes"];
+    assert_eq!(boxes["confirmed"], 445);
+    for (k, share) in [0.031, 0.784, 0.142, 0.043].into_iter().enumerate() {
+        near(&boxes["shares"][k], share, 3);
+    }
+    assert_eq!(boxes["within_50"]["count"], 363);
+    near(&boxes["within_50"]["share"], 0.816, 3);
+}
+
+#[test]
+fn bad_count_tables_are_refused() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("c.csv");
+    for (text, part) in [
+        ("cohort,stratum,confirmed,unsure\n", "not_confirmed"),
+        ("cohort,stratum,confirmed,not_confirmed,unsure\na,b,1,x,0\n", "line 2"),
+        ("cohort,stratum,confirmed,not_confirmed,unsure\na,b,-1,0,0\n", "not a count"),
+        ("cohort,stratum,confirmed,not_confirmed,unsure\n", "no rows"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let (ok, _, err) = mithras(&["audit", "score", "--counts", file.to_str().unwrap()]);
+        assert!(!ok && err.contains(part), "{err}");
+    }
+}
+
+/// Sixty drawn crops in two cohorts; names carry a word that must never reach the browser.
+fn corpus(dir: &Path) {
+    let header = Header { name: "drawn".into(), builder: "test".into(), ..Header::default() };
+    let mut w = CorpusWriter::create(dir, header, Layout::default()).unwrap();
+    for i in 0..60u8 {
+        let mut tile = RgbTile::filled(128, 128, [236, 214, 228]);
+        for y in 0..128usize {
+            for x in 0..128usize {
+                let d =
+                    (x as f64 - 64.0).hypot((y as f64 - 64.0) * if i % 3 == 0 { 2.0 } else { 1.0 });
+                if d < 14.0 {
+                    let k = 3 * (128 * y + x);
+                    tile.data[k..k + 3].copy_from_slice(&[60 + i, 40, 110]);
+                }
+            }
+        }
+        let meta = CropMeta {
+            path: format!("SECRET/{i}.png"),
+            label: if i % 2 == 0 { Label::MitoticFigure } else { Label::Mimicker },
+            subtype: None,
+            s_seg: Some(Score::new(0.6).unwrap()),
+            s_cls: Some(Score::new(0.7).unwrap()),
+            bbox: None,
+            centroid: None,
+            slide: "SECRET-slide".into(),
+            patient: None,
+            cohort: ["SECRET-A", "SECRET-B"][usize::from(i / 30)].into(),
+            mpp: Mpp::PAPER,
+            width: 128,
+            height: 128,
+            source: "test".into(),
+            split: Split::Unassigned,
+            votes: None,
+            pixels: None,
+        };
+        w.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
+    }
+    w.finish().unwrap();
+}
+
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn serve(package: &Path) -> Server {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .args(["audit", "serve", package.to_str().unwrap(), "--port", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    Server { child, url: line.trim().to_owned() }
+}
+
+fn raw(url: &str, request: &str) -> String {
+    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut s = TcpStream::connect(address).unwrap();
+    s.write_all(request.replace("HOST", address).as_bytes()).unwrap();
+    let mut out = Vec::new();
+    s.read_to_end(&mut out).unwrap();
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn post(url: &str, path: &str, body: &str) -> String {
+    raw(
+        url,
+        &format!(
+            "POST {path} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ),
+    )
+}
+
+fn draw(dir: &Path) -> PathBuf {
+    corpus(&dir.join("corpus"));
+    let out = dir.join("audit");
+    let (ok, text, err) = mithras(&[
+        "audit",
+        "sample",
+        dir.join("corpus").to_str().unwrap(),
+        "--out",
+        out.to_str().unwrap(),
+        "--per",
+        "mitotic_figure=3",
+        "--per",
+        "mimicker=2",
+        "--seed",
+        "5",
+    ]);
+    assert!(ok && text.contains("10 pictures"), "{text}{err}");
+    out
+}
+
+#[test]
+fn the_server_is_for_this_machine_and_tells_nothing() {
+    let dir = tempdir().unwrap();
+    let out = draw(dir.path());
+    let server = serve(&out.join("package"));
+    let get = |path: &str, host: &str| {
+        raw(
+            &server.url,
+            &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        )
+    };
+    assert!(get("/", "HOST").starts_with("HTTP/1.1 200"));
+    assert!(get("/", "evil.example").starts_with("HTTP/1.1 403"));
+    for path in
+        ["/key.json", "/../key.json", "/image/../../../key.png", "/audit.json", "/image/0.png"]
+    {
+        assert!(get(path, "HOST").starts_with("HTTP/1.1 404"), "{path}");
+    }
+    let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
+    assert!(state.starts_with("HTTP/1.1 200"), "{state}");
+    for secret in ["SECRET", "mimicker", "s_cls", "cohort"] {
+        assert!(!state.contains(secret), "{secret} in {state}");
+    }
+    let body: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let item = body["items"][0].as_str().unwrap();
+    for (path, body, status) in [
+        ("/open", r#"{"reviewer":"../x"}"#.to_owned(), "400"),
+        ("/open", "{".to_owned(), "400"),
+        ("/set", r#"{"reviewer":"anna","item":"nope","entry":null}"#.to_owned(), "404"),
+        (
+            "/set",
+            format!(r#"{{"reviewer":"anna","item":"{item}","entry":{{"verdict":"maybe"}}}}"#),
+            "400",
+        ),
+        (
+            "/set",
+            format!(r#"{{"reviewer":"anna","item":"{item}","entry":{{"verdict":"unsure"}}}}"#),
+            "200",
+        ),
+    ] {
+        let answer = post(&server.url, path, &body);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{body}: {answer}");
+    }
+    let saved = std::fs::read_to_string(out.join("package/reviews/anna.jsonl")).unwrap();
+    assert_eq!(saved.lines().count(), 1);
+}
+
+fn found(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|d| names.iter().map(move |n| d.join(n)).collect::<Vec<_>>())
+        .find(|p| p.is_file())
+}
+
+#[test]
+fn two_reviewers_in_a_real_browser() {
+    let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
+    let (Some(chromium), Some(node)) = (chromium, found(&["node"])) else {
+        eprintln!("SKIPPED: the review page was not tested; it needs chromium and node");
+        return;
+    };
+    let dir = tempdir().unwrap();
+    let out = draw(dir.path());
+    let server = serve(&out.join("package"));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/review.mjs");
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let run = Command::new(node)
+        .arg("--experimental-websocket")
+        .arg(script)
+        .arg(&server.url)
+        .arg(chromium)
+        .args(shot)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "{}{told}", String::from_utf8_lossy(&run.stdout));
+    drop(server);
+
+    let scored = json(&["audit", "score", out.to_str().unwrap(), "--json"]);
+    let who = |name: &str| {
+        let list = scored["reviewers"].as_array().unwrap();
+        list.iter().find(|r| r["name"] == name).unwrap()
+    };
+    assert_eq!((&who("anna")["reviewed"], &who("anna")["of"]), (&3.into(), &10.into()));
+    assert_eq!(who("anna")["boxes"]["confirmed"], 1);
+    assert_eq!(who("anna")["boxes"]["shares"][1], 1.0);
+    assert_eq!(who("bert")["boxes"]["shares"][2], 1.0);
+    let a = &scored["agreement"][0];
+    // anna: yes, no, unsure; bert: yes, unsure, unsure.
+    assert_eq!((&a["both"], &a["agree"]), (&3.into(), &2.into()));
+    near(&a["kappa"], (2.0 / 3.0 - 3.0 / 9.0) / (1.0 - 3.0 / 9.0), 6);
+}

@@ -1,0 +1,126 @@
+//! `mithras corpus`: counts as JSON, the whole way from a table to folds, and its refusals.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use tempfile::tempdir;
+
+fn mithras(args: &[&str]) -> (bool, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    (
+        out.status.success(),
+        String::from_utf8_lossy(&out.stdout).into_owned(),
+        String::from_utf8_lossy(&out.stderr).into_owned(),
+    )
+}
+
+fn json(args: &[&str]) -> Value {
+    let (ok, out, err) = mithras(args);
+    assert!(ok, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn s(p: &Path) -> &str {
+    p.to_str().unwrap()
+}
+
+#[test]
+fn published_counts_as_json() {
+    for (format, file, images, labelled, figures, mimickers) in [
+        ("midog-json", "annotations/MIDOG++.json", 553, 503, 11_937, 14_349),
+        ("sliderunner", "annotations/MIDOG2021.sqlite", 200, 150, 1_721, 2_714),
+        ("ami-br", "ami_br/labels.csv", 202, 202, 3_720, 0),
+        (
+            "midog25-csv",
+            "annotations/MIDOG25_Atypical_Classification_Train_Set.csv",
+            475,
+            475,
+            11_937,
+            0,
+        ),
+    ] {
+        let Some(path) = testkit::data(file) else { continue };
+        let v = json(&["corpus", "import", "--format", format, s(&path), "--json"]);
+        assert_eq!(v["images"], images, "{file}");
+        assert_eq!(v["labelled_images"], labelled, "{file}");
+        assert_eq!(v["figures"], figures, "{file}");
+        assert_eq!(v["mimickers"], mimickers, "{file}");
+    }
+}
+
+#[test]
+fn from_a_table_to_folds() {
+    let dir = tempdir().unwrap();
+    let images = dir.path().join("images");
+    std::fs::create_dir(&images).unwrap();
+    let mut table = String::from("image,x,y,label,patient\n");
+    for i in 0..6u8 {
+        let mut picture = image::RgbImage::new(200, 200);
+        picture
+            .pixels_mut()
+            .enumerate()
+            .for_each(|(k, p)| p.0 = [i, (k % 251) as u8, (k / 251 % 251) as u8]);
+        picture.save(images.join(format!("{i}.png"))).unwrap();
+        for k in 0..10 {
+            let label = if k % 2 == 0 { "mf" } else { "imposter" };
+            table += &format!("{i}.png,{},{},{label},p{}\n", 60 + k * 7, 70 + k * 3, i / 2);
+        }
+    }
+    let csv = dir.path().join("t.csv");
+    std::fs::write(&csv, table).unwrap();
+    let out = dir.path().join("c");
+    let import =
+        ["corpus", "import", "--format", "csv", s(&csv), "--images", s(&images), "--out", s(&out)];
+    let (ok, _, err) = mithras(&import);
+    assert!(!ok && err.contains("--mpp"), "a resolution was guessed: {err}");
+    let mut with_mpp = import.to_vec();
+    with_mpp.extend(["--mpp", "0.25", "--json"]);
+    let v = json(&with_mpp);
+    assert_eq!((&v["figures"], &v["corpus"]["crops"]), (&30.into(), &60.into()));
+    assert!(out.join("annotations.csv").is_file());
+
+    let (ok, text, err) = mithras(&["corpus", "verify", s(&out)]);
+    assert!(ok && text.contains("60 crops"), "{err}");
+    let v = json(&["corpus", "inspect", s(&out), "--json"]);
+    assert_eq!(v["manifest"]["counts"]["labels"]["mimicker"], 30);
+    let page = dir.path().join("page.html");
+    assert!(mithras(&["corpus", "inspect", s(&out), "--html", s(&page)]).0);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("data:image/png;base64,"));
+
+    let split = dir.path().join("split.json");
+    let args = ["corpus", "split", s(&out), "--out", s(&split), "--folds", "3"];
+    let (ok, first, err) = mithras(&args);
+    assert!(ok && first.contains("fold 2: 1 groups"), "{first}{err}");
+    assert_eq!(mithras(&args).1, first);
+    let (ok, _, err) =
+        mithras(&["corpus", "split", s(&out), "--out", s(&split), "--seed", "3", "--folds", "2"]);
+    assert!(!ok && err.contains("another split"), "{err}");
+    let (ok, _, err) = mithras(&["corpus", "overlap", s(&out), s(&out)]);
+    assert!(!ok && err.contains("6 slides"), "{err}");
+    let merged = dir.path().join("m");
+    assert!(mithras(&["corpus", "merge", s(&out), s(&out), "--out", s(&merged)]).0);
+    let v = json(&["corpus", "inspect", s(&merged), "--json"]);
+    assert_eq!(v["repeated_images"].as_array().unwrap().len(), 60);
+    assert_eq!(v["contradicting_images"], 0);
+}
+
+#[test]
+fn refusals_exit_with_an_error() {
+    let dir = tempdir().unwrap();
+    let csv = dir.path().join("t.csv");
+    std::fs::write(&csv, "image,x,y,label\na,1,2,banana\n").unwrap();
+    for (args, part) in [
+        (&["corpus", "import", "--format", "csv", s(&csv)][..], "`banana` (1 annotations)"),
+        (&["corpus", "import", "--format", "csv", s(&csv), "--map", "banana"], "--map"),
+        (&["corpus", "import", "--format", "csv", s(&csv), "--images", s(dir.path())], "--out"),
+        (&["corpus", "import", "--format", "none", s(&csv)], "midog-json"),
+        (&["corpus", "verify", s(dir.path())], "manifest.json"),
+        (&["audit", "serve", s(dir.path())], "audit.json"),
+        (&["audit", "score", s(dir.path())], "key.json"),
+    ] {
+        let (ok, _, err) = mithras(args);
+        assert!(!ok && err.contains(part), "{args:?}: {err}");
+    }
+    let v = json(&["corpus", "import", "--format", "csv", s(&csv), "--map", "banana=mf", "--json"]);
+    assert_eq!(v["figures"], 1);
+}
