@@ -84,8 +84,22 @@ impl Spec {
         say("mean", format!("{:?}", other.mean), format!("{:?}", self.mean));
         say("std", format!("{:?}", other.std), format!("{:?}", self.std));
         say("classes", other.classes.join(","), self.classes.join(","));
+        let (have, want) = (structure(&other.config), structure(&self.config));
+        for key in have.keys().chain(want.keys()).collect::<BTreeSet<_>>() {
+            let text = |v: Option<&&serde_json::Value>| v.map_or("absent".into(), |v| v.to_string());
+            say(&format!("config.{key}"), text(have.get(key)), text(want.get(key)));
+        }
         out
     }
+}
+
+/// Settings that act on training alone and may differ between a checkpoint and its use.
+const TRAINING_ONLY: [&str; 4] = ["drop_path", "dropout", "head_bias", "mask_ratio"];
+
+/// The settings that decide what the weights mean.
+fn structure(config: &serde_json::Value) -> BTreeMap<&str, &serde_json::Value> {
+    let entries = config.as_object().into_iter().flatten();
+    entries.map(|(k, v)| (k.as_str(), v)).filter(|(k, _)| !TRAINING_ONLY.contains(k)).collect()
 }
 
 /// What became of the names of a file.

@@ -61,6 +61,15 @@ fn a_checkpoint_for_something_else_is_refused_and_changes_nothing() {
     refuse(&Spec { mpp: 0.5, ..good.clone() }, &["um/px is 0.5, expected 0.25"]);
     refuse(&Spec { schema: 99, ..good.clone() }, &["schema is 99"]);
     refuse(&Spec { mean: [0.5; 3], input: 96, ..good.clone() }, &["mean", "input is 96"]);
+    // Same names and shapes, another meaning; and a setting of training alone.
+    let with = |key: &str, value: serde_json::Value| {
+        let mut spec = good.clone();
+        spec.config[key] = value;
+        spec
+    };
+    refuse(&with("pool", "mean".into()), &["config.pool is \"mean\", expected \"cls\""]);
+    checkpoint::save(&path, &vs, &with("drop_path", 0.3.into())).expect("saved");
+    checkpoint::load(&path, &vs, &good).expect("the network is the same");
     let (other, _) = tiny(3);
     checkpoint::save(&path, &other, &good).expect("saved");
     let why = checkpoint::load(&path, &vs, &good).expect_err("refused").to_string();
