@@ -62,11 +62,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=20)
     parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--binary", help="the built benchmark, instead of calling cargo")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         tables(folder)
-        command = ["cargo", "bench", "-q", "-p", "stats", "--bench", "survival", "--", name]
+        command = [args.binary, name] if args.binary else ["cargo", "bench", "-q", "-p", "stats", "--bench", "survival", "--", name]
         own = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
         script = pathlib.Path(__file__).with_suffix(".R")
         r = json.loads(subprocess.run(["Rscript", str(script), name], check=True,
@@ -77,7 +78,8 @@ def main():
         for risk, column in (("continuous", "risk"), ("counts", "count")):
             v = d[column].to_numpy().astype(float)
             ours = own["concordance"][risk]
-            assert abs(ours["c"] - concordance_index_censored(e, t, v)[0]) < 1e-12
+            # Near-ties: mithras (as R) merges times within 1.5e-8, scikit-survival risks within 1e-8.
+            assert abs(ours["c"] - concordance_index_censored(e, t, v)[0]) < 1e-6
             life = replicate(lambda t, e, v: concordance_index(t, -v, e), t, e, v, args.replicates)
             sk = replicate(lambda t, e, v: concordance_index_censored(e, t, v), t, e, v,
                            max(3, args.replicates // 4))
