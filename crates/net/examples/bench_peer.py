@@ -11,6 +11,8 @@ import torch.nn.functional as F
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/golden"))
 from generate import Unet  # noqa: E402
 
+torch.use_deterministic_algorithms(False)
+
 
 def timed(what, n, f):
     f()

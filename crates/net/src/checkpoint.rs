@@ -86,7 +86,8 @@ impl Spec {
         say("classes", other.classes.join(","), self.classes.join(","));
         let (have, want) = (structure(&other.config), structure(&self.config));
         for key in have.keys().chain(want.keys()).collect::<BTreeSet<_>>() {
-            let text = |v: Option<&&serde_json::Value>| v.map_or("absent".into(), |v| v.to_string());
+            let text =
+                |v: Option<&&serde_json::Value>| v.map_or("absent".into(), |v| v.to_string());
             say(&format!("config.{key}"), text(have.get(key)), text(want.get(key)));
         }
         out

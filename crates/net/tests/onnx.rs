@@ -121,3 +121,13 @@ fn an_embedding_in_other_engines_equals_libtorch() {
     let why = onnx::classifier(&*net, 112, &ExportOptions::default()).expect_err("no head");
     assert!(why.to_string().contains("head"), "{why}");
 }
+
+#[test]
+fn repeated_numbers_are_written_one_by_one_as_proto2_has_them() {
+    // rten 0.27 refuses packed ones.
+    use prost::Message;
+    let ints = onnx::proto::AttributeProto { ints: vec![1, 2], ..Default::default() };
+    assert_eq!(ints.encode_to_vec(), [0x40, 1, 0x40, 2]);
+    let dims = onnx::proto::TensorProto { dims: vec![3, 4], ..Default::default() };
+    assert_eq!(dims.encode_to_vec(), [0x08, 3, 0x08, 4]);
+}

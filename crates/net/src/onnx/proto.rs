@@ -1,4 +1,6 @@
 //! The few ONNX messages needed, as prost structs (field numbers of onnx.proto, IR version 8).
+//!
+//! onnx.proto is proto2: repeated numbers are not packed, and rten reads them no other way.
 
 use prost::Message;
 
@@ -103,10 +105,10 @@ pub struct AttributeProto {
     #[prost(bytes = "vec", tag = "4")]
     pub s: Vec<u8>,
     /// Floats.
-    #[prost(float, repeated, tag = "7")]
+    #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: Vec<f32>,
     /// Integers.
-    #[prost(int64, repeated, tag = "8")]
+    #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
     /// Kind.
     #[prost(int32, tag = "20")]
@@ -117,7 +119,7 @@ pub struct AttributeProto {
 #[derive(Clone, PartialEq, Message)]
 pub struct TensorProto {
     /// Shape.
-    #[prost(int64, repeated, tag = "1")]
+    #[prost(int64, repeated, packed = "false", tag = "1")]
     pub dims: Vec<i64>,
     /// Kind.
     #[prost(int32, tag = "2")]
