@@ -57,6 +57,13 @@ impl Recipe {
         {
             return wrong(format!("crops of {side} px"));
         }
+        let reach = match self.candidates {
+            CandidateRule::Regions { opening_radius, .. } => opening_radius,
+            CandidateRule::Peaks { min_distance_px, .. } => min_distance_px,
+        };
+        if reach > 1024 {
+            return wrong(format!("an opening or a distance of peaks of {reach} px"));
+        }
         Ok(())
     }
 }

