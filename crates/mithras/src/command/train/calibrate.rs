@@ -9,6 +9,7 @@ use corpus::icpr::{APERIO_MPP, Icpr};
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
 use mitosis::{Classifier, Detection, Microns, Mpp, OperatingPoint, Point};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use train::port::{TorchClassifier, TorchSegmenter};
@@ -29,6 +30,9 @@ pub struct Args {
     /// Folder with icpr2012/
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
+    /// Keep the first stage's maps in this folder, for a later call with another second stage
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
     /// Folder for the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -127,6 +131,9 @@ struct Stage {
 
 pub fn run(args: Args) -> Result<()> {
     train::threads(args.threads);
+    if let Some(dir) = &args.cache {
+        std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+    }
     let icpr = Icpr::open(&args.data.join("icpr2012"), Mpp::PAPER)?;
     let seconds: Vec<(String, String)> = args
         .classifier
@@ -144,8 +151,11 @@ pub fn run(args: Args) -> Result<()> {
     for fold in FOLDS {
         let at = |template: &str| PathBuf::from(template.replace("{fold}", fold));
         let split = icpr.fold(&LeftOut::Source(fold.into()))?;
+        let weights = at(&args.segmenter);
+        let bytes = std::fs::read(&weights).with_context(|| weights.display().to_string())?;
+        let inner = TorchSegmenter::open(&weights, &args.device)?;
         let mut segmenter =
-            Remembering::new(TorchSegmenter::open(&at(&args.segmenter), &args.device)?);
+            Remembering::new(inner, args.cache.clone(), Sha256::digest(&bytes).to_vec());
         let mut classifiers = seconds
             .iter()
             .map(|(_, path)| TorchClassifier::open(&at(path), &args.device))

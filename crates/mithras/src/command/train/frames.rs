@@ -5,9 +5,10 @@ use detect::{CancelToken, CandidateRule, CropRecipe, Grid, Job, Recipe, Workers}
 use mitosis::{
     Classifier, Detection, Mpp, PortError, ProbMap, Resolution, RgbTile, Score, Segmenter,
 };
+use sha2::{Digest, Sha256};
 use slide::{OpenOptions, Slide};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// From probabilities to candidates; written into the package's card.
 #[derive(clap::Args, Debug, Clone)]
@@ -49,15 +50,19 @@ impl CandidateArgs {
     }
 }
 
-/// Remembers what the segmenter said about a tile, so that several second stages cost one first.
+/// Remembers what the segmenter said about a tile, so that several second stages cost one first;
+/// with a folder, over several calls.
 pub struct Remembering<S> {
     inner: S,
-    seen: HashMap<Vec<u8>, ProbMap>,
+    seen: HashMap<[u8; 32], ProbMap>,
+    folder: Option<PathBuf>,
+    weights: Vec<u8>,
 }
 
 impl<S> Remembering<S> {
-    pub fn new(inner: S) -> Self {
-        Self { inner, seen: HashMap::new() }
+    /// `weights` tells one segmenter's maps from another's.
+    pub fn new(inner: S, folder: Option<PathBuf>, weights: Vec<u8>) -> Self {
+        Self { inner, seen: HashMap::new(), folder, weights }
     }
 
     pub fn forget(&mut self) {
@@ -65,17 +70,43 @@ impl<S> Remembering<S> {
     }
 }
 
+impl<S: Segmenter> Remembering<S> {
+    fn map(&mut self, w: &RgbTile) -> Result<ProbMap, PortError> {
+        let mut hash = Sha256::new_with_prefix(&self.weights);
+        hash.update(&w.data);
+        let key: [u8; 32] = hash.finalize().into();
+        if let Some(map) = self.seen.get(&key) {
+            return Ok(map.clone());
+        }
+        let name: String = key.iter().map(|b| format!("{b:02x}")).collect();
+        let file = self.folder.as_ref().map(|f| f.join(name));
+        let kept = file.as_ref().and_then(|f| std::fs::read(f).ok());
+        let map = match kept.filter(|b| b.len() == 4 * w.width * w.height) {
+            Some(bytes) => {
+                let value = |c: &[u8]| f32::from_le_bytes([c[0], c[1], c[2], c[3]]);
+                let data = bytes.chunks_exact(4).map(value).collect();
+                ProbMap { width: w.width, height: w.height, data }
+            }
+            None => {
+                let map = self.inner.probabilities(std::slice::from_ref(w))?.remove(0);
+                if let Some(file) = file {
+                    let bytes: Vec<u8> = map.data.iter().flat_map(|v| v.to_le_bytes()).collect();
+                    mithras::file::write(&file, &bytes).map_err(|e| PortError::Engine {
+                        engine: "map cache".into(),
+                        message: e.to_string(),
+                    })?;
+                }
+                map
+            }
+        };
+        self.seen.insert(key, map.clone());
+        Ok(map)
+    }
+}
+
 impl<S: Segmenter> Segmenter for Remembering<S> {
     fn probabilities(&mut self, windows: &[RgbTile]) -> Result<Vec<ProbMap>, PortError> {
-        let mut out = Vec::with_capacity(windows.len());
-        for w in windows {
-            if !self.seen.contains_key(&w.data) {
-                let map = self.inner.probabilities(std::slice::from_ref(w))?.remove(0);
-                self.seen.insert(w.data.clone(), map);
-            }
-            out.push(self.seen[&w.data].clone());
-        }
-        Ok(out)
+        windows.iter().map(|w| self.map(w)).collect()
     }
 }
 
