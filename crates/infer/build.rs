@@ -14,9 +14,17 @@ fn main() {
     }
     println!("cargo::rerun-if-changed=build.rs");
 
+    let lock = models.join("../Cargo.lock");
+    if lock.is_file() {
+        println!("cargo::rerun-if-changed={}", lock.display());
+    }
+    let version = locked(&fs::read_to_string(&lock).unwrap_or_default(), "rten");
+    println!("cargo::rustc-env=RTEN_VERSION={version}");
+
     let mut code = String::from(
-        "/// Packages built in: name, then file name and bytes.\n\
-         static BUNDLED: &[(&str, &[(&str, &[u8])])] = &[\n",
+        "type Files = &'static [(&'static str, &'static [u8])];\n\
+         /// Packages built in: name, then file names and bytes.\n\
+         static BUNDLED: &[(&str, Files)] = &[\n",
     );
     for package in children(&models) {
         let dir = models.join(&package);
@@ -34,6 +42,13 @@ fn main() {
     }
     code.push_str("];\n");
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("bundled.rs"), code).unwrap();
+}
+
+/// Version of a package in a lock file, for reports.
+fn locked(lock: &str, package: &str) -> String {
+    let mut lines = lock.lines().skip_while(|l| *l != format!("name = \"{package}\""));
+    let version = lines.nth(1).and_then(|l| l.strip_prefix("version = "));
+    version.map_or_else(|| "unknown".into(), |v| v.trim_matches('"').to_string())
 }
 
 fn children(dir: &Path) -> Vec<String> {

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 "{}\t{}\t{}\t{}\t{:.2}\t{:.4}\t{:.4}",
                 t.report.engine,
                 t.report.provider,
-                t.report.precision,
+                t.report.segmenter_precision,
                 t.report.threads,
                 t.load_s,
                 t.window_s.unwrap_or(f64::NAN),

@@ -169,3 +169,43 @@ impl Classifier for OnnxClassifier {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An engine that answers with what it is given.
+    struct Says(Vec<f32>, Vec<f32>);
+
+    impl Session for Says {
+        fn input(&mut self) -> Result<&mut [f32], String> {
+            Ok(&mut self.0)
+        }
+
+        fn run(&mut self) -> Result<Vec<f32>, String> {
+            Ok(self.1.clone())
+        }
+    }
+
+    fn answer(output: Vec<f32>) -> Result<Vec<f32>, PortError> {
+        let mut runner = Runner {
+            session: Box::new(Says(vec![0.0; 12], output)),
+            engine: "test".into(),
+            normalisation: Normalisation::new([0.5; 3], [0.5; 3]),
+            side: 2,
+            batch: 1,
+        };
+        runner.run([&[255_u8; 12][..]].into_iter(), 2)
+    }
+
+    #[test]
+    fn only_probabilities_come_out() {
+        assert_eq!(answer(vec![0.25, 0.75]).unwrap(), [0.25, 0.75]);
+        assert_eq!(answer(vec![-1e-7, 1.000_000_2]).unwrap(), [0.0, 1.0]);
+        for bad in [f32::NAN, f32::INFINITY, 1.1, -0.1] {
+            let e = answer(vec![0.5, bad]).unwrap_err();
+            assert!(matches!(e, PortError::NotAProbability { .. }), "{bad}: {e}");
+        }
+        assert!(matches!(answer(vec![0.5]), Err(PortError::Engine { .. })));
+    }
+}

@@ -61,7 +61,8 @@ pub fn time(
 
 /// Pixels that are not all the same, so that no kernel meets an easy case.
 fn speckle(side: usize, n: usize) -> Vec<RgbTile> {
-    let data: Vec<u8> = (0..3 * side * side).map(|i| (i * 2_654_435_761 >> 7) as u8).collect();
+    let data: Vec<u8> =
+        (0..3 * side * side).map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 7) as u8).collect();
     vec![RgbTile::new(side, side, data); n]
 }
 

@@ -65,7 +65,7 @@ fn equals_pytorch(mut m: Models) {
 #[test]
 fn rten_equals_pytorch() {
     let m = open(&tiny(), &rten()).unwrap();
-    assert_eq!((m.report.engine.as_str(), m.report.precision.as_str()), ("rten", "f32"));
+    assert_eq!((m.report.engine.as_str(), m.report.segmenter_precision.as_str()), ("rten", "f32"));
     assert_eq!(m.report.fallback_reason, None);
     equals_pytorch(m);
 }

@@ -63,7 +63,7 @@ pub enum Provider {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
-    /// bf16 where provider and processor have it in hardware, else f32.
+    /// The first stage in bf16 where provider and processor have it in hardware, all else in f32.
     #[default]
     Auto,
     /// f32.
@@ -151,8 +151,10 @@ pub struct EngineReport {
     pub plugin: Option<PathBuf>,
     /// Version of the engine.
     pub version: String,
-    /// `f32` or `bf16`.
-    pub precision: String,
+    /// `f32` or `bf16` in the segmenter.
+    pub segmenter_precision: String,
+    /// `f32` or `bf16` in the classifier.
+    pub classifier_precision: String,
     /// Threads inside one session.
     pub threads: usize,
     /// Windows per run of the segmenter.
@@ -165,8 +167,14 @@ pub struct EngineReport {
 
 impl fmt::Display for EngineReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { engine, version, provider, precision, threads, .. } = self;
-        write!(f, "{engine} {version}, {provider}, {precision}, {threads} threads")?;
+        let Self { engine, version, provider, segmenter_precision: s, threads, .. } = self;
+        let c = &self.classifier_precision;
+        write!(f, "{engine} {version}, {provider}, ")?;
+        match s == c {
+            true => write!(f, "{s}")?,
+            false => write!(f, "{s} and {c}")?,
+        }
+        write!(f, ", {threads} threads")?;
         match &self.fallback_reason {
             Some(reason) => write!(f, " (not faster because: {reason})"),
             None => Ok(()),
@@ -227,6 +235,7 @@ pub(crate) struct Network<'a> {
     pub onnx: &'a [u8],
     /// Input shape `[N,3,H,W]`, the same for every run.
     pub shape: [usize; 4],
+    pub precision: Precision,
     pub symbols: &'a [(String, usize)],
 }
 
@@ -343,7 +352,7 @@ fn open_on(
             .map_err(|e| misfit("segmenter", e))?;
         segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
         let shape = [segmenter_batch, 3, card.window, card.window];
-        let session = loader.load(bytes, shape, &signature.symbols)?;
+        let session = loader.load(bytes, shape, loader.precision.segmenter, &signature.symbols)?;
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
     }
@@ -354,7 +363,7 @@ fn open_on(
             .map_err(|e| misfit("classifier", e))?;
         classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
         let shape = [classifier_batch, 3, card.input, card.input];
-        let session = loader.load(bytes, shape, &signature.symbols)?;
+        let session = loader.load(bytes, shape, loader.precision.classifier, &signature.symbols)?;
         let name = loader.report.engine.clone();
         classifier = Some(OnnxClassifier::new(session, name, card, classifier_batch));
     }
@@ -385,14 +394,15 @@ fn rehearse(package: &ModelPackage, models: &mut Models) -> Result<(), mitosis::
     Ok(())
 }
 
-enum Open {
+enum Kernels {
     Rten(std::sync::Arc<::rten::ThreadPool>),
     OpenVino(openvino::Opened),
     OnnxRuntime(onnxruntime::Opened),
 }
 
 struct Loader {
-    open: Open,
+    kernels: Kernels,
+    precision: precision::Chosen,
     report: EngineReport,
 }
 
@@ -404,7 +414,8 @@ impl Loader {
             library: None,
             plugin: None,
             version: rten::VERSION.into(),
-            precision: "f32".into(),
+            segmenter_precision: "f32".into(),
+            classifier_precision: "f32".into(),
             threads,
             segmenter_batch: 0,
             classifier_batch: 0,
@@ -414,31 +425,39 @@ impl Loader {
             Backend::Rten if options.precision == Precision::Bf16 => {
                 Err(EngineError::Options("the rten engine computes in f32 only".into()))
             }
-            Backend::Rten => Ok(Self { open: Open::Rten(rten::pool(threads)), report }),
+            Backend::Rten => Ok(Self {
+                kernels: Kernels::Rten(rten::pool(threads)),
+                precision: precision::Chosen::F32,
+                report,
+            }),
             Backend::OpenVino => {
                 let opened = openvino::Opened::new(options.precision, threads)?;
+                let precision = opened.precision();
                 let report = EngineReport {
                     engine: "openvino".into(),
                     provider: "openvino".into(),
                     library: Some(opened.library().to_path_buf()),
                     version: opened.version().into(),
-                    precision: opened.precision().word().into(),
+                    segmenter_precision: precision.segmenter.word().into(),
+                    classifier_precision: precision.classifier.word().into(),
                     ..report
                 };
-                Ok(Self { open: Open::OpenVino(opened), report })
+                Ok(Self { kernels: Kernels::OpenVino(opened), precision, report })
             }
             Backend::OnnxRuntime(provider) => {
                 let opened = onnxruntime::Opened::new(provider, options, threads)?;
+                let precision = opened.precision();
                 let report = EngineReport {
                     engine: "onnxruntime".into(),
                     provider: provider.word().into(),
                     library: Some(opened.library().to_path_buf()),
                     plugin: opened.plugin().map(Into::into),
                     version: opened.version().into(),
-                    precision: opened.precision().word().into(),
+                    segmenter_precision: precision.segmenter.word().into(),
+                    classifier_precision: precision.classifier.word().into(),
                     ..report
                 };
-                Ok(Self { open: Open::OnnxRuntime(opened), report })
+                Ok(Self { kernels: Kernels::OnnxRuntime(opened), precision, report })
             }
         }
     }
@@ -447,13 +466,14 @@ impl Loader {
         &mut self,
         onnx: &[u8],
         shape: [usize; 4],
+        precision: Precision,
         symbols: &[(String, usize)],
     ) -> Result<Box<dyn Session>, EngineError> {
-        let network = Network { onnx, shape, symbols };
-        match &self.open {
-            Open::Rten(pool) => rten::load(&network, pool.clone()),
-            Open::OpenVino(opened) => opened.load(&network),
-            Open::OnnxRuntime(opened) => opened.load(&network),
+        let network = Network { onnx, shape, precision, symbols };
+        match &self.kernels {
+            Kernels::Rten(pool) => rten::load(&network, pool.clone()),
+            Kernels::OpenVino(opened) => opened.load(&network),
+            Kernels::OnnxRuntime(opened) => opened.load(&network),
         }
         .map_err(|reason| EngineError::Unavailable {
             what: format!("{}/{}", self.report.engine, self.report.provider),

@@ -6,7 +6,8 @@
 use super::find::{
     INSTALL_CUDA, INSTALL_OPENVINO, INSTALL_RUNTIME, find_onnxruntime, find_openvino_plugin,
 };
-use super::{EngineError, EngineOptions, Network, Precision, Provider, Session, precision};
+use super::precision::{self, Chosen};
+use super::{EngineError, EngineOptions, Network, Provider, Session};
 use crate::onnx::{INPUT, OUTPUT};
 use ort::environment::Environment;
 use ort::ep;
@@ -38,7 +39,7 @@ pub(crate) struct Opened {
     runtime: &'static Runtime,
     provider: Provider,
     plugin: Option<PathBuf>,
-    precision: Precision,
+    precision: Chosen,
     threads: usize,
 }
 
@@ -194,7 +195,7 @@ impl Opened {
         &self.runtime.version
     }
 
-    pub(crate) fn precision(&self) -> Precision {
+    pub(crate) fn precision(&self) -> Chosen {
         self.precision
     }
 
@@ -219,7 +220,7 @@ impl Opened {
         }
         let own_threads = if self.provider == Provider::OpenVino { 1 } else { self.threads };
         let builder = builder.with_intra_threads(own_threads).map_err(text)?;
-        let mut builder = self.with_provider(builder)?;
+        let mut builder = self.with_provider(builder, network)?;
         let session = builder.commit_from_memory(network.onnx).map_err(text)?;
         Ok(Box::new(OnnxRuntime {
             session,
@@ -228,14 +229,18 @@ impl Opened {
         }))
     }
 
-    fn with_provider(&self, builder: SessionBuilder) -> Result<SessionBuilder, String> {
+    fn with_provider(
+        &self,
+        builder: SessionBuilder,
+        network: &Network<'_>,
+    ) -> Result<SessionBuilder, String> {
         let dispatch = match self.provider {
             Provider::Auto | Provider::Cpu => return Ok(builder),
             Provider::OpenVino => {
                 let config = format!(
                     r#"{{"CPU":{{"PERFORMANCE_HINT":"LATENCY","NUM_STREAMS":"1","INFERENCE_NUM_THREADS":"{}","INFERENCE_PRECISION_HINT":"{}"}}}}"#,
                     self.threads,
-                    self.precision.word()
+                    network.precision.word()
                 );
                 let options = [(format!("{OPENVINO}.load_config"), config)];
                 let devices = self.runtime.openvino_cpu().take(1);

@@ -4,6 +4,7 @@
 //! the same kernels on any x86-64 processor.
 
 use super::find::{INSTALL_OPENVINO_RUNTIME, find_openvino};
+use super::precision::{self, Chosen};
 use super::{EngineError, Network, Precision, Session};
 use crate::onnx::{INPUT, OUTPUT};
 use openvino::{Core, DeviceType, InferRequest, PartialShape, RwPropertyKey, Tensor};
@@ -21,7 +22,7 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 /// The runtime with its settings.
 pub(crate) struct Opened {
     runtime: &'static Runtime,
-    precision: Precision,
+    precision: Chosen,
     threads: usize,
 }
 
@@ -63,7 +64,7 @@ fn start(path: &Path) -> Result<(Core, String), String> {
 impl Opened {
     pub(crate) fn new(asked: Precision, threads: usize) -> Result<Self, EngineError> {
         let runtime = runtime()?;
-        let precision = super::precision::choose(asked, true)?;
+        let precision = precision::choose(asked, true)?;
         Ok(Self { runtime, precision, threads })
     }
 
@@ -75,7 +76,7 @@ impl Opened {
         &self.runtime.version
     }
 
-    pub(crate) fn precision(&self) -> Precision {
+    pub(crate) fn precision(&self) -> Chosen {
         self.precision
     }
 
@@ -92,7 +93,7 @@ impl Opened {
             (RwPropertyKey::HintPerformanceMode, "LATENCY"),
             (RwPropertyKey::NumStreams, "1"),
             (RwPropertyKey::InferenceNumThreads, &threads),
-            (RwPropertyKey::HintInferencePrecision, self.precision.word()),
+            (RwPropertyKey::HintInferencePrecision, network.precision.word()),
         ] {
             core.set_property(&cpu, &key, value).map_err(text)?;
         }

@@ -2,16 +2,36 @@
 
 use super::{EngineError, Precision};
 
+/// Arithmetic of each network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub segmenter: Precision,
+    pub classifier: Precision,
+}
+
+impl Chosen {
+    pub(crate) const F32: Self = Self::both(Precision::F32);
+
+    const fn both(p: Precision) -> Self {
+        Self { segmenter: p, classifier: p }
+    }
+}
+
 /// Resolves what was asked for. `openvino` is the one family of kernels with a bf16 hint.
-pub(crate) fn choose(asked: Precision, openvino: bool) -> Result<Precision, EngineError> {
+///
+/// Left to itself, the first stage runs in bf16: nearly all the time is spent there, and `s_seg` is
+/// a mean over a region. The classifier stays in f32: it sees few crops, and `s_cls` is one number
+/// that bf16 moves.
+pub(crate) fn choose(asked: Precision, openvino: bool) -> Result<Chosen, EngineError> {
     match asked {
-        Precision::F32 => Ok(Precision::F32),
-        Precision::Auto if openvino && bf16_cpu() => Ok(Precision::Bf16),
-        Precision::Auto => Ok(Precision::F32),
+        Precision::Auto if openvino && bf16_cpu() => {
+            Ok(Chosen { segmenter: Precision::Bf16, classifier: Precision::F32 })
+        }
+        Precision::F32 | Precision::Auto => Ok(Chosen::F32),
         Precision::Bf16 if !openvino => Err(EngineError::Options(
             "bf16 is offered with OpenVINO alone; use --precision f32".into(),
         )),
-        Precision::Bf16 if bf16_cpu() => Ok(Precision::Bf16),
+        Precision::Bf16 if bf16_cpu() => Ok(Chosen::both(Precision::Bf16)),
         Precision::Bf16 => Err(EngineError::Options(
             "this processor has no bf16 instructions; use --precision f32".into(),
         )),

@@ -7,7 +7,7 @@ use rten_tensor::{NdTensorView, Tensor};
 use std::sync::Arc;
 
 /// Version of the engine in this build.
-pub(crate) const VERSION: &str = "0.27";
+pub(crate) const VERSION: &str = env!("RTEN_VERSION");
 
 struct Rten {
     model: Model,

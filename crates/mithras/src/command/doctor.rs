@@ -242,7 +242,7 @@ fn print(r: &Report) {
                 "{:<13}{:<10}{:<6}{:>8.2}{:>12}{:>10}",
                 e.engine,
                 t.report.provider,
-                t.report.precision,
+                t.report.segmenter_precision,
                 t.load_s,
                 ms(t.window_s),
                 ms(t.crop_s)
