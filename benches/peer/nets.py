@@ -29,7 +29,7 @@ class Stage(nn.Module):
 
 
 class EfficientUNet(nn.Module):
-    def __init__(self, widths=(256, 128, 64, 32, 16)):
+    def __init__(self, widths):
         super().__init__()
         self.encoder = timm.create_model("efficientnet_b0", features_only=True, pretrained=False)
         fold(self.encoder)
@@ -81,9 +81,11 @@ class Weights:
 
 
 def load_unet(path):
-    w, net = Weights(path), EfficientUNet()
-    convs = [m for m in net.modules() if isinstance(m, nn.Conv2d)]
+    w = Weights(path)
     nodes = [n for n in w.graph.node if n.op_type == "Conv"]
+    # Two convolutions per decoder stage, then the head.
+    net = EfficientUNet([len(w.at[n.input[1]]) for n in nodes[-11:-1:2]])
+    convs = [m for m in net.modules() if isinstance(m, nn.Conv2d)]
     assert len(convs) == len(nodes), f"{len(convs)} convolutions here, {len(nodes)} in the file"
     with torch.no_grad():
         for conv, node in zip(convs, nodes):
