@@ -1,9 +1,14 @@
 //! `mithras demo`: draw a slide, and run the whole job on it.
 
+use super::detect::{self, EngineArgs};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use mithras::demo::{self, Container, Kind, Layout, Spec};
+use mithras::evaluate;
+use mithras::job::{self, Existing, Stages};
 use mithras::progress::Meter;
+use mitosis::matching::{PAPER_RADIUS, Rule};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -44,6 +49,8 @@ pub struct Args {
     /// Draw the slide and its truth, and stop
     #[arg(long)]
     draw_only: bool,
+    #[command(flatten)]
+    engine: EngineArgs,
 }
 
 fn size(text: &str) -> Result<(u32, u32), String> {
@@ -56,7 +63,27 @@ pub fn run(args: Args) -> Result<ExitCode> {
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
     let slide = args.out.join("drawn.tiff");
+    if args.draw_only {
+        draw(&args, &slide)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // First, so that a model that does not open costs no drawing.
+    let mut setup = args.engine.setup(Stages::Two)?;
     draw(&args, &slide)?;
+    let inputs = job::find(&[slide], None, &BTreeMap::new())?;
+    let (outcomes, run) =
+        detect::work(inputs.slides, &mut setup, &args.out, Existing::Overwrite, false)?;
+    detect::say(&args.out, &run);
+    if outcomes.iter().any(|o| !o.is_done()) {
+        return Ok(ExitCode::FAILURE);
+    }
+    let truth = evaluate::read_truth(&args.out.join("truth.csv"))?;
+    let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
+    mithras::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
+    println!();
+    super::evaluate::say(&result);
+    println!();
+    println!("This slide is drawn: the score above says nothing about real tissue.");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -130,7 +130,13 @@ impl Setup {
         model: ModelEntry,
         workers: Workers,
     ) -> Self {
-        let arithmetic = format!("{}/{}/{}", engine.engine, engine.provider, engine.precision);
+        let arithmetic = [
+            engine.engine.as_str(),
+            &engine.provider,
+            &engine.segmenter_precision,
+            &engine.classifier_precision,
+        ]
+        .join("/");
         let config = Config {
             version: env!("CARGO_PKG_VERSION"),
             model,

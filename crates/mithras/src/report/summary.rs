@@ -4,6 +4,7 @@ use super::view::{SlideView, seconds};
 use super::{ReportError, RunFile, SlideLine, assets};
 use crate::job::{Outcome, Setup};
 use askama::Template;
+use infer::EngineReport;
 
 #[derive(Template)]
 #[template(path = "summary.html")]
@@ -28,14 +29,8 @@ pub(super) fn render(
     let slides: Vec<SlideView> =
         outcomes.iter().filter(|o| o.is_done()).map(SlideView::new).collect::<Result<_, _>>()?;
     let total: f64 = run.slides.iter().map(|s| s.seconds).sum();
-    let engine = format!(
-        "{} {}, {}, {}, {} threads",
-        run.engine.engine,
-        run.engine.version,
-        run.engine.provider,
-        run.engine.precision,
-        run.engine.threads
-    );
+    // The reason why nothing faster runs has a line of its own.
+    let engine = EngineReport { fallback_reason: None, ..run.engine.clone() }.to_string();
     let summary = Summary {
         run,
         failed: run.slides.iter().filter(|s| s.status == "failed").collect(),

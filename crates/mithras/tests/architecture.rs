@@ -1,0 +1,139 @@
+//! The walls of `docs/ARCHITECTURE.md`, read from the manifests.
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+use std::collections::{BTreeMap, BTreeSet};
+
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// Per crate of ours: the names it depends on outside tests, sibling or not.
+fn graph() -> Graph {
+    let metadata = MetadataCommand::new()
+        .manifest_path(testkit::workspace().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata");
+    metadata
+        .packages
+        .iter()
+        .map(|p| {
+            let names = p
+                .dependencies
+                .iter()
+                .filter(|d| d.kind != DependencyKind::Development)
+                .map(|d| d.name.clone());
+            (p.name.to_string(), names.collect())
+        })
+        .collect()
+}
+
+/// Everything of ours that a crate can see, directly or through others.
+fn siblings(graph: &Graph, of: &str) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![of.to_owned()];
+    while let Some(name) = open.pop() {
+        for next in graph[&name].iter().filter(|d| graph.contains_key(*d)) {
+            if seen.insert(next.clone()) {
+                open.push(next.clone());
+            }
+        }
+    }
+    seen
+}
+
+fn who_names(graph: &Graph, wanted: &[&str]) -> Vec<String> {
+    let names = |deps: &BTreeSet<String>| wanted.iter().any(|w| deps.contains(*w));
+    graph.iter().filter(|(_, deps)| names(deps)).map(|(n, _)| n.clone()).collect()
+}
+
+#[test]
+fn every_crate_is_there() {
+    let crates: Vec<String> = graph().into_keys().collect();
+    let expected = [
+        "corpus", "detect", "infer", "mithras", "mitosis", "net", "slide", "stats", "testkit",
+        "train",
+    ];
+    assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
+}
+
+#[test]
+fn only_net_and_train_name_libtorch() {
+    let named = who_names(&graph(), &["tch", "torch-sys"]);
+    assert!(named.iter().all(|n| n == "net" || n == "train"), "{named:?}");
+    assert!(named.contains(&"net".to_owned()));
+}
+
+#[test]
+fn only_infer_names_onnx_engines() {
+    assert_eq!(
+        who_names(
+            &graph(),
+            &["ort", "rten", "rten-tensor", "openvino", "openvino-sys", "tract-onnx"]
+        ),
+        ["infer"]
+    );
+}
+
+#[test]
+fn mitosis_and_stats_stand_alone_and_do_no_io() {
+    let graph = graph();
+    for alone in ["mitosis", "stats"] {
+        assert_eq!(siblings(&graph, alone), BTreeSet::new(), "{alone}");
+        let io = [
+            "csv",
+            "serde_json",
+            "toml",
+            "image",
+            "tiff",
+            "parquet",
+            "arrow",
+            "rusqlite",
+            "tempfile",
+            "libloading",
+            "tokio",
+            "memmap2",
+            "glob",
+        ];
+        let found: Vec<_> = graph[alone].iter().filter(|d| io.contains(&d.as_str())).collect();
+        assert!(found.is_empty(), "{alone} names {found:?}");
+    }
+}
+
+#[test]
+fn detect_sees_no_engine() {
+    let seen = siblings(&graph(), "detect");
+    assert_eq!(seen, BTreeSet::from(["mitosis".to_owned(), "slide".to_owned()]));
+}
+
+#[test]
+fn slide_infer_and_net_see_at_most_mitosis() {
+    let graph = graph();
+    for name in ["slide", "infer", "net"] {
+        let seen = siblings(&graph, name);
+        assert!(seen.is_subset(&BTreeSet::from(["mitosis".to_owned()])), "{name} sees {seen:?}");
+    }
+}
+
+#[test]
+fn train_reads_corpora_and_opens_no_slide() {
+    let graph = graph();
+    assert!(!graph["train"].contains("slide"), "train names slide");
+    assert!(!graph["train"].contains("detect"), "train names detect");
+}
+
+#[test]
+fn training_is_optional_in_the_binary() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(testkit::workspace().join("Cargo.toml"))
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata");
+    let mithras = metadata.packages.iter().find(|p| p.name.as_str() == "mithras").unwrap();
+    for name in ["train", "net"] {
+        for d in mithras.dependencies.iter().filter(|d| d.name == name) {
+            assert!(d.optional, "{name} must stay behind the feature `train`");
+        }
+    }
+    assert!(!mithras.features.get("default").is_some_and(|f| f.iter().any(|f| f == "train")));
+}

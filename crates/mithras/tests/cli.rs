@@ -1,0 +1,263 @@
+//! The command line as a user meets it: help, bad input, exit codes.
+
+mod common;
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn mithras() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    // Help is wrapped to the terminal; tests want one width.
+    command.env("COLUMNS", "100");
+    command
+}
+
+/// A two-stage package with seeded weights, small enough to run anywhere.
+fn tiny() -> PathBuf {
+    testkit::workspace().join("crates/infer/tests/golden/tiny")
+}
+
+fn detect(inputs: &[&Path], out: &Path, more: &[&str]) -> (bool, String, String) {
+    let mut command = mithras();
+    command.arg("detect").args(inputs).arg("--out").arg(out).arg("--model").arg(tiny());
+    let output = command.args(["--engine", "rten"]).args(more).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn white(path: &Path) {
+    image::RgbImage::from_pixel(600, 500, image::Rgb([244, 243, 244])).save(path).unwrap();
+}
+
+fn snapshot(args: &[&str]) -> String {
+    let output = mithras().args(args).arg("--help").output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_verb_has_help_with_one_line_about_it() {
+    let all = snapshot(&[]);
+    let verbs: Vec<&str> = all
+        .lines()
+        .skip_while(|l| !l.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|l| !l.trim().is_empty())
+        .filter_map(|l| l.split_whitespace().next())
+        .filter(|v| *v != "help")
+        .collect();
+    assert!(verbs.len() >= 5, "{verbs:?}");
+    for verb in verbs {
+        let help = snapshot(&[verb]);
+        assert!(help.lines().next().is_some_and(|l| l.len() > 10), "{verb}: {help}");
+        assert!(help.contains("Usage: mithras"), "{verb}");
+    }
+}
+
+#[test]
+fn inputs_that_cannot_be_read_are_named_with_the_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    fs::write(at("empty.svs"), b"").unwrap();
+    fs::write(at("text.svs"), b"this is no slide at all").unwrap();
+    white(&at("plain.png"));
+    let missing = at("missing.svs");
+    let inputs = [missing, at("empty.svs"), at("text.svs"), at("plain.png")];
+    let refs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    let out = at("out");
+    let (ok, stdout, stderr) = detect(&refs, &out, &[]);
+    assert!(!ok);
+    assert!(stdout.contains("4 of 4 slides failed"), "{stdout}{stderr}");
+    let csv = fs::read_to_string(out.join("counts.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 5);
+    assert!(csv.contains("--mpp"), "a missing resolution names the flag: {csv}");
+    assert!(csv.contains("empty"), "{csv}");
+    let html = fs::read_to_string(out.join("summary.html")).unwrap();
+    assert!(html.contains("4 of 4 slides failed"));
+}
+
+#[test]
+fn a_folder_is_searched_by_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("slides/deep");
+    fs::create_dir_all(&folder).unwrap();
+    // A PNG under a slide's suffix, and a note that is no slide.
+    white(&folder.join("a.png"));
+    fs::rename(folder.join("a.png"), folder.join("a.svs")).unwrap();
+    fs::write(folder.join("note.txt"), "hello").unwrap();
+    let out = dir.path().join("out");
+    let (ok, stdout, stderr) = detect(&[&dir.path().join("slides")], &out, &["--mpp", "0.25"]);
+    assert!(ok, "{stderr}");
+    assert!(stderr.contains("1 files in the folders are no slides"), "{stderr}");
+    assert!(stdout.contains("1 of 1 slides have no tissue"), "{stdout}");
+
+    let nothing = dir.path().join("nothing");
+    fs::create_dir(&nothing).unwrap();
+    let (ok, _, stderr) = detect(&[&nothing], &out, &[]);
+    assert!(!ok && stderr.contains("no slide in this folder"), "{stderr}");
+}
+
+#[test]
+fn wrong_flags_are_refused_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("a.png");
+    white(&slide);
+    let out = dir.path().join("out");
+    for (flags, word) in [
+        (&["--mpp", "NaN"][..], "not a finite number"),
+        (&["--mpp", "-0.25"], "implausible"),
+        (&["--mpp", "25400"], "implausible"),
+        (&["--mpp", "wide"], "not a number"),
+        (&["--engine", "magic"], "possible values"),
+        (&["--stages", "3"], "1..=2"),
+        (&["--max-unread", "2"], "no share"),
+        (&["--resume", "--overwrite"], "cannot be used with"),
+        (&["--mpp-table", "/nowhere.csv"], "/nowhere.csv"),
+    ] {
+        let (ok, _, stderr) = detect(&[&slide], &out, flags);
+        assert!(!ok && stderr.contains(word), "{flags:?}: {stderr}");
+        assert!(!out.exists(), "{flags:?} wrote something");
+    }
+}
+
+#[test]
+fn a_model_that_does_not_match_its_card_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("a.png");
+    white(&slide);
+    let model = dir.path().join("model");
+    fs::create_dir(&model).unwrap();
+    for file in ["card.toml", "segmenter.onnx", "classifier.onnx"] {
+        fs::copy(tiny().join(file), model.join(file)).unwrap();
+    }
+    let mut bytes = fs::read(model.join("segmenter.onnx")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(model.join("segmenter.onnx"), bytes).unwrap();
+    let run = |model: &Path| {
+        let out = dir.path().join("out");
+        let mut command = mithras();
+        command.arg("detect").arg(&slide).arg("--out").arg(out).arg("--model").arg(model);
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(run(&model).contains("SHA-256"), "a flipped bit is found");
+    fs::remove_file(model.join("card.toml")).unwrap();
+    assert!(run(&model).contains("card.toml"));
+    assert!(run(Path::new("no-such-model")).contains("no-such-model"));
+}
+
+#[test]
+fn results_that_cannot_be_written_are_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("a.png");
+    white(&slide);
+    let file = dir.path().join("file");
+    fs::write(&file, b"").unwrap();
+    let (ok, _, stderr) = detect(&[&slide], &file.join("out"), &["--mpp", "0.25"]);
+    assert!(!ok && stderr.contains("cannot write into"), "{stderr}");
+    // procfs takes no folders, whoever asks.
+    if Path::new("/proc/self").exists() {
+        let (ok, _, stderr) = detect(&[&slide], Path::new("/proc/mithras"), &["--mpp", "0.25"]);
+        assert!(!ok && stderr.contains("/proc/mithras"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("drawn.tiff");
+    common::draw(&slide, 700, 600, 2, 2);
+    let out = dir.path().join("small");
+    fs::create_dir(&out).unwrap();
+    // A disk of 48 KiB in a name space of its own.
+    let script = r#"mount -t tmpfs -o size=48k none "$1" || exit 77
+        exec "$2" detect "$3" --out "$1" --model "$4" --engine rten --stages 1"#;
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", script, "sh"]).arg(&out);
+    command.arg(env!("CARGO_BIN_EXE_mithras")).arg(&slide).arg(tiny());
+    let Ok(output) = command.output() else {
+        eprintln!("SKIPPED: no unshare here");
+        return;
+    };
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.code() == Some(77) || said.contains("unshare:") {
+        eprintln!("SKIPPED: no small disk can be made here: {said}");
+        return;
+    }
+    assert!(!output.status.success());
+    assert!(said.contains("No space left"), "{said}");
+}
+
+#[test]
+fn two_stages_end_to_end_and_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("drawn.tiff");
+    common::draw(&slide, 700, 600, 2, 2);
+    let out = dir.path().join("out");
+    let (ok, stdout, stderr) = detect(&[&slide], &out, &["--json", "--threads", "2"]);
+    assert!(ok, "{stderr}");
+    let run: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(run["done"], 1);
+    assert_eq!(run["engine"]["engine"], "rten");
+    assert_eq!(run["slides"][0]["counts"]["resolution"]["x"], 0.25);
+    assert!(run["slides"][0]["counts"]["tissue_mm2"].as_f64().unwrap() > 0.0);
+    let first = common::results(&out.join("drawn"));
+    assert_eq!(first.len(), 8, "{:?}", first.iter().map(|f| &f.0).collect::<Vec<_>>());
+
+    let (ok, _, stderr) = detect(&[&slide], &out, &[]);
+    assert!(!ok && stderr.contains("--resume"), "{stderr}");
+    let (ok, stdout, _) = detect(&[&slide], &out, &["--resume"]);
+    assert!(ok && stdout.contains("kept"), "{stdout}");
+    let (ok, _, _) = detect(&[&slide], &out, &["--overwrite"]);
+    assert!(ok);
+    assert!(first == common::results(&out.join("drawn")), "the same run gives the same bytes");
+    let (ok, _, stderr) = detect(&[&slide], &out, &["--resume", "--stages", "1"]);
+    assert!(!ok && stderr.contains("another configuration"), "{stderr}");
+}
+
+#[test]
+fn evaluate_says_what_is_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let truth = dir.path().join("truth.csv");
+    let run = |text: &str, more: &[&str]| {
+        fs::write(&truth, text).unwrap();
+        let mut command = mithras();
+        command.args(["evaluate", "detections", "--predictions"]).arg(dir.path());
+        let output = command.arg("--truth").arg(&truth).args(more).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert!(run("a,b\n1,2\n", &[]).contains("no column slide"));
+    assert!(run("slide,u,v\ns,1,2\n", &[]).contains("no columns x_px"));
+    assert!(run("slide,x,y\ns,one,2\n", &[]).contains("`one` is no position"));
+    assert!(run("slide,x,y\ns.svs,1,2\n", &[]).contains("no predictions"));
+    assert!(run("slide,x,y\n", &[]).contains("no rows"));
+    assert!(run("slide,x,y\ns,1,2\n", &["--rule", "best"]).contains("possible values"));
+}
+
+#[test]
+fn demo_draws_the_same_slide_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let draw = |name: &str, seed: &str| {
+        let out = dir.path().join(name);
+        let mut command = mithras();
+        command.args([
+            "demo",
+            "--draw-only",
+            "--size",
+            "700,600",
+            "--figures",
+            "2",
+            "--seed",
+            seed,
+        ]);
+        assert!(command.arg("--out").arg(&out).output().unwrap().status.success());
+        (fs::read(out.join("drawn.tiff")).unwrap(), fs::read(out.join("truth.csv")).unwrap())
+    };
+    let (a, b, c) = (draw("a", "4"), draw("b", "4"), draw("c", "5"));
+    assert!(a == b && a.0 != c.0 && a.1 != c.1);
+    assert_eq!(String::from_utf8(a.1).unwrap().lines().count(), 1 + 2 + 3);
+}

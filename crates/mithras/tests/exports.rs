@@ -1,0 +1,169 @@
+//! Every export, field by field, on one small record.
+
+use detect::SlideResult;
+use mithras::export::{
+    CountsFile, EXPORTS, ModelEntry, SlideEntry, SlideRecord, read_detections, write_all,
+};
+use mitosis::{
+    Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
+};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::RowAccessor;
+use std::time::Duration;
+
+fn record() -> SlideRecord {
+    let score = |p| Score::new(p).unwrap();
+    let at = |x, y, seg, cls| Detection {
+        candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
+        s_cls: Some(score(cls)),
+    };
+    let result = SlideResult {
+        detections: vec![
+            at(1000.128, 2000.5, 0.75, 0.9),
+            at(3000.0, 2000.0, 0.5, 0.1),
+            at(1400.0, 2200.0, 0.625, 0.7),
+        ],
+        unclassified: Vec::new(),
+        unread: Vec::new(),
+        analysed: Mm2(4.0),
+        unread_area: Mm2(0.5),
+        windows: 12,
+        resumed_windows: 0,
+        stages: Vec::new(),
+        wall: Duration::from_secs(1),
+    };
+    let mpp = |v| Mpp::new(v).unwrap();
+    SlideRecord::new(
+        SlideEntry {
+            name: "case".into(),
+            file: "case.svs".into(),
+            vendor: "aperio".into(),
+            width: 20_000,
+            height: 10_000,
+            bounds_offset: [100, 200],
+            digest: "ab".repeat(32),
+        },
+        Resolution {
+            x: mpp(0.25),
+            y: mpp(0.5),
+            source: ResolutionSource::Vendor("aperio.MPP".into()),
+        },
+        ModelEntry {
+            name: "m".into(),
+            segmenter_sha256: "00".into(),
+            classifier_sha256: Some("11".into()),
+            license: "none".into(),
+        },
+        OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        Mm2(5.0),
+        &result,
+    )
+}
+
+fn bytes(file: &str) -> Vec<u8> {
+    let export = EXPORTS.iter().find(|e| e.file == file).unwrap();
+    (export.bytes)(&record()).unwrap()
+}
+
+fn json(file: &str) -> serde_json::Value {
+    serde_json::from_slice(&bytes(file)).unwrap()
+}
+
+#[test]
+fn csv_holds_every_candidate_in_pixels_and_micrometres() {
+    let text = String::from_utf8(bytes("detections.csv")).unwrap();
+    assert_eq!(
+        text,
+        "x_px,y_px,x_um,y_um,s_seg,s_cls,accepted\n\
+         1000.13,2000.5,250.032,1000.25,0.75,0.9,true\n\
+         3000.0,2000.0,750.0,1000.0,0.5,0.1,false\n\
+         1400.0,2200.0,350.0,1100.0,0.625,0.7,true\n"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    write_all(&record(), dir.path()).unwrap();
+    assert_eq!(read_detections(&dir.path().join("detections.csv")).unwrap(), record().rows);
+    let broken = dir.path().join("broken.csv");
+    std::fs::write(&broken, text.replace("0.625", "NaN")).unwrap();
+    assert!(read_detections(&broken).unwrap_err().reason.contains("row 3"));
+}
+
+#[test]
+fn parquet_holds_the_same_rows() {
+    let reader =
+        SerializedFileReader::new(bytes::Bytes::from(bytes("detections.parquet"))).unwrap();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    let expected = record().rows;
+    assert_eq!(rows.len(), expected.len());
+    for (row, e) in rows.iter().zip(&expected) {
+        assert_eq!(row.get_double(0).unwrap(), e.x_px);
+        assert_eq!(row.get_double(3).unwrap(), e.y_um);
+        assert_eq!(row.get_float(4).unwrap(), e.s_seg);
+        assert_eq!(Some(row.get_float(5).unwrap()), e.s_cls);
+        assert_eq!(row.get_bool(6).unwrap(), e.accepted);
+    }
+    let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    assert!(
+        about.iter().any(
+            |k| k.key == "mithras.schema" && k.value.as_deref() == Some("mithras.detections/1")
+        )
+    );
+}
+
+#[test]
+fn qupath_counts_from_the_bounds() {
+    let document = json("qupath.geojson");
+    assert_eq!(document["type"], "FeatureCollection");
+    let features = document["features"].as_array().unwrap();
+    assert_eq!(features.len(), 3, "two accepted figures and the hotspot");
+    let first = &features[0];
+    assert_eq!(first["properties"]["objectType"], "detection");
+    assert_eq!(first["properties"]["measurements"]["s_seg"], 0.75);
+    let ring = first["geometry"]["coordinates"][0].as_array().unwrap();
+    assert_eq!(ring.first(), ring.last());
+    let mean = |k: usize| {
+        ring[1..].iter().map(|p| p[k].as_f64().unwrap()).sum::<f64>() / (ring.len() - 1) as f64
+    };
+    assert!((mean(0) - 900.13).abs() < 0.02 && (mean(1) - 1800.5).abs() < 0.02);
+    // 7.5 um are 30 px across and 15 px down on this anisotropic slide.
+    assert_eq!(ring[0][0].as_f64().unwrap(), 930.13);
+    assert_eq!(ring[3][1].as_f64().unwrap(), 1815.5);
+    let hotspot = &features[2];
+    assert_eq!(hotspot["properties"]["objectType"], "annotation");
+    assert_eq!(hotspot["properties"]["measurements"]["Mitotic figures"], 2.0);
+    let ids: std::collections::BTreeSet<_> =
+        features.iter().map(|f| f["id"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids.len(), 3);
+    for id in &ids {
+        assert_eq!(uuid::Uuid::parse_str(id).unwrap().get_version_num(), 5);
+    }
+    assert_eq!(bytes("qupath.geojson"), bytes("qupath.geojson"), "the same every time");
+}
+
+#[test]
+fn grand_challenge_keeps_what_is_under_the_threshold() {
+    let document = json("grand-challenge.json");
+    assert_eq!(document["type"], "Multiple points");
+    assert_eq!(document["version"]["major"], 1);
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3);
+    assert_eq!(points[1]["name"], "non-mitotic figure");
+    assert_eq!(points[0]["name"], "mitotic figure");
+    assert_eq!(points[1]["point"], serde_json::json!([0.75, 1.0, 0.0]));
+    assert!((points[0]["probability"].as_f64().unwrap() - 0.9).abs() < 1e-6);
+}
+
+#[test]
+fn counts_say_what_was_measured() {
+    let counts = CountsFile::parse(std::str::from_utf8(&bytes("counts.json")).unwrap()).unwrap();
+    assert_eq!((counts.candidates, counts.figures, counts.hotspot_count), (3, 2, 2));
+    assert_eq!(counts.density_per_20_mm2, Some(10.0));
+    assert_eq!((counts.tissue_mm2, counts.analysed_mm2, counts.unread_mm2), (5.0, 4.0, 0.5));
+    let hotspot = counts.hotspot.unwrap();
+    assert_eq!(hotspot.centre_px, [1000.13, 2000.5]);
+    assert!((hotspot.max_px[0] - hotspot.min_px[0] - 5656.85).abs() < 0.02);
+    assert!((hotspot.max_px[1] - hotspot.min_px[1] - 2828.43).abs() < 0.02);
+    assert_eq!(counts.resolution.source, "aperio.MPP");
+    assert_eq!(counts, CountsFile::of(&record()));
+    let other = String::from_utf8(bytes("counts.json")).unwrap().replace("counts/1", "counts/9");
+    assert!(CountsFile::parse(&other).unwrap_err().contains("counts/9"));
+}
