@@ -92,7 +92,7 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
     }
     let good: Vec<(&Claim, (Mpp, Mpp))> =
         claims.iter().filter_map(|c| Some((c, c.checked()?))).collect();
-    let best = good.iter().find(|(c, _)| is_vendor(&c)).or_else(|| good.first());
+    let best = good.iter().find(|(c, _)| is_vendor(c)).or_else(|| good.first());
     let Some(&(claim, (x, y))) = best else {
         if let Some(bad) = claims.iter().find(|c| !c.only_if_plausible) {
             return Err(Refusal::Implausible(show(bad)));

@@ -16,7 +16,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// Every TIFF that no vendor has marked as its own.
 fn knows(probe: &Probe) -> bool {
-    probe.is_tiff() && !probe.first().is_some_and(|_| vendor(probe).is_some())
+    probe.is_tiff() && vendor(probe).is_none()
 }
 
 /// The vendor of a TIFF whose layout needs that vendor's own rules.

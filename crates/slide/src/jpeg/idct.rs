@@ -18,6 +18,7 @@ const F_3_072: i32 = 25172;
 
 /// One pass over eight columns at once; wrapping, as hostile coefficients may exceed every range.
 #[inline(always)]
+#[expect(clippy::needless_range_loop, reason = "one column of every row at a time")]
 fn pass<const SHIFT: u32>(m: &mut [Row; 8]) {
     for c in 0..8 {
         let mul = i32::wrapping_mul;

@@ -73,7 +73,11 @@ impl Plane {
     #[inline(always)]
     fn near_far(&self, y: usize) -> (&[u8], &[u8]) {
         let near = (y / 2).min(self.height - 1);
-        let far = if y % 2 == 0 { near.saturating_sub(1) } else { (near + 1).min(self.height - 1) };
+        let far = if y.is_multiple_of(2) {
+            near.saturating_sub(1)
+        } else {
+            (near + 1).min(self.height - 1)
+        };
         (self.row(near), self.row(far))
     }
 }
@@ -149,7 +153,7 @@ impl<'a> Upsampler<'a> {
     #[inline(always)]
     fn h1v2(&mut self, y: usize) {
         let (near, far) = self.plane.near_far(y);
-        let bias = if y % 2 == 0 { 1 } else { 2 };
+        let bias = if y.is_multiple_of(2) { 1 } else { 2 };
         for (o, (&a, &b)) in self.out.iter_mut().zip(near.iter().zip(far)) {
             *o = ((3 * u16::from(a) + u16::from(b) + bias) >> 2) as u8;
         }
