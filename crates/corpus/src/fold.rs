@@ -76,11 +76,11 @@ impl Fold {
                 seen.insert(image);
             }
         }
-        if let LeftOut::Source(asked) = left_out {
-            if validation.is_empty() {
-                let known = known.into_iter().collect::<Vec<_>>().join(", ");
-                return Err(FoldError::Unknown { asked: asked.clone(), known });
-            }
+        if let LeftOut::Source(asked) = left_out
+            && validation.is_empty()
+        {
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(FoldError::Unknown { asked: asked.clone(), known });
         }
         match seen.intersection(&held).next() {
             Some(image) => Err(FoldError::Leak((*image).to_string())),

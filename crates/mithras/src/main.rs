@@ -15,6 +15,7 @@ struct Cli {
 
 // One line per verb; each lives in `command/<verb>.rs` with its own `Args` and `run`.
 #[derive(Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "parsed once per process")]
 enum Command {
     Audit(command::audit::Args),
     Corpus(command::corpus::Args),

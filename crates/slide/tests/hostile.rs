@@ -318,7 +318,7 @@ fn no_permission() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("locked.svs");
     std::fs::write(&path, b"II*\0").unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     let e = Slide::open_with(&path, &options()).unwrap_err();
     // Root reads everything; others get the system's word.
     assert!(e.to_string().contains("locked.svs"), "{e}");

@@ -60,7 +60,8 @@ fn close(got: f64, want: f64) {
 #[test]
 fn multiclass_equals_scikit_learn() {
     for case in golden().multi {
-        let matrix = ConfusionMatrix::from_labels(&case.truth, &case.predicted, case.classes).unwrap();
+        let matrix =
+            ConfusionMatrix::from_labels(&case.truth, &case.predicted, case.classes).unwrap();
         assert!(matrix.rows().eq(case.confusion.iter().map(Vec::as_slice)));
         close(matrix.accuracy(), case.accuracy);
         for c in 0..case.classes {

@@ -15,7 +15,6 @@ pub const STD: [f32; 3] = [0.229, 0.224, 0.225];
 ///
 /// # Panics
 /// When the tiles differ in size or there are none.
-#[must_use]
 pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
     let (w, h) = (tiles[0].width, tiles[0].height);
     let mut bytes = Vec::with_capacity(tiles.len() * 3 * w * h);

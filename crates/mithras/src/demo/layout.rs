@@ -261,7 +261,7 @@ impl Layout {
                 return Err(SpecError::Crowded { wanted, placed });
             }
             let mitotic = placed < spec.figures;
-            let gather = mitotic && placed % 5 < 3 && tries % 2 == 0;
+            let gather = mitotic && placed % 5 < 3 && tries.is_multiple_of(2);
             let at = match (gather, hot) {
                 (true, Some(hot)) => [
                     hot[0] + spread * f64::from(dice.normal()),

@@ -39,9 +39,9 @@ pub fn draw(layout: &Layout, x: i64, y: i64, w: usize, h: usize) -> RgbTile {
             let (nx, ny) =
                 ((x + i as i64).rem_euclid(NOISE_PERIOD), (y + j as i64).rem_euclid(NOISE_PERIOD));
             let bits = hash(layout.spec().seed ^ 0x5E45, nx, ny);
-            for c in 0..3 {
-                let v: f32 =
-                    BLUR.iter().enumerate().map(|(k, g)| g * rows[(j + k) * w + i][c]).sum();
+            for c in 0..3_usize {
+                let column = rows[j * w + i..].iter().step_by(w);
+                let v: f32 = BLUR.iter().zip(column).map(|(g, px)| g * px[c]).sum();
                 let noise = (unit(bits << (13 * c)) + unit(bits << (13 * c + 6)) - 1.0) * 3.2;
                 data.push((v + noise).round().clamp(0.0, 255.0) as u8);
             }

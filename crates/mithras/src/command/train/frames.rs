@@ -145,7 +145,7 @@ pub fn detect(
 }
 
 /// Where a scene's image lies in the data folder.
-pub fn image_of(data: &Path, scene: &corpus::crops::Scene) -> std::path::PathBuf {
+pub fn image_of(data: &Path, scene: &corpus::crops::Scene) -> PathBuf {
     let folder = if scene.partial { "partial" } else { "frames" };
     data.join("icpr2012").join(folder).join(format!("{}.jpg", scene.name))
 }
