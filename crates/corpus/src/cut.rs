@@ -226,6 +226,15 @@ fn open(file: &Path, o: &CutOptions) -> Result<Slide, String> {
 /// A crop whose centre pixel holds the annotation's centre.
 fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String> {
     let (sx, sy) = slide.working_scale(o.mpp).map_err(|e| e.to_string())?;
+    let (w, h) = slide.dimensions();
+    let [x0, y0] = a.bbox.map_or([a.centre.x - 25.0, a.centre.y - 25.0], |b| [b[0], b[1]]);
+    #[expect(clippy::cast_precision_loss, reason = "pixels of an image")]
+    if x0 >= w as f64 || y0 >= h as f64 {
+        return Err(format!(
+            "({}, {}) lies outside the image ({w} x {h} px)",
+            a.centre.x, a.centre.y
+        ));
+    }
     let (cx, cy) = (a.centre.x / sx, a.centre.y / sy);
     let half = f64::from(o.side) / 2.0;
     #[expect(clippy::cast_possible_truncation, reason = "pixel coordinates of an image")]

@@ -302,9 +302,10 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The Parquet schema. Leaves are numbered by [`leaf`].
+/// The Parquet schema. Leaves are numbered by [`leaf`]. `image` is never null; it is optional
+/// because Hugging Face tools take it for a picture only in that form.
 pub(crate) const MESSAGE: &str = "message crop {
-  required group image { required binary bytes; required binary path (UTF8); }
+  optional group image { optional binary bytes; optional binary path (UTF8); }
   optional int64 label;
   optional binary subtype (UTF8);
   optional float s_seg;

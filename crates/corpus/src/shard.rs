@@ -81,8 +81,8 @@ fn write_group<W: Write + Send>(
     let side = |f: fn(CropBox) -> f32| m().map(move |c| c.bbox.map(f)).collect::<Vec<_>>();
 
     let images = rows.iter().map(|r| ByteArray::from(r.0.image.clone())).collect();
-    required::<ByteArrayType, W>(group, images)?;
-    required::<ByteArrayType, W>(group, m().map(|c| text(&c.path)).collect())?;
+    nested::<W>(group, images)?;
+    nested::<W>(group, m().map(|c| text(&c.path)).collect())?;
     optional::<Int64Type, W>(group, m().map(|c| c.label.code()))?;
     optional::<ByteArrayType, W>(group, m().map(|c| opt(&c.subtype)))?;
     optional::<FloatType, W>(group, m().map(|c| c.s_seg.map(Score::get)))?;
@@ -118,6 +118,17 @@ fn required<T: DataType, W: Write + Send>(
 ) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.ok_or_else(|| ParquetError::General("columns".into()))?;
     column.typed::<T>().write_batch(&values, None, None)?;
+    column.close()
+}
+
+/// A leaf that is always there, inside an optional group.
+fn nested<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: Vec<ByteArray>,
+) -> Result<(), ParquetError> {
+    let mut column = group.next_column()?.ok_or_else(|| ParquetError::General("columns".into()))?;
+    let levels = vec![2; values.len()];
+    column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
     column.close()
 }
 
@@ -328,8 +339,8 @@ fn izip(
         .map(|(((((((a, b), c), d), e), f), g), h)| (a, b, c, d, e, f, g, h))
 }
 
-/// Values, definition levels, rows.
-type Read<T> = (Vec<T>, Vec<i16>, usize);
+/// Values, definition levels, rows, level of a value that is there.
+type Read<T> = (Vec<T>, Vec<i16>, usize, i16);
 
 /// The columns of one row group as plain vectors of optional values.
 struct Cells<'a> {
@@ -358,9 +369,9 @@ impl Cells<'_> {
                 }
                 rows += got;
             }
-            Ok((values, levels, rows))
+            Ok((values, levels, rows, max))
         };
-        let (values, levels, rows) = read().map_err(fail)?;
+        let (values, levels, rows, max) = read().map_err(fail)?;
         if rows != n {
             return Err(CorpusError::Shard {
                 path: self.shard.path.clone(),
@@ -371,7 +382,7 @@ impl Cells<'_> {
             return Ok(values.into_iter().map(Some).collect());
         }
         let mut values = values.into_iter();
-        Ok(levels.iter().map(|&l| if l == 1 { values.next() } else { None }).collect())
+        Ok(levels.iter().map(|&l| if l == max { values.next() } else { None }).collect())
     }
 
     fn bytes(&self, leaf: usize) -> Result<Vec<Option<Bytes>>> {

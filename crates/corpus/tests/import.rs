@@ -267,6 +267,12 @@ fn old_databases_and_repeated_file_names() {
     assert_eq!(circle.bbox, Some([10.0, 10.0, 40.0, 30.0]));
     assert_eq!((circle.centre.x, circle.centre.y), (25.0, 20.0));
     assert_eq!(a.annotations[0].votes["B"], "Mitosis-like");
+
+    // Sizes that the viewer noted flag an annotation, and refuse none.
+    let other = tempfile::tempdir().unwrap();
+    let far = OLD.replace("(1,50,60,1,1,1)", "(1,500,60,1,1,1)");
+    let s = read("sliderunner", &database(other.path(), &far), &plain()).unwrap();
+    assert_eq!((s.figures, s.clipped), (2, 4));
 }
 
 #[test]

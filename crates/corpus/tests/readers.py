@@ -23,7 +23,7 @@ def main(folder: str) -> None:
         table = pq.read_table(Path(folder) / entry["file"])
         assert table.num_rows == entry["crops"]
         rows += table.num_rows
-        assert str(table.schema.field("image").type) == "struct<bytes: binary not null, path: string not null>", table.schema
+        assert str(table.schema.field("image").type) == "struct<bytes: binary, path: string>", table.schema
         labels.update(names[v] for v in table["label"].to_pylist())
         cohorts.update(table["cohort"].to_pylist())
         for row in table.slice(0, 20).to_pylist():

@@ -310,6 +310,10 @@ fn crops_are_cut_around_the_centre_and_missing_images_are_named() {
         cut(&read(&csv), &dir.path().join("images"), &dir.path().join("o5"), &options(16, true))
             .unwrap();
     assert_eq!((r.crops, r.failed.len()), (1, 1));
+    fs::write(&csv, "image,x,y,label\na.png,20,10,mf\na.png,900,5,mf\n").unwrap();
+    let e =
+        cut(&read(&csv), &dir.path().join("images"), &dir.path().join("o7"), &options(16, false));
+    assert!(e.unwrap_err().to_string().contains("outside the image (60 x 40 px)"));
     let unstated = CutOptions { slide_mpp: None, ..options(16, false) };
     let e = cut(&read(&csv), &dir.path().join("images"), &dir.path().join("o6"), &unstated)
         .unwrap_err();

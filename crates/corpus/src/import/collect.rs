@@ -59,6 +59,8 @@ pub(super) enum Category {
 pub(super) struct Collector<'a> {
     file: PathBuf,
     options: &'a ImportOptions,
+    /// Image sizes in the file are known to be wrong at times: they flag, but do not refuse.
+    pub sizes_are_hearsay: bool,
     out: Annotations,
     by_name: HashMap<String, usize>,
     meanings: HashMap<String, Option<Meaning>>,
@@ -72,6 +74,7 @@ impl<'a> Collector<'a> {
         Self {
             file: file.into(),
             options,
+            sizes_are_hearsay: false,
             out: Annotations { format, file: file.into(), ..Annotations::default() },
             by_name: HashMap::new(),
             meanings: HashMap::new(),
@@ -188,7 +191,7 @@ impl<'a> Collector<'a> {
         let mut clipped = x0 < 0.0 || y0 < 0.0;
         if let (Some(w), Some(h)) = (entry.width, entry.height) {
             let (w, h) = (f64::from(w), f64::from(h));
-            if x0 >= w || y0 >= h {
+            if (x0 >= w || y0 >= h) && !self.sizes_are_hearsay {
                 return Err(format!("{shown} lies outside the image ({w} x {h} px)"));
             }
             clipped |= x1 > w || y1 > h;

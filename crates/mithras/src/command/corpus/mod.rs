@@ -1,5 +1,6 @@
 //! `mithras corpus`: build, import, inspect, verify, split, merge, interchange.
 
+mod build;
 mod import;
 mod inspect;
 mod page;
@@ -18,6 +19,7 @@ pub struct Args {
 
 #[derive(Subcommand)]
 enum Verb {
+    Build(Box<build::Args>),
     Import(import::Args),
     Inspect(inspect::Args),
     Verify(Verify),
@@ -40,6 +42,7 @@ struct Verify {
 /// Runs a corpus verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
+        Verb::Build(a) => build::run(&a),
         Verb::Import(a) => import::run(&a),
         Verb::Inspect(a) => inspect::run(&a),
         Verb::Verify(a) => verify(&a),

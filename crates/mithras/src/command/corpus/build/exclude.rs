@@ -1,0 +1,168 @@
+//! Who a slide belongs to, and which slides must not be read (C5).
+
+use anyhow::{Context, bail};
+use corpus::{Columns, Corpus};
+use mithras::job::stem;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Cohort and patient of a slide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Cohort.
+    pub cohort: String,
+    /// Patient, when known.
+    pub patient: Option<String>,
+}
+
+/// The slide table: `slide`, and `cohort` and `patient` where known.
+#[derive(Default)]
+pub struct Table(BTreeMap<String, (Option<String>, Option<String>)>);
+
+impl Table {
+    /// Reads the CSV.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_path(path)
+            .with_context(|| path.display().to_string())?;
+        let headers = reader.headers().with_context(|| path.display().to_string())?.clone();
+        let column = |n: &str| headers.iter().position(|h| h.eq_ignore_ascii_case(n));
+        let slide =
+            column("slide").with_context(|| format!("{}: no column `slide`", path.display()))?;
+        let (cohort, patient) = (column("cohort"), column("patient"));
+        let mut rows = BTreeMap::new();
+        for record in reader.records() {
+            let record = record.with_context(|| path.display().to_string())?;
+            let cell = |i: Option<usize>| {
+                i.and_then(|i| record.get(i)).filter(|s| !s.is_empty()).map(str::to_owned)
+            };
+            let Some(name) = cell(Some(slide)) else { continue };
+            let name = stem(Path::new(&name));
+            if rows.insert(name.clone(), (cell(cohort), cell(patient))).is_some() {
+                bail!("{}: slide `{name}` is listed twice", path.display());
+            }
+        }
+        Ok(Self(rows))
+    }
+
+    /// Cohort and patient: the table, then the TCGA barcode (first twelve characters), then the
+    /// default cohort.
+    pub fn origin(&self, slide: &str, default: &str) -> Origin {
+        let (cohort, patient) = self.0.get(slide).cloned().unwrap_or_default();
+        let barcode = slide.get(..12).filter(|b| {
+            let b = b.to_ascii_uppercase();
+            b.starts_with("TCGA-") && b.as_bytes()[7] == b'-'
+        });
+        Origin {
+            cohort: cohort.unwrap_or_else(|| default.to_owned()),
+            patient: patient.or_else(|| barcode.map(str::to_ascii_uppercase)),
+        }
+    }
+}
+
+/// Everything that is kept out.
+#[derive(Default)]
+pub struct Exclusions {
+    cohorts: BTreeSet<String>,
+    patients: BTreeMap<String, String>,
+    slides: BTreeMap<String, String>,
+}
+
+impl Exclusions {
+    /// From the preset's cohorts, lists of `cohort|patient|slide,NAME` lines, and evaluation
+    /// corpora whose slides and patients must not be trained on.
+    pub fn new(
+        cohorts: &[String],
+        lists: &[impl AsRef<Path>],
+        evaluation: &[impl AsRef<Path>],
+    ) -> anyhow::Result<Self> {
+        let mut out =
+            Self { cohorts: cohorts.iter().map(|c| plain(c)).collect(), ..Self::default() };
+        for path in lists {
+            let path = path.as_ref();
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            for (i, line) in text.lines().enumerate() {
+                let line = line.trim();
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                let why = format!("listed in {}", path.display());
+                match line.split_once(',').map(|(k, v)| (k.trim(), v.trim())) {
+                    Some(("cohort", v)) => drop(out.cohorts.insert(plain(v))),
+                    Some(("patient", v)) => drop(out.patients.insert(v.to_owned(), why)),
+                    Some(("slide", v)) => drop(out.slides.insert(stem(Path::new(v)), why)),
+                    _ => bail!(
+                        "{}, line {}: `{line}` is not `cohort|patient|slide,NAME`",
+                        path.display(),
+                        i + 1
+                    ),
+                }
+            }
+        }
+        for dir in evaluation {
+            let corpus = Corpus::open(dir)?;
+            let why = format!("in the evaluation corpus {}", corpus.manifest().header.name);
+            for crop in corpus.crops(Columns::Meta)? {
+                let m = crop?.meta;
+                let name = m.slide.rsplit('/').next().unwrap_or(&m.slide);
+                out.slides.insert(stem(Path::new(name)), why.clone());
+                if let Some(p) = m.patient {
+                    out.patients.insert(p, why.clone());
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// Why a slide must not be read.
+    pub fn reason(&self, slide: &str, origin: &Origin) -> Option<String> {
+        if self.cohorts.contains(&plain(&origin.cohort)) {
+            return Some(format!("cohort {} is excluded", origin.cohort));
+        }
+        if let Some(why) = self.slides.get(slide) {
+            return Some(format!("slide {why}"));
+        }
+        let patient = origin.patient.as_ref()?;
+        self.patients.get(patient).map(|why| format!("patient {patient} {why}"))
+    }
+}
+
+/// `TCGA-GBM` and `gbm` are one cohort.
+fn plain(cohort: &str) -> String {
+    let upper = cohort.trim().to_uppercase();
+    upper.strip_prefix("TCGA-").unwrap_or(&upper).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cohorts_patients_and_slides_are_kept_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("no.csv");
+        std::fs::write(&list, "# evaluation\npatient,TCGA-AA-0001\nslide,s7.svs\n").unwrap();
+        let none: [&Path; 0] = [];
+        let e = Exclusions::new(&["GBM".into()], &[&list], &none).unwrap();
+        let origin =
+            |c: &str, p: Option<&str>| Origin { cohort: c.into(), patient: p.map(Into::into) };
+        assert!(e.reason("x", &origin("TCGA-gbm", None)).is_some());
+        assert!(e.reason("x", &origin("BRCA", Some("TCGA-AA-0001"))).is_some());
+        assert!(e.reason("s7", &origin("BRCA", None)).is_some());
+        assert!(e.reason("s8", &origin("BRCA", Some("TCGA-AA-0002"))).is_none());
+        std::fs::write(&list, "patients TCGA\n").unwrap();
+        assert!(Exclusions::new(&[], &[&list], &none).is_err());
+    }
+
+    #[test]
+    fn barcodes_name_patients() {
+        let t = Table::default();
+        assert_eq!(
+            t.origin("TCGA-06-0174-01Z-00-DX3", "x").patient.as_deref(),
+            Some("TCGA-06-0174")
+        );
+        assert_eq!(t.origin("tcga-cr-7395-01a", "x").patient.as_deref(), Some("TCGA-CR-7395"));
+        assert_eq!(t.origin("other", "x"), Origin { cohort: "x".into(), patient: None });
+    }
+}
