@@ -49,7 +49,8 @@ fn discs(n: usize) -> ProbMap {
 }
 
 fn main() {
-    let noise = |x: usize, y: usize| ((((x * 7919 + y * 104_729) * 2_654_435_761) >> 7) & 1023) as f32;
+    let noise =
+        |x: usize, y: usize| ((((x * 7919 + y * 104_729) * 2_654_435_761) >> 7) & 1023) as f32;
     let maps = [
         ("nothing found", map(|_, _| 0.02)),
         ("3 discs per window", discs(3)),

@@ -21,7 +21,10 @@ fn tiny() -> PathBuf {
 fn detect(inputs: &[&Path], out: &Path, more: &[&str]) -> (bool, String, String) {
     let mut command = mithras();
     command.arg("detect").args(inputs).arg("--out").arg(out).arg("--model").arg(tiny());
-    let output = command.args(["--engine", "rten"]).args(more).output().unwrap();
+    if !more.contains(&"--engine") {
+        command.args(["--engine", "rten"]);
+    }
+    let output = command.args(more).output().unwrap();
     let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
@@ -109,7 +112,7 @@ fn wrong_flags_are_refused_in_words() {
         (&["--mpp", "-0.25"], "implausible"),
         (&["--mpp", "25400"], "implausible"),
         (&["--mpp", "wide"], "not a number"),
-        (&["--engine", "magic"], "possible values"),
+        (&["--provider", "magic"], "possible values"),
         (&["--stages", "3"], "1..=2"),
         (&["--max-unread", "2"], "no share"),
         (&["--resume", "--overwrite"], "cannot be used with"),
@@ -169,7 +172,7 @@ fn results_that_cannot_be_written_are_an_error() {
 fn a_full_disk_is_said() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("drawn.tiff");
-    common::draw(&slide, 700, 600, 2, 2);
+    common::draw(&slide, 900, 800, 2, 2);
     let out = dir.path().join("small");
     fs::create_dir(&out).unwrap();
     // A disk of 48 KiB in a name space of its own.
@@ -195,7 +198,7 @@ fn a_full_disk_is_said() {
 fn two_stages_end_to_end_and_again() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("drawn.tiff");
-    common::draw(&slide, 700, 600, 2, 2);
+    common::draw(&slide, 900, 800, 2, 2);
     let out = dir.path().join("out");
     let (ok, stdout, stderr) = detect(&[&slide], &out, &["--json", "--threads", "2"]);
     assert!(ok, "{stderr}");
@@ -248,7 +251,7 @@ fn demo_draws_the_same_slide_twice() {
             "demo",
             "--draw-only",
             "--size",
-            "700,600",
+            "900,800",
             "--figures",
             "2",
             "--seed",

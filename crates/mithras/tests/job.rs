@@ -27,7 +27,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let (good, bad, blank) =
         (dir.path().join("good.tiff"), dir.path().join("bad.svs"), dir.path().join("blank.png"));
-    let layout = draw(&good, 1400, 1100, 3, 9);
+    let layout = draw(&good, 1600, 1300, 3, 6);
     std::fs::write(&bad, b"II*\0 this is no slide").unwrap();
     let white = image::RgbImage::from_pixel(900, 700, image::Rgb([243, 242, 244]));
     white.save(&blank).unwrap();
@@ -79,19 +79,19 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     std::fs::write(&truth, format!("file,x,y,kind\n{rows}")).unwrap();
     let truth = read_truth(&truth).unwrap();
     let result = evaluate(&out, &truth, Microns(7.5), &Rule::ALL).unwrap();
-    assert_eq!((result.slides, result.truth), (1, 9));
+    assert_eq!((result.slides, result.truth), (1, 6));
     assert_eq!(result.without_truth, ["blank"]);
     let pooled = result.rules[1].pooled;
     assert!(pooled.recall.unwrap() >= 0.6, "{pooled:?}");
     assert_eq!(pooled.tally.tp + pooled.tally.fp, counts.figures);
-    assert_eq!(pooled.tally.tp + pooled.tally.fn_, 9);
+    assert_eq!(pooled.tally.tp + pooled.tally.fn_, 6);
 }
 
 #[test]
 fn a_killed_run_goes_on_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("s.tiff");
-    draw(&slide, 1500, 1700, 5, 10);
+    draw(&slide, 1500, 1700, 5, 6);
     let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
     run(&[&slide], &whole, &mut setup(true, usize::MAX, workers(256)), Existing::Refuse);
 
@@ -137,7 +137,7 @@ fn resume_refuses_what_has_changed() {
 fn threads_and_batches_change_no_byte() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("s.tiff");
-    draw(&slide, 1300, 1200, 8, 6);
+    draw(&slide, 1300, 1200, 8, 4);
     let (a, b) = (dir.path().join("a"), dir.path().join("b"));
     let one = Workers { readers: 1, segment_batch: 1, classify_batch: 1, ..workers(256) };
     let many = Workers { readers: 4, segment_batch: 5, classify_batch: 7, ..workers(2) };

@@ -255,11 +255,14 @@ impl Layout {
         let spread = 0.16 * f64::from(spec.width.min(spec.height)).min(9000.0);
         let mut placed = 0;
         let mut tries = 0usize;
+        let most = 4000 + 2000 * wanted;
         while placed < wanted {
             tries += 1;
-            if tries > 4000 + 2000 * wanted {
+            if tries > most {
                 return Err(SpecError::Crowded { wanted, placed });
             }
+            // On a small slide the wish for tumour and room gives way, bit by bit, to the figures asked for.
+            let haste = tries as f32 / most as f32;
             let mitotic = placed < spec.figures;
             let gather = mitotic && placed % 5 < 3 && tries.is_multiple_of(2);
             let at = match (gather, hot) {
@@ -276,9 +279,9 @@ impl Layout {
             let inside = |v: f64, side: u32| v >= 64.0 && v <= f64::from(side) - 64.0;
             if !inside(centre[0], spec.width)
                 || !inside(centre[1], spec.height)
-                || self.depth(centre[0], centre[1]) < 45.0
-                || (mitotic && self.tumour(centre[0], centre[1]) < 0.9)
-                || self.neighbours(cx, cy)
+                || self.depth(centre[0], centre[1]) < 36.0
+                || (mitotic && self.tumour(centre[0], centre[1]) < 0.9 - haste)
+                || self.neighbours(cx, cy, if haste < 0.25 { 3 } else { 2 })
             {
                 continue;
             }
@@ -299,9 +302,10 @@ impl Layout {
         Ok(())
     }
 
-    /// Two specials never touch: three cells lie between.
-    fn neighbours(&self, cx: i64, cy: i64) -> bool {
-        (-3..=3).any(|dy| (-3..=3).any(|dx| self.special.contains_key(&(cx + dx, cy + dy))))
+    /// Whether another special lies within `reach` cells: two never touch.
+    fn neighbours(&self, cx: i64, cy: i64, reach: i64) -> bool {
+        (-reach..=reach)
+            .any(|dy| (-reach..=reach).any(|dx| self.special.contains_key(&(cx + dx, cy + dy))))
     }
 
     fn somewhere(&self, dice: &mut Dice) -> [f64; 2] {

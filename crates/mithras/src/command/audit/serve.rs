@@ -37,12 +37,12 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("{address}: choose another --port"))?;
     let address = server.server_addr().to_ip().context("no address")?;
     println!("http://{address}/");
-    println!(
+    eprintln!(
         "{} pictures; reviews are saved in {}",
         package.items.len(),
         a.package.join("reviews").display()
     );
-    println!("Ctrl-C ends the server");
+    eprintln!("Ctrl-C ends the server");
     let mut desk = Desk { dir: a.package.clone(), package, logs: HashMap::new() };
     for mut request in server.incoming_requests() {
         let answer = if is_local(&request, address.port()) {
