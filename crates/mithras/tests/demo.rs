@@ -25,7 +25,7 @@ fn any_rectangle_is_the_same_pixels() {
 
 #[test]
 fn figures_are_dark_where_the_truth_says() {
-    let layout = layout(2048, 1600, 3, 20);
+    let layout = layout(2600, 2000, 3, 12);
     let darkest = |x: f64, y: f64, reach: i64| {
         let tile = draw(
             &layout,

@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "mithras.counts/1";
 /// The file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountsFile {
-    /// [`SCHEMA`].
+    /// Version of this format.
     pub schema: String,
     /// The slide.
     pub slide: SlideEntry,

@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "mithras.run/1";
 /// The file.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunFile {
-    /// [`SCHEMA`].
+    /// Version of this format.
     pub schema: &'static str,
     /// Version of mithras.
     pub version: &'static str,
