@@ -40,6 +40,13 @@ fn snapshot(args: &[&str]) -> String {
 }
 
 #[test]
+fn help_of_the_main_verbs() {
+    insta::assert_snapshot!("help_demo", snapshot(&["demo"]));
+    insta::assert_snapshot!("help_detect", snapshot(&["detect"]));
+    insta::assert_snapshot!("help_evaluate_detections", snapshot(&["evaluate", "detections"]));
+}
+
+#[test]
 fn every_verb_has_help_with_one_line_about_it() {
     let all = snapshot(&[]);
     let verbs: Vec<&str> = all

@@ -43,7 +43,7 @@ fn figures_are_dark_where_the_truth_says() {
     let figures: Vec<_> = layout.truth().iter().filter(|t| t.kind == Kind::Mitotic).collect();
     assert_eq!((figures.len(), layout.truth().len()), (12, 30));
     for t in figures {
-        assert!(t.x_px >= 64.0 && t.y_px >= 64.0 && t.x_px <= 1984.0 && t.y_px <= 1536.0);
+        assert!(t.x_px >= 64.0 && t.y_px >= 64.0 && t.x_px <= 2536.0 && t.y_px <= 1936.0);
         let d = darkest(t.x_px, t.y_px, 30);
         assert!(d < 300, "{:?} at {}, {}: {d}", t.phase, t.x_px, t.y_px);
     }

@@ -36,6 +36,8 @@ impl Segmenter for Dark {
             let more =
                 self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
             if more.is_err() {
+                // What was handed on before the kill reaches the store first.
+                std::thread::sleep(std::time::Duration::from_millis(500));
                 return Err(PortError::Engine { engine: "dark".into(), message: "killed".into() });
             }
         }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -36,13 +36,13 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         .map_err(|e| anyhow!("{e}"))
         .with_context(|| format!("{address}: choose another --port"))?;
     let address = server.server_addr().to_ip().context("no address")?;
-    println!("http://{address}/");
-    eprintln!(
-        "{} pictures; reviews are saved in {}",
+    // Nobody has to go on reading what is said here.
+    let _ = writeln!(
+        std::io::stdout(),
+        "http://{address}/\n{} pictures; reviews are saved in {}\nCtrl-C ends the server",
         package.items.len(),
         a.package.join("reviews").display()
     );
-    eprintln!("Ctrl-C ends the server");
     let mut desk = Desk { dir: a.package.clone(), package, logs: HashMap::new() };
     for mut request in server.incoming_requests() {
         let answer = if is_local(&request, address.port()) {

@@ -38,7 +38,6 @@ impl Table {
                 i.and_then(|i| record.get(i)).filter(|s| !s.is_empty()).map(str::to_owned)
             };
             let Some(name) = cell(Some(slide)) else { continue };
-            let name = stem(Path::new(&name));
             if rows.insert(name.clone(), (cell(cohort), cell(patient))).is_some() {
                 bail!("{}: slide `{name}` is listed twice", path.display());
             }
@@ -46,18 +45,26 @@ impl Table {
         Ok(Self(rows))
     }
 
-    /// Cohort and patient: the table, then the TCGA barcode (first twelve characters), then the
-    /// default cohort.
-    pub fn origin(&self, slide: &str, default: &str) -> Origin {
-        let (cohort, patient) = self.0.get(slide).cloned().unwrap_or_default();
+    /// Cohort and patient: the table (by name, with or without the file's suffix), then the TCGA
+    /// barcode (first twelve characters), then the default cohort.
+    ///
+    /// # Errors
+    /// When neither names the cohort: it decides whether the slide may be read.
+    pub fn origin(&self, slide: &str, file: &str, default: Option<&str>) -> anyhow::Result<Origin> {
+        let (cohort, patient) =
+            [slide, file].iter().find_map(|n| self.0.get(*n)).cloned().unwrap_or_default();
         let barcode = slide.get(..12).filter(|b| {
             let b = b.to_ascii_uppercase();
             b.starts_with("TCGA-") && b.as_bytes()[7] == b'-'
         });
-        Origin {
-            cohort: cohort.unwrap_or_else(|| default.to_owned()),
-            patient: patient.or_else(|| barcode.map(str::to_ascii_uppercase)),
-        }
+        let cohort = cohort.or_else(|| default.map(str::to_owned)).with_context(|| {
+            format!(
+                "slide `{slide}` has no cohort, and excluded cohorts are known by it; \
+                 name it in --table or give --cohort"
+            )
+        })?;
+        let patient = patient.or_else(|| barcode.map(str::to_ascii_uppercase));
+        Ok(Origin { cohort, patient })
     }
 }
 
@@ -91,7 +98,7 @@ impl Exclusions {
                 match line.split_once(',').map(|(k, v)| (k.trim(), v.trim())) {
                     Some(("cohort", v)) => drop(out.cohorts.insert(plain(v))),
                     Some(("patient", v)) => drop(out.patients.insert(v.to_owned(), why)),
-                    Some(("slide", v)) => drop(out.slides.insert(stem(Path::new(v)), why)),
+                    Some(("slide", v)) => out.slide(v, &why),
                     _ => bail!(
                         "{}, line {}: `{line}` is not `cohort|patient|slide,NAME`",
                         path.display(),
@@ -106,13 +113,19 @@ impl Exclusions {
             for crop in corpus.crops(Columns::Meta)? {
                 let m = crop?.meta;
                 let name = m.slide.rsplit('/').next().unwrap_or(&m.slide);
-                out.slides.insert(stem(Path::new(name)), why.clone());
+                out.slide(name, &why);
                 if let Some(p) = m.patient {
                     out.patients.insert(p, why.clone());
                 }
             }
         }
         Ok(out)
+    }
+
+    /// A name may come with or without the file's suffix, and may itself hold dots.
+    fn slide(&mut self, name: &str, why: &str) {
+        self.slides.insert(name.to_owned(), why.to_owned());
+        self.slides.insert(stem(Path::new(name)), why.to_owned());
     }
 
     /// Why a slide must not be read.
@@ -157,12 +170,16 @@ mod tests {
 
     #[test]
     fn barcodes_name_patients() {
-        let t = Table::default();
-        assert_eq!(
-            t.origin("TCGA-06-0174-01Z-00-DX3", "x").patient.as_deref(),
-            Some("TCGA-06-0174")
-        );
-        assert_eq!(t.origin("tcga-cr-7395-01a", "x").patient.as_deref(), Some("TCGA-CR-7395"));
-        assert_eq!(t.origin("other", "x"), Origin { cohort: "x".into(), patient: None });
+        let dir = tempfile::tempdir().unwrap();
+        let csv = dir.path().join("t.csv");
+        let name = "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1";
+        std::fs::write(&csv, format!("slide,cohort\n{name},GBM\nb.x.svs,BRCA\n")).unwrap();
+        let t = Table::read(&csv).unwrap();
+        let gbm = t.origin(name, "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1.png", None).unwrap();
+        assert_eq!((gbm.cohort.as_str(), gbm.patient.as_deref()), ("GBM", Some("TCGA-06-0174")));
+        assert_eq!(t.origin("b.x", "b.x.svs", None).unwrap().cohort, "BRCA");
+        assert!(t.origin("c", "c.svs", None).is_err());
+        let c = t.origin("tcga-cr-7395-01a", "c.svs", Some("x")).unwrap();
+        assert_eq!((c.cohort.as_str(), c.patient.as_deref()), ("x", Some("TCGA-CR-7395")));
     }
 }

@@ -47,8 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "CSV")]
     table: Option<PathBuf>,
     /// Cohort of slides that the table does not name.
-    #[arg(long, default_value = "unknown")]
-    cohort: String,
+    #[arg(long)]
+    cohort: Option<String>,
     /// List of `cohort|patient|slide,NAME` lines to keep out. Repeat for several.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
@@ -142,7 +142,8 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let mut todo = VecDeque::new();
     let mut resumed = 0;
     for (i, input) in inputs.iter().enumerate() {
-        let origin = table.origin(&input.name, &a.cohort);
+        let file = input.path.file_name().unwrap_or_default().to_string_lossy();
+        let origin = table.origin(&input.name, &file, a.cohort.as_deref())?;
         if let Some(reason) = exclusions.reason(&input.name, &origin) {
             states.push(Some(State {
                 slide: input.name.clone(),

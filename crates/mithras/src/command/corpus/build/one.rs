@@ -332,7 +332,6 @@ impl Observer for Store<'_> {
 }
 
 /// Runs the detector on the windows that touch kept tiles; keeps what lies inside one.
-#[expect(clippy::too_many_arguments, reason = "one caller; each is a different thing")]
 fn detect_on(
     slide: &Slide,
     tiles: &Tiles,

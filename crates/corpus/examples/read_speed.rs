@@ -1,0 +1,96 @@
+//! Crops per second of CPU time of one reader: shuffled, with and without decoding.
+//!
+//! usage: read_speed CORPUS [--make N]   (--make draws a corpus of N noisy 128 px JPEG crops)
+
+use corpus::cut::Encoding;
+use corpus::{Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split, StreamOptions};
+use mitosis::{Mpp, Point, RgbTile, Score};
+use rand::{RngCore, SeedableRng};
+use std::path::Path;
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let dir = Path::new(args.first().ok_or("read_speed CORPUS [--make N]")?);
+    if args.get(1).is_some_and(|a| a == "--make") {
+        make(dir, args.get(2).ok_or("--make N")?.parse()?)?;
+    }
+    let corpus = Corpus::open(dir)?;
+    let n = corpus.len();
+    for (what, decode, epochs) in
+        [("shuffled, not decoded", false, 3), ("shuffled and decoded", true, 1)]
+    {
+        let (wall, cpu) = (Instant::now(), cpu_seconds());
+        let mut bytes = 0u64;
+        for epoch in 0..epochs {
+            for crop in corpus.stream(StreamOptions::shuffled(1, epoch))? {
+                let crop = crop?;
+                bytes +=
+                    if decode { crop.decode()?.data.len() as u64 } else { crop.image.len() as u64 };
+            }
+        }
+        let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let (crops, mb) = ((n * epochs) as f64, bytes as f64 / 1e6);
+        println!(
+            "{what}: {:.0} crops/s of CPU time, {:.0} crops/s of wall time, {mb:.0} MB",
+            crops / cpu,
+            crops / wall
+        );
+    }
+    Ok(())
+}
+
+/// User and system time of this process.
+fn cpu_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> =
+        text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |i: usize| fields.get(i).and_then(|f| f.parse::<f64>().ok()).unwrap_or(0.0);
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+fn make(dir: &Path, n: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let header = Header { name: "drawn".into(), builder: "read_speed".into(), ..Header::default() };
+    let mut w = CorpusWriter::create(dir, header, Layout::default())?;
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
+    // A few hundred pictures, repeated under new names: encoding is not what is measured.
+    let mut pictures = Vec::new();
+    for _ in 0..256 {
+        let mut coarse = vec![0u8; 3 * 32 * 32];
+        rng.fill_bytes(&mut coarse);
+        let mut tile = RgbTile::filled(128, 128, [0; 3]);
+        for (i, v) in tile.data.iter_mut().enumerate() {
+            let (p, c) = (i / 3, i % 3);
+            *v = 150 + coarse[3 * (p / 128 / 4 * 32 + p % 128 / 4) + c] / 3;
+        }
+        pictures.push(Encoding::Jpeg(90).encode(&tile)?);
+    }
+    for i in 0..n {
+        let label = if i % 3 == 0 { Label::MitoticFigure } else { Label::Mimicker };
+        #[expect(clippy::cast_precision_loss, reason = "a drawn place")]
+        let place = Point::new(i as f64, 7.5);
+        let meta = CropMeta {
+            path: format!("slide{}/{i}.jpg", i / 1000),
+            label,
+            subtype: None,
+            s_seg: Some(Score::ONE),
+            s_cls: Some(Score::ZERO),
+            bbox: Some(corpus::CropBox::centred(128, 50)),
+            centroid: Some(place),
+            slide: format!("slide{}", i / 1000),
+            patient: Some(format!("patient{}", i / 3000)),
+            cohort: "drawn".into(),
+            mpp: Mpp::PAPER,
+            width: 128,
+            height: 128,
+            source: "drawn".into(),
+            split: Split::Train,
+            votes: None,
+            pixels: None,
+        };
+        w.push(meta, pictures[usize::try_from(i % 256)?].clone())?;
+    }
+    w.finish()?;
+    Ok(())
+}
