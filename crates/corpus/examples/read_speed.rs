@@ -1,4 +1,5 @@
-//! Crops per second of CPU time of one reader: shuffled, with and without decoding.
+//! Crops per second of CPU time of one reader: shuffled, with and without decoding, and beside it
+//! the JPEG decoder alone.
 //!
 //! usage: read_speed CORPUS [--make N]   (--make draws a corpus of N noisy 128 px JPEG crops)
 
@@ -6,38 +7,65 @@ use corpus::cut::Encoding;
 use corpus::{Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split, StreamOptions};
 use mitosis::{Mpp, Point, RgbTile, Score};
 use rand::{RngCore, SeedableRng};
+use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Outcome<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let dir = Path::new(args.first().ok_or("read_speed CORPUS [--make N]")?);
     if args.get(1).is_some_and(|a| a == "--make") {
         make(dir, args.get(2).ok_or("--make N")?.parse()?)?;
     }
     let corpus = Corpus::open(dir)?;
-    let n = corpus.len();
-    for (what, decode, epochs) in
-        [("shuffled, not decoded", false, 3), ("shuffled and decoded", true, 1)]
-    {
-        let (wall, cpu) = (Instant::now(), cpu_seconds());
-        let mut bytes = 0u64;
-        for epoch in 0..epochs {
-            for crop in corpus.stream(StreamOptions::shuffled(1, epoch))? {
-                let crop = crop?;
-                bytes +=
-                    if decode { crop.decode()?.data.len() as u64 } else { crop.image.len() as u64 };
-            }
-        }
-        let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
-        #[expect(clippy::cast_precision_loss, reason = "a rate")]
-        let (crops, mb) = ((n * epochs) as f64, bytes as f64 / 1e6);
-        println!(
-            "{what}: {:.0} crops/s of CPU time, {:.0} crops/s of wall time, {mb:.0} MB",
-            crops / cpu,
-            crops / wall
-        );
-    }
+    let crops = |epoch| corpus.stream(StreamOptions::shuffled(1, epoch));
+    // One byte of every memory page: the picture is there, as far as the operating system goes.
+    rate("shuffled, not decoded", 3, |epoch| {
+        crops(epoch)?.try_fold(0, |n, crop| {
+            crop?.image.chunks(4096).for_each(|page| {
+                black_box(page[0]);
+            });
+            Ok(n + 1)
+        })
+    })?;
+    rate("shuffled, every byte summed", 3, |epoch| {
+        crops(epoch)?.try_fold(0, |n, crop| {
+            black_box(crop?.image.iter().map(|&b| u64::from(b)).sum::<u64>());
+            Ok(n + 1)
+        })
+    })?;
+    rate("shuffled and decoded", 1, |epoch| {
+        crops(epoch)?.try_fold(0, |n, crop| {
+            black_box(crop?.decode()?);
+            Ok(n + 1)
+        })
+    })?;
+    let held: Vec<_> = crops(0)?.take(2000).collect::<Result<_, _>>()?;
+    rate("zune-jpeg alone, crops in memory", 3, |_| {
+        held.iter().try_fold(0, |n, crop| {
+            black_box(JpegDecoder::new(ZCursor::new(&crop.image[..])).decode()?);
+            Ok(n + 1)
+        })
+    })?;
+    Ok(())
+}
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// Prints crops per second over some epochs.
+fn rate(what: &str, epochs: u64, work: impl Fn(u64) -> Outcome<u64>) -> Outcome<()> {
+    let (wall, cpu) = (Instant::now(), cpu_seconds());
+    let crops = (0..epochs).map(work).sum::<Outcome<u64>>()?;
+    let (wall, cpu) = (wall.elapsed().as_secs_f64(), cpu_seconds() - cpu);
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let rate = |seconds: f64| crops as f64 / seconds;
+    println!(
+        "{what}: {:.0} crops/s of CPU time, {:.0} crops/s of wall time",
+        rate(cpu),
+        rate(wall)
+    );
     Ok(())
 }
 
@@ -50,7 +78,7 @@ fn cpu_seconds() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-fn make(dir: &Path, n: u64) -> Result<(), Box<dyn std::error::Error>> {
+fn make(dir: &Path, n: u64) -> Outcome<()> {
     let header = Header { name: "drawn".into(), builder: "read_speed".into(), ..Header::default() };
     let mut w = CorpusWriter::create(dir, header, Layout::default())?;
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);

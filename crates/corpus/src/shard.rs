@@ -155,10 +155,12 @@ pub enum Columns {
     Meta,
 }
 
-/// An open shard.
+/// An open shard. The file is mapped into memory, and the images that [`Shard::read`] hands out are
+/// slices of that map: no byte is copied, and a shuffle buffer holds no picture.
 pub struct Shard {
     path: PathBuf,
-    reader: SerializedFileReader<File>,
+    map: Bytes,
+    reader: SerializedFileReader<Bytes>,
 }
 
 impl Shard {
@@ -169,7 +171,12 @@ impl Shard {
     /// its columns differ.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(CorpusError::io(path))?;
-        let reader = SerializedFileReader::new(file).map_err(CorpusError::shard(path))?;
+        // SAFETY: the map is only read, and shards never change: they are written under another
+        // name, renamed when whole, and at most unlinked later, which leaves the map alone. Who cuts a
+        // shard short while it is read kills this process (SIGBUS), but corrupts nothing.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(CorpusError::io(path))?;
+        let map = Bytes::from_owner(map);
+        let reader = SerializedFileReader::new(map.clone()).map_err(CorpusError::shard(path))?;
         let expected = parse_message_type(MESSAGE).map_err(CorpusError::shard(path))?;
         let schema = reader.metadata().file_metadata().schema();
         for (i, want) in expected.get_fields().iter().enumerate() {
@@ -186,7 +193,7 @@ impl Shard {
                 return Err(CorpusError::Schema { path: path.into(), column, reason });
             }
         }
-        Ok(Self { path: path.into(), reader })
+        Ok(Self { path: path.into(), map, reader })
     }
 
     /// Row groups in the shard.
@@ -233,7 +240,7 @@ impl Shard {
         let sources = c.text(leaf::SOURCE)?;
         let splits = c.text(leaf::SPLIT)?;
         let votes = c.text(leaf::VOTES)?;
-        let pixels = c.bytes(leaf::PIXELS)?;
+        let pixels = c.cells::<ByteArrayType>(leaf::PIXELS)?;
 
         let columns = izip(images, paths, subtypes, slides, patients, cohorts, sources, votes);
         columns
@@ -279,7 +286,7 @@ impl Shard {
                         .parse()
                         .map_err(|e| bad("split", e))?,
                     votes,
-                    pixels: pixels[i].as_ref().and_then(|b| Hash::try_from(b.as_ref()).ok()),
+                    pixels: pixels[i].as_ref().and_then(hash),
                 };
                 meta.check()?;
                 Ok(Crop { meta, image: image.unwrap_or_default() })
@@ -287,13 +294,23 @@ impl Shard {
             .collect()
     }
 
+    /// The value as a slice of the map; copied where a page was compressed.
+    fn slice(&self, value: &ByteArray) -> Bytes {
+        let (file, part) = (self.map.as_ptr_range(), value.data().as_ptr_range());
+        if file.start <= part.start && part.end <= file.end {
+            self.map.slice_ref(value.data())
+        } else {
+            Bytes::copy_from_slice(value.data())
+        }
+    }
+
     /// The recorded digests of one row group.
     pub(crate) fn digests(&self, group: usize) -> Result<Vec<Hash>> {
         let rg = self.reader.get_row_group(group).map_err(CorpusError::shard(&self.path))?;
-        let cells = Cells { shard: self, rg: rg.as_ref() }.bytes(leaf::DIGEST)?;
+        let cells = Cells { shard: self, rg: rg.as_ref() }.cells::<ByteArrayType>(leaf::DIGEST)?;
         cells
-            .into_iter()
-            .map(|b| b.and_then(|b| Hash::try_from(b.as_ref()).ok()))
+            .iter()
+            .map(|b| b.as_ref().and_then(hash))
             .map(|h| {
                 h.ok_or_else(|| CorpusError::Schema {
                     path: self.path.clone(),
@@ -387,7 +404,7 @@ impl Cells<'_> {
 
     fn bytes(&self, leaf: usize) -> Result<Vec<Option<Bytes>>> {
         let cells = self.cells::<ByteArrayType>(leaf)?;
-        Ok(cells.into_iter().map(|c| c.map(into_bytes)).collect())
+        Ok(cells.into_iter().map(|c| c.map(|b| self.shard.slice(&b))).collect())
     }
 
     fn text(&self, leaf: usize) -> Result<Vec<Option<String>>> {
@@ -405,8 +422,8 @@ impl Cells<'_> {
     }
 }
 
-fn into_bytes(b: ByteArray) -> Bytes {
-    Bytes::copy_from_slice(b.data())
+fn hash(b: &ByteArray) -> Option<Hash> {
+    Hash::try_from(b.data()).ok()
 }
 
 #[cfg(test)]
