@@ -28,7 +28,8 @@ pub mod timing;
 
 pub use card::{CardError, ModelCard};
 pub use engine::{
-    EngineChoice, EngineError, EngineOptions, EngineReport, Models, Precision, Provider, open,
+    EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
+    Precision, Provider, Session, Started, open,
 };
 pub use hash::sha256_hex;
 pub use package::{ModelPackage, PackageError};

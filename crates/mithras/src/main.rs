@@ -28,7 +28,20 @@ enum Command {
     Train(command::train::Args),
 }
 
+/// A reader that went away (`| head`) is no fault: end as other tools do, without a panic.
+fn end_quietly_on_a_closed_pipe() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload().downcast_ref::<String>();
+        if text.is_some_and(|t| t.starts_with("failed printing to") && t.contains("Broken pipe")) {
+            std::process::exit(141);
+        }
+        usual(panic);
+    }));
+}
+
 fn main() -> ExitCode {
+    end_quietly_on_a_closed_pipe();
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {

@@ -59,6 +59,17 @@ pub fn libtorch_dir() -> Option<std::path::PathBuf> {
     Some(path.parent()?.to_path_buf())
 }
 
+/// Version of libtorch.
+#[must_use]
+pub fn version() -> String {
+    shim::version()
+}
+
+/// Threads inside one operation; for the whole process.
+pub fn set_threads(n: usize) {
+    tch::set_num_threads(i32::try_from(n.max(1)).unwrap_or(i32::MAX));
+}
+
 /// `auto` (CUDA when there), `cpu`, `cuda`, `cuda:1`.
 ///
 /// # Errors

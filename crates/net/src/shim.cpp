@@ -2,6 +2,7 @@
 // Every function returns 0, or 1 with the reason in mithras_net_error().
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
+#include <torch/version.h>
 
 #include <cmath>
 #include <exception>
@@ -35,6 +36,8 @@ std::vector<at::Tensor> list(at::Tensor **items, size_t n) {
 extern "C" {
 
 const char *mithras_net_error() { return last_error.c_str(); }
+
+const char *mithras_net_version() { return TORCH_VERSION; }
 
 int mithras_net_fused_adamw(at::Tensor **params, at::Tensor **grads, at::Tensor **exp_avg,
                             at::Tensor **exp_avg_sq, size_t n, at::Tensor *step, double lr,

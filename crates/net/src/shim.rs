@@ -10,6 +10,7 @@ type Raw = *mut torch_sys::C_tensor;
 
 unsafe extern "C" {
     fn mithras_net_error() -> *const c_char;
+    fn mithras_net_version() -> *const c_char;
     fn mithras_net_fused_adamw(
         params: *const Raw,
         grads: *const Raw,
@@ -38,6 +39,12 @@ fn checked(call: &'static str, status: c_int) -> Result<()> {
     // SAFETY: the shim returns a NUL-terminated thread-local string that lives until the next error.
     let reason = unsafe { CStr::from_ptr(mithras_net_error()) }.to_string_lossy().into_owned();
     Err(NetError::Shim { call, reason })
+}
+
+/// Version of the libtorch that this build was compiled against.
+pub(crate) fn version() -> String {
+    // SAFETY: a string literal.
+    unsafe { CStr::from_ptr(mithras_net_version()) }.to_string_lossy().into_owned()
 }
 
 fn raw(tensors: &[Tensor]) -> Vec<Raw> {

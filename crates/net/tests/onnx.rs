@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{fill, signed};
+use net::device::Precision;
 use net::efficientnet::Variant;
 use net::encoder::{self, EncoderConfig};
-use net::onnx::{self, ExportOptions, WeightKind};
+use net::onnx::{self, ExportOptions, Program, WeightKind};
 use net::unet::{EfficientUnet, UnetConfig};
 use net::vit::Pool;
 use tch::{Device, Kind, Tensor, nn::VarStore};
@@ -43,6 +44,12 @@ fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>
 }
 
 fn check(bytes: &[u8], cases: &[(Tensor, Tensor)], tolerance: f64) {
+    let here = Program::load(bytes, Device::Cpu, Precision::F32).expect("every operator is known");
+    for (image, expected) in cases {
+        let out = here.run(image).expect("it runs");
+        let worst = f64::try_from((out - expected).abs().max()).expect("scalar");
+        assert!(worst <= tolerance, "libtorch: {worst:e}");
+    }
     for (engine, worst) in run(bytes, cases).into_iter().flatten() {
         assert!(worst <= tolerance, "{engine}: {worst:e}");
     }

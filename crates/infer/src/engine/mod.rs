@@ -11,10 +11,12 @@
 mod find;
 mod onnxruntime;
 mod openvino;
+mod plugin;
 mod precision;
 mod rten;
 
 pub use find::{Library, find_onnxruntime, find_openvino, find_openvino_plugin};
+pub use plugin::{Load, Plug, Plugin, Started};
 pub use precision::bf16_cpu;
 
 use crate::network::{OnnxClassifier, OnnxSegmenter};
@@ -38,6 +40,8 @@ pub enum EngineChoice {
     OnnxRuntime,
     /// The OpenVINO runtime itself, opened at run time.
     OpenVino,
+    /// libtorch, in the training build: CPU and GPU.
+    Torch,
 }
 
 /// Which kernels run the networks.
@@ -109,6 +113,7 @@ words!(EngineChoice {
     Rten = "rten",
     OnnxRuntime = "onnxruntime",
     OpenVino = "openvino",
+    Torch = "torch",
 });
 words!(Provider {
     Auto = "auto",
@@ -137,12 +142,14 @@ pub struct EngineOptions {
     pub classifier_batch: usize,
     /// `libonnxruntime` to open instead of the one found.
     pub library: Option<PathBuf>,
+    /// The engine behind [`EngineChoice::Torch`], which only the training build has.
+    pub torch: Option<Plug>,
 }
 
 /// What runs, for `run.json` and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// `rten`, `onnxruntime` or `openvino`.
+    /// `rten`, `onnxruntime`, `openvino` or `torch`.
     pub engine: String,
     /// `cpu`, `openvino`, `cuda`, `tensorrt` or `coreml`.
     pub provider: String,
@@ -232,19 +239,28 @@ impl fmt::Debug for Models {
 }
 
 /// One network as an engine gets it.
-pub(crate) struct Network<'a> {
+pub struct Network<'a> {
+    /// The file's bytes.
     pub onnx: &'a [u8],
     /// Input shape `[N,3,H,W]`, the same for every run.
     pub shape: [usize; 4],
+    /// Arithmetic.
     pub precision: Precision,
+    /// Named axes of the input with the size they take; 0 for the batch.
     pub symbols: &'a [(String, usize)],
 }
 
 /// A loaded network with its input buffer, `[N,3,H,W]` row-major.
-pub(crate) trait Session: Send {
+pub trait Session: Send {
     /// The buffer that the next run reads.
+    ///
+    /// # Errors
+    /// The engine's own words.
     fn input(&mut self) -> Result<&mut [f32], String>;
-    /// The whole output.
+    /// The whole output, row-major.
+    ///
+    /// # Errors
+    /// The engine's own words.
     fn run(&mut self) -> Result<Vec<f32>, String>;
 }
 
@@ -254,6 +270,7 @@ enum Backend {
     Rten,
     OpenVino,
     OnnxRuntime(Provider),
+    Torch,
 }
 
 impl fmt::Display for Backend {
@@ -261,6 +278,7 @@ impl fmt::Display for Backend {
         match self {
             Self::Rten => f.write_str("rten"),
             Self::OpenVino => f.write_str("openvino"),
+            Self::Torch => f.write_str("torch"),
             Self::OnnxRuntime(p) => write!(f, "onnxruntime/{p}"),
         }
     }
@@ -282,6 +300,10 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
             Ok(vec![OpenVino])
         }
         (EngineChoice::OpenVino, _) => misfit("openvino"),
+        (EngineChoice::Torch, Provider::Auto | Provider::Cpu | Provider::Cuda) => {
+            Ok(vec![Backend::Torch])
+        }
+        (EngineChoice::Torch, _) => misfit("torch"),
         (EngineChoice::OnnxRuntime, Provider::Auto) => {
             Ok(gpu().chain([OnnxRuntime(Provider::OpenVino), OnnxRuntime(Provider::Cpu)]).collect())
         }
@@ -312,11 +334,7 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
         match open_on(package, options, backend) {
             Ok(mut models) => {
                 if !failures.is_empty() {
-                    let reasons: Vec<_> = failures
-                        .iter()
-                        .map(|(b, e)| format!("{b}: {}", e.to_string().replace("\n  ", "; ")))
-                        .collect();
-                    models.report.fallback_reason = Some(reasons.join(" | "));
+                    models.report.fallback_reason = Some(reasons(&failures));
                 }
                 return Ok(models);
             }
@@ -324,7 +342,22 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
             Err(e) => failures.push((backend, e)),
         }
     }
-    Err(failures.swap_remove(0).1)
+    // The wanted engine's own error; where several were tried, each with its reason.
+    match failures.len() {
+        1 => Err(failures.swap_remove(0).1),
+        _ => Err(EngineError::Unavailable {
+            what: "no engine runs".into(),
+            reason: reasons(&failures),
+            remedy: "try --engine rten, which needs nothing; `mithras doctor` says what is missing"
+                .into(),
+        }),
+    }
+}
+
+fn reasons(failures: &[(Backend, EngineError)]) -> String {
+    let each =
+        failures.iter().map(|(b, e)| format!("{b}: {}", e.to_string().replace("\n  ", "; ")));
+    each.collect::<Vec<_>>().join(" | ")
 }
 
 fn open_on(
@@ -336,13 +369,13 @@ fn open_on(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,
     };
-    let gpu = matches!(backend, Backend::OnnxRuntime(Provider::Cuda | Provider::TensorRt));
+    let mut loader = Loader::new(backend, options, threads)?;
+    let gpu = matches!(loader.report.provider.as_str(), "cuda" | "tensorrt");
     let batch = |asked: usize, on_gpu: usize| match asked {
         0 if gpu => on_gpu,
         0 => 1,
         n => n,
     };
-    let mut loader = Loader::new(backend, options, threads)?;
     let misfit =
         |network, reason| EngineError::Model { origin: package.origin.clone(), network, reason };
 
@@ -399,6 +432,7 @@ enum Kernels {
     Rten(std::sync::Arc<::rten::ThreadPool>),
     OpenVino(openvino::Opened),
     OnnxRuntime(onnxruntime::Opened),
+    Torch(Load),
 }
 
 struct Loader {
@@ -445,6 +479,29 @@ impl Loader {
                 };
                 Ok(Self { kernels: Kernels::OpenVino(opened), precision, report })
             }
+            Backend::Torch => {
+                let Some(Plug(torch)) = &options.torch else {
+                    return Err(EngineError::Unavailable {
+                        what: "torch".into(),
+                        reason: "this build has no libtorch".into(),
+                        remedy: "install the training build (`mithras train` says how), or take \
+                                 another engine"
+                            .into(),
+                    });
+                };
+                let Started { provider, precision, load } =
+                    torch.start(options.provider, options.precision, threads)?;
+                let report = EngineReport {
+                    engine: torch.name().into(),
+                    provider: provider.word().into(),
+                    version: torch.version(),
+                    segmenter_precision: precision.word().into(),
+                    classifier_precision: precision.word().into(),
+                    ..report
+                };
+                let precision = precision::Chosen { segmenter: precision, classifier: precision };
+                Ok(Self { kernels: Kernels::Torch(load), precision, report })
+            }
             Backend::OnnxRuntime(provider) => {
                 let opened = onnxruntime::Opened::new(provider, options, threads)?;
                 let precision = opened.precision();
@@ -475,6 +532,7 @@ impl Loader {
             Kernels::Rten(pool) => rten::load(&network, pool.clone()),
             Kernels::OpenVino(opened) => opened.load(&network),
             Kernels::OnnxRuntime(opened) => opened.load(&network),
+            Kernels::Torch(load) => load(&network),
         }
         .map_err(|reason| EngineError::Unavailable {
             what: format!("{}/{}", self.report.engine, self.report.provider),

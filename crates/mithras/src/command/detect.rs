@@ -125,7 +125,7 @@ impl EngineArgs {
             threads,
             segmenter_batch: batch,
             library: self.engine_library.clone(),
-            ..EngineOptions::default()
+            ..super::engine::options()
         };
         let mut workers = Workers::default();
         if threads > 0 {

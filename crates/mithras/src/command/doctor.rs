@@ -155,15 +155,20 @@ fn libraries() -> Vec<Found> {
 }
 
 fn time(package: &ModelPackage, args: &Args) -> Vec<Engine> {
+    let torch = super::engine::options().torch.is_some().then_some([
+        (EngineChoice::Torch, Provider::Auto, Precision::F32),
+        (EngineChoice::Torch, Provider::Auto, Precision::Bf16),
+    ]);
     ENGINES
         .into_iter()
+        .chain(torch.into_iter().flatten())
         .map(|(engine, provider, precision)| {
             let options = EngineOptions {
                 engine,
                 provider,
                 precision,
                 threads: args.threads,
-                ..EngineOptions::default()
+                ..super::engine::options()
             };
             let (timing, error) = match timing::time(package, &options, args.runs) {
                 Ok(timing) => (Some(timing), None),

@@ -5,8 +5,11 @@ pub mod corpus;
 pub mod demo;
 pub mod detect;
 pub mod doctor;
+mod engine;
 pub mod evaluate;
 pub mod evaluate_classification;
 pub mod slide;
 pub mod survival;
+#[cfg(feature = "train")]
+mod torch;
 pub mod train;

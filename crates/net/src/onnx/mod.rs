@@ -6,6 +6,7 @@
 
 mod graph;
 pub mod proto;
+mod run;
 mod vit;
 
 use std::path::Path;
@@ -18,6 +19,8 @@ use crate::efficientnet::{ConvNorm, EfficientNet, Residual, SqueezeExcite, Trunk
 use crate::encoder::{Encoder, Network};
 use crate::error::{NetError, Result};
 use crate::unet::EfficientUnet;
+
+pub use self::run::Program;
 
 /// How weights are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

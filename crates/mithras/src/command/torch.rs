@@ -1,0 +1,66 @@
+//! libtorch as an engine (`--engine torch`): the ports over the very file that is shipped.
+
+use infer::{EngineError, Network, Plugin, Precision, Provider, Session, Started};
+use net::device;
+use net::onnx::Program;
+
+/// libtorch of the training build.
+pub struct Torch;
+
+impl Plugin for Torch {
+    fn name(&self) -> &'static str {
+        "torch"
+    }
+
+    fn version(&self) -> String {
+        device::version()
+    }
+
+    fn start(
+        &self,
+        provider: Provider,
+        precision: Precision,
+        threads: usize,
+    ) -> Result<Started, EngineError> {
+        let asked = match provider {
+            Provider::Cpu => "cpu",
+            Provider::Cuda => "cuda",
+            _ => "auto",
+        };
+        let device = device::pick(asked).map_err(|e| EngineError::Unavailable {
+            what: format!("torch/{asked}"),
+            reason: e.to_string(),
+            remedy: "take --provider cpu".into(),
+        })?;
+        device::set_threads(threads);
+        let (precision, arithmetic) = match precision {
+            Precision::Bf16 => (Precision::Bf16, device::Precision::Bf16),
+            Precision::F32 | Precision::Auto => (Precision::F32, device::Precision::F32),
+        };
+        let provider = if device.is_cuda() { Provider::Cuda } else { Provider::Cpu };
+        let load = Box::new(move |network: &Network<'_>| {
+            let program =
+                Program::load(network.onnx, device, arithmetic).map_err(|e| e.to_string())?;
+            let shape = network.shape.map(|n| n as i64);
+            let buffer = vec![0.0; network.shape.iter().product()];
+            Ok(Box::new(Loaded { program, shape, buffer }) as Box<dyn Session>)
+        });
+        Ok(Started { provider, precision, load })
+    }
+}
+
+struct Loaded {
+    program: Program,
+    shape: [i64; 4],
+    buffer: Vec<f32>,
+}
+
+impl Session for Loaded {
+    fn input(&mut self) -> Result<&mut [f32], String> {
+        Ok(&mut self.buffer)
+    }
+
+    fn run(&mut self) -> Result<Vec<f32>, String> {
+        self.program.run_buffer(&self.buffer, self.shape).map_err(|e| e.to_string())
+    }
+}
