@@ -59,7 +59,7 @@ pub struct SegmenterCard {
     pub mpp: Mpp,
     /// Side of a window, px (512).
     pub window: usize,
-    /// Distance of neighbouring windows, px (400); at most `window`.
+    /// Distance of neighbouring windows, px (400); between half the window and the window.
     pub stride: usize,
     /// Per-channel mean of the input in [0, 1] (R, G, B).
     pub mean: [f32; 3],
@@ -85,10 +85,16 @@ pub struct CandidateCard {
     pub method: CandidateMethod,
     /// Probability threshold, strictly inside (0, 1).
     pub threshold: f32,
-    /// Radius of the morphological opening, px at the model's resolution; 0 for none.
+    /// Regions: radius of the morphological opening, px at the model's resolution; 0 for none.
+    #[serde(default)]
     pub opening_radius: u32,
-    /// Smallest region kept, px at the model's resolution.
+    /// Regions: smallest one kept, px at the model's resolution.
+    #[serde(default)]
     pub min_area_px: u32,
+    /// Peaks, which must state it: distance within which only the highest counts, px at the
+    /// model's resolution, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_distance_px: Option<u32>,
 }
 
 /// A classification network: input `image` f32 `[N,3,input,input]`, output `probability`
@@ -225,14 +231,21 @@ impl ModelCard {
             ensure((32..=8192).contains(&s.window), "segmenter.window", || {
                 format!("{} px is outside 32 to 8192", s.window)
             })?;
-            ensure((1..=s.window).contains(&s.stride), "segmenter.stride", || {
-                format!("{} px is outside 1 to the window of {} px", s.stride, s.window)
+            ensure((s.window.div_ceil(2)..=s.window).contains(&s.stride), "segmenter.stride", || {
+                format!("{} px is outside half to whole the window of {} px", s.stride, s.window)
             })?;
             self.detector()?;
         }
         if let Some(c) = &self.candidates {
             ensure(c.threshold > 0.0 && c.threshold < 1.0, "candidates.threshold", || {
                 format!("{} is not inside (0, 1)", c.threshold)
+            })?;
+            let fits = match c.method {
+                CandidateMethod::Regions => c.min_distance_px.is_none(),
+                CandidateMethod::Peaks => c.min_distance_px.is_some_and(|d| d > 0),
+            };
+            ensure(fits, "candidates.min_distance_px", || {
+                "belongs to the method `peaks`, which needs 1 px or more".into()
             })?;
         }
         if let Some(c) = &self.classifier {

@@ -43,6 +43,8 @@ fn values_out_of_range_name_their_key() {
         ("window = 64", "window = 8", "segmenter.window"),
         ("stride = 48", "stride = 65", "segmenter.stride"),
         ("stride = 48", "stride = 0", "segmenter.stride"),
+        ("stride = 48", "stride = 31", "segmenter.stride"),
+        ("\"regions\"", "\"peaks\"", "candidates.min_distance_px"),
         ("threshold = 0.3", "threshold = 1.0", "candidates.threshold"),
         ("threshold = 0.3", "threshold = nan", "candidates.threshold"),
         ("std = [0.229", "std = [0.0", "segmenter.std"),

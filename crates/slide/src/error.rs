@@ -54,7 +54,7 @@ pub enum SlideError {
         hint: String,
     },
     /// Two fields state different resolutions.
-    #[error("{}: contradicting resolutions: {first} against {second}; say which holds with --mpp", path.display())]
+    #[error("{}: contradicting resolutions: {first} against {second}; say which holds with --mpp, and --override-mpp where that contradicts the slide", path.display())]
     ContradictingResolution {
         /// The slide.
         path: PathBuf,

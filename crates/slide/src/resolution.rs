@@ -128,6 +128,19 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
     Ok(Resolution { x, y, source: claim.source.clone() })
 }
 
+/// The user's um/px beside what the file says: it fills a gap and settles a contradiction inside
+/// the file, but a plausible statement of the file must agree with it.
+pub(crate) fn given(mpp: Mpp, stated: Result<Resolution, Refusal>) -> Result<Resolution, Refusal> {
+    let user = Resolution::user(mpp);
+    let Ok(stated) = stated else { return Ok(user) };
+    let off = |own: Mpp| differ(own.get(), mpp.get(), CONTRADICTION);
+    if off(stated.x) || off(stated.y) {
+        let own = format!("{} = {} um/px", stated.source, stated.x.get());
+        return Err(Refusal::Contradicting(format!("--mpp = {} um/px", mpp.get()), own));
+    }
+    Ok(user)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +157,18 @@ mod tests {
         .unwrap();
         assert_eq!(r.x.get(), 0.2508);
         assert_eq!(r.source.to_string(), "aperio.MPP");
+    }
+
+    #[test]
+    fn the_users_value_fills_a_gap_but_does_not_contradict_in_silence() {
+        let of = |v| Mpp::new(v).unwrap();
+        let file = || settle(&[Claim::vendor("aperio.MPP", 0.499, 0.499)], None);
+        assert_eq!(given(of(0.5), file()).unwrap().x, of(0.5));
+        let Err(Refusal::Contradicting(first, second)) = given(of(0.25), file()) else { panic!() };
+        assert!(first.contains("--mpp = 0.25") && second.contains("aperio.MPP = 0.499"));
+        assert_eq!(given(of(0.25), settle(&[], None)).unwrap().x, of(0.25));
+        let torn = [Claim::vendor("a", 0.25, 0.25), Claim::vendor("b", 0.5, 0.5)];
+        assert_eq!(given(of(0.5), settle(&torn, None)).unwrap().x, of(0.5));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::SlideError;
 use crate::cache::TileCache;
 use crate::format;
 use crate::resample::{self, Axis};
-use crate::resolution::{Refusal, settle};
+use crate::resolution::{given, Refusal, settle};
 use crate::source::{AssociatedImage, Level, Opened, Rect};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::BTreeMap;
@@ -21,8 +21,10 @@ const STEP_BYTES: u64 = 48 << 20;
 /// How to open a slide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenOptions {
-    /// The user's um/px; replaces whatever the file says.
+    /// The user's um/px: for a file that states none, or contradicts itself.
     pub mpp: Option<Mpp>,
+    /// Take [`OpenOptions::mpp`] even where it contradicts what the file says.
+    pub override_mpp: bool,
     /// Memory for decoded tiles, bytes.
     pub cache_bytes: usize,
     /// Path of an OpenSlide 4 library; without it the usual places are searched.
@@ -33,7 +35,13 @@ pub struct OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { mpp: None, cache_bytes: 256 << 20, openslide: None, force_openslide: false }
+        Self {
+            mpp: None,
+            override_mpp: false,
+            cache_bytes: 256 << 20,
+            openslide: None,
+            force_openslide: false,
+        }
     }
 }
 
@@ -72,9 +80,11 @@ impl Slide {
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, SlideError> {
         let path = path.as_ref();
         let (format, opened) = format::open(path, options)?;
+        let stated = settle(&opened.claims, objective_power(&opened.properties));
         let resolution = match options.mpp {
-            Some(mpp) => Ok(Resolution::user(mpp)),
-            None => settle(&opened.claims, objective_power(&opened.properties)),
+            Some(mpp) if options.override_mpp => Ok(Resolution::user(mpp)),
+            Some(mpp) => given(mpp, stated),
+            None => stated,
         };
         Ok(Self {
             path: path.to_path_buf(),

@@ -32,7 +32,8 @@ Examples:
   mithras detect case.svs --out results --engine onnxruntime --provider openvino
   mithras detect case.svs --out results --stages 1
 
-Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it.
+Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it;
+one that states another is refused, too, unless --override-mpp says that the slide is wrong.
 The table is CSV with the columns slide (file name, with or without suffix) and mpp; it wins over
 --mpp.")]
 pub struct Args {
@@ -42,12 +43,15 @@ pub struct Args {
     /// Folder for the results; made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Resolution of every slide in um/px, instead of what the files say
+    /// Resolution in um/px of every slide that states none
     #[arg(long, value_name = "X", value_parser = mpp, allow_negative_numbers = true)]
     mpp: Option<Mpp>,
     /// Resolutions of single slides: CSV with the columns slide, mpp
     #[arg(long, value_name = "CSV")]
     mpp_table: Option<PathBuf>,
+    /// Take --mpp or --mpp-table even where a slide states another resolution
+    #[arg(long)]
+    override_mpp: bool,
     #[command(flatten)]
     engine: EngineArgs,
     /// 2: segmentation and classification; 1: segmentation alone (s_cls stays empty)
@@ -165,6 +169,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut setup = args.engine.setup(stages)?;
     setup.config.recipe.max_unread_share = args.max_unread;
     setup.openslide = args.openslide.clone();
+    setup.override_mpp = args.override_mpp;
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,

@@ -29,9 +29,12 @@ enum Verb {
 struct Input {
     /// The slide.
     file: PathBuf,
-    /// Micrometres per pixel of level 0; replaces what the file says.
+    /// Micrometres per pixel of level 0, for a file that states none.
     #[arg(long, value_parser = parse_mpp, allow_negative_numbers = true)]
     mpp: Option<Mpp>,
+    /// Take --mpp even where the file states another resolution.
+    #[arg(long)]
+    override_mpp: bool,
     /// Read through OpenSlide even what mithras reads itself.
     #[arg(long)]
     openslide: bool,
@@ -89,8 +92,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn open(input: &Input) -> Result<Slide> {
-    let options =
-        OpenOptions { mpp: input.mpp, force_openslide: input.openslide, ..OpenOptions::default() };
+    let options = OpenOptions {
+        mpp: input.mpp,
+        override_mpp: input.override_mpp,
+        force_openslide: input.openslide,
+        ..OpenOptions::default()
+    };
     Ok(Slide::open_with(&input.file, &options)?)
 }
 

@@ -142,6 +142,7 @@ pub fn preflight(
     let settings = slide::OpenOptions {
         cache_bytes: 0,
         openslide: setup.openslide.clone(),
+        override_mpp: setup.override_mpp,
         ..slide::OpenOptions::default()
     };
     Ok(inputs

@@ -73,6 +73,7 @@ pub fn open(input: &Input, setup: &Setup) -> Result<Slide, SlideError> {
         mpp: input.mpp,
         cache_bytes: setup.cache_bytes,
         openslide: setup.openslide.clone(),
+        override_mpp: setup.override_mpp,
         ..OpenOptions::default()
     };
     Slide::open_with(&input.path, &options)

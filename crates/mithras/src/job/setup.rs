@@ -36,6 +36,8 @@ pub struct Setup {
     pub cache_bytes: usize,
     /// An OpenSlide library to use instead of the one found.
     pub openslide: Option<PathBuf>,
+    /// Take an input's um/px even where the slide states another.
+    pub override_mpp: bool,
 }
 
 /// Everything that changes a number, as written to `run.json`.
@@ -146,7 +148,16 @@ impl Setup {
             arithmetic,
         };
         let cache_bytes = 256 << 20;
-        Self { segmenter, classifier, engine, config, workers, cache_bytes, openslide: None }
+        Self {
+            segmenter,
+            classifier,
+            engine,
+            config,
+            workers,
+            cache_bytes,
+            openslide: None,
+            override_mpp: false,
+        }
     }
 }
 
@@ -172,10 +183,9 @@ fn from_card(
             opening_radius: card.candidates.opening_radius,
             min_area_px: u64::from(card.candidates.min_area_px),
         },
-        // A card for peaks states their neighbourhood where one for regions states the opening.
         CandidateMethod::Peaks => CandidateRule::Peaks {
             threshold,
-            min_distance_px: card.candidates.opening_radius.max(1),
+            min_distance_px: card.candidates.min_distance_px.unwrap_or_default(),
         },
     };
     let second = match (stages, card.classifier) {

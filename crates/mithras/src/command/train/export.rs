@@ -124,6 +124,7 @@ pub fn run(args: Args) -> Result<()> {
             threshold: number("threshold")? as f32,
             opening_radius: number("opening_radius")? as u32,
             min_area_px: number("min_area_px")? as u32,
+            min_distance_px: None,
         }),
         classifier: Some(ClassifierCard {
             file: "classifier.onnx".into(),
