@@ -9,6 +9,7 @@ use crate::writer::{CorpusWriter, Layout};
 use image::ImageEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Slide};
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -114,16 +115,22 @@ pub fn cut(
             report.missing_images.push(name.clone());
         }
     }
+    let records = |problems: Vec<Problem>, total| {
+        Err(ImportError::Records { file: annotations.file.clone(), problems, total })
+    };
     if !options.lenient && !report.missing_images.is_empty() {
         let problems = report.missing_images.iter().take(20).map(|m| Problem {
             record: m.clone(),
             reason: format!("not found below {}", images.display()),
         });
-        return Err(ImportError::Records {
-            file: annotations.file.clone(),
-            problems: problems.collect(),
-            total: report.missing_images.len(),
-        });
+        return records(problems.collect(), report.missing_images.len());
+    }
+    // Also when lenient: a wrong picture under a right label is worse than none.
+    let two: Vec<Problem> =
+        by_image.keys().filter_map(|&i| found.two(&annotations.images[i].name)).collect();
+    if !two.is_empty() {
+        let total = two.len();
+        return records(two.into_iter().take(20).collect(), total);
     }
     let mut writer = CorpusWriter::create(out, options.header.clone(), Layout::default())?;
     for (&image, list) in &by_image {
@@ -154,11 +161,7 @@ pub fn cut(
                     if options.lenient {
                         continue;
                     }
-                    return Err(ImportError::Records {
-                        file: annotations.file.clone(),
-                        problems: report.failed,
-                        total: 1,
-                    });
+                    return records(report.failed, 1);
                 }
             };
             let meta = meta(annotations, a, &made, k, options)?;
@@ -263,7 +266,8 @@ fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
 
 /// Files below a folder, found by name, by folder and name, or by name without extension.
 struct Found {
-    by_key: HashMap<String, PathBuf>,
+    /// The file of a name, and another one of the same name.
+    by_key: HashMap<String, (PathBuf, Option<PathBuf>)>,
 }
 
 impl Found {
@@ -277,17 +281,46 @@ impl Found {
             let (Some(name), Some(stem)) = (text(file.file_name()), text(file.file_stem())) else {
                 continue;
             };
+            // Annotations often lie beside their images, under the same name.
+            let kind = text(file.extension()).unwrap_or_default().to_lowercase();
+            if ["csv", "tsv", "json", "geojson", "xml", "sqlite", "txt", "gz", "zip", "md"]
+                .contains(&kind.as_str())
+            {
+                continue;
+            }
             let folder = text(file.parent().and_then(Path::file_name)).unwrap_or_default();
             for key in [format!("{folder}/{name}"), format!("{folder}/{stem}"), name, stem] {
-                by_key.entry(key).or_insert_with(|| file.clone());
+                match by_key.entry(key) {
+                    Entry::Vacant(e) => drop(e.insert((file.clone(), None))),
+                    Entry::Occupied(mut e) if e.get().0 != file => {
+                        e.get_mut().1 = Some(file.clone())
+                    }
+                    Entry::Occupied(_) => {}
+                }
             }
         }
         Ok(Self { by_key })
     }
 
-    fn get(&self, name: &str) -> Option<&PathBuf> {
+    fn files(&self, name: &str) -> Option<&(PathBuf, Option<PathBuf>)> {
         let last = || name.rsplit('/').next().unwrap_or(name);
         self.by_key.get(name).or_else(|| self.by_key.get(last()))
+    }
+
+    fn get(&self, name: &str) -> Option<&PathBuf> {
+        self.files(name).map(|(file, _)| file)
+    }
+
+    /// Why it is not certain which file the name means.
+    fn two(&self, name: &str) -> Option<Problem> {
+        let (one, Some(other)) = self.files(name)? else { return None };
+        let (one, other) = (one.display(), other.display());
+        Some(Problem {
+            record: name.to_owned(),
+            reason: format!(
+                "{one} and {other} have this name; put the folder in front of it, or leave one out"
+            ),
+        })
     }
 }
 

@@ -199,7 +199,8 @@ fn every_bad_record_is_listed_and_lenient_counts_them() {
         assert!(e.contains(part) && e.contains('7'), "{b}: {e}");
         assert_eq!(text("midog-json", "a.json", &json(b), &lenient).unwrap().skipped, 1);
     }
-    assert!(refused("midog-json", &json("[NaN,1,2,3]")).contains("not valid JSON"));
+    assert!(refused("midog-json", &json("[NaN,1,2,3]")).contains("not four numbers"));
+    assert!(refused("midog-json", &json("[,1,2,3]")).contains("not valid JSON"));
 }
 
 #[test]

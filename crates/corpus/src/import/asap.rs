@@ -1,10 +1,12 @@
 //! ASAP XML: `ASAP_Annotations/Annotations/Annotation[@Type, @PartOfGroup]/Coordinates/Coordinate`.
 //!
-//! The class is the group; an annotation outside every group goes by its name if that is a known
-//! word, and stays unresolved otherwise. A `PointSet` is one annotation per point.
+//! The class is the group, or where that name is unknown, the nearest group around it that is known;
+//! an annotation outside every group goes by its name if that is a known word, and stays unresolved
+//! otherwise. A `PointSet` is one annotation per point.
 
 use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_text, stem};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
+use std::collections::HashMap;
 use std::path::Path;
 
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
@@ -21,12 +23,23 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
         let name = stem(&file);
         let image =
             c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
+        let parents: HashMap<&str, &str> = root
+            .descendants()
+            .filter(|n| n.has_tag_name("Group"))
+            .filter_map(|g| Some((g.attribute("Name")?, g.attribute("PartOfGroup")?)))
+            .collect();
         for (i, a) in root.descendants().filter(|n| n.has_tag_name("Annotation")).enumerate() {
             let own = a.attribute("Name").unwrap_or_default();
             let record = format!("annotation {i} `{own}`");
             let group = a.attribute("PartOfGroup").filter(|g| !g.is_empty() && *g != "None");
             let category = match group {
-                Some(g) => Category::Named(g.to_owned()),
+                Some(g) => {
+                    // A chain of groups cannot be longer than their number.
+                    let known = std::iter::successors(Some(g), |g| parents.get(g).copied())
+                        .take(parents.len() + 1)
+                        .find(|g| c.meaning(g).is_some());
+                    Category::Named(known.unwrap_or(g).to_owned())
+                }
                 None if options.mapping.meaning(own).is_some() => Category::Named(own.to_owned()),
                 None => Category::Fixed(Class::Unresolved, own.to_owned()),
             };

@@ -142,7 +142,13 @@ const OTHER_CELLS: &[&str] = &[
     "tumorcells",
     "lymphocyte",
     "lymphocytes",
+    "neutrophilic",
+    "mastcell",
+    "mastcells",
 ];
+/// What may stand before "cell": other cells, named by what they are.
+const OTHER_KINDS: &[&str] =
+    &["tumor", "tumour", "mast", "neoplastic", "inflammatory", "normal", "immune", "stromal"];
 const REGIONS: &[&str] = &[
     "roi",
     "region of interest",
@@ -155,6 +161,7 @@ const REGIONS: &[&str] = &[
     "tumour area",
     "region",
     "area",
+    "ignore",
 ];
 
 /// The built-in vocabulary. Every word of the name must be known; `NMF` alone is not, because it
@@ -172,13 +179,12 @@ fn known(name: &str) -> Option<Meaning> {
     if REGIONS.contains(&words.join(" ").as_str()) {
         return meaning(Class::Ignored, None);
     }
-    let tumour = words == ["tumor", "cell"]
-        || words == ["tumour", "cell"]
-        || words == ["tumor", "cells"]
-        || words == ["tumour", "cells"]
-        || words == ["mast", "cell"]
-        || words == ["mast", "cells"];
-    if tumour || (has(OTHER_CELLS) && only(&[OTHER_CELLS, NEUTRAL])) {
+    if words[0] == "hotspot" {
+        return meaning(Class::Ignored, None);
+    }
+    let kind = has(OTHER_KINDS) && has(&["cell", "cells"]) && only(&[OTHER_KINDS, NEUTRAL]);
+    let cell = has(OTHER_CELLS) && only(&[OTHER_CELLS, OTHER_KINDS, NEUTRAL]);
+    if kind || cell || words == ["other"] {
         return meaning(Class::Other, None);
     }
     if words == ["amf"] {
@@ -245,10 +251,22 @@ mod tests {
         ] {
             assert_eq!(class(no), Some(Class::Mimicker), "{no}");
         }
-        for other in ["eosinophil", "Granulocytes", "tumor cell", "Tumorzellen"] {
+        for other in [
+            "eosinophil",
+            "Granulocytes",
+            "tumor cell",
+            "Tumorzellen",
+            "Eosinophilic granulocyte",
+            "neoplastic mast cells",
+            "Inflammatory granulocytes",
+            "normal tumor cells",
+            "Other",
+        ] {
             assert_eq!(class(other), Some(Class::Other), "{other}");
         }
-        assert_eq!(class("ROI"), Some(Class::Ignored));
+        for region in ["ROI", "Tumor region", "Region*", "Ignore*", "Hotspot 2 mm²"] {
+            assert_eq!(class(region), Some(Class::Ignored), "{region}");
+        }
         for unknown in [
             "",
             "NMF",
@@ -264,6 +282,8 @@ mod tests {
             "like",
             "no",
             "mitotic negative",
+            "tumor",
+            "Stroma",
         ] {
             assert_eq!(class(unknown), None, "{unknown}");
         }

@@ -2,9 +2,10 @@
 
 use super::category::Meaning;
 use super::error::{ImportError, Problem};
-use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions};
+use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions, LabelSource};
 use mitosis::Point;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Problems quoted in full; the rest is counted.
@@ -107,6 +108,17 @@ impl<'a> Collector<'a> {
         &self.out.images[number]
     }
 
+    /// Leaves a record out by its kind, and counts it.
+    pub fn ignore(&mut self, name: impl Into<String>) {
+        *self.out.ignored.entry(name.into()).or_default() += 1;
+    }
+
+    /// What a name means to the user and to the field, if anything.
+    pub fn meaning(&mut self, name: &str) -> Option<Meaning> {
+        let mapping = &self.options.mapping;
+        *self.meanings.entry(name.to_owned()).or_insert_with(|| mapping.meaning(name))
+    }
+
     pub fn deleted(&mut self) {
         self.out.deleted += 1;
     }
@@ -134,10 +146,7 @@ impl<'a> Collector<'a> {
         let (class, category, named) = match raw.category {
             Category::Fixed(class, name) => (class, name, None),
             Category::Named(name) => {
-                let mapping = &self.options.mapping;
-                let meaning =
-                    *self.meanings.entry(name.clone()).or_insert_with(|| mapping.meaning(&name));
-                let Some(m) = meaning else {
+                let Some(m) = self.meaning(&name) else {
                     *self.unknown.entry(name).or_default() += 1;
                     return;
                 };
@@ -145,9 +154,11 @@ impl<'a> Collector<'a> {
             }
         };
         if class == Class::Ignored {
-            *self.out.ignored.entry(category).or_default() += 1;
-            return;
+            return self.ignore(category);
         }
+        // Evaluation data of the paper, whatever file it comes from: nobody trains on it by accident.
+        let cohort = self.out.images[raw.image].cohort.as_deref().unwrap_or_default();
+        let test = cohort.to_uppercase().starts_with("TUPAC").then_some(crate::Split::Test);
         self.out.annotations.push(Annotation {
             image: raw.image,
             record: raw.record,
@@ -159,7 +170,7 @@ impl<'a> Collector<'a> {
             clipped,
             votes: raw.votes,
             patch: raw.patch,
-            split: raw.split,
+            split: raw.split.or(test),
         });
     }
 
@@ -202,6 +213,20 @@ impl<'a> Collector<'a> {
 
     /// The annotations, unless something must be said first.
     pub fn finish(self) -> Result<Annotations, ImportError> {
+        if let LabelSource::Annotator(who) = &self.options.labels {
+            let people: BTreeSet<&str> = self
+                .out
+                .annotations
+                .iter()
+                .flat_map(|a| a.votes.keys().map(String::as_str))
+                .collect();
+            if !people.contains(who.as_str()) {
+                let people = people.into_iter().collect::<Vec<_>>().join(", ");
+                let known = if people.is_empty() { "the file names nobody" } else { &people };
+                let reason = format!("no labels of `{who}`; the annotators are: {known}");
+                return Err(broken(&self.file, reason));
+            }
+        }
         if !self.unknown.is_empty() {
             let categories = self.unknown.into_iter().collect();
             return Err(ImportError::Categories { file: self.file, categories });
@@ -217,15 +242,65 @@ impl<'a> Collector<'a> {
 /// Reads a whole file as text.
 pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
     let bytes = read_bytes(file)?;
-    String::from_utf8(bytes).map_err(|e| ImportError::Format {
-        file: file.into(),
-        reason: format!("not UTF-8 text ({e})"),
-    })
+    String::from_utf8(bytes)
+        .map_err(|e| broken(file, format!("not UTF-8 text ({e}); save it as UTF-8")))
 }
 
-/// Reads a whole file.
+/// Reads a whole file, unpacked where it is gzipped, without a byte-order mark.
 pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
-    std::fs::read(file).map_err(|source| ImportError::Io { file: file.into(), source })
+    let io = |source| ImportError::Io { file: file.into(), source };
+    let mut bytes = std::fs::read(file).map_err(io)?;
+    if bytes.starts_with(b"PK\x03\x04") {
+        return Err(broken(file, "a ZIP archive; unpack it and name the file inside"));
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut plain = Vec::new();
+        flate2::read::MultiGzDecoder::new(&bytes[..])
+            .read_to_end(&mut plain)
+            .map_err(|e| broken(file, format!("a broken gzip file ({e})")))?;
+        bytes = plain;
+    }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    Ok(bytes)
+}
+
+/// Parses JSON. `NaN` and `Infinity`, which are none but which Python writes, become null, so that
+/// the record that holds them is named instead of the whole file being refused.
+pub(super) fn read_json(file: &Path) -> Result<serde_json::Value, ImportError> {
+    let bytes = read_bytes(file)?;
+    serde_json::from_slice(&bytes)
+        .or_else(|e| match without_nan(&bytes) {
+            Some(repaired) => serde_json::from_slice(&repaired),
+            None => Err(e),
+        })
+        .map_err(|e| broken(file, format!("not valid JSON ({e})")))
+}
+
+fn without_nan(bytes: &[u8]) -> Option<Vec<u8>> {
+    const WORDS: [&[u8]; 3] = [b"NaN", b"-Infinity", b"Infinity"];
+    let (mut out, mut i, mut text, mut found) = (Vec::with_capacity(bytes.len()), 0, false, false);
+    while i < bytes.len() {
+        match bytes[i] {
+            b'"' => text = !text,
+            b'\\' if text && i + 1 < bytes.len() => {
+                out.push(bytes[i]);
+                i += 1;
+            }
+            _ if !text => {
+                if let Some(word) = WORDS.iter().find(|w| bytes[i..].starts_with(w)) {
+                    out.extend_from_slice(b"null");
+                    (i, found) = (i + word.len(), true);
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        out.push(bytes[i]);
+        i += 1;
+    }
+    found.then_some(out)
 }
 
 /// A format error.
@@ -243,8 +318,9 @@ pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>,
     let mut files = Vec::new();
     for entry in entries {
         let p = entry.map_err(|source| ImportError::Io { file: path.into(), source })?.path();
-        let ext = p.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
-        if ext.is_some_and(|e| extensions.contains(&e.as_str())) {
+        let name = p.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        if extensions.iter().any(|e| name.ends_with(&format!(".{e}"))) {
             files.push(p);
         }
     }
@@ -258,7 +334,9 @@ pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>,
     Ok(files)
 }
 
-/// A file's name without its last extension.
+/// A file's name without its last extension (and without `.gz` behind it).
 pub(super) fn stem(file: &Path) -> String {
-    file.file_stem().map_or_else(|| "image".into(), |s| s.to_string_lossy().into_owned())
+    let packed = file.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    let plain = if packed { file.with_extension("") } else { file.to_path_buf() };
+    plain.file_stem().map_or_else(|| "image".into(), |s| s.to_string_lossy().into_owned())
 }

@@ -1,9 +1,11 @@
 //! QuPath GeoJSON: a FeatureCollection, a list of features, or one feature.
 //!
 //! The image's name is the file's, unless a feature's properties name one. Shapes become their
-//! enclosing box. Objects without a classification stay unresolved.
+//! enclosing box; of a cell with a nucleus, the nucleus counts. Objects without a classification go
+//! by their name if that is a known word, and stay unresolved otherwise. The hierarchy's root, tiles
+//! and TMA cores without a classification are no annotations and are counted as ignored.
 
-use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_bytes, stem};
+use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_json, stem};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use serde_json::Value;
 use std::path::Path;
@@ -11,8 +13,7 @@ use std::path::Path;
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("geojson", path, options);
     for file in files_of(path, &["geojson", "json"])? {
-        let root: Value = serde_json::from_slice(&read_bytes(&file)?)
-            .map_err(|e| broken(&file, format!("not valid JSON ({e})")))?;
+        let root = read_json(&file)?;
         let one;
         let features = match (&root, root["type"].as_str()) {
             (Value::Array(list), _) => list,
@@ -44,11 +45,20 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             let name = name.unwrap_or(&default).to_owned();
             let image =
                 c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
-            match places(&f["geometry"]) {
+            let (category, kind) = (category(&mut c, p), p["objectType"].as_str());
+            let kind = kind.unwrap_or_default().to_lowercase();
+            let frame =
+                ["root", "tile", "tma_core", "pathrootobject", "pathtileobject", "tmacoreobject"];
+            if frame.contains(&kind.as_str()) && matches!(category, Category::Fixed(..)) {
+                c.ignore(kind);
+                continue;
+            }
+            let nucleus = &f["nucleusGeometry"];
+            match places(if nucleus.is_object() { nucleus } else { &f["geometry"] }) {
                 Err(reason) => c.problem(record, reason),
                 Ok(list) => {
                     for place in list {
-                        c.take(Raw::new(image, record.clone(), category(p), place));
+                        c.take(Raw::new(image, record.clone(), category.clone(), place));
                     }
                 }
             }
@@ -57,7 +67,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
     c.finish()
 }
 
-fn category(properties: &Value) -> Category {
+fn category(collector: &mut Collector<'_>, properties: &Value) -> Category {
     let c = &properties["classification"];
     let names = || {
         let list = c["names"].as_array()?;
@@ -70,7 +80,8 @@ fn category(properties: &Value) -> Category {
         .or_else(names)
         .or_else(|| properties["label"].as_str().map(str::to_owned))
         .or_else(|| properties["class"].as_str().map(str::to_owned));
-    match name.filter(|n| !n.is_empty()) {
+    let own = properties["name"].as_str().filter(|n| collector.meaning(n).is_some());
+    match name.filter(|n| !n.is_empty()).or_else(|| own.map(str::to_owned)) {
         Some(name) => Category::Named(name),
         None => Category::Fixed(Class::Unresolved, "(unclassified)".into()),
     }
@@ -108,7 +119,7 @@ fn flatten(v: &Value, out: &mut Vec<(f64, f64)>) -> Result<(), String> {
     {
         match (x.as_f64(), y.as_f64()) {
             (Some(x), Some(y)) => out.push((x, y)),
-            _ => return Err(format!("coordinates [{x}, {y}] are no numbers")),
+            _ => return Err(format!("coordinates [{x}, {y}] are no finite numbers")),
         }
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! MIDOG JSON and COCO JSON: the same keys, two ways of writing boxes.
 
 use super::boxes::{BoxOrder, check_order};
-use super::collect::{Category, Collector, Place, Raw, broken, read_bytes};
+use super::collect::{Category, Collector, Place, Raw, broken, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions, LabelSource};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -15,10 +15,14 @@ pub(super) fn coco(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     read("coco", BoxOrder::Xywh, file, options)
 }
 
-/// Identifiers may be numbers or strings.
+/// Identifiers may be numbers or strings; 7, 7.0 and "7" are one.
 fn key(v: &Value) -> Option<String> {
     match v {
         Value::String(s) => Some(s.clone()),
+        #[expect(clippy::cast_possible_truncation, reason = "whole numbers only")]
+        Value::Number(n) if n.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 1e15) => {
+            n.as_f64().map(|f| (f as i64).to_string())
+        }
         Value::Number(n) => Some(n.to_string()),
         _ => None,
     }
@@ -45,8 +49,7 @@ fn read(
     file: &Path,
     options: &ImportOptions,
 ) -> Result<Annotations, ImportError> {
-    let root: Value = serde_json::from_slice(&read_bytes(file)?)
-        .map_err(|e| broken(file, format!("not valid JSON ({e})")))?;
+    let root = read_json(file)?;
     let mut c = Collector::new(format, file, options);
 
     let mut images = HashMap::new();
@@ -91,11 +94,20 @@ fn read(
             c.problem(record, format!("its image_id {} is not among the images", v["image_id"]));
             continue;
         };
-        let Some(b) = four(&v["bbox"]) else {
-            c.problem(record, format!("its bbox is {}, not four numbers", v["bbox"]));
-            continue;
-        };
         let (category, votes) = label(v, &categories, options);
+        if key(&v["iscrowd"]).is_some_and(|k| k == "1") {
+            // COCO's word for "many objects here, not one".
+            let name = key(&v["category_id"]).and_then(|id| categories.get(&id).cloned());
+            c.ignore(format!("{} (iscrowd)", name.unwrap_or_default()));
+            continue;
+        }
+        let place = match place(v, order == BoxOrder::Xywh) {
+            Ok(place) => place,
+            Err(reason) => {
+                c.problem(record, reason);
+                continue;
+            }
+        };
         let Some(category) = category else {
             c.problem(
                 record,
@@ -103,9 +115,16 @@ fn read(
             );
             continue;
         };
-        let e = c.image_entry(image);
-        boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));
-        raws.push((Raw { votes, ..Raw::new(image, record, category, Place::Box(b)) }, b));
+        let b = match place {
+            Shape::Numbers(b) => {
+                let e = c.image_entry(image);
+                boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));
+                Some(b)
+            }
+            Shape::Outline(_) => None,
+        };
+        let corners = place.corners();
+        raws.push((Raw { votes, ..Raw::new(image, record, category, Place::Box(corners)) }, b));
     }
     let order = match options.boxes {
         Some(stated) => stated,
@@ -115,10 +134,53 @@ fn read(
         }
     };
     for (mut raw, b) in raws {
-        raw.place = Place::Box(order.corners(b));
+        if let Some(b) = b {
+            raw.place = Place::Box(order.corners(b));
+        }
         c.take(raw);
     }
     c.finish()
+}
+
+/// How an annotation says where it is.
+enum Shape {
+    /// `bbox`, in the file's order.
+    Numbers([f64; 4]),
+    /// Corners of the outline, for COCO files with polygons alone.
+    Outline([f64; 4]),
+}
+
+impl Shape {
+    const fn corners(&self) -> [f64; 4] {
+        match self {
+            Self::Numbers(b) | Self::Outline(b) => *b,
+        }
+    }
+}
+
+fn place(v: &Value, outlines: bool) -> Result<Shape, String> {
+    let (bbox, outline) = (&v["bbox"], &v["segmentation"]);
+    let missing = bbox.is_null() || bbox.as_array().is_some_and(Vec::is_empty);
+    if !missing || !outlines || outline.is_null() {
+        return four(bbox).map(Shape::Numbers).ok_or_else(|| {
+            let note =
+                if bbox.to_string().contains("null") { " (null, NaN or infinity)" } else { "" };
+            format!("its bbox is {bbox}, not four numbers{note}")
+        });
+    }
+    let Some(rings) = outline.as_array() else {
+        return Err("it has no bbox, and a run-length mask is not read; export boxes".into());
+    };
+    let mut b = [f64::INFINITY, f64::INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY];
+    for (i, n) in rings.iter().filter_map(Value::as_array).flat_map(|r| r.iter().enumerate()) {
+        let n = n.as_f64().ok_or_else(|| format!("its segmentation holds {n}, not a number"))?;
+        let k = i % 2;
+        (b[k], b[k + 2]) = (b[k].min(n), b[k + 2].max(n));
+    }
+    if b[2] < b[0] || b[3] < b[1] {
+        return Err("it has neither a bbox nor an outline".into());
+    }
+    Ok(Shape::Outline(b))
 }
 
 fn four(v: &Value) -> Option<[f64; 4]> {
@@ -143,7 +205,16 @@ fn label(
     }
     let category = match &options.labels {
         LabelSource::Agreed => {
-            key(&v["category_id"]).and_then(|id| categories.get(&id)).cloned().map(Category::Named)
+            let id = key(&v["category_id"]);
+            let name = id.as_ref().and_then(|id| categories.get(id));
+            match name {
+                Some(name) => Some(Category::Named(name.clone())),
+                // SlideRunner's agreed class, exported as it is: nobody agreed.
+                None if v.get("category_id").is_some() && id.is_none_or(|id| id == "0") => {
+                    Some(Category::Fixed(Class::Unresolved, "(no agreement)".into()))
+                }
+                None => None,
+            }
         }
         LabelSource::Annotator(who) => Some(match votes.get(who) {
             Some(name) => Category::Named(name.clone()),

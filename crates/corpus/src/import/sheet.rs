@@ -17,12 +17,12 @@ impl Sheet {
     /// Reads the file; the delimiter is whichever of `,`, `;` and tab the header holds most.
     pub fn read(file: &Path) -> Result<Self, ImportError> {
         let text = read_text(file)?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let header = text.lines().find(|l| !l.trim().is_empty()).unwrap_or_default();
         let count = |d: u8| header.bytes().filter(|&b| b == d).count();
         let delimiter = [b',', b';', b'\t'].into_iter().rev().max_by_key(|&d| count(d));
+        let delimiter = delimiter.unwrap_or(b',');
         let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter.unwrap_or(b','))
+            .delimiter(delimiter)
             .flexible(true)
             .trim(csv::Trim::All)
             .from_reader(text.as_bytes());
@@ -32,14 +32,47 @@ impl Sheet {
         if headers.iter().all(String::is_empty) {
             return Err(broken(file, "the file is empty"));
         }
+        let keys: Vec<String> = headers.iter().map(|h| normal(h)).collect();
+        for (i, k) in keys.iter().enumerate() {
+            if !k.is_empty() && keys[..i].contains(k) {
+                let reason =
+                    format!("the column `{}` stands twice; rename or remove one", headers[i]);
+                return Err(broken(file, reason));
+            }
+        }
         let mut rows = Vec::new();
         for record in reader.records() {
             let record = record.map_err(bad)?;
             let line = record.position().map_or(0, csv::Position::line);
-            rows.push((line, record.iter().map(str::to_owned).collect()));
+            // A delimiter inside a cell would shift every column behind it.
+            if record.iter().skip(headers.len()).any(|c| !c.is_empty()) {
+                return Err(broken(
+                    file,
+                    format!(
+                        "line {line} has {} cells, the header {}; quote cells that hold `{}`",
+                        record.len(),
+                        headers.len(),
+                        char::from(delimiter)
+                    ),
+                ));
+            }
+            // Spreadsheets that separate cells by semicolons write decimal commas.
+            let plain = |c: &str| match c.split_once(',') {
+                Some((a, b))
+                    if delimiter == b';' && digits(a.trim_start_matches('-')) && digits(b) =>
+                {
+                    format!("{a}.{b}")
+                }
+                _ => c.to_owned(),
+            };
+            rows.push((line, record.iter().map(plain).collect()));
         }
-        let keys = headers.iter().map(|h| normal(h)).collect();
         Ok(Self { file: file.into(), headers, keys, rows })
+    }
+
+    /// A refusal of the whole table.
+    pub fn broken(&self, reason: &str) -> ImportError {
+        broken(&self.file, reason)
     }
 
     /// The first of these columns that is there; names are compared without case, blanks,
@@ -72,6 +105,10 @@ impl Sheet {
             .filter(|&i| self.keys[i].starts_with(starts) && self.keys[i].ends_with(ends))
             .collect()
     }
+}
+
+fn digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn normal(name: &str) -> String {

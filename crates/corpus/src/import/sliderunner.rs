@@ -22,7 +22,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     check_magic(file)?;
     let sql = |e: rusqlite::Error| broken(file, format!("the database is broken ({e})"));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Db { file, db: Connection::open_with_flags(file, flags).map_err(sql)? };
+    let db = Db { file, db: open(file, flags).map_err(sql)? };
     let verdict: String =
         db.db.query_row("PRAGMA quick_check(1)", [], |r| r.get(0)).map_err(sql)?;
     if verdict != "ok" {
@@ -46,14 +46,6 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         }
     })?;
     let votes = votes(&db, &classes)?;
-    if let LabelSource::Annotator(who) = &options.labels {
-        let people: BTreeSet<&String> = votes.values().flat_map(BTreeMap::keys).collect();
-        if !people.contains(who) {
-            let people: Vec<&str> = people.iter().map(|p| p.as_str()).collect();
-            let reason = format!("no labels of `{who}`; the annotators are {}", people.join(", "));
-            return Err(broken(file, reason));
-        }
-    }
     let mut points: HashMap<i64, Vec<Coordinates>> = HashMap::new();
     let order = if db.has("Annotations_coordinates", "orderIdx") { "orderIdx" } else { "rowid" };
     let query = format!(
@@ -91,6 +83,13 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             c.problem(record, format!("its slide {slide:?} is not in `Slides`"));
             continue;
         };
+        let agreed = agreed.filter(|&a| a != 0);
+        if let Some(name) = agreed.and_then(|a| classes.get(&a))
+            && c.meaning(name).is_some_and(|m| m.class == Class::Ignored)
+        {
+            c.ignore(name);
+            continue;
+        }
         let place = match points.get(&uid).map(|p| shape(kind, p)) {
             Some(Ok(place)) => place,
             Some(Err(reason)) => {
@@ -105,7 +104,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         let votes = votes.get(&uid).cloned().unwrap_or_default();
         let category = match &options.labels {
             LabelSource::Annotator(who) => votes.get(who).cloned().map(Category::Named),
-            LabelSource::Agreed => match agreed.filter(|&a| a != 0) {
+            LabelSource::Agreed => match agreed {
                 None => None,
                 Some(a) => match classes.get(&a) {
                     Some(name) => Some(Category::Named(name.clone())),
@@ -121,6 +120,24 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         c.take(Raw { votes, ..Raw::new(image, record, category, place) });
     }
     c.finish()
+}
+
+/// Read-only and, unless a writer left its log beside the file, without locks: a database on a
+/// read-only disk opens, and nothing is ever written beside it.
+fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let beside = |suffix: &str| {
+        let mut name = file.as_os_str().to_owned();
+        name.push(suffix);
+        Path::new(&name).exists()
+    };
+    match std::path::absolute(file).ok().and_then(|p| p.to_str().map(str::to_owned)) {
+        Some(path) if !beside("-wal") && !beside("-journal") => {
+            let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+            let uri = format!("file:{path}?immutable=1");
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+        }
+        _ => Connection::open_with_flags(file, flags),
+    }
 }
 
 /// The header says how long the file must be; SQLite itself reads a short last page as zeros.

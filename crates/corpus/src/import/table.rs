@@ -1,4 +1,7 @@
 //! Any delimited table: columns are found by their usual names, in any order.
+//!
+//! `x, y` beside `width, height` may be a centre or a corner and is refused unless the boxes are
+//! stated; positions that all lie between 0 and 1 are no pixels and are refused.
 
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw};
@@ -24,6 +27,7 @@ const CX: &[&str] = &[
     "center_x",
     "centre_x",
     "centroid_x",
+    "centroid_x_px",
     "x_center",
     "coordinateX",
     "x_px",
@@ -31,12 +35,24 @@ const CX: &[&str] = &[
     "col",
     "column",
 ];
-const CY: &[&str] =
-    &["cy", "center_y", "centre_y", "centroid_y", "y_center", "coordinateY", "y_px", "y", "row"];
+const CY: &[&str] = &[
+    "cy",
+    "center_y",
+    "centre_y",
+    "centroid_y",
+    "centroid_y_px",
+    "y_center",
+    "coordinateY",
+    "y_px",
+    "y",
+    "row",
+];
 const X0: &[&str] = &["xmin", "x_min", "x1", "x0", "left", "minx", "bbox_x1"];
 const Y0: &[&str] = &["ymin", "y_min", "y1", "y0", "top", "miny", "bbox_y1"];
 const X1: &[&str] = &["xmax", "x_max", "x2", "right", "maxx", "bbox_x2"];
 const Y1: &[&str] = &["ymax", "y_max", "y2", "bottom", "maxy", "bbox_y2"];
+const W: &[&str] = &["w", "width", "bbox_width", "box_width", "bbox_w", "box_w"];
+const H: &[&str] = &["h", "height", "bbox_height", "box_height", "bbox_h", "box_h"];
 const LABEL: &[&str] = &[
     "label",
     "class",
@@ -56,23 +72,39 @@ const FLAG: &[&str] =
 enum Where {
     Centre(usize, usize),
     Corners([usize; 4]),
+    /// Left, top, width, height.
+    Sized([usize; 4]),
+}
+
+impl Where {
+    fn find(sheet: &Sheet, stated: Option<BoxOrder>) -> Result<Self, ImportError> {
+        let [x0, y0, x1, y1, w, h] = [X0, Y0, X1, Y1, W, H].map(|n| sheet.find(n));
+        match (x0.zip(y0), x1.zip(y1), w.zip(h)) {
+            // `x1, y1` without `x2, y2` are no corners.
+            (Some((a, b)), Some((c, d)), _) => return Ok(Self::Corners([a, b, c, d])),
+            (Some((a, b)), None, Some((c, d))) => return Ok(Self::Sized([a, b, c, d])),
+            _ => {}
+        }
+        let um = sheet.headers.iter().any(|h| h.contains("µm") || h.contains("μm"));
+        let note = if um { "; positions in µm are not read: export pixels" } else { "" };
+        let across = format!("the horizontal position, or a box xmin, ymin, xmax, ymax{note},");
+        let [x, y] = sheet.need([(across.as_str(), CX), ("the vertical position", CY)])?;
+        let plain = sheet.headers[x].eq_ignore_ascii_case("x");
+        match (w.zip(h), stated) {
+            (Some((w, h)), Some(BoxOrder::Xywh)) if plain => Ok(Self::Sized([x, y, w, h])),
+            (Some(_), _) if plain => Err(sheet.broken(
+                "ambiguous boxes: x, y beside width, height may be a corner or a centre; state \
+                 `--boxes xywh` if it is the corner, or rename x, y to cx, cy if it is the centre",
+            )),
+            _ => Ok(Self::Centre(x, y)),
+        }
+    }
 }
 
 pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let sheet = Sheet::read(file)?;
     let [image] = sheet.need([("the image", IMAGE)])?;
-    let corners = [X0, Y0, X1, Y1].map(|n| sheet.find(n));
-    let place = match corners {
-        // `x1, y1` without `x2, y2` are no corners.
-        [Some(a), Some(b), Some(c), Some(d)] => Where::Corners([a, b, c, d]),
-        _ => {
-            let [x, y] = sheet.need([
-                ("the horizontal position, or a box xmin, ymin, xmax, ymax,", CX),
-                ("the vertical position", CY),
-            ])?;
-            Where::Centre(x, y)
-        }
-    };
+    let place = Where::find(&sheet, options.boxes)?;
     let label = sheet.find(LABEL);
     let flag = sheet.find(FLAG);
     if label.is_none() && flag.is_none() && options.assume.is_none() {
@@ -107,6 +139,11 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             Where::Corners([a, b, c, d]) => (|| {
                 let n = |i, what| number(row, i, what);
                 Ok(Place::Box([n(a, "xmin")?, n(b, "ymin")?, n(c, "xmax")?, n(d, "ymax")?]))
+            })(),
+            Where::Sized([a, b, c, d]) => (|| {
+                let n = |i, what| number(row, i, what);
+                let four = [n(a, "x")?, n(b, "y")?, n(c, "width")?, n(d, "height")?];
+                Ok(Place::Box(BoxOrder::Xywh.corners(four)))
             })(),
         };
         let at = match at {
@@ -153,7 +190,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             patient: filled(row, patient),
         };
         let image = c.image_named(&name, entry);
-        if let Place::Box(b) = at {
+        if let (Place::Box(b), Where::Corners(_)) = (at, &place) {
             let e = c.image_entry(image);
             boxes.push((b, e.width.zip(e.height).map(|(w, h)| (f64::from(w), f64::from(h)))));
         }
@@ -165,12 +202,26 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             ..Raw::new(image, record, category, at)
         });
     }
+    let relative = |v: f64| (0.0..=1.0).contains(&v);
+    let fractions = raws.iter().all(|r| match r.place {
+        Place::Point(x, y) => relative(x) && relative(y),
+        Place::Box(b) => b.into_iter().all(relative),
+    });
+    if raws.len() > 1 && fractions {
+        return Err(sheet.broken(
+            "every position lies between 0 and 1: parts of the image, not pixels; multiply them by \
+             the image's width and height",
+        ));
+    }
     // The header names corners; widths written under such names would still give themselves away.
     let all_xyxy = boxes.iter().all(|(b, _)| b[2] > b[0] && b[3] > b[1]);
     if options.boxes.is_none() && !all_xyxy {
         check_order(file, BoxOrder::Xyxy, "csv", &boxes)?;
     }
-    let order = options.boxes.unwrap_or(BoxOrder::Xyxy);
+    let order = match place {
+        Where::Sized(_) => BoxOrder::Xyxy,
+        _ => options.boxes.unwrap_or(BoxOrder::Xyxy),
+    };
     for mut raw in raws {
         if let Place::Box(b) = raw.place {
             raw.place = Place::Box(order.corners(b));
