@@ -85,7 +85,14 @@ fn run(folder: &Path) {
             (fitted.loglik, fitted.concordance(&data).expect("pairs").c_index)
         };
         let (seconds, (loglik, c)) = best(5, work);
-        cox.push(format!("\"{name}\":{{\"seconds\":{seconds},\"loglik\":{loglik},\"c\":{c}}}"));
+        let (alone, _) = best(5, || {
+            let outcome = Survival::new(&time, &event).expect("outcome");
+            fit(&CoxData::new(&outcome, &x, 10).expect("data"), &options).expect("fit")
+        });
+        cox.push(format!(
+            "\"{name}\":{{\"seconds\":{seconds},\"seconds_fit_alone\":{alone},\
+             \"loglik\":{loglik},\"c\":{c}}}"
+        ));
     }
     println!("{{\"concordance\":{{{}}},\"cox\":{{{}}}}}", c.join(","), cox.join(","));
 }

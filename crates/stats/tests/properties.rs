@@ -197,6 +197,31 @@ proptest! {
     }
 
     #[test]
+    fn curves_and_tests_do_not_depend_on_row_order_or_time_unit(t in tables()) {
+        let reversed: Vec<usize> = (0..t.time.len()).rev().collect();
+        let mut turned = t.pick(&reversed);
+        turned.time.iter_mut().for_each(|v| *v *= 30.4375);
+        let (one, two) = (t.survival(), turned.survival());
+        let a = kaplan_meier(&one, &km::Options::default()).unwrap();
+        let b = kaplan_meier(&two, &km::Options::default()).unwrap();
+        prop_assert_eq!(a.points.len(), b.points.len());
+        for (p, q) in a.points.iter().zip(&b.points) {
+            prop_assert!(near(p.time * 30.4375, q.time) && near(p.survival, q.survival));
+            prop_assert_eq!((p.at_risk, p.events), (q.at_risk, q.events));
+        }
+        prop_assert_eq!(a.median().time.is_some(), b.median().time.is_some());
+        match (logrank(&one, &t.group, 3, None, 0.0), logrank(&two, &turned.group, 3, None, 0.0)) {
+            (Ok(a), Ok(b)) => prop_assert!(near(a.test.chi2, b.test.chi2) && a.test.df == b.test.df),
+            (a, b) => prop_assert_eq!(a.is_err(), b.is_err()),
+        }
+        let risk = |t: &Table| t.x.iter().step_by(2).copied().collect::<Vec<f64>>();
+        prop_assert_eq!(
+            concordance(&one, &risk(&t)).map(|c| c.c_index),
+            concordance(&two, &risk(&turned)).map(|c| c.c_index)
+        );
+    }
+
+    #[test]
     fn curves_fall_within_their_limits(t in tables()) {
         for interval in [km::IntervalType::Plain, km::IntervalType::Log, km::IntervalType::LogLog] {
             let options = km::Options { interval, ..km::Options::default() };

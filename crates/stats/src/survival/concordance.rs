@@ -20,7 +20,7 @@
 //! References: Harrell et al., JAMA 247 (1982) 2543-2546; Therneau and Watson, The concordance
 //! statistic and the Cox model, Mayo Clinic technical report 85 (2015).
 
-use super::data::{Survival, SurvivalError, check_length, check_weights};
+use super::data::{Survival, SurvivalError, check_length, check_weights, order_key};
 use super::fenwick::Fenwick;
 use crate::bootstrap::{Bootstrap, Plan, bootstrap_counts};
 
@@ -129,28 +129,25 @@ impl Pairs {
         if let Some(strata) = strata {
             check_length("strata", n, strata.len())?;
         }
-        let mut by_risk: Vec<u32> = (0..n as u32).collect();
-        by_risk.sort_unstable_by(|&a, &b| risk[a as usize].total_cmp(&risk[b as usize]));
+        // -0.0 and 0.0 are one risk: adding 0.0 makes them so.
+        let mut by_risk: Vec<(u64, u32)> =
+            risk.iter().zip(0..).map(|(r, i)| (order_key(r + 0.0), i)).collect();
+        by_risk.sort_unstable();
         let (mut rank, mut ranks) = (vec![0_u32; n], 0_u32);
-        // `==` on purpose: -0.0 and 0.0 are one risk.
-        for tied in by_risk.chunk_by(|&a, &b| risk[a as usize] == risk[b as usize]) {
-            for &i in tied {
+        for tied in by_risk.chunk_by(|a, b| a.0 == b.0) {
+            for &(_, i) in tied {
                 rank[i as usize] = ranks;
             }
             ranks += 1;
         }
         let (time, event) = (survival.time(), survival.event());
         let stratum = |i: usize| strata.map_or(0, |s| s[i]);
-        let mut rows: Vec<Row> =
-            (0..n).map(|i| Row { rank: rank[i], index: i as u32, event: event[i] }).collect();
-        rows.sort_unstable_by(|a, b| {
-            let (i, j) = (a.index as usize, b.index as usize);
-            stratum(i)
-                .cmp(&stratum(j))
-                .then(time[j].total_cmp(&time[i]))
-                .then(a.event.cmp(&b.event))
-                .then(a.rank.cmp(&b.rank))
-        });
+        let mut keys: Vec<(usize, u64, bool, u32, u32)> = (0..n)
+            .map(|i| (stratum(i), !order_key(time[i]), event[i], rank[i], i as u32))
+            .collect();
+        keys.sort_unstable();
+        let rows: Vec<Row> =
+            keys.into_iter().map(|(_, _, event, rank, index)| Row { rank, index, event }).collect();
         let mut groups = Vec::new();
         for i in 0..n {
             let this = rows[i].index as usize;

@@ -224,15 +224,18 @@ pub(crate) fn check_weights(weights: &[f64], rows: usize) -> Result<(), Survival
     }
 }
 
+/// A key that is ordered as `v` is. Sorting plain keys is several times faster than sorting row
+/// numbers that look their values up.
+#[inline]
+pub(crate) fn order_key(v: f64) -> u64 {
+    let bits = v.to_bits();
+    if v.is_sign_negative() { !bits } else { bits | 1 << 63 }
+}
+
 /// Rows ordered by stratum, then by time, both ascending.
 pub(crate) fn order_by_time(survival: &Survival, strata: Option<&[usize]>) -> Vec<usize> {
-    let time = survival.time();
-    let mut order: Vec<usize> = (0..time.len()).collect();
-    order.sort_unstable_by(|&a, &b| {
-        strata
-            .map_or(std::cmp::Ordering::Equal, |s| s[a].cmp(&s[b]))
-            .then(time[a].total_cmp(&time[b]))
-            .then(a.cmp(&b))
-    });
-    order
+    let key = |(i, &t): (usize, &f64)| (strata.map_or(0, |s| s[i]), order_key(t), i);
+    let mut keys: Vec<(usize, u64, usize)> = survival.time().iter().enumerate().map(key).collect();
+    keys.sort_unstable();
+    keys.into_iter().map(|k| k.2).collect()
 }

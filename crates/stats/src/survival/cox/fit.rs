@@ -1,7 +1,8 @@
 //! Newton's method on the partial likelihood, and what it found.
 
+use super::derivatives::Derivatives;
 use super::residuals::score_residuals;
-use super::risk::{Group, RiskSums, Sorted};
+use super::risk::Sorted;
 use super::{ChiSquared, CoxData};
 use crate::distribution::{normal_critical, normal_two_sided};
 use crate::survival::concordance::{Concordance, Pairs};
@@ -374,58 +375,6 @@ fn centre_and_scale(data: &CoxData) -> (Vec<f64>, Vec<f64>, Vec<bool>) {
         }
     }
     (means, scale, constant)
-}
-
-struct Derivatives {
-    loglik: f64,
-    score: Vec<f64>,
-    /// Lower triangle, row-major.
-    information: Vec<f64>,
-    /// Sum over events of the second moments of x: the size that rounding in the diagonal of
-    /// `information` is relative to.
-    moment: Vec<f64>,
-}
-
-impl Derivatives {
-    fn at(sorted: &Sorted, ties: Ties, beta: &[f64]) -> Self {
-        let p = sorted.p;
-        let n = sorted.order.len();
-        let mut loglik = 0.0;
-        let mut score = vec![0.0; p];
-        let mut information = vec![0.0; p * p];
-        let mut exp = Vec::with_capacity(n);
-        for k in 0..n {
-            let x = sorted.row(k);
-            let lp: f64 = x.iter().zip(beta).map(|(x, b)| x * b).sum();
-            exp.push(lp.exp());
-            if sorted.event[k] {
-                let w = sorted.weight[k];
-                loglik += w * lp;
-                score.iter_mut().zip(x).for_each(|(u, x)| *u += w * x);
-            }
-        }
-        let (mut mean, mut moment) = (vec![0.0; p], vec![0.0; p]);
-        sorted.walk(ties, &exp, |_: &Group, sums: &RiskSums| {
-            let (terms, weight) = sums.terms(ties);
-            for k in 0..terms {
-                let denominator = sums.term(k, terms, &mut mean);
-                loglik -= weight * denominator.ln();
-                for ((u, q), m) in score.iter_mut().zip(&mut moment).zip(&mean) {
-                    *u -= weight * m;
-                    *q += weight * m * m;
-                }
-                sums.add_variance(k, terms, denominator, &mean, weight, &mut information);
-            }
-        });
-        for (i, m) in moment.iter_mut().enumerate() {
-            *m += information[i * p + i];
-        }
-        Self { loglik, score, information, moment }
-    }
-
-    fn finite(&self) -> bool {
-        self.loglik.is_finite() && self.score.iter().chain(&self.information).all(|v| v.is_finite())
-    }
 }
 
 struct End {

@@ -10,6 +10,7 @@
 //! 1074-1078 (robust errors); Therneau and Grambsch, Modeling Survival Data (Springer 2000).
 
 mod baseline;
+mod derivatives;
 mod fit;
 mod residuals;
 mod risk;

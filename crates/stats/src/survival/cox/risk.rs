@@ -2,6 +2,7 @@
 
 use super::CoxData;
 use super::fit::Ties;
+use crate::survival::data::order_key;
 
 /// Weighted sums over the rows at risk (`s`) and over the rows dying at this time (`d`):
 /// of exp(lp), of x exp(lp), and of x x' exp(lp) (lower triangle, row-major p x p).
@@ -132,8 +133,10 @@ pub(crate) struct Sorted {
     pub(crate) p: usize,
     /// Position -> row of the table.
     pub(crate) order: Vec<usize>,
-    /// Position -> covariates, row-major.
-    pub(crate) x: Vec<f64>,
+    /// Position -> covariates, row-major, padded with zeros to `stride`.
+    x: Vec<f64>,
+    /// `p`, made even.
+    stride: usize,
     pub(crate) weight: Vec<f64>,
     pub(crate) event: Vec<bool>,
     /// Runs of equal stratum and time.
@@ -155,14 +158,16 @@ impl Sorted {
     pub(crate) fn new(data: &CoxData, keep: &[usize], centre: &[f64], scale: &[f64]) -> Self {
         let n = data.survival.len();
         let (time, event) = (data.survival.time(), data.survival.event());
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_unstable_by(|&a, &b| {
-            data.stratum(a).cmp(&data.stratum(b)).then(time[b].total_cmp(&time[a])).then(a.cmp(&b))
-        });
-        let mut x = Vec::with_capacity(n * keep.len());
+        let mut keys: Vec<(usize, u64, usize)> =
+            (0..n).map(|i| (data.stratum(i), !order_key(time[i]), i)).collect();
+        keys.sort_unstable();
+        let order: Vec<usize> = keys.into_iter().map(|k| k.2).collect();
+        let stride = keep.len().next_multiple_of(2);
+        let mut x = Vec::with_capacity(n * stride);
         for &i in &order {
             let row = data.row(i);
             x.extend(keep.iter().zip(centre).zip(scale).map(|((&j, c), s)| (row[j] - c) * s));
+            x.resize(x.len().next_multiple_of(stride.max(1)), 0.0);
         }
         let mut groups: Vec<Group> = Vec::new();
         for start in 0..n {
@@ -183,12 +188,54 @@ impl Sorted {
             event: order.iter().map(|&i| event[i]).collect(),
             order,
             x,
+            stride,
             groups,
         }
     }
 
     pub(crate) fn row(&self, k: usize) -> &[f64] {
-        &self.x[k * self.p..(k + 1) * self.p]
+        &self.x[k * self.stride..k * self.stride + self.p]
+    }
+
+    /// The sum over positions of `weight` x x': the lower triangle, row-major p x p.
+    pub(crate) fn gram(&self, weight: &[f64]) -> Vec<f64> {
+        let (p, stride) = (self.p, self.stride);
+        let mut out = vec![0.0; p * stride];
+        if p == 0 {
+            return out;
+        }
+        let mut rows = self.x.chunks_exact(4 * stride);
+        let mut weights = weight.chunks_exact(4);
+        for (x, w) in rows.by_ref().zip(weights.by_ref()) {
+            let (x0, x) = x.split_at(stride);
+            let (x1, x) = x.split_at(stride);
+            let (x2, x3) = x.split_at(stride);
+            for (i, out) in out.chunks_exact_mut(stride).enumerate() {
+                let a = [w[0] * x0[i], w[1] * x1[i], w[2] * x2[i], w[3] * x3[i]];
+                // Two lanes at a time; the pad may hold the entry above the diagonal.
+                let end = (i + 1).next_multiple_of(2);
+                let lanes = out[..end]
+                    .chunks_exact_mut(2)
+                    .zip(x0[..end].chunks_exact(2))
+                    .zip(x1[..end].chunks_exact(2))
+                    .zip(x2[..end].chunks_exact(2))
+                    .zip(x3[..end].chunks_exact(2));
+                for ((((o, x0), x1), x2), x3) in lanes {
+                    o[0] += a[0] * x0[0] + a[1] * x1[0] + (a[2] * x2[0] + a[3] * x3[0]);
+                    o[1] += a[0] * x0[1] + a[1] * x1[1] + (a[2] * x2[1] + a[3] * x3[1]);
+                }
+            }
+        }
+        for (x, w) in rows.remainder().chunks_exact(stride).zip(weights.remainder()) {
+            for (i, out) in out.chunks_exact_mut(stride).enumerate() {
+                let a = w * x[i];
+                out[..=i].iter_mut().zip(x).for_each(|(o, x)| *o += a * x);
+            }
+        }
+        out.chunks_exact(stride)
+            .enumerate()
+            .flat_map(|(i, row)| (0..p).map(move |j| if j <= i { row[j] } else { 0.0 }))
+            .collect()
     }
 
     /// Walks the groups (times descending within strata) with the risk sets' sums, calling `at`
