@@ -3,10 +3,12 @@
 //! | module | changes |
 //! |---|---|
 //! | [`photometric`] | stain, colour, blur, JPEG, erasing: the image alone |
+//! | [`view`] | two views of a crop and their token labels, as torchvision draws them |
 //! | [`sample`] | which place of which image, flips, rotation, scale: image and target together |
 
 pub mod photometric;
 pub mod sample;
+pub mod view;
 
 pub use photometric::Photometric;
 pub use sample::{

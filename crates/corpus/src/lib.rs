@@ -6,7 +6,9 @@
 //! | [`import`] | annotations of other tools | C7 |
 //! | [`cut`] | crops from annotations and images | C7 |
 //! | [`split`], [`transform`], [`inspect`], [`contradiction`] | folds, merging and label interchange, figures, repeated images | C5, C6, K4 |
+//! | [`task`] | labelled crops of a classification task, training and test as two types, folds | K4, K5 |
 //! | [`audit`] | blinded samples, packages, verdicts | A1, A2 |
+//! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand | P1, P4 |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading | C5 |
 
 pub mod ami;
@@ -20,7 +22,9 @@ pub mod fold;
 pub mod icpr;
 pub mod import;
 pub mod inspect;
+pub mod labelled;
 pub mod manifest;
+pub mod pairs;
 pub mod reader;
 pub mod resample;
 pub mod schema;
