@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo:rerun-if-changed=src/shim.cpp");
+    println!("cargo:rerun-if-changed=src/dist");
     println!("cargo:rerun-if-changed=build.rs");
     // torch-sys has already found libtorch (LIBTORCH, or Python's torch with LIBTORCH_USE_PYTORCH)
     // and says where through its `links` metadata.
@@ -23,16 +24,21 @@ fn main() {
     );
     let include = PathBuf::from(&lib).join("../include");
     // Only static members of the C++ 11 ABI are used; wheels since torch 2.6 have it switched on.
-    cc::Build::new()
-        .cpp(true)
-        .pic(true)
-        .warnings(false)
-        .std("c++20")
-        .include(&include)
-        .include(include.join("torch/csrc/api/include"))
-        .define("_GLIBCXX_USE_CXX11_ABI", "1")
-        .file("src/shim.cpp")
-        .compile("mithras_net_shim");
+    let build = |file: &str, name: &str| {
+        cc::Build::new()
+            .cpp(true)
+            .pic(true)
+            .warnings(false)
+            .std("c++20")
+            .include("src/dist")
+            .include(&include)
+            .include(include.join("torch/csrc/api/include"))
+            .define("_GLIBCXX_USE_CXX11_ABI", "1")
+            .file(file)
+            .compile(name);
+    };
+    build("src/shim.cpp", "mithras_net_shim");
+    build("src/dist/c10d.cpp", "mithras_net_dist");
     println!("cargo:rustc-link-search=native={lib}");
     println!("cargo:rustc-link-lib=torch_cpu");
     println!("cargo:rustc-link-lib=c10");

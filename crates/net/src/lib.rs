@@ -11,6 +11,7 @@
 //! | [`checkpoint`], [`read_weights`] | | safetensors, `torch.save` |
 //! | [`onnx`] | model package | ONNX opset 17 |
 //! | [`device`] | | |
+//! | [`dist`] | P9 | c10d |
 //!
 //! A training loop, in short:
 //!
@@ -68,6 +69,7 @@
 
 pub mod checkpoint;
 pub mod device;
+pub mod dist;
 pub mod efficientnet;
 pub mod ema;
 pub mod encoder;

@@ -35,6 +35,9 @@ pub enum TrainError {
     /// Training data.
     #[error(transparent)]
     Data(#[from] corpus::crops::CropError),
+    /// A corpus on disk.
+    #[error(transparent)]
+    Corpus(#[from] corpus::CorpusError),
     /// Networks and libtorch.
     #[error(transparent)]
     Net(#[from] net::NetError),

@@ -54,17 +54,31 @@ pub(crate) fn read_rows(path: &Path) -> Result<Vec<Row>> {
         .collect()
 }
 
+/// A curve.
+pub(crate) struct Line<'a> {
+    pub name: &'a str,
+    pub colour: &'a str,
+    pub points: Vec<(f64, f64)>,
+}
+
 /// Both loss curves over the steps.
 pub(crate) fn curves(rows: &[Row]) -> String {
-    const W: f64 = 640.0;
-    const H: f64 = 360.0;
     let of = |kind: &str| -> Vec<(f64, f64)> {
         let kept = rows.iter().filter(|r| r.kind == kind && r.loss.is_finite());
         kept.map(|r| (r.step as f64, r.loss)).collect()
     };
-    let series = [("train", "#1f77b4", of("train")), ("validation", "#d62728", of("validation"))];
-    let all: Vec<(f64, f64)> = series.iter().flat_map(|s| s.2.clone()).collect();
-    let most = |v: &dyn Fn(&(f64, f64)) -> f64| all.iter().map(v).fold(1e-12, f64::max);
+    lines(&[
+        Line { name: "train loss", colour: "#1f77b4", points: of("train") },
+        Line { name: "validation loss", colour: "#d62728", points: of("validation") },
+    ])
+}
+
+/// Curves over the steps, from zero up.
+pub(crate) fn lines(series: &[Line<'_>]) -> String {
+    const W: f64 = 640.0;
+    const H: f64 = 360.0;
+    let all = || series.iter().flat_map(|s| &s.points);
+    let most = |v: &dyn Fn(&(f64, f64)) -> f64| all().map(v).fold(1e-12, f64::max);
     let (x_most, y_most) = (most(&|p| p.0), most(&|p| p.1) * 1.05);
     let at =
         |&(x, y): &(f64, f64)| (50.0 + x / x_most * (W - 70.0), H - 40.0 - y / y_most * (H - 60.0));
@@ -90,13 +104,13 @@ pub(crate) fn curves(rows: &[Row]) -> String {
         W / 2.0,
         H - 10.0
     );
-    for (i, (name, colour, points)) in series.iter().enumerate() {
+    for (i, Line { name, colour, points }) in series.iter().enumerate() {
         let line: Vec<String> =
             points.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let _ = writeln!(
             svg,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\
-             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name} loss</text>",
+             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name}</text>",
             line.join(" "),
             W - 130.0,
             24 + 16 * i

@@ -57,6 +57,8 @@ pub struct Loop {
 pub enum Keep {
     /// Those with the lowest validation loss.
     Best,
+    /// Those with the highest validation metric.
+    Metric,
     /// The last: nothing is chosen by the validation fold.
     Last,
 }
@@ -255,6 +257,18 @@ impl Preset for FinetunePreset {
 /// # Errors
 /// [`TrainError::Preset`] with the file, the key's path, and for unknown keys the nearest one.
 pub fn load<P: Preset>(path: &Path, set: &[String]) -> Result<P> {
+    load_with(path, set, |p: &P| p.check().map_err(|(key, reason)| format!("{key} {reason}")))
+}
+
+/// [`load`] for anything that can be checked.
+///
+/// # Errors
+/// As there; `check` gives the reason alone.
+pub fn load_with<P: DeserializeOwned>(
+    path: &Path,
+    set: &[String],
+    check: impl Fn(&P) -> std::result::Result<(), String>,
+) -> Result<P> {
     let bad = |reason: String| TrainError::Preset { path: path.to_path_buf(), reason };
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.to_string()))?;
@@ -284,7 +298,7 @@ pub fn load<P: Preset>(path: &Path, set: &[String]) -> Result<P> {
         let hint = nearest(&reason).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
         bad(format!("{at}: {reason}{hint}"))
     })?;
-    preset.check().map_err(|(key, reason)| bad(format!("{key} {reason}")))?;
+    check(&preset).map_err(bad)?;
     Ok(preset)
 }
 

@@ -19,6 +19,7 @@ use net::checkpoint::{self, Spec};
 use net::ema::Ema;
 use net::optim::{AdamW, AdamWConfig, ParamGroup};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use tch::nn::VarStore;
 use tch::{Device, Tensor};
 
@@ -69,6 +70,13 @@ pub(crate) struct Session {
     done_here: usize,
     loss_sum: f64,
     loss_n: usize,
+    writes: bool,
+    note: String,
+}
+
+/// SHA-256 of a resolved preset.
+pub(crate) fn hash_of(toml: &str) -> String {
+    crate::preset::hex(&Sha256::digest(toml.as_bytes()))
 }
 
 /// Writes a text file whole: temporary name, then rename.
@@ -96,16 +104,33 @@ impl Session {
         vs: VarStore,
         groups: Vec<ParamGroup>,
         preset: &impl Preset,
-        mut spec: Spec,
+        spec: Spec,
         about: serde_json::Value,
         options: &RunOptions,
     ) -> Result<Self> {
-        let settings = preset.train().clone();
-        spec.preset_hash = preset.hash();
+        let (settings, toml) = (preset.train().clone(), preset.to_toml());
+        let adam = AdamWConfig::default();
+        Self::open_with(vs, groups, adam, settings, &toml, spec, about, options, true)
+    }
+
+    /// [`Self::open`] on a resolved preset; a rank that is not the first writes no files.
+    #[expect(clippy::too_many_arguments, reason = "one call per loop, each argument its own type")]
+    pub fn open_with(
+        vs: VarStore,
+        groups: Vec<ParamGroup>,
+        adam: AdamWConfig,
+        settings: Loop,
+        preset_toml: &str,
+        mut spec: Spec,
+        about: serde_json::Value,
+        options: &RunOptions,
+        writes: bool,
+    ) -> Result<Self> {
+        spec.preset_hash = hash_of(preset_toml);
         let fail = |p: &Path, e: std::io::Error| TrainError::run(p, e);
         fs::create_dir_all(&options.out).map_err(|e| fail(&options.out, e))?;
         settings.memory_format.apply(&vs);
-        let mut optimiser = AdamW::new(&vs, groups, AdamWConfig::default())?;
+        let mut optimiser = AdamW::new(&vs, groups, adam)?;
         let mut ema = (settings.ema > 0.0).then(|| Ema::new(&vs, settings.ema));
         let (mut start, mut best, mut rows) = (0, f64::INFINITY, vec![]);
         let (mut loss_sum, mut loss_n) = (0.0, 0);
@@ -149,7 +174,9 @@ impl Session {
                 "a run is already here; add --resume to go on, or choose another --out",
             ));
         }
-        write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
+        if writes {
+            write_text(&options.out.join("preset.toml"), preset_toml)?;
+        }
         let json = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "libtorch": "2.11",
@@ -162,8 +189,10 @@ impl Session {
             "about": about,
         });
         let text = serde_json::to_string_pretty(&json).expect("plain data");
-        write_text(&options.out.join("run.json"), &text)?;
-        let bar = if options.progress {
+        if writes {
+            write_text(&options.out.join("run.json"), &text)?;
+        }
+        let bar = if options.progress && writes {
             ProgressBar::new(settings.steps as u64)
         } else {
             ProgressBar::hidden()
@@ -188,6 +217,8 @@ impl Session {
             done_here: 0,
             loss_sum,
             loss_n,
+            writes,
+            note: String::new(),
         })
     }
 
@@ -206,8 +237,27 @@ impl Session {
         if !value.is_finite() {
             return Err(TrainError::NotFinite { step, value });
         }
-        self.optimiser.zero_grad();
+        self.zero_grad();
         loss.backward();
+        self.apply(step, value).map(|_| ())
+    }
+
+    /// Forgets all gradients.
+    pub fn zero_grad(&mut self) {
+        self.optimiser.zero_grad();
+    }
+
+    /// Text for the tail of the live line.
+    pub fn note(&mut self, text: String) {
+        self.note = text;
+    }
+
+    /// Clip, step, average with the gradients at hand of a loss of this value; gives their norm.
+    /// Stops at numbers that are none.
+    pub fn apply(&mut self, step: usize, value: f64) -> Result<f64> {
+        if !value.is_finite() {
+            return Err(TrainError::NotFinite { step, value });
+        }
         let norm = self.optimiser.clip_grad_norm(self.settings.clip)?;
         if !norm.is_finite() {
             return Err(TrainError::NotFinite { step, value: norm });
@@ -218,7 +268,7 @@ impl Session {
         }
         self.loss_sum += value;
         self.loss_n += 1;
-        Ok(())
+        Ok(norm)
     }
 
     /// After step `step`: metrics, validation, files. Returns false where the run stops early.
@@ -233,8 +283,10 @@ impl Session {
             (self.done_here * self.settings.batch) as f64 / self.clock.elapsed().as_secs_f64();
         self.bar.set_position(done as u64);
         self.bar.set_message(format!(
-            "loss {:.4}, {speed:.1} images/s",
-            self.loss_sum / self.loss_n.max(1) as f64
+            "loss {:.4}, {speed:.1} images/s{}{}",
+            self.loss_sum / self.loss_n.max(1) as f64,
+            if self.note.is_empty() { "" } else { ", " },
+            self.note
         ));
         let last = done == self.settings.steps;
         if done.is_multiple_of(self.settings.epoch) || last {
@@ -249,15 +301,20 @@ impl Session {
             if let Some(v) = found {
                 self.rows.push(plot::Row::new(done, "validation", v.loss, v.metric, rate, speed));
             }
-            let better = found.is_some_and(|v| v.loss < self.best);
+            // The figure that the kept weights have lowest.
+            let figure = found.map(|v| match self.settings.keep {
+                Keep::Metric => -v.metric,
+                _ => v.loss,
+            });
+            let better = figure.is_some_and(|f| f < self.best);
             if better {
-                self.best = found.map_or(f64::INFINITY, |v| v.loss);
+                self.best = figure.unwrap_or(f64::INFINITY);
             }
             let keep = match (self.settings.keep, found) {
-                (Keep::Best, Some(_)) => better,
+                (Keep::Best | Keep::Metric, Some(_)) => better,
                 _ => last,
             };
-            if keep {
+            if keep && self.writes {
                 let mut spec = self.spec.clone();
                 spec.notes = json!({
                     "step": done,
@@ -269,10 +326,12 @@ impl Session {
             if let Some(ema) = &mut self.ema {
                 ema.swap(&self.vs);
             }
-            plot::write_rows(&self.options.out.join("metrics.csv"), &self.rows)?;
-            write_text(&self.options.out.join("loss.svg"), &plot::curves(&self.rows))?;
+            if self.writes {
+                plot::write_rows(&self.options.out.join("metrics.csv"), &self.rows)?;
+                write_text(&self.options.out.join("loss.svg"), &plot::curves(&self.rows))?;
+            }
             self.bar.suspend(|| {
-                if self.options.progress {
+                if self.options.progress && self.writes {
                     let v = found.map(|v| {
                         format!(", validation loss {:.4}, metric {:.4}", v.loss, v.metric)
                     });
@@ -283,7 +342,7 @@ impl Session {
                 }
             });
         }
-        if done.is_multiple_of(self.settings.save_every) || last {
+        if self.writes && (done.is_multiple_of(self.settings.save_every) || last) {
             self.save(done)?;
         }
         if last {

@@ -1,0 +1,114 @@
+//! Frozen features of crops and slide tiles: any encoder of the table.
+
+use std::path::Path;
+
+use corpus::resample::resize;
+use mitosis::RgbTile;
+use net::checkpoint::{self, Spec};
+use net::encoder::{self, Encoder, EncoderConfig};
+use tch::nn::VarStore;
+use tch::{Device, Kind};
+
+use crate::batch::images;
+use crate::error::{Result, TrainError};
+
+/// An encoder with frozen weights.
+pub struct Embedder {
+    _vs: VarStore,
+    net: Box<dyn Encoder>,
+    device: Device,
+    side: usize,
+}
+
+impl Embedder {
+    /// Loads weights: a checkpoint of this project (`encoder.safetensors` of a pretraining, a
+    /// classifier's `model.safetensors`), or with `name` any file in timm's names (safetensors or
+    /// `torch.save`). `image` is the side for encoders that take any, and for files in timm's names.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the file does not hold the whole encoder, or says not which one it is.
+    pub fn open(path: &Path, name: Option<&str>, image: i64, device: &str) -> Result<Self> {
+        let device = net::device::pick(device)?;
+        let file = if path.extension().is_some_and(|e| e == "safetensors") {
+            checkpoint::read_tensors(path)?
+        } else {
+            checkpoint::Tensors {
+                tensors: net::read_weights(path, None)?,
+                spec: None,
+                metadata: Default::default(),
+            }
+        };
+        let config = match (name, &file.spec) {
+            (Some(name), _) => EncoderConfig { image, ..EncoderConfig::new(name, 0) },
+            (None, Some(spec)) => described(path, spec)?,
+            (None, None) => {
+                let reason = "says not which encoder it is; name it with --encoder";
+                return Err(TrainError::run(path, reason));
+            }
+        };
+        let vs = VarStore::new(device);
+        let net = encoder::build(&vs.root(), &config)?;
+        let report = checkpoint::load_matching(&file.tensors, &vs, |n| Some(n.to_string()));
+        let head = |names: &[String]| names.iter().any(|n| !n.starts_with(net.head()));
+        if head(&report.missing) || !report.reshaped.is_empty() {
+            return Err(TrainError::run(path, report));
+        }
+        let side = net.image().unwrap_or(image) as usize;
+        Ok(Self { _vs: vs, net, device, side })
+    }
+
+    /// An encoder as drawn from a seed, for comparison.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn untrained(name: &str, image: i64, seed: i64) -> Result<Self> {
+        tch::manual_seed(seed);
+        let vs = VarStore::new(Device::Cpu);
+        let config = EncoderConfig { image, ..EncoderConfig::new(name, 0) };
+        let net = encoder::build(&vs.root(), &config)?;
+        let side = net.image().unwrap_or(image) as usize;
+        Ok(Self { _vs: vs, net, device: Device::Cpu, side })
+    }
+
+    /// timm's name.
+    #[must_use]
+    pub fn architecture(&self) -> &str {
+        self.net.architecture()
+    }
+
+    /// Length of a feature vector.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.net.dim() as usize
+    }
+
+    /// Side that tiles are resized to, pixels.
+    #[must_use]
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// One vector per tile, in order: `tiles.len() * dim` values.
+    #[must_use]
+    pub fn embed(&self, tiles: &[RgbTile]) -> Vec<f32> {
+        use rayon::prelude::*;
+        if tiles.is_empty() {
+            return vec![];
+        }
+        let sized: Vec<RgbTile> =
+            tiles.par_iter().map(|t| resize(t, self.side, self.side)).collect();
+        let x = images(&sized, self.device).contiguous();
+        let y = tch::no_grad(|| self.net.embed(&x, false)).to_kind(Kind::Float);
+        let flat = y.to_device(Device::Cpu).contiguous().view(-1);
+        Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
+    }
+}
+
+/// The encoder that a checkpoint describes; a head is left out where the encoder can do without.
+fn described(path: &Path, spec: &Spec) -> Result<EncoderConfig> {
+    let config: EncoderConfig = serde_json::from_value(spec.config.clone()).map_err(|e| {
+        TrainError::run(path, format!("describes no encoder ({e}); a segmenter has no features"))
+    })?;
+    let classes = if config.name.starts_with("vit") { 0 } else { config.classes };
+    Ok(EncoderConfig { classes, drop_path: 0.0, dropout: 0.0, ..config })
+}

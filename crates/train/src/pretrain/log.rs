@@ -1,0 +1,144 @@
+//! Per-term figures of a pretraining run: `terms.csv`, `terms.svg`, TensorBoard events, the live line.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::events::Events;
+use super::step::Found;
+use crate::error::{Result, TrainError};
+use crate::plot::{Line, lines};
+use crate::run::write_text;
+
+/// What the loop measured at one step.
+pub(super) struct Measured {
+    /// Steps done.
+    pub step: usize,
+    /// Learning rate.
+    pub rate: f64,
+    /// Gradient norm before clipping.
+    pub norm: f64,
+    /// Time spent waiting for the loader.
+    pub waited: Duration,
+}
+
+/// The logs of one run.
+pub(super) struct TermLog {
+    dir: PathBuf,
+    writes: bool,
+    names: Vec<String>,
+    rows: Vec<Vec<f64>>,
+    events: Option<Events>,
+    clock: Instant,
+    waited: Duration,
+    steps: usize,
+    done: usize,
+}
+
+const FIXED: [&str; 5] = ["step", "lr", "grad_norm", "images_per_s", "wait_share"];
+const COLOURS: [&str; 4] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd"];
+
+impl TermLog {
+    /// Opens the logs; rows after step `start` (of a run that was killed) are dropped.
+    pub fn open(dir: &Path, start: usize, writes: bool) -> Result<Self> {
+        let path = dir.join("terms.csv");
+        let (mut names, mut rows) = (vec![], vec![]);
+        if writes && start > 0 {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let mut all = text.lines();
+            let head = all.next().unwrap_or_default().split(',').skip(FIXED.len());
+            names = head.map(str::to_string).collect();
+            for line in all {
+                let row: std::result::Result<Vec<f64>, _> =
+                    line.split(',').map(str::parse).collect();
+                let row =
+                    row.map_err(|_| TrainError::run(&path, format!("malformed line `{line}`")))?;
+                if row[0] <= start as f64 {
+                    rows.push(row);
+                }
+            }
+        }
+        let events = writes.then(|| Events::create(dir)).transpose()?;
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            writes,
+            names,
+            rows,
+            events,
+            clock: Instant::now(),
+            waited: Duration::ZERO,
+            steps: 0,
+            done: 0,
+        })
+    }
+
+    /// Takes one step in; every `log_every` steps and at the last a row is written. Gives the live
+    /// line's tail.
+    pub fn step(
+        &mut self,
+        m: &Measured,
+        found: &Found,
+        (batch, log_every): (usize, usize),
+        last: bool,
+    ) -> Result<String> {
+        self.waited += m.waited;
+        self.steps += 1;
+        self.done += 1;
+        let seconds = self.clock.elapsed().as_secs_f64().max(1e-9);
+        let share = self.waited.as_secs_f64() / seconds;
+        let speed = (self.steps * batch) as f64 / seconds;
+        let mut note = String::new();
+        for (name, value) in &found.terms {
+            let _ = write!(note, "{name} {value:.4}, ");
+        }
+        let _ = write!(note, "loader wait {:.0} %", 100.0 * share);
+        if self.writes && (m.step.is_multiple_of(log_every) || last) {
+            if self.names.is_empty() {
+                self.names = std::iter::once("total")
+                    .chain(found.terms.iter().map(|t| t.0))
+                    .map(str::to_string)
+                    .collect();
+            }
+            let mut row = vec![m.step as f64, m.rate, m.norm, speed, share, found.total];
+            row.extend(found.terms.iter().map(|t| t.1));
+            let tags: Vec<String> = FIXED[1..]
+                .iter()
+                .map(|n| format!("run/{n}"))
+                .chain(self.names.iter().map(|n| format!("loss/{n}")))
+                .collect();
+            let values: Vec<(&str, f64)> =
+                tags.iter().map(String::as_str).zip(row[1..].iter().copied()).collect();
+            if let Some(events) = &mut self.events {
+                events.scalars(m.step, &values)?;
+            }
+            self.rows.push(row);
+            self.write()?;
+            self.clock = Instant::now();
+            (self.waited, self.steps) = (Duration::ZERO, 0);
+        }
+        Ok(note)
+    }
+
+    fn write(&self) -> Result<()> {
+        let head: Vec<&str> =
+            FIXED.iter().copied().chain(self.names.iter().map(String::as_str)).collect();
+        let mut text = head.join(",");
+        for row in &self.rows {
+            let cells: Vec<String> = row.iter().map(f64::to_string).collect();
+            let _ = write!(text, "\n{}", cells.join(","));
+        }
+        text.push('\n');
+        write_text(&self.dir.join("terms.csv"), &text)?;
+        let series: Vec<Line<'_>> = self
+            .names
+            .iter()
+            .enumerate()
+            .map(|(i, name)| Line {
+                name,
+                colour: COLOURS[i % COLOURS.len()],
+                points: self.rows.iter().map(|r| (r[0], r[FIXED.len() + i])).collect(),
+            })
+            .collect();
+        write_text(&self.dir.join("terms.svg"), &lines(&series))
+    }
+}

@@ -1,0 +1,170 @@
+//! The gradients of one optimiser step over micro-batches and ranks (P9, two-pass GradCache).
+//!
+//! The contrastive terms are defined over the whole effective batch: the first pass embeds without
+//! a graph, everything is contrasted once, and the second pass hands each micro-batch its rows of
+//! the gradient. With one micro-batch on one rank the first pass keeps its graph and is the second.
+
+use net::device::Precision;
+use net::dist::Group;
+use tch::nn::VarStore;
+use tch::{Kind, Tensor};
+
+use super::method::{Embedding, Forward, Method};
+use crate::error::Result;
+
+/// Samples of one forward pass, on the device; views of a sample follow each other.
+#[derive(Debug)]
+pub struct Micro {
+    /// `[2n, 3, S, S]`, normalised.
+    pub views: Tensor,
+    /// `[n]`: 1 figure, 0 mimicker, -1 no label.
+    pub labels: Tensor,
+    /// `[2n, T]`, i64: 1 where the cell is mitotic.
+    pub cells: Tensor,
+    /// `[2n, T]`: masking noise.
+    pub noise: Tensor,
+}
+
+impl Micro {
+    /// Samples, n.
+    #[must_use]
+    pub fn samples(&self) -> i64 {
+        self.labels.size()[0]
+    }
+
+    /// The label of each view, `[2n]`.
+    #[must_use]
+    pub fn view_labels(&self) -> Tensor {
+        self.labels.repeat_interleave_self_int(2, 0, None)
+    }
+}
+
+/// What a step found: the objective and its terms over the whole batch of all ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The weighted sum.
+    pub total: f64,
+    /// Each term's own value.
+    pub terms: Vec<(&'static str, f64)>,
+}
+
+fn scalar(t: &Tensor) -> f64 {
+    t.double_value(&[])
+}
+
+/// Joins embeddings of micro-batches row by row, then of ranks.
+fn gather(parts: &[Forward], group: &Group) -> Result<Vec<Embedding>> {
+    let join = |i: usize, of: &dyn Fn(&Embedding) -> Tensor| -> Result<Tensor> {
+        let all: Vec<Tensor> = parts.iter().map(|f| of(&f.embeddings[i]).detach()).collect();
+        Ok(group.gather(&Tensor::cat(&all, 0))?)
+    };
+    (0..parts[0].embeddings.len())
+        .map(|i| {
+            let z = join(i, &|e| e.z.to_kind(Kind::Float))?;
+            Ok(Embedding { z, labels: join(i, &|e| e.labels.shallow_clone())? })
+        })
+        .collect()
+}
+
+/// Accumulates this rank's gradients of the whole batch's objective; [`sum_gradients`] follows.
+/// Micro-batches of one rank, and the ranks, hold equally many samples.
+///
+/// # Errors
+/// A rank that went away.
+///
+/// # Panics
+/// Without a micro-batch.
+pub fn gradients(
+    method: &Method,
+    micros: &[Micro],
+    precision: Precision,
+    group: &Group,
+) -> Result<Found> {
+    let device = micros[0].views.device();
+    let forward =
+        |m: &Micro, embed_only: bool| precision.run(device, || method.forward(m, embed_only));
+    // One micro-batch: the first pass keeps its graph.
+    let direct = micros.len() == 1;
+    let mut kept: Vec<Forward> = vec![];
+    let mut contrast = None;
+    if method.contrasts() {
+        kept = if direct {
+            vec![forward(&micros[0], false)]
+        } else {
+            tch::no_grad(|| micros.iter().map(|m| forward(m, true)).collect())
+        };
+        contrast = Some(method.contrast(&gather(&kept, group)?));
+    }
+    let samples: i64 = micros.iter().map(Micro::samples).sum();
+    let mut local: Vec<(&'static str, f64, f64)> = vec![];
+    // The next row of each embedding's gradient that belongs to this rank.
+    let mut at: Vec<i64> = kept
+        .first()
+        .map(|f| f.embeddings.iter().map(|e| e.z.size()[0]).collect::<Vec<_>>())
+        .unwrap_or_default()
+        .into_iter()
+        .map(|rows| rows * micros.len() as i64 * group.rank() as i64)
+        .collect();
+    if !direct {
+        kept.clear();
+    }
+    for m in micros {
+        let f = kept.pop().unwrap_or_else(|| forward(m, false));
+        let share = m.samples() as f64 / (samples * group.world() as i64) as f64;
+        let mut loss: Option<Tensor> = None;
+        let mut add = |t: Tensor| {
+            loss = Some(match loss.take() {
+                Some(l) => l + t,
+                None => t,
+            });
+        };
+        for v in &f.local {
+            let value = scalar(&v.value) * share;
+            match local.iter_mut().find(|l| l.0 == v.name) {
+                Some(l) => l.2 += value,
+                None => local.push((v.name, v.weight, value)),
+            }
+            add(&v.value * (v.weight * share));
+        }
+        for (i, e) in f.embeddings.iter().enumerate() {
+            let rows = e.z.size()[0];
+            if let Some(grad) = contrast.as_ref().and_then(|c| c.grads[i].as_ref()) {
+                add((&e.z * grad.narrow(0, at[i], rows)).sum(Kind::Float));
+            }
+            at[i] += rows;
+        }
+        if let Some(loss) = loss {
+            loss.backward();
+        }
+    }
+    // Local terms are parts of a mean over all ranks.
+    let values: Vec<f64> = local.iter().map(|l| l.2).collect();
+    let values = Tensor::from_slice(&values).to_kind(Kind::Float);
+    group.sum(&[values.shallow_clone()])?;
+    let mut found = Found { total: 0.0, terms: vec![] };
+    for (i, (name, weight, _)) in local.iter().enumerate() {
+        let value = if group.world() == 1 { local[i].2 } else { values.double_value(&[i as i64]) };
+        found.terms.push((name, value));
+        found.total += weight * value;
+    }
+    for v in contrast.iter().flat_map(|c| &c.terms) {
+        let value = scalar(&v.value);
+        found.terms.push((v.name, value));
+        found.total += v.weight * value;
+    }
+    Ok(found)
+}
+
+/// Sums the gradients of all trainable variables over the ranks.
+///
+/// # Errors
+/// A rank that went away.
+pub fn sum_gradients(vs: &VarStore, group: &Group) -> Result<()> {
+    if group.world() == 1 {
+        return Ok(());
+    }
+    let mut named: Vec<_> = vs.variables().into_iter().filter(|(_, t)| t.requires_grad()).collect();
+    named.sort_by(|a, b| a.0.cmp(&b.0));
+    let grads: Vec<Tensor> = named.iter().map(|(_, t)| t.grad()).filter(Tensor::defined).collect();
+    Ok(group.sum(&grads)?)
+}
