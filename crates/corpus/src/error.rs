@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
     /// The operating system refused.
-    #[error("{path}: {source}")]
+    #[error("{path}: {reason}")]
     Io {
         /// File or folder.
         path: PathBuf,
-        /// Its reason.
-        source: std::io::Error,
+        /// Its reason (in the message already, hence no `source`).
+        reason: std::io::Error,
     },
     /// A shard is not readable Parquet, or was cut short.
     #[error(
@@ -78,7 +78,7 @@ impl CorpusError {
     /// Wraps an I/O error with its path.
     pub(crate) fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
-        move |source| Self::Io { path, source }
+        move |reason| Self::Io { path, reason }
     }
 
     /// Wraps a Parquet error with its path.

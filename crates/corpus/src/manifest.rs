@@ -135,7 +135,7 @@ pub(crate) fn persist(tmp: tempfile::NamedTempFile, path: &Path) -> Result<()> {
         let mode = std::fs::Permissions::from_mode(0o644);
         tmp.as_file().set_permissions(mode).map_err(CorpusError::io(path))?;
     }
-    tmp.persist(path).map_err(|e| CorpusError::Io { path: path.into(), source: e.error })?;
+    tmp.persist(path).map_err(|e| CorpusError::Io { path: path.into(), reason: e.error })?;
     Ok(())
 }
 

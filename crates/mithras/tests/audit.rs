@@ -268,8 +268,16 @@ fn found(names: &[&str]) -> Option<PathBuf> {
 #[test]
 fn two_reviewers_in_a_real_browser() {
     let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
-    let (Some(chromium), Some(node)) = (chromium, found(&["node"])) else {
-        eprintln!("SKIPPED: the review page was not tested; it needs chromium and node");
+    let speaks = "typeof WebSocket === 'function' || process.exit(1)";
+    let node = found(&["node"]).filter(|node| {
+        let probe = Command::new(node).args(["--experimental-websocket", "-e", speaks]).output();
+        probe.is_ok_and(|p| p.status.success())
+    });
+    let (Some(chromium), Some(node)) = (chromium, node) else {
+        eprintln!(
+            "SKIPPED: the review page was not tested; it needs chromium and Node 20.10 or later \
+             (scripts/setup.sh installs both)"
+        );
         return;
     };
     let dir = tempdir().unwrap();

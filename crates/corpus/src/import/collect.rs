@@ -248,7 +248,7 @@ pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
 
 /// Reads a whole file, unpacked where it is gzipped, without a byte-order mark.
 pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
-    let io = |source| ImportError::Io { file: file.into(), source };
+    let io = |reason| ImportError::Io { file: file.into(), reason };
     let mut bytes = std::fs::read(file).map_err(io)?;
     if bytes.starts_with(b"PK\x03\x04") {
         return Err(broken(file, "a ZIP archive; unpack it and name the file inside"));
@@ -314,10 +314,10 @@ pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>,
         return Ok(vec![path.into()]);
     }
     let entries =
-        std::fs::read_dir(path).map_err(|source| ImportError::Io { file: path.into(), source })?;
+        std::fs::read_dir(path).map_err(|reason| ImportError::Io { file: path.into(), reason })?;
     let mut files = Vec::new();
     for entry in entries {
-        let p = entry.map_err(|source| ImportError::Io { file: path.into(), source })?.path();
+        let p = entry.map_err(|reason| ImportError::Io { file: path.into(), reason })?.path();
         let name = p.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         if extensions.iter().any(|e| name.ends_with(&format!(".{e}"))) {

@@ -22,12 +22,12 @@ impl fmt::Display for Problem {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The operating system refused.
-    #[error("{file}: {source}")]
+    #[error("{file}: {reason}")]
     Io {
         /// The file.
         file: PathBuf,
         /// Its reason.
-        source: std::io::Error,
+        reason: std::io::Error,
     },
     /// Not a file of this format, or a broken one.
     #[error("{file}: {reason}")]

@@ -149,7 +149,7 @@ fn check_magic(file: &Path) -> Result<(), ImportError> {
             f.take(100).read_to_end(&mut head)?;
             Ok(length)
         })
-        .map_err(|source| ImportError::Io { file: file.into(), source })?;
+        .map_err(|reason| ImportError::Io { file: file.into(), reason })?;
     if head.len() < 100 || &head[..16] != MAGIC {
         return Err(broken(file, "not an SQLite database"));
     }

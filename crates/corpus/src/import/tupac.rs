@@ -72,7 +72,7 @@ fn class_of(root: &Path, file: &Path) -> Class {
 }
 
 fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
-    let io = |source| ImportError::Io { file: dir.into(), source };
+    let io = |reason| ImportError::Io { file: dir.into(), reason };
     for entry in std::fs::read_dir(dir).map_err(io)? {
         let entry = entry.map_err(io)?;
         let (path, kind) = (entry.path(), entry.file_type().map_err(io)?);

@@ -181,8 +181,10 @@ try {
   assert.deepEqual(troubles, []);
   console.log(JSON.stringify({ ok: true, pictures: total, texts: received.length }));
 } finally {
-  browser.kill();
-  await new Promise((r) => { browser.on('exit', r); setTimeout(r, 3000); });
-  rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+  const gone = new Promise((r) => { browser.on('exit', r); setTimeout(r, 10000); });
+  await send('Browser.close').catch(() => browser.kill());
+  await gone;
+  // Children of the browser may still write for a moment; what they leave in the temporary folder proves nothing.
+  try { rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 }); } catch { /* left behind */ }
 }
 process.exit(0);

@@ -1,7 +1,11 @@
 //! The HTML page of `corpus inspect`: one file, no script, nothing from outside.
 
 use super::inspect::Report;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use corpus::Label;
 use corpus::inspect::BINS;
+use serde_json::{Map, Value};
 use std::fmt::Write;
 
 /// The page; `png` is the montage.
@@ -12,15 +16,19 @@ pub fn corpus_page(r: &Report<'_>, png: &[u8]) -> String {
          body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}\
          table{border-collapse:collapse;margin:1rem 0}td,th{padding:.25rem .8rem;border-bottom:1px solid #ddd;text-align:right}\
          td:first-child,th:first-child{text-align:left}code{font-size:.85em;overflow-wrap:anywhere}img{max-width:100%}\
-         .h{display:inline-block;margin:0 2rem 1rem 0}rect{fill:#7a3b8f}</style>",
+         .h{display:inline-block;margin:0 2rem 1rem 0}rect{fill:#7a3b8f}line{stroke:#999}svg text{font-size:11px;fill:#555}\
+         .m{display:grid;grid-template-columns:max-content 1fr;gap:0 1rem}.m div{display:grid}.m span{align-self:center}</style>",
     );
     let _ = write!(
         h,
-        "<h1>{}</h1><p>{} crops of {} slides and {} patients, built by {}.<br>Digest <code>{}</code></p>",
+        "<h1>{}</h1><p>{} crops of {} slides{}, built by {}.<br>Digest <code>{}</code></p>",
         text(&m.header.name),
         c.crops,
         c.slides,
-        c.patients,
+        match c.patients {
+            0 => " (patients are not named)".into(),
+            n => format!(" and {n} patients"),
+        },
         text(&m.header.builder),
         text(&m.digest)
     );
@@ -46,9 +54,11 @@ pub fn corpus_page(r: &Report<'_>, png: &[u8]) -> String {
     }
     for (score, table) in [("s_seg", &r.histograms.s_seg), ("s_cls", &r.histograms.s_cls)] {
         for (label, bins) in table {
+            let label = words(label);
             let _ = write!(h, "<div class=h><div>{score}, {label}</div>{}</div>", bars(bins));
         }
     }
+    h.push_str(&origin(&m.header.notes));
     if !r.repeated_images.is_empty() {
         let _ = write!(
             h,
@@ -67,20 +77,72 @@ pub fn corpus_page(r: &Report<'_>, png: &[u8]) -> String {
         h.push_str("</ul>");
     }
     if !png.is_empty() {
+        let rows: String = Label::ALL
+            .iter()
+            .filter(|l| c.labels.get(l.name()).is_some_and(|&n| n > 0))
+            .fold(String::new(), |s, l| s + "<span>" + &words(l.name()) + "</span>");
         let _ = write!(
             h,
-            "<h2>Sample</h2><p>One row per label, in the order of the table.</p>\
-             <img alt=\"sample crops\" src=\"data:image/png;base64,{}\">",
-            base64(png)
+            "<h2>Sample</h2><div class=m><div>{rows}</div>\
+             <img alt=\"sample crops\" src=\"data:image/png;base64,{}\"></div>",
+            STANDARD.encode(png)
         );
     }
     h.push_str("</html>\n");
     h
 }
 
+fn words(name: &str) -> String {
+    text(&name.replace('_', " "))
+}
+
+/// The funnel and the tumour filter of a built corpus; what was kept out and what failed.
+fn origin(notes: &Map<String, Value>) -> String {
+    let mut h = String::new();
+    if let Some(funnel) = notes.get("funnel").and_then(Value::as_object) {
+        h.push_str("<h2>Funnel</h2><table>");
+        for (stage, n) in funnel {
+            let _ = write!(h, "<tr><td>{}<td>{n}</tr>", words(stage));
+        }
+        h.push_str("</table>");
+    }
+    match notes.get("build").and_then(|b| b.get("tumour_filter")) {
+        Some(Value::String(none)) => {
+            let _ = write!(h, "<p>Tumour filter: {}</p>", text(none));
+        }
+        Some(filter) => {
+            let of = |k: &str| text(filter[k].as_str().unwrap_or_default());
+            let (name, class, hash) = (of("name"), of("tumour_class"), of("sha256"));
+            let _ = write!(
+                h,
+                "<p>Tumour filter: {name}, class {class}, SHA-256 <code>{hash}</code></p>"
+            );
+        }
+        None => {}
+    }
+    for (key, title) in [("excluded", "Kept out"), ("failed", "Failed")] {
+        let list = notes.get(key).and_then(Value::as_array).filter(|l| !l.is_empty());
+        let Some(list) = list else { continue };
+        let _ = write!(h, "<details><summary>{title}: {} slides</summary><ul>", list.len());
+        for item in list {
+            let of = |k: &str| text(item[k].as_str().unwrap_or_default());
+            let _ = write!(h, "<li>{}: {}</li>", of("slide"), of("reason"));
+        }
+        h.push_str("</ul></details>");
+    }
+    h
+}
+
+/// A histogram over [0, 1] with its axis and the count of its highest bar.
 fn bars(bins: &[u64; BINS]) -> String {
     let top = bins.iter().copied().max().unwrap_or(0).max(1);
-    let mut s = String::from("<svg width=\"220\" height=\"84\" role=\"img\">");
+    let mut s = format!(
+        "<svg width=\"232\" height=\"100\" viewBox=\"-6 -14 232 114\" role=\"img\">\
+         <line x1=\"0\" y1=\"82.5\" x2=\"219\" y2=\"82.5\"/><text y=\"-3\">{top}</text>"
+    );
+    for (x, tick) in [(0, "0"), (110, "0.5"), (219, "1")] {
+        let _ = write!(s, "<text x=\"{x}\" y=\"96\" text-anchor=\"middle\">{tick}</text>");
+    }
     for (i, &n) in bins.iter().enumerate() {
         let height = 80 * n / top;
         let _ = write!(
@@ -94,37 +156,6 @@ fn bars(bins: &[u64; BINS]) -> String {
 }
 
 /// Escapes text for HTML.
-pub fn text(s: &str) -> String {
+fn text(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// Standard base64 with padding.
-pub fn base64(bytes: &[u8]) -> String {
-    const ABC: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for c in bytes.chunks(3) {
-        let n = (u32::from(c[0]) << 16)
-            | (u32::from(*c.get(1).unwrap_or(&0)) << 8)
-            | u32::from(*c.get(2).unwrap_or(&0));
-        for k in 0..4 {
-            if k <= c.len() {
-                out.push(char::from(ABC[(n >> (18 - 6 * k)) as usize & 63]));
-            } else {
-                out.push('=');
-            }
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn base64_as_everyone_writes_it() {
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
-        {
-            assert_eq!(super::base64(plain.as_bytes()), coded);
-        }
-    }
 }

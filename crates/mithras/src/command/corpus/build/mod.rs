@@ -58,6 +58,9 @@ pub struct Args {
     /// Model package of the tumour filter.
     #[arg(long, value_name = "DIR", conflicts_with = "no_tumour_filter")]
     tumour_filter: Option<PathBuf>,
+    /// The filter's class that counts as tumour, against the preset.
+    #[arg(long, value_name = "CLASS", requires = "tumour_filter")]
+    tumour_class: Option<String>,
     /// Keeps every tissue tile; the manifest says so.
     #[arg(long)]
     no_tumour_filter: bool,
@@ -110,6 +113,12 @@ struct Report<'a> {
     funnel: BTreeMap<&'static str, u64>,
     cohorts: BTreeMap<&'a str, BTreeMap<&'static str, u64>>,
     seconds: Seconds,
+    /// Share of each stage in the time spent on slides.
+    shares: BTreeMap<&'static str, f64>,
+    /// Tiles on tissue per second spent on slides.
+    tiles_per_second: f64,
+    /// Crops per second spent on slides.
+    crops_per_second: f64,
     wall_seconds: f64,
     resumed: usize,
 }
@@ -117,7 +126,10 @@ struct Report<'a> {
 /// Runs the build.
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
-    let preset = Preset::find(&a.preset)?;
+    let mut preset = Preset::find(&a.preset)?;
+    if let (Some(class), Some(tiles)) = (&a.tumour_class, &mut preset.tiles) {
+        tiles.tumour_class.clone_from(class);
+    }
     let pseudo = preset.kind == Kind::PseudoLabels;
     if pseudo && a.tumour_filter.is_none() && !a.no_tumour_filter {
         bail!(
@@ -208,6 +220,15 @@ fn worker(a: &Args, preset: &Preset) -> anyhow::Result<Worker> {
     let mut filter = None;
     if let (Some(dir), Some(tiles)) = (&a.tumour_filter, &preset.tiles) {
         let package = ModelPackage::find(Some(dir))?;
+        if let Some(c) = &package.card.classifier {
+            ensure!(
+                c.crop == tiles.sub as usize,
+                "{}: the filter takes crops of {} px, the preset's sub-patches have {} px",
+                dir.display(),
+                c.crop,
+                tiles.sub
+            );
+        }
         let models = infer::open(&package, &EngineOptions::default())?;
         let classifier = models
             .classifier
@@ -215,7 +236,7 @@ fn worker(a: &Args, preset: &Preset) -> anyhow::Result<Worker> {
         let names = classifier.class_names();
         let tumour = names.iter().position(|n| *n == tiles.tumour_class).with_context(|| {
             format!(
-                "{}: no class `{}` among {}",
+                "{}: no class `{}` among {}; say which one is tumour with --tumour-class",
                 dir.display(),
                 tiles.tumour_class,
                 names.join(", ")
@@ -232,7 +253,19 @@ fn config(preset: &Preset, worker: &Worker, a: &Args) -> anyhow::Result<serde_js
         Some(dir) => {
             let package = ModelPackage::find(Some(dir))?;
             let sha256 = package.classifier().map(|b| hex(&Sha256::digest(b)));
-            serde_json::json!({"name": package.card.name, "sha256": sha256})
+            let card = package.card.classifier.as_ref();
+            let tiles = preset.tiles.as_ref();
+            serde_json::json!({
+                "name": package.card.name,
+                "license": package.card.license,
+                "sha256": sha256,
+                "classes": card.map(|c| &c.classes),
+                "trained_at_mpp": card.map(|c| c.mpp),
+                "used_at_mpp": tiles.map(|t| t.mpp),
+                "tumour_class": tiles.map(|t| &t.tumour_class),
+                "rule": "kept when every sub-patch has the tumour class as its most probable one",
+                "sub_patches": tiles.map(|t| (t.side / t.sub).pow(2)),
+            })
         }
         None => serde_json::json!("none: every tissue tile was kept"),
     };
@@ -389,17 +422,30 @@ fn report(
         seconds.detect += s.seconds.detect;
         seconds.crops += s.seconds.crops;
     }
+    let spent = seconds.tissue + seconds.filter + seconds.detect + seconds.crops;
+    let share = |s: f64| if spent > 0.0 { s / spent } else { 0.0 };
+    let crops = total.figures + total.mimickers + total.patches;
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let rate = |n: u64| if spent > 0.0 { n as f64 / spent } else { 0.0 };
     let failed: Vec<&State> = states.iter().filter(|s| s.status == Status::Failed).collect();
     let r = Report {
         corpus: &a.out,
         digest,
-        crops: total.figures + total.mimickers + total.patches,
+        crops,
         slides: states.len(),
         excluded: states.iter().filter(|s| s.status == Status::Excluded).count(),
         failed,
         funnel: total.rows().into_iter().collect(),
         cohorts: per_cohort.iter().map(|(&c, f)| (c, f.rows().into_iter().collect())).collect(),
         seconds,
+        shares: BTreeMap::from([
+            ("tissue", share(seconds.tissue)),
+            ("filter", share(seconds.filter)),
+            ("detect", share(seconds.detect)),
+            ("crops", share(seconds.crops)),
+        ]),
+        tiles_per_second: rate(total.tissue_tiles),
+        crops_per_second: rate(crops),
         wall_seconds: start.elapsed().as_secs_f64(),
         resumed,
     };
@@ -408,18 +454,26 @@ fn report(
     if a.json {
         println!("{text}");
     } else {
-        print!("{:<26}", "");
+        print!("{:<34}", "");
         for cohort in per_cohort.keys() {
             print!("{cohort:>14}");
         }
         println!("{:>14}", "all");
         for (k, (name, n)) in total.rows().into_iter().enumerate() {
-            print!("{name:<26}");
+            print!("{name:<34}");
             for f in per_cohort.values() {
                 print!("{:>14}", f.rows()[k].1);
             }
             println!("{n:>14}");
         }
+        let shares: Vec<String> =
+            r.shares.iter().map(|(n, s)| format!("{n} {:.0} %", 100.0 * s)).collect();
+        println!(
+            "{:.1} tiles/s, {:.1} crops/s ({})",
+            r.tiles_per_second,
+            r.crops_per_second,
+            shares.join(", ")
+        );
         println!(
             "{} slides: {} excluded, {} failed, {} taken over from before",
             r.slides,

@@ -44,11 +44,14 @@ pub struct Funnel {
     pub unread_crops: u64,
     /// Unlabelled patches.
     pub patches: u64,
+    /// Resolutions left out because the slide itself is coarser.
+    #[serde(default)]
+    pub too_fine: u64,
 }
 
 impl Funnel {
     /// Names and values, in order.
-    pub fn rows(&self) -> [(&'static str, u64); 11] {
+    pub fn rows(&self) -> [(&'static str, u64); 12] {
         [
             ("tiles in the grid", self.grid_tiles),
             ("tiles on tissue", self.tissue_tiles),
@@ -61,6 +64,7 @@ impl Funnel {
             ("excluded by the rule", self.excluded),
             ("crops unreadable", self.unread_crops),
             ("unlabelled patches", self.patches),
+            ("resolutions finer than the slide", self.too_fine),
         ]
     }
 
@@ -77,6 +81,7 @@ impl Funnel {
         self.excluded += o.excluded;
         self.unread_crops += o.unread_crops;
         self.patches += o.patches;
+        self.too_fine += o.too_fine;
     }
 }
 
@@ -408,11 +413,18 @@ fn detect_on(
     Ok(detections)
 }
 
-/// Patches inside the slide whose centre lies on tissue, at every resolution.
+/// A slide this much coarser than a resolution does not have it; scanners of 40x differ by less.
+const COARSER: f64 = 1.3;
+
+/// Patches inside the slide whose centre lies on tissue, at every resolution that the slide has.
 fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> anyhow::Result<Funnel> {
     let mut funnel = Funnel::default();
     let side = p.side as usize;
     for &mpp in &p.mpp {
+        if out.slide.resolution()?.mean().get() > COARSER * mpp.get() {
+            funnel.too_fine += 1;
+            continue;
+        }
         let plan = WindowPlan::new(out.slide, mpp, side, side, Some(mask))?;
         let (columns, rows) = plan.grid();
         funnel.grid_tiles += u64::try_from(columns * rows).unwrap_or(0);
