@@ -4,9 +4,12 @@
 //! |---|---|
 //! | [`photometric`] | stain, colour, blur, JPEG, erasing: the image alone |
 //! | [`view`] | two views of a crop and their token labels, as torchvision draws them |
+//! | [`geometry`], [`rand_augment`] | placement and flips, erased rectangles, timm's RandAugment |
 //! | [`sample`] | which place of which image, flips, rotation, scale: image and target together |
 
+pub mod geometry;
 pub mod photometric;
+pub mod rand_augment;
 pub mod sample;
 pub mod view;
 

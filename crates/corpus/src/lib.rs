@@ -30,6 +30,7 @@ pub mod resample;
 pub mod schema;
 pub mod shard;
 pub mod split;
+pub mod task;
 pub mod transform;
 pub mod writer;
 

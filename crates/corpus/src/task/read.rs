@@ -1,0 +1,192 @@
+//! Reading labelled crops from disk.
+
+use std::path::{Path, PathBuf};
+
+use mitosis::RgbTile;
+use rayon::prelude::*;
+use serde::Deserialize;
+
+use super::{ATYPIA, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
+use crate::crops::read_rgb;
+use crate::schema::{hex, pixel_hash};
+
+/// Which part is read; the one place that names both.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Training,
+    Test,
+}
+
+/// Where an image lies and what it is, before it is read.
+struct Entry {
+    file: String,
+    class: usize,
+    source: String,
+    domain: String,
+}
+
+pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
+    let (root, classes, entries, side) = match task {
+        Task::AmiBr | Task::AmiMorph => ami(task, dir, part)?,
+        Task::Folder => folder(dir, part)?,
+    };
+    if entries.is_empty() {
+        return Err(TaskError::file(&root, "no image of this task"));
+    }
+    let found = entries
+        .into_par_iter()
+        .map(|e| {
+            let path = root.join(&e.file);
+            let image = read_rgb(&path).map_err(|e| match e {
+                crate::crops::CropError::Read { path, reason } => TaskError::File { path, reason },
+                other => TaskError::file(&path, other),
+            })?;
+            let hash = hex(&pixel_hash(&image));
+            let item =
+                Item { file: e.file, class: e.class, source: e.source, domain: e.domain, hash };
+            Ok((item, image))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let wanted = side.unwrap_or_else(|| size(&found[0].1));
+    if let Some((item, image)) = found.iter().find(|(_, i)| size(i) != wanted) {
+        return Err(TaskError::file(
+            &root.join(&item.file),
+            format!(
+                "is {}x{} px, the images of this set have {}x{}",
+                image.width, image.height, wanted.0, wanted.1
+            ),
+        ));
+    }
+    Crops::new(task, classes, found)
+}
+
+fn size(image: &RgbTile) -> (usize, usize) {
+    (image.width, image.height)
+}
+
+type Listing = (PathBuf, Vec<String>, Vec<Entry>, Option<(usize, usize)>);
+
+#[derive(Deserialize)]
+struct Row {
+    slide: String,
+    dataset: String,
+    uid: u64,
+    expert1_label: String,
+    majority_atypical: String,
+}
+
+/// The class of a row, or nothing for a label that the task does not know.
+fn class_of(task: Task, row: &Row) -> (Option<usize>, &str) {
+    if task == Task::AmiBr {
+        let class = match row.majority_atypical.as_str() {
+            "False" => Some(0),
+            "True" => Some(1),
+            _ => None,
+        };
+        return (class, &row.majority_atypical);
+    }
+    let name = match row.expert1_label.as_str() {
+        "NMF prometaphase" => "prometaphase",
+        "NMF metaphase" => "metaphase",
+        "NMF ring shape" => "ring_shape",
+        "NMF anaphase-telophase" => "anaphase_telophase",
+        "AMF bipolar assymetric" => "bipolar_asymmetric",
+        "AMF multipolar" => "multipolar",
+        "AMF segregation" => "segregation",
+        "AMF other" => "other",
+        _ => "",
+    };
+    (MORPHOLOGY.iter().position(|m| *m == name), &row.expert1_label)
+}
+
+/// MIDOG21 by scanner (cases 1-50, 51-100, 101-150), TUPAC16 by centre (the first 23 cases come
+/// from another one than the rest).
+fn domain_of(row: &Row) -> String {
+    let digits: String = row.slide.chars().take_while(char::is_ascii_digit).collect();
+    let case: u32 = digits.parse().unwrap_or(0);
+    match (row.dataset.as_str(), case) {
+        ("MIDOG21", 1..=50) => "Hamamatsu XR".into(),
+        ("MIDOG21", 51..=100) => "Hamamatsu S360".into(),
+        ("MIDOG21", 101..=150) => "Aperio CS2".into(),
+        ("TUPAC16", 1..=23) => "TUPAC16 01-23".into(),
+        ("TUPAC16", 24..=73) => "TUPAC16 24-73".into(),
+        (other, _) => other.into(),
+    }
+}
+
+fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
+    let root = if dir.join("labels.csv").is_file() { dir.into() } else { dir.join("ami_br") };
+    let table = root.join("labels.csv");
+    let mut reader = csv::Reader::from_path(&table).map_err(|e| TaskError::file(&table, e))?;
+    let wanted = if part == Part::Training { "MIDOG21" } else { "TUPAC16" };
+    let names: Vec<&str> = if task == Task::AmiBr { ATYPIA.to_vec() } else { MORPHOLOGY.to_vec() };
+    let mut entries = vec![];
+    for row in reader.deserialize::<Row>() {
+        let row = row.map_err(|e| TaskError::file(&table, e))?;
+        if row.dataset != wanted {
+            continue;
+        }
+        let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };
+        let file = format!("{folder}/{}_{}.png", row.dataset, row.uid);
+        let (Some(class), _) = class_of(task, &row) else {
+            return Err(TaskError::UnknownLabel {
+                path: table,
+                image: file,
+                label: class_of(task, &row).1.to_string(),
+                known: names.join(", "),
+            });
+        };
+        let source = format!("{}/{}", row.dataset, row.slide);
+        entries.push(Entry { file, class, source, domain: domain_of(&row) });
+    }
+    let classes = names.into_iter().map(String::from).collect();
+    Ok((root, classes, entries, Some((128, 128))))
+}
+
+/// `DIR/<class>/<image>` or `DIR/<class>/<source>/<image>`; without a source every image is one.
+fn folder(dir: &Path, part: Part) -> Result<Listing> {
+    let root = match part {
+        Part::Training if dir.join("train").is_dir() => dir.join("train"),
+        Part::Training => dir.to_path_buf(),
+        Part::Test => dir.join("test"),
+    };
+    let classes: Vec<String> = children(&root)?
+        .into_iter()
+        .filter(|n| root.join(n).is_dir() && !(root == dir && n == "test"))
+        .collect();
+    if classes.len() < 2 {
+        let found = classes.len();
+        let reason = format!("{found} folders of classes found, two or more are needed");
+        return Err(TaskError::file(&root, reason));
+    }
+    let mut entries = vec![];
+    for (class, name) in classes.iter().enumerate() {
+        let mut put = |file: String, source: String| {
+            entries.push(Entry { file, class, source, domain: "all".into() });
+        };
+        for child in children(&root.join(name))? {
+            let below = root.join(name).join(&child);
+            if below.is_dir() {
+                let images = children(&below)?.into_iter().filter(|n| is_image(n));
+                images.for_each(|n| put(format!("{name}/{child}/{n}"), child.clone()));
+            } else if is_image(&child) {
+                put(format!("{name}/{child}"), format!("{name}/{child}"));
+            }
+        }
+    }
+    Ok((root, classes, entries, None))
+}
+
+fn is_image(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    [".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp"].iter().any(|s| lower.ends_with(s))
+}
+
+fn children(dir: &Path) -> Result<Vec<String>> {
+    let list = std::fs::read_dir(dir).map_err(|e| TaskError::file(dir, e))?;
+    let mut names: Vec<String> =
+        list.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|n| !n.starts_with('.'));
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,136 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::fold::Fold;
+
+fn drawn(dir: &Path, classes: &[&str], sources: usize, side: u32) {
+    for (c, class) in classes.iter().enumerate() {
+        for s in 0..sources {
+            let folder = dir.join(class).join(format!("s{s}"));
+            fs::create_dir_all(&folder).unwrap();
+            for k in 0..2_u8 {
+                let grey = [(40 * c) as u8, (10 * s) as u8, k];
+                let image = image::RgbImage::from_pixel(side, side, image::Rgb(grey));
+                image.save(folder.join(format!("{k}.png"))).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn folders_of_classes_become_folds_of_whole_sources() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["a", "b"], 7, 12);
+    let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    assert_eq!((set.classes(), set.items().len()), (&["a".into(), "b".into()][..], 28));
+    let folds = FoldManifest::new(&set, 3, 1).unwrap();
+    assert_eq!(folds, FoldManifest::new(&set, 3, 1).unwrap(), "seeded");
+    assert_ne!(folds.items, FoldManifest::new(&set, 3, 2).unwrap().items);
+    let mut held = 0;
+    for k in 0..3 {
+        let Fold { train, validation } = folds.fold(k).unwrap();
+        let of = |side: &[usize]| -> std::collections::BTreeSet<String> {
+            side.iter().map(|&i| set.items()[i].source.clone()).collect()
+        };
+        assert!(of(&train).is_disjoint(&of(&validation)));
+        assert_eq!(train.len() + validation.len(), 28);
+        held += validation.len();
+    }
+    assert_eq!(held, 28);
+    assert!(folds.fold(3).is_err());
+    let path = dir.path().join("folds.json");
+    folds.write(&path).unwrap();
+    assert_eq!(FoldManifest::read(&path, &set).unwrap(), folds);
+}
+
+#[test]
+fn a_manifest_with_a_slide_on_both_sides_or_a_change_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["a", "b"], 4, 12);
+    let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let path = dir.path().join("folds.json");
+    let good = FoldManifest::new(&set, 2, 1).unwrap();
+    let said = |m: &FoldManifest| {
+        m.write(&path).unwrap();
+        FoldManifest::read(&path, &set).unwrap_err().to_string()
+    };
+    let mut leak = good.clone();
+    leak.items[0].fold = 1 - leak.items[0].fold;
+    assert!(said(&leak).contains("no source may be on both sides"));
+    let changed = FoldManifest { seed: 9, ..good.clone() };
+    assert!(said(&changed).contains("changed after it was written"));
+    good.write(&path).unwrap();
+    fs::remove_file(dir.path().join("a/s0/0.png")).unwrap();
+    let other = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let refused = FoldManifest::read(&path, &other).unwrap_err().to_string();
+    assert!(refused.contains("other images or labels"), "{refused}");
+}
+
+#[test]
+fn bad_sets_are_refused_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |f: &dyn Fn(&Path)| {
+        let at = tempfile::tempdir_in(dir.path()).unwrap();
+        drawn(at.path(), &["a", "b"], 3, 12);
+        f(at.path());
+        TrainingSet::open(Task::Folder, at.path()).unwrap_err().to_string()
+    };
+    let twice = said(&|d| {
+        fs::copy(d.join("a/s0/0.png"), d.join("b/s1/copy.png")).map(drop).unwrap();
+    });
+    assert!(twice.contains("same image under two labels"), "{twice}");
+    let size = said(&|d| {
+        image::RgbImage::new(9, 12).save(d.join("a/s0/z.png")).unwrap();
+    });
+    assert!(size.contains("9x12 px") && size.contains("12x12"), "{size}");
+    let broken = said(&|d| fs::write(d.join("a/s0/z.png"), b"no image").unwrap());
+    assert!(broken.contains("z.png"), "{broken}");
+    let one = said(&|d| fs::remove_dir_all(d.join("b")).unwrap());
+    assert!(one.contains("two or more"), "{one}");
+
+    // A class that one source holds alone cannot stand on both sides.
+    let at = tempfile::tempdir_in(dir.path()).unwrap();
+    drawn(at.path(), &["a", "b"], 3, 12);
+    drawn(at.path(), &["c"], 1, 12);
+    let set = TrainingSet::open(Task::Folder, at.path()).unwrap();
+    let missing = FoldManifest::new(&set, 3, 1).unwrap_err();
+    assert!(matches!(&missing, TaskError::MissingClass { class, .. } if class == "c"), "{missing}");
+
+    let table = "slide,dataset,uid,expert1_label,majority_atypical\n1.tif,MIDOG21,4,odd,Perhaps\n";
+    fs::write(dir.path().join("labels.csv"), table).unwrap();
+    for (task, word) in [(Task::AmiBr, "Perhaps"), (Task::AmiMorph, "odd")] {
+        let unknown = TrainingSet::open(task, dir.path()).unwrap_err();
+        assert!(unknown.to_string().contains(&format!("unknown label `{word}`")), "{unknown}");
+    }
+}
+
+#[test]
+fn copies_of_an_image_stay_on_one_side() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["a", "b"], 6, 12);
+    fs::copy(dir.path().join("a/s0/0.png"), dir.path().join("a/s5/copy.png")).unwrap();
+    let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let folds = FoldManifest::new(&set, 3, 4).unwrap();
+    let fold = |source: &str| folds.items.iter().find(|i| i.source == source).unwrap().fold;
+    assert_eq!(fold("s0"), fold("s5"));
+}
+
+#[test]
+fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
+    let Some(dir) = testkit::data("ami_br") else { return };
+    let set = TrainingSet::open(Task::AmiMorph, &dir).unwrap();
+    assert_eq!(set.items().len(), 1721);
+    assert!(set.items().iter().all(|i| i.source.starts_with("MIDOG21/")));
+    let folds = FoldManifest::new(&set, 3, 1).unwrap();
+    for class in set.classes() {
+        let mut held = [0_usize; 3];
+        folds.items.iter().filter(|i| i.class == *class).for_each(|i| held[i.fold] += 1);
+        let share = held.iter().sum::<usize>() as f64 / 3.0;
+        let far = held.iter().map(|&n| (n as f64 - share).abs()).fold(0.0, f64::max);
+        assert!(far <= (0.1 * share).max(2.5), "{class}: {held:?}");
+    }
+    let test = TestSet::open(Task::AmiBr, dir.parent().unwrap()).unwrap();
+    let atypical = test.items().iter().filter(|i| i.class == 1).count();
+    assert_eq!((test.items().len(), atypical), (1999, 428));
+}
