@@ -90,11 +90,12 @@ def main():
             assert abs(ours["loglik"] / r[ties]["loglik"] - 1) < 1e-9
             assert abs(ours["c"] - r[ties]["c"]) < 1e-9
             rows.append((f"Cox, n = 100,000 x 10, {ties}, with C", ours["seconds"],
-                         {"R coxph": r[ties]["seconds"],
-                          "R coxph.fit (no C)": r[ties]["seconds_fit_alone"]}))
+                         {"R coxph": r[ties]["seconds"]}))
+            rows.append((f"Cox, n = 100,000 x 10, {ties}, fit alone", ours["seconds_fit_alone"],
+                         {"R coxph.fit": r[ties]["seconds_fit_alone"]}))
     print(f"{'task':<48} {'mithras s':>10}  peers (s, times slower)")
     for task, ours, peers in rows:
-        shown = ", ".join(f"{k} {v:.2f} ({v / ours:.0f}x)" for k, v in peers.items())
+        shown = ", ".join(f"{k} {v:.2f} ({v / ours:.1f}x)" for k, v in peers.items())
         print(f"{task:<48} {ours:>10.3f}  {shown}")
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1))

@@ -105,7 +105,7 @@ impl Cohort {
         }
         let mut seen = HashMap::new();
         let (mut slides, mut notes) = (Vec::new(), Vec::new());
-        let (mut unmatched, mut uncounted) = (Vec::new(), Vec::new());
+        let (mut unmatched, mut uncounted, mut small) = (Vec::new(), Vec::new(), 0);
         let mut by_prefix = 0;
         for row in 0..table.len() {
             let Some(name) = table.cell(row, key) else {
@@ -128,6 +128,10 @@ impl Cohort {
                 continue;
             };
             by_prefix += usize::from(prefix);
+            small += usize::from(match analysed {
+                Some(a) if table.cell(row, a).is_some() => table.number(row, a)? < 2.0,
+                _ => false,
+            });
             let id = clinical.cell(found, patient.unwrap_or(right)).with_context(|| {
                 format!("{}: no patient", clinical.place(found, patient.unwrap_or(right)))
             })?;
@@ -156,6 +160,12 @@ impl Cohort {
             let shown = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
             if names.len() > 3 { format!("{shown}, ...") } else { shown }
         };
+        if small > 0 {
+            notes.push(format!(
+                "{small} slides have less than 2 mm2 of analysed tissue: their hotspot counts are \
+                 lower bounds, their densities rest on little"
+            ));
+        }
         if by_prefix > 0 {
             notes.push(format!("{by_prefix} slides matched their clinical row by prefix"));
         }

@@ -1,5 +1,9 @@
 //! From a table to what a survival analysis needs: outcomes, a design matrix, groups.
 
+#[cfg(test)]
+#[path = "frame_fuzz.rs"]
+mod fuzz;
+
 use super::table::Table;
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -63,6 +67,14 @@ impl Frame {
         let at = |names: &[String]| -> Result<Vec<usize>> {
             names.iter().map(|n| table.column(n)).collect()
         };
+        if let Some((start, stop)) = roles.time.split_once(',')
+            && !table.names().contains(&roles.time)
+        {
+            bail!(
+                "times from entry to exit ('{start}', '{stop}': left truncation, covariates that \
+                 change) are not supported; name one column of times since a common origin"
+            );
+        }
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let covariates = at(&roles.covariates)?;
         let groups = at(&roles.groups)?;
@@ -169,6 +181,16 @@ impl Frame {
         (0..self.names.len()).filter(|&j| keep(&self.term_names[self.terms[j]])).collect()
     }
 
+    /// The name of column `j` of `x` for people: a factor's column and level apart.
+    pub fn label(&self, j: usize) -> String {
+        let term = &self.term_names[self.terms[j]];
+        let plain = term.replace(['_', '.'], " ");
+        match self.names[j].strip_prefix(term.as_str()) {
+            Some(level) if !level.is_empty() => format!("{plain}: {level}"),
+            _ => plain,
+        }
+    }
+
     /// The share of a result that every command reports.
     pub fn summary(&self, command: &str) -> serde_json::Map<String, Value> {
         let mut map = serde_json::Map::new();
@@ -196,6 +218,15 @@ fn outcomes(
 ) -> Result<Survival> {
     let mut times = Vec::with_capacity(rows.len());
     let mut events = Vec::with_capacity(rows.len());
+    let happened = if roles.event_value.is_none() && coded_1_2(table, event) {
+        notes.push(format!(
+            "column '{}' holds 1 and 2: read as R does, 1 censored and 2 the event",
+            roles.event
+        ));
+        2.0
+    } else {
+        1.0
+    };
     for &row in rows {
         let t = table.number(row, time)?;
         if t < 0.0 {
@@ -209,11 +240,11 @@ fn outcomes(
                 "true" => true,
                 "false" => false,
                 _ => match cell.parse::<f64>() {
-                    Ok(1.0) => true,
-                    Ok(0.0) => false,
+                    Ok(v) if v == happened => true,
+                    Ok(v) if v == happened - 1.0 => false,
                     _ => bail!(
-                        "{}: '{cell}' is neither 0/1 nor true/false; name the value that means \
-                         the event with --event-value",
+                        "{}: '{cell}' is neither 0/1 nor true/false (nor is the column 1/2 \
+                         throughout); name the value that means the event with --event-value",
                         table.place(row, event)
                     ),
                 },
@@ -237,6 +268,17 @@ fn outcomes(
         ));
     }
     Ok(survival)
+}
+
+/// R's second coding of events: the column holds 1 and 2 alone, and 2 does occur. All rows are
+/// looked at, so that the meaning of a 1 does not depend on which rows are complete.
+fn coded_1_2(table: &Table, event: usize) -> bool {
+    let mut values = (0..table.len()).filter_map(|row| table.cell(row, event)).map(str::parse);
+    let mut two = false;
+    values.all(|v| {
+        two |= v == Ok(2.0);
+        v == Ok(1.0) || v == Ok(2.0)
+    }) && two
 }
 
 fn same_value(cell: &str, value: &str) -> bool {
@@ -303,6 +345,19 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
             table.place(row, j),
             table.cell(row, j).unwrap_or_default(),
             rows.len()
+        );
+    }
+    if !forced
+        && let Some(row) = rows.iter().copied().find(|&r| {
+            table
+                .cell(r, j)
+                .is_some_and(|c| c.contains(',') && c.replacen(',', ".", 1).parse::<f64>().is_ok())
+        })
+    {
+        bail!(
+            "{}: '{}' looks like a number with a decimal comma; write decimals with a point",
+            table.place(row, j),
+            table.cell(row, j).unwrap_or_default()
         );
     }
     let mut levels: Vec<String> =

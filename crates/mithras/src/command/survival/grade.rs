@@ -184,7 +184,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
     let mut rows = Vec::new();
-    let mut missing = 0;
+    let (mut missing, mut small) = (0, 0);
+    let analysed = table.first_of(&["analysed_mm2"]);
     for row in 0..table.len() {
         let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
         if table.cell(row, hotspot).is_none() {
@@ -195,11 +196,24 @@ pub fn run(args: &Args) -> Result<()> {
         if count < 0.0 {
             bail!("{}: count {count} is negative", table.place(row, hotspot));
         }
+        if let Some(a) = analysed
+            && table.cell(row, a).is_some()
+        {
+            small += usize::from(table.number(row, a)? < args.area);
+        }
         let (scaled, grade) = rule.apply(count, args.area);
         rows.push((name, count, scaled, grade.to_owned()));
     }
     if missing > 0 {
         notes.push(format!("{missing} of {} slides have no count and no grade", table.len()));
+    }
+    if small > 0 {
+        notes.push(format!(
+            "{small} of {} slides have less than {} mm2 of analysed tissue: their grades are lower \
+             bounds",
+            table.len(),
+            args.area
+        ));
     }
     say("note", &notes);
     if let Some(out) = &args.out {
@@ -235,6 +249,64 @@ pub fn run(args: &Args) -> Result<()> {
 mod tests {
     use super::*;
 
+    /// Highest counts of scores 1 and 2 for fields of 0.40, 0.41, ... 0.69 mm.
+    const NOTTINGHAM: [(u32, u32); 30] = [
+        (4, 9),
+        (4, 9),
+        (5, 10),
+        (5, 10),
+        (5, 11),
+        (5, 11),
+        (6, 12),
+        (6, 12),
+        (6, 13),
+        (6, 13),
+        (7, 14),
+        (7, 14),
+        (7, 15),
+        (8, 16),
+        (8, 16),
+        (8, 17),
+        (8, 17),
+        (9, 18),
+        (9, 19),
+        (9, 19),
+        (10, 20),
+        (10, 21),
+        (11, 22),
+        (11, 22),
+        (11, 23),
+        (12, 24),
+        (12, 24),
+        (12, 25),
+        (13, 26),
+        (13, 27),
+    ];
+
+    #[test]
+    fn nottingham_at_every_field_diameter() {
+        let scheme = Scheme::load("nottingham").unwrap();
+        assert_eq!(scheme.field.len(), NOTTINGHAM.len());
+        for (k, (one, two)) in NOTTINGHAM.into_iter().enumerate() {
+            let d = 0.40 + 0.01 * k as f64;
+            let rule = scheme.rule(Some(d)).unwrap();
+            assert!((rule.area_mm2 - 10.0 * PI / 4.0 * d * d).abs() < 1e-9);
+            for (count, want) in [(0, "1"), (one, "1"), (one + 1, "2"), (two, "2"), (two + 1, "3")]
+            {
+                let got = rule.apply(f64::from(count), rule.area_mm2).1;
+                assert_eq!(got, want, "{count} figures in fields of {d:.2} mm");
+            }
+            // The limits follow the area: 9.5 and 19.5 figures in ten fields of 0.59 mm.
+            let share = (d / 0.59).powi(2);
+            assert!((f64::from(one) + 0.5 - 9.5 * share).abs() < 1.1, "{d:.2} mm: {one}");
+            assert!((f64::from(two) + 0.5 - 19.5 * share).abs() < 1.1, "{d:.2} mm: {two}");
+        }
+        // Without a diameter: ten fields of 0.50 mm, 1.96 mm2.
+        let rule = scheme.rule(None).unwrap();
+        assert_eq!(rule.apply(7.0, 2.0).1, "1");
+        assert_eq!(rule.apply(8.0, 2.0).1, "2");
+    }
+
     #[test]
     fn thresholds_as_published() {
         let grade = |scheme: &str, d: Option<f64>, count: f64, area: f64| {
@@ -243,16 +315,12 @@ mod tests {
         for (count, want) in [(0.0, "G1"), (1.0, "G1"), (2.0, "G2"), (20.0, "G2"), (21.0, "G3")] {
             assert_eq!(grade("who-net", None, count, 2.0), want);
         }
-        for (count, want) in [(5.0, "low"), (6.0, "high")] {
+        for (count, want) in [(0.0, "low"), (5.0, "low"), (6.0, "high")] {
             assert_eq!(grade("gist", None, count, 5.0), want);
         }
         assert_eq!(grade("gist", None, 3.0, 2.0), "high"); // 7.5 -> 8 per 5 mm2
-        for (count, want) in [(9.0, "1"), (10.0, "2"), (19.0, "2"), (20.0, "3")] {
+        for (count, want) in [(0.0, "1"), (9.0, "1"), (10.0, "2"), (19.0, "2"), (20.0, "3")] {
             assert_eq!(grade("fnclcc", None, count, 1.734), want);
-        }
-        let area = 10.0 * PI / 4.0 * 0.55_f64.powi(2);
-        for (count, want) in [(8.0, "1"), (9.0, "2"), (17.0, "2"), (18.0, "3")] {
-            assert_eq!(grade("nottingham", Some(0.55), count, area), want);
         }
         let scheme = Scheme::load("nottingham").unwrap();
         assert!(scheme.rule(Some(1.2)).unwrap_err().to_string().contains("0.4 to 0.69"));

@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
                  tested on is optimistic, fix it on a training subset"
             ));
         }
-    } else if frame.group_names.len() > 2.max(frame.rows.len() / 5) {
+    } else if frame.group_names.len() > 10.max(frame.rows.len() / 5) {
         bail!(
             "{} groups in {} rows: is '{}' a number? Use --cut, or test it with `cox`",
             frame.group_names.len(),

@@ -66,7 +66,7 @@ struct Input {
     /// Column of times, >= 0, any unit
     #[arg(long, value_name = "COLUMN")]
     time: String,
-    /// Column of events: 1/0 or true/false (1 = the event happened at that time)
+    /// Column of events: 1/0, true/false, or 2/1 as R has it (1, true, 2 = the event happened)
     #[arg(long, value_name = "COLUMN")]
     event: String,
     /// The value of the event column that means the event; every other value is censored

@@ -147,6 +147,23 @@ pub fn show_p(p: f64) -> String {
     }
 }
 
+/// A p-value as print has it: powers of ten with superscripts.
+pub fn plain_p(p: f64) -> String {
+    let text = show_p(p);
+    let Some((digits, power)) = text.split_once('e') else { return text };
+    let power: String = power
+        .chars()
+        .map(|c| match c {
+            '-' => '\u{207b}',
+            '1' => '\u{b9}',
+            '2' => '\u{b2}',
+            '3' => '\u{b3}',
+            d => char::from_u32(0x2070 + d.to_digit(10).unwrap_or(0)).unwrap_or(d),
+        })
+        .collect();
+    format!("{digits} \u{d7} 10{power}")
+}
+
 /// A number or a dash.
 pub fn show_option(v: Option<f64>) -> String {
     v.map_or_else(|| "-".into(), show)

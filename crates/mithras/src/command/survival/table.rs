@@ -61,9 +61,12 @@ impl Table {
         let count = |d: u8| header.iter().filter(|&&b| b == d).count();
         let delimiter =
             [b',', b'\t', b';'].into_iter().rev().max_by_key(|&d| count(d)).unwrap_or(b',');
-        let mut reader =
-            csv::ReaderBuilder::new().delimiter(delimiter).trim(csv::Trim::All).from_reader(bytes);
-        let names: Vec<String> = reader
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .trim(csv::Trim::All)
+            .flexible(true)
+            .from_reader(bytes);
+        let mut names: Vec<String> = reader
             .headers()
             .with_context(|| format!("{at}: the header cannot be read"))?
             .iter()
@@ -76,7 +79,20 @@ impl Table {
         let mut lines = Vec::new();
         for record in reader.records() {
             let record = record.with_context(|| format!("{at}: not a table"))?;
-            lines.push(record.position().map_or(0, csv::Position::line));
+            let line = record.position().map_or(0, csv::Position::line);
+            if lines.is_empty() && record.len() == names.len() + 1 {
+                // R's write.table names no column for its row names.
+                names.insert(0, String::new());
+                columns.push(Vec::new());
+            }
+            if record.len() != names.len() {
+                bail!(
+                    "{at}: line {line}: {} cells, where the header has {}",
+                    record.len(),
+                    names.len()
+                );
+            }
+            lines.push(line);
             for (column, cell) in columns.iter_mut().zip(&record) {
                 column.push(cell.to_owned());
             }
@@ -230,11 +246,20 @@ mod tests {
     }
 
     #[test]
+    fn row_names_of_r_have_no_header() {
+        let t = parse("\"x\"\t\"y\"\n\"1\"\t5\t7\n\"2\"\t6\t8\n").unwrap();
+        assert_eq!(t.names(), ["", "x", "y"]);
+        assert_eq!(t.number(1, t.column("y").unwrap()).unwrap(), 8.0);
+    }
+
+    #[test]
     fn bad_tables_are_named() {
         let error = |text: &str| format!("{:#}", parse(text).map(|_| ()).unwrap_err());
         assert!(error("").contains("t.csv"));
         assert!(error("a,b\n").contains("no rows"));
-        assert!(error("a,b\n1,2,3\n").contains("line: 2"));
+        assert!(error("a,b\n1,2\n1,2,3\n").contains("line 3: 3 cells, where the header has 2"));
+        assert!(error("a,b\n1\n").contains("line 2: 1 cells"));
+        assert!(error("a,b\n1,2,3,4\n").contains("line 2: 4 cells"));
         let t = parse("a,a,c\n1,2,inf\n").unwrap();
         assert!(t.column("a").unwrap_err().to_string().contains("two columns"));
         assert!(t.column("C").unwrap_err().to_string().contains("did you mean 'c'"));

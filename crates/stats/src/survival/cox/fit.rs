@@ -143,6 +143,17 @@ impl CoxFit {
             .any(|d| matches!(d, Diagnosis::Infinite { .. } | Diagnosis::NotConverged { .. }))
     }
 
+    /// Whether coefficient `j` was estimated and has a finite value that means something.
+    #[must_use]
+    pub fn settled(&self, j: usize) -> bool {
+        let spoilt = |d: &Diagnosis| match d {
+            Diagnosis::Infinite { column } => *column == j,
+            Diagnosis::NotConverged { .. } => true,
+            Diagnosis::Constant { .. } | Diagnosis::Collinear { .. } => false,
+        };
+        !self.left_out[j] && !self.diagnoses.iter().any(spoilt)
+    }
+
     /// Coefficient `j`, or `None` if it was left out.
     ///
     /// # Panics

@@ -6,7 +6,7 @@ use super::plot::{
 };
 use super::protocol::{FEATURES, Model, Study, frame, model};
 use super::{Args, Method};
-use crate::command::survival::output::show_p;
+use crate::command::survival::output::plain_p;
 use anyhow::Result;
 use stats::survival::km::{IntervalType, Options, kaplan_meier as fit_km};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub fn draw(args: &Args, main: &Method, study: &Study) -> Result<Vec<Figure>> {
             curves.push(Curve { name: name.clone(), km });
         }
         let test = match &split.test {
-            Ok(t) => format!("Log-rank p = {}", show_p(t.test.p)),
+            Ok(t) => format!("Log-rank p = {}", plain_p(t.test.p)),
             Err(why) => format!("No log-rank test: {why}"),
         };
         let title = format!("Survival by {}", f.label.to_lowercase());
@@ -36,11 +36,12 @@ pub fn draw(args: &Args, main: &Method, study: &Study) -> Result<Vec<Figure>> {
         figures.push(Figure {
             name: format!("km_{}", f.key),
             caption: format!(
-                "{title}; cut-point {:.4} ({}); bands: 95 % log-log intervals, marks: censored \
+                "{title}; cut-point {} ({}); bands: 95 % log-log intervals, marks: censored \
                  slides. {test}, unadjusted.",
-                split.cut, split.origin
+                (split.cut * 1e4).round() / 1e4,
+                split.origin
             ),
-            canvas: kaplan_meier(&title, &time, &curves, &test),
+            canvas: kaplan_meier(&title, &time, &args.time_unit, &curves, &test),
         });
     }
     for column in &args.boxes {
@@ -57,11 +58,16 @@ pub fn draw(args: &Args, main: &Method, study: &Study) -> Result<Vec<Figure>> {
 }
 
 fn box_plot(main: &Method, column: &str, key: &str, label: &str) -> Result<Option<Figure>> {
-    let (by, value) = (main.slides.column(column)?, main.slides.column(key)?);
+    let (j, value) = (main.slides.column(column)?, main.slides.column(key)?);
+    let by = column.replace(['_', '.'], " ");
+    let axis = match key {
+        HOTSPOT => "Mitotic figures in the 2 mm\u{b2} hotspot",
+        _ => "Mitotic figures per 20 mm\u{b2} of tissue",
+    };
     let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let mut missing = 0;
     for row in 0..main.slides.len() {
-        match main.slides.cell(row, by) {
+        match main.slides.cell(row, j) {
             Some(group) => {
                 groups.entry(group.to_owned()).or_default().push(main.slides.number(row, value)?);
             }
@@ -84,10 +90,10 @@ fn box_plot(main: &Method, column: &str, key: &str, label: &str) -> Result<Optio
     Ok(Some(Figure {
         name: format!("box_{safe}_{key}"),
         caption: format!(
-            "{label} of slides by {column}: quartiles, whiskers to 1.5 interquartile ranges, \
+            "{label} of slides by {by}: quartiles, whiskers to 1.5 interquartile ranges, \
              \u{3b7} median (bar), \u{3bc} mean (cross).{gap}"
         ),
-        canvas: boxes(&format!("{label} by {column}"), label, column, &groups),
+        canvas: boxes(&format!("{label} by {by}"), axis, &by, &groups),
     }))
 }
 
@@ -95,17 +101,16 @@ fn model_rows(rows: &mut Vec<Row>, heading: &str, model: &Model, colour: usize) 
     rows.push(Row { name: heading.into(), value: None, note: String::new(), colour });
     for j in 0..model.names.len() {
         let unit = if model.sd[j] == 1.0 { "" } else { ", per SD" };
-        let label = match model.names[j].as_str() {
-            HOTSPOT => "hotspot",
-            DENSITY => "density",
-            other => other,
+        let name = match model.names[j].as_str() {
+            HOTSPOT => "Hotspot count",
+            DENSITY => "Density",
+            _ => model.labels[j].as_str(),
         };
-        let name: String = label.chars().take(30).collect();
         let (value, note) = match model.ratio_per_sd(j) {
-            Some((estimate, lower, upper, c)) => ((estimate, lower, upper), show_p(c.p)),
-            None => ((f64::NAN, f64::NAN, f64::NAN), "left out".into()),
+            None => (None, "left out".into()),
+            Some(_) if !model.fit.settled(j) => (None, "no finite estimate".into()),
+            Some((estimate, lower, upper, c)) => (Some((estimate, lower, upper)), plain_p(c.p)),
         };
-        let value = value.0.is_finite().then_some(value);
         rows.push(Row { name: format!("{name}{unit}"), value, note, colour });
     }
 }
@@ -139,13 +144,9 @@ fn comparison(study: &Study) -> Figure {
                     let b = &r.slides.interval;
                     (Some((b.estimate, b.lower, b.upper)), String::new())
                 }
-                Err(_) => (None, String::new()),
+                Err(_) => (None, "no model".to_owned()),
             };
-            let name = match value {
-                Some(_) => c.method.clone(),
-                None => format!("{}: no model", c.method),
-            };
-            rows.push(Row { name, value, note, colour: i });
+            rows.push(Row { name: c.method.clone(), value, note, colour: i });
         }
     }
     Figure {
@@ -162,7 +163,7 @@ fn calibration_plot(args: &Args, main: &Method) -> Option<Figure> {
     covariates.push(HOTSPOT.into());
     let f = frame(args, &main.slides, covariates).ok()?;
     let columns: Vec<usize> = (0..f.names.len()).collect();
-    let fitted = model(args, &f, &columns).ok()?;
+    let fitted = model(args, &f, &columns).ok().filter(|m| m.fit.converged())?;
     let mut buffer = Vec::new();
     let data = f.cox(&columns, &mut buffer).ok()?;
     let baseline = fitted.fit.baseline(&data).ok()?.into_iter().next()?;

@@ -26,7 +26,7 @@ pub struct Args {
     /// Clinical column of times
     #[arg(long, value_name = "COLUMN")]
     time: String,
-    /// Clinical column of events: 1/0 or true/false
+    /// Clinical column of events: 1/0, true/false, or 2/1 as R has it
     #[arg(long, value_name = "COLUMN")]
     event: String,
     /// The value of the event column that means the event

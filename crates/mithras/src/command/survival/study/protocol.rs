@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use stats::bootstrap::{Bootstrap, Plan};
 use stats::interval::{holm, median};
 use stats::survival::concordance::{Concordance, Pairs};
-use stats::survival::cox::{Coefficient, CoxFit, Options, TimeTransform, fit, likelihood_ratio};
+use stats::survival::cox::{
+    Coefficient, CoxFit, Diagnosis, Options, TimeTransform, fit, likelihood_ratio,
+};
 use stats::survival::logrank::{LogRank, logrank};
 use stats::survival::{ChiSquared, Survival};
 
 /// The two count features with their names for people.
 pub const FEATURES: [(&str, &str); 2] =
-    [(HOTSPOT, "Hotspot (2 mm\u{b2})"), (DENSITY, "Density (per 20 mm\u{b2})")];
+    [(HOTSPOT, "Hotspot count (2 mm\u{b2})"), (DENSITY, "Density (per 20 mm\u{b2})")];
 
 /// A C-index with its bootstraps.
 pub struct CResult {
@@ -59,6 +61,8 @@ pub struct Feature {
 pub struct Model {
     pub fit: CoxFit,
     pub names: Vec<String>,
+    /// Names for people: a factor's column and level apart.
+    pub labels: Vec<String>,
     /// Standard deviation of each covariate; 1 for indicators.
     pub sd: Vec<f64>,
     pub zph: Option<ChiSquared>,
@@ -80,6 +84,15 @@ pub struct Adjusted {
     pub base: Model,
     pub full: Model,
     pub test: ChiSquared,
+}
+
+impl Adjusted {
+    /// Whether both likelihoods reached their maximum (an infinite coefficient does not prevent
+    /// that), so that the test means something.
+    fn settled(&self) -> bool {
+        let open = |d: &Diagnosis| matches!(d, Diagnosis::NotConverged { .. });
+        ![&self.base, &self.full].iter().any(|m| m.fit.diagnoses.iter().any(open))
+    }
 }
 
 /// One row of the comparison over methods.
@@ -158,6 +171,7 @@ pub fn model(args: &Args, frame: &Frame, columns: &[usize]) -> Result<Model> {
         .collect();
     Ok(Model {
         names: columns.iter().map(|&j| frame.names[j].clone()).collect(),
+        labels: columns.iter().map(|&j| frame.label(j)).collect(),
         sd,
         zph: zph.map(|z| z.global),
         fit: fitted,
@@ -261,7 +275,11 @@ fn tests(f: &Feature) -> Vec<(String, f64)> {
     }
     if let Some(a) = &f.adjusted {
         out.push((
-            format!("{}: likelihood ratio, covariates against covariates + count", f.label),
+            format!(
+                "{}: likelihood ratio, covariates against covariates + count{}",
+                f.label,
+                if a.settled() { "" } else { " (fit not converged)" }
+            ),
             a.test.p,
         ));
     }

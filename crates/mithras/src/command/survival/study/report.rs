@@ -115,6 +115,9 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
     let mut add = |title: String, m: &Model| {
         for (j, name) in m.names.iter().enumerate() {
             let cells = match m.fit.coefficient(j) {
+                Some(_) if !m.fit.settled(j) => {
+                    ["no finite estimate", "-", "-", "-", "-", "-"].map(String::from)
+                }
                 Some(c) => {
                     let (hr, lower, upper) = c.hazard_ratio(0.95);
                     let limits = format!("{} \u{2013} {}", show(lower), show(upper));
@@ -153,7 +156,7 @@ fn logrank_rows(study: &Study) -> Vec<[String; 6]> {
             rows.push([
                 f.label.to_owned(),
                 what.to_owned(),
-                format!("{} ({})", show(s.cut), s.origin),
+                format!("{} ({})", (s.cut * 1e4).round() / 1e4, s.origin),
                 a,
                 b,
                 c,
@@ -196,6 +199,7 @@ fn patient_rows(study: &Study) -> Vec<[String; 7]> {
                     let (hr, wald) = m
                         .fit
                         .coefficient(0)
+                        .filter(|_| m.fit.settled(0))
                         .map_or(("-".into(), "-".into()), |k| (show(k.beta.exp()), show_p(k.p)));
                     [a, b, size, format!("{:.3}", i.estimate), range(i.lower, i.upper), hr, wald]
                 }

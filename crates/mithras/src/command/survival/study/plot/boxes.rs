@@ -1,6 +1,6 @@
 //! Box plots with medians and means (S3).
 
-use super::canvas::{Anchor, Axis, Canvas, INK, PALETTE, tick_label, ticks};
+use super::canvas::{Anchor, Axis, Canvas, INK, PALETTE, tick_labels, ticks, wrap};
 use stats::interval::quantile_sorted;
 
 /// One box.
@@ -28,7 +28,9 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     let step = 118.0_f64;
     let (left, top, bottom) = (84.0, 82.0, 400.0);
     let right = left + (step * groups.len() as f64).max(240.0);
-    let mut c = Canvas::new((right + 24.0).max(420.0), bottom + 78.0);
+    let names: Vec<Vec<String>> = groups.iter().map(|g| wrap(&g.name, 16, 3)).collect();
+    let below = bottom + 16.0 * names.iter().map(Vec::len).max().unwrap_or(1) as f64;
+    let mut c = Canvas::new((right + 24.0).max(420.0), below + 62.0);
     c.title(title);
     let highest = groups.iter().filter_map(|g| g.values.last()).copied().fold(0.0, f64::max);
     let y = Axis {
@@ -38,9 +40,10 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         to: top,
         log: false,
     };
-    for v in ticks(0.0, y.high, 6) {
+    let marks = ticks(0.0, y.high, 6);
+    for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
         c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
-        c.text((left - 8.0, y.at(v) + 4.0), &tick_label(v), 12, Anchor::End);
+        c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
     }
     let step = (right - left) / groups.len().max(1) as f64;
     for (i, (g, colour)) in groups.iter().zip(PALETTE.iter().cycle()).enumerate() {
@@ -71,11 +74,13 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         c.text((x, top - 24.0), &format!("\u{3b7} = {:.1}", g.median()), 12, Anchor::Middle);
         let mean = format!("\u{3bc} = {:.1}", g.mean());
         c.styled((x, top - 9.0), &mean, 12, Anchor::Middle, "#b00020", false, None);
-        c.text((x, bottom + 19.0), &g.name, 12, Anchor::Middle);
-        c.text((x, bottom + 35.0), &format!("n = {}", g.values.len()), 11, Anchor::Middle);
+        for (k, line) in names[i].iter().enumerate() {
+            c.text((x, bottom + 18.0 + 15.0 * k as f64), line, 12, Anchor::Middle);
+        }
+        c.text((x, below + 18.0), &format!("n = {}", g.values.len()), 11, Anchor::Middle);
     }
     c.frame((left, top), (right - left, bottom - top), INK, 1.2);
-    c.text(((left + right) / 2.0, bottom + 60.0), group_label, 13, Anchor::Middle);
+    c.text(((left + right) / 2.0, below + 44.0), group_label, 13, Anchor::Middle);
     let middle = (26.0, (top + bottom) / 2.0);
     c.styled(middle, value_label, 13, Anchor::Middle, INK, false, Some(-90.0));
     c

@@ -190,14 +190,53 @@ pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// 1, 2 and 5 times powers of ten within `low..=high`.
+/// Round numbers on a logarithmic scale within `low..=high`, denser where the range is short.
 pub fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (a, b) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-    let steps: &[f64] = if b - a > 4 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let steps: &[f64] = match high / low {
+        span if span > 1e4 => &[1.0],
+        span if span > 12.0 => &[1.0, 2.0, 5.0],
+        span if span > 4.0 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
+        _ => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+    };
     (a..=b)
         .flat_map(|e| steps.iter().map(move |m| m * 10_f64.powi(e)))
         .filter(|v| (low * 0.999..=high * 1.001).contains(v))
         .collect()
+}
+
+/// Labels of one axis, with as many decimals each as the one that needs most.
+pub fn tick_labels(values: &[f64]) -> Vec<String> {
+    let decimals = |v: &f64| tick_label(*v).split_once('.').map_or(0, |(_, d)| d.len());
+    let digits = values.iter().map(decimals).max().unwrap_or(0);
+    values.iter().map(|v| format!("{:.digits$}", v + 0.0)).collect()
+}
+
+/// Text in lines of at most `width` letters where words allow, and at most `most` lines.
+pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    if lines.len() > most {
+        lines.truncate(most);
+        lines[most - 1].push('\u{2026}');
+    }
+    lines.into_iter().map(|l| shorten(&l, width)).collect()
+}
+
+/// At most `width` letters, cut with an ellipsis.
+pub fn shorten(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width - 1).chain(['\u{2026}']).collect()
 }
 
 /// A tick's label without needless digits.

@@ -1,6 +1,8 @@
 //! Kaplan-Meier curves with a risk table, and calibration.
 
-use super::canvas::{Anchor, Axis, Canvas, GREY, INK, PALETTE, tick_label, ticks};
+use super::canvas::{
+    Anchor, Axis, Canvas, GREY, INK, PALETTE, shorten, tick_label, tick_labels, ticks,
+};
 use stats::survival::km::KaplanMeier;
 
 /// One curve with its name.
@@ -9,11 +11,18 @@ pub struct Curve {
     pub km: KaplanMeier,
 }
 
-/// Curves with intervals, censoring marks, medians in the legend, a risk table and a line of text
-/// (the log-rank test).
-pub fn kaplan_meier(title: &str, time_label: &str, curves: &[Curve], test: &str) -> Canvas {
-    let (width, left, right, top) = (760.0, 150.0, 736.0, 44.0);
-    let bottom = 400.0;
+/// Curves with intervals and censoring marks; above them a legend with medians and a line of text
+/// (the log-rank test), where no curve can cross it; below them a risk table.
+pub fn kaplan_meier(
+    title: &str,
+    time_label: &str,
+    time_unit: &str,
+    curves: &[Curve],
+    test: &str,
+) -> Canvas {
+    let (width, left, right) = (760.0, 150.0, 736.0);
+    let top = 62.0 + 19.0 * (curves.len() + 1) as f64;
+    let bottom = top + 350.0;
     let height = bottom + 84.0 + 20.0 * curves.len() as f64;
     let mut c = Canvas::new(width, height);
     c.title(title);
@@ -22,14 +31,15 @@ pub fn kaplan_meier(title: &str, time_label: &str, curves: &[Curve], test: &str)
     let x = Axis { low: 0.0, high: end, from: left, to: right, log: false };
     let y = Axis { low: 0.0, high: 1.0, from: bottom, to: top, log: false };
     let times = ticks(0.0, end, 7);
-    for v in ticks(0.0, 1.0, 5) {
+    let marks = ticks(0.0, 1.0, 5);
+    for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
         c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
         c.line((left - 5.0, y.at(v)), (left, y.at(v)), INK, 1.0);
-        c.text((left - 9.0, y.at(v) + 4.0), &tick_label(v), 12, Anchor::End);
+        c.text((left - 9.0, y.at(v) + 4.0), &label, 12, Anchor::End);
     }
-    for &t in &times {
+    for (&t, label) in times.iter().zip(tick_labels(&times)) {
         c.line((x.at(t), bottom), (x.at(t), bottom + 5.0), INK, 1.0);
-        c.text((x.at(t), bottom + 19.0), &tick_label(t), 12, Anchor::Middle);
+        c.text((x.at(t), bottom + 19.0), &label, 12, Anchor::Middle);
     }
     for (curve, colour) in curves.iter().zip(PALETTE.iter().cycle()) {
         draw_band(&mut c, &curve.km, &x, &y, colour);
@@ -55,38 +65,41 @@ pub fn kaplan_meier(title: &str, time_label: &str, curves: &[Curve], test: &str)
     c.text(((left + right) / 2.0, bottom + 38.0), time_label, 13, Anchor::Middle);
     let middle = (left - 46.0, (top + bottom) / 2.0);
     c.styled(middle, "Survival probability", 13, Anchor::Middle, INK, false, Some(-90.0));
-    let legend = bottom - 16.0 - 19.0 * curves.len() as f64;
+    let legend = 50.0;
     for (i, (curve, colour)) in curves.iter().zip(PALETTE.iter().cycle()).enumerate() {
         let at = legend + 19.0 * i as f64;
-        c.line((left + 14.0, at - 4.0), (left + 40.0, at - 4.0), colour, 2.6);
-        let median =
-            curve.km.median().time.map_or_else(|| "not reached".into(), |m| format!("{m:.1}"));
+        c.line((left, at - 4.0), (left + 26.0, at - 4.0), colour, 2.6);
+        let median = match curve.km.median().time {
+            Some(m) => format!("{m:.1} {time_unit}"),
+            None => "not reached".into(),
+        };
         let text = format!(
             "{} (n = {}, {} events, median {median})",
             curve.name, curve.km.n, curve.km.events
         );
-        c.text((left + 47.0, at), &text, 12, Anchor::Start);
+        c.text((left + 33.0, at), &text, 12, Anchor::Start);
     }
-    c.styled((left + 14.0, bottom - 12.0), test, 12, Anchor::Start, INK, true, None);
+    let at = legend + 19.0 * curves.len() as f64;
+    c.styled((left, at), test, 12, Anchor::Start, INK, true, None);
     let table = bottom + 62.0;
     c.styled((14.0, table), "At risk", 12, Anchor::Start, INK, true, None);
     for (i, (curve, colour)) in curves.iter().zip(PALETTE.iter().cycle()).enumerate() {
         let at = table + 20.0 * (i + 1) as f64;
-        c.styled((left - 22.0, at), &short(&curve.name), 12, Anchor::End, colour, false, None);
+        c.styled(
+            (left - 22.0, at),
+            &shorten(&curve.name, 17),
+            12,
+            Anchor::End,
+            colour,
+            false,
+            None,
+        );
         for &t in &times {
             let count = tick_label(curve.km.at_risk(t));
             c.text((x.at(t), at), &count, 12, Anchor::Middle);
         }
     }
     c
-}
-
-fn short(name: &str) -> String {
-    let letters: Vec<char> = name.chars().collect();
-    if letters.len() <= 17 {
-        return name.to_owned();
-    }
-    letters[..16].iter().collect::<String>() + "\u{2026}"
 }
 
 fn draw_band(c: &mut Canvas, km: &KaplanMeier, x: &Axis, y: &Axis, colour: &str) {
@@ -126,14 +139,17 @@ pub fn calibration(title: &str, horizon: &str, groups: &[CalibrationGroup]) -> C
         .iter()
         .flat_map(|g| [g.predicted, g.observed, g.lower.unwrap_or(1.0)])
         .fold(1.0, f64::min);
-    let low = ((lowest * 10.0).floor() / 10.0).clamp(0.0, 0.8);
+    // A value that is itself a tick.
+    let step = if lowest < 0.6 { 0.2 } else { 0.1 };
+    let low = ((lowest / step).floor() * step).clamp(0.0, 0.8);
     let x = Axis { low, high: 1.0, from: left, to: right, log: false };
     let y = Axis { low, high: 1.0, from: bottom, to: top, log: false };
-    for v in ticks(low, 1.0, 5) {
+    let marks = ticks(low, 1.0, 5);
+    for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
         c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
         c.line((x.at(v), top), (x.at(v), bottom), "#e8e8e8", 0.8);
-        c.text((left - 8.0, y.at(v) + 4.0), &tick_label(v), 12, Anchor::End);
-        c.text((x.at(v), bottom + 18.0), &tick_label(v), 12, Anchor::Middle);
+        c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
+        c.text((x.at(v), bottom + 18.0), &label, 12, Anchor::Middle);
     }
     c.dashed((x.at(low), y.at(low)), (x.at(1.0), y.at(1.0)), GREY, 1.2, Some("5,4"));
     for g in groups {

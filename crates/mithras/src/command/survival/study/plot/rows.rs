@@ -1,13 +1,15 @@
 //! Estimates with intervals, one per row: forest plots and comparisons of C.
 
-use super::canvas::{Anchor, Axis, Canvas, GREY, INK, PALETTE, log_ticks, tick_label, ticks};
+use super::canvas::{
+    Anchor, Axis, Canvas, GREY, INK, PALETTE, log_ticks, shorten, tick_label, tick_labels, ticks,
+};
 
-/// One row: an estimate with its limits, or a heading without.
+/// One row: an estimate with its limits; a heading; or, with a note, why there is no estimate.
 pub struct Row {
     pub name: String,
     /// Estimate, lower, upper.
     pub value: Option<(f64, f64, f64)>,
-    /// Text at the right, beside the numbers.
+    /// Text at the right: beside the numbers, or in their place.
     pub note: String,
     /// Which colour.
     pub colour: usize,
@@ -40,8 +42,8 @@ pub fn forest(
     };
     let (axis, marks, null) = match scale {
         Scale::Ratio => {
-            let low = fold(0.8, f64::min, |v| v.1).max(0.01);
-            let high = fold(1.25, f64::max, |v| v.2).min(100.0);
+            let low = fold(0.8, f64::min, |v| v.1 / 1.04).max(0.01);
+            let high = fold(1.25, f64::max, |v| v.2 * 1.04).min(100.0);
             let axis = Axis { low, high, from: left, to: right, log: true };
             (axis, log_ticks(low, high), 1.0)
         }
@@ -57,19 +59,34 @@ pub fn forest(
     };
     head(&mut c, 590.0, "Estimate (95% CI)", Anchor::Start);
     head(&mut c, 824.0, note_label, Anchor::End);
-    for &v in &marks {
+    let labels = match scale {
+        Scale::Ratio => marks.iter().map(|v| tick_label(*v)).collect(),
+        Scale::CIndex => tick_labels(&marks),
+    };
+    let mut taken = f64::NEG_INFINITY;
+    for (&v, label) in marks.iter().zip(&labels) {
         c.line((axis.at(v), top), (axis.at(v), bottom), "#ececec", 0.8);
         c.line((axis.at(v), bottom), (axis.at(v), bottom + 5.0), INK, 1.0);
-        c.text((axis.at(v), bottom + 19.0), &tick_label(v), 12, Anchor::Middle);
+        // A label that would touch the one before it is left out.
+        let half = 4.0 * label.len() as f64;
+        if axis.at(v) - half > taken {
+            c.text((axis.at(v), bottom + 19.0), label, 12, Anchor::Middle);
+            taken = axis.at(v) + half + 4.0;
+        }
     }
     c.dashed((axis.at(null), top), (axis.at(null), bottom), GREY, 1.3, Some("5,4"));
     for (i, row) in rows.iter().enumerate() {
         let y = top + step * (i as f64 + 0.5);
         let Some((estimate, lower, upper)) = row.value else {
-            c.styled((14.0, y + 4.0), &row.name, 12, Anchor::Start, INK, true, None);
+            if row.note.is_empty() {
+                c.styled((14.0, y + 4.0), &row.name, 12, Anchor::Start, INK, true, None);
+            } else {
+                c.text((24.0, y + 4.0), &shorten(&row.name, 36), 12, Anchor::Start);
+                c.text((590.0, y + 4.0), &shorten(&row.note, 34), 12, Anchor::Start);
+            }
             continue;
         };
-        c.text((24.0, y + 4.0), &row.name, 12, Anchor::Start);
+        c.text((24.0, y + 4.0), &shorten(&row.name, 36), 12, Anchor::Start);
         let colour = PALETTE[row.colour % PALETTE.len()];
         let ends = [(lower, axis.low, 1.0), (upper, axis.high, -1.0)];
         if lower.is_finite() && upper.is_finite() {

@@ -1,0 +1,69 @@
+//! Any table gives a result, all of it finite or said, or an error in words.
+
+use super::*;
+use proptest::prelude::*;
+use stats::survival::cox::{Options, fit};
+use std::path::Path;
+
+/// Cells as they occur, the bad ones oftener than in life.
+fn cell() -> impl Strategy<Value = String> {
+    prop_oneof![
+        6 => (0_u32..30).prop_map(|v| v.to_string()),
+        2 => (-3.0..90.0).prop_map(|v: f64| format!("{v:.2}")),
+        1 => prop::sample::select(vec![
+            "", "NA", "inf", "-1", "1e400", "1e-300", "TRUE", "false", "2", "1,5", "low", "high",
+            "\u{b5}m", "[Unknown]", "-0", "+1", "0x1F", " 1 ", "NaN",
+        ])
+        .prop_map(str::to_owned),
+    ]
+}
+
+fn event() -> impl Strategy<Value = String> {
+    prop_oneof![
+        12 => prop::sample::select(vec!["0", "1"]).prop_map(str::to_owned),
+        1 => cell(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_table_is_analysed_or_refused(
+        rows in prop::collection::vec((cell(), event(), cell(), cell(), cell()), 1..25),
+        strata in any::<bool>(), cluster in any::<bool>(),
+    ) {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(["t", "e", "x", "y", "g"]).unwrap();
+        for (t, e, x, y, g) in &rows {
+            writer.write_record([t, e, x, y, g]).unwrap();
+        }
+        let table = Table::parse(Path::new("f.csv"), &writer.into_inner().unwrap()).unwrap();
+        let roles = Roles {
+            time: "t".into(),
+            event: "e".into(),
+            covariates: vec!["x".into(), "y".into()],
+            strata: if strata { vec!["g".into()] } else { Vec::new() },
+            cluster: cluster.then(|| "g".into()),
+            ..Roles::default()
+        };
+        let frame = match Frame::new(&table, &roles) {
+            Ok(frame) => frame,
+            Err(error) => {
+                prop_assert!(format!("{error:#}").len() > 10);
+                return Ok(());
+            }
+        };
+        prop_assert!(frame.x.iter().all(|v| v.is_finite()));
+        let columns: Vec<usize> = (0..frame.names.len()).collect();
+        let mut buffer = Vec::new();
+        let data = frame.cox(&columns, &mut buffer).unwrap();
+        let Ok(fitted) = fit(&data, &Options::default()) else { return Ok(()) };
+        prop_assert!(fitted.loglik.is_finite() && fitted.loglik_null.is_finite());
+        if fitted.converged() {
+            for c in (0..columns.len()).filter_map(|j| fitted.coefficient(j)) {
+                prop_assert!(c.beta.is_finite() && c.se_naive.is_finite(), "{c:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Tables and joins as other people write them: read the same, or refused in words.
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray};
+use assert_cmd::Command;
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+
+fn mithras(args: &[&str]) -> (bool, String, String) {
+    let output = Command::cargo_bin("mithras").unwrap().args(args).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn command(verb: &str, table: &str, more: &[&str]) -> (bool, String, String) {
+    let base = ["survival", verb, "--table", table, "--time", "t", "--event", "e", "--json"];
+    mithras(&[&base[..], more].concat())
+}
+
+#[track_caller]
+fn ok(result: (bool, String, String)) -> Value {
+    assert!(result.0, "{}", result.2);
+    serde_json::from_str(&result.1).expect(&result.1)
+}
+
+const ROWS: [(f64, bool, &str, f64); 12] = [
+    (5.0, true, "b", 1.5),
+    (6.0, true, "a", 0.5),
+    (6.0, false, "b", 2.0),
+    (2.5, true, "b", 3.0),
+    (1.0, true, "a", 1.0),
+    (9.0, false, "a", 0.25),
+    (7.0, true, "a", 2.5),
+    (3.0, true, "b", 0.75),
+    (4.0, false, "a", 1.25),
+    (8.0, true, "b", 1.0),
+    (2.0, true, "a", 4.0),
+    (10.0, true, "b", 0.5),
+];
+
+/// The rows as text.
+fn text(separator: &str, header: &str, yes: &str, no: &str) -> String {
+    let mut out = format!("{}\n", header.replace(',', separator));
+    for (t, e, g, x) in ROWS {
+        let cells = [t.to_string(), (if e { yes } else { no }).into(), g.into(), x.to_string()];
+        out += &format!("{}\n", cells.join(separator));
+    }
+    out
+}
+
+#[test]
+fn one_table_in_many_forms() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let header = "t,e,g,x";
+    let base = write(at, "base.csv", &text(",", header, "1", "0"));
+    let cox = |table: &str| ok(command("cox", table, &["--covariates", "g,x"]));
+    let want = cox(&base);
+    assert_eq!((&want["n"], &want["events"]), (&12.into(), &9.into()));
+    assert_eq!(want["coefficients"][0]["name"], "gb");
+    let quoted = text(",", "\"t\",\"e\",\"g\",\"x\"", "TRUE", "FALSE");
+    let numbered: String = text("\t", header, "2", "1")
+        .lines()
+        .enumerate()
+        .map(|(i, l)| if i == 0 { format!("{l}\n") } else { format!("\"{i}\"\t{l}\n") })
+        .collect();
+    let forms = [
+        ("tab.tsv", text("\t", header, "true", "false")),
+        ("semicolon.csv", text(";", header, "1.0", "0.0")),
+        ("bom.csv", format!("\u{feff}{}", quoted.replace('\n', "\r\n"))),
+        ("r_codes.csv", text(",", header, "2", "1")),
+        ("r_row_names.txt", numbered),
+    ];
+    for (name, form) in forms {
+        let got = cox(&write(at, name, &form));
+        for key in ["n", "events", "coefficients", "loglik", "concordance", "score"] {
+            assert_eq!(got[key], want[key], "{name}: {key}");
+        }
+    }
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("t", Arc::new(Float64Array::from_iter_values(ROWS.map(|r| r.0)))),
+        ("e", Arc::new(BooleanArray::from(ROWS.map(|r| r.1).to_vec()))),
+        ("g", Arc::new(StringArray::from(ROWS.map(|r| r.2).to_vec()))),
+        ("x", Arc::new(Float64Array::from_iter_values(ROWS.map(|r| r.3)))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let path = at.join("t.parquet");
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    assert_eq!(cox(path.to_str().unwrap())["coefficients"], want["coefficients"]);
+}
+
+#[test]
+fn codes_of_events_follow_the_whole_column() {
+    let folder = tempfile::tempdir().unwrap();
+    // The complete rows hold 1 alone, which means censored here, as in R.
+    let table = write(folder.path(), "t.csv", "t,e,x\n1,1,1\n2,1,2\n3,2,NA\n4,1,3\n");
+    let (good, _, err) = command("cox", &table, &["--covariates", "x"]);
+    assert!(!good && err.contains("no events"), "{err}");
+    let table = write(folder.path(), "three.csv", "t,e,x\n1,0,1\n2,1,2\n3,2,4\n4,1,3\n");
+    let (good, _, err) = command("cox", &table, &["--covariates", "x"]);
+    assert!(!good && err.contains("'2'") && err.contains("--event-value"), "{err}");
+    let got = ok(command("cox", &table, &["--covariates", "x", "--event-value", "2"]));
+    assert_eq!(got["events"], 1);
+}
+
+#[test]
+fn what_cannot_be_analysed_is_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, text: &str, verb: &str, more: &[&str]| {
+        command(verb, &write(folder.path(), name, text), more)
+    };
+    let says = |result: (bool, String, String), word: &str| {
+        assert!(!result.0 && result.2.contains(word), "{word}: {}", result.2);
+    };
+    let x = ["--covariates", "x"];
+    says(run("comma.csv", "t;e;x\n1;1;1,5\n2;1;2,5\n", "cox", &x), "decimal comma");
+    says(run("time.csv", "t;e;x\n1,5;1;1\n2;1;2\n", "cox", &x), "'1,5' is not a finite number");
+    says(run("inf.csv", "t,e,x\n1,1,inf\n2,1,2\n", "cox", &x), "not a finite number");
+    says(run("gaps.csv", "t,e,x\n1,1,NA\nNA,1,2\n", "cox", &x), "no row is complete");
+    says(run("one.csv", "t,e,x\n1,1,a\n2,1,a\n", "logrank", &x), "only one group");
+    says(run("none.csv", "t,e,x\n1,0,a\n2,0,b\n", "logrank", &x), "no events");
+    says(run("pairs.csv", "t,e,x\n1,0,5\n2,1,6\n", "cindex", &x), "no comparable pairs");
+    says(
+        run("weight.csv", "t,e,x\n1,1,0\n2,1,6\n", "cox", &["--covariates", "x", "--weights", "x"]),
+        "not > 0",
+    );
+    let text = "a,t,e,x\n0,1,1,1\n1,2,1,2\n";
+    let table = write(folder.path(), "entry.csv", text);
+    says(
+        mithras(&[
+            "survival",
+            "cox",
+            "--table",
+            &table,
+            "--time",
+            "a,t",
+            "--event",
+            "e",
+            "--covariates",
+            "x",
+        ]),
+        "left truncation",
+    );
+    // Analysed, and said.
+    let got = ok(run("censored.csv", "t,e\n1,0\n2,0\n", "km", &[]));
+    assert!(got["groups"][0]["median"].is_null());
+    assert_eq!(got["groups"][0]["points"][1]["survival"], 1.0);
+    let got = ok(run("zero.csv", "t,e,x\n0,1,1\n2,1,2\n3,1,1.5\n", "cox", &x));
+    assert!(got["notes"].to_string().contains("1 rows have time 0"), "{got}");
+    assert!(got["warnings"].to_string().contains("few events"), "{got}");
+}
+
+#[test]
+fn thca_with_and_without_the_row_at_time_zero() {
+    let Some(table) = testkit::data("survival/TCGA-CDR_THCA.csv") else { return };
+    // R 4.2.2, survival 3.5.3: coxph on 507 rows and, as the reference has it, on the 506 with
+    // OS.time > 0.
+    let want = [
+        ("beta", [0.113_385_002_947_5, 0.038_179_987_784_4]),
+        ("se", [0.020_040_225_281_2, 0.542_412_696_460_1]),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = csv::Reader::from_path(&table).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let time = header.iter().position(|h| h == "OS.time").unwrap();
+    let positive = folder.path().join("positive.csv");
+    let mut writer = csv::Writer::from_path(&positive).unwrap();
+    writer.write_record(&header).unwrap();
+    for record in reader.records().map(Result::unwrap).filter(|r| r[time] != *"0") {
+        writer.write_record(&record).unwrap();
+    }
+    writer.flush().unwrap();
+    for (path, n) in [(table.as_path(), 507), (positive.as_path(), 506)] {
+        let base = ["survival", "cox", "--table", path.to_str().unwrap(), "--json", "--time"];
+        let more = ["OS.time", "--event", "OS", "--covariates"];
+        let covariates = ["age_at_initial_pathologic_diagnosis,gender"];
+        let got = ok(mithras(&[&base[..], &more, &covariates].concat()));
+        assert_eq!((&got["n"], &got["events"]), (&n.into(), &16.into()));
+        for (key, values) in want {
+            for (j, value) in values.into_iter().enumerate() {
+                let v = got["coefficients"][j][key].as_f64().unwrap();
+                assert!((v / value - 1.0).abs() < 1e-6, "{key} {j}: {v} against {value}");
+            }
+        }
+        let loglik = got["loglik"].as_f64().unwrap();
+        assert!((loglik - -59.776_967_433_5).abs() < 1e-8, "{loglik}");
+        let counts: Vec<f64> = ["concordant", "discordant", "tied_risk"]
+            .map(|k| got["concordance"][k].as_f64().unwrap())
+            .to_vec();
+        assert_eq!(counts, [3488.0, 263.0, 11.0]);
+        assert_eq!(got["notes"].to_string().contains("1 rows have time 0"), n == 507);
+    }
+}
+
+/// Six patients, the first with two slides.
+fn cohort(folder: &Path) -> (String, String) {
+    let counts = "slide,hotspot_count,density_per_20_mm2,analysed_mm2\nA-1,4,10,30\nA-2,9,1,30\n\
+                  B-1,2,5,30\nC-1,7,4,1.5\nD-1,1,2,30\nE-1,12,30,30\nF-1,3,6,30\n";
+    let clinical = "id,months,died,age,sex,part\nA,10,1,60,F,train\nB,40,1,50,M,train\n\
+                    C,20,1,71,F,test\nD,60,0,44,M,train\nE,5,1,66,F,test\nF,35,0,58,M,test\n";
+    (write(folder, "counts.csv", counts), write(folder, "clinical.csv", clinical))
+}
+
+fn study(counts: &str, clinical: &str, out: &Path, more: &[&str]) -> (bool, String, String) {
+    let base = ["survival", "study", "--counts", counts, "--clinical", clinical, "--event", "died"];
+    let rest = ["--time", "months", "--replicates", "50", "--out", out.to_str().unwrap()];
+    mithras(&[&base[..], &rest, more].concat())
+}
+
+#[test]
+fn joins_patients_and_training_medians() {
+    let folder = tempfile::tempdir().unwrap();
+    let (counts, clinical) = cohort(folder.path());
+    let out = folder.path().join("report");
+    let more = ["--join", "slide=id", "--train", "part=train", "--covariates", "age"];
+    let (good, _, err) = study(&counts, &clinical, &out, &more);
+    assert!(good, "{err}");
+    assert!(err.contains("7 slides matched their clinical row by prefix"), "{err}");
+    assert!(err.contains("1 slides have less than 2 mm2"), "{err}");
+    let results: Value =
+        serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
+    // Training slides A-1, A-2, B-1, D-1: counts 1, 2, 4, 9 and densities 1, 2, 5, 10.
+    assert_eq!(results["features"][0]["logrank"]["cut"], 3.0);
+    assert_eq!(results["features"][1]["logrank"]["cut"], 3.5);
+    let table = std::fs::read_to_string(out.join("counts_patients.csv")).unwrap();
+    let mut lines = table.lines();
+    let header = lines.next().unwrap();
+    assert_eq!(
+        header,
+        "patient,slides,hotspot_max,hotspot_mean,hotspot_sum,density_max,density_mean,density_sum"
+    );
+    assert_eq!(lines.next().unwrap(), "A,2,9,6.5,13,10,5.5,11");
+    assert_eq!(lines.count(), 5);
+    // Holm's p-values of the table of tests.
+    let tests = results["p_values"].as_array().unwrap();
+    let mut p: Vec<(f64, f64)> =
+        tests.iter().map(|t| (t["p"].as_f64().unwrap(), t["p_holm"].as_f64().unwrap())).collect();
+    p.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut least = 0.0_f64;
+    for (k, (raw, holm)) in p.iter().enumerate() {
+        least = least.max(raw * (p.len() - k) as f64).min(1.0);
+        assert!((least - holm).abs() < 1e-12, "{k}: {holm} against {least}");
+    }
+    // The study's likelihood-ratio test is that of `survival lrt` on the joined slides.
+    let joined = out.join("cohort_slides.csv");
+    let base = ["survival", "lrt", "--table", joined.to_str().unwrap(), "--time", "months"];
+    let more = ["--event", "died", "--covariates", "age", "--add", "hotspot", "--json"];
+    let alone = ok(mithras(&[&base[..], &more].concat()));
+    let within = &results["features"][0]["adjusted"]["lrt"]["chi2"];
+    assert!((alone["chi2"].as_f64().unwrap() - within.as_f64().unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn bad_joins_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let (counts, clinical) = cohort(folder.path());
+    let out = folder.path().join("report");
+    let says = |counts: &str, clinical: &str, more: &[&str], words: &[&str]| {
+        let (good, _, err) = study(counts, clinical, &out, more);
+        assert!(!good, "{words:?}");
+        for word in words {
+            assert!(err.contains(word), "{word}: {err}");
+        }
+    };
+    let join = ["--join", "slide=id"];
+    says(&counts, &clinical, &["--join", "slide=ID"], &["no column 'ID'", "did you mean 'id'"]);
+    says(&counts, &clinical, &["--join", "file=id"], &["no column 'file'", "slide"]);
+    says(&counts, &clinical, &["--join", "slide=sex"], &["occurs twice"]);
+    says(&counts, &clinical, &["--join", "slide=months"], &["no slide of", "matches a row of"]);
+    says(&counts, &clinical, &["--join", "=id"], &["--join", "expected A=B"]);
+    let twice =
+        write(folder.path(), "twice.csv", "slide,hotspot_count,density\nA-1,1,2\nA-1,2,3\n");
+    says(&twice, &clinical, &join, &["'A-1' is already in row 1"]);
+    let negative = write(folder.path(), "neg.csv", "slide,hotspot_count,density\nA-1,-1,2\n");
+    says(&negative, &clinical, &join, &["-1 is negative"]);
+    let bare = write(folder.path(), "bare.csv", "slide,count\nA-1,1\n");
+    says(&bare, &clinical, &join, &["hotspot_count"]);
+    let part = [&join[..], &["--train", "part=training"]].concat();
+    says(&counts, &clinical, &part, &["no slide with an outcome has 'training'"]);
+    let cut = [&join[..], &["--cut", "hot=5"]].concat();
+    says(&counts, &clinical, &cut, &["the features are hotspot and density"]);
+    let time = [&join[..], &["--time-scale", "0"]].concat();
+    says(&counts, &clinical, &time, &["not a positive number"]);
+    assert!(!out.join("report.html").exists(), "no half report");
+}
