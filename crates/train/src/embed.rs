@@ -95,8 +95,8 @@ impl Embedder {
         if tiles.is_empty() {
             return vec![];
         }
-        let sized: Vec<RgbTile> =
-            tiles.par_iter().map(|t| resize(t, self.side, self.side)).collect();
+        let side = self.side;
+        let sized: Vec<RgbTile> = tiles.par_iter().map(|t| resize(t, side, side)).collect();
         let x = images(&sized, self.device).contiguous();
         let y = tch::no_grad(|| self.net.embed(&x, false)).to_kind(Kind::Float);
         let flat = y.to_device(Device::Cpu).contiguous().view(-1);
