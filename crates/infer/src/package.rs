@@ -113,14 +113,15 @@ impl ModelPackage {
         Self::bundled_named(DEFAULT)
     }
 
-    /// A package built into this binary, by its folder name in `models/`.
+    /// A package built into this binary, by its folder name in `models/`, with or without
+    /// `mithras-` in front.
     ///
     /// # Errors
     /// [`PackageError::Unknown`] and [`PackageError::NoWeights`] when it is not built in.
     pub fn bundled_named(name: &str) -> Result<Self, PackageError> {
         let (_, files) = BUNDLED
             .iter()
-            .find(|(n, _)| *n == name)
+            .find(|(n, _)| *n == name || n.strip_prefix("mithras-") == Some(name))
             .ok_or_else(|| PackageError::Unknown { name: name.into(), known: known() })?;
         let bytes = |file: &str| files.iter().find(|(f, _)| *f == file).map(|(_, b)| *b);
         let origin = format!("bundled:{name}");

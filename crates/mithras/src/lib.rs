@@ -6,6 +6,7 @@
 //! | [`job`] | inputs, preflight, one slide after the other, resume |
 //! | [`evaluate`] | detections against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
+//! | [`subtypes`] | subtypes of accepted figures |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
 pub mod demo;
@@ -15,3 +16,4 @@ pub mod file;
 pub mod job;
 pub mod progress;
 pub mod report;
+pub mod subtypes;

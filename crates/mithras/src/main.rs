@@ -18,6 +18,8 @@ struct Cli {
 #[expect(clippy::large_enum_variant, reason = "parsed once per process")]
 enum Command {
     Audit(command::audit::Args),
+    Bench(command::bench::Args),
+    Classify(command::classify::Args),
     Corpus(command::corpus::Args),
     Demo(command::demo::Args),
     Detect(command::detect::Args),
@@ -54,6 +56,8 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Audit(args) => command::audit::run(args),
+        Command::Bench(args) => command::bench::run(args),
+        Command::Classify(args) => command::classify::run(args),
         Command::Corpus(args) => command::corpus::run(args),
         Command::Demo(args) => command::demo::run(args),
         Command::Detect(args) => command::detect::run(args),

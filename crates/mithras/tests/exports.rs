@@ -4,6 +4,7 @@ use detect::SlideResult;
 use mithras::export::{
     CountsFile, EXPORTS, ModelEntry, SlideEntry, SlideRecord, read_detections, write_all,
 };
+use mithras::subtypes::{self, SubtypeModel, Subtypes};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };
@@ -166,4 +167,49 @@ fn counts_say_what_was_measured() {
     assert_eq!(counts, CountsFile::of(&record()));
     let other = String::from_utf8(bytes("counts.json")).unwrap().replace("counts/1", "counts/9");
     assert!(CountsFile::parse(&other).unwrap_err().contains("counts/9"));
+}
+
+#[test]
+fn subtypes_are_added_to_accepted_figures_alone() {
+    let mut all = [0.0625; 9];
+    (all[0], all[7]) = (0.75, 0.5625);
+    let mut record = record();
+    record.rows[0].subtypes = Some(Subtypes(all));
+    let model = SubtypeModel { name: "m".into(), sha256: "22".into(), license: "none".into() };
+    record.subtypes = Some(vec![model]);
+    let dir = tempfile::tempdir().unwrap();
+    write_all(&record, dir.path()).unwrap();
+    let csv = dir.path().join("detections.csv");
+    assert_eq!(read_detections(&csv).unwrap(), record.rows);
+    let text = std::fs::read_to_string(&csv).unwrap();
+    let header = text.lines().next().unwrap();
+    assert!(header.ends_with(&format!("accepted,{}", subtypes::COLUMNS.join(","))), "{header}");
+    assert!(text.lines().nth(2).unwrap().ends_with(&",".repeat(9)), "{text}");
+
+    let file = std::fs::File::open(dir.path().join("detections.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows[0].len(), 16);
+    assert_eq!(rows[0].get_float(7).unwrap(), 0.75);
+    assert_eq!(rows[0].get_float(14).unwrap(), 0.5625);
+    assert!(rows[1].get_float(7).is_err(), "no subtype");
+
+    let json = |name: &str| -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(dir.path().join(name)).unwrap()).unwrap()
+    };
+    let measured = &json("qupath.geojson")["features"][0]["properties"]["measurements"];
+    assert_eq!(
+        (&measured["p_atypical"], &measured["p_segregation"]),
+        (&0.75.into(), &0.5625.into())
+    );
+    let counts = &json("counts.json")["subtypes"];
+    assert_eq!((&counts["atypical"], &counts["typical"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&counts["unclassified"], &counts["morphology"]["segregation"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(counts["models"][0]["sha256"], "22");
+    // Without --subtypes nothing of it is there.
+    assert!(!String::from_utf8(bytes("counts.json")).unwrap().contains("subtypes"));
+    assert!(!String::from_utf8(bytes("detections.csv")).unwrap().contains("p_atypical"));
 }

@@ -38,6 +38,9 @@ pub enum TrainError {
     /// A corpus on disk.
     #[error(transparent)]
     Corpus(#[from] corpus::CorpusError),
+    /// Labelled crops of a classification task, and their folds.
+    #[error(transparent)]
+    Task(#[from] corpus::task::TaskError),
     /// Networks and libtorch.
     #[error(transparent)]
     Net(#[from] net::NetError),

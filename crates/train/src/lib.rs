@@ -5,12 +5,14 @@
 //! | [`segment`] | first stage | D1 |
 //! | [`finetune`] | second stage | D4, K1, K2 |
 //! | [`pretrain`] | masked reconstruction and contrast, baselines | P1-P10 |
+//! | [`protocol`] | fine-tuning and linear probing over folds, the test part | K1-K5 |
 //! | [`port`] | trained weights behind the ports of `mitosis` | D2, D4 |
 //! | [`embed`] | frozen features | T1 |
 //! | [`preset`] | what changes a number | |
 //! | [`run`] | run directory, state, metrics | |
 
 pub mod batch;
+pub mod bench;
 pub mod data;
 pub mod embed;
 mod error;
@@ -19,6 +21,7 @@ mod plot;
 pub mod port;
 pub mod preset;
 pub mod pretrain;
+pub mod protocol;
 pub mod run;
 pub mod segment;
 

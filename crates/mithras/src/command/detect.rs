@@ -8,6 +8,7 @@ use detect::{CancelToken, Workers};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use mithras::job::{self, Existing, Outcome, Setup, Stages};
 use mithras::report::{self, RunFile};
+use mithras::subtypes::SubtypeModels;
 use mitosis::Mpp;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,9 @@ pub struct Args {
     /// 2: segmentation and classification; 1: segmentation alone (s_cls stays empty)
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     stages: u8,
+    /// Also tell the subtype of every accepted figure: p_atypical and eight morphologies
+    #[arg(long)]
+    subtypes: bool,
     /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = detect::Recipe::MAX_UNREAD_SHARE)]
     max_unread: f64,
@@ -111,26 +115,36 @@ where
     PossibleValuesParser::new(words).try_map(|s| s.parse::<T>())
 }
 
-fn mpp(text: &str) -> Result<Mpp, String> {
+pub(super) fn mpp(text: &str) -> Result<Mpp, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     Mpp::new(value).map_err(|e| e.to_string())
 }
 
 impl EngineArgs {
+    /// What `--model` says.
+    pub fn model(&self) -> Option<&Path> {
+        self.model.as_deref()
+    }
+
+    /// How the networks run.
+    pub fn options(&self) -> EngineOptions {
+        EngineOptions {
+            engine: self.engine,
+            provider: self.provider,
+            precision: self.precision,
+            threads: self.threads.map_or(0, usize::from),
+            segmenter_batch: self.batch.map_or(0, usize::from),
+            library: self.engine_library.clone(),
+            ..super::engine::options()
+        }
+    }
+
     /// Loads the models.
     pub fn setup(&self, stages: Stages) -> Result<Setup> {
         let package = ModelPackage::find(self.model.as_deref())?;
         let threads = self.threads.map_or(0, usize::from);
         let batch = self.batch.map_or(0, usize::from);
-        let options = EngineOptions {
-            engine: self.engine,
-            provider: self.provider,
-            precision: self.precision,
-            threads,
-            segmenter_batch: batch,
-            library: self.engine_library.clone(),
-            ..super::engine::options()
-        };
+        let options = self.options();
         let mut workers = Workers::default();
         if threads > 0 {
             workers.readers = workers.readers.min(threads);
@@ -170,6 +184,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     setup.config.recipe.max_unread_share = args.max_unread;
     setup.openslide = args.openslide.clone();
     setup.override_mpp = args.override_mpp;
+    if args.subtypes {
+        setup = setup.with_subtypes(SubtypeModels::bundled(&args.engine.options())?);
+    }
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,

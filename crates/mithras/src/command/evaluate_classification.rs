@@ -59,7 +59,41 @@ struct Items {
     positive: Option<usize>,
 }
 
+/// The figures of a file of predictions, with folds and domains named by their columns.
+#[cfg(feature = "train")]
+pub fn report(
+    predictions: &std::path::Path,
+    fold: Option<&str>,
+    domain: Option<&str>,
+) -> Result<Map<String, Value>> {
+    let args = Args {
+        predictions: predictions.to_path_buf(),
+        labels: None,
+        key: "file".into(),
+        truth: None,
+        predicted: None,
+        positive: None,
+        fold: fold.map(str::to_owned),
+        domain: domain.map(str::to_owned),
+        json: true,
+    };
+    evaluate(&args).map(|(_, out)| out)
+}
+
 pub fn run(args: &Args) -> Result<()> {
+    let (items, out) = evaluate(args)?;
+    if let Some(notes) = out.get("notes").and_then(Value::as_array) {
+        say("note", &notes.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>());
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&Value::Object(out))?);
+    } else {
+        print(&items, &out);
+    }
+    Ok(())
+}
+
+fn evaluate(args: &Args) -> Result<(Items, Map<String, Value>)> {
     let table = Table::read(&args.predictions, &[])?;
     let mut notes = Vec::new();
     let items = read(args, &table, &mut notes)?;
@@ -90,13 +124,7 @@ pub fn run(args: &Args) -> Result<()> {
         out.insert("domains".into(), Value::Object(domains.into_iter().collect()));
     }
     out.insert("notes".into(), json!(notes));
-    say("note", &notes);
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&Value::Object(out))?);
-    } else {
-        print(&items, &out);
-    }
-    Ok(())
+    Ok((items, out))
 }
 
 fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {

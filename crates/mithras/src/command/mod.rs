@@ -1,6 +1,8 @@
 //! One module per verb.
 
 pub mod audit;
+pub mod bench;
+pub mod classify;
 pub mod corpus;
 pub mod demo;
 pub mod detect;

@@ -14,6 +14,10 @@ mod frames;
 mod learn;
 #[cfg(feature = "train")]
 mod mine;
+#[cfg(feature = "train")]
+mod package;
+#[cfg(feature = "train")]
+mod protocol;
 
 /// Train models: segmenter, classifier, hard negatives, operating point, package
 ///
@@ -31,6 +35,9 @@ pub struct Args {
 enum Verb {
     Segment(learn::SegmentArgs),
     Finetune(learn::FinetuneArgs),
+    Probe(protocol::ProbeArgs),
+    Test(protocol::TestArgs),
+    Package(package::Args),
     Mine(mine::Args),
     #[command(alias = "evaluate-folds")]
     Calibrate(calibrate::Args),
@@ -43,6 +50,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
         Verb::Segment(a) => learn::segment(a)?,
         Verb::Finetune(a) => learn::finetune(a)?,
+        Verb::Probe(a) => protocol::probe(a)?,
+        Verb::Test(a) => protocol::test(a)?,
+        Verb::Package(a) => package::run(a)?,
         Verb::Mine(a) => mine::run(a)?,
         Verb::Calibrate(a) => calibrate::run(a)?,
         Verb::Export(a) => export::run(a)?,

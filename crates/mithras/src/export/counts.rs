@@ -2,6 +2,7 @@
 
 use super::record::{ModelEntry, SlideEntry};
 use super::{Export, ExportError, SlideRecord, json};
+use crate::subtypes::SubtypeCounts;
 use mitosis::Resolution;
 use mitosis::count::HALF_SIDE_UM;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct CountsFile {
     pub unread_windows: Vec<UnreadEntry>,
     /// Candidates whose crop could not be read; they are no detections.
     pub unclassified: usize,
+    /// Subtypes of the accepted figures, after `--subtypes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtypes: Option<SubtypeCounts>,
 }
 
 /// Level-0 resolution with its source.
@@ -138,6 +142,7 @@ impl CountsFile {
                 })
                 .collect(),
             unclassified: record.unclassified,
+            subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.accepted(), m)),
         }
     }
 

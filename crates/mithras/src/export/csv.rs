@@ -1,6 +1,7 @@
 //! `detections.csv`: every candidate with both scores.
 
 use super::{Export, ExportError, SlideRecord};
+use crate::subtypes::{COLUMNS, Subtypes};
 use mitosis::{Detection, Resolution};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -28,6 +29,9 @@ pub struct DetectionRow {
     pub s_cls: Option<f32>,
     /// Whether the threshold pair accepts it.
     pub accepted: bool,
+    /// Subtypes of an accepted figure, after `--subtypes`.
+    #[serde(skip)]
+    pub subtypes: Option<Subtypes>,
 }
 
 impl DetectionRow {
@@ -45,6 +49,7 @@ impl DetectionRow {
             s_seg: d.candidate.s_seg.get(),
             s_cls: d.s_cls.map(mitosis::Score::get),
             accepted,
+            subtypes: None,
         }
     }
 
@@ -72,11 +77,25 @@ pub struct ReadError {
 pub fn read(path: &Path) -> Result<Vec<DetectionRow>, ReadError> {
     let fail = |e: ::csv::Error| ReadError { path: path.to_owned(), reason: e.to_string() };
     let mut reader = ::csv::Reader::from_path(path).map_err(fail)?;
-    let rows: Vec<DetectionRow> = reader.deserialize().collect::<Result<_, _>>().map_err(fail)?;
+    let header = reader.headers().map_err(fail)?.clone();
+    let at = COLUMNS.map(|c| header.iter().position(|h| h == c));
+    let rows = reader
+        .records()
+        .map(|record| {
+            let record = record?;
+            let mut row: DetectionRow = record.deserialize(Some(&header))?;
+            let cell = |i: &Option<usize>| record.get((*i)?)?.parse::<f32>().ok();
+            let all: Option<Vec<f32>> = at.iter().map(cell).collect();
+            row.subtypes = all.and_then(|v| v.try_into().ok()).map(Subtypes);
+            Ok(row)
+        })
+        .collect::<Result<Vec<DetectionRow>, _>>()
+        .map_err(fail)?;
     let sane = |r: &DetectionRow| {
         [r.x_px, r.y_px, r.x_um, r.y_um].iter().all(|v| v.is_finite())
             && (0.0..=1.0).contains(&r.s_seg)
             && r.s_cls.is_none_or(|s| (0.0..=1.0).contains(&s))
+            && r.subtypes.is_none_or(|s| s.0.iter().all(|p| (0.0..=1.0).contains(p)))
     };
     match rows.iter().position(|r| !sane(r)) {
         None => Ok(rows),
@@ -94,10 +113,13 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     };
     let mut out = ::csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     // Written by hand, so that a slide without candidates has a header too.
-    out.write_record(["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted"])
-        .map_err(|e| fail(&e))?;
+    let more = if record.subtypes.is_some() { &COLUMNS[..] } else { &[] };
+    let header = ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted"];
+    out.write_record(header.iter().chain(more)).map_err(|e| fail(&e))?;
     for row in &record.rows {
-        out.serialize(row).map_err(|e| fail(&e))?;
+        let cell = |i| row.subtypes.map(|s| s.0[i]);
+        let subtypes: Vec<Option<f32>> = (0..more.len()).map(cell).collect();
+        out.serialize((row, subtypes)).map_err(|e| fail(&e))?;
     }
     out.into_inner().map_err(|e| fail(&e))
 }

@@ -1,6 +1,7 @@
 //! `detections.parquet`: the same rows, typed.
 
 use super::{DetectionRow, Export, ExportError, SlideRecord};
+use crate::subtypes;
 use parquet::basic::Compression;
 use parquet::data_type::{BoolType, DataType, DoubleType, FloatType};
 use parquet::errors::ParquetError;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 pub(super) const EXPORT: Export =
     Export { file: "detections.parquet", about: "the same rows, typed", bytes };
 
-const MESSAGE: &str = "message detections {
+const COLUMNS: &str = "
     required double x_px;
     required double y_px;
     required double x_um;
@@ -21,7 +22,7 @@ const MESSAGE: &str = "message detections {
     required float s_seg;
     optional float s_cls;
     required boolean accepted;
-}";
+";
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     encode(record).map_err(|e| ExportError::Encode { file: EXPORT.file, reason: e.to_string() })
@@ -39,7 +40,10 @@ fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
             about("mithras.mpp_y", &record.resolution.y.get().to_string()),
         ]))
         .build();
-    let schema = Arc::new(parse_message_type(MESSAGE)?);
+    let more = if record.subtypes.is_some() { &subtypes::COLUMNS[..] } else { &[] };
+    let more_columns: String = more.iter().map(|c| format!("optional float {c};\n")).collect();
+    let message = format!("message detections {{{COLUMNS}{more_columns}}}");
+    let schema = Arc::new(parse_message_type(&message)?);
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
     let mut group = writer.next_row_group()?;
     let rows = &record.rows;
@@ -51,6 +55,11 @@ fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
     let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.s_cls.is_some())).collect();
     column::<FloatType>(&mut group, rows.iter().filter_map(|r| r.s_cls).collect(), Some(&levels))?;
     column::<BoolType>(&mut group, rows.iter().map(|r| r.accepted).collect(), None)?;
+    let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.subtypes.is_some())).collect();
+    for i in 0..more.len() {
+        let values = rows.iter().filter_map(|r| Some(r.subtypes?.0[i])).collect();
+        column::<FloatType>(&mut group, values, Some(&levels))?;
+    }
     group.close()?;
     writer.into_inner()
 }

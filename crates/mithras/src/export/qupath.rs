@@ -1,6 +1,7 @@
 //! `qupath.geojson`: accepted figures as detections, the hotspot as an annotation.
 
 use super::{Export, ExportError, SlideRecord, json};
+use crate::subtypes::COLUMNS;
 use mitosis::Point;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -36,6 +37,9 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
         let mut measurements = json!({ "s_seg": f64::from(row.s_seg) });
         if let Some(s) = row.s_cls {
             measurements["s_cls"] = json!(f64::from(s));
+        }
+        for (name, p) in row.subtypes.iter().flat_map(|s| COLUMNS.iter().zip(s.0)) {
+            measurements[*name] = json!(f64::from(p));
         }
         features.push(json!({
             "type": "Feature",

@@ -1,6 +1,7 @@
 //! One slide's result, gathered for the exports.
 
 use super::csv::DetectionRow;
+use crate::subtypes::SubtypeModel;
 use detect::{SlideResult, UnreadWindow};
 use mitosis::{Count, Level0, Mm2, OperatingPoint, Point, Resolution};
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,8 @@ pub struct SlideRecord {
     pub unread: Vec<UnreadWindow>,
     /// Candidates whose crop could not be read.
     pub unclassified: usize,
+    /// The weights of the subtypes in `rows`, after `--subtypes`.
+    pub subtypes: Option<Vec<SubtypeModel>>,
 }
 
 impl SlideRecord {
@@ -91,6 +94,7 @@ impl SlideRecord {
             windows: result.windows,
             unread: result.unread.clone(),
             unclassified: result.unclassified.len(),
+            subtypes: None,
         }
     }
 
@@ -113,6 +117,7 @@ impl SlideRecord {
             windows: 0,
             unread: Vec::new(),
             unclassified: 0,
+            subtypes: None,
         }
     }
 

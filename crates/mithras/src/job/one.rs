@@ -7,6 +7,7 @@ use crate::export::{self, ExportError, SlideEntry, SlideRecord};
 use crate::file::{self, WriteError};
 use crate::progress::Meter;
 use crate::report::assets;
+use crate::subtypes::SubtypeError;
 use detect::{
     CancelToken, Checkpoint, DetectError, Job, Observer, Progress, SlideResult, WindowAt,
 };
@@ -37,6 +38,9 @@ pub enum SlideFailure {
     /// Detection ended.
     #[error(transparent)]
     Detect(#[from] DetectError),
+    /// The subtypes' networks stopped.
+    #[error(transparent)]
+    Subtypes(#[from] SubtypeError),
     /// A result was not written.
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -125,10 +129,14 @@ pub fn detect(
         };
         Some(run(&slide, &job, setup, folder, meter, cancel)?)
     };
-    let record = match &result {
+    let mut record = match &result {
         None => SlideRecord::blank(entry, resolution, model, point),
         Some(r) => SlideRecord::new(entry, resolution, model, point, Mm2(mask.area_mm2()), r),
     };
+    if let Some(models) = &mut setup.subtypes {
+        models.fill(&slide, &mut record.rows)?;
+        record.subtypes = Some(models.entries.clone());
+    }
     export::write_all(&record, folder)?;
     assets::write(&slide, &mask, &record, &setup.config.recipe, folder)?;
     let seconds = start.elapsed().as_secs_f64();

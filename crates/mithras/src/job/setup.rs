@@ -2,6 +2,7 @@
 
 use super::state::hex;
 use crate::export::ModelEntry;
+use crate::subtypes::{SubtypeModel, SubtypeModels};
 use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe, Workers};
 use infer::card::CandidateMethod;
 use infer::{CardError, EngineError, EngineOptions, EngineReport, ModelPackage};
@@ -38,6 +39,8 @@ pub struct Setup {
     pub openslide: Option<PathBuf>,
     /// Take an input's um/px even where the slide states another.
     pub override_mpp: bool,
+    /// Networks that tell the subtypes of accepted figures, if asked for.
+    pub subtypes: Option<SubtypeModels>,
 }
 
 /// Everything that changes a number, as written to `run.json`.
@@ -55,6 +58,9 @@ pub struct Config {
     pub tissue: TissueOptions,
     /// Engine, provider and precision: they move scores in the last digits.
     pub arithmetic: String,
+    /// Weights that tell subtypes, after `--subtypes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtypes: Option<Vec<SubtypeModel>>,
 }
 
 impl Config {
@@ -121,6 +127,14 @@ impl Setup {
         ))
     }
 
+    /// Tells the subtypes of accepted figures, too.
+    #[must_use]
+    pub fn with_subtypes(mut self, models: SubtypeModels) -> Self {
+        self.config.subtypes = Some(models.entries.clone());
+        self.subtypes = Some(models);
+        self
+    }
+
     /// The same with models of any make; tests use fakes.
     #[must_use]
     pub fn with_models(
@@ -146,6 +160,7 @@ impl Setup {
             thresholds,
             tissue: TissueOptions::default(),
             arithmetic,
+            subtypes: None,
         };
         let cache_bytes = 256 << 20;
         Self {
@@ -157,6 +172,7 @@ impl Setup {
             cache_bytes,
             openslide: None,
             override_mpp: false,
+            subtypes: None,
         }
     }
 }

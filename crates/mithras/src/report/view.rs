@@ -55,11 +55,16 @@ impl SlideView {
                 left: k % assets::COLUMNS * assets::SIDE,
                 top: k / assets::COLUMNS * assets::SIDE,
                 title: format!(
-                    "x {:.0}, y {:.0} px; s_seg {:.3}{}",
+                    "x {:.0}, y {:.0} px; s_seg {:.3}{}{}",
                     r.x_px,
                     r.y_px,
                     r.s_seg,
-                    r.s_cls.map_or_else(String::new, |s| format!(", s_cls {s:.3}"))
+                    r.s_cls.map_or_else(String::new, |s| format!(", s_cls {s:.3}")),
+                    r.subtypes.map_or_else(String::new, |s| format!(
+                        "; p_atypical {:.3}, {}",
+                        s.atypical(),
+                        s.morphology().replace('_', " ")
+                    ))
                 ),
                 score: format!("{:.2}", r.score()),
             })
@@ -83,6 +88,15 @@ impl SlideView {
 
     pub(super) fn density(&self) -> String {
         self.counts.density_per_20_mm2.map_or_else(|| "–".into(), |d| format!("{d:.1}"))
+    }
+
+    /// Morphologies that occur, most frequent first.
+    pub(super) fn morphologies(&self) -> String {
+        let counts = self.counts.subtypes.iter().flat_map(|s| &s.morphology);
+        let mut all: Vec<_> = counts.filter(|(_, n)| **n > 0).collect();
+        all.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+        let each = all.iter().map(|(name, n)| format!("{} {n}", name.replace('_', " ")));
+        each.collect::<Vec<_>>().join(", ")
     }
 
     pub(super) fn hotspot(&self) -> String {

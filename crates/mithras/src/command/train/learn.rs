@@ -10,17 +10,19 @@ use train::{finetune, segment};
 pub struct Common {
     /// The experiment (TOML); its first line is the command
     #[arg(long, value_name = "FILE")]
-    preset: PathBuf,
-    /// Folder with icpr2012/ and ami_br/
+    pub(super) preset: PathBuf,
+    /// Folder with icpr2012/ and ami_br/, or with one folder of images per class
     #[arg(long, value_name = "DIR")]
-    data: PathBuf,
-    /// Run directory; with --fold all one folder per slide inside it
+    pub(super) data: PathBuf,
+    /// Run directory; with --fold all one folder per fold inside it
     #[arg(long, value_name = "RUN")]
-    out: PathBuf,
-    /// Slide left out for validation (A00, A01, A02), all three in turn, or none (final model)
-    #[arg(long, value_name = "SLIDE", default_value = "all")]
-    fold: String,
-    /// File of starting weights, for presets whose `init` asks for one
+    pub(super) out: PathBuf,
+    /// What validates: for the detector a slide (A00, A01, A02), all three in turn, or none (final
+    /// model); for presets with a `task` the number of a fold, or all
+    #[arg(long, value_name = "FOLD", default_value = "all")]
+    pub(super) fold: String,
+    /// File of starting weights, for presets whose `init` asks for one; {fold} stands for the
+    /// slide left out
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
     /// Go on where a killed run stopped
@@ -28,13 +30,13 @@ pub struct Common {
     resume: bool,
     /// Change a key of the preset, e.g. train.steps=100
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// auto, cpu, cuda, cuda:N
     #[arg(long, default_value = "auto")]
     device: String,
     /// Threads of libtorch; 0 = all cores
     #[arg(long, default_value_t = 0)]
-    threads: usize,
+    pub(super) threads: usize,
 }
 
 /// Train the first stage (Efficient-UNet) on exhaustively labelled frames
@@ -44,7 +46,11 @@ pub struct SegmentArgs {
     common: Common,
 }
 
-/// Train the second stage (ViT, EfficientNet) on crops
+/// Train classifiers: the second stage, or a task over folds (K2)
+///
+/// A preset without `task` trains the detector's second stage. One with `task` (ami-br, ami-morph,
+/// folder) fine-tunes over folds of whole slides and writes predictions and metrics of the held-out
+/// items; test parts are never read.
 #[derive(clap::Args, Debug)]
 pub struct FinetuneArgs {
     #[command(flatten)]
@@ -65,7 +71,7 @@ impl Common {
         }
     }
 
-    fn options(&self, out: &Path) -> RunOptions {
+    pub(super) fn options(&self, out: &Path) -> RunOptions {
         RunOptions {
             out: out.to_path_buf(),
             resume: self.resume,
@@ -84,7 +90,10 @@ impl Common {
         let preset: P = preset::load(&self.preset, &self.set)?;
         for (fold, out) in self.folds() {
             eprintln!("left out: {fold}; run directory {}", out.display());
-            one(&preset, &fold, &self.options(&out)).with_context(|| format!("fold {fold}"))?;
+            let mut options = self.options(&out);
+            let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
+            options.init = options.init.map(in_fold);
+            one(&preset, &fold, &options).with_context(|| format!("fold {fold}"))?;
         }
         Ok(())
     }
@@ -99,6 +108,10 @@ pub fn segment(args: SegmentArgs) -> Result<()> {
 
 pub fn finetune(args: FinetuneArgs) -> Result<()> {
     let c = &args.common;
+    if train::protocol::task_of(&c.preset)?.is_some() {
+        anyhow::ensure!(args.mined.is_none(), "--mined belongs to presets without a task");
+        return super::protocol::finetune(c);
+    }
     c.each(|preset: &FinetunePreset, fold, options| {
         let mined = match &args.mined {
             Some(path) => finetune::read_mined(Path::new(&path.replace("{fold}", fold)))?,

@@ -1,0 +1,128 @@
+//! `mithras classify` as a user meets it.
+
+use assert_cmd::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A package with seeded weights: crops of 32 px at 0.25 um/px, classes a, b, c.
+fn tiny() -> PathBuf {
+    testkit::workspace().join("crates/infer/tests/golden/tiny")
+}
+
+fn classify(inputs: &[&Path], out: &Path, more: &[&str]) -> (bool, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.arg("classify").args(inputs).arg("--out").arg(out).args(["--engine", "rten"]);
+    if !more.contains(&"--model") {
+        command.arg("--model").arg(tiny());
+    }
+    let output = command.args(more).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn picture(path: &Path, side: u32, shift: u32) {
+    let at = |x: u32, y: u32| image::Rgb([(x * 5 + shift) as u8, (y * 3) as u8, 120]);
+    image::RgbImage::from_fn(side, side, |x, y| at(x + 200 - side / 2, y + 200 - side / 2))
+        .save(path)
+        .unwrap();
+}
+
+#[test]
+fn any_size_at_any_resolution_gives_one_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("crops/deep");
+    fs::create_dir_all(&folder).unwrap();
+    for (name, side) in [("small", 20), ("exact", 32), ("large", 128), ("wide", 301)] {
+        picture(&folder.join(format!("{name}.png")), side, 0);
+    }
+    fs::write(folder.join("note.txt"), "no image").unwrap();
+    let out = dir.path().join("out.csv");
+    let (ok, stdout, stderr) = classify(&[&dir.path().join("crops")], &out, &["--json"]);
+    assert!(ok, "{stderr}");
+    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&said["images"], &said["mpp"]), (&4.into(), &0.25.into()));
+    assert_eq!(said["mpp_source"], "the model's own");
+    let text = fs::read_to_string(&out).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
+    assert_eq!(rows[0], ["file", "class", "p_a", "p_b", "p_c"]);
+    assert_eq!(rows.len(), 5);
+    for row in &rows[1..] {
+        let p: Vec<f64> = row[2..].iter().map(|v| v.parse().unwrap()).collect();
+        assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{row:?}");
+        let best = p.iter().copied().fold(0.0, f64::max);
+        let index = p.iter().position(|v| *v == best).unwrap();
+        assert_eq!(row[1], ["a", "b", "c"][index]);
+    }
+    // The middle of an image decides, whatever lies round it.
+    let p = |name: &str| rows.iter().find(|r| r[0].contains(name)).unwrap()[2..].to_vec();
+    assert_eq!(p("exact"), p("large"));
+
+    // At another resolution other pixels are seen.
+    let (ok, stdout, stderr) = classify(&[&folder.join("large.png")], &out, &["--mpp", "0.5"]);
+    assert!(ok && stdout.contains("0.5 um/px"), "{stdout}{stderr}");
+    let again = fs::read_to_string(&out).unwrap();
+    assert_ne!(again.lines().nth(1).unwrap().split(',').nth(2).unwrap(), p("large")[0]);
+    assert_eq!(again.lines().count(), 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |n: &str| dir.path().join(n);
+    picture(&at("good.png"), 40, 3);
+    fs::write(at("broken.png"), b"no image at all").unwrap();
+    image::RgbImage::new(4, 4).save(at("dot.png")).unwrap();
+    let out = at("out.csv");
+    let inputs = [at("good.png"), at("broken.png"), at("dot.png")];
+    let refs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    let (ok, stdout, stderr) = classify(&refs, &out, &[]);
+    assert!(!ok && stdout.contains("1 images"), "{stdout}");
+    assert!(stderr.contains("broken.png") && stderr.contains("less than 8 px"), "{stderr}");
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 2);
+
+    fs::create_dir(at("empty")).unwrap();
+    for (inputs, more, word) in [
+        (at("empty"), &[][..], "no image in this folder"),
+        (at("missing"), &[], "no such file or folder"),
+        (at("good.png"), &["--model", "nobody"], "no model `nobody`"),
+        (at("good.png"), &["--mpp", "NaN"], "not a finite number"),
+    ] {
+        let (ok, _, stderr) = classify(&[&inputs], &out, more);
+        assert!(!ok && stderr.contains(word), "{word}: {stderr}");
+    }
+}
+
+#[test]
+fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
+    let bundled: Vec<&str> = infer::ModelPackage::bundled_names().collect();
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("a.png");
+    picture(&image, 128, 9);
+    let out = dir.path().join("out.csv");
+    for (model, header) in [
+        ("atypical", "file,class,p_typical,p_atypical"),
+        (
+            "morphology",
+            "file,class,p_prometaphase,p_metaphase,p_ring_shape,p_anaphase_telophase,\
+             p_bipolar_asymmetric,p_multipolar,p_segregation,p_other",
+        ),
+    ] {
+        let (ok, _, stderr) = classify(&[&image], &out, &["--model", model]);
+        if !bundled.contains(&format!("mithras-{model}").as_str()) {
+            assert!(!ok && stderr.contains(&format!("no model `{model}`")), "{stderr}");
+            continue;
+        }
+        assert!(ok, "{stderr}");
+        assert_eq!(fs::read_to_string(&out).unwrap().lines().next().unwrap(), header);
+    }
+}
+
+#[test]
+fn timing_encoders_says_which_build_it_needs() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let output = command.args(["bench", "encoders", "--device", "abacus"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success());
+    let word = if cfg!(feature = "train") { "abacus" } else { "training build" };
+    assert!(said.contains(word), "{said}");
+}

@@ -1,0 +1,126 @@
+//! A task from folders of images to a package that classifies, through the command line (training
+//! build only).
+#![cfg(feature = "train")]
+
+use assert_cmd::Command;
+use image::{Rgb, RgbImage};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+fn mithras(args: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+fn drawn(dir: &Path) {
+    for (part, sources) in [("train", 3_u32), ("test", 1)] {
+        for (c, class) in ["plain", "marked"].iter().enumerate() {
+            for s in 0..sources {
+                let folder = dir.join(part).join(class).join(format!("{part}{s}"));
+                fs::create_dir_all(&folder).unwrap();
+                for k in 0..2_u32 {
+                    let colour = [(20 + 150 * c) as u8, (90 + 9 * s) as u8, k as u8];
+                    RgbImage::from_fn(40, 40, |x, y| {
+                        let near = (i64::from(x) - 20).pow(2) + (i64::from(y) - 20).pow(2) < 80;
+                        if near { Rgb(colour) } else { Rgb([220, 190, 210 - s as u8]) }
+                    })
+                    .save(folder.join(format!("{k}.png")))
+                    .unwrap();
+                }
+            }
+        }
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn folders_to_folds_to_test_to_package() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data);
+    let preset = testkit::workspace().join("presets/finetune-ami-br-vit-tiny.toml");
+    let run = dir.path().join("run");
+    let text = |p: &Path| p.to_str().unwrap().to_owned();
+    let (preset, data, run_dir) = (text(&preset), text(&data), text(&run));
+    let train = |more: &[&str]| {
+        let mut args = vec!["train", "finetune", "--preset", &preset, "--data", &data];
+        args.extend(["--out", &run_dir, "--device", "cpu", "--threads", "1"]);
+        for set in [
+            "task=\"folder\"",
+            "model.image=32",
+            "data.crop=32",
+            "train.epochs=2",
+            "train.batch=4",
+            "train.warmup_epochs=1.0",
+            "train.precision=\"f32\"",
+            "symmetries=1",
+        ] {
+            args.extend(["--set", set]);
+        }
+        args.extend(more);
+        mithras(&args)
+    };
+    let (ok, said) = train(&["--fold", "0"]);
+    assert!(ok && said.contains("1 of 3 folds"), "{said}");
+    let (ok, said) = train(&["--fold", "3"]);
+    assert!(!ok && said.contains("from 0 to 2"), "{said}");
+    let test = ["train", "test", "--run", &run_dir, "--data", &data, "--device", "cpu"];
+    let (ok, said) = mithras(&test);
+    assert!(!ok && said.contains("not trained yet"), "{said}");
+    let (ok, said) = train(&["--resume"]);
+    assert!(ok && said.contains("over 3 folds"), "{said}");
+    let metrics = json(&run.join("metrics.json"));
+    assert_eq!((&metrics["n"], &metrics["run"]["folds"]), (&12.into(), &3.into()));
+    assert!(metrics["over_folds"]["macro_f1"]["sd"].is_number());
+
+    let (ok, said) = mithras(&test);
+    assert!(ok, "{said}");
+    assert_eq!(json(&run.join("test/metrics.json"))["n"], 12);
+    assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
+    let (ok, said) = mithras(&test);
+    assert!(!ok && said.contains("scored on its test part before"), "{said}");
+
+    let package = text(&dir.path().join("package"));
+    let (ok, said) = mithras(&[
+        "train",
+        "package",
+        "--run",
+        &run_dir,
+        "--fold",
+        "1",
+        "--license",
+        "none",
+        "--name",
+        "drawn",
+        "--out",
+        &package,
+    ]);
+    assert!(ok, "{said}");
+    let out = text(&dir.path().join("out.csv"));
+    let tests = text(&Path::new(&data).join("test"));
+    let (ok, said) =
+        mithras(&["classify", &tests, "--model", &package, "--out", &out, "--engine", "rten"]);
+    assert!(ok, "{said}");
+    // The exported network says what the fold's model said on the test part.
+    let of = |path: &Path, fold: &str| -> Vec<(String, f64)> {
+        let text = fs::read_to_string(path).unwrap();
+        let rows = text.lines().skip(1).map(|l| l.split(',').collect::<Vec<_>>());
+        let kept = rows.filter(|r| r.len() == 4 || r[3] == fold);
+        let name = |r: &[&str]| r[0].rsplit("test/").next().unwrap().to_owned();
+        let mut all: Vec<_> = kept.map(|r| (name(&r), r[r.len() - 2].parse().unwrap())).collect();
+        all.sort_by(|a: &(String, f64), b| a.0.cmp(&b.0));
+        all
+    };
+    let torch = of(&run.join("test/predictions.csv"), "1");
+    let onnx = of(Path::new(&out), "1");
+    assert_eq!(torch.len(), 4);
+    for ((a, p), (b, q)) in torch.iter().zip(&onnx) {
+        // Weights are stored as f16.
+        assert!(a == b && (p - q).abs() < 5e-3, "{a} {p}, {b} {q}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Fine-tuning of one fold (K2).
+
+use corpus::augment::geometry::{Erased, centred};
+use corpus::augment::rng_of;
+use corpus::fold::Fold;
+use corpus::task::{FoldManifest, TrainingSet};
+use mitosis::RgbTile;
+use net::encoder;
+use net::loss::CrossEntropy;
+use net::optim::AdamWConfig;
+use rand::Rng;
+use rand::seq::SliceRandom;
+use serde_json::json;
+use stats::metrics::ConfusionMatrix;
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor};
+
+use super::predict::logits;
+use super::preset::FinetunePreset;
+use super::{reset_head, spec_of};
+use crate::batch::{for_each_step, images};
+use crate::error::{Result, TrainError};
+use crate::run::{RunOptions, Session, Validation};
+use crate::segment::initialise;
+
+/// Salt of the order, so that it does not repeat the augmentation's draws.
+const ORDER: u64 = 0x0_0dde_5eed;
+
+/// A training image with its class and the rectangle to erase.
+struct Sample {
+    image: RgbTile,
+    class: usize,
+    erased: Option<Erased>,
+}
+
+/// The items of every epoch, `per_epoch` each. With `balance` 0 each epoch is a permutation of the
+/// items; otherwise classes are drawn with weights `n^-balance` per item, with replacement.
+fn order(
+    set: &TrainingSet,
+    train: &[usize],
+    (epochs, per_epoch): (usize, usize),
+    balance: f64,
+    seed: u64,
+) -> Vec<usize> {
+    let mut counts = vec![0.0_f64; set.classes().len()];
+    train.iter().for_each(|&i| counts[set.items()[i].class] += 1.0);
+    let mut edges = Vec::with_capacity(train.len());
+    let mut sum = 0.0;
+    for &i in train {
+        sum += counts[set.items()[i].class].powf(-balance);
+        edges.push(sum);
+    }
+    let mut all = Vec::with_capacity(epochs * per_epoch);
+    for epoch in 0..epochs {
+        let mut rng = rng_of(seed ^ ORDER, epoch as u64);
+        if balance == 0.0 {
+            let mut items = train.to_vec();
+            items.shuffle(&mut rng);
+            all.extend(items.iter().cycle().take(per_epoch));
+        } else {
+            all.extend((0..per_epoch).map(|_| {
+                let at = rng.random::<f64>() * sum;
+                train[edges.partition_point(|&e| e <= at).min(train.len() - 1)]
+            }));
+        }
+    }
+    all
+}
+
+/// `[N, 3, S, S]`, normalised, with the rectangles filled.
+fn batch(samples: &[Sample], device: Device) -> Tensor {
+    let tiles: Vec<RgbTile> = samples.iter().map(|s| s.image.clone()).collect();
+    let x = images(&tiles, device);
+    for (i, e) in samples.iter().enumerate().filter_map(|(i, s)| Some((i, s.erased.as_ref()?))) {
+        let (h, w) = (e.height as i64, e.width as i64);
+        let mut at = x.get(i as i64).narrow(1, e.top as i64, h).narrow(2, e.left as i64, w);
+        at.copy_(&Tensor::from_slice(&e.values).view([3, h, w]).to_device(device));
+    }
+    x
+}
+
+pub(super) fn fold(
+    preset: &FinetunePreset,
+    set: &TrainingSet,
+    manifest: &FoldManifest,
+    fold: &Fold,
+    options: &RunOptions,
+) -> Result<()> {
+    let settings = preset.train.plan(fold.train.len());
+    let device = net::device::pick(&options.device)?;
+    let (crop, side) = (preset.data.crop, preset.model.image as usize);
+    tch::manual_seed(settings.seed as i64);
+    let vs = VarStore::new(device);
+    let net = encoder::build(&vs.root(), &preset.model)?;
+    let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
+    reset_head(&vs, net.as_ref(), preset.model.head_bias);
+    let groups =
+        encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
+    let about = json!({
+        "stage": "finetune", "task": preset.task, "init": start,
+        "train_items": fold.train.len(), "validation_items": fold.validation.len(),
+        "folds_sha256": manifest.digest,
+    });
+    let spec = spec_of(&preset.model, set, manifest)?;
+    let adam = AdamWConfig::default();
+    let toml = preset.toml();
+    let mut session =
+        Session::open_with(vs, groups, adam, settings.clone(), &toml, spec, about, options, true)?;
+
+    let s = &settings;
+    let items =
+        order(set, &fold.train, (preset.train.epochs, s.epoch * s.batch), preset.balance, s.seed);
+    let augment = &preset.augment;
+    let draw = |i: u64| {
+        let item = items[i as usize];
+        let rng = &mut rng_of(s.seed, i);
+        let mut image = augment.placement.apply(&set.images()[item], crop, side, rng);
+        if let Some(p) = &augment.photometric {
+            image = p.apply(&image, rng);
+        }
+        if let Some(r) = &augment.rand_augment {
+            image = r.apply(&image, rng);
+        }
+        let erased = Erased::draw(augment.erase, side, rng);
+        Sample { image, class: set.items()[item].class, erased }
+    };
+    let held: Vec<RgbTile> =
+        fold.validation.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
+    let truth: Vec<usize> = fold.validation.iter().map(|&i| set.items()[i].class).collect();
+    let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
+    let targets = |classes: &[usize]| {
+        let all: Vec<i64> = classes.iter().map(|&c| c as i64).collect();
+        Tensor::from_slice(&all).to_device(device)
+    };
+    let validate = || {
+        let mut parts = vec![];
+        for part in held.chunks(s.batch) {
+            parts.push(s.precision.run(device, || logits(net.as_ref(), part, device)));
+        }
+        let all = Tensor::cat(&parts, 0).to_kind(Kind::Float);
+        let value = loss.forward(&all, &targets(&truth)).double_value(&[]);
+        let best = Vec::<i64>::try_from(all.argmax(-1, false).to_device(Device::Cpu)).ok()?;
+        let found: Vec<usize> = best.into_iter().map(|c| c as usize).collect();
+        let matrix = ConfusionMatrix::from_labels(&truth, &found, set.classes().len()).ok()?;
+        let metric = if set.classes().len() == 2 { matrix.f1(1) } else { matrix.macro_f1() };
+        Some(Validation { loss: value, metric })
+    };
+    let stopped = for_each_step((session.start, s.steps), s.batch, draw, |step, samples| {
+        session.seed_step(step);
+        let x = s.memory_format.image(&batch(&samples, device).contiguous());
+        let classes: Vec<usize> = samples.iter().map(|s| s.class).collect();
+        let y = s.precision.run(device, || net.forward(&x, true));
+        session.update(step, &loss.forward(&y, &targets(&classes))).map_err(Some)?;
+        if session.after(step, &validate).map_err(Some)? { Ok(()) } else { Err(None) }
+    });
+    stopped.or_else(|e: Option<TrainError>| e.map_or(Ok(()), Err))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corpus::task::Task;
+
+    #[test]
+    fn epochs_are_permutations_or_balanced_draws() {
+        let dir = tempfile::tempdir().unwrap();
+        for (class, n) in [("a", 30_u8), ("b", 6)] {
+            let folder = dir.path().join(class);
+            std::fs::create_dir_all(&folder).unwrap();
+            for i in 0..n {
+                let at = folder.join(format!("{i}.png"));
+                image::RgbImage::from_pixel(8, 8, image::Rgb([i, class.as_bytes()[0], 1]))
+                    .save(at)
+                    .unwrap();
+            }
+        }
+        let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+        let train: Vec<usize> = (0..36).collect();
+        let plain = order(&set, &train, (2, 36), 0.0, 1);
+        let mut first = plain[..36].to_vec();
+        first.sort_unstable();
+        assert_eq!(first, train);
+        assert_ne!(plain[..36], plain[36..]);
+        let share = |balance: f64| {
+            let drawn = order(&set, &train, (20, 36), balance, 1);
+            drawn.iter().filter(|&&i| set.items()[i].class == 1).count() as f64 / 720.0
+        };
+        assert!((share(1.0) - 0.5).abs() < 0.07, "{}", share(1.0));
+        assert!((share(1e-9) - 1.0 / 6.0).abs() < 0.05, "{}", share(1e-9));
+    }
+
+    #[test]
+    fn an_erased_rectangle_is_filled_after_normalisation() {
+        let erased = Erased { top: 1, left: 2, height: 2, width: 3, values: vec![0.5; 18] };
+        let image = RgbTile::filled(8, 8, [255; 3]);
+        let whole = Sample { image: image.clone(), class: 0, erased: None };
+        let holed = Sample { image, class: 0, erased: Some(erased) };
+        let x = batch(&[whole, holed], Device::Cpu);
+        let changed = (x.get(0) - x.get(1)).ne(0.0).sum(Kind::Int64).int64_value(&[]);
+        assert_eq!(changed, 3 * 2 * 3);
+        assert_eq!(x.double_value(&[1, 2, 2, 4]), 0.5);
+    }
+}

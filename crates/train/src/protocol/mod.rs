@@ -1,0 +1,251 @@
+//! Classification protocols (K1-K5): fine-tuning and linear probing over folds of whole slides,
+//! and the test part, scored once.
+//!
+//! ```text
+//! RUN/protocol.json          task, classes, crop, folds, digests
+//! RUN/folds.json             which slide is held out by which fold
+//! RUN/fold-K/...             a run directory (see `run`)
+//! RUN/fold-K/predictions.csv the held-out items of the fold
+//! RUN/features.safetensors   linear probing: the frozen encoder's features
+//! ```
+//!
+//! Training takes a [`TrainingSet`]; [`test()`] alone takes a [`TestSet`].
+
+mod finetune;
+mod predict;
+mod preset;
+mod probe;
+
+use std::path::{Path, PathBuf};
+
+use corpus::fold::Fold;
+use corpus::task::{FoldManifest, Task, TestSet, TrainingSet};
+use net::checkpoint::{self, Spec};
+use net::encoder::{self, Encoder, EncoderConfig};
+use serde::{Deserialize, Serialize};
+use tch::nn::VarStore;
+
+use crate::error::{Result, TrainError};
+use crate::run::{MODEL, RunOptions, write_text};
+
+pub use predict::{Prediction, write as write_predictions};
+pub use preset::{Augment, Epochs, FinetunePreset, ProbePreset, ProtocolData, task_of};
+
+/// Predictions of the held-out items, in a fold's folder.
+pub const PREDICTIONS: &str = "predictions.csv";
+const ABOUT: &str = "protocol.json";
+const FOLDS: &str = "folds.json";
+const SCHEMA: &str = "mithras.protocol/1";
+
+/// What a run over folds is about, as later verbs need it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// `mithras.protocol/1`.
+    pub schema: String,
+    /// `finetune` or `probe`.
+    pub verb: String,
+    /// The task.
+    pub task: Task,
+    /// Class names in output order.
+    pub classes: Vec<String>,
+    /// Side of the centred square that is shown, pixels at 0.25 um/px.
+    pub crop: usize,
+    /// Symmetric copies averaged when predicting: 1, 4 or 8.
+    pub symmetries: u8,
+    /// Number of folds.
+    pub folds: usize,
+    /// SHA-256 of the resolved preset.
+    pub preset_sha256: String,
+    /// Digest of the training set.
+    pub set_sha256: String,
+    /// Digest of the fold manifest.
+    pub folds_sha256: String,
+}
+
+impl About {
+    /// Reads a run's `protocol.json`.
+    ///
+    /// # Errors
+    /// When `run` holds no such run.
+    pub fn read(run: &Path) -> Result<Self> {
+        let path = run.join(ABOUT);
+        let text = std::fs::read_to_string(&path).map_err(|e| {
+            TrainError::run(&path, format!("{e}; give the folder of a run over folds"))
+        })?;
+        let about: Self = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+        if about.schema != SCHEMA {
+            return Err(TrainError::run(&path, format!("schema `{}`", about.schema)));
+        }
+        Ok(about)
+    }
+}
+
+/// The folder of fold `k`.
+#[must_use]
+pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
+    run.join(format!("fold-{k}"))
+}
+
+/// The folds of a run: read where they are, made and written where not.
+fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<FoldManifest> {
+    std::fs::create_dir_all(run).map_err(|e| TrainError::run(run, e))?;
+    let path = data.folds_file.clone().unwrap_or_else(|| run.join(FOLDS));
+    if path.is_file() {
+        return Ok(FoldManifest::read(&path, set)?);
+    }
+    if data.folds_file.is_some() {
+        return Err(TrainError::run(&path, "data.folds_file is not there"));
+    }
+    let made = FoldManifest::new(set, data.folds, data.split_seed)?;
+    made.write(&path)?;
+    Ok(made)
+}
+
+/// Writes `protocol.json`, or checks that the one at hand is of the same preset and data.
+fn begin(run: &Path, about: &About) -> Result<()> {
+    let path = run.join(ABOUT);
+    if path.is_file() {
+        if About::read(run)? != *about {
+            return Err(TrainError::run(
+                &path,
+                "was made with another preset or other data; give the same ones, or another --out",
+            ));
+        }
+        return Ok(());
+    }
+    write_text(&path, &serde_json::to_string_pretty(about).expect("plain data"))
+}
+
+/// A network with the head that the task needs.
+struct Model {
+    vs: VarStore,
+    net: Box<dyn Encoder>,
+    spec: Spec,
+}
+
+fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &FoldManifest) -> Result<Spec> {
+    let mut spec = Spec::new(&model.name, model, model.image as u32)?;
+    spec.classes = set.classes().to_vec();
+    spec.corpus_digest = folds.digest.clone();
+    Ok(spec)
+}
+
+impl Model {
+    /// A trained classifier.
+    fn load(path: &Path, device: tch::Device) -> Result<Self> {
+        let spec = checkpoint::read_spec(path)?;
+        let config: EncoderConfig = serde_json::from_value(spec.config.clone())
+            .map_err(|e| TrainError::run(path, format!("its description does not fit: {e}")))?;
+        let vs = VarStore::new(device);
+        let net = encoder::build(&vs.root(), &config)?;
+        checkpoint::load(path, &vs, &spec)?;
+        Ok(Self { vs, net, spec })
+    }
+}
+
+/// K1: zero weights and a constant bias, whatever the starting weights brought.
+fn reset_head(vs: &VarStore, net: &dyn Encoder, bias: f64) {
+    tch::no_grad(|| {
+        for (name, mut t) in vs.variables() {
+            if let Some(rest) = name.strip_prefix(net.head()) {
+                let _ = t.fill_(if rest == "bias" { bias } else { 0.0 });
+            }
+        }
+    });
+}
+
+fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Result<()> {
+    let n = set.classes().len();
+    if model.classes != n as i64 {
+        return Err(TrainError::Preset {
+            path: "model.classes".into(),
+            reason: format!("is {}, {preset} has {n} classes", model.classes),
+        });
+    }
+    Ok(())
+}
+
+/// Fine-tunes fold `k` (K2): weights in `RUN/fold-k/model.safetensors`, the held-out items'
+/// predictions beside them. `options.out` is RUN.
+///
+/// # Errors
+/// [`TrainError`]: preset, folds, run directory, or a loss that is no number.
+pub fn finetune(
+    preset: &FinetunePreset,
+    set: &TrainingSet,
+    k: usize,
+    options: &RunOptions,
+) -> Result<()> {
+    check_classes(&preset.model, set, "the task")?;
+    let manifest = folds(&options.out, set, &preset.data)?;
+    begin(&options.out, &preset.about(set, &manifest))?;
+    let fold = manifest.fold(k)?;
+    let dir = fold_dir(&options.out, k);
+    let own = RunOptions { out: dir.clone(), ..options.clone() };
+    finetune::fold(preset, set, &manifest, &fold, &own)?;
+    if dir.join(MODEL).is_file() {
+        held_out(set, &fold, k, preset.data.crop, preset.symmetries, &own)?;
+    }
+    Ok(())
+}
+
+/// Linear probing of every fold (K3) on features that are computed once.
+///
+/// # Errors
+/// As [`finetune`].
+pub fn probe(
+    preset: &ProbePreset,
+    set: &TrainingSet,
+    only: Option<usize>,
+    options: &RunOptions,
+) -> Result<()> {
+    check_classes(&preset.model, set, "the task")?;
+    let manifest = folds(&options.out, set, &preset.data)?;
+    begin(&options.out, &preset.about(set, &manifest))?;
+    probe::run(preset, set, &manifest, only, options)
+}
+
+/// Predicts the held-out side with the weights that the fold hands on.
+fn held_out(
+    set: &TrainingSet,
+    fold: &Fold,
+    k: usize,
+    crop: usize,
+    symmetries: u8,
+    options: &RunOptions,
+) -> Result<()> {
+    let device = net::device::pick(&options.device)?;
+    let model = Model::load(&options.out.join(MODEL), device)?;
+    let found = predict::all(&model, set, &fold.validation, k, crop, symmetries)?;
+    predict::write(&options.out.join(PREDICTIONS), set.classes(), &found)
+}
+
+/// Scores the fold models of a run on the test part: one list per fold, then their mean
+/// probabilities (the ensemble) as the last.
+///
+/// # Errors
+/// When a fold is not trained yet, or the test part cannot be read.
+pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Prediction>>> {
+    let about = About::read(run)?;
+    let device = net::device::pick(device)?;
+    let all: Vec<usize> = (0..set.items().len()).collect();
+    let mut lists = vec![];
+    for k in 0..about.folds {
+        let path = fold_dir(run, k).join(MODEL);
+        if !path.is_file() {
+            return Err(TrainError::run(&path, "this fold is not trained yet"));
+        }
+        let model = Model::load(&path, device)?;
+        if model.spec.classes != set.classes() {
+            return Err(TrainError::run(&path, "its classes are not those of the test part"));
+        }
+        lists.push(predict::all(&model, set, &all, k, about.crop, about.symmetries)?);
+    }
+    let mean = (0..all.len()).map(|i| {
+        let parts: Vec<&Prediction> = lists.iter().map(|l: &Vec<Prediction>| &l[i]).collect();
+        Prediction::mean(&parts)
+    });
+    let mean = mean.collect();
+    lists.push(mean);
+    Ok(lists)
+}

@@ -1,0 +1,278 @@
+//! Presets of the protocols.
+
+use std::path::{Path, PathBuf};
+
+use corpus::augment::Photometric;
+use corpus::augment::geometry::Placement;
+use corpus::augment::rand_augment::RandAugment;
+use corpus::task::{FoldManifest, Task, TrainingSet};
+use net::device::{MemoryFormat, Precision};
+use net::encoder::EncoderConfig;
+use net::schedule::BaseLr;
+use serde::{Deserialize, Serialize};
+
+use super::{About, SCHEMA};
+use crate::error::{Result, TrainError};
+use crate::preset::{Init, Keep, Loop, load_with};
+use crate::run::hash_of;
+
+/// The task of a preset, if it has one; presets of the detector's second stage have none.
+///
+/// # Errors
+/// When the file is no TOML.
+pub fn task_of(path: &Path) -> Result<Option<String>> {
+    let bad = |reason: String| TrainError::Preset { path: path.to_path_buf(), reason };
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.to_string()))?;
+    Ok(table.get("task").and_then(|t| t.as_str()).map(str::to_string))
+}
+
+/// Crops and folds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProtocolData {
+    /// Side of the centred square that is shown, pixels at 0.25 um/px.
+    pub crop: usize,
+    /// Folds of whole slides (K4).
+    pub folds: usize,
+    /// Seed of the folds.
+    pub split_seed: u64,
+    /// A fold manifest to take instead of making one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folds_file: Option<PathBuf>,
+}
+
+/// What changes a training image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Augment {
+    /// E.g. `rand-m9-mstd0.5-inc1`; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rand_augment: Option<RandAugment>,
+    /// Probability of random erasing.
+    pub erase: f32,
+    /// Where the square lies.
+    pub placement: Placement,
+    /// Stain, colour, blur, JPEG; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub photometric: Option<Photometric>,
+}
+
+/// Length and optimiser, in epochs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Epochs {
+    /// Seed of weights, order, augmentation and dropout.
+    pub seed: u64,
+    /// Samples per step; the last partial batch of an epoch is left out.
+    pub batch: usize,
+    /// Epochs.
+    pub epochs: usize,
+    /// Epochs of linear warm-up.
+    pub warmup_epochs: f64,
+    /// Peak rate per 256 samples.
+    pub base_lr: f64,
+    /// Rate at the end of the cosine, absolute.
+    pub min_lr: f64,
+    /// Decoupled weight decay.
+    pub weight_decay: f64,
+    /// Largest gradient norm.
+    pub clip: f64,
+    /// Decay of the averaged weights, which are the ones kept; 0 keeps the plain weights.
+    pub ema: f64,
+    /// Which weights a fold hands on.
+    pub keep: Keep,
+    /// Arithmetic of the forward pass.
+    pub precision: Precision,
+    /// Layout of images and weights.
+    pub memory_format: MemoryFormat,
+}
+
+impl Epochs {
+    /// The loop for `n` training samples.
+    #[must_use]
+    pub fn plan(&self, n: usize) -> Loop {
+        let epoch = (n / self.batch).max(1);
+        Loop {
+            seed: self.seed,
+            batch: self.batch,
+            steps: self.epochs * epoch,
+            warmup: (self.warmup_epochs * epoch as f64).round() as usize,
+            lr: BaseLr(self.base_lr).scaled(self.batch),
+            min_lr: self.min_lr,
+            weight_decay: self.weight_decay,
+            clip: self.clip,
+            ema: self.ema,
+            epoch,
+            save_every: epoch,
+            keep: self.keep,
+            precision: self.precision,
+            memory_format: self.memory_format,
+        }
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.batch == 0 || self.epochs == 0 {
+            return Err("train.batch and train.epochs must be at least 1".into());
+        }
+        if !(0.0..=self.epochs as f64).contains(&self.warmup_epochs) {
+            return Err("train.warmup_epochs is not in [0, train.epochs]".into());
+        }
+        if !(self.base_lr > 0.0 && self.base_lr.is_finite()) {
+            return Err(format!("train.base_lr {} is not a positive rate", self.base_lr));
+        }
+        if !(0.0..1.0).contains(&self.ema) {
+            return Err(format!("train.ema {} is not in [0, 1)", self.ema));
+        }
+        Ok(())
+    }
+}
+
+/// `mithras train finetune` on labelled crops (K2).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FinetunePreset {
+    /// What is classified.
+    pub task: Task,
+    /// Where the encoder starts; the head starts at zero weights and `model.head_bias` (K1).
+    pub init: Init,
+    /// Layer-wise rate decay (1 = none).
+    pub layer_decay: f64,
+    /// Label smoothing.
+    pub smoothing: f64,
+    /// How evenly classes are drawn: 0 as they are, 1 all equally often.
+    pub balance: f64,
+    /// Symmetric copies averaged when predicting: 1, 4 (flips) or 8 (flips and turns).
+    pub symmetries: u8,
+    /// The network; its `image` is the side crops are resized to.
+    pub model: EncoderConfig,
+    /// Crops and folds.
+    pub data: ProtocolData,
+    /// Augmentation.
+    pub augment: Augment,
+    /// Length and optimiser.
+    pub train: Epochs,
+}
+
+/// `mithras train probe` (K3).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbePreset {
+    /// What is classified.
+    pub task: Task,
+    /// The frozen encoder's weights.
+    pub init: Init,
+    /// Weak augmentation: each epoch sees one of this many symmetric copies (1, 4, 8) of an item.
+    /// Predictions average them.
+    pub symmetries: u8,
+    /// The network.
+    pub model: EncoderConfig,
+    /// Crops and folds.
+    pub data: ProtocolData,
+    /// Length and rate; clip, ema and precision concern the encoder and stay unused but for
+    /// precision and layout of the one forward pass.
+    pub train: ProbeEpochs,
+}
+
+/// Length and rate of a probe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeEpochs {
+    /// Seed of the order and of the copies drawn.
+    pub seed: u64,
+    /// Samples per step.
+    pub batch: usize,
+    /// Epochs.
+    pub epochs: usize,
+    /// Epochs of linear warm-up.
+    pub warmup_epochs: f64,
+    /// Peak rate per 256 samples.
+    pub base_lr: f64,
+    /// LARS' weight decay.
+    pub weight_decay: f64,
+}
+
+fn common(data: &ProtocolData, symmetries: u8) -> std::result::Result<(), String> {
+    if data.crop < 16 {
+        return Err(format!("data.crop {} px is too small", data.crop));
+    }
+    if ![1, 4, 8].contains(&symmetries) {
+        return Err(format!("symmetries {symmetries} is none of 1, 4, 8"));
+    }
+    Ok(())
+}
+
+impl FinetunePreset {
+    /// Reads a preset and applies `key=value` overrides.
+    ///
+    /// # Errors
+    /// [`TrainError::Preset`] with the key's path.
+    pub fn load(path: &Path, set: &[String]) -> Result<Self> {
+        load_with(path, set, |p: &Self| {
+            common(&p.data, p.symmetries)?;
+            for (key, v) in [("balance", p.balance), ("layer_decay", p.layer_decay)] {
+                if !(0.0..=1.0).contains(&v) {
+                    return Err(format!("{key} {v} is not in [0, 1]"));
+                }
+            }
+            if !(0.0..1.0).contains(&p.smoothing) {
+                return Err(format!("smoothing {} is not in [0, 1)", p.smoothing));
+            }
+            p.train.check()
+        })
+    }
+
+    pub(super) fn toml(&self) -> String {
+        toml::to_string(self).expect("a preset is plain data")
+    }
+
+    pub(super) fn about(&self, set: &TrainingSet, folds: &FoldManifest) -> About {
+        about("finetune", set, folds, (&self.data, self.symmetries), &self.toml())
+    }
+}
+
+impl ProbePreset {
+    /// Reads a preset and applies `key=value` overrides.
+    ///
+    /// # Errors
+    /// [`TrainError::Preset`] with the key's path.
+    pub fn load(path: &Path, set: &[String]) -> Result<Self> {
+        load_with(path, set, |p: &Self| {
+            common(&p.data, p.symmetries)?;
+            let t = &p.train;
+            if t.batch == 0 || t.epochs == 0 || t.base_lr <= 0.0 {
+                return Err("train.batch, train.epochs and train.base_lr must be positive".into());
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn toml(&self) -> String {
+        toml::to_string(self).expect("a preset is plain data")
+    }
+
+    pub(super) fn about(&self, set: &TrainingSet, folds: &FoldManifest) -> About {
+        about("probe", set, folds, (&self.data, self.symmetries), &self.toml())
+    }
+}
+
+fn about(
+    verb: &str,
+    set: &TrainingSet,
+    folds: &FoldManifest,
+    (data, symmetries): (&ProtocolData, u8),
+    toml: &str,
+) -> About {
+    About {
+        schema: SCHEMA.into(),
+        verb: verb.into(),
+        task: set.task(),
+        classes: set.classes().to_vec(),
+        crop: data.crop,
+        symmetries,
+        folds: folds.folds,
+        preset_sha256: hash_of(toml),
+        set_sha256: set.digest(),
+        folds_sha256: folds.digest.clone(),
+    }
+}

@@ -1,0 +1,204 @@
+//! The protocols on drawn images: folds, resuming, probing, the test part, guards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use corpus::task::{Task, TestSet, TrainingSet};
+use image::{Rgb, RgbImage};
+use train::TrainError;
+use train::protocol::{self, FinetunePreset, PREDICTIONS, ProbePreset, fold_dir, task_of};
+use train::run::{MODEL, RunOptions};
+
+/// Two classes told apart by the colour of a disc, six sources each; a test part of one source.
+fn drawn(dir: &Path) {
+    for (part, sources) in [("train", 6_u32), ("test", 1)] {
+        for (c, class) in ["plain", "marked"].iter().enumerate() {
+            for s in 0..sources {
+                let folder = dir.join(part).join(class).join(format!("{part}{s}"));
+                fs::create_dir_all(&folder).unwrap();
+                for k in 0..3_u32 {
+                    let image = RgbImage::from_fn(40, 40, |x, y| {
+                        let near = (f64::from(x) - 20.0).hypot(f64::from(y) - 20.0) < 9.0;
+                        let v = ((x * 7 + y * 13 + s * 31 + k * 3) % 40) as u8;
+                        match (near, c) {
+                            (true, 0) => Rgb([60 + v, 30, 90]),
+                            (true, _) => Rgb([30, 90 + v, 60]),
+                            _ => Rgb([200 + v, 150 + v, 190]),
+                        }
+                    });
+                    image.save(folder.join(format!("{k}.png"))).unwrap();
+                }
+            }
+        }
+    }
+}
+
+fn preset(name: &str, set: &[&str]) -> FinetunePreset {
+    let set: Vec<String> = [
+        "task=\"folder\"",
+        "model.name=\"vit_tiny_patch16_224\"",
+        "model.classes=2",
+        "model.image=32",
+        "init=\"scratch\"",
+        "data.crop=32",
+        "train.epochs=2",
+        "train.batch=6",
+        "train.precision=\"f32\"",
+        "symmetries=4",
+    ]
+    .iter()
+    .chain(set)
+    .map(|s| (*s).to_string())
+    .collect();
+    FinetunePreset::load(&testkit::workspace().join("presets").join(name), &set).unwrap()
+}
+
+const VIT: &str = "finetune-ami-br-vit-tiny.toml";
+
+fn options(out: PathBuf, resume: bool, stop_after: usize) -> RunOptions {
+    RunOptions { out, resume, device: "cpu".into(), init: None, stop_after, progress: false }
+}
+
+#[test]
+fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data);
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let p = preset(VIT, &["train.warmup_epochs=1.0", "balance=1.0"]);
+    let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
+    for k in 0..3 {
+        protocol::finetune(&p, &set, k, &options(whole.clone(), false, 0)).unwrap();
+    }
+    // Killed after step 5 of 8; the state was written after step 4.
+    protocol::finetune(&p, &set, 0, &options(cut.clone(), false, 5)).unwrap();
+    protocol::finetune(&p, &set, 0, &options(cut.clone(), true, 0)).unwrap();
+    for file in [MODEL, PREDICTIONS] {
+        let read = |run: &Path| fs::read(fold_dir(run, 0).join(file)).unwrap();
+        assert!(read(&whole) == read(&cut), "{file} differs");
+    }
+    let text = fs::read_to_string(fold_dir(&whole, 1).join(PREDICTIONS)).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next().unwrap(), "file,source,domain,fold,truth,class,p_marked,p_plain");
+    assert_eq!(lines.clone().count(), 12);
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let sum: f64 = cells[6..].iter().map(|c| c.parse::<f64>().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-5, "{line}");
+        assert_eq!(cells[3], "1");
+    }
+
+    let test = TestSet::open(Task::Folder, &data).unwrap();
+    let lists = protocol::test(&whole, &test, "cpu").unwrap();
+    assert_eq!(lists.iter().map(Vec::len).collect::<Vec<_>>(), [6, 6, 6, 6]);
+    let mean: f64 = lists[..3].iter().map(|l| l[2].probabilities[0]).sum::<f64>() / 3.0;
+    assert!((lists[3][2].probabilities[0] - mean).abs() < 1e-12);
+    assert_eq!(lists[3][0].fold, "ensemble");
+    let unfinished = protocol::test(&cut, &test, "cpu").unwrap_err().to_string();
+    assert!(unfinished.contains("not trained yet"), "{unfinished}");
+
+    let other = preset(VIT, &["train.warmup_epochs=0.0"]);
+    let mixed = protocol::finetune(&other, &set, 1, &options(cut, true, 0)).unwrap_err();
+    assert!(mixed.to_string().contains("another preset"), "{mixed}");
+}
+
+#[test]
+fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data);
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let from = testkit::workspace().join("presets/probe-ami-br-efficientnet-b0.toml");
+    let keys = [
+        "task=\"folder\"",
+        "init=\"scratch\"",
+        "model.name=\"vit_tiny_patch16_224\"",
+        "model.image=32",
+        "data.crop=32",
+        "train.batch=8",
+    ]
+    .map(String::from);
+    let p = ProbePreset::load(&from, &keys).unwrap();
+    let out = dir.path().join("probe");
+    protocol::probe(&p, &set, Some(0), &options(out.clone(), false, 0)).unwrap();
+    let again = protocol::probe(&p, &set, None, &options(out.clone(), false, 0)).unwrap_err();
+    assert!(again.to_string().contains("--resume"), "{again}");
+    let kept = fs::read(fold_dir(&out, 0).join(PREDICTIONS)).unwrap();
+    protocol::probe(&p, &set, None, &options(out.clone(), true, 0)).unwrap();
+    assert_eq!(kept, fs::read(fold_dir(&out, 0).join(PREDICTIONS)).unwrap());
+    let loss = fs::read_to_string(fold_dir(&out, 2).join("metrics.csv")).unwrap();
+    let losses: Vec<f64> =
+        loss.lines().skip(1).map(|l| l.split(',').nth(1).unwrap().parse().unwrap()).collect();
+    assert!(losses[49] < 0.8 * losses[0], "{losses:?}");
+
+    // Encoder with the folded head, as the test part and the export see it, on a training image.
+    let test = TestSet::open(Task::Folder, &data).unwrap();
+    let lists = protocol::test(&out, &test, "cpu").unwrap();
+    let right = lists[3].iter().filter(|p| p.class() == p.truth).count();
+    assert!(right >= 5, "{right} of 6");
+}
+
+#[test]
+fn what_cannot_be_trained_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data);
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let run = |keys: &[&str]| {
+        let p = preset(VIT, keys);
+        let out = tempfile::tempdir_in(dir.path()).unwrap();
+        protocol::finetune(&p, &set, 0, &options(out.path().into(), false, 0)).unwrap_err()
+    };
+    let nan = run(&["train.base_lr=1e38", "train.warmup_epochs=0.0", "train.clip=1e38"]);
+    assert!(matches!(nan, TrainError::NotFinite { .. }), "{nan}");
+    let classes = run(&["model.classes=3"]).to_string();
+    assert!(classes.contains("has 2 classes"), "{classes}");
+    let init = run(&["init=\"checkpoint\""]).to_string();
+    assert!(init.contains("--init"), "{init}");
+    let file = testkit::workspace().join("presets").join(VIT);
+    for (key, word) in [("balance=2.0", "balance"), ("symmetries=3", "symmetries")] {
+        let bad = FinetunePreset::load(&file, &[key.to_string()]).unwrap_err().to_string();
+        assert!(bad.contains(word), "{bad}");
+    }
+}
+
+#[test]
+fn presets_with_a_task_parse_and_say_how_they_are_run() {
+    let mut seen = 0;
+    for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let verb = match name.split_once('-').map(|(v, _)| v) {
+            Some("finetune") if task_of(&path).unwrap().is_some() => {
+                FinetunePreset::load(&path, &[]).unwrap_or_else(|e| panic!("{e}"));
+                "finetune"
+            }
+            Some("probe") => {
+                ProbePreset::load(&path, &[]).unwrap_or_else(|e| panic!("{e}"));
+                "probe"
+            }
+            _ => continue,
+        };
+        let first = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_string();
+        assert!(first.starts_with(&format!("# mithras train {verb} --preset presets/{name} ")));
+        seen += 1;
+    }
+    assert!(seen >= 8, "{seen} presets");
+}
+
+#[test]
+fn encoders_are_timed() {
+    use train::bench::{Bench, encoder, known};
+    let bench = Bench {
+        image: 70,
+        batch: 2,
+        runs: 3,
+        device: "cpu".into(),
+        precision: net::device::Precision::F32,
+    };
+    let name = *known().iter().find(|n| **n == "vit_tiny_patch16_224").unwrap();
+    let timed = encoder(name, &bench).unwrap();
+    assert_eq!(timed.image, 64, "the nearest multiple of the patch");
+    assert!(timed.seconds > 0.0 && timed.seconds < 5.0, "{timed:?}");
+    assert!(encoder(name, &Bench { device: "abacus".into(), ..bench }).is_err());
+}
