@@ -127,7 +127,8 @@ pub fn kaplan_meier(survival: &Survival, options: &Options) -> Result<KaplanMeie
     for tied in order.chunk_by(|&a, &b| time[a] == time[b]) {
         let at_risk = at_risk_from[start];
         start += tied.len();
-        let events: f64 = tied.iter().filter(|&&i| event[i]).map(|&i| weight(i)).sum();
+        // A sum of nothing is -0.0.
+        let events = tied.iter().filter(|&&i| event[i]).map(|&i| weight(i)).sum::<f64>() + 0.0;
         let all: f64 = tied.iter().map(|&i| weight(i)).sum();
         let before = greenwood;
         if events > 0.0 {

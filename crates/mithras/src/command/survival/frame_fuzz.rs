@@ -50,7 +50,8 @@ proptest! {
         let frame = match Frame::new(&table, &roles) {
             Ok(frame) => frame,
             Err(error) => {
-                prop_assert!(format!("{error:#}").len() > 10);
+                let words = format!("{error:#}");
+                prop_assert!(words.len() > 10, "{}", words);
                 return Ok(());
             }
         };

@@ -165,8 +165,7 @@ impl Table {
                 .names
                 .iter()
                 .find(|have| have.eq_ignore_ascii_case(name))
-                .map(|have| format!("; did you mean '{have}'?"))
-                .unwrap_or_default();
+                .map_or_else(|| ".".to_owned(), |have| format!("; did you mean '{have}'?"));
             bail!(
                 "{}: no column '{name}'{near} It has: {}",
                 self.path.display(),
