@@ -20,7 +20,6 @@ enum What {
 /// Weights are seeded: time does not depend on their values. The median over runs of one batch,
 /// forward pass alone, inputs already normalised.
 #[derive(clap::Args, Debug)]
-#[cfg_attr(not(feature = "train"), expect(dead_code, reason = "timing needs libtorch"))]
 struct Encoders {
     /// Names of encoders, e.g. vit_base_patch16_224 [default: all]
     #[arg(value_name = "NAME")]
