@@ -308,8 +308,8 @@ fn slide(
     let folder = parts.join(&input.name);
     let cohort = origin.cohort.clone();
     let work = || -> anyhow::Result<(String, Funnel, Seconds)> {
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let identity = identity.with_context(|| input.path.display().to_string())?;
-        std::fs::create_dir_all(&folder)?;
         // An old state must not vouch for a new part.
         let _ = std::fs::remove_file(folder.join("state.json"));
         let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
@@ -338,7 +338,7 @@ fn slide(
     let text = serde_json::to_vec_pretty(&state).unwrap_or_default();
     if let Err(e) = write_atomically(&folder.join("state.json"), &text) {
         state.status = Status::Failed;
-        state.reason = Some(e.to_string());
+        state.reason.get_or_insert(e.to_string());
     }
     state
 }

@@ -1,0 +1,342 @@
+//! `mithras corpus build`: kills, exclusions, the tumour filter, magnifications, a disk that is full.
+
+mod common;
+
+use corpus::{Columns, Corpus};
+use mitosis::Mpp;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+use slide::{OpenOptions, Slide};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::tempdir;
+
+const BIN: &str = env!("CARGO_BIN_EXE_mithras");
+
+fn s(p: &Path) -> &str {
+    p.to_str().unwrap()
+}
+
+fn run(args: &[&str]) -> (bool, String, String) {
+    let out = Command::new(BIN).args(args).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (out.status.success(), text(&out.stdout), text(&out.stderr))
+}
+
+fn json(args: &[&str]) -> Value {
+    let (ok, out, err) = run(args);
+    assert!(ok, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn slides(dir: &Path, n: u64) -> PathBuf {
+    let folder = dir.join("slides");
+    std::fs::create_dir(&folder).unwrap();
+    for i in 0..n {
+        common::draw(&folder.join(format!("drawn-{i:03}.tiff")), 1400, 1100, 100 + i, 8);
+    }
+    folder
+}
+
+/// Runs the build to its end with up to `kills` SIGKILLs on the way; how many struck, and the report.
+fn with_kills(args: &[&str], kills: usize) -> (usize, Value) {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    for struck in 0..kills {
+        let mut child = Command::new(BIN)
+            .args(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A line per finished slide: first after one, then anywhere, start and join included.
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let finished = if struck == 0 { 1 } else { rng.random_range(0..5) };
+        for _ in 0..finished {
+            told.read_line(&mut String::new()).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(rng.random_range(20..2500)));
+        child.kill().unwrap();
+        let status = child.wait().unwrap();
+        if status.signal() != Some(9) {
+            assert!(status.success());
+            return (struck, json(args));
+        }
+    }
+    (kills, json(args))
+}
+
+fn killed_and_not(n: u64, kills: usize) {
+    let dir = tempdir().unwrap();
+    let folder = slides(dir.path(), n);
+    let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
+    let args = |out: &'static str, workers: &'static str| {
+        ["corpus", "build", "--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--cohort"]
+            .into_iter()
+            .chain(["DRAWN", "--threads", "1", "--json", "--workers", workers, "--out", out])
+            .collect::<Vec<_>>()
+    };
+    let leak = |p: &Path| -> &'static str { Box::leak(s(p).to_owned().into_boxed_str()) };
+    let with = |out: &Path, workers| {
+        let mut all = args(leak(out), workers);
+        all.push(leak(&folder));
+        all
+    };
+    let one = json(&with(&whole, "1"));
+    let (struck, two) = with_kills(&with(&killed, "2"), kills);
+    assert!(struck > 0, "no kill struck");
+    println!("{struck} kills; {}", serde_json::to_string_pretty(&one).unwrap());
+    assert!(two["resumed"].as_u64().unwrap() > 0, "nothing was taken over");
+    assert_eq!(one["digest"], two["digest"]);
+    assert_eq!(one["funnel"], two["funnel"]);
+    assert!(one["crops"].as_u64().unwrap() >= n, "too little to compare: {one}");
+    let files = |dir: &Path| {
+        let mut files: Vec<_> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.is_file() && p.file_name().unwrap() != "build.json")
+            .map(|p| (p.file_name().unwrap().to_owned(), std::fs::read(&p).unwrap()))
+            .collect();
+        files.sort();
+        files
+    };
+    assert_eq!(files(&whole), files(&killed), "manifest or shards differ");
+    Corpus::open(&killed).unwrap().verify().unwrap();
+    // A third run has nothing to do and changes nothing.
+    let again = json(&with(&killed, "1"));
+    assert_eq!((&again["digest"], &again["resumed"]), (&one["digest"], &n.into()));
+}
+
+#[test]
+fn kills_change_nothing() {
+    killed_and_not(3, 2);
+}
+
+/// `cargo nextest run -p mithras --test corpus_build --run-ignored only --no-capture`
+#[test]
+#[ignore = "minutes: 56 slides; docs/results/corpus.md has its figures"]
+fn kills_change_nothing_at_scale() {
+    killed_and_not(56, 8);
+}
+
+/// Two tiles of 4 x 4 sub-patches; one sub-patch of the second is no tumour.
+fn two_tiles(path: &Path) {
+    let mut picture = image::RgbImage::new(1792, 896);
+    for (x, y, p) in picture.enumerate_pixels_mut() {
+        let grain = (x * 7 + y * 13) as u8 % 17;
+        let stroma = (1120..1344).contains(&x) && (448..672).contains(&y);
+        p.0 = if stroma { [235, 180 + grain, 215] } else { [150 + grain, 90 + grain, 160] };
+    }
+    picture.save(path).unwrap();
+}
+
+#[test]
+fn a_tile_is_kept_when_all_sixteen_patches_are_tumour() {
+    let dir = tempdir().unwrap();
+    let slide = dir.path().join("tiles.png");
+    two_tiles(&slide);
+    let filter = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/colour_filter");
+    let out = dir.path().join("c");
+    let build = |out: &Path, more: &[&str]| {
+        let args =
+            ["corpus", "build", "--preset", "tcga-mf-pseudo", "--cohort", "X", "--mpp", "0.25"];
+        run(&[&args[..], &["--threads", "1", "--json", "--out", s(out), s(&slide)], more].concat())
+    };
+    let (ok, text, err) = build(&out, &["--tumour-filter", s(&filter)]);
+    assert!(ok, "{err}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["funnel"]["tiles on tissue"], 2);
+    assert_eq!(report["funnel"]["tiles kept by the filter"], 1);
+    let shares: f64 =
+        report["shares"].as_object().unwrap().values().filter_map(Value::as_f64).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{report}");
+    let corpus = Corpus::open(&out).unwrap();
+    let used = &corpus.manifest().header.notes["build"]["tumour_filter"];
+    assert_eq!((&used["name"], &used["sub_patches"]), (&"colour-filter".into(), &16.into()));
+    assert_eq!(
+        (&used["tumour_class"], &used["used_at_mpp"]),
+        (&"tumour_epithelium".into(), &0.25.into())
+    );
+    assert_eq!(used["classes"].as_array().unwrap().len(), 9);
+    assert_eq!(used["sha256"].as_str().unwrap().len(), 64);
+
+    let page = dir.path().join("page.html");
+    assert!(run(&["corpus", "inspect", s(&out), "--html", s(&page)]).0);
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in ["Tumour filter: colour-filter", "<tr><td>tumour tiles<td>1</tr>"] {
+        assert!(page.contains(part), "`{part}` is not in the page");
+    }
+
+    // Another class, another answer; a class that is not there is refused and the others named.
+    let of = |class: &'static str| ["--tumour-filter", s(&filter), "--tumour-class", class];
+    let (ok, text, _) = build(&dir.path().join("s"), &of("stroma"));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(ok && report["funnel"]["tiles kept by the filter"] == 0, "{text}");
+    let (ok, _, err) = build(&dir.path().join("n"), &of("TUM"));
+    assert!(!ok && err.contains("`TUM`") && err.contains("smooth_muscle"), "{err}");
+    // Without a filter only on demand, and the manifest says so.
+    let (ok, _, err) = build(&dir.path().join("n"), &[]);
+    assert!(!ok && err.contains("--no-tumour-filter"), "{err}");
+    let (ok, text, _) = build(&dir.path().join("w"), &["--no-tumour-filter"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(ok && report["funnel"]["tiles kept by the filter"] == 2, "{text}");
+    let corpus = Corpus::open(dir.path().join("w")).unwrap();
+    let used = corpus.manifest().header.notes["build"]["tumour_filter"].as_str().unwrap();
+    assert!(used.contains("every tissue tile was kept"), "{used}");
+    // A package whose crops have another size is no filter for these tiles.
+    let odd = dir.path().join("odd");
+    std::fs::create_dir(&odd).unwrap();
+    std::fs::copy(filter.join("classifier.onnx"), odd.join("classifier.onnx")).unwrap();
+    let card = std::fs::read_to_string(filter.join("card.toml")).unwrap();
+    std::fs::write(odd.join("card.toml"), card.replace("crop = 224", "crop = 128")).unwrap();
+    let (ok, _, err) = build(&dir.path().join("n"), &["--tumour-filter", s(&odd)]);
+    assert!(!ok && err.contains("128 px") && err.contains("224 px"), "{err}");
+}
+
+#[test]
+fn what_is_excluded_never_enters_and_failures_stay_alone() {
+    let dir = tempdir().unwrap();
+    let folder = dir.path().join("slides");
+    std::fs::create_dir(&folder).unwrap();
+    let names = ["a", "gbm", "TCGA-AA-0001-01Z", "TCGA-AA-0002-01Z", "seen", "broken"];
+    for (i, name) in names.iter().enumerate() {
+        let mut picture = image::RgbImage::new(300, 300);
+        let shade = |x: u32| (x as usize * (i + 1) % 90) as u8;
+        picture.enumerate_pixels_mut().for_each(|(x, y, p)| p.0 = [120, shade(x + y), 140]);
+        picture.save(folder.join(format!("{name}.png"))).unwrap();
+    }
+    std::fs::write(folder.join("broken.png"), b"\x89PNG\r\n\x1a\nnothing").unwrap();
+    let table = dir.path().join("t.csv");
+    std::fs::write(&table, "slide,cohort\ngbm.png,TCGA-GBM\n").unwrap();
+    let list = dir.path().join("no.csv");
+    std::fs::write(&list, "# kept for evaluation\npatient,TCGA-AA-0001\n").unwrap();
+    let preset = dir.path().join("p.toml");
+    let text = "schema = 1\nname = \"p\"\nkind = \"unlabeled\"\nexclude_cohorts = [\"GBM\"]\n\
+        [patches]\nmpp = [0.25]\nside = 128\nper_slide = 3\nseed = 1\n";
+    std::fs::write(&preset, text).unwrap();
+    let build = |out: &Path, more: &[&str]| {
+        let args =
+            ["corpus", "build", "--preset", s(&preset), "--table", s(&table), "--mpp", "0.25"];
+        run(&[&args[..], &["--json", "--out", s(out)], more].concat())
+    };
+    let (ok, _, err) = build(&dir.path().join("n"), &[s(&folder)]);
+    assert!(!ok && err.contains("has no cohort"), "{err}");
+    let (eval, out) = (dir.path().join("eval"), dir.path().join("c"));
+    let (ok, _, err) = build(&eval, &["--cohort", "TEST", s(&folder.join("seen.png"))]);
+    assert!(ok, "{err}");
+    let keep_out = ["--exclude", s(&list), "--evaluation", s(&eval)];
+    let gone = dir.path().join("gone.png");
+    let inputs = ["--cohort", "BRCA", s(&folder), s(&gone)];
+    let (ok, text, err) = build(&out, &[&inputs[..], &keep_out].concat());
+    assert!(!ok, "a failed slide must show in the exit code: {err}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["slides"], &report["excluded"]), (&7.into(), &3.into()));
+    assert_eq!(report["failed"][0]["slide"], "broken");
+    assert_eq!(report["failed"][1]["slide"], "gone");
+    assert!(report["failed"][1]["reason"].as_str().unwrap().contains("gone.png: No such file"));
+    let corpus = Corpus::open(&out).unwrap();
+    corpus.verify().unwrap();
+    let mut slides: Vec<String> =
+        corpus.crops(Columns::Meta).unwrap().map(|c| c.unwrap().meta.slide).collect();
+    slides.dedup();
+    assert_eq!(slides, ["TCGA-AA-0002-01Z", "a"]);
+    let notes = serde_json::to_string(&corpus.manifest().header.notes["excluded"]).unwrap();
+    for part in ["cohort TCGA-GBM is excluded", "patient TCGA-AA-0001 listed", "evaluation corpus"]
+    {
+        assert!(notes.contains(part), "`{part}` is not in {notes}");
+    }
+    assert!(corpus::split::refuse_overlap(&corpus, &Corpus::open(&eval).unwrap()).is_ok());
+}
+
+#[test]
+fn four_magnifications_of_real_slides() {
+    let dir = tempdir().unwrap();
+    for (file, mpp, finest) in [
+        ("slides/CMU-1-Small-Region.svs", None, 0.5),
+        ("slides/tcga-cr-7395-01a-01-ts1.svs", Some("0.25"), 0.25),
+    ] {
+        let Some(path) = testkit::data(file) else { continue };
+        let out = dir.path().join(mithras::job::stem(&path));
+        let mut args =
+            vec!["corpus", "build", "--preset", "tcga-unlabeled", "--cohort", "X", "--json"];
+        args.extend(["--out", s(&out), s(&path)]);
+        args.extend(mpp.iter().flat_map(|m| ["--mpp", m]));
+        let report = json(&args);
+        let slide_mpp = mpp.map(|m| Mpp::new(m.parse().unwrap()).unwrap());
+        let options = OpenOptions { mpp: slide_mpp, ..OpenOptions::default() };
+        let slide = Slide::open_with(&path, &options).unwrap();
+        let own = slide.resolution().unwrap().mean().get();
+        let corpus = Corpus::open(&out).unwrap();
+        let mut found = Vec::new();
+        for (i, crop) in corpus.crops(Columns::All).unwrap().enumerate() {
+            let crop = crop.unwrap();
+            let mpp = crop.meta.mpp.get();
+            if found.last() != Some(&mpp) {
+                found.push(mpp);
+            }
+            if i % 40 == 0 {
+                // The centre is where it says, and the pixels are the slide's at that resolution.
+                let c = crop.meta.centroid.unwrap();
+                let corner = |v: f64| (v * own / mpp - 112.0).round() as i64;
+                let there =
+                    slide.read_at(crop.meta.mpp, corner(c.x), corner(c.y), 224, 224).unwrap();
+                let here = crop.decode().unwrap();
+                let off: u64 =
+                    here.data.iter().zip(&there.data).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+                assert!(off < 4 * here.data.len() as u64, "{}: off by {off}", crop.meta.path);
+            }
+        }
+        let wanted: Vec<f64> = [0.25, 0.5, 1.0, 2.0].into_iter().filter(|&m| m >= finest).collect();
+        assert!(!found.is_empty() && wanted.starts_with(&found), "{file}: {found:?}");
+        assert_eq!(report["funnel"]["resolutions finer than the slide"], 4 - wanted.len());
+    }
+}
+
+/// A limit on file size stands for the full disk: writing fails in the middle of a shard.
+#[test]
+fn a_full_disk_loses_nothing() {
+    let dir = tempdir().unwrap();
+    let (folder, table) = (dir.path().join("i"), dir.path().join("t.csv"));
+    std::fs::create_dir(&folder).unwrap();
+    let mut text = String::from("image,x,y,label\n");
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut picture = image::RgbImage::new(400, 400);
+    picture.pixels_mut().for_each(|p| p.0 = rng.random());
+    picture.save(folder.join("a.png")).unwrap();
+    (0..40).for_each(|i| text += &format!("a.png,{},{},mf\n", 100 + 5 * i, 300 - 5 * i));
+    std::fs::write(&table, text).unwrap();
+    let (good, out) = (dir.path().join("good"), dir.path().join("out"));
+    let import = |out: &Path, limit: &str| {
+        let line = format!(
+            "trap '' XFSZ; ulimit -f {limit}; exec {BIN} corpus import --format csv {} --images {} \
+             --mpp 0.25 --out {} --json",
+            s(&table),
+            s(&folder),
+            s(out)
+        );
+        Command::new("bash").args(["-c", &line]).output().unwrap()
+    };
+    assert!(import(&good, "unlimited").status.success());
+    let digest = Corpus::open(&good).unwrap().manifest().digest.clone();
+    let full = import(&out, "200");
+    let told = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert!(!full.status.success() && told.contains(s(&out)), "{told}");
+    assert!(Corpus::open(&out).is_err(), "half a corpus passes for a whole one");
+    // With space again, the same folder takes the whole corpus.
+    assert!(import(&out, "unlimited").status.success());
+    assert_eq!(Corpus::open(&out).unwrap().manifest().digest, digest);
+    // A corpus that is there outlives a failed merge and a failed second import.
+    let merged = dir.path().join("m");
+    let line = format!(
+        "trap '' XFSZ; ulimit -f 200; exec {BIN} corpus merge {} --out {}",
+        s(&good),
+        s(&merged)
+    );
+    let full = Command::new("bash").args(["-c", &line]).output().unwrap();
+    assert!(!full.status.success() && Corpus::open(&merged).is_err());
+    assert!(!import(&good, "200").status.success());
+    Corpus::open(&good).unwrap().verify().unwrap();
+}
