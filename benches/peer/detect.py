@@ -77,7 +77,7 @@ def main():
         seconds[stage] = seconds.get(stage, 0.0) + now - clock[0]
         clock[0] = now
 
-    card, unet, vit = nets.load(a.model)
+    card, unet, classifier = nets.load(a.model)
     if a.channels_last:
         unet = unet.to(memory_format=torch.channels_last)
     s, c, rule, op = (card[k] for k in ("segmenter", "classifier", "candidates", "operating_point"))
@@ -136,7 +136,7 @@ def main():
     with torch.inference_mode():
         points = [(x - half, y - half) for x, y in centres]
         for _, x in batches(points, c["crop"], c, c["input"], 32):
-            s_cls.extend(vit(x)[:, c["classes"].index(c["positive"])].tolist())
+            s_cls.extend(classifier(x)[:, c["classes"].index(c["positive"])].tolist())
     lap("classify_s")
 
     accepted = [f >= op["seg"] and g >= op["cls"] for f, g in zip(s_seg, s_cls)]

@@ -80,17 +80,34 @@ class Weights:
         return torch.from_numpy(np.array(self.at[name], np.float32))
 
 
-def load_unet(path):
-    w = Weights(path)
-    nodes = [n for n in w.graph.node if n.op_type == "Conv"]
-    # Two convolutions per decoder stage, then the head.
-    net = EfficientUNet([len(w.at[n.input[1]]) for n in nodes[-11:-1:2]])
-    convs = [m for m in net.modules() if isinstance(m, nn.Conv2d)]
+def fill(convs, nodes, w):
+    """Convolutions in the order of execution."""
     assert len(convs) == len(nodes), f"{len(convs)} convolutions here, {len(nodes)} in the file"
     with torch.no_grad():
         for conv, node in zip(convs, nodes):
             conv.weight.copy_(w.of(node.input[1]))
             conv.bias.copy_(w.of(node.input[2]))
+
+
+def load_unet(path):
+    w = Weights(path)
+    nodes = [n for n in w.graph.node if n.op_type == "Conv"]
+    # Two convolutions per decoder stage, then the head.
+    net = EfficientUNet([len(w.at[n.input[1]]) for n in nodes[-11:-1:2]])
+    fill([m for m in net.modules() if isinstance(m, nn.Conv2d)], nodes, w)
+    return net.eval()
+
+
+def load_efficientnet(path, architecture, classes):
+    w, net = Weights(path), Classifier(architecture, classes)
+    fold(net.net)
+    nodes = [n for n in w.graph.node if n.op_type == "Conv"]
+    fill([m for m in net.modules() if isinstance(m, nn.Conv2d)], nodes, w)
+    mat = next(n for n in w.graph.node if n.op_type == "MatMul")
+    add = next(n for n in w.graph.node if mat.output[0] in n.input)
+    with torch.no_grad():
+        net.net.classifier.weight.copy_(w.of(mat.input[1]).T)
+        net.net.classifier.bias.copy_(next(w.of(i) for i in add.input if i in w.at))
     return net.eval()
 
 
@@ -135,17 +152,17 @@ def load(package):
     card = tomllib.loads((package / "card.toml").read_text())
     c = card["classifier"]
     unet = load_unet(package / card["segmenter"]["file"])
-    vit = load_vit(package / c["file"], c["architecture"], len(c["classes"]))
-    return card, unet, vit
+    of = load_efficientnet if c["architecture"].startswith("efficientnet") else load_vit
+    return card, unet, of(package / c["file"], c["architecture"], len(c["classes"]))
 
 
 def check(package):
     """Largest difference to ONNX Runtime on noise, per network."""
     import onnxruntime
-    card, unet, vit = load(package)
+    card, unet, classifier = load(package)
     out = {}
     for key, net, side in (("segmenter", unet, card["segmenter"]["window"]),
-                           ("classifier", vit, card["classifier"]["input"])):
+                           ("classifier", classifier, card["classifier"]["input"])):
         x = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(1))
         session = onnxruntime.InferenceSession(Path(package) / card[key]["file"])
         with torch.inference_mode():

@@ -229,6 +229,54 @@ fn two_stages_end_to_end_and_again() {
 }
 
 #[test]
+fn libtorch_runs_the_shipped_file_where_the_build_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("drawn.tiff");
+    common::draw(&slide, 900, 800, 2, 2);
+    let run = |engine: &str| {
+        let out = dir.path().join(engine);
+        let (ok, stdout, stderr) = detect(&[&slide], &out, &["--json", "--engine", engine]);
+        let csv = fs::read_to_string(out.join("drawn/detections.csv")).unwrap_or_default();
+        (ok, stdout, stderr, csv)
+    };
+    let (ok, stdout, stderr, csv) = run("torch");
+    if !cfg!(feature = "train") {
+        assert!(!ok && stderr.contains("this build has no libtorch"), "{stderr}");
+        return;
+    }
+    assert!(ok, "{stderr}");
+    let report: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["engine"]["engine"], "torch");
+    let embedded = run("rten").3;
+    assert_eq!(csv.lines().count(), embedded.lines().count());
+    for (a, b) in csv.lines().zip(embedded.lines()).skip(1) {
+        let row = |l: &str| l.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let (a, b) = (row(a), row(b));
+        assert_eq!(a.last(), b.last(), "accepted alike");
+        for (x, y) in a
+            .iter()
+            .zip(&b)
+            .filter_map(|(x, y)| Some((x.parse::<f64>().ok()?, y.parse::<f64>().ok()?)))
+        {
+            assert!((x - y).abs() <= 1e-3, "{x} against {y}");
+        }
+    }
+}
+
+#[test]
+fn a_resolution_that_contradicts_the_slide_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("drawn.tiff");
+    common::draw(&slide, 900, 800, 2, 2);
+    let out = dir.path().join("out");
+    let (ok, _, stderr) = detect(&[&slide], &out, &["--mpp", "0.5"]);
+    assert!(!ok && stderr.contains("--mpp = 0.5") && stderr.contains("0.25"), "{stderr}");
+    let more = ["--mpp", "0.5", "--override-mpp", "--overwrite", "--stages", "1"];
+    let (ok, _, stderr) = detect(&[&slide], &out, &more);
+    assert!(ok, "{stderr}");
+}
+
+#[test]
 fn evaluate_says_what_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let truth = dir.path().join("truth.csv");

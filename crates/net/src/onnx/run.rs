@@ -339,7 +339,8 @@ impl Operands<'_> {
             return Err(self.wrong("only x W + b is known"));
         }
         let w = self.get(1)?;
-        let w = if int(self.node, "transB", 0) == 1 { w.f_transpose(0, 1)? } else { w.shallow_clone() };
+        let w =
+            if int(self.node, "transB", 0) == 1 { w.f_transpose(0, 1)? } else { w.shallow_clone() };
         let y = x.f_matmul(&w)?;
         Ok(match self.optional(2) {
             Some(b) => y.f_add(b)?,
