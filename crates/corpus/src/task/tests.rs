@@ -91,8 +91,8 @@ fn bad_sets_are_refused_in_words() {
 
     // A class that one source holds alone cannot stand on both sides.
     let at = tempfile::tempdir_in(dir.path()).unwrap();
-    drawn(at.path(), &["a", "b"], 3, 12);
-    drawn(at.path(), &["c"], 1, 12);
+    drawn(at.path(), &["a", "b", "c"], 3, 12);
+    ["c/s1", "c/s2"].iter().for_each(|s| fs::remove_dir_all(at.path().join(s)).unwrap());
     let set = TrainingSet::open(Task::Folder, at.path()).unwrap();
     let missing = FoldManifest::new(&set, 3, 1).unwrap_err();
     assert!(matches!(&missing, TaskError::MissingClass { class, .. } if class == "c"), "{missing}");
@@ -128,7 +128,7 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
         folds.items.iter().filter(|i| i.class == *class).for_each(|i| held[i.fold] += 1);
         let share = held.iter().sum::<usize>() as f64 / 3.0;
         let far = held.iter().map(|&n| (n as f64 - share).abs()).fold(0.0, f64::max);
-        assert!(far <= (0.1 * share).max(2.5), "{class}: {held:?}");
+        assert!(far <= (0.15 * share).max(3.0), "{class}: {held:?}");
     }
     let test = TestSet::open(Task::AmiBr, dir.parent().unwrap()).unwrap();
     let atypical = test.items().iter().filter(|i| i.class == 1).count();
