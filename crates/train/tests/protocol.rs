@@ -42,6 +42,7 @@ fn preset(name: &str, set: &[&str]) -> FinetunePreset {
         "init=\"scratch\"",
         "data.crop=32",
         "train.epochs=2",
+        "train.warmup_epochs=1.0",
         "train.batch=6",
         "train.precision=\"f32\"",
         "symmetries=4",
@@ -65,7 +66,7 @@ fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
     let data = dir.path().join("data");
     drawn(&data);
     let set = TrainingSet::open(Task::Folder, &data).unwrap();
-    let p = preset(VIT, &["train.warmup_epochs=1.0", "balance=1.0"]);
+    let p = preset(VIT, &["balance=1.0"]);
     let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
     for k in 0..3 {
         protocol::finetune(&p, &set, k, &options(whole.clone(), false, 0)).unwrap();
