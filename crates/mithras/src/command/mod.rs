@@ -7,6 +7,7 @@ pub mod corpus;
 pub mod demo;
 pub mod detect;
 pub mod doctor;
+pub mod embed;
 mod engine;
 pub mod evaluate;
 pub mod evaluate_classification;

@@ -17,6 +17,8 @@ mod mine;
 #[cfg(feature = "train")]
 mod package;
 #[cfg(feature = "train")]
+mod pretrain;
+#[cfg(feature = "train")]
 mod protocol;
 
 /// Train models: segmenter, classifier, hard negatives, operating point, package
@@ -39,6 +41,7 @@ enum Verb {
     Test(protocol::TestArgs),
     Package(package::Args),
     Mine(mine::Args),
+    Pretrain(pretrain::Args),
     #[command(alias = "evaluate-folds")]
     Calibrate(calibrate::Args),
     Export(export::Args),
@@ -54,6 +57,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Verb::Test(a) => protocol::test(a)?,
         Verb::Package(a) => package::run(a)?,
         Verb::Mine(a) => mine::run(a)?,
+        Verb::Pretrain(a) => pretrain::run(&a)?,
         Verb::Calibrate(a) => calibrate::run(a)?,
         Verb::Export(a) => export::run(a)?,
     }

@@ -15,6 +15,8 @@ use super::*;
 
 /// Crops of 48 px with a disc; every second one is a figure with a darker disc.
 fn corpus(dir: &Path, n: usize) {
+    // Tests share the cores; libtorch's threads would wait for each other.
+    tch::set_num_threads(1);
     let mut w = CorpusWriter::create(dir, Header::default(), Layout::default()).unwrap();
     for i in 0..n {
         let mitotic = i % 2 == 0;
@@ -112,7 +114,7 @@ fn every_preset_runs_shrunken_and_says_how_it_is_run() {
         let first = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_string();
         let command = format!("# mithras train pretrain --preset presets/{name}.toml ");
         assert!(first.starts_with(&command), "{first}");
-        let p = preset(&name, &SHRINK);
+        let p = preset(&name, &[&SHRINK[..], &["train.save_every=100"]].concat());
         let out = dir.path().join(&name);
         run(&p, &data, 1, &options(&out, 0)).unwrap_or_else(|e| panic!("{name}: {e}"));
         let terms = fs::read_to_string(out.join("terms.csv")).unwrap();

@@ -3,6 +3,7 @@
 mod build;
 mod import;
 mod inspect;
+mod labelled;
 mod page;
 mod reshape;
 
@@ -22,6 +23,7 @@ enum Verb {
     Build(Box<build::Args>),
     Import(import::Args),
     Inspect(inspect::Args),
+    Labelled(labelled::Args),
     Verify(Verify),
     Split(reshape::Split),
     Overlap(reshape::Overlap),
@@ -45,6 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Build(a) => build::run(&a),
         Verb::Import(a) => import::run(&a),
         Verb::Inspect(a) => inspect::run(&a),
+        Verb::Labelled(a) => labelled::run(&a),
         Verb::Verify(a) => verify(&a),
         Verb::Split(a) => reshape::split(&a),
         Verb::Overlap(a) => reshape::overlap(&a),

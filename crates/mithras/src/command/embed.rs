@@ -1,0 +1,29 @@
+//! `mithras embed`: features of crops or slide tiles. Without the cargo feature `train` the verb says
+//! how to get that build.
+
+#[cfg(feature = "train")]
+mod table;
+#[cfg(feature = "train")]
+mod work;
+
+#[cfg(feature = "train")]
+pub use work::{Args, run};
+
+/// Features of crops or slide tiles (this build has no libtorch; the verb says how to get it)
+#[cfg(not(feature = "train"))]
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// What would be embedded
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<String>,
+}
+
+/// Says how to get the training build.
+#[cfg(not(feature = "train"))]
+pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
+    anyhow::bail!(
+        "this build has no libtorch, so it cannot embed. The training build:\n  \
+         pip install torch==2.11.0\n  \
+         LIBTORCH_USE_PYTORCH=1 cargo install --path crates/mithras --features train"
+    )
+}
