@@ -231,9 +231,16 @@ impl ModelCard {
             ensure((32..=8192).contains(&s.window), "segmenter.window", || {
                 format!("{} px is outside 32 to 8192", s.window)
             })?;
-            ensure((s.window.div_ceil(2)..=s.window).contains(&s.stride), "segmenter.stride", || {
-                format!("{} px is outside half to whole the window of {} px", s.stride, s.window)
-            })?;
+            ensure(
+                (s.window.div_ceil(2)..=s.window).contains(&s.stride),
+                "segmenter.stride",
+                || {
+                    format!(
+                        "{} px is outside half to whole the window of {} px",
+                        s.stride, s.window
+                    )
+                },
+            )?;
             self.detector()?;
         }
         if let Some(c) = &self.candidates {

@@ -4,7 +4,7 @@ use crate::SlideError;
 use crate::cache::TileCache;
 use crate::format;
 use crate::resample::{self, Axis};
-use crate::resolution::{given, Refusal, settle};
+use crate::resolution::{Refusal, given, settle};
 use crate::source::{AssociatedImage, Level, Opened, Rect};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::BTreeMap;

@@ -29,7 +29,7 @@ struct Step {
 }
 
 fn refuse(key: impl Into<String>, reason: impl std::fmt::Display) -> NetError {
-    NetError::config(&key.into(), reason.to_string())
+    NetError::config(key, reason.to_string())
 }
 
 fn attribute<'a>(node: &'a NodeProto, name: &str) -> Option<&'a AttributeProto> {
@@ -132,7 +132,7 @@ impl Program {
             let mut values: HashMap<&str, Tensor> = HashMap::new();
             values.insert(&self.input, MemoryFormat::ChannelsLast.image(&x));
             for step in &self.steps {
-                let last = step.node.output.iter().any(|o| *o == self.output);
+                let last = step.node.output.contains(&self.output);
                 let mut input = Vec::with_capacity(step.node.input.len());
                 for name in &step.node.input {
                     let value = match name.as_str() {
