@@ -1,0 +1,128 @@
+//! `mithras train pretrain` and `mithras embed` on a drawn corpus.
+
+use std::path::Path;
+use std::process::Command;
+
+fn mithras(args: &[&str]) -> (bool, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (out.status.success(), text(&out.stdout), text(&out.stderr))
+}
+
+fn s(p: &Path) -> &str {
+    p.to_str().unwrap()
+}
+
+#[cfg(not(feature = "train"))]
+#[test]
+fn without_libtorch_the_verbs_say_how_to_get_it() {
+    for args in [&["embed", "--corpus", "x"][..], &["train", "pretrain", "--preset", "x"]] {
+        let (ok, _, err) = mithras(args);
+        assert!(!ok && err.contains("--features train"), "{err}");
+    }
+    let (ok, _, err) =
+        mithras(&["corpus", "labelled", "--data", s(Path::new("/none")), "--out", "x"]);
+    assert!(!ok && err.contains("/none"), "{err}");
+}
+
+#[cfg(feature = "train")]
+mod training {
+    use super::*;
+    use corpus::cut::Encoding;
+    use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
+    use mitosis::{Mpp, RgbTile};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    fn draw_corpus(dir: &Path, n: u8) {
+        let mut w = CorpusWriter::create(dir, Header::default(), Layout::default()).unwrap();
+        for i in 0..n {
+            let tile = RgbTile::filled(48, 48, [200 - 5 * i, 150, 190]);
+            let label = if i % 2 == 0 { Label::MitoticFigure } else { Label::Mimicker };
+            let meta = CropMeta {
+                path: format!("{i}.png"),
+                label,
+                subtype: None,
+                s_seg: None,
+                s_cls: None,
+                bbox: Some(CropBox::centred(48, 20)),
+                centroid: None,
+                slide: "s".into(),
+                patient: None,
+                cohort: "drawn".into(),
+                mpp: Mpp::PAPER,
+                width: 48,
+                height: 48,
+                source: "drawn".into(),
+                split: Split::Train,
+                votes: None,
+                pixels: None,
+            };
+            w.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
+        }
+        w.finish().unwrap();
+    }
+
+    #[test]
+    fn pretrains_and_embeds() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, run) = (dir.path().join("corpus"), dir.path().join("run"));
+        draw_corpus(&data, 16);
+        let preset = testkit::workspace().join("presets/pretrain-smoke.toml");
+        let (preset, corpus, out) = (s(&preset), s(&data), s(&run));
+        let train = ["train", "pretrain", "--preset", preset, "--corpus", corpus, "--out", out];
+        let cpu = ["--device", "cpu", "--threads", "1"];
+        let (ok, _, err) = mithras(&[&train[..], &cpu].concat());
+        assert!(ok, "{err}");
+        for file in ["encoder.safetensors", "terms.csv", "terms.svg", "run.json"] {
+            assert!(run.join(file).is_file(), "{file}");
+        }
+        assert!(run.join("figures/epoch-0001.png").is_file());
+        let (ok, _, err) = mithras(&[&train[..], &cpu].concat());
+        assert!(!ok && err.contains("--resume"), "{err}");
+        let (ok, _, err) = mithras(&[&train[..], &["--set", "train.batch=80"], &cpu].concat());
+        assert!(!ok && err.contains("lower the batch"), "{err}");
+
+        let (weights, table) = (run.join("encoder.safetensors"), dir.path().join("f.parquet"));
+        // The smoke preset's encoder is shallower than its name says, and that is not hidden.
+        let embed = ["embed", "--weights", s(&weights), "--corpus", corpus, "--out", s(&table)];
+        let (ok, _, err) = mithras(&[&embed[..], &cpu].concat());
+        assert!(!ok && err.contains("missing"), "{err}");
+        let whole = dir.path().join("whole");
+        let set = ["--set", "model.depth=12", "--set", "train.epochs=1"];
+        let train = [&train[..7], &[s(&whole)], &set, &cpu].concat();
+        let (ok, _, err) = mithras(&train);
+        assert!(ok, "{err}");
+        let weights = whole.join("encoder.safetensors");
+        let embed = ["embed", "--weights", s(&weights), "--corpus", corpus, "--out", s(&table)];
+        let (ok, _, err) = mithras(&[&embed[..], &cpu].concat());
+        assert!(ok && err.contains("16 x 192"), "{err}");
+        let file = std::fs::File::open(&table).unwrap();
+        let rows: Vec<_> =
+            SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap().collect();
+        assert_eq!(rows.len(), 16);
+        let row = rows[3].as_ref().unwrap();
+        assert_eq!(
+            (row.get_string(0).unwrap(), row.get_string(2).unwrap()),
+            (&"3.png".to_string(), &"mimicker".to_string())
+        );
+        assert_eq!(row.get_list(7).unwrap().len(), 192);
+        let wrong = dir.path().join("f.txt");
+        let (ok, _, err) =
+            mithras(&["embed", "--weights", s(&weights), "--corpus", corpus, "--out", s(&wrong)]);
+        assert!(!ok && err.contains("FILE.parquet"), "{err}");
+
+        let Some(slide) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
+        let features = dir.path().join("f.h5");
+        let embed =
+            ["embed", "--weights", s(&weights), "--slide", s(&slide), "--out", s(&features)];
+        let (ok, _, err) = mithras(&[&embed[..], &["--tile", "512"], &cpu].concat());
+        assert!(ok, "{err}");
+        let file = hdf5_pure::File::open(&features).unwrap();
+        let (x, at) = (file.dataset("features").unwrap(), file.dataset("coords").unwrap());
+        let n = x.shape().unwrap()[0];
+        assert!(n > 10 && x.shape().unwrap() == [n, 192] && at.shape().unwrap() == [n, 2]);
+        assert!(x.read_f32().unwrap().iter().all(|v| v.is_finite()));
+        assert!(at.read_i64().unwrap().iter().all(|v| *v >= 0));
+    }
+}
