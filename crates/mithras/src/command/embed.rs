@@ -9,7 +9,7 @@ mod work;
 #[cfg(feature = "train")]
 pub use work::{Args, run};
 
-/// Features of crops or slide tiles (this build has no libtorch; the verb says how to get it)
+/// Features of crops or slide tiles (no libtorch in this build; says how to get it)
 #[cfg(not(feature = "train"))]
 #[derive(clap::Args, Debug)]
 pub struct Args {
