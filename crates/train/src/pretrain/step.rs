@@ -33,7 +33,6 @@ impl Micro {
     }
 
     /// The label of each view, `[2n]`.
-    #[must_use]
     pub fn view_labels(&self) -> Tensor {
         self.labels.repeat_interleave_self_int(2, 0, None)
     }
