@@ -111,8 +111,9 @@ impl Derivatives {
         let mut hazard = 0.0;
         for (group, step) in sorted.groups.iter().zip(&steps).rev() {
             hazard += step.hazard;
-            for k in group.start..group.end {
-                share[k] *= if sorted.event[k] { hazard - step.missed } else { hazard };
+            let rows = group.start..group.end;
+            for (r, &event) in share[rows.clone()].iter_mut().zip(&sorted.event[rows]) {
+                *r *= if event { hazard - step.missed } else { hazard };
             }
             if group.first {
                 hazard = 0.0;
