@@ -143,7 +143,8 @@ fn main() -> Outcome<()> {
             }
         }
         println!("{file}");
-        for (task, [train, test]) in ["figure or mimicker", "atypical or typical"].iter().zip(&sides)
+        for (task, [train, test]) in
+            ["figure or mimicker", "atypical or typical"].iter().zip(&sides)
         {
             report(task, train, test, net.dim() as i64)?;
         }
