@@ -171,8 +171,8 @@ fn a_network_that_does_not_fit_its_card_is_refused() {
     };
     let e = opened("[\"a\", \"b\", \"c\"]", "[\"a\", \"b\"]");
     assert!(e.contains("classifier") && e.contains('3') && e.contains('2'), "{e}");
-    let e = opened("window = 64", "window = 128");
-    assert!(e.contains("segmenter") && e.contains("64") && e.contains("128"), "{e}");
+    let e = opened("window = 64", "window = 96");
+    assert!(e.contains("segmenter") && e.contains("64") && e.contains("96"), "{e}");
 }
 
 /// Frames of the real data cut into windows and crops.

@@ -36,7 +36,8 @@ fn missing_resolution_is_refused_until_given() {
 fn adjacent_rectangles_equal_their_union() {
     let Some(path) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
     for own in [0.2456, 0.499, 0.25, 0.125] {
-        let options = OpenOptions { mpp: Some(Mpp::new(own).unwrap()), ..OpenOptions::default() };
+        let mpp = Some(Mpp::new(own).unwrap());
+        let options = OpenOptions { mpp, override_mpp: true, ..OpenOptions::default() };
         let s = Slide::open_with(&path, &options).unwrap();
         for target in [Mpp::PAPER, Mpp::new(2.0).unwrap()] {
             let (x, y, w, h) = (-7i64, 411i64, 301usize, 205usize);

@@ -89,7 +89,8 @@ pub struct NodeProto {
     pub attribute: Vec<AttributeProto>,
 }
 
-/// One attribute; `r#type` says which field counts (1 float, 2 int, 3 string, 6 floats, 7 ints).
+/// One attribute; `r#type` says which field counts (1 float, 2 int, 3 string, 4 tensor, 6 floats,
+/// 7 ints).
 #[derive(Clone, PartialEq, Message)]
 pub struct AttributeProto {
     /// Name.
@@ -104,6 +105,9 @@ pub struct AttributeProto {
     /// String.
     #[prost(bytes = "vec", tag = "4")]
     pub s: Vec<u8>,
+    /// Tensor.
+    #[prost(message, optional, tag = "5")]
+    pub t: Option<TensorProto>,
     /// Floats.
     #[prost(float, repeated, packed = "false", tag = "7")]
     pub floats: Vec<f32>,

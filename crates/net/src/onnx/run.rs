@@ -78,7 +78,16 @@ impl Program {
             Precision::Bf16 => Kind::BFloat16,
         };
         let mut weights = HashMap::new();
-        for t in &graph.initializer {
+        let (constants, nodes): (Vec<_>, Vec<_>) =
+            graph.node.into_iter().partition(|n| n.op_type == "Constant");
+        let mut named = Vec::new();
+        for node in &constants {
+            let value = attribute(node, "value").and_then(|a| a.t.as_ref());
+            let value =
+                value.ok_or_else(|| refuse(&node.name, "only tensor constants are read"))?;
+            named.extend(node.output.iter().map(|name| (name, value)));
+        }
+        for (name, t) in graph.initializer.iter().map(|t| (&t.name, t)).chain(named) {
             let value = constant(t)?;
             let value = match value.kind() {
                 Kind::Int64 => value,
@@ -87,17 +96,17 @@ impl Program {
                 }
                 _ => value.to_kind(kind).to_device(device),
             };
-            weights.insert(t.name.clone(), value);
+            weights.insert(name.clone(), value);
         }
-        let named = |v: &[super::proto::ValueInfoProto], what: &str| match v {
+        let only = |v: &[super::proto::ValueInfoProto], what: &str| match v {
             [one] => Ok(one.name.clone()),
             many => Err(refuse("onnx", format!("{} {what}s where one is read", many.len()))),
         };
         let input: Vec<_> =
             graph.input.into_iter().filter(|v| !weights.contains_key(&v.name)).collect();
-        let (input, output) = (named(&input, "input")?, named(&graph.output, "output")?);
+        let (input, output) = (only(&input, "input")?, only(&graph.output, "output")?);
         let mut last = HashMap::new();
-        for (i, node) in graph.node.iter().enumerate() {
+        for (i, node) in nodes.iter().enumerate() {
             if !OPERATORS.contains(&node.op_type.as_str()) {
                 let reason = "libtorch here has no such operator; use another engine";
                 return Err(refuse(format!("operator {}", node.op_type), reason));
@@ -106,7 +115,7 @@ impl Program {
                 last.insert(name.clone(), i);
             }
         }
-        let steps = graph.node.into_iter().enumerate().map(|(i, node)| {
+        let steps = nodes.into_iter().enumerate().map(|(i, node)| {
             let ends = |n: &&String| last.get(*n) == Some(&i) && !weights.contains_key(*n);
             Step { done: node.input.iter().filter(ends).cloned().collect(), node }
         });
