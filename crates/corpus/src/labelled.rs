@@ -221,7 +221,7 @@ pub fn write(
     Ok(w.out.finish()?)
 }
 
-/// Errors of [`write`].
+/// Errors of [`write()`].
 #[derive(Debug, thiserror::Error)]
 pub enum LabelledError {
     /// The sources.

@@ -332,7 +332,7 @@ impl Method {
         Forward { embeddings, local }
     }
 
-    /// The contrast of everything gathered, embeddings in the order of [`Forward::embeddings`].
+    /// The contrast of everything gathered, embeddings in the order of `Forward::embeddings`.
     #[must_use]
     pub fn contrast(&self, gathered: &[Embedding]) -> Contrast {
         if let Extra::Cmae(cmae) = &self.extra {
