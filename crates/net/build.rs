@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo:rerun-if-changed=src/shim.cpp");
@@ -24,8 +24,13 @@ fn main() {
     );
     let include = PathBuf::from(&lib).join("../include");
     // Only static members of the C++ 11 ABI are used; wheels since torch 2.6 have it switched on.
-    let build = |file: &str, name: &str| {
-        cc::Build::new()
+    let nccl = nccl_headers(&PathBuf::from(&lib));
+    let build = |file: &str, name: &str, extra: &[PathBuf]| {
+        let mut build = cc::Build::new();
+        if !extra.is_empty() {
+            build.define("MITHRAS_NCCL", None).includes(extra);
+        }
+        build
             .cpp(true)
             .pic(true)
             .warnings(false)
@@ -37,11 +42,28 @@ fn main() {
             .file(file)
             .compile(name);
     };
-    build("src/shim.cpp", "mithras_net_shim");
-    build("src/dist/c10d.cpp", "mithras_net_dist");
+    build("src/shim.cpp", "mithras_net_shim", &[]);
+    build("src/dist/c10d.cpp", "mithras_net_dist", &nccl);
     println!("cargo:rustc-link-search=native={lib}");
+    if !nccl.is_empty() {
+        println!("cargo:rustc-link-lib=torch_cuda");
+        println!("cargo:rustc-link-lib=c10_cuda");
+    }
     println!("cargo:rustc-link-lib=torch_cpu");
     println!("cargo:rustc-link-lib=c10");
     println!("cargo:rustc-link-arg=-Wl,-rpath,{lib}");
     println!("cargo:libtorch_lib={lib}");
+}
+
+/// Include folders for c10d's NCCL backend: there when libtorch has CUDA and the headers lie where
+/// `pip install torch nvidia-cuda-crt` puts them. Else GPU tensors of several ranks go over the CPU.
+fn nccl_headers(lib: &Path) -> Vec<PathBuf> {
+    let nvidia = lib.join("../../nvidia");
+    let folders = [nvidia.join("cu13/include"), nvidia.join("nccl/include")];
+    let wanted = [
+        lib.join("libtorch_cuda.so"),
+        folders[0].join("crt/host_config.h"),
+        folders[1].join("nccl.h"),
+    ];
+    if wanted.iter().all(|f| f.is_file()) { folders.into() } else { vec![] }
 }

@@ -122,6 +122,18 @@ pub struct ClassifierCard {
     pub classes: Vec<String>,
     /// The class whose probability is `s_cls`; one of `classes`.
     pub positive: String,
+    /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub symmetries: u8,
+}
+
+fn one() -> u8 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_one(n: &u8) -> bool {
+    *n == 1
 }
 
 impl ClassifierCard {
@@ -257,6 +269,10 @@ impl ModelCard {
         }
         if let Some(c) = &self.classifier {
             network("classifier", &c.file, &c.sha256, c.mean, c.std)?;
+            if !(1..=8).contains(&c.symmetries) {
+                let reason = format!("{} is not in 1 to 8", c.symmetries);
+                return Err(CardError::Value { key: "classifier.symmetries".into(), reason });
+            }
             for (key, px) in [("classifier.crop", c.crop), ("classifier.input", c.input)] {
                 ensure((8..=4096).contains(&px), key, || format!("{px} px is outside 8 to 4096"))?;
             }

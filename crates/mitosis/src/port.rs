@@ -42,6 +42,31 @@ impl RgbTile {
         let i = 3 * (y * self.width + x);
         [self.data[i], self.data[i + 1], self.data[i + 2]]
     }
+
+    /// One of the eight symmetries of a square image: bit 0 flips it left to right, bit 1 upside
+    /// down, bit 2 exchanges rows and columns (after the flips).
+    ///
+    /// # Panics
+    /// When bit 2 is set and the image is no square.
+    #[must_use]
+    pub fn symmetric(&self, symmetry: u8) -> Self {
+        if symmetry == 0 {
+            return self.clone();
+        }
+        let (w, h) = (self.width, self.height);
+        let transposed = symmetry & 4 != 0;
+        assert!(!transposed || w == h, "only a square can be turned");
+        let mut data = Vec::with_capacity(self.data.len());
+        for y in 0..h {
+            for x in 0..w {
+                let (x, y) = if transposed { (y, x) } else { (x, y) };
+                let sx = if symmetry & 1 != 0 { w - 1 - x } else { x };
+                let sy = if symmetry & 2 != 0 { h - 1 - y } else { y };
+                data.extend(self.pixel(sx, sy));
+            }
+        }
+        Self::new(w, h, data)
+    }
 }
 
 /// A probability per pixel, row-major, each in [0, 1].
@@ -111,4 +136,74 @@ pub trait Classifier: Send {
     /// # Errors
     /// [`PortError`] when the engine cannot answer.
     fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError>;
+}
+
+/// A classifier that answers with the mean over flips and quarter turns of a crop: a figure has no
+/// upright side.
+pub struct Symmetric<C> {
+    inner: C,
+    copies: u8,
+}
+
+impl<C: Classifier> Symmetric<C> {
+    /// Averages over the first `copies` of [`RgbTile::symmetric`], 1 (the crop alone) to 8.
+    ///
+    /// # Panics
+    /// When `copies` is outside 1 to 8.
+    #[must_use]
+    pub fn new(inner: C, copies: u8) -> Self {
+        assert!((1..=8).contains(&copies), "{copies} symmetries of a square");
+        Self { inner, copies }
+    }
+}
+
+impl<C: Classifier> Classifier for Symmetric<C> {
+    fn class_names(&self) -> &[String] {
+        self.inner.class_names()
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+        let mut mean = self.inner.classes(crops)?;
+        for symmetry in 1..self.copies {
+            let turned: Vec<RgbTile> = crops.iter().map(|c| c.symmetric(symmetry)).collect();
+            for (sum, p) in mean.iter_mut().zip(self.inner.classes(&turned)?) {
+                sum.0.iter_mut().zip(p.0).for_each(|(sum, p)| *sum += p);
+            }
+        }
+        if self.copies > 1 {
+            let n = f32::from(self.copies);
+            mean.iter_mut().flat_map(|p| &mut p.0).for_each(|p| *p = (*p / n).min(1.0));
+        }
+        Ok(mean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The upper left pixel's red as a probability.
+    struct Corner(Vec<String>);
+
+    impl Classifier for Corner {
+        fn class_names(&self) -> &[String] {
+            &self.0
+        }
+
+        fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+            let p = |c: &RgbTile| f32::from(c.pixel(0, 0)[0]) / 255.0;
+            Ok(crops.iter().map(|c| ClassProbs(vec![1.0 - p(c), p(c)])).collect())
+        }
+    }
+
+    #[test]
+    fn symmetric_copies_are_averaged() {
+        let data = [0_u8, 51, 102, 255].iter().flat_map(|v| [*v; 3]).collect();
+        let crop = [RgbTile::new(2, 2, data)];
+        let mut ask = |n| Symmetric::new(Corner(vec![]), n).classes(&crop).unwrap()[0].0[1];
+        assert_eq!(ask(1), 0.0);
+        assert!((ask(2) - 0.1).abs() < 1e-6);
+        // Every corner comes up twice among the eight.
+        assert!((ask(4) - 0.4).abs() < 1e-6 && (ask(8) - 0.4).abs() < 1e-6);
+    }
 }

@@ -1,12 +1,12 @@
-//! Ranks of a distributed run: sum in place and gather, through c10d's Gloo backend.
+//! Ranks of a distributed run: sum in place and gather, through c10d: NCCL between GPUs, Gloo else.
 //!
 //! Started by torchrun-style variables (`RANK`, `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`,
 //! `LOCAL_RANK`) or by Slurm (`SLURM_PROCID`, `SLURM_NTASKS`, `SLURM_LOCALID`, the first host of
-//! `SLURM_JOB_NODELIST`). Tensors of a GPU travel over the CPU.
+//! `SLURM_JOB_NODELIST`). Built against a libtorch without CUDA, tensors travel over the CPU.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 use crate::error::{NetError, Result};
 
@@ -27,8 +27,10 @@ unsafe extern "C" {
         world: c_int,
         seconds: c_int,
         loopback: c_int,
+        gpu: c_int,
         out: *mut *mut Handle,
     ) -> c_int;
+    fn mithras_dist_gpu_backend() -> *const c_char;
     fn mithras_dist_close(group: *mut Handle);
     fn mithras_dist_sum(group: *mut Handle, tensors: *const Raw, n: usize) -> c_int;
     fn mithras_dist_gather(
@@ -144,11 +146,22 @@ impl Group {
         Self { rank: 0, world: 1, handle: std::ptr::null_mut() }
     }
 
-    /// Joins the other ranks; waits for them for up to five minutes, as for every later call.
+    /// What carries the tensors of `device` between ranks: `nccl` or `gloo`.
+    #[must_use]
+    pub fn backend(device: Device) -> &'static str {
+        if !device.is_cuda() {
+            return "gloo";
+        }
+        // SAFETY: a constant NUL-terminated string.
+        unsafe { CStr::from_ptr(mithras_dist_gpu_backend()) }.to_str().unwrap_or("gloo")
+    }
+
+    /// Joins the other ranks, this one computing on `device`; waits for them for up to five
+    /// minutes, as for every later call.
     ///
     /// # Errors
     /// [`NetError::Shim`] with c10d's reason.
-    pub fn join(launch: &Launch) -> Result<Self> {
+    pub fn join(launch: &Launch, device: Device) -> Result<Self> {
         if launch.world == 1 {
             return Ok(Self::single());
         }
@@ -166,6 +179,10 @@ impl Group {
                 fits(launch.world),
                 300,
                 loopback,
+                match device {
+                    Device::Cuda(i) => fits(i),
+                    _ => -1,
+                },
                 &raw mut handle,
             )
         };
@@ -281,7 +298,7 @@ mod tests {
 
     #[test]
     fn one_process_is_a_group() {
-        let g = Group::join(&Launch::single()).unwrap();
+        let g = Group::join(&Launch::single(), Device::Cpu).unwrap();
         let t = Tensor::from_slice(&[1f32, 2.0]);
         g.sum(&[t.shallow_clone()]).unwrap();
         assert_eq!(g.gather(&t).unwrap(), t);

@@ -162,7 +162,7 @@ impl Act {
     pub fn forward(self, x: &Tensor) -> Tensor {
         match self {
             Self::Silu => x.silu(),
-            Self::Relu6 => x.clamp(0.0, 6.0),
+            Self::Relu6 => x.relu6(),
             Self::Relu => x.relu(),
         }
     }

@@ -56,33 +56,8 @@ impl Placement {
         if self.turns && turns {
             symmetry |= 4;
         }
-        symmetric(&out, symmetry)
+        out.symmetric(symmetry)
     }
-}
-
-/// One of the eight symmetries of a square image: bit 0 flips it left to right, bit 1 upside down,
-/// bit 2 exchanges rows and columns (after the flips).
-///
-/// # Panics
-/// When bit 2 is set and the image is no square.
-#[must_use]
-pub fn symmetric(tile: &RgbTile, symmetry: u8) -> RgbTile {
-    if symmetry == 0 {
-        return tile.clone();
-    }
-    let (w, h) = (tile.width, tile.height);
-    let transposed = symmetry & 4 != 0;
-    assert!(!transposed || w == h, "only a square can be turned");
-    let mut data = Vec::with_capacity(tile.data.len());
-    for y in 0..h {
-        for x in 0..w {
-            let (x, y) = if transposed { (y, x) } else { (x, y) };
-            let sx = if symmetry & 1 != 0 { w - 1 - x } else { x };
-            let sy = if symmetry & 2 != 0 { h - 1 - y } else { y };
-            data.extend(tile.pixel(sx, sy));
-        }
-    }
-    RgbTile::new(w, h, data)
 }
 
 /// Random erasing with timm's rule (area 2 % to a third, aspect 0.3 to 1/0.3, ten tries, a normal
@@ -161,12 +136,12 @@ mod tests {
     #[test]
     fn the_eight_symmetries_differ_and_half_of_them_undo_themselves() {
         let t = RgbTile::new(2, 2, vec![1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]);
-        let all: std::collections::BTreeSet<_> = (0..8).map(|s| symmetric(&t, s).data).collect();
+        let all: std::collections::BTreeSet<_> = (0..8).map(|s| t.symmetric(s).data).collect();
         assert_eq!(all.len(), 8);
-        assert!((0..5).all(|s| symmetric(&symmetric(&t, s), s) == t));
-        assert_eq!(symmetric(&t, 1).pixel(0, 0), [2; 3]);
-        assert_eq!(symmetric(&t, 2).pixel(0, 0), [3; 3]);
-        assert_eq!(symmetric(&t, 4).pixel(1, 0), [3; 3]);
+        assert!((0..5).all(|s| t.symmetric(s).symmetric(s) == t));
+        assert_eq!(t.symmetric(1).pixel(0, 0), [2; 3]);
+        assert_eq!(t.symmetric(2).pixel(0, 0), [3; 3]);
+        assert_eq!(t.symmetric(4).pixel(1, 0), [3; 3]);
     }
 
     /// Sides by timm's formula, `int(round(math.sqrt(area * side^2 * aspect)))`, from Python.

@@ -10,10 +10,13 @@ use crate::crops::{MarkKind, Scene, dark_places};
 use crate::icpr::Icpr;
 
 mod canvas;
-use canvas::{View, mosaic};
+use canvas::{View, any, mosaic, turned, window};
 
 /// Target value of pixels that must not teach anything.
 pub const IGNORE: u8 = 255;
+
+/// Side of a cell of the segmenter's mosaics, pixels.
+const CELL: usize = 80;
 
 /// Shares of the kinds of segmenter patches; only their ratios count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,10 +198,13 @@ impl SegmentPool {
                 (&self.frames[i], x + dx, y + dy)
             }
             kind @ (1 | 4) => {
-                let source = if kind == 1 { &self.midog } else { &self.negatives };
-                let tile = source[0].image.width;
+                let tile = if kind == 1 { CELL } else { self.negatives[0].image.width };
                 let across = (self.side as f32 * 1.6 / tile as f32).ceil() as usize;
-                owned = mosaic(source, across, None, &mut rng);
+                let cell = |_| match kind {
+                    1 => self.cell(&mut rng),
+                    _ => any(&self.negatives, &mut rng),
+                };
+                owned = mosaic(&(0..across * across).map(cell).collect::<Vec<_>>());
                 let middle = owned.image.width as f32 / 2.0;
                 let room = tile as f32 / 2.0;
                 (&owned, middle + dx / half * room, middle + dy / half * room)
@@ -213,6 +219,25 @@ impl SegmentPool {
         };
         let view = View::random(x, y, self.side, &self.spatial, &mut rng);
         self.render(scene, &view)
+    }
+
+    /// A cell of a mosaic: a MIDOG21 patch or a place of a frame, cut anywhere. The patches hold a
+    /// figure in their middle; neither that place nor a seam may tell where one is.
+    fn cell(&self, rng: &mut impl Rng) -> Scene {
+        let place = rng.random::<bool>() && !self.hard.is_empty();
+        let (scene, x, y) = if place {
+            let &(i, x, y) = pick(rng, &self.hard);
+            let mut off = || rng.random_range(-0.5..=0.5_f32) * CELL as f32;
+            (&self.frames[i], x + off(), y + off())
+        } else {
+            let scene = pick(rng, &self.midog);
+            let n = scene.image.width as f32;
+            let half = CELL as f32 / 2.0;
+            let mut at = || rng.random_range(half.min(n / 2.0)..=(n - half).max(n / 2.0));
+            (scene, at(), at())
+        };
+        let corner = |v: f32| v.round() as i64 - CELL as i64 / 2;
+        turned(&window(scene, corner(x), corner(y), CELL), rng.random_range(0..8_u8))
     }
 
     fn render(&self, scene: &Scene, view: &View) -> SegmentSample {
@@ -358,7 +383,8 @@ impl ClassifierPool {
                 let centre = at.map_or_else(|| rng.random_range(0..source.len()), |a| a.0);
                 let tile = source[centre].image.width as f32;
                 let (ox, oy) = at.map_or((tile / 2.0, tile / 2.0), |a| (a.1, a.2));
-                owned = mosaic(source, 3, Some(centre), &mut rng);
+                let cell = |i| if i == 4 { source[centre].clone() } else { any(source, &mut rng) };
+                owned = mosaic(&(0..9).map(cell).collect::<Vec<_>>());
                 (&owned, tile + ox, tile + oy)
             }
             _ => {

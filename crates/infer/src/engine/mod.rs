@@ -22,7 +22,7 @@ pub use precision::bf16_cpu;
 use crate::network::{OnnxClassifier, OnnxSegmenter};
 use crate::onnx;
 use crate::package::ModelPackage;
-use mitosis::{Classifier, Segmenter};
+use mitosis::{Classifier, Segmenter, Symmetric};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -399,7 +399,8 @@ fn open_on(
         let shape = [classifier_batch, 3, card.input, card.input];
         let session = loader.load(bytes, shape, loader.precision.classifier, &signature.symbols)?;
         let name = loader.report.engine.clone();
-        classifier = Some(OnnxClassifier::new(session, name, card, classifier_batch));
+        let network = OnnxClassifier::new(session, name, card, classifier_batch);
+        classifier = Some(Symmetric::new(network, card.symmetries));
     }
     let report = EngineReport { segmenter_batch, classifier_batch, ..loader.report };
     let mut models = Models {

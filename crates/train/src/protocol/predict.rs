@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use corpus::augment::geometry::{centred, symmetric};
+use corpus::augment::geometry::centred;
 use corpus::task::Crops;
 use mitosis::RgbTile;
 use net::encoder::Encoder;
@@ -74,10 +74,8 @@ pub(super) fn all(
     for part in items.chunks(32) {
         let mut sum = vec![0.0_f64; part.len() * classes];
         for s in 0..symmetries {
-            let tiles: Vec<RgbTile> = part
-                .iter()
-                .map(|&i| symmetric(&centred(&set.images()[i], crop, side), s))
-                .collect();
+            let tiles: Vec<RgbTile> =
+                part.iter().map(|&i| centred(&set.images()[i], crop, side).symmetric(s)).collect();
             let p = tch::no_grad(|| {
                 logits(model.net.as_ref(), &tiles, device).softmax(-1, Kind::Double)
             });

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corpus::augment::geometry::{centred, symmetric};
+use corpus::augment::geometry::centred;
 use corpus::augment::rng_of;
 use corpus::fold::Fold;
 use corpus::task::{FoldManifest, TrainingSet};
@@ -45,7 +45,7 @@ fn features(preset: &ProbePreset, set: &TrainingSet, model: &Model, path: &Path)
         let mut parts = vec![];
         for part in set.images().chunks(32) {
             let tiles: Vec<RgbTile> =
-                part.iter().map(|i| symmetric(&centred(i, preset.data.crop, side), s)).collect();
+                part.iter().map(|i| centred(i, preset.data.crop, side).symmetric(s)).collect();
             parts.push(tch::no_grad(|| {
                 let x = images(&tiles, device).contiguous();
                 model.net.embed(&x, false).to_kind(Kind::Float).to_device(Device::Cpu)

@@ -91,7 +91,7 @@ impl View {
 }
 
 /// One of the eight flips and quarter turns of a square scene.
-fn turned(scene: &Scene, which: u8) -> Scene {
+pub(super) fn turned(scene: &Scene, which: u8) -> Scene {
     let n = scene.image.width;
     let side = n as f32;
     let place = |x: f32, y: f32| {
@@ -118,49 +118,61 @@ fn turned(scene: &Scene, which: u8) -> Scene {
     Scene { image: RgbTile::new(n, n, data), marks, ..scene.clone() }
 }
 
-/// A square mosaic of `across` x `across` scenes of one size, drawn at random; `centre` fixes the
-/// middle tile (and leaves it unturned).
+/// The `n` x `n` part of a scene with its upper left pixel at (`x`, `y`), mirrored beyond the edge.
+/// The marks come along, also those outside.
+pub(super) fn window(scene: &Scene, x: i64, y: i64, n: usize) -> Scene {
+    let (w, h) = (scene.image.width, scene.image.height);
+    let mut data = Vec::with_capacity(3 * n * n);
+    for j in 0..n as i64 {
+        for i in 0..n as i64 {
+            data.extend(scene.image.pixel(mirror(x + i, w), mirror(y + j, h)));
+        }
+    }
+    let moved = |m: &Mark| Mark { x: m.x - x as f32, y: m.y - y as f32, ..*m };
+    Scene {
+        name: scene.name.clone(),
+        source: scene.source.clone(),
+        image: RgbTile::new(n, n, data),
+        marks: scene.marks.iter().map(moved).collect(),
+        partial: scene.partial,
+    }
+}
+
+/// Any of `scenes`, turned at random.
+pub(super) fn any(scenes: &[Scene], rng: &mut impl Rng) -> Scene {
+    let drawn = rng.random_range(0..scenes.len());
+    turned(&scenes[drawn], rng.random_range(0..8_u8))
+}
+
+/// A square mosaic of equal square scenes, row by row; `cells` holds a square number of them.
 ///
 /// A figure cut by a seam is marked as ignored on the side that does not hold its centre.
-pub(super) fn mosaic(
-    scenes: &[Scene],
-    across: usize,
-    centre: Option<usize>,
-    rng: &mut impl Rng,
-) -> Scene {
-    let tile = scenes[0].image.width;
+pub(super) fn mosaic(cells: &[Scene]) -> Scene {
+    let across = cells.len().isqrt();
+    let tile = cells[0].image.width;
     let side = across * tile;
     let mut data = vec![0_u8; 3 * side * side];
     let mut marks = vec![];
-    for row in 0..across {
-        for col in 0..across {
-            let middle = row == across / 2 && col == across / 2;
-            let drawn = rng.random_range(0..scenes.len());
-            let which = rng.random_range(0..8_u8);
-            let scene = match centre {
-                Some(c) if middle => scenes[c].clone(),
-                _ => turned(&scenes[drawn], which),
-            };
-            let (x0, y0) = (col * tile, row * tile);
-            for y in 0..tile.min(scene.image.height) {
-                let from = 3 * y * scene.image.width;
-                let to = 3 * ((y0 + y) * side + x0);
-                let len = 3 * tile.min(scene.image.width);
-                data[to..to + len].copy_from_slice(&scene.image.data[from..from + len]);
-            }
-            for m in &scene.marks {
-                let n = tile as f32;
-                // Further figures near the border: ignored, since a seam may cut them.
-                let inside = m.x > 16.0 && m.y > 16.0 && m.x < n - 16.0 && m.y < n - 16.0;
-                let near = m.x > -16.0 && m.y > -16.0 && m.x < n + 16.0 && m.y < n + 16.0;
-                if inside || near {
-                    marks.push(Mark {
-                        x: m.x + x0 as f32,
-                        y: m.y + y0 as f32,
-                        half: m.half,
-                        kind: if inside { m.kind } else { MarkKind::Ignore },
-                    });
-                }
+    for (at, scene) in cells.iter().enumerate() {
+        let (x0, y0) = (at % across * tile, at / across * tile);
+        for y in 0..tile.min(scene.image.height) {
+            let from = 3 * y * scene.image.width;
+            let to = 3 * ((y0 + y) * side + x0);
+            let len = 3 * tile.min(scene.image.width);
+            data[to..to + len].copy_from_slice(&scene.image.data[from..from + len]);
+        }
+        for m in &scene.marks {
+            let n = tile as f32;
+            // Further figures near the border: ignored, since a seam may cut them.
+            let inside = m.x > 16.0 && m.y > 16.0 && m.x < n - 16.0 && m.y < n - 16.0;
+            let near = m.x > -16.0 && m.y > -16.0 && m.x < n + 16.0 && m.y < n + 16.0;
+            if inside || near {
+                marks.push(Mark {
+                    x: m.x + x0 as f32,
+                    y: m.y + y0 as f32,
+                    half: m.half,
+                    kind: if inside { m.kind } else { MarkKind::Ignore },
+                });
             }
         }
     }
@@ -220,5 +232,30 @@ mod tests {
             let m = t.marks[0];
             assert_eq!(t.image.pixel(m.x as usize, m.y as usize), [250; 3], "turn {which}");
         }
+    }
+
+    #[test]
+    fn a_mosaic_keeps_its_figures_and_ignores_the_cut_ones() {
+        let mut image = RgbTile::filled(128, 128, [10; 3]);
+        image.data[3 * (64 * 128 + 64)..][..3].fill(250);
+        let mark = Mark { x: 64.5, y: 64.5, half: 1.0, kind: MarkKind::Figure };
+        let tile = Scene {
+            name: String::new(),
+            source: String::new(),
+            image,
+            marks: vec![mark],
+            partial: false,
+        };
+        let corners = [(0, 0), (44, 0), (60, 44), (20, 90)];
+        let cells: Vec<Scene> = corners.iter().map(|&(x, y)| window(&tile, x, y, 80)).collect();
+        let whole = mosaic(&cells);
+        assert_eq!(whole.image.width, 160);
+        let kinds: Vec<MarkKind> = whole.marks.iter().map(|m| m.kind).collect();
+        // At (64, 64), (20, 64) and (4, 20) of 80, each within 16 px of a seam, and 25 px outside.
+        assert_eq!(kinds, [MarkKind::Ignore, MarkKind::Ignore, MarkKind::Ignore]);
+        let inner = mosaic(&[window(&tile, 10, 34, 80)]);
+        assert_eq!(inner.marks[0].kind, MarkKind::Figure);
+        let m = inner.marks[0];
+        assert_eq!(inner.image.pixel(m.x as usize, m.y as usize), [250; 3]);
     }
 }

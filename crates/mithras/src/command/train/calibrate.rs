@@ -7,7 +7,7 @@ use corpus::crops::{MarkKind, Scene};
 use corpus::fold::LeftOut;
 use corpus::icpr::{APERIO_MPP, Icpr};
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
-use mitosis::{Classifier, Detection, Microns, Mpp, OperatingPoint, Point};
+use mitosis::{Classifier, Detection, Microns, Mpp, OperatingPoint, Point, Symmetric};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -44,6 +44,9 @@ pub struct Args {
     /// Side of the second stage's crops, px at 0.25 um/px
     #[arg(long, default_value_t = 128)]
     crop: u32,
+    /// Flips and quarter turns of a crop whose probabilities are averaged
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    symmetries: u8,
     /// auto, cpu, cuda, cuda:N
     #[arg(long, default_value = "auto")]
     device: String,
@@ -158,8 +161,10 @@ pub fn run(args: Args) -> Result<()> {
             Remembering::new(inner, args.cache.clone(), Sha256::digest(&bytes).to_vec());
         let mut classifiers = seconds
             .iter()
-            .map(|(_, path)| TorchClassifier::open(&at(path), &args.device))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|(_, path)| {
+                Ok(Symmetric::new(TorchClassifier::open(&at(path), &args.device)?, args.symmetries))
+            })
+            .collect::<Result<Vec<_>>>()?;
         let mut found = vec![vec![]; stages.len()];
         for scene in &split.validation {
             let path = image_of(&args.data, scene);
@@ -240,7 +245,7 @@ fn report(args: &Args, stages: &[Stage], scenes: &[Vec<Scene>]) -> Result<()> {
         "candidates": {"method": "regions", "threshold": args.candidates.threshold,
             "opening_radius": args.candidates.opening_radius,
             "min_area_px": args.candidates.min_area},
-        "crop": args.crop, "rule": args.rule.to_string(), "radius_um": RADIUS.0,
+        "crop": args.crop, "symmetries": args.symmetries, "rule": args.rule.to_string(), "radius_um": RADIUS.0,
         "frame_mpp": APERIO_MPP, "stages": results,
     });
     write(&args.out.join("calibration.json"), &serde_json::to_string_pretty(&json)?)?;

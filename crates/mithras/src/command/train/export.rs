@@ -137,6 +137,7 @@ pub fn run(args: Args) -> Result<()> {
             std: c.std,
             classes: c.classes.clone(),
             positive: train::finetune::CLASSES[1].into(),
+            symmetries: calibration["symmetries"].as_u64().context("symmetries")? as u8,
         }),
         operating_point: Some(point),
         training: Some(training),

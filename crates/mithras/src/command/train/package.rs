@@ -90,6 +90,7 @@ pub fn run(args: Args) -> Result<()> {
             std: spec.std,
             classes: spec.classes.clone(),
             positive,
+            symmetries: about.symmetries,
         }),
         operating_point: None,
         training: Some(training),
