@@ -57,6 +57,16 @@ def tissue(slide, mpp):
     return grey <= threshold_otsu(grey), w / grey.shape[1]
 
 
+def symmetric(classifier, x, copies):
+    """Mean answer over the first `copies` flips and quarter turns."""
+    total = 0
+    for n in range(copies):
+        y = x.flip(3) if n & 1 else x
+        y = y.flip(2) if n & 2 else y
+        total = total + classifier(y.transpose(2, 3) if n & 4 else y)
+    return total / copies
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("slide")
@@ -136,7 +146,8 @@ def main():
     with torch.inference_mode():
         points = [(x - half, y - half) for x, y in centres]
         for _, x in batches(points, c["crop"], c, c["input"], 32):
-            s_cls.extend(classifier(x)[:, c["classes"].index(c["positive"])].tolist())
+            s_cls.extend(symmetric(classifier, x, c.get("symmetries", 1))[
+                :, c["classes"].index(c["positive"])].tolist())
     lap("classify_s")
 
     accepted = [f >= op["seg"] and g >= op["cls"] for f, g in zip(s_seg, s_cls)]
