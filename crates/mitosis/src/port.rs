@@ -200,7 +200,7 @@ mod tests {
     fn symmetric_copies_are_averaged() {
         let data = [0_u8, 51, 102, 255].iter().flat_map(|v| [*v; 3]).collect();
         let crop = [RgbTile::new(2, 2, data)];
-        let mut ask = |n| Symmetric::new(Corner(vec![]), n).classes(&crop).unwrap()[0].0[1];
+        let ask = |n| Symmetric::new(Corner(vec![]), n).classes(&crop).unwrap()[0].0[1];
         assert_eq!(ask(1), 0.0);
         assert!((ask(2) - 0.1).abs() < 1e-6);
         // Every corner comes up twice among the eight.
