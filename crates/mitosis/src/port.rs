@@ -197,6 +197,17 @@ mod tests {
     }
 
     #[test]
+    fn the_eight_symmetries_differ_and_half_of_them_undo_themselves() {
+        let t = RgbTile::new(2, 2, vec![1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]);
+        let all: std::collections::BTreeSet<_> = (0..8).map(|s| t.symmetric(s).data).collect();
+        assert_eq!(all.len(), 8);
+        assert!((0..5).all(|s| t.symmetric(s).symmetric(s) == t));
+        assert_eq!(t.symmetric(1).pixel(0, 0), [2; 3]);
+        assert_eq!(t.symmetric(2).pixel(0, 0), [3; 3]);
+        assert_eq!(t.symmetric(4).pixel(1, 0), [3; 3]);
+    }
+
+    #[test]
     fn symmetric_copies_are_averaged() {
         let data = [0_u8, 51, 102, 255].iter().flat_map(|v| [*v; 3]).collect();
         let crop = [RgbTile::new(2, 2, data)];

@@ -236,8 +236,7 @@ impl SegmentPool {
             let mut at = || rng.random_range(half.min(n / 2.0)..=(n - half).max(n / 2.0));
             (scene, at(), at())
         };
-        let corner = |v: f32| v.round() as i64 - CELL as i64 / 2;
-        turned(&window(scene, corner(x), corner(y), CELL), rng.random_range(0..8_u8))
+        turned(&window(scene, x, y, CELL), rng.random_range(0..8_u8))
     }
 
     fn render(&self, scene: &Scene, view: &View) -> SegmentSample {

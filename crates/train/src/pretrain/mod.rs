@@ -117,7 +117,8 @@ pub fn run(
     spec.corpus_digest = digest.clone();
     let about = json!({
         "stage": "pretrain", "method": p.kind().name(), "crops": crops, "figures": classes[0],
-        "others": classes[1], "ranks": group.world(), "ranks_by": Group::backend(device), "micro_batch": share.micro,
+        "others": classes[1], "ranks": group.world(), "ranks_by": Group::backend(device),
+        "micro_batch": share.micro,
         "steps_per_epoch": settings.epoch, "steps": steps,
     });
     let adam = AdamWConfig { beta1: p.train.betas[0], beta2: p.train.betas[1], eps: 1e-8 };

@@ -118,21 +118,15 @@ pub(super) fn turned(scene: &Scene, which: u8) -> Scene {
     Scene { image: RgbTile::new(n, n, data), marks, ..scene.clone() }
 }
 
-/// The `n` x `n` part of a scene with its upper left pixel at (`x`, `y`), mirrored beyond the edge.
-/// The marks come along, also those outside.
-pub(super) fn window(scene: &Scene, x: i64, y: i64, n: usize) -> Scene {
-    let (w, h) = (scene.image.width, scene.image.height);
-    let mut data = Vec::with_capacity(3 * n * n);
-    for j in 0..n as i64 {
-        for i in 0..n as i64 {
-            data.extend(scene.image.pixel(mirror(x + i, w), mirror(y + j, h)));
-        }
-    }
-    let moved = |m: &Mark| Mark { x: m.x - x as f32, y: m.y - y as f32, ..*m };
+/// The `n` x `n` part of a scene centred at (`x`, `y`), mirrored beyond the edge. The marks come
+/// along, also those outside.
+pub(super) fn window(scene: &Scene, x: f32, y: f32, n: usize) -> Scene {
+    let corner = |c: f32| (c - n as f32 / 2.0).round();
+    let moved = |m: &Mark| Mark { x: m.x - corner(x), y: m.y - corner(y), ..*m };
     Scene {
         name: scene.name.clone(),
         source: scene.source.clone(),
-        image: RgbTile::new(n, n, data),
+        image: scene.cut(x, y, n),
         marks: scene.marks.iter().map(moved).collect(),
         partial: scene.partial,
     }
@@ -246,14 +240,14 @@ mod tests {
             marks: vec![mark],
             partial: false,
         };
-        let corners = [(0, 0), (44, 0), (60, 44), (20, 90)];
-        let cells: Vec<Scene> = corners.iter().map(|&(x, y)| window(&tile, x, y, 80)).collect();
+        let centres = [(40.0, 40.0), (84.0, 40.0), (100.0, 84.0), (60.0, 130.0)];
+        let cells: Vec<Scene> = centres.iter().map(|&(x, y)| window(&tile, x, y, 80)).collect();
         let whole = mosaic(&cells);
         assert_eq!(whole.image.width, 160);
         let kinds: Vec<MarkKind> = whole.marks.iter().map(|m| m.kind).collect();
         // At (64, 64), (20, 64) and (4, 20) of 80, each within 16 px of a seam, and 25 px outside.
         assert_eq!(kinds, [MarkKind::Ignore, MarkKind::Ignore, MarkKind::Ignore]);
-        let inner = mosaic(&[window(&tile, 10, 34, 80)]);
+        let inner = mosaic(&[window(&tile, 50.0, 74.0, 80)]);
         assert_eq!(inner.marks[0].kind, MarkKind::Figure);
         let m = inner.marks[0];
         assert_eq!(inner.image.pixel(m.x as usize, m.y as usize), [250; 3]);
