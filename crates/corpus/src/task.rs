@@ -136,6 +136,8 @@ pub struct Item {
     pub file: String,
     /// Index into the set's classes.
     pub class: usize,
+    /// The class that each expert saw, where the data tells; else `class` alone.
+    pub votes: Vec<usize>,
     /// What it was cut from (slide): the unit of folds.
     pub source: String,
     /// Scanner or collection, for figures per domain.

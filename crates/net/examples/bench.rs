@@ -124,6 +124,7 @@ fn scl(device: Device) {
 }
 
 fn main() {
+    device::keep_freed_memory();
     let device = device::pick("auto").expect("a device");
     let args: Vec<String> = std::env::args().collect();
     if let Some(n) = args.get(2).and_then(|n| n.parse().ok()) {

@@ -65,6 +65,13 @@ pub fn version() -> String {
     shim::version()
 }
 
+/// Keeps freed memory in the process instead of handing it back to the system (glibc; for the whole
+/// process). A training step frees and takes the same gigabytes again: without this a tenth of its
+/// time on a CPU goes into fresh pages (`docs/results/speed.md`).
+pub fn keep_freed_memory() {
+    shim::keep_freed_memory();
+}
+
 /// Threads inside one operation; for the whole process.
 pub fn set_threads(n: usize) {
     tch::set_num_threads(i32::try_from(n.max(1)).unwrap_or(i32::MAX));

@@ -1,4 +1,4 @@
-//! EfficientNet, equal to timm's: V1 (b0 ... b7), Lite0 and V2-S, with timm's parameter names.
+//! EfficientNet, equal to timm's: V1 (b0 ... b7), Lite0, Lite2 and V2-S, with timm's parameter names.
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -19,6 +19,9 @@ pub enum Variant {
     /// `efficientnet_lite0`: b0 without squeeze-and-excitation, ReLU6.
     #[serde(rename = "efficientnet_lite0")]
     Lite0,
+    /// `efficientnet_lite2`: Lite0, 1.1 times as wide and 1.2 times as deep.
+    #[serde(rename = "efficientnet_lite2")]
+    Lite2,
     /// `efficientnetv2_s`.
     #[serde(rename = "efficientnetv2_s")]
     V2S,
@@ -26,7 +29,7 @@ pub enum Variant {
 
 impl Variant {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::B0, Self::B7, Self::Lite0, Self::V2S];
+    pub const ALL: [Self; 5] = [Self::B0, Self::B7, Self::Lite0, Self::Lite2, Self::V2S];
 
     /// timm's name.
     #[must_use]
@@ -35,6 +38,7 @@ impl Variant {
             Self::B0 => "efficientnet_b0",
             Self::B7 => "efficientnet_b7",
             Self::Lite0 => "efficientnet_lite0",
+            Self::Lite2 => "efficientnet_lite2",
             Self::V2S => "efficientnetv2_s",
         }
     }
@@ -81,6 +85,7 @@ impl Variant {
             Self::B0 => v1(1.0, 1.0, true),
             Self::B7 => v1(2.0, 3.1, true),
             Self::Lite0 => v1(1.0, 1.0, false),
+            Self::Lite2 => v1(1.1, 1.2, false),
             Self::V2S => {
                 let rows = [
                     (Block::Plain, 2, 1, 1, 24, false),

@@ -151,6 +151,7 @@ pub static ENCODERS: &[EncoderEntry] = &[
     efficientnet!(B0, "efficientnet_b0", 1280),
     efficientnet!(B7, "efficientnet_b7", 2560),
     efficientnet!(Lite0, "efficientnet_lite0", 1280),
+    efficientnet!(Lite2, "efficientnet_lite2", 1280),
     efficientnet!(V2S, "efficientnetv2_s", 1280),
 ];
 

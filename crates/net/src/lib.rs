@@ -75,7 +75,7 @@ pub mod ema;
 pub mod encoder;
 mod error;
 pub mod layer;
-mod lite0;
+mod lite;
 pub mod loss;
 pub mod mae;
 pub mod onnx;

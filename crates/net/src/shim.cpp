@@ -4,6 +4,10 @@
 #include <ATen/autocast_mode.h>
 #include <torch/version.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include <cmath>
 #include <exception>
 #include <string>
@@ -38,6 +42,15 @@ extern "C" {
 const char *mithras_net_error() { return last_error.c_str(); }
 
 const char *mithras_net_version() { return TORCH_VERSION; }
+
+void mithras_net_keep_freed_memory() {
+#ifdef __GLIBC__
+  // Large blocks from the heap too, and the heap never shrinks.
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_TOP_PAD, 64 << 20);
+#endif
+}
 
 int mithras_net_fused_adamw(at::Tensor **params, at::Tensor **grads, at::Tensor **exp_avg,
                             at::Tensor **exp_avg_sq, size_t n, at::Tensor *step, double lr,

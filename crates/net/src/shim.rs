@@ -11,6 +11,7 @@ type Raw = *mut torch_sys::C_tensor;
 unsafe extern "C" {
     fn mithras_net_error() -> *const c_char;
     fn mithras_net_version() -> *const c_char;
+    fn mithras_net_keep_freed_memory();
     fn mithras_net_fused_adamw(
         params: *const Raw,
         grads: *const Raw,
@@ -45,6 +46,12 @@ fn checked(call: &'static str, status: c_int) -> Result<()> {
 pub(crate) fn version() -> String {
     // SAFETY: a string literal.
     unsafe { CStr::from_ptr(mithras_net_version()) }.to_string_lossy().into_owned()
+}
+
+/// Sets glibc's allocator; nothing elsewhere.
+pub(crate) fn keep_freed_memory() {
+    // SAFETY: sets parameters of the allocator, which takes its own lock.
+    unsafe { mithras_net_keep_freed_memory() }
 }
 
 fn raw(tensors: &[Tensor]) -> Vec<Raw> {

@@ -42,6 +42,7 @@ impl UnetConfig {
             Variant::B0 => "efficient-unet-b0",
             Variant::B7 => "efficient-unet-b7",
             Variant::Lite0 => "efficient-unet-lite0",
+            Variant::Lite2 => "efficient-unet-lite2",
             Variant::V2S => "efficient-unet-v2-s",
         }
     }

@@ -227,11 +227,12 @@ impl Block {
             .forward(x)
             .reshape([n, t, 3, self.heads, d / self.heads])
             .permute([2, 0, 3, 1, 4]);
-        let (q, k, v) = (qkv.select(0, 0), qkv.select(0, 1), qkv.select(0, 2));
+        // One backward step for the three; three selects fill and add three whole gradients.
+        let qkv = qkv.unbind(0);
         let y = Tensor::scaled_dot_product_attention(
-            &q,
-            &k,
-            &v,
+            &qkv[0],
+            &qkv[1],
+            &qkv[2],
             None::<&Tensor>,
             0.0,
             false,

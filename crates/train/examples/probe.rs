@@ -107,7 +107,7 @@ fn report(task: &str, train: &Side, test: &Side, dim: i64) -> Outcome<()> {
 fn main() -> Outcome<()> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     if let Some(at) = args.iter().position(|a| a == "--threads") {
-        train::threads(args.get(at + 1).ok_or("--threads N")?.parse()?);
+        train::set_up(args.get(at + 1).ok_or("--threads N")?.parse()?);
         args.drain(at..at + 2);
     }
     let (dir, encoders) = args.split_first().ok_or("probe CORPUS ENCODER ...")?;

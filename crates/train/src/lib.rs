@@ -27,8 +27,10 @@ pub mod segment;
 
 pub use error::{Result, TrainError};
 
-/// Sets the threads of libtorch and of the workers that draw samples; 0 leaves the defaults.
-pub fn threads(n: usize) {
+/// Sets up the process: its allocator, the threads of libtorch and of the workers that draw samples
+/// (0 leaves the defaults). Call it first.
+pub fn set_up(n: usize) {
+    net::device::keep_freed_memory();
     if n > 0 {
         tch::set_num_threads(i32::try_from(n).unwrap_or(i32::MAX));
         // A pool that already runs keeps its size.

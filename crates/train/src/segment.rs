@@ -58,8 +58,8 @@ pub(crate) fn initialise(
         path: "init".into(),
         reason: "this preset starts from a file of weights: give it with --init".into(),
     })?;
-    let found = checkpoint::read_tensors(file)?;
-    let report = checkpoint::load_matching(&found.tensors, vs, |n| {
+    let found = net::read_weights(file, None)?;
+    let report = checkpoint::load_matching(&found, vs, |n| {
         let head =
             n.starts_with("classifier.") || n.starts_with("conv_head") || n.starts_with("bn2.");
         match (init, head) {

@@ -21,6 +21,7 @@ pub(super) enum Part {
 struct Entry {
     file: String,
     class: usize,
+    votes: Vec<usize>,
     source: String,
     domain: String,
 }
@@ -42,9 +43,8 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
                 other => TaskError::file(&path, other),
             })?;
             let hash = hex(&pixel_hash(&image));
-            let item =
-                Item { file: e.file, class: e.class, source: e.source, domain: e.domain, hash };
-            Ok((item, image))
+            let Entry { file, class, votes, source, domain } = e;
+            Ok((Item { file, class, votes, source, domain, hash }, image))
         })
         .collect::<Result<Vec<_>>>()?;
     let wanted = side.unwrap_or_else(|| size(&found[0].1));
@@ -72,20 +72,37 @@ struct Row {
     dataset: String,
     uid: u64,
     expert1_label: String,
+    expert2_label: String,
+    expert1_atypical: String,
+    expert2_atypical: String,
+    expert3_atypical: String,
     majority_atypical: String,
 }
 
-/// The class of a row, or nothing for a label that the task does not know.
-fn class_of(task: Task, row: &Row) -> (Option<usize>, &str) {
-    if task == Task::AmiBr {
-        let class = match row.majority_atypical.as_str() {
-            "False" => Some(0),
-            "True" => Some(1),
-            _ => None,
-        };
-        return (class, &row.majority_atypical);
+impl Row {
+    /// The label that counts for a task.
+    fn label(&self, task: Task) -> &str {
+        if task == Task::AmiBr { &self.majority_atypical } else { &self.expert1_label }
     }
-    let name = match row.expert1_label.as_str() {
+
+    /// What the experts saw; two of them named morphologies.
+    fn votes(&self, task: Task) -> Vec<usize> {
+        let labels = match task {
+            Task::AmiBr => {
+                vec![&self.expert1_atypical, &self.expert2_atypical, &self.expert3_atypical]
+            }
+            _ => vec![&self.expert1_label, &self.expert2_label],
+        };
+        labels.into_iter().filter_map(|l| class_of(task, l)).collect()
+    }
+}
+
+/// The class of a label, or nothing for one that the task does not know.
+fn class_of(task: Task, label: &str) -> Option<usize> {
+    if task == Task::AmiBr {
+        return ["False", "True"].iter().position(|l| *l == label);
+    }
+    let name = match label {
         "NMF prometaphase" => "prometaphase",
         "NMF metaphase" => "metaphase",
         "NMF ring shape" => "ring_shape",
@@ -96,7 +113,7 @@ fn class_of(task: Task, row: &Row) -> (Option<usize>, &str) {
         "AMF other" => "other",
         _ => "",
     };
-    (MORPHOLOGY.iter().position(|m| *m == name), &row.expert1_label)
+    MORPHOLOGY.iter().position(|m| *m == name)
 }
 
 /// MIDOG21 by scanner (cases 1-50, 51-100, 101-150), TUPAC16 by centre (the first 23 cases come
@@ -128,16 +145,17 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         }
         let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };
         let file = format!("{folder}/{}_{}.png", row.dataset, row.uid);
-        let (Some(class), _) = class_of(task, &row) else {
+        let Some(class) = class_of(task, row.label(task)) else {
             return Err(TaskError::UnknownLabel {
                 path: table,
                 image: file,
-                label: class_of(task, &row).1.to_string(),
+                label: row.label(task).to_string(),
                 known: names.join(", "),
             });
         };
         let source = format!("{}/{}", row.dataset, row.slide);
-        entries.push(Entry { file, class, source, domain: domain_of(&row) });
+        let votes = row.votes(task);
+        entries.push(Entry { file, class, votes, source, domain: domain_of(&row) });
     }
     let classes = names.into_iter().map(String::from).collect();
     Ok((root, classes, entries, Some((128, 128))))
@@ -162,7 +180,7 @@ fn folder(dir: &Path, part: Part) -> Result<Listing> {
     let mut entries = vec![];
     for (class, name) in classes.iter().enumerate() {
         let mut put = |file: String, source: String| {
-            entries.push(Entry { file, class, source, domain: "all".into() });
+            entries.push(Entry { file, class, votes: vec![class], source, domain: "all".into() });
         };
         for child in children(&root.join(name))? {
             let below = root.join(name).join(&child);

@@ -72,7 +72,7 @@ fn encoders(a: &Encoders) -> Result<()> {
     use serde_json::json;
     use train::bench::{Bench, REFERENCE, encoder, known, machine};
 
-    train::threads(a.threads);
+    train::set_up(a.threads);
     let known = known();
     if let Some(n) = a.names.iter().find(|n| !known.contains(&n.as_str())) {
         bail!("no encoder `{n}`; known: {}", known.join(", "));

@@ -57,6 +57,7 @@ def encoders():
     cases = []
     for name, image, kwargs in [
         ("efficientnet_b0", 96, {}), ("efficientnet_b7", 64, {}), ("efficientnet_lite0", 96, {}),
+        ("efficientnet_lite2", 96, {}),
         ("efficientnetv2_s", 96, {}), ("vit_tiny_patch16_224", 224, {}),
         ("vit_tiny_patch16_224", 224, {"global_pool": "avg"}), ("vit_small_patch16_224", 224, {}),
         ("vit_base_patch16_224", 224, {}), ("vit_large_patch16_224", 224, {"depth": 2}),

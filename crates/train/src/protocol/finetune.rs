@@ -6,7 +6,7 @@ use corpus::fold::Fold;
 use corpus::task::{FoldManifest, TrainingSet};
 use mitosis::RgbTile;
 use net::encoder;
-use net::loss::CrossEntropy;
+use net::loss::{CrossEntropy, cross_entropy};
 use net::optim::AdamWConfig;
 use rand::Rng;
 use rand::seq::SliceRandom;
@@ -16,7 +16,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use super::predict::logits;
-use super::preset::FinetunePreset;
+use super::preset::{FinetunePreset, Targets};
 use super::{reset_head, spec_of};
 use crate::batch::{for_each_step, images};
 use crate::error::{Result, TrainError};
@@ -26,10 +26,11 @@ use crate::segment::initialise;
 /// Salt of the order, so that it does not repeat the augmentation's draws.
 const ORDER: u64 = 0x0_0dde_5eed;
 
-/// A training image with its class and the rectangle to erase.
+/// A training image with its target and the rectangle to erase.
 struct Sample {
     image: RgbTile,
-    class: usize,
+    /// One probability per class.
+    target: Vec<f32>,
     erased: Option<Erased>,
 }
 
@@ -65,6 +66,13 @@ fn order(
         }
     }
     all
+}
+
+/// The votes' shares, of which `smoothing` is spread evenly over all classes.
+fn soft(votes: &[usize], classes: usize, smoothing: f64) -> Vec<f32> {
+    let mut p = vec![smoothing / classes as f64; classes];
+    votes.iter().for_each(|&v| p[v] += (1.0 - smoothing) / votes.len() as f64);
+    p.into_iter().map(|v| v as f32).collect()
 }
 
 /// `[N, 3, S, S]`, normalised, with the rectangles filled.
@@ -110,6 +118,14 @@ pub(super) fn fold(
     let s = &settings;
     let items =
         order(set, &fold.train, (preset.train.epochs, s.epoch * s.batch), preset.balance, s.seed);
+    let target = |item: usize| {
+        let item = &set.items()[item];
+        let votes: &[usize] = match preset.targets {
+            Targets::Votes if !item.votes.is_empty() => &item.votes,
+            _ => std::slice::from_ref(&item.class),
+        };
+        soft(votes, set.classes().len(), preset.smoothing)
+    };
     let augment = &preset.augment;
     let draw = |i: u64| {
         let item = items[i as usize];
@@ -122,7 +138,7 @@ pub(super) fn fold(
             image = r.apply(&image, rng);
         }
         let erased = Erased::draw(augment.erase, side, rng);
-        Sample { image, class: set.items()[item].class, erased }
+        Sample { image, target: target(item), erased }
     };
     let held: Vec<RgbTile> =
         fold.validation.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
@@ -148,9 +164,10 @@ pub(super) fn fold(
     let stopped = for_each_step((session.start, s.steps), s.batch, draw, |step, samples| {
         session.seed_step(step);
         let x = s.memory_format.image(&batch(&samples, device).contiguous());
-        let classes: Vec<usize> = samples.iter().map(|s| s.class).collect();
+        let aims: Vec<f32> = samples.iter().flat_map(|s| s.target.iter().copied()).collect();
+        let aims = Tensor::from_slice(&aims).view([samples.len() as i64, -1]).to_device(device);
         let y = s.precision.run(device, || net.forward(&x, true));
-        session.update(step, &loss.forward(&y, &targets(&classes))).map_err(Some)?;
+        session.update(step, &cross_entropy(&y, &aims)).map_err(Some)?;
         if session.after(step, &validate).map_err(Some)? { Ok(()) } else { Err(None) }
     });
     stopped.or_else(|e: Option<TrainError>| e.map_or(Ok(()), Err))
@@ -190,11 +207,23 @@ mod tests {
     }
 
     #[test]
+    fn one_vote_is_the_smoothed_label_and_votes_share_it() {
+        let logits = Tensor::from_slice(&[0.3f32, -1.2, 0.8]).view([1, 3]);
+        let aim = Tensor::from_slice(&soft(&[2], 3, 0.1)).view([1, 3]);
+        let hard = CrossEntropy { smoothing: 0.1, class_weights: vec![] };
+        let label = hard.forward(&logits, &Tensor::from_slice(&[2i64])).double_value(&[]);
+        assert!((cross_entropy(&logits, &aim).double_value(&[]) - label).abs() < 1e-6);
+        let shared = soft(&[0, 0, 1], 2, 0.0);
+        assert!((shared[0] - 2.0 / 3.0).abs() < 1e-6 && (shared[1] - 1.0 / 3.0).abs() < 1e-6);
+    }
+
+    #[test]
     fn an_erased_rectangle_is_filled_after_normalisation() {
         let erased = Erased { top: 1, left: 2, height: 2, width: 3, values: vec![0.5; 18] };
         let image = RgbTile::filled(8, 8, [255; 3]);
-        let whole = Sample { image: image.clone(), class: 0, erased: None };
-        let holed = Sample { image, class: 0, erased: Some(erased) };
+        let target = soft(&[0], 2, 0.0);
+        let whole = Sample { image: image.clone(), target: target.clone(), erased: None };
+        let holed = Sample { image, target, erased: Some(erased) };
         let x = batch(&[whole, holed], Device::Cpu);
         let changed = (x.get(0) - x.get(1)).ne(0.0).sum(Kind::Int64).int64_value(&[]);
         assert_eq!(changed, 3 * 2 * 3);

@@ -128,6 +128,17 @@ impl Epochs {
     }
 }
 
+/// What the loss of a fine-tuning aims at. Validation and test always count the label.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Targets {
+    /// The label.
+    #[default]
+    Label,
+    /// The share of the experts that saw each class.
+    Votes,
+}
+
 /// `mithras train finetune` on labelled crops (K2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,6 +151,9 @@ pub struct FinetunePreset {
     pub layer_decay: f64,
     /// Label smoothing.
     pub smoothing: f64,
+    /// What the loss aims at.
+    #[serde(default)]
+    pub targets: Targets,
     /// How evenly classes are drawn: 0 as they are, 1 all equally often.
     pub balance: f64,
     /// Symmetric copies averaged when predicting: 1, 4 (flips) or 8 (flips and turns).

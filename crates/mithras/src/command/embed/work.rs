@@ -66,7 +66,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
     if hdf5 && a.slide.is_none() {
         bail!("{}: HDF5 is for slide tiles; crops go to FILE.parquet", a.out.display());
     }
-    train::threads(a.threads);
+    train::set_up(a.threads);
     let net = Embedder::open(&a.weights, a.encoder.as_deref(), a.image, &a.device)?;
     let mut table = Table::new(net.architecture(), net.dim());
     match (&a.corpus, &a.slide) {

@@ -133,7 +133,7 @@ struct Stage {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    train::threads(args.threads);
+    train::set_up(args.threads);
     if let Some(dir) = &args.cache {
         std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     }

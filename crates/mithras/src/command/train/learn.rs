@@ -86,7 +86,7 @@ impl Common {
         &self,
         mut one: impl FnMut(&P, &str, &RunOptions) -> Result<()>,
     ) -> Result<()> {
-        train::threads(self.threads);
+        train::set_up(self.threads);
         let preset: P = preset::load(&self.preset, &self.set)?;
         for (fold, out) in self.folds() {
             eprintln!("left out: {fold}; run directory {}", out.display());

@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    train::threads(args.threads);
+    train::set_up(args.threads);
     let left_out: LeftOut = args.fold.parse()?;
     let icpr = Icpr::open(&args.data.join("icpr2012"), Mpp::PAPER)?;
     let fold = icpr.fold(&left_out)?;

@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 pub fn run(a: &Args) -> Result<()> {
-    train::threads(a.threads);
+    train::set_up(a.threads);
     let preset = PretrainPreset::load(&a.preset, &a.set)?;
     let options = RunOptions {
         out: a.out.clone(),

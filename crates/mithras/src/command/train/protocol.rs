@@ -59,7 +59,7 @@ fn folds_of(text: &str, folds: usize) -> Result<Vec<usize>> {
 }
 
 pub fn finetune(c: &Common) -> Result<()> {
-    train::threads(c.threads);
+    train::set_up(c.threads);
     let preset = FinetunePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let options = c.options(&c.out);
@@ -72,7 +72,7 @@ pub fn finetune(c: &Common) -> Result<()> {
 
 pub fn probe(args: ProbeArgs) -> Result<()> {
     let c = &args.common;
-    train::threads(c.threads);
+    train::set_up(c.threads);
     let preset = ProbePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let only = match c.fold.as_str() {
@@ -132,7 +132,7 @@ fn say(about: &About, metrics: &Map<String, Value>) {
 }
 
 pub fn test(args: TestArgs) -> Result<()> {
-    train::threads(args.threads);
+    train::set_up(args.threads);
     let about = About::read(&args.run)?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("test"));
     let marker = args.run.join("tested.json");

