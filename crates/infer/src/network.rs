@@ -155,7 +155,9 @@ impl Classifier for OnnxClassifier {
     }
 
     fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
-        crops.iter().try_for_each(|c| sized(c, self.crop))?;
+        // Read at the network's own resolution, or at the card's.
+        let input = self.runner.side;
+        crops.iter().try_for_each(|c| sized(c, input).or_else(|_| sized(c, self.crop)))?;
         let n = self.classes.len();
         let mut all = Vec::with_capacity(crops.len());
         for chunk in crops.chunks(self.runner.batch) {

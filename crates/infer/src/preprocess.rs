@@ -5,6 +5,7 @@
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use mitosis::Mpp;
 
 /// `(v / 255 - mean) / std` per channel, tabulated: the same f32 result as the formula, for each
 /// of the 256 grey values.
@@ -44,6 +45,17 @@ impl Normalisation {
             *g = tg[px[1] as usize];
             *b = tb[px[2] as usize];
         }
+    }
+}
+
+/// At which resolution and side a crop of `side` px at `mpp` is read for a network that takes
+/// `input` px: at the network's own where that is finer, so that pixels are interpolated once. A
+/// slide of 0.2456 um/px would otherwise be resampled to 0.25 and then enlarged, which blurs twice.
+#[must_use]
+pub fn sampling(mpp: Mpp, side: usize, input: usize) -> (Mpp, usize) {
+    match Mpp::new(mpp.get() * side as f64 / input as f64) {
+        Ok(fine) if input > side => (fine, input),
+        _ => (mpp, side),
     }
 }
 

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{golden, noise, picture, real_size, tiny};
+use infer::preprocess::resize_rgb;
 use infer::{EngineChoice, EngineError, EngineOptions, Models, Precision, Provider, open};
 use mitosis::{PortError, RgbTile};
 
@@ -173,6 +174,19 @@ fn a_network_that_does_not_fit_its_card_is_refused() {
     assert!(e.contains("classifier") && e.contains('3') && e.contains('2'), "{e}");
     let e = opened("window = 64", "window = 96");
     assert!(e.contains("segmenter") && e.contains("64") && e.contains("96"), "{e}");
+}
+
+#[test]
+fn a_crop_read_at_the_networks_size_is_taken_as_it_is() {
+    let package = tiny();
+    let input = package.card.classifier.as_ref().unwrap().input;
+    let crops = noise(32, 3);
+    let fine: Vec<RgbTile> = crops
+        .iter()
+        .map(|c| RgbTile::new(input, input, resize_rgb(&c.data, 32, 32, input)))
+        .collect();
+    let mut m = open(&package, &rten()).unwrap();
+    assert_eq!(classify(&mut m, &fine), classify(&mut m, &crops));
 }
 
 /// Frames of the real data cut into windows and crops.

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{golden, picture};
-use infer::preprocess::{Normalisation, resize_rgb};
+use infer::preprocess::{Normalisation, resize_rgb, sampling};
+use mitosis::Mpp;
 
 #[test]
 fn planes_follow_the_formula() {
@@ -36,4 +37,13 @@ fn resizing_equals_pillow_within_one_grey_level() {
         }
     }
     assert_eq!(resize_rgb(&source.data, 16, 16, 16), source.data);
+}
+
+#[test]
+fn crops_are_sampled_once_where_the_network_is_finer() {
+    let mpp = |v| Mpp::new(v).unwrap();
+    assert_eq!(sampling(mpp(0.25), 64, 128), (mpp(0.125), 128));
+    // Shrinking stays with the filter that training had.
+    assert_eq!(sampling(mpp(0.25), 128, 112), (mpp(0.25), 128));
+    assert_eq!(sampling(mpp(0.25), 128, 128), (mpp(0.25), 128));
 }

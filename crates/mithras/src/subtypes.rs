@@ -210,7 +210,12 @@ impl SubtypeModels {
             };
             let card = package.card.classifier.as_ref().ok_or_else(none)?;
             let network = infer::open(&package, options)?.classifier.ok_or_else(none)?;
-            stages.push(SubtypeStage::new(name, network, (card.mpp, card.crop), want)?);
+            stages.push(SubtypeStage::new(
+                name,
+                network,
+                infer::preprocess::sampling(card.mpp, card.crop, card.input),
+                want,
+            )?);
             entries.push(SubtypeModel {
                 name: name.into(),
                 sha256: card.sha256.clone(),

@@ -72,9 +72,13 @@ struct Row {
     dataset: String,
     uid: u64,
     expert1_label: String,
+    #[serde(default)]
     expert2_label: String,
+    #[serde(default)]
     expert1_atypical: String,
+    #[serde(default)]
     expert2_atypical: String,
+    #[serde(default)]
     expert3_atypical: String,
     majority_atypical: String,
 }

@@ -211,8 +211,9 @@ fn from_card(
     };
     let crops = second
         .map(|c| {
-            let side = side(c.crop, "crops")?;
-            Ok::<_, SetupError>(CropRecipe { mpp: c.mpp, side, positive: c.positive.clone() })
+            let (mpp, read) = infer::preprocess::sampling(c.mpp, c.crop, c.input);
+            let side = side(read, "crops")?;
+            Ok::<_, SetupError>(CropRecipe { mpp, side, positive: c.positive.clone() })
         })
         .transpose()?;
     let recipe = Recipe {

@@ -162,7 +162,9 @@ pub fn run(args: Args) -> Result<()> {
         let mut classifiers = seconds
             .iter()
             .map(|(_, path)| {
-                Ok(Symmetric::new(TorchClassifier::open(&at(path), &args.device)?, args.symmetries))
+                let net = TorchClassifier::open(&at(path), &args.device)?;
+                let recipe = args.candidates.recipe(Some((args.crop, net.spec.input)))?;
+                Ok((Symmetric::new(net, args.symmetries), recipe))
             })
             .collect::<Result<Vec<_>>>()?;
         let mut found = vec![vec![]; stages.len()];
@@ -171,10 +173,9 @@ pub fn run(args: Args) -> Result<()> {
             segmenter.forget();
             let first = args.candidates.recipe(None)?;
             found[0].push(detect(&path, &first, &mut segmenter, None)?);
-            let both = args.candidates.recipe(Some(args.crop))?;
-            for (i, c) in classifiers.iter_mut().enumerate() {
+            for (i, (c, both)) in classifiers.iter_mut().enumerate() {
                 let c: &mut dyn Classifier = c;
-                found[i + 1].push(detect(&path, &both, &mut segmenter, Some(c))?);
+                found[i + 1].push(detect(&path, both, &mut segmenter, Some(c))?);
             }
             eprintln!("{}: {} candidates", scene.name, found[0].last().map_or(0, Vec::len));
         }

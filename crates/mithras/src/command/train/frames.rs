@@ -30,8 +30,14 @@ pub const WINDOW: u32 = 512;
 pub const STRIDE: u32 = 400;
 
 impl CandidateArgs {
-    /// The recipe, with a second stage on crops of `crop` px where given.
-    pub fn recipe(&self, crop: Option<u32>) -> Result<Recipe> {
+    /// The recipe, with a second stage on crops of `(crop, input)` px where given: side at 0.25
+    /// um/px, and of the network's input.
+    pub fn recipe(&self, crop: Option<(u32, u32)>) -> Result<Recipe> {
+        let crops = crop.map(|(crop, input)| {
+            let (mpp, side) =
+                infer::preprocess::sampling(Mpp::PAPER, crop as usize, input as usize);
+            CropRecipe { mpp, side: side as u32, positive: train::finetune::CLASSES[1].into() }
+        });
         Ok(Recipe {
             mpp: Mpp::PAPER,
             grid: Grid::new(WINDOW, STRIDE)?,
@@ -40,11 +46,7 @@ impl CandidateArgs {
                 opening_radius: self.opening_radius,
                 min_area_px: u64::from(self.min_area),
             },
-            crops: crop.map(|side| CropRecipe {
-                mpp: Mpp::PAPER,
-                side,
-                positive: train::finetune::CLASSES[1].into(),
-            }),
+            crops,
             max_unread_share: 0.0,
         })
     }
