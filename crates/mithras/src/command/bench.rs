@@ -56,13 +56,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 #[cfg(not(feature = "train"))]
-fn encoders(a: &Encoders) -> Result<()> {
-    anyhow::bail!(
-        "timing {} on {} needs libtorch, which this build does not have; \
-         `mithras train` says how to get the training build",
-        if a.names.is_empty() { "encoders" } else { "these encoders" },
-        a.device
-    )
+fn encoders(_: &Encoders) -> Result<()> {
+    Err(super::train::missing("time encoders"))
 }
 
 #[cfg(feature = "train")]

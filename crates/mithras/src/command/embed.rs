@@ -21,9 +21,5 @@ pub struct Args {
 /// Says how to get the training build.
 #[cfg(not(feature = "train"))]
 pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
-    anyhow::bail!(
-        "this build has no libtorch, so it cannot embed. The training build:\n  \
-         pip install torch==2.11.0\n  \
-         LIBTORCH_USE_PYTORCH=1 cargo install --path crates/mithras --features train"
-    )
+    Err(super::train::missing("embed"))
 }

@@ -76,8 +76,14 @@ pub struct Args {
 /// Says how to get the training build.
 #[cfg(not(feature = "train"))]
 pub fn run(_: Args) -> Result<ExitCode> {
-    anyhow::bail!(
-        "this build has no libtorch, so it cannot train. The training build:\n  \
+    Err(missing("train"))
+}
+
+/// Why a verb of the training build cannot `act` here, and how to get that build.
+#[cfg(not(feature = "train"))]
+pub fn missing(act: &str) -> anyhow::Error {
+    anyhow::anyhow!(
+        "this build has no libtorch, so it cannot {act}. The training build:\n  \
          pip install torch==2.11.0\n  \
          LIBTORCH_USE_PYTORCH=1 cargo install --path crates/mithras --features train\n\
          It serves CPU and GPU and does everything that this build does."
