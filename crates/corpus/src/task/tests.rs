@@ -130,6 +130,11 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
         let far = held.iter().map(|&n| (n as f64 - share).abs()).fold(0.0, f64::max);
         assert!(far <= (0.15 * share).max(3.0), "{class}: {held:?}");
     }
+    // The label is expert 1's for morphology, and the majority of three for atypia.
+    assert!(set.items().iter().all(|i| i.votes.len() == 2 && i.votes[0] == i.class));
+    let atypia = TrainingSet::open(Task::AmiBr, &dir).unwrap();
+    let majority = |v: &[usize]| usize::from(v.iter().sum::<usize>() >= 2);
+    assert!(atypia.items().iter().all(|i| i.votes.len() == 3 && majority(&i.votes) == i.class));
     let test = TestSet::open(Task::AmiBr, dir.parent().unwrap()).unwrap();
     let atypical = test.items().iter().filter(|i| i.class == 1).count();
     assert_eq!((test.items().len(), atypical), (1999, 428));
