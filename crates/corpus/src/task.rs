@@ -136,7 +136,7 @@ pub struct Item {
     pub file: String,
     /// Index into the set's classes.
     pub class: usize,
-    /// The class that each expert saw, where the data tells; else `class` alone.
+    /// The class that each expert saw, where the data tells; else `class` alone. Never empty.
     pub votes: Vec<usize>,
     /// What it was cut from (slide): the unit of folds.
     pub source: String,

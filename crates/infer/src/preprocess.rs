@@ -1,7 +1,8 @@
 //! Pixels to network input.
 //!
-//! Training and inference must see the same pixels. [`resize_rgb`] is the one way a crop becomes
-//! a network input in this project: training crops go through this very function.
+//! Training and inference must see the same pixels. [`resize_rgb`] is the one way a crop becomes a
+//! network input; where a slide is at hand, [`sampling`] says at which resolution to read, so that
+//! the crop has the network's size already.
 
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};

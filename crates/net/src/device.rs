@@ -66,7 +66,7 @@ pub fn version() -> String {
 }
 
 /// Keeps freed memory in the process instead of handing it back to the system (glibc; for the whole
-/// process). A training step frees and takes the same gigabytes again: without this a tenth of its
+/// process). A training step frees and takes the same gigabytes again; without this 2 to 13 % of its
 /// time on a CPU goes into fresh pages (`docs/results/speed.md`).
 pub fn keep_freed_memory() {
     shim::keep_freed_memory();

@@ -18,7 +18,9 @@ pub(crate) fn is_port(tensors: &BTreeMap<String, Tensor>) -> bool {
 /// timm's names; running variances take up the difference in epsilon, so inference is unchanged.
 pub(crate) fn to_timm(tensors: BTreeMap<String, Tensor>) -> BTreeMap<String, Tensor> {
     let blocks = tensors.keys().filter(|n| n.ends_with("._depthwise_conv.weight")).count();
-    let repeats = REPEATS.iter().find(|r| r.iter().sum::<usize>() == blocks).unwrap_or(&REPEATS[0]);
+    // Another depth (Lite3, Lite4) keeps its names, so that the report shows that nothing fits.
+    let known = REPEATS.iter().find(|r| r.iter().sum::<usize>() == blocks);
+    let repeats = known.map_or(&[][..], |r| &r[..]);
     tensors
         .into_iter()
         .filter(|(name, _)| !name.ends_with("num_batches_tracked"))

@@ -89,15 +89,15 @@ impl Row {
         if task == Task::AmiBr { &self.majority_atypical } else { &self.expert1_label }
     }
 
-    /// What the experts saw; two of them named morphologies.
-    fn votes(&self, task: Task) -> Vec<usize> {
+    /// What the experts wrote; two of them named morphologies. A table without their columns has none.
+    fn votes(&self, task: Task) -> impl Iterator<Item = &str> {
         let labels = match task {
             Task::AmiBr => {
                 vec![&self.expert1_atypical, &self.expert2_atypical, &self.expert3_atypical]
             }
             _ => vec![&self.expert1_label, &self.expert2_label],
         };
-        labels.into_iter().filter_map(|l| class_of(task, l)).collect()
+        labels.into_iter().map(String::as_str).filter(|l| !l.is_empty())
     }
 }
 
@@ -149,16 +149,20 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         }
         let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };
         let file = format!("{folder}/{}_{}.png", row.dataset, row.uid);
-        let Some(class) = class_of(task, row.label(task)) else {
-            return Err(TaskError::UnknownLabel {
-                path: table,
-                image: file,
-                label: row.label(task).to_string(),
+        let known = |label: &str| {
+            class_of(task, label).ok_or_else(|| TaskError::UnknownLabel {
+                path: table.clone(),
+                image: file.clone(),
+                label: label.to_string(),
                 known: names.join(", "),
-            });
+            })
         };
+        let class = known(row.label(task))?;
+        let mut votes = row.votes(task).map(known).collect::<Result<Vec<_>>>()?;
+        if votes.is_empty() {
+            votes.push(class);
+        }
         let source = format!("{}/{}", row.dataset, row.slide);
-        let votes = row.votes(task);
         entries.push(Entry { file, class, votes, source, domain: domain_of(&row) });
     }
     let classes = names.into_iter().map(String::from).collect();

@@ -103,6 +103,12 @@ fn bad_sets_are_refused_in_words() {
         let unknown = TrainingSet::open(task, dir.path()).unwrap_err();
         assert!(unknown.to_string().contains(&format!("unknown label `{word}`")), "{unknown}");
     }
+    // An expert's word that nobody knows is refused too, not left out of the votes.
+    let table = "slide,dataset,uid,expert1_label,expert2_label,majority_atypical\n\
+                 1.tif,MIDOG21,4,NMF metaphase,NMF strange,False\n";
+    fs::write(dir.path().join("labels.csv"), table).unwrap();
+    let unknown = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap_err();
+    assert!(unknown.to_string().contains("unknown label `NMF strange`"), "{unknown}");
 }
 
 #[test]

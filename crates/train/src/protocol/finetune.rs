@@ -121,8 +121,8 @@ pub(super) fn fold(
     let target = |item: usize| {
         let item = &set.items()[item];
         let votes: &[usize] = match preset.targets {
-            Targets::Votes if !item.votes.is_empty() => &item.votes,
-            _ => std::slice::from_ref(&item.class),
+            Targets::Votes => &item.votes,
+            Targets::Label => std::slice::from_ref(&item.class),
         };
         soft(votes, set.classes().len(), preset.smoothing)
     };
@@ -144,17 +144,15 @@ pub(super) fn fold(
         fold.validation.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
     let truth: Vec<usize> = fold.validation.iter().map(|&i| set.items()[i].class).collect();
     let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
-    let targets = |classes: &[usize]| {
-        let all: Vec<i64> = classes.iter().map(|&c| c as i64).collect();
-        Tensor::from_slice(&all).to_device(device)
-    };
+    let labels: Vec<i64> = truth.iter().map(|&c| c as i64).collect();
+    let labels = Tensor::from_slice(&labels).to_device(device);
     let validate = || {
         let mut parts = vec![];
         for part in held.chunks(s.batch) {
             parts.push(s.precision.run(device, || logits(net.as_ref(), part, device)));
         }
         let all = Tensor::cat(&parts, 0).to_kind(Kind::Float);
-        let value = loss.forward(&all, &targets(&truth)).double_value(&[]);
+        let value = loss.forward(&all, &labels).double_value(&[]);
         let best = Vec::<i64>::try_from(all.argmax(-1, false).to_device(Device::Cpu)).ok()?;
         let found: Vec<usize> = best.into_iter().map(|c| c as usize).collect();
         let matrix = ConfusionMatrix::from_labels(&truth, &found, set.classes().len()).ok()?;
