@@ -1,5 +1,6 @@
 //! What can go wrong with a corpus on disk, always with the path and the remedy.
 
+use crate::file::{LockError, WriteError};
 use std::path::{Path, PathBuf};
 
 /// Errors of reading, writing and checking a corpus.
@@ -55,10 +56,10 @@ pub enum CorpusError {
         /// As recorded.
         expected: String,
     },
-    /// Another process writes this corpus.
-    #[error("{path}: another process is writing this corpus; wait for it to end")]
+    /// Another process writes this corpus or review.
+    #[error("{path}: another process is writing here; wait for it to end")]
     Locked {
-        /// The lock file.
+        /// The folder, or the reviewer's log.
         path: PathBuf,
     },
     /// A crop that no corpus may hold.
@@ -87,6 +88,21 @@ impl CorpusError {
     ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         let path = path.as_ref().to_path_buf();
         move |e| Self::Shard { path, reason: e.to_string() }
+    }
+}
+
+impl From<WriteError> for CorpusError {
+    fn from(e: WriteError) -> Self {
+        Self::Io { path: e.path, reason: e.source }
+    }
+}
+
+impl From<LockError> for CorpusError {
+    fn from(e: LockError) -> Self {
+        match e {
+            LockError::Busy { path } => Self::Locked { path },
+            LockError::Io { path, source } => Self::Io { path, reason: source },
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `manifest.json`: what the corpus holds, who built it, and the digest that names it.
 
 use crate::error::{CorpusError, Result};
+use crate::file;
 use crate::schema::{CropMeta, Hash, Label, SCHEMA_VERSION, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -111,32 +112,8 @@ impl Manifest {
             reason: e.to_string(),
         })?;
         text.push('\n');
-        write_atomically(&dir.join(MANIFEST), text.as_bytes())
+        Ok(file::write(&dir.join(MANIFEST), text.as_bytes())?)
     }
-}
-
-/// Writes a file under a temporary name, syncs it and renames it.
-///
-/// # Errors
-/// When the folder cannot be written.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
-    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut tmp = tempfile::NamedTempFile::new_in(dir).map_err(CorpusError::io(dir))?;
-    std::io::Write::write_all(&mut tmp, bytes)
-        .and_then(|()| tmp.as_file().sync_all())
-        .map_err(CorpusError::io(path))?;
-    persist(tmp, path)
-}
-
-pub(crate) fn persist(tmp: tempfile::NamedTempFile, path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = std::fs::Permissions::from_mode(0o644);
-        tmp.as_file().set_permissions(mode).map_err(CorpusError::io(path))?;
-    }
-    tmp.persist(path).map_err(|e| CorpusError::Io { path: path.into(), reason: e.error })?;
-    Ok(())
 }
 
 /// Runs along with the crops and ends as digest and counts.

@@ -2,7 +2,7 @@
 //! (K4, C5).
 
 use crate::error::{CorpusError, Result};
-use crate::manifest::write_atomically;
+use crate::file;
 use crate::reader::Corpus;
 use crate::schema::{CropMeta, Label, Split, hex};
 use crate::shard::Columns;
@@ -217,7 +217,7 @@ impl SplitManifest {
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
-        write_atomically(path, text.as_bytes())
+        Ok(file::write(path, text.as_bytes())?)
     }
 
     /// The side of a crop in one fold.

@@ -4,14 +4,15 @@
 //! the next writer overwrites both. Two writers exclude each other by a lock on `.lock`.
 
 use crate::error::{CorpusError, Result};
-use crate::manifest::{Counts, Header, MANIFEST, Manifest, ShardEntry, Tally, persist};
+use crate::file::{self, Lock};
+use crate::manifest::{Counts, Header, MANIFEST, Manifest, ShardEntry, Tally};
 use crate::reader::Corpus;
 use crate::schema::{Crop, CropMeta, SCHEMA_VERSION, hex};
 use crate::shard::{Columns, ShardWriter};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -40,7 +41,7 @@ pub struct CorpusWriter {
     tally: Tally,
     names: HashSet<u128>,
     open: Option<(ShardWriter<BufWriter<NamedTempFile>>, u64)>,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl CorpusWriter {
@@ -50,7 +51,6 @@ impl CorpusWriter {
     /// When the folder already holds a corpus (append or choose another), is locked, or cannot
     /// be written.
     pub fn create(dir: &Path, header: Header, layout: Layout) -> Result<Self> {
-        std::fs::create_dir_all(dir).map_err(CorpusError::io(dir))?;
         if dir.join(MANIFEST).exists() {
             return Err(CorpusError::Invalid(format!(
                 "{} already holds a corpus; append to it or name another folder",
@@ -81,13 +81,7 @@ impl CorpusWriter {
     }
 
     fn start(dir: &Path, header: Header, layout: Layout) -> Result<Self> {
-        let path = dir.join(".lock");
-        let lock = File::create(&path).map_err(CorpusError::io(&path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(CorpusError::Locked { path }),
-            Err(TryLockError::Error(e)) => return Err(CorpusError::io(&path)(e)),
-        }
+        let lock = Lock::take(dir)?;
         Ok(Self {
             dir: dir.into(),
             header,
@@ -148,7 +142,7 @@ impl CorpusWriter {
                 Ok(t)
             })?;
         let (bytes, sha256) = file_sha256(tmp.path())?;
-        persist(tmp, &path)?;
+        file::persist(tmp, &path)?;
         self.shards.push(ShardEntry { file: name, crops, bytes, sha256 });
         Ok(())
     }

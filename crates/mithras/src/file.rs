@@ -1,45 +1,8 @@
-//! Writing files: to a temporary name beside the target, then renamed, so that no reader ever sees
-//! half a file and an interrupted run leaves none.
+//! Writing files: whole or not at all.
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-
-/// Why a file could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {path}: {source}")]
-pub struct WriteError {
-    /// The file.
-    pub path: PathBuf,
-    /// The reason.
-    pub source: io::Error,
-}
-
-/// Writes `bytes` to `path`.
-///
-/// # Errors
-/// [`WriteError`] when the folder is missing or not writable, or the disk is full.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let fail = |source| WriteError { path: path.to_owned(), source };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file =
-        tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(fail)?;
-    file.write_all(bytes).and_then(|()| file.flush()).map_err(fail)?;
-    readable(file.path()).map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
-}
-
-/// Temporary files are private; results are for everyone the folder is open to.
-pub(crate) fn readable(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644))?;
-    }
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
-}
+pub use corpus::file::{Lock, LockError, WriteError, beside, persist, write};
+use std::io;
+use std::path::Path;
 
 /// Writes a CSV file with a header.
 ///

@@ -98,6 +98,13 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
     let killed = run(&[&slide], &cut, &mut setup(true, 9, workers(3)), Existing::Refuse);
     assert_eq!(killed[0].state.status, Status::Failed);
     assert!(killed[0].state.reason.as_ref().unwrap().contains("killed"));
+    // While another process is at work on it, the slide is left alone, its state too.
+    let held = mithras::file::Lock::take(&cut.join("s")).unwrap();
+    let busy = run(&[&slide], &cut, &mut setup(true, 9, workers(3)), Existing::Resume);
+    assert!(busy[0].state.reason.as_ref().unwrap().contains("another process"));
+    let stored = State::load(&cut.join("s")).unwrap();
+    assert!(stored.reason.unwrap().contains("killed"));
+    drop(held);
     let on = run(&[&slide], &cut, &mut setup(true, usize::MAX, workers(3)), Existing::Resume);
     assert_eq!(on[0].state.status, Status::Finished);
     assert!(on[0].state.resumed_windows > 0, "nothing was taken over");

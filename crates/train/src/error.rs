@@ -41,6 +41,9 @@ pub enum TrainError {
     /// Labelled crops of a classification task, and their folds.
     #[error(transparent)]
     Task(#[from] corpus::task::TaskError),
+    /// Two runs in one directory.
+    #[error(transparent)]
+    Lock(#[from] corpus::file::LockError),
     /// Networks and libtorch.
     #[error(transparent)]
     Net(#[from] net::NetError),

@@ -9,11 +9,10 @@
 //! RUN/model.safetensors    what the run hands on (train.keep)
 //! ```
 
-use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use corpus::file::{self, Lock};
 use indicatif::{ProgressBar, ProgressStyle};
 use net::checkpoint::{self, Spec};
 use net::ema::Ema;
@@ -70,7 +69,8 @@ pub(crate) struct Session {
     done_here: usize,
     loss_sum: f64,
     loss_n: usize,
-    writes: bool,
+    /// Held by the rank that writes; the others have none.
+    lock: Option<Lock>,
     note: String,
 }
 
@@ -79,20 +79,9 @@ pub(crate) fn hash_of(toml: &str) -> String {
     crate::preset::hex(&Sha256::digest(toml.as_bytes()))
 }
 
-/// Writes a text file whole: temporary name, then rename.
+/// Writes a text file whole.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let fail = |e: std::io::Error| TrainError::run(path, e);
-    let mut file = tempfile::NamedTempFile::new_in(dir).map_err(fail)?;
-    file.write_all(text.as_bytes()).map_err(fail)?;
-    file.persist(path).map_err(|e| fail(e.error))?;
-    // The temporary file is private; a run directory is readable like any other folder.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o644)).map_err(fail)?;
-    }
-    Ok(())
+    file::write(path, text.as_bytes()).map_err(|e| TrainError::run(path, e.source))
 }
 
 const STATE: &str = "state.safetensors";
@@ -127,8 +116,7 @@ impl Session {
         writes: bool,
     ) -> Result<Self> {
         spec.preset_hash = hash_of(preset_toml);
-        let fail = |p: &Path, e: std::io::Error| TrainError::run(p, e);
-        fs::create_dir_all(&options.out).map_err(|e| fail(&options.out, e))?;
+        let lock = writes.then(|| Lock::take(&options.out)).transpose()?;
         settings.memory_format.apply(&vs);
         let mut optimiser = AdamW::new(&vs, groups, adam)?;
         let mut ema = (settings.ema > 0.0).then(|| Ema::new(&vs, settings.ema));
@@ -217,7 +205,7 @@ impl Session {
             done_here: 0,
             loss_sum,
             loss_n,
-            writes,
+            lock,
             note: String::new(),
         })
     }
@@ -314,7 +302,7 @@ impl Session {
                 (Keep::Best | Keep::Metric, Some(_)) => better,
                 _ => last,
             };
-            if keep && self.writes {
+            if keep && self.lock.is_some() {
                 let mut spec = self.spec.clone();
                 spec.notes = json!({
                     "step": done,
@@ -326,12 +314,12 @@ impl Session {
             if let Some(ema) = &mut self.ema {
                 ema.swap(&self.vs);
             }
-            if self.writes {
+            if self.lock.is_some() {
                 plot::write_rows(&self.options.out.join("metrics.csv"), &self.rows)?;
                 write_text(&self.options.out.join("loss.svg"), &plot::curves(&self.rows))?;
             }
             self.bar.suspend(|| {
-                if self.options.progress && self.writes {
+                if self.options.progress && self.lock.is_some() {
                     let v = found.map(|v| {
                         format!(", validation loss {:.4}, metric {:.4}", v.loss, v.metric)
                     });
@@ -342,7 +330,7 @@ impl Session {
                 }
             });
         }
-        if self.writes && (done.is_multiple_of(self.settings.save_every) || last) {
+        if self.lock.is_some() && (done.is_multiple_of(self.settings.save_every) || last) {
             self.save(done)?;
         }
         if last {

@@ -123,6 +123,10 @@ fn a_run_is_not_overwritten_and_not_mixed() {
     let out = dir.path().join("run");
     let fold = "A00".parse().unwrap();
     segment::run(&segment_preset(&[]), &data, &fold, &options(out.clone(), 2)).unwrap();
+    let held = corpus::file::Lock::take(&out).unwrap();
+    let busy = segment::run(&segment_preset(&[]), &data, &fold, &options(out.clone(), 0));
+    assert!(busy.unwrap_err().to_string().contains("another process is at work"));
+    drop(held);
     let again = RunOptions { resume: false, ..options(out.clone(), 0) };
     let refused = segment::run(&segment_preset(&[]), &data, &fold, &again);
     assert!(refused.unwrap_err().to_string().contains("--resume"));

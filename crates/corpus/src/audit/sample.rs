@@ -2,7 +2,7 @@
 
 use crate::cut::Encoding;
 use crate::error::{CorpusError, Result};
-use crate::manifest::write_atomically;
+use crate::file;
 use crate::reader::Corpus;
 use crate::schema::{CropMeta, hex};
 use crate::shard::Columns;
@@ -180,7 +180,7 @@ pub fn sample(corpus: &Corpus, out: &Path, o: &SampleOptions) -> Result<Key> {
         let png = Encoding::Png
             .encode(&crop.decode()?)
             .map_err(|reason| CorpusError::Crop { crop: crop.meta.path.clone(), reason })?;
-        write_atomically(&images.join(format!("{id}.png")), &png)?;
+        file::write(&images.join(format!("{id}.png")), &png)?;
         items.push(KeyItem { id, meta: crop.meta, stratum });
     }
     items.sort_by(|a, b| a.id.cmp(&b.id));
@@ -225,7 +225,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)
         .map_err(|e| CorpusError::Manifest { path: path.into(), reason: e.to_string() })?;
     text.push('\n');
-    write_atomically(path, text.as_bytes())
+    Ok(file::write(path, text.as_bytes())?)
 }
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, format: &str) -> Result<T> {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::{Result, Task, TaskError, TrainingSet};
+use crate::file;
 use crate::fold::Fold;
-use crate::manifest::write_atomically;
 use crate::schema::hex;
 
 const SCHEMA: &str = "mithras.folds/1";
@@ -188,7 +188,7 @@ impl FoldManifest {
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
-        write_atomically(path, text.as_bytes()).map_err(|e| TaskError::file(path, e))
+        file::write(path, text.as_bytes()).map_err(|e| TaskError::file(path, e.source))
     }
 
     /// Both sides of fold `k`, as indices into the set.

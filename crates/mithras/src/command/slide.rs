@@ -2,10 +2,11 @@
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use mithras::file::write;
 use mitosis::Mpp;
 use serde_json::json;
 use slide::{OpenOptions, Slide, TissueMask, TissueOptions};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Look at a slide: format, resolution, thumbnail, tissue.
@@ -215,21 +216,4 @@ fn tissue(args: &Tissue) -> Result<()> {
     println!("rule {:?}, Otsu threshold {threshold}, at {}", mask.rule, mask.mpp);
     println!("{}\n{}", png.display(), geojson.display());
     Ok(())
-}
-
-/// Writes beside the target, then renames.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let attempt = || -> Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(parent)?;
-        std::io::Write::write_all(&mut file, bytes)?;
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        }
-        file.persist(path)?;
-        Ok(())
-    };
-    attempt().with_context(|| format!("cannot write {}", path.display()))
 }

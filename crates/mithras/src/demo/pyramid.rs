@@ -62,21 +62,14 @@ pub fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), PyramidError> {
     let fail = |source| PyramidError::Io { path: path.to_owned(), source };
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(".drawing-")
-        .suffix(".tiff")
-        .tempfile_in(folder)
-        .map_err(fail)?;
+    let temporary = crate::file::beside(path).map_err(|e| fail(e.source))?;
     let file = temporary.as_file().try_clone().map_err(fail)?;
     let mut writer = Writer::new(layout, file, container, progress);
     writer.all().map_err(|e| match e.downcast::<jpeg_encoder::EncodingError>() {
         Ok(e) => PyramidError::Encode { path: path.to_owned(), reason: e.to_string() },
         Err(source) => PyramidError::Io { path: path.to_owned(), source },
     })?;
-    crate::file::readable(temporary.path()).map_err(fail)?;
-    temporary.persist(path).map_err(|e| fail(e.error))?;
-    Ok(())
+    crate::file::persist(temporary, path).map_err(|e| fail(e.source))
 }
 
 struct Level {

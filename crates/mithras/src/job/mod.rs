@@ -10,6 +10,7 @@ pub(crate) use one::write_json;
 pub use one::{SlideFailure, TISSUE, clear, detect, open};
 pub use setup::{Config, Setup, SetupError, Stages};
 
+use crate::file::Lock;
 use crate::progress::Meter;
 use ::detect::CancelToken;
 use rayon::prelude::*;
@@ -182,7 +183,8 @@ pub fn run(
             outcomes.push(Outcome { input, folder, state, kept: true });
             continue;
         }
-        let result = checked.and_then(|()| {
+        let lock = Lock::take(&folder).map_err(|e| e.to_string());
+        let result = checked.and(lock.as_ref().map_err(String::clone)).and_then(|_| {
             if existing == Existing::Overwrite {
                 clear(&folder).map_err(|e| e.to_string())?;
             }
@@ -206,8 +208,9 @@ pub fn run(
             let mut state = State::running(&config, digest);
             state.status = Status::Failed;
             state.reason = Some(reason);
-            // The failure itself is reported anyway; a full disk must not hide it.
-            if std::fs::create_dir_all(&folder).is_ok() {
+            // The failure itself is reported anyway; a full disk must not hide it. Where another
+            // process is at work, its state stays.
+            if lock.is_ok() {
                 let _ = state.save(&folder);
             }
             state

@@ -128,12 +128,12 @@ pub fn input(path: &Path) -> Input {
     Input { path: path.to_owned(), name: mithras::job::stem(path), mpp: None }
 }
 
-/// Every file below a folder that holds results, without those that hold times.
+/// Every file below a folder that holds results, without the lock and what holds times.
 pub fn results(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|e| e.unwrap().path())
-        .filter(|p| p.file_name().unwrap() != "state.json")
+        .filter(|p| !p.ends_with("state.json") && !p.ends_with(".lock"))
         .map(|p| (p.file_name().unwrap().into(), std::fs::read(&p).unwrap()))
         .collect();
     files.sort();

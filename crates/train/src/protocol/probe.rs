@@ -4,6 +4,7 @@ use std::path::Path;
 
 use corpus::augment::geometry::centred;
 use corpus::augment::rng_of;
+use corpus::file::Lock;
 use corpus::fold::Fold;
 use corpus::task::{FoldManifest, TrainingSet};
 use mitosis::RgbTile;
@@ -89,6 +90,7 @@ pub(super) fn run(
     let mut spec = spec_of(&preset.model, set, manifest)?;
     spec.preset_hash = crate::run::hash_of(&preset.toml());
     let mut model = frozen(preset, spec, options)?;
+    let _lock = Lock::take(&options.out)?;
     write_text(&options.out.join("preset.toml"), &preset.toml())?;
     let features = features(preset, set, &model, &options.out.join(FEATURES))?;
     for k in (0..manifest.folds).filter(|k| only.is_none_or(|o| o == *k)) {

@@ -10,7 +10,8 @@ mod preset;
 
 use crate::command::detect::EngineArgs;
 use anyhow::{Context, bail, ensure};
-use corpus::manifest::{MANIFEST, write_atomically};
+use corpus::file::{self, Lock};
+use corpus::manifest::MANIFEST;
 use corpus::schema::hex;
 use corpus::{Columns, Corpus, CorpusWriter, Header, Layout};
 use exclude::{Exclusions, Origin, Table};
@@ -143,9 +144,8 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let table = a.table.as_deref().map(Table::read).transpose()?.unwrap_or_default();
     let exclusions = Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?;
     let parts = a.out.join(".build");
-    std::fs::create_dir_all(&parts).with_context(|| parts.display().to_string())?;
-    let lock = std::fs::File::create(parts.join(".lock"))?;
-    ensure!(lock.try_lock().is_ok(), "another build writes {}", a.out.display());
+    std::fs::create_dir_all(&a.out).with_context(|| a.out.display().to_string())?;
+    let _lock = Lock::take(&parts)?;
 
     let mut workers = vec![worker(a, &preset)?];
     let config = config(&preset, &workers[0], a)?;
@@ -336,7 +336,7 @@ fn slide(
         Err(e) => state.reason = Some(format!("{e:#}")),
     }
     let text = serde_json::to_vec_pretty(&state).unwrap_or_default();
-    if let Err(e) = write_atomically(&folder.join("state.json"), &text) {
+    if let Err(e) = file::write(&folder.join("state.json"), &text) {
         state.status = Status::Failed;
         state.reason.get_or_insert(e.to_string());
     }
@@ -450,7 +450,7 @@ fn report(
         resumed,
     };
     let text = serde_json::to_string_pretty(&r)?;
-    write_atomically(&a.out.join("build.json"), text.as_bytes())?;
+    file::write(&a.out.join("build.json"), text.as_bytes())?;
     if a.json {
         println!("{text}");
     } else {
