@@ -71,7 +71,7 @@ impl Table {
 
 /// A coded magnitude of `size` bits as a signed number.
 #[inline(always)]
-fn extend(bits: u32, size: u32) -> i32 {
+pub(super) fn extend(bits: u32, size: u32) -> i32 {
     let v = bits as i32;
     if size > 0 && v < 1 << (size - 1) { v - (1 << size) + 1 } else { v }
 }
@@ -119,6 +119,27 @@ impl<'a> Bits<'a> {
     fn skip(&mut self, n: u32) {
         self.buffer <<= n;
         self.have -= n;
+    }
+
+    /// The next `n` bits, at most 16.
+    #[inline(always)]
+    pub(super) fn take(&mut self, n: u32) -> u32 {
+        if self.have < 32 {
+            self.refill();
+        }
+        // In two shifts, as `n` may be 0.
+        let bits = (self.buffer >> 1 >> (63 - n)) as u32;
+        self.skip(n);
+        bits
+    }
+
+    /// The next code of a table.
+    #[inline(always)]
+    pub(super) fn code(&mut self, t: &Table) -> Result<u8, String> {
+        if self.have < 32 {
+            self.refill();
+        }
+        self.symbol(t)
     }
 
     #[inline(always)]

@@ -19,6 +19,10 @@ pub(super) type ScanPart = (usize, usize, usize);
 pub(super) struct Scan {
     pub(super) parts: Vec<ScanPart>,
     pub(super) at: usize,
+    /// Progressive files: first and last coefficient, in zigzag order.
+    pub(super) spectrum: (usize, usize),
+    /// Progressive files: the bit before (0: this is the first scan of these) and the bit of this scan.
+    pub(super) bits: (u8, u8),
 }
 
 /// All that markers have said so far.
@@ -171,7 +175,9 @@ impl Frame {
         if parts.is_empty() {
             return Err("JPEG: an empty scan".into());
         }
-        Ok(Scan { parts, at })
+        let rest = b.get(1 + 2 * n..4 + 2 * n).ok_or_else(cut)?;
+        let spectrum = (usize::from(rest[0]), usize::from(rest[1]));
+        Ok(Scan { parts, at, spectrum, bits: (rest[2] >> 4, rest[2] & 15) })
     }
 
     /// libjpeg's guess from the markers of a three-component stream.

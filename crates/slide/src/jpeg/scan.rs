@@ -15,22 +15,12 @@ pub(super) struct Plane {
     /// Sampling factors relative to the finest component.
     pub(super) fx: usize,
     pub(super) fy: usize,
-    blocks: (usize, usize),
+    /// Blocks across and down, without the padding.
+    pub(super) blocks: (usize, usize),
 }
 
-/// A component as one scan needs it.
-struct Part {
-    plane: usize,
-    dc: Arc<Table>,
-    ac: Arc<Table>,
-    quant: [i32; 64],
-    h: usize,
-    v: usize,
-    predictor: i32,
-}
-
-/// Decodes all scans of a sequential image.
-pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Plane>, String> {
+/// Empty planes of an image, and its number of MCUs across and down.
+pub(super) fn empty(frame: &Frame) -> Result<(Vec<Plane>, (usize, usize)), String> {
     let h_max = frame.components.iter().map(|c| c.h).max().unwrap_or(1);
     let v_max = frame.components.iter().map(|c| c.v).max().unwrap_or(1);
     let mcus = (frame.width.div_ceil(8 * h_max), frame.height.div_ceil(8 * v_max));
@@ -52,45 +42,34 @@ pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Pla
             blocks: (width.div_ceil(8), height.div_ceil(8)),
         });
     }
-    let mut missing: Vec<usize> = (0..planes.len()).collect();
-    let mut next = Some(first);
-    while let Some(scan) = next {
-        let end = one(frame, b, &scan, mcus, &mut planes)?;
-        missing.retain(|i| scan.parts.iter().all(|(p, _, _)| p != i));
-        if missing.is_empty() {
-            return Ok(planes);
-        }
-        next = frame.markers(b, end)?;
-    }
-    Err("JPEG: a component has no data".into())
+    Ok((planes, mcus))
 }
 
-fn one(
+/// What is done with the bits of a scan.
+pub(super) trait Decode {
+    /// A segment begins: predictions start anew.
+    fn restart(&mut self);
+
+    /// Reads the block at `at` (column, row) of the `part`-th component of the scan.
+    fn block(&mut self, bits: &mut Bits, part: usize, at: (usize, usize)) -> Result<(), String>;
+}
+
+/// Goes through one scan in the order of its blocks; gives the position after its data. `blocks` is
+/// the size of each component of the frame in blocks, without padding to whole MCUs.
+pub(super) fn walk(
     frame: &Frame,
     b: &[u8],
     scan: &Scan,
     mcus: (usize, usize),
-    planes: &mut [Plane],
+    blocks: &[(usize, usize)],
+    decode: &mut impl Decode,
 ) -> Result<usize, String> {
-    let lone = scan.parts.len() == 1;
-    let mut parts = Vec::with_capacity(scan.parts.len());
-    for &(index, dc, ac) in &scan.parts {
-        let c = &frame.components[index];
-        let table = |set: &[Option<Arc<Table>>; 4], i: usize| {
-            set.get(i).cloned().flatten().ok_or("JPEG: a Huffman table is missing")
-        };
-        parts.push(Part {
-            plane: index,
-            dc: table(&frame.dc, dc)?,
-            ac: table(&frame.ac, ac)?,
-            quant: frame.quant[c.quant].ok_or("JPEG: a quantisation table is missing")?,
-            h: if lone { 1 } else { c.h },
-            v: if lone { 1 } else { c.v },
-            predictor: 0,
-        });
-    }
+    let components =
+        scan.parts.iter().map(|&(index, _, _)| (frame.components[index], blocks[index]));
+    let components: Vec<_> = components.collect();
     // A scan of one component counts its own blocks, without the padding to whole MCUs.
-    let (columns, rows) = if lone { planes[parts[0].plane].blocks } else { mcus };
+    let lone = components.len() == 1;
+    let (columns, rows) = if lone { components[0].1 } else { mcus };
     let total = columns * rows;
     let every = if frame.restart == 0 { total } else { frame.restart };
     let (mut at, mut done) = (scan.at, 0);
@@ -101,12 +80,21 @@ fn one(
         }
         at = unstuff(b, at, &mut clean);
         let mut bits = Bits::new(&clean);
-        for p in &mut parts {
-            p.predictor = 0;
-        }
+        decode.restart();
         let end = (done + every).min(total);
         for mcu in done..end {
-            decode_mcu(&mut bits, &mut parts, planes, (mcu % columns, mcu / columns))?;
+            let (x, y) = (mcu % columns, mcu / columns);
+            if lone {
+                decode.block(&mut bits, 0, (x, y))?;
+                continue;
+            }
+            for (part, (c, _)) in components.iter().enumerate() {
+                for v in 0..c.v {
+                    for h in 0..c.h {
+                        decode.block(&mut bits, part, (x * c.h + h, y * c.v + v))?;
+                    }
+                }
+            }
         }
         if bits.overrun() {
             return Err("JPEG: the image data are cut short".into());
@@ -116,30 +104,91 @@ fn one(
     Ok(at)
 }
 
-fn decode_mcu(
-    bits: &mut Bits,
-    parts: &mut [Part],
-    planes: &mut [Plane],
-    (mx, my): (usize, usize),
-) -> Result<(), String> {
-    for part in parts {
-        let plane = &mut planes[part.plane];
-        for v in 0..part.v {
-            for h in 0..part.h {
-                let mut block = [0; 64];
-                let any =
-                    bits.block((&part.dc, &part.ac), &mut part.predictor, &part.quant, &mut block)?;
-                let at = (my * part.v + v) * 8 * plane.stride + (mx * part.h + h) * 8;
-                let out = &mut plane.data[at..];
-                if any {
-                    idct::block(&block, out, plane.stride)
-                } else {
-                    idct::flat(block[0], out, plane.stride)
-                }
-            }
+/// A table of a scan.
+pub(super) fn table(set: &[Option<Arc<Table>>; 4], i: usize) -> Result<Arc<Table>, String> {
+    set.get(i).cloned().flatten().ok_or_else(|| "JPEG: a Huffman table is missing".into())
+}
+
+/// The quantisation table of a component.
+pub(super) fn quant(frame: &Frame, index: usize) -> Result<[i32; 64], String> {
+    frame.quant[frame.components[index].quant]
+        .ok_or_else(|| "JPEG: a quantisation table is missing".into())
+}
+
+/// Decodes all scans of a sequential image.
+pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Plane>, String> {
+    let (mut planes, mcus) = empty(frame)?;
+    let blocks: Vec<_> = planes.iter().map(|p| p.blocks).collect();
+    let mut missing: Vec<usize> = (0..planes.len()).collect();
+    let mut next = Some(first);
+    while let Some(scan) = next {
+        let mut parts = Vec::with_capacity(scan.parts.len());
+        for &(index, dc, ac) in &scan.parts {
+            parts.push(Part {
+                plane: index,
+                dc: table(&frame.dc, dc)?,
+                ac: table(&frame.ac, ac)?,
+                quant: quant(frame, index)?,
+                predictor: 0,
+            });
+        }
+        let mut decode = Sequential { parts, planes: &mut planes };
+        let end = walk(frame, b, &scan, mcus, &blocks, &mut decode)?;
+        missing.retain(|i| scan.parts.iter().all(|(p, _, _)| p != i));
+        if missing.is_empty() {
+            return Ok(planes);
+        }
+        next = frame.markers(b, end)?;
+    }
+    Err("JPEG: a component has no data".into())
+}
+
+/// A component as one scan needs it.
+struct Part {
+    plane: usize,
+    dc: Arc<Table>,
+    ac: Arc<Table>,
+    quant: [i32; 64],
+    predictor: i32,
+}
+
+struct Sequential<'a> {
+    parts: Vec<Part>,
+    planes: &'a mut [Plane],
+}
+
+impl Decode for Sequential<'_> {
+    fn restart(&mut self) {
+        self.parts.iter_mut().for_each(|p| p.predictor = 0);
+    }
+
+    #[inline(always)]
+    fn block(
+        &mut self,
+        bits: &mut Bits,
+        part: usize,
+        (x, y): (usize, usize),
+    ) -> Result<(), String> {
+        let part = &mut self.parts[part];
+        let plane = &mut self.planes[part.plane];
+        let mut block = [0; 64];
+        let any = bits.block((&part.dc, &part.ac), &mut part.predictor, &part.quant, &mut block)?;
+        plane.paint(&block, any, (x, y));
+        Ok(())
+    }
+}
+
+impl Plane {
+    /// Puts a block of dequantised coefficients in its place; `any`: not its DC coefficient alone.
+    #[inline(always)]
+    pub(super) fn paint(&mut self, block: &[i32; 64], any: bool, (x, y): (usize, usize)) {
+        let out = &mut self.data[y * 8 * self.stride + x * 8..];
+        if any {
+            idct::block(block, out, self.stride)
+        } else {
+            idct::flat(block[0], out, self.stride)
         }
     }
-    Ok(())
 }
 
 /// Copies entropy-coded bytes up to the next marker without their stuffing; gives its position.

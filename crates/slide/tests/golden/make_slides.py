@@ -181,6 +181,10 @@ def main():
     Image.fromarray(flat[..., 0]).save(OUT / "flat_grey.jpg", quality=75)
     Image.fromarray(flat).save(OUT / "flat_restart.jpg", quality=60, restart_marker_rows=2)
     Image.fromarray(flat).save(OUT / "flat_progressive.jpg", quality=60, progressive=True)
+    for name, more in (("444", dict(subsampling=0)), ("422_restart", dict(subsampling=1, restart_marker_blocks=3))):
+        odd = Image.fromarray(flat[:61, :83])
+        odd.save(OUT / f"flat_progressive_{name}.jpg", quality=90, progressive=True, **more)
+    Image.fromarray(flat[:61, :83, 0]).save(OUT / "flat_progressive_grey.jpg", quality=95, progressive=True)
 
     # What other decoders make of each file: CRC-32 of the RGB bytes per level, where exactly one
     # answer is right (lossless schemes by tifffile, JPEG by libjpeg-turbo).
