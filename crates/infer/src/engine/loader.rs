@@ -1,0 +1,146 @@
+//! One way to run: its library opened, its networks loaded.
+
+use super::{
+    EngineError, EngineOptions, EngineReport, Load, Network, Plug, Precision, Provider, Session,
+    Started, onnxruntime, openvino, precision, rten,
+};
+use std::fmt;
+
+/// One way to run, in the order in which they are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backend {
+    Rten,
+    OpenVino,
+    OnnxRuntime(Provider),
+    Torch,
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rten => f.write_str("rten"),
+            Self::OpenVino => f.write_str("openvino"),
+            Self::Torch => f.write_str("torch"),
+            Self::OnnxRuntime(p) => write!(f, "onnxruntime/{p}"),
+        }
+    }
+}
+
+enum Kernels {
+    Rten(std::sync::Arc<::rten::ThreadPool>),
+    OpenVino(openvino::Opened),
+    OnnxRuntime(onnxruntime::Opened),
+    Torch(Load),
+}
+
+/// Loads networks on one way to run.
+pub(super) struct Loader {
+    kernels: Kernels,
+    pub(super) precision: precision::Chosen,
+    pub(super) report: EngineReport,
+}
+
+impl Loader {
+    pub(super) fn new(
+        backend: Backend,
+        options: &EngineOptions,
+        threads: usize,
+    ) -> Result<Self, EngineError> {
+        let report = EngineReport {
+            engine: "rten".into(),
+            provider: "cpu".into(),
+            library: None,
+            plugin: None,
+            version: rten::VERSION.into(),
+            segmenter_precision: "f32".into(),
+            classifier_precision: "f32".into(),
+            threads,
+            segmenter_batch: 0,
+            classifier_batch: 0,
+            fallback_reason: None,
+        };
+        match backend {
+            Backend::Rten if options.precision == Precision::Bf16 => {
+                Err(EngineError::Options("the rten engine computes in f32 only".into()))
+            }
+            Backend::Rten => Ok(Self {
+                kernels: Kernels::Rten(rten::pool(threads)),
+                precision: precision::Chosen::F32,
+                report,
+            }),
+            Backend::OpenVino => {
+                let opened = openvino::Opened::new(options.precision, threads)?;
+                let precision = opened.precision();
+                let report = EngineReport {
+                    engine: "openvino".into(),
+                    provider: "openvino".into(),
+                    library: Some(opened.library().to_path_buf()),
+                    version: opened.version().into(),
+                    segmenter_precision: precision.segmenter.word().into(),
+                    classifier_precision: precision.classifier.word().into(),
+                    ..report
+                };
+                Ok(Self { kernels: Kernels::OpenVino(opened), precision, report })
+            }
+            Backend::Torch => {
+                let Some(Plug(torch)) = &options.torch else {
+                    return Err(EngineError::Unavailable {
+                        what: "torch".into(),
+                        reason: "this build has no libtorch".into(),
+                        remedy: "install the training build (`mithras train` says how), or take \
+                                 another engine"
+                            .into(),
+                    });
+                };
+                let Started { provider, precision, load } =
+                    torch.start(options.provider, options.precision, threads)?;
+                let report = EngineReport {
+                    engine: torch.name().into(),
+                    provider: provider.word().into(),
+                    version: torch.version(),
+                    segmenter_precision: precision.word().into(),
+                    classifier_precision: precision.word().into(),
+                    ..report
+                };
+                let precision = precision::Chosen { segmenter: precision, classifier: precision };
+                Ok(Self { kernels: Kernels::Torch(load), precision, report })
+            }
+            Backend::OnnxRuntime(provider) => {
+                let opened = onnxruntime::Opened::new(provider, options, threads)?;
+                let precision = opened.precision();
+                let report = EngineReport {
+                    engine: "onnxruntime".into(),
+                    provider: provider.word().into(),
+                    library: Some(opened.library().to_path_buf()),
+                    plugin: opened.plugin().map(Into::into),
+                    version: opened.version().into(),
+                    segmenter_precision: precision.segmenter.word().into(),
+                    classifier_precision: precision.classifier.word().into(),
+                    ..report
+                };
+                Ok(Self { kernels: Kernels::OnnxRuntime(opened), precision, report })
+            }
+        }
+    }
+
+    pub(super) fn load(
+        &mut self,
+        onnx: &[u8],
+        shape: [usize; 4],
+        precision: Precision,
+        symbols: &[(String, usize)],
+    ) -> Result<Box<dyn Session>, EngineError> {
+        let network = Network { onnx, shape, precision, symbols };
+        match &self.kernels {
+            Kernels::Rten(pool) => rten::load(&network, pool.clone()),
+            Kernels::OpenVino(opened) => opened.load(&network),
+            Kernels::OnnxRuntime(opened) => opened.load(&network),
+            Kernels::Torch(load) => load(&network),
+        }
+        .map_err(|reason| EngineError::Unavailable {
+            what: format!("{}/{}", self.report.engine, self.report.provider),
+            reason: format!("the network does not load: {reason}"),
+            remedy: "try --engine rten, and report this with the output of `mithras doctor`".into(),
+        })
+    }
+}
