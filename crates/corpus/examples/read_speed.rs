@@ -99,23 +99,21 @@ fn make(dir: &Path, n: u64) -> Outcome<()> {
         #[expect(clippy::cast_precision_loss, reason = "a drawn place")]
         let place = Point::new(i as f64, 7.5);
         let meta = CropMeta {
-            path: format!("slide{}/{i}.jpg", i / 1000),
-            label,
-            subtype: None,
             s_seg: Some(Score::ONE),
             s_cls: Some(Score::ZERO),
             bbox: Some(corpus::CropBox::centred(128, 50)),
             centroid: Some(place),
-            slide: format!("slide{}", i / 1000),
             patient: Some(format!("patient{}", i / 3000)),
             cohort: "drawn".into(),
-            mpp: Mpp::PAPER,
-            width: 128,
-            height: 128,
             source: "drawn".into(),
             split: Split::Train,
-            votes: None,
-            pixels: None,
+            ..CropMeta::new(
+                format!("slide{}/{i}.jpg", i / 1000),
+                label,
+                format!("slide{}", i / 1000),
+                Mpp::PAPER,
+                (128, 128),
+            )
         };
         w.push(meta, pictures[usize::try_from(i % 256)?].clone())?;
     }

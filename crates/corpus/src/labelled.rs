@@ -107,24 +107,15 @@ impl Writer<'_> {
             .encode(&tile)
             .map_err(|reason| CorpusError::Crop { crop: path.clone(), reason })?;
         let meta = CropMeta {
-            path,
-            label: p.label,
             subtype: p.subtype.map(Into::into),
-            s_seg: None,
-            s_cls: None,
             bbox: Some(CropBox::centred(side, self.options.box_side)),
             centroid: Some(Point::new(f64::from(p.x), f64::from(p.y))),
-            slide: p.scene.source.clone(),
-            patient: None,
             cohort: if p.scene.source.starts_with("MIDOG21") { "MIDOG21" } else { "ICPR2012" }
                 .into(),
-            mpp: Mpp::PAPER,
-            width: side,
-            height: side,
             source: format!("labelled:{}", p.kind),
             split: p.split,
-            votes: None,
             pixels: Some(pixel_hash(&tile)),
+            ..CropMeta::new(path, p.label, p.scene.source.clone(), Mpp::PAPER, (side, side))
         };
         self.out.push(meta, image)
     }

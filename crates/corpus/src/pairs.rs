@@ -319,23 +319,17 @@ mod tests {
         for i in 0..n {
             let tile = RgbTile::filled(32, 32, [i as u8 * 7, 90, 200]);
             let mut meta = CropMeta {
-                path: format!("{i}.png"),
-                label: if i % 3 == 0 { Label::MitoticFigure } else { Label::Mimicker },
-                subtype: None,
-                s_seg: None,
-                s_cls: None,
                 bbox: Some(CropBox::centred(32, 16)),
-                centroid: None,
-                slide: format!("s{}", i % 5),
-                patient: None,
                 cohort: "drawn".into(),
-                mpp: Mpp::PAPER,
-                width: 32,
-                height: 32,
                 source: "drawn".into(),
                 split: Split::Train,
-                votes: None,
-                pixels: None,
+                ..CropMeta::new(
+                    format!("{i}.png"),
+                    if i % 3 == 0 { Label::MitoticFigure } else { Label::Mimicker },
+                    format!("s{}", i % 5),
+                    Mpp::PAPER,
+                    (32, 32),
+                )
             };
             change(i, &mut meta);
             w.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
@@ -434,23 +428,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut w = CorpusWriter::create(dir.path(), Header::default(), Layout::default()).unwrap();
         let meta = |i: usize| CropMeta {
-            path: format!("{i}.png"),
-            label: Label::Unlabeled,
-            subtype: None,
-            s_seg: None,
-            s_cls: None,
-            bbox: None,
-            centroid: None,
-            slide: "s".into(),
-            patient: None,
             cohort: "drawn".into(),
-            mpp: Mpp::PAPER,
-            width: 8,
-            height: 8,
             source: "drawn".into(),
             split: Split::Train,
-            votes: None,
-            pixels: None,
+            ..CropMeta::new(format!("{i}.png"), Label::Unlabeled, "s", Mpp::PAPER, (8, 8))
         };
         for i in 0..8 {
             w.push(meta(i), vec![1, 2, 3]).unwrap();

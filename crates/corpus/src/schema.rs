@@ -177,6 +177,36 @@ pub struct CropMeta {
 }
 
 impl CropMeta {
+    /// What every crop has; cohort and source are empty, the split is unassigned, all else absent.
+    #[must_use]
+    pub fn new(
+        path: impl Into<String>,
+        label: Label,
+        slide: impl Into<String>,
+        mpp: Mpp,
+        (width, height): (u32, u32),
+    ) -> Self {
+        Self {
+            path: path.into(),
+            label,
+            subtype: None,
+            s_seg: None,
+            s_cls: None,
+            bbox: None,
+            centroid: None,
+            slide: slide.into(),
+            patient: None,
+            cohort: String::new(),
+            mpp,
+            width,
+            height,
+            source: String::new(),
+            split: Split::Unassigned,
+            votes: None,
+            pixels: None,
+        }
+    }
+
     /// What every crop must satisfy before it is written, and after it is read.
     ///
     /// # Errors

@@ -451,23 +451,10 @@ mod tests {
     fn a_full_disk_is_an_error_wherever_it_strikes() {
         let crop = |i: usize| Crop {
             meta: CropMeta {
-                path: format!("{i}.png"),
-                label: Label::Unlabeled,
-                subtype: None,
-                s_seg: None,
-                s_cls: None,
-                bbox: None,
-                centroid: None,
-                slide: "s".into(),
-                patient: None,
                 cohort: "c".into(),
-                mpp: Mpp::PAPER,
-                width: 1,
-                height: 1,
                 source: "test".into(),
                 split: Split::Train,
-                votes: None,
-                pixels: None,
+                ..CropMeta::new(format!("{i}.png"), Label::Unlabeled, "s", Mpp::PAPER, (1, 1))
             },
             image: Bytes::from(vec![0; 100]),
         };

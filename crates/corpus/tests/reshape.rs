@@ -56,23 +56,14 @@ fn build(dir: &Path, draws: impl IntoIterator<Item = Draw>) -> Corpus {
             tile = RgbTile::filled(8, 8, [d.grey; 3]);
         }
         let meta = CropMeta {
-            path: format!("{}/{i}.png", d.slide),
-            label: d.label,
-            subtype: None,
             s_seg: d.s_cls.map(|_| Score::new(0.5).unwrap()),
             s_cls: d.s_cls.map(|s| Score::new(s).unwrap()),
-            bbox: None,
-            centroid: None,
-            slide: d.slide,
             patient: d.patient,
             cohort: d.cohort.into(),
-            mpp: Mpp::PAPER,
-            width: 8,
-            height: 8,
             source: "test".into(),
             split: d.split,
-            votes: None,
             pixels: Some(pixel_hash(&tile)),
+            ..CropMeta::new(format!("{}/{i}.png", d.slide), d.label, d.slide, Mpp::PAPER, (8, 8))
         };
         w.push(meta, Bytes::from(Encoding::Png.encode(&tile).unwrap())).unwrap();
     }

@@ -1,7 +1,7 @@
 //! `mithras audit`: the paper's own counts, the review page in a browser, scoring.
 
 use corpus::cut::Encoding;
-use corpus::{CorpusWriter, CropMeta, Header, Label, Layout, Split};
+use corpus::{CorpusWriter, CropMeta, Header, Label, Layout};
 use mitosis::{Mpp, RgbTile, Score};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -126,23 +126,17 @@ fn corpus(dir: &Path) {
             }
         }
         let meta = CropMeta {
-            path: format!("SECRET/{i}.png"),
-            label: if i % 2 == 0 { Label::MitoticFigure } else { Label::Mimicker },
-            subtype: None,
             s_seg: Some(Score::new(0.6).unwrap()),
             s_cls: Some(Score::new(0.7).unwrap()),
-            bbox: None,
-            centroid: None,
-            slide: "SECRET-slide".into(),
-            patient: None,
             cohort: ["SECRET-A", "SECRET-B"][usize::from(i / 30)].into(),
-            mpp: Mpp::PAPER,
-            width: 128,
-            height: 128,
             source: "test".into(),
-            split: Split::Unassigned,
-            votes: None,
-            pixels: None,
+            ..CropMeta::new(
+                format!("SECRET/{i}.png"),
+                if i % 2 == 0 { Label::MitoticFigure } else { Label::Mimicker },
+                "SECRET-slide",
+                Mpp::PAPER,
+                (128, 128),
+            )
         };
         w.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
     }

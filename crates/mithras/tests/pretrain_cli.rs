@@ -40,23 +40,11 @@ mod training {
             let tile = RgbTile::filled(48, 48, [200 - 5 * i, 150, 190]);
             let label = if i % 2 == 0 { Label::MitoticFigure } else { Label::Mimicker };
             let meta = CropMeta {
-                path: format!("{i}.png"),
-                label,
-                subtype: None,
-                s_seg: None,
-                s_cls: None,
                 bbox: Some(CropBox::centred(48, 20)),
-                centroid: None,
-                slide: "s".into(),
-                patient: None,
                 cohort: "drawn".into(),
-                mpp: Mpp::PAPER,
-                width: 48,
-                height: 48,
                 source: "drawn".into(),
                 split: Split::Train,
-                votes: None,
-                pixels: None,
+                ..CropMeta::new(format!("{i}.png"), label, "s", Mpp::PAPER, (48, 48))
             };
             w.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
         }

@@ -31,23 +31,17 @@ fn corpus(dir: &Path, n: usize) {
             }
         }
         let meta = CropMeta {
-            path: format!("{i}.png"),
-            label: if mitotic { Label::MitoticFigure } else { Label::Mimicker },
-            subtype: None,
-            s_seg: None,
-            s_cls: None,
             bbox: Some(CropBox::centred(48, 20)),
-            centroid: None,
-            slide: format!("s{i}"),
-            patient: None,
             cohort: "drawn".into(),
-            mpp: Mpp::PAPER,
-            width: 48,
-            height: 48,
             source: "drawn".into(),
             split: Split::Train,
-            votes: None,
-            pixels: None,
+            ..CropMeta::new(
+                format!("{i}.png"),
+                if mitotic { Label::MitoticFigure } else { Label::Mimicker },
+                format!("s{i}"),
+                Mpp::PAPER,
+                (48, 48),
+            )
         };
         w.push(meta, Encoding::Png.encode(&tile).unwrap()).unwrap();
     }

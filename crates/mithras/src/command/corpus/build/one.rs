@@ -5,7 +5,7 @@ use super::preset::{Crops, Kind, Patches, Preset, Tiles};
 use anyhow::{Context, ensure};
 use corpus::cut::Encoding;
 use corpus::schema::pixel_hash;
-use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
+use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout};
 use detect::{CancelToken, Checkpoint, Job, Observer, WindowAt};
 use mithras::job::Setup;
 use mitosis::pseudo_label::{PseudoLabel, assign};
@@ -177,23 +177,21 @@ impl Out<'_> {
             }
         };
         let meta = CropMeta {
-            path: said.path,
-            label: said.label,
-            subtype: None,
             s_seg: said.detection.map(|d| d.candidate.s_seg),
             s_cls: said.detection.and_then(|d| d.s_cls),
             bbox: said.bbox,
             centroid: Some(said.centre),
-            slide: self.name.to_owned(),
             patient: self.origin.patient.clone(),
             cohort: self.origin.cohort.clone(),
-            mpp: said.mpp,
-            width: u32::try_from(tile.width)?,
-            height: u32::try_from(tile.height)?,
             source: self.source.clone(),
-            split: Split::Unassigned,
-            votes: None,
             pixels: Some(stored),
+            ..CropMeta::new(
+                said.path,
+                said.label,
+                self.name.to_owned(),
+                said.mpp,
+                (u32::try_from(tile.width)?, u32::try_from(tile.height)?),
+            )
         };
         Ok(self.writer.push(meta, bytes)?)
     }
