@@ -10,7 +10,7 @@
 //! | [`audit`] | blinded samples, packages, verdicts | A1, A2 |
 //! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand | P1, P4 |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading | C5 |
-//! | [`file`] | files that are there whole or not at all, folders with one writer | |
+//! | [`mod@file`] | files that are there whole or not at all, folders with one writer | |
 
 pub mod ami;
 pub mod audit;
