@@ -106,7 +106,9 @@ fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, Stri
             card.mpp.get()
         ));
     }
-    Ok(centred(&to_resolution(&image, own, card.mpp), card.crop, card.crop))
+    // Enlarged before the symmetric copies are taken, as in training: the order shows in the last bit.
+    let side = card.input.max(card.crop);
+    Ok(centred(&to_resolution(&image, own, card.mpp), card.crop, side))
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
