@@ -51,6 +51,40 @@ pub enum Task {
     Folder,
 }
 
+/// A coarser task over the same images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coarser {
+    /// The task.
+    pub task: Task,
+    /// Its name in file names.
+    pub name: &'static str,
+    /// Its classes.
+    pub classes: &'static [&'static str],
+    /// The class there of each class of the finer task.
+    pub of: &'static [usize],
+}
+
+impl Task {
+    /// The coarser task, if there is one: `ami-morph` has `ami-br`, as four of its morphologies
+    /// are typical and four atypical.
+    #[must_use]
+    pub fn coarser(self) -> Option<Coarser> {
+        let of = &[0, 0, 0, 0, 1, 1, 1, 1];
+        let coarser = Coarser { task: Task::AmiBr, name: "ami-br", classes: &ATYPIA, of };
+        (self == Task::AmiMorph).then_some(coarser)
+    }
+}
+
+/// An item's place in the coarser task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coarse {
+    /// Its class there.
+    pub class: usize,
+    /// The class that each expert saw, those included who named none of the finer classes. Never
+    /// empty.
+    pub votes: Vec<usize>,
+}
+
 /// Why labelled crops or their folds cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
@@ -138,6 +172,8 @@ pub struct Item {
     pub class: usize,
     /// The class that each expert saw, where the data tells; else `class` alone. Never empty.
     pub votes: Vec<usize>,
+    /// The same for [`Task::coarser`], of a task that has one.
+    pub coarse: Option<Coarse>,
     /// What it was cut from (slide): the unit of folds.
     pub source: String,
     /// Scanner or collection, for figures per domain.

@@ -1,15 +1,15 @@
 //! Subtypes of accepted figures (K5): probability of being atypical, and of eight morphologies.
 
 use crate::export::DetectionRow;
-use corpus::task::{ATYPIA, MORPHOLOGY};
+use corpus::task::{MORPHOLOGY, Task};
 use infer::{EngineError, EngineOptions, ModelPackage, PackageError};
-use mitosis::{Classifier, Mpp, PortError, RgbTile};
+use mitosis::{Classifier, Mpp, PortError};
 use serde::{Deserialize, Serialize};
 use slide::{Slide, SlideError};
 use std::collections::BTreeMap;
 
-/// Bundled packages that `--subtypes` runs.
-pub const BUNDLED: [&str; 2] = ["mithras-atypical", "mithras-morphology"];
+/// The bundled package that `--subtypes` runs.
+pub const BUNDLED: &str = "mithras-morphology";
 
 /// Names of the added columns, in order.
 pub const COLUMNS: [&str; 9] = [
@@ -29,6 +29,19 @@ pub const COLUMNS: [&str; 9] = [
 pub struct Subtypes(pub [f32; 9]);
 
 impl Subtypes {
+    /// From the probabilities of [`MORPHOLOGY`]: a figure is atypical as likely as it is one of the
+    /// four atypical morphologies.
+    fn of(morphology: &[f32; 8]) -> Self {
+        let mut all = [0.0; 9];
+        all[1..].copy_from_slice(morphology);
+        let coarser = Task::AmiMorph.coarser().expect("morphologies are typical or atypical");
+        for (&class, p) in coarser.of.iter().zip(morphology) {
+            all[0] += if class == 1 { *p } else { 0.0 };
+        }
+        all[0] = all[0].min(1.0);
+        Self(all)
+    }
+
     /// Probability of being atypical.
     #[must_use]
     pub fn atypical(&self) -> f32 {
@@ -107,14 +120,12 @@ pub enum SubtypeError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A package for something else.
-    #[error("model `{name}` has the classes {have:?}; --subtypes needs {want:?}")]
+    #[error("model `{name}` has the classes {have:?}; --subtypes needs {MORPHOLOGY:?}")]
     Classes {
         /// The package.
         name: String,
         /// Its classes.
         have: Vec<String>,
-        /// What is needed.
-        want: Vec<&'static str>,
     },
     /// The network stopped.
     #[error("subtypes: {0}")]
@@ -124,132 +135,76 @@ pub enum SubtypeError {
     Slide(#[from] SlideError),
 }
 
-/// One network with the crop that it takes.
-pub struct SubtypeStage {
-    /// The network.
-    pub classifier: Box<dyn Classifier>,
+/// The network with the crop that it takes.
+pub struct SubtypeNetwork {
+    classifier: Box<dyn Classifier>,
     /// Resolution of its crops.
-    pub mpp: Mpp,
+    mpp: Mpp,
     /// Side of its crops, px.
-    pub crop: usize,
-    /// Which output is which of the wanted classes.
-    order: Vec<usize>,
-}
-
-impl SubtypeStage {
-    /// Finds the wanted classes among the network's.
-    ///
-    /// # Errors
-    /// [`SubtypeError::Classes`].
-    pub fn new(
-        name: &str,
-        classifier: Box<dyn Classifier>,
-        (mpp, crop): (Mpp, usize),
-        want: &[&'static str],
-    ) -> Result<Self, SubtypeError> {
-        let have = classifier.class_names().to_vec();
-        let order: Option<Vec<usize>> =
-            want.iter().map(|w| have.iter().position(|h| h == w)).collect();
-        match order {
-            Some(order) if have.len() == want.len() => Ok(Self { classifier, mpp, crop, order }),
-            _ => Err(SubtypeError::Classes { name: name.into(), have, want: want.to_vec() }),
-        }
-    }
-
-    /// Probabilities per row in the wanted order; none where the crop cannot be read.
-    fn ask(
-        &mut self,
-        slide: &Slide,
-        rows: &[&DetectionRow],
-    ) -> Result<Vec<Option<Vec<f32>>>, SubtypeError> {
-        let scale = slide.working_scale(self.mpp)?;
-        let side = self.crop;
-        let mut out = Vec::with_capacity(rows.len());
-        for part in rows.chunks(32) {
-            let crops: Vec<Option<RgbTile>> = part
-                .iter()
-                .map(|r| {
-                    let corner = |v: f64, s: f64| (v / s - side as f64 / 2.0 + 0.5).floor() as i64;
-                    let (x, y) = (corner(r.x_px, scale.0), corner(r.y_px, scale.1));
-                    slide.read_at(self.mpp, x, y, side, side).ok()
-                })
-                .collect();
-            let there: Vec<RgbTile> = crops.iter().flatten().cloned().collect();
-            let mut answers = self.classifier.classes(&there)?.into_iter();
-            out.extend(crops.iter().map(|c| {
-                let p = c.as_ref().and_then(|_| answers.next())?.0;
-                self.order.iter().map(|&i| p.get(i).copied()).collect()
-            }));
-        }
-        Ok(out)
-    }
-}
-
-/// Both networks.
-pub struct SubtypeModels {
-    atypia: SubtypeStage,
-    morphology: SubtypeStage,
+    crop: usize,
+    /// Which output is which of [`MORPHOLOGY`].
+    order: [usize; 8],
     /// The weights, for `run.json` and `counts.json`.
-    pub entries: Vec<SubtypeModel>,
+    pub model: SubtypeModel,
 }
 
-impl SubtypeModels {
-    /// Opens the bundled packages.
+impl SubtypeNetwork {
+    /// Opens the bundled package.
     ///
     /// # Errors
     /// [`SubtypeError`].
     pub fn bundled(options: &EngineOptions) -> Result<Self, SubtypeError> {
-        let mut stages = Vec::new();
-        let mut entries = Vec::new();
-        for (name, want) in BUNDLED.into_iter().zip([&ATYPIA[..], &MORPHOLOGY[..]]) {
-            let package = ModelPackage::bundled_named(name)?;
-            let none = || SubtypeError::Classes {
-                name: name.into(),
-                have: Vec::new(),
-                want: want.to_vec(),
-            };
-            let card = package.card.classifier.as_ref().ok_or_else(none)?;
-            let network = infer::open(&package, options)?.classifier.ok_or_else(none)?;
-            stages.push(SubtypeStage::new(
-                name,
-                network,
-                infer::preprocess::sampling(card.mpp, card.crop, card.input),
-                want,
-            )?);
-            entries.push(SubtypeModel {
-                name: name.into(),
-                sha256: card.sha256.clone(),
-                license: package.card.license.clone(),
-            });
-        }
-        let mut stages = stages.into_iter();
-        match (stages.next(), stages.next()) {
-            (Some(atypia), Some(morphology)) => Ok(Self { atypia, morphology, entries }),
-            _ => unreachable!("two packages were opened"),
-        }
+        let package = ModelPackage::bundled_named(BUNDLED)?;
+        let none = || SubtypeError::Classes { name: BUNDLED.into(), have: Vec::new() };
+        let card = package.card.classifier.as_ref().ok_or_else(none)?;
+        let classifier = infer::open(&package, options)?.classifier.ok_or_else(none)?;
+        let sampling = infer::preprocess::sampling(card.mpp, card.crop, card.input);
+        let model = SubtypeModel {
+            name: BUNDLED.into(),
+            sha256: card.sha256.clone(),
+            license: package.card.license.clone(),
+        };
+        Self::new(classifier, sampling, model)
     }
 
-    /// From networks of any make; tests use fakes.
-    #[must_use]
-    pub fn new(atypia: SubtypeStage, morphology: SubtypeStage, entries: Vec<SubtypeModel>) -> Self {
-        Self { atypia, morphology, entries }
+    /// From a network of any make, with the resolution and the side of its crops in pixels.
+    ///
+    /// # Errors
+    /// [`SubtypeError::Classes`] when its classes are not [`MORPHOLOGY`], in whatever order.
+    pub fn new(
+        classifier: Box<dyn Classifier>,
+        (mpp, crop): (Mpp, usize),
+        model: SubtypeModel,
+    ) -> Result<Self, SubtypeError> {
+        let have = classifier.class_names().to_vec();
+        let found = MORPHOLOGY.map(|m| have.iter().position(|h| h == m));
+        if have.len() != MORPHOLOGY.len() || found.contains(&None) {
+            return Err(SubtypeError::Classes { name: model.name, have });
+        }
+        Ok(Self { classifier, mpp, crop, order: found.map(Option::unwrap_or_default), model })
     }
 
     /// Fills in the accepted rows.
     ///
     /// # Errors
-    /// When a network stops; an unreadable crop leaves its row empty.
+    /// When the network stops; an unreadable crop leaves its row empty.
     pub fn fill(&mut self, slide: &Slide, rows: &mut [DetectionRow]) -> Result<(), SubtypeError> {
-        let at: Vec<usize> = (0..rows.len()).filter(|&i| rows[i].accepted).collect();
-        let accepted: Vec<&DetectionRow> = at.iter().map(|&i| &rows[i]).collect();
-        let atypia = self.atypia.ask(slide, &accepted)?;
-        let morphology = self.morphology.ask(slide, &accepted)?;
-        for ((i, a), m) in at.into_iter().zip(atypia).zip(morphology) {
-            let (Some(a), Some(m)) = (a, m) else { continue };
-            let mut all = [0.0; 9];
-            all[0] = a[1];
-            all[1..].copy_from_slice(&m);
-            rows[i].subtypes = Some(Subtypes(all));
+        let scale = slide.working_scale(self.mpp)?;
+        let side = self.crop;
+        let mut accepted: Vec<&mut DetectionRow> = rows.iter_mut().filter(|r| r.accepted).collect();
+        for part in accepted.chunks_mut(32) {
+            let (mut there, mut crops) = (Vec::new(), Vec::new());
+            for row in part {
+                let corner = |v: f64, s: f64| (v / s - side as f64 / 2.0 + 0.5).floor() as i64;
+                let (x, y) = (corner(row.x_px, scale.0), corner(row.y_px, scale.1));
+                if let Ok(crop) = slide.read_at(self.mpp, x, y, side, side) {
+                    there.push(row);
+                    crops.push(crop);
+                }
+            }
+            for (row, p) in there.into_iter().zip(self.classifier.classes(&crops)?) {
+                row.subtypes = Some(Subtypes::of(&self.order.map(|i| p.0[i])));
+            }
         }
         Ok(())
     }
@@ -258,6 +213,8 @@ impl SubtypeModels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corpus::task::ATYPIA;
+    use mitosis::RgbTile;
 
     #[test]
     fn columns_are_the_classes() {
@@ -267,10 +224,29 @@ mod tests {
     }
 
     #[test]
-    fn the_likeliest_morphology_is_named() {
-        let mut p = [0.05; 9];
-        (p[0], p[6]) = (0.9, 0.65);
-        let s = Subtypes(p);
-        assert_eq!((s.atypical(), s.morphology()), (0.9, "multipolar"));
+    fn the_likeliest_morphology_is_named_and_atypical_is_a_sum() {
+        let mut p = [0.05; 8];
+        p[5] = 0.65;
+        let s = Subtypes::of(&p);
+        assert!((s.atypical() - 0.8).abs() < 1e-6);
+        assert_eq!(s.morphology(), "multipolar");
+    }
+
+    #[test]
+    fn a_network_with_other_classes_is_refused() {
+        struct Other(Vec<String>);
+        impl Classifier for Other {
+            fn class_names(&self) -> &[String] {
+                &self.0
+            }
+            fn classes(&mut self, _: &[RgbTile]) -> Result<Vec<mitosis::ClassProbs>, PortError> {
+                unreachable!()
+            }
+        }
+        let model =
+            SubtypeModel { name: "m".into(), sha256: String::new(), license: String::new() };
+        let other = Box::new(Other(ATYPIA.map(String::from).to_vec()));
+        let refused = SubtypeNetwork::new(other, (Mpp::PAPER, 64), model).err().unwrap();
+        assert!(refused.to_string().contains("needs [\"prometaphase\""), "{refused}");
     }
 }

@@ -47,6 +47,9 @@ pub enum TrainError {
     /// Networks and libtorch.
     #[error(transparent)]
     Net(#[from] net::NetError),
+    /// A network that gave no answer.
+    #[error(transparent)]
+    Port(#[from] mitosis::PortError),
     /// libtorch itself.
     #[error("libtorch: {0}")]
     Torch(#[from] tch::TchError),

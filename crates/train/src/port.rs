@@ -123,6 +123,12 @@ impl TorchClassifier {
         Ok(Self { _vs: vs, net, device, precision, spec })
     }
 
+    /// In f32 wherever it runs: for figures that are reported.
+    #[must_use]
+    pub fn in_f32(self) -> Self {
+        Self { precision: Precision::F32, ..self }
+    }
+
     /// The network, for export.
     #[must_use]
     pub fn net(&self) -> &dyn Encoder {
@@ -141,7 +147,7 @@ impl Classifier for TorchClassifier {
         for part in crops.chunks(16) {
             let sized: Vec<RgbTile> = part.iter().map(|c| resize(c, side, side)).collect();
             let p = tch::no_grad(|| {
-                let x = images(&sized, self.device).contiguous();
+                let x = images(&sized, self.device);
                 let logits = self.precision.run(self.device, || self.net.forward(&x, false));
                 logits.to_kind(Kind::Float).softmax(-1, Kind::Float)
             });

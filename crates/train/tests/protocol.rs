@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use corpus::task::{Task, TestSet, TrainingSet};
 use image::{Rgb, RgbImage};
 use train::TrainError;
-use train::protocol::{self, FinetunePreset, PREDICTIONS, ProbePreset, fold_dir, task_of};
+use train::protocol::{self, FinetunePreset, ProbePreset, fold_dir, task_of};
 use train::run::{MODEL, RunOptions};
 
 /// Two classes told apart by the colour of a disc, six sources each; a test part of one source.
@@ -74,11 +74,11 @@ fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
     // Killed after step 5 of 8; the state was written after step 4.
     protocol::finetune(&p, &set, 0, &options(cut.clone(), false, 5)).unwrap();
     protocol::finetune(&p, &set, 0, &options(cut.clone(), true, 0)).unwrap();
-    for file in [MODEL, PREDICTIONS] {
+    for file in [MODEL, "predictions.csv"] {
         let read = |run: &Path| fs::read(fold_dir(run, 0).join(file)).unwrap();
         assert!(read(&whole) == read(&cut), "{file} differs");
     }
-    let text = fs::read_to_string(fold_dir(&whole, 1).join(PREDICTIONS)).unwrap();
+    let text = fs::read_to_string(fold_dir(&whole, 1).join("predictions.csv")).unwrap();
     let mut lines = text.lines();
     assert_eq!(lines.next().unwrap(), "file,source,domain,fold,truth,class,p_marked,p_plain");
     assert_eq!(lines.clone().count(), 12);
@@ -103,6 +103,82 @@ fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
     assert!(mixed.to_string().contains("another preset"), "{mixed}");
 }
 
+/// AMi-Br in small: each of eight morphologies on six slides, and one of each to test.
+fn drawn_ami(dir: &Path) {
+    let mut table = String::from(
+        "slide,dataset,uid,expert1_label,expert2_label,expert1_atypical,expert2_atypical,\
+         expert3_atypical,majority_atypical\n",
+    );
+    let labels = [
+        "NMF prometaphase",
+        "NMF metaphase",
+        "NMF ring shape",
+        "NMF anaphase-telophase",
+        "AMF bipolar assymetric",
+        "AMF multipolar",
+        "AMF segregation",
+        "AMF other",
+    ];
+    for (c, label) in labels.iter().enumerate() {
+        for s in 0..7 {
+            let (part, slide) = if s < 6 { ("MIDOG21", s + 1) } else { ("TUPAC16", 1) };
+            let atypical = if c < 4 { "False" } else { "True" };
+            let folder = if c < 4 { "Normal" } else { "Atypical" };
+            let uid = 10 * c + s;
+            table += &format!(
+                "{slide:03}.tiff,{part},{uid},{label},{label},{atypical},{atypical},True,{atypical}\n"
+            );
+            let folder = dir.join("ami_br").join(folder);
+            fs::create_dir_all(&folder).unwrap();
+            let grey = |x: u32, y: u32| ((x * (c as u32 + 1) + y + uid as u32) % 251) as u8;
+            RgbImage::from_fn(128, 128, |x, y| Rgb([grey(x, y), grey(y, x), 90]))
+                .save(folder.join(format!("{part}_{uid}.png")))
+                .unwrap();
+        }
+    }
+    fs::write(dir.join("ami_br/labels.csv"), table).unwrap();
+}
+
+#[test]
+fn morphologies_are_also_told_as_typical_or_atypical() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn_ami(dir.path());
+    let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let p = preset(VIT, &["task=\"ami-morph\"", "model.classes=8", "coarse=1.0"]);
+    let out = dir.path().join("run");
+    for k in 0..3 {
+        protocol::finetune(&p, &set, k, &options(out.clone(), false, 0)).unwrap();
+    }
+    let rows = |name: &str| -> Vec<Vec<String>> {
+        let text = fs::read_to_string(fold_dir(&out, 0).join(name)).unwrap();
+        text.lines().skip(1).map(|l| l.split(',').map(String::from).collect()).collect()
+    };
+    let (fine, coarse) = (rows("predictions.csv"), rows("predictions-ami-br.csv"));
+    assert_eq!((fine.len(), coarse.len()), (16, 16));
+    for (f, c) in fine.iter().zip(&coarse) {
+        assert_eq!(f[0], c[0]);
+        assert_eq!(c[4] == "atypical", f[0].starts_with("Atypical/"), "{c:?}");
+        let sum: f64 = f[10..].iter().map(|p| p.parse::<f64>().unwrap()).sum();
+        assert!((sum - c[7].parse::<f64>().unwrap()).abs() < 1e-5, "{f:?} {c:?}");
+    }
+    let test = TestSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let lists = protocol::test(&out, &test, "cpu").unwrap();
+    protocol::write_predictions(dir.path(), "ensemble", &test, &lists[3]).unwrap();
+    for name in protocol::tables(Task::AmiMorph, "ensemble") {
+        let text = fs::read_to_string(dir.path().join(name).with_extension("csv")).unwrap();
+        assert_eq!(text.lines().count(), 9);
+    }
+    // The third expert's word alone weighs on the sum: without it another network comes out.
+    let plain = preset(VIT, &["task=\"ami-morph\"", "model.classes=8"]);
+    let other = dir.path().join("plain");
+    protocol::finetune(&plain, &set, 0, &options(other.clone(), false, 0)).unwrap();
+    let model = |run: &Path| fs::read(fold_dir(run, 0).join(MODEL)).unwrap();
+    assert!(model(&other) != model(&out));
+    let file = testkit::workspace().join("presets").join(VIT);
+    let refused = FinetunePreset::load(&file, &["coarse=1.0".into()]).unwrap_err().to_string();
+    assert!(refused.contains("no coarser"), "{refused}");
+}
+
 #[test]
 fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
     let dir = tempfile::tempdir().unwrap();
@@ -124,9 +200,9 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
     protocol::probe(&p, &set, Some(0), &options(out.clone(), false, 0)).unwrap();
     let again = protocol::probe(&p, &set, None, &options(out.clone(), false, 0)).unwrap_err();
     assert!(again.to_string().contains("--resume"), "{again}");
-    let kept = fs::read(fold_dir(&out, 0).join(PREDICTIONS)).unwrap();
+    let kept = fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap();
     protocol::probe(&p, &set, None, &options(out.clone(), true, 0)).unwrap();
-    assert_eq!(kept, fs::read(fold_dir(&out, 0).join(PREDICTIONS)).unwrap());
+    assert_eq!(kept, fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap());
     let loss = fs::read_to_string(fold_dir(&out, 2).join("metrics.csv")).unwrap();
     let losses: Vec<f64> =
         loss.lines().skip(1).map(|l| l.split(',').nth(1).unwrap().parse().unwrap()).collect();

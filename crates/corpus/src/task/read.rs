@@ -6,7 +6,7 @@ use mitosis::RgbTile;
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use super::{ATYPIA, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
+use super::{ATYPIA, Coarse, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
 use crate::crops::read_rgb;
 use crate::schema::{hex, pixel_hash};
 
@@ -22,6 +22,7 @@ struct Entry {
     file: String,
     class: usize,
     votes: Vec<usize>,
+    coarse: Option<Coarse>,
     source: String,
     domain: String,
 }
@@ -43,8 +44,8 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
                 other => TaskError::file(&path, other),
             })?;
             let hash = hex(&pixel_hash(&image));
-            let Entry { file, class, votes, source, domain } = e;
-            Ok((Item { file, class, votes, source, domain, hash }, image))
+            let Entry { file, class, votes, coarse, source, domain } = e;
+            Ok((Item { file, class, votes, coarse, source, domain, hash }, image))
         })
         .collect::<Result<Vec<_>>>()?;
     let wanted = side.unwrap_or_else(|| size(&found[0].1));
@@ -101,6 +102,11 @@ impl Row {
     }
 }
 
+/// The classes of a task on AMi-Br's patches.
+fn names(task: Task) -> &'static [&'static str] {
+    if task == Task::AmiBr { &ATYPIA } else { &MORPHOLOGY }
+}
+
 /// The class of a label, or nothing for one that the task does not know.
 fn class_of(task: Task, label: &str) -> Option<usize> {
     if task == Task::AmiBr {
@@ -140,7 +146,6 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
     let table = root.join("labels.csv");
     let mut reader = csv::Reader::from_path(&table).map_err(|e| TaskError::file(&table, e))?;
     let wanted = if part == Part::Training { "MIDOG21" } else { "TUPAC16" };
-    let names: Vec<&str> = if task == Task::AmiBr { ATYPIA.to_vec() } else { MORPHOLOGY.to_vec() };
     let mut entries = vec![];
     for row in reader.deserialize::<Row>() {
         let row = row.map_err(|e| TaskError::file(&table, e))?;
@@ -149,23 +154,27 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
         }
         let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };
         let file = format!("{folder}/{}_{}.png", row.dataset, row.uid);
-        let known = |label: &str| {
+        let known = |task: Task, label: &str| {
             class_of(task, label).ok_or_else(|| TaskError::UnknownLabel {
                 path: table.clone(),
                 image: file.clone(),
                 label: label.to_string(),
-                known: names.join(", "),
+                known: names(task).join(", "),
             })
         };
-        let class = known(row.label(task))?;
-        let mut votes = row.votes(task).map(known).collect::<Result<Vec<_>>>()?;
-        if votes.is_empty() {
-            votes.push(class);
-        }
+        let label = |task: Task| {
+            let class = known(task, row.label(task))?;
+            let votes: Vec<usize> =
+                row.votes(task).map(|l| known(task, l)).collect::<Result<_>>()?;
+            Ok((class, if votes.is_empty() { vec![class] } else { votes }))
+        };
+        let (class, votes) = label(task)?;
+        let coarse = task.coarser().map(|c| label(c.task)).transpose()?;
+        let coarse = coarse.map(|(class, votes)| Coarse { class, votes });
         let source = format!("{}/{}", row.dataset, row.slide);
-        entries.push(Entry { file, class, votes, source, domain: domain_of(&row) });
+        entries.push(Entry { file, class, votes, coarse, source, domain: domain_of(&row) });
     }
-    let classes = names.into_iter().map(String::from).collect();
+    let classes = names(task).iter().map(|n| (*n).to_string()).collect();
     Ok((root, classes, entries, Some((128, 128))))
 }
 
@@ -188,7 +197,8 @@ fn folder(dir: &Path, part: Part) -> Result<Listing> {
     let mut entries = vec![];
     for (class, name) in classes.iter().enumerate() {
         let mut put = |file: String, source: String| {
-            entries.push(Entry { file, class, votes: vec![class], source, domain: "all".into() });
+            let (votes, domain) = (vec![class], "all".into());
+            entries.push(Entry { file, class, votes, coarse: None, source, domain });
         };
         for child in children(&root.join(name))? {
             let below = root.join(name).join(&child);

@@ -141,6 +141,14 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
     let atypia = TrainingSet::open(Task::AmiBr, &dir).unwrap();
     let majority = |v: &[usize]| usize::from(v.iter().sum::<usize>() >= 2);
     assert!(atypia.items().iter().all(|i| i.votes.len() == 3 && majority(&i.votes) == i.class));
+    // Two experts named a morphology, three said whether the figure is atypical.
+    let of = Task::AmiMorph.coarser().unwrap().of;
+    for (fine, coarse) in set.items().iter().zip(atypia.items()) {
+        let Coarse { class, votes } = fine.coarse.as_ref().unwrap();
+        assert_eq!((&fine.file, *class, votes), (&coarse.file, coarse.class, &coarse.votes));
+        let named: Vec<usize> = fine.votes.iter().map(|&v| of[v]).collect();
+        assert_eq!(named, votes[..2]);
+    }
     let test = TestSet::open(Task::AmiBr, dir.parent().unwrap()).unwrap();
     let atypical = test.items().iter().filter(|i| i.class == 1).count();
     assert_eq!((test.items().len(), atypical), (1999, 428));

@@ -8,7 +8,7 @@ use detect::{CancelToken, Workers};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use mithras::job::{self, Existing, Outcome, Setup, Stages};
 use mithras::report::{self, RunFile};
-use mithras::subtypes::SubtypeModels;
+use mithras::subtypes::SubtypeNetwork;
 use mitosis::Mpp;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -185,7 +185,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     setup.openslide = args.openslide.clone();
     setup.override_mpp = args.override_mpp;
     if args.subtypes {
-        setup = setup.with_subtypes(SubtypeModels::bundled(&args.engine.options())?);
+        setup = setup.with_subtypes(SubtypeNetwork::bundled(&args.engine.options())?);
     }
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,

@@ -38,7 +38,7 @@ pub enum SlideFailure {
     /// Detection ended.
     #[error(transparent)]
     Detect(#[from] DetectError),
-    /// The subtypes' networks stopped.
+    /// The subtypes' network stopped.
     #[error(transparent)]
     Subtypes(#[from] SubtypeError),
     /// A result was not written.
@@ -133,9 +133,9 @@ pub fn detect(
         None => SlideRecord::blank(entry, resolution, model, point),
         Some(r) => SlideRecord::new(entry, resolution, model, point, Mm2(mask.area_mm2()), r),
     };
-    if let Some(models) = &mut setup.subtypes {
-        models.fill(&slide, &mut record.rows)?;
-        record.subtypes = Some(models.entries.clone());
+    if let Some(network) = &mut setup.subtypes {
+        network.fill(&slide, &mut record.rows)?;
+        record.subtypes = Some(vec![network.model.clone()]);
     }
     export::write_all(&record, folder)?;
     assets::write(&slide, &mask, &record, &setup.config.recipe, folder)?;

@@ -2,7 +2,7 @@
 
 use super::state::hex;
 use crate::export::ModelEntry;
-use crate::subtypes::{SubtypeModel, SubtypeModels};
+use crate::subtypes::{SubtypeModel, SubtypeNetwork};
 use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe, Workers};
 use infer::card::CandidateMethod;
 use infer::{CardError, EngineError, EngineOptions, EngineReport, ModelPackage};
@@ -39,8 +39,8 @@ pub struct Setup {
     pub openslide: Option<PathBuf>,
     /// Take an input's um/px even where the slide states another.
     pub override_mpp: bool,
-    /// Networks that tell the subtypes of accepted figures, if asked for.
-    pub subtypes: Option<SubtypeModels>,
+    /// The network that tells the subtypes of accepted figures, if asked for.
+    pub subtypes: Option<SubtypeNetwork>,
 }
 
 /// Everything that changes a number, as written to `run.json`.
@@ -129,9 +129,9 @@ impl Setup {
 
     /// Tells the subtypes of accepted figures, too.
     #[must_use]
-    pub fn with_subtypes(mut self, models: SubtypeModels) -> Self {
-        self.config.subtypes = Some(models.entries.clone());
-        self.subtypes = Some(models);
+    pub fn with_subtypes(mut self, network: SubtypeNetwork) -> Self {
+        self.config.subtypes = Some(vec![network.model.clone()]);
+        self.subtypes = Some(network);
         self
     }
 

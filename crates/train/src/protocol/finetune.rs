@@ -15,7 +15,6 @@ use stats::metrics::ConfusionMatrix;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use super::predict::logits;
 use super::preset::{FinetunePreset, Targets};
 use super::{reset_head, spec_of};
 use crate::batch::{for_each_step, images};
@@ -26,11 +25,13 @@ use crate::segment::initialise;
 /// Salt of the order, so that it does not repeat the augmentation's draws.
 const ORDER: u64 = 0x0_0dde_5eed;
 
-/// A training image with its target and the rectangle to erase.
+/// A training image with its targets and the rectangle to erase.
 struct Sample {
     image: RgbTile,
     /// One probability per class.
     target: Vec<f32>,
+    /// One probability per class of the coarser task, or none.
+    coarse: Vec<f32>,
     erased: Option<Erased>,
 }
 
@@ -73,6 +74,31 @@ fn soft(votes: &[usize], classes: usize, smoothing: f64) -> Vec<f32> {
     let mut p = vec![smoothing / classes as f64; classes];
     votes.iter().for_each(|&v| p[v] += (1.0 - smoothing) / votes.len() as f64);
     p.into_iter().map(|v| v as f32).collect()
+}
+
+/// Classes put together into those of a coarser task.
+struct Groups {
+    members: Vec<Vec<i64>>,
+}
+
+impl Groups {
+    /// From the group of each class.
+    fn new(of: &[usize]) -> Self {
+        let count = of.iter().max().map_or(0, |m| m + 1);
+        let members = (0..count)
+            .map(|g| (0..of.len()).filter(|&c| of[c] == g).map(|c| c as i64).collect())
+            .collect();
+        Self { members }
+    }
+
+    /// `[N, classes]` to `[N, groups]`: their softmax is the sum of the members' softmax.
+    fn logits(&self, logits: &Tensor) -> Tensor {
+        let of = |members: &Vec<i64>| {
+            let index = Tensor::from_slice(members).to_device(logits.device());
+            logits.index_select(1, &index).to_kind(Kind::Float).logsumexp([1i64], false)
+        };
+        Tensor::stack(&self.members.iter().map(of).collect::<Vec<_>>(), 1)
+    }
 }
 
 /// `[N, 3, S, S]`, normalised, with the rectangles filled.
@@ -126,6 +152,11 @@ pub(super) fn fold(
         };
         soft(votes, set.classes().len(), preset.smoothing)
     };
+    let coarser = preset.task.coarser().filter(|_| preset.coarse > 0.0).map(|c| Groups::new(c.of));
+    let coarse = |item: usize| match (&coarser, &set.items()[item].coarse) {
+        (Some(g), Some(c)) => soft(&c.votes, g.members.len(), preset.smoothing),
+        _ => vec![],
+    };
     let augment = &preset.augment;
     let draw = |i: u64| {
         let item = items[i as usize];
@@ -138,7 +169,7 @@ pub(super) fn fold(
             image = r.apply(&image, rng);
         }
         let erased = Erased::draw(augment.erase, side, rng);
-        Sample { image, target: target(item), erased }
+        Sample { image, target: target(item), coarse: coarse(item), erased }
     };
     let held: Vec<RgbTile> =
         fold.validation.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
@@ -149,7 +180,7 @@ pub(super) fn fold(
     let validate = || {
         let mut parts = vec![];
         for part in held.chunks(s.batch) {
-            parts.push(s.precision.run(device, || logits(net.as_ref(), part, device)));
+            parts.push(s.precision.run(device, || net.forward(&images(part, device), false)));
         }
         let all = Tensor::cat(&parts, 0).to_kind(Kind::Float);
         let value = loss.forward(&all, &labels).double_value(&[]);
@@ -162,10 +193,16 @@ pub(super) fn fold(
     let stopped = for_each_step((session.start, s.steps), s.batch, draw, |step, samples| {
         session.seed_step(step);
         let x = s.memory_format.image(&batch(&samples, device).contiguous());
-        let aims: Vec<f32> = samples.iter().flat_map(|s| s.target.iter().copied()).collect();
-        let aims = Tensor::from_slice(&aims).view([samples.len() as i64, -1]).to_device(device);
+        let aims = |of: fn(&Sample) -> &[f32]| {
+            let all: Vec<f32> = samples.iter().flat_map(|s| of(s).iter().copied()).collect();
+            Tensor::from_slice(&all).view([samples.len() as i64, -1]).to_device(device)
+        };
         let y = s.precision.run(device, || net.forward(&x, true));
-        session.update(step, &cross_entropy(&y, &aims)).map_err(Some)?;
+        let mut loss = cross_entropy(&y, &aims(|s| &s.target));
+        if let Some(groups) = &coarser {
+            loss += preset.coarse * cross_entropy(&groups.logits(&y), &aims(|s| &s.coarse));
+        }
+        session.update(step, &loss).map_err(Some)?;
         if session.after(step, &validate).map_err(Some)? { Ok(()) } else { Err(None) }
     });
     stopped.or_else(|e: Option<TrainError>| e.map_or(Ok(()), Err))
@@ -216,12 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_as_likely_as_its_members_together() {
+        let logits = Tensor::from_slice(&[0.3f32, -1.2, 0.8, 2.0]).view([1, 4]);
+        let p = Vec::<f64>::try_from(logits.softmax(-1, Kind::Double).view(-1)).unwrap();
+        let q = Groups::new(&[0, 1, 1, 0]).logits(&logits).softmax(-1, Kind::Double);
+        let q = Vec::<f64>::try_from(q.view(-1)).unwrap();
+        assert!((q[0] - p[0] - p[3]).abs() < 1e-6 && (q[1] - p[1] - p[2]).abs() < 1e-6);
+    }
+
+    #[test]
     fn an_erased_rectangle_is_filled_after_normalisation() {
         let erased = Erased { top: 1, left: 2, height: 2, width: 3, values: vec![0.5; 18] };
         let image = RgbTile::filled(8, 8, [255; 3]);
         let target = soft(&[0], 2, 0.0);
-        let whole = Sample { image: image.clone(), target: target.clone(), erased: None };
-        let holed = Sample { image, target, erased: Some(erased) };
+        let whole =
+            Sample { image: image.clone(), target: target.clone(), coarse: vec![], erased: None };
+        let holed = Sample { image, target, coarse: vec![], erased: Some(erased) };
         let x = batch(&[whole, holed], Device::Cpu);
         let changed = (x.get(0) - x.get(1)).ne(0.0).sum(Kind::Int64).int64_value(&[]);
         assert_eq!(changed, 3 * 2 * 3);

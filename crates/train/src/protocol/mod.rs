@@ -6,6 +6,7 @@
 //! RUN/folds.json             which slide is held out by which fold
 //! RUN/fold-K/...             a run directory (see `run`)
 //! RUN/fold-K/predictions.csv the held-out items of the fold
+//! RUN/fold-K/predictions-ami-br.csv  of `ami-morph`: the same as typical or atypical
 //! RUN/features.safetensors   linear probing: the frozen encoder's features
 //! ```
 //!
@@ -20,19 +21,20 @@ use std::path::{Path, PathBuf};
 
 use corpus::fold::Fold;
 use corpus::task::{FoldManifest, Task, TestSet, TrainingSet};
-use net::checkpoint::{self, Spec};
-use net::encoder::{self, Encoder, EncoderConfig};
+use net::checkpoint::Spec;
+use net::encoder::{Encoder, EncoderConfig};
 use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 
 use crate::error::{Result, TrainError};
+use crate::port::TorchClassifier;
 use crate::run::{MODEL, RunOptions, write_text};
 
-pub use predict::{Prediction, write as write_predictions};
+pub use predict::{Prediction, tables, write as write_predictions};
 pub use preset::{Augment, Epochs, FinetunePreset, ProbePreset, ProtocolData, task_of};
 
-/// Predictions of the held-out items, in a fold's folder.
-pub const PREDICTIONS: &str = "predictions.csv";
+/// Predictions of the held-out items, in a fold's folder; stem of the file.
+pub const PREDICTIONS: &str = "predictions";
 const ABOUT: &str = "protocol.json";
 const FOLDS: &str = "folds.json";
 const SCHEMA: &str = "mithras.protocol/1";
@@ -116,31 +118,11 @@ fn begin(run: &Path, about: &About) -> Result<()> {
     write_text(&path, &serde_json::to_string_pretty(about).expect("plain data"))
 }
 
-/// A network with the head that the task needs.
-struct Model {
-    vs: VarStore,
-    net: Box<dyn Encoder>,
-    spec: Spec,
-}
-
 fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &FoldManifest) -> Result<Spec> {
     let mut spec = Spec::new(&model.name, model, model.image as u32)?;
     spec.classes = set.classes().to_vec();
     spec.corpus_digest = folds.digest.clone();
     Ok(spec)
-}
-
-impl Model {
-    /// A trained classifier.
-    fn load(path: &Path, device: tch::Device) -> Result<Self> {
-        let spec = checkpoint::read_spec(path)?;
-        let config: EncoderConfig = serde_json::from_value(spec.config.clone())
-            .map_err(|e| TrainError::run(path, format!("its description does not fit: {e}")))?;
-        let vs = VarStore::new(device);
-        let net = encoder::build(&vs.root(), &config)?;
-        checkpoint::load(path, &vs, &spec)?;
-        Ok(Self { vs, net, spec })
-    }
 }
 
 /// K1: zero weights and a constant bias, whatever the starting weights brought.
@@ -205,6 +187,10 @@ pub fn probe(
     probe::run(preset, set, &manifest, only, options)
 }
 
+fn classifier(path: &Path, device: &str) -> Result<TorchClassifier> {
+    Ok(TorchClassifier::open(path, device)?.in_f32())
+}
+
 /// Predicts the held-out side with the weights that the fold hands on.
 fn held_out(
     set: &TrainingSet,
@@ -214,10 +200,9 @@ fn held_out(
     symmetries: u8,
     options: &RunOptions,
 ) -> Result<()> {
-    let device = net::device::pick(&options.device)?;
-    let model = Model::load(&options.out.join(MODEL), device)?;
-    let found = predict::all(&model, set, &fold.validation, k, crop, symmetries)?;
-    predict::write(&options.out.join(PREDICTIONS), set.classes(), &found)
+    let model = classifier(&options.out.join(MODEL), &options.device)?;
+    let found = predict::all(model, set, &fold.validation, k, (crop, symmetries))?;
+    predict::write(&options.out, PREDICTIONS, set, &found)
 }
 
 /// Scores the fold models of a run on the test part: one list per fold, then their mean
@@ -227,7 +212,6 @@ fn held_out(
 /// When a fold is not trained yet, or the test part cannot be read.
 pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Prediction>>> {
     let about = About::read(run)?;
-    let device = net::device::pick(device)?;
     let all: Vec<usize> = (0..set.items().len()).collect();
     let mut lists = vec![];
     for k in 0..about.folds {
@@ -235,11 +219,11 @@ pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Predictio
         if !path.is_file() {
             return Err(TrainError::run(&path, "this fold is not trained yet"));
         }
-        let model = Model::load(&path, device)?;
+        let model = classifier(&path, device)?;
         if model.spec.classes != set.classes() {
             return Err(TrainError::run(&path, "its classes are not those of the test part"));
         }
-        lists.push(predict::all(&model, set, &all, k, about.crop, about.symmetries)?);
+        lists.push(predict::all(model, set, &all, k, (about.crop, about.symmetries))?);
     }
     let mean = (0..all.len()).map(|i| {
         let parts: Vec<&Prediction> = lists.iter().map(|l: &Vec<Prediction>| &l[i]).collect();

@@ -4,14 +4,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use corpus::augment::geometry::centred;
-use corpus::task::Crops;
-use mitosis::RgbTile;
-use net::encoder::Encoder;
-use tch::{Device, Kind, Tensor};
+use corpus::task::{Coarser, Crops, Task};
+use mitosis::{Classifier, RgbTile, Symmetric};
 
-use super::Model;
-use crate::batch::images;
 use crate::error::{Result, TrainError};
+use crate::port::TorchClassifier;
 use crate::run::write_text;
 
 /// One item's probabilities.
@@ -27,6 +24,8 @@ pub struct Prediction {
     pub fold: String,
     /// True class.
     pub truth: usize,
+    /// True class in the coarser task, if the task has one.
+    pub coarse_truth: Option<usize>,
     /// One per class, summing to one.
     pub probabilities: Vec<f64>,
 }
@@ -44,6 +43,16 @@ impl Prediction {
         best
     }
 
+    /// The same item in the coarser task: its classes are as likely as their members together.
+    fn coarse(&self, coarser: &Coarser) -> Option<Self> {
+        let mut probabilities = vec![0.0; coarser.classes.len()];
+        for (&class, p) in coarser.of.iter().zip(&self.probabilities) {
+            probabilities[class] += p;
+        }
+        let truth = self.coarse_truth?;
+        Some(Self { truth, coarse_truth: None, probabilities, ..self.clone() })
+    }
+
     /// Mean probabilities of several models on one item.
     pub(super) fn mean(parts: &[&Self]) -> Self {
         let n = parts.len() as f64;
@@ -53,38 +62,23 @@ impl Prediction {
     }
 }
 
-/// `[N, classes]` of equal tiles. They stay channels-last, as the tiles are: 1.5 times faster on a
-/// CPU than planes.
-pub(super) fn logits(net: &dyn Encoder, tiles: &[RgbTile], device: Device) -> Tensor {
-    net.forward(&images(tiles, device), false)
-}
-
-/// Probabilities of `items`, in f32, averaged over the symmetric copies.
+/// Probabilities of `items` through the port that `detect` uses, averaged over the symmetric
+/// copies: crops are enlarged to the network's input before they are turned.
 pub(super) fn all(
-    model: &Model,
+    model: TorchClassifier,
     set: &Crops,
     items: &[usize],
     fold: usize,
-    crop: usize,
-    symmetries: u8,
+    (crop, symmetries): (usize, u8),
 ) -> Result<Vec<Prediction>> {
     let side = model.spec.input as usize;
-    let classes = set.classes().len();
-    let device = model.vs.device();
+    let mut model = Symmetric::new(model, symmetries);
     let mut out = Vec::with_capacity(items.len());
     for part in items.chunks(32) {
-        let mut sum = vec![0.0_f64; part.len() * classes];
-        for s in 0..symmetries {
-            let tiles: Vec<RgbTile> =
-                part.iter().map(|&i| centred(&set.images()[i], crop, side).symmetric(s)).collect();
-            let p = tch::no_grad(|| {
-                logits(model.net.as_ref(), &tiles, device).softmax(-1, Kind::Double)
-            });
-            let p = Vec::<f64>::try_from(p.to_device(Device::Cpu).contiguous().view(-1))?;
-            sum.iter_mut().zip(p).for_each(|(a, b)| *a += b / f64::from(symmetries));
-        }
-        for (&i, p) in part.iter().zip(sum.chunks_exact(classes)) {
-            out.push(of(set, i, fold, p.to_vec())?);
+        let tiles: Vec<RgbTile> =
+            part.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
+        for (&i, p) in part.iter().zip(model.classes(&tiles)?) {
+            out.push(of(set, i, fold, p.0.into_iter().map(f64::from).collect())?);
         }
     }
     Ok(out)
@@ -102,15 +96,37 @@ pub(super) fn of(set: &Crops, i: usize, fold: usize, p: Vec<f64>) -> Result<Pred
         domain: item.domain.clone(),
         fold: fold.to_string(),
         truth: item.class,
+        coarse_truth: item.coarse.as_ref().map(|c| c.class),
         probabilities: p,
     })
 }
 
-/// Writes `file,source,domain,fold,truth,class,p_<class>...`.
+/// Names of the tables of a task that [`write`] makes of `stem`, without `.csv`: the task's own,
+/// then the coarser task's if there is one.
+#[must_use]
+pub fn tables(task: Task, stem: &str) -> Vec<String> {
+    let coarser = task.coarser().map(|c| format!("{stem}-{}", c.name));
+    std::iter::once(stem.to_owned()).chain(coarser).collect()
+}
+
+/// Writes `DIR/STEM.csv`, with columns `file,source,domain,fold,truth,class,p_<class>...`, and the
+/// same for the coarser task, if there is one ([`tables`]).
 ///
 /// # Errors
 /// The file system's.
-pub fn write(path: &Path, classes: &[String], rows: &[Prediction]) -> Result<()> {
+pub fn write(dir: &Path, stem: &str, set: &Crops, rows: &[Prediction]) -> Result<()> {
+    let mut names = tables(set.task(), stem).into_iter().map(|n| dir.join(n + ".csv"));
+    // The task's own table last: it says that both are there.
+    let own = names.next().expect("every task has a table");
+    if let (Some(coarser), Some(path)) = (set.task().coarser(), names.next()) {
+        let classes: Vec<String> = coarser.classes.iter().map(|c| (*c).to_string()).collect();
+        let rows: Vec<Prediction> = rows.iter().filter_map(|r| r.coarse(&coarser)).collect();
+        table(&path, &classes, &rows)?;
+    }
+    table(&own, set.classes(), rows)
+}
+
+fn table(path: &Path, classes: &[String], rows: &[Prediction]) -> Result<()> {
     let mut text = String::from("file,source,domain,fold,truth,class");
     classes.iter().for_each(|c| text.push_str(&format!(",p_{}", quoted(c))));
     text.push('\n');

@@ -139,6 +139,10 @@ pub enum Targets {
     Votes,
 }
 
+fn none(weight: &f64) -> bool {
+    *weight == 0.0
+}
+
 /// `mithras train finetune` on labelled crops (K2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -154,6 +158,10 @@ pub struct FinetunePreset {
     /// What the loss aims at.
     #[serde(default)]
     pub targets: Targets,
+    /// Weight of the loss on the coarser task's classes ([`Task::coarser`]), whose probabilities are
+    /// sums over the classes, against what the experts said there; 0 leaves it out.
+    #[serde(default, skip_serializing_if = "none")]
+    pub coarse: f64,
     /// How evenly classes are drawn: 0 as they are, 1 all equally often.
     pub balance: f64,
     /// Symmetric copies averaged when predicting: 1, 4 (flips) or 8 (flips and turns).
@@ -228,6 +236,12 @@ impl FinetunePreset {
                 if !(0.0..=1.0).contains(&v) {
                     return Err(format!("{key} {v} is not in [0, 1]"));
                 }
+            }
+            if !(p.coarse >= 0.0 && p.coarse.is_finite()) {
+                return Err(format!("coarse {} is no weight", p.coarse));
+            }
+            if p.coarse > 0.0 && p.task.coarser().is_none() {
+                return Err("coarse: the task has no coarser one; leave the key out".into());
             }
             if !(0.0..1.0).contains(&p.smoothing) {
                 return Err(format!("smoothing {} is not in [0, 1)", p.smoothing));

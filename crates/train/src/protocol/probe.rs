@@ -9,7 +9,7 @@ use corpus::fold::Fold;
 use corpus::task::{FoldManifest, TrainingSet};
 use mitosis::RgbTile;
 use net::checkpoint::{self, Spec};
-use net::encoder;
+use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::Lars;
 use net::probe::Probe;
@@ -21,13 +21,20 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use super::preset::ProbePreset;
-use super::{Model, PREDICTIONS, fold_dir, predict, spec_of};
+use super::{PREDICTIONS, fold_dir, predict, spec_of};
 use crate::batch::images;
 use crate::error::{Result, TrainError};
 use crate::run::{MODEL, RunOptions, write_text};
 use crate::segment::initialise;
 
 const FEATURES: &str = "features.safetensors";
+
+/// The encoder with the head that the task needs.
+struct Model {
+    vs: VarStore,
+    net: Box<dyn Encoder>,
+    spec: Spec,
+}
 
 /// `[symmetries, N, D]` of all items, read back where an earlier call left them.
 fn features(preset: &ProbePreset, set: &TrainingSet, model: &Model, path: &Path) -> Result<Tensor> {
@@ -95,7 +102,7 @@ pub(super) fn run(
     let features = features(preset, set, &model, &options.out.join(FEATURES))?;
     for k in (0..manifest.folds).filter(|k| only.is_none_or(|o| o == *k)) {
         let dir = fold_dir(&options.out, k);
-        let done = dir.join(PREDICTIONS);
+        let done = dir.join(format!("{PREDICTIONS}.csv"));
         if done.is_file() {
             if options.resume {
                 continue;
@@ -131,7 +138,7 @@ pub(super) fn run(
         });
         model.spec.notes["fold"] = json!(k);
         checkpoint::save(&dir.join(MODEL), &model.vs, &model.spec)?;
-        predict::write(&done, set.classes(), &rows)?;
+        predict::write(&dir, PREDICTIONS, set, &rows)?;
     }
     Ok(())
 }

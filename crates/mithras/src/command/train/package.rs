@@ -19,6 +19,9 @@ pub struct Args {
     /// Whose weights
     #[arg(long, value_name = "K", default_value_t = 0)]
     fold: usize,
+    /// Package the coarser task: of ami-morph, typical or atypical, as sums over the morphologies
+    #[arg(long)]
+    coarse: bool,
     /// The class that counts as positive [default: the last of two, else the first]
     #[arg(long, value_name = "CLASS")]
     positive: Option<String>,
@@ -48,7 +51,17 @@ pub fn run(args: Args) -> Result<()> {
         weights: if args.f32 { WeightKind::F32 } else { WeightKind::F16 },
         metadata: vec![],
     };
-    let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
+    let coarser = about.task.coarser().filter(|_| args.coarse);
+    anyhow::ensure!(
+        coarser.is_some() == args.coarse,
+        "--coarse: the run's task has no coarser one"
+    );
+    let classes = match coarser {
+        Some(c) => c.classes.iter().map(|c| (*c).to_string()).collect(),
+        None => spec.classes.clone(),
+    };
+    let size = i64::from(spec.input);
+    let bytes = onnx::summed_classifier(model.net(), size, coarser.map(|c| c.of), &options)?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     mithras::file::write(&args.out.join("classifier.onnx"), &bytes)?;
     let sha256 = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
@@ -71,7 +84,7 @@ pub fn run(args: Args) -> Result<()> {
     ] {
         training.insert(key.into(), toml::Value::String(value.clone()));
     }
-    let usual = if spec.classes.len() == 2 { spec.classes.last() } else { spec.classes.first() };
+    let usual = if classes.len() == 2 { classes.last() } else { classes.first() };
     let positive = args.positive.clone().or(usual.cloned()).context("the model has no classes")?;
     let card = ModelCard {
         schema: SCHEMA,
@@ -88,7 +101,7 @@ pub fn run(args: Args) -> Result<()> {
             input: spec.input as usize,
             mean: spec.mean,
             std: spec.std,
-            classes: spec.classes.clone(),
+            classes,
             positive,
             symmetries: about.symmetries,
         }),

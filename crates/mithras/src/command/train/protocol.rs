@@ -3,11 +3,12 @@
 use super::super::evaluate_classification::report;
 use super::learn::Common;
 use anyhow::{Context, Result, bail};
+use corpus::file::Lock;
 use corpus::task::{TestSet, TrainingSet};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use train::protocol::{
-    self, About, FinetunePreset, PREDICTIONS, Prediction, ProbePreset, fold_dir,
+    self, About, FinetunePreset, PREDICTIONS, Prediction, ProbePreset, fold_dir, tables,
 };
 
 /// Linear probing (K3): a linear head on the frozen encoder, over folds of whole slides
@@ -23,8 +24,9 @@ pub struct ProbeArgs {
 /// Score the fold models of a run on the task's test part, once
 ///
 /// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and
-/// sample SD, per domain), ensemble.csv and ensemble.json (mean probabilities). A second scoring of
-/// the same run is refused unless --again is given, because whoever chooses by test figures has no
+/// sample SD, per domain), ensemble.csv and ensemble.json (mean probabilities); a run of ami-morph
+/// is scored on ami-br as well, by summed probabilities (*-ami-br.*). A second scoring of the same
+/// run is refused unless --again is given, because whoever chooses by test figures has no
 /// test set left.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
@@ -86,47 +88,59 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
 /// Metrics of the folds that are there; over all of them once they are complete.
 fn finish(run: &Path) -> Result<()> {
     let about = About::read(run)?;
-    let mut rows = String::new();
-    let mut there = 0;
-    for k in 0..about.folds {
-        let dir = fold_dir(run, k);
-        let Ok(text) = std::fs::read_to_string(dir.join(PREDICTIONS)) else { continue };
-        let metrics = report(&dir.join(PREDICTIONS), None, Some("domain"))?;
-        put(&dir.join("metrics.json"), &about, metrics, "held-out items of the fold")?;
-        let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
-        rows.push_str(&text[body..]);
-        there += 1;
+    for name in tables(about.task, PREDICTIONS) {
+        let mut rows = String::new();
+        let mut there = 0;
+        for k in 0..about.folds {
+            let dir = fold_dir(run, k);
+            let path = dir.join(&name).with_extension("csv");
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let metrics = report(&path, None, Some("domain"))?;
+            put(&dir, &name, &about, metrics, "held-out items of the fold")?;
+            let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
+            rows.push_str(&text[body..]);
+            there += 1;
+        }
+        if there < about.folds {
+            eprintln!("{name}: {there} of {} folds are done", about.folds);
+            continue;
+        }
+        let path = run.join(&name).with_extension("csv");
+        mithras::file::write(&path, rows.as_bytes())?;
+        let metrics = report(&path, Some("fold"), Some("domain"))?;
+        say(&name, &about, &metrics);
+        put(run, &name, &about, metrics, "held-out items of all folds")?;
     }
-    if there < about.folds {
-        eprintln!("{there} of {} folds are done", about.folds);
-        return Ok(());
-    }
-    let path = run.join(PREDICTIONS);
-    mithras::file::write(&path, rows.as_bytes())?;
-    let metrics = report(&path, Some("fold"), Some("domain"))?;
-    say(&about, &metrics);
-    put(&run.join("metrics.json"), &about, metrics, "held-out items of all folds")
+    Ok(())
 }
 
-fn put(path: &Path, about: &About, metrics: Map<String, Value>, what: &str) -> Result<()> {
+/// Writes the metrics of the table `name`: `metrics.json` beside `predictions.csv`, and so on.
+fn put(
+    dir: &Path,
+    name: &str,
+    about: &About,
+    metrics: Map<String, Value>,
+    what: &str,
+) -> Result<()> {
+    let path = dir.join(name.replace(PREDICTIONS, "metrics")).with_extension("json");
     let mut out = Map::new();
     out.insert("schema".into(), json!("mithras.classification/1"));
     out.insert("items".into(), json!(what));
     out.insert("run".into(), json!(about));
     out.extend(metrics);
     let text = serde_json::to_string_pretty(&Value::Object(out))?;
-    mithras::file::write(path, text.as_bytes())?;
+    mithras::file::write(&path, text.as_bytes())?;
     Ok(())
 }
 
-fn say(about: &About, metrics: &Map<String, Value>) {
+fn say(name: &str, about: &About, metrics: &Map<String, Value>) {
     let keys = ["f1", "macro_f1", "balanced_accuracy", "accuracy", "roc_auc"];
     for key in keys {
         let over = metrics.get("over_folds").and_then(|o| o.get(key));
         if let (Some(mean), Some(sd)) =
             (over.and_then(|o| o["mean"].as_f64()), over.and_then(|o| o["sd"].as_f64()))
         {
-            println!("{key}: {mean:.3} +- {sd:.3} over {} folds", about.folds);
+            println!("{name}: {key} {mean:.3} +- {sd:.3} over {} folds", about.folds);
         }
     }
 }
@@ -134,6 +148,7 @@ fn say(about: &About, metrics: &Map<String, Value>) {
 pub fn test(args: TestArgs) -> Result<()> {
     train::set_up(args.threads);
     let about = About::read(&args.run)?;
+    let _lock = Lock::take(&args.run)?;
     let out = args.out.clone().unwrap_or_else(|| args.run.join("test"));
     let marker = args.run.join("tested.json");
     if marker.exists() && !args.again {
@@ -149,15 +164,17 @@ pub fn test(args: TestArgs) -> Result<()> {
     std::fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     let ensemble = lists.pop().unwrap_or_default();
     let rows: Vec<Prediction> = lists.into_iter().flatten().collect();
-    let path = out.join(PREDICTIONS);
-    protocol::write_predictions(&path, set.classes(), &rows)?;
-    let metrics = report(&path, Some("fold"), Some("domain"))?;
-    say(&about, &metrics);
-    put(&out.join("metrics.json"), &about, metrics, "test part, every fold's model")?;
-    let path = out.join("ensemble.csv");
-    protocol::write_predictions(&path, set.classes(), &ensemble)?;
-    let metrics = report(&path, None, Some("domain"))?;
-    put(&out.join("ensemble.json"), &about, metrics, "test part, mean probabilities of the folds")?;
+    for (stem, rows, fold, what) in [
+        (PREDICTIONS, &rows, Some("fold"), "test part, every fold's model"),
+        ("ensemble", &ensemble, None, "test part, mean probabilities of the folds"),
+    ] {
+        protocol::write_predictions(&out, stem, &set, rows)?;
+        for name in tables(about.task, stem) {
+            let metrics = report(&out.join(&name).with_extension("csv"), fold, Some("domain"))?;
+            say(&name, &about, &metrics);
+            put(&out, &name, &about, metrics, what)?;
+        }
+    }
     let note = json!({ "test_set_sha256": set.digest(), "items": set.items().len() });
     mithras::file::write(&marker, note.to_string().as_bytes())?;
     println!("written to {}", out.display());
