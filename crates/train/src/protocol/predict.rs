@@ -101,7 +101,7 @@ pub(super) fn of(set: &Crops, i: usize, fold: usize, p: Vec<f64>) -> Result<Pred
     })
 }
 
-/// Names of the tables of a task that [`write`] makes of `stem`, without `.csv`: the task's own,
+/// Names of the tables of a task that [`write()`] makes of `stem`, without `.csv`: the task's own,
 /// then the coarser task's if there is one.
 #[must_use]
 pub fn tables(task: Task, stem: &str) -> Vec<String> {
