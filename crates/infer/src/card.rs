@@ -125,6 +125,10 @@ pub struct ClassifierCard {
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub symmetries: u8,
+    /// Of two classes: the positive one is called from this probability on, inside (0, 1); absent:
+    /// the likelier class is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f32>,
 }
 
 fn one() -> u8 {
@@ -144,6 +148,18 @@ impl ClassifierCard {
     #[must_use]
     pub fn positive_index(&self) -> usize {
         self.classes.iter().position(|c| *c == self.positive).expect("checked when parsed")
+    }
+
+    /// Index of the class that probabilities in output order call; of equal ones the first.
+    #[must_use]
+    pub fn called(&self, p: &[f32]) -> usize {
+        let positive = self.positive_index();
+        if let (Some(threshold), 2) = (self.threshold, p.len()) {
+            return if p[positive] >= threshold { positive } else { 1 - positive };
+        }
+        let mut best = 0;
+        (1..p.len()).for_each(|i| best = if p[i] > p[best] { i } else { best });
+        best
     }
 }
 
@@ -284,6 +300,10 @@ impl ModelCard {
             }
             ensure(c.classes.contains(&c.positive), "classifier.positive", || {
                 format!("`{}` is none of {:?}", c.positive, c.classes)
+            })?;
+            let fits = |t: f32| c.classes.len() == 2 && t > 0.0 && t < 1.0;
+            ensure(c.threshold.is_none_or(fits), "classifier.threshold", || {
+                "belongs to two classes and lies inside (0, 1)".into()
             })?;
         }
         Ok(())

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 /// The bundled package that `--subtypes` runs.
 pub const BUNDLED: &str = "mithras-morphology";
 
+/// The bundled package with the same network's sums, whose card has their operating point.
+const SUMS: &str = "mithras-atypical";
+
 /// Names of the added columns, in order.
 pub const COLUMNS: [&str; 9] = [
     "p_atypical",
@@ -59,7 +62,7 @@ impl Subtypes {
 }
 
 /// Which subtype weights ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubtypeModel {
     /// Package name.
     pub name: String,
@@ -67,12 +70,14 @@ pub struct SubtypeModel {
     pub sha256: String,
     /// Licence of the weights.
     pub license: String,
+    /// `p_atypical` from which on a figure counts as atypical.
+    pub atypical_from: f32,
 }
 
 /// Subtypes of a slide's accepted figures, as in `counts.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubtypeCounts {
-    /// Figures with `p_atypical` of at least one half.
+    /// Figures with `p_atypical` of at least the model's `atypical_from`.
     pub atypical: usize,
     /// The other figures.
     pub typical: usize,
@@ -95,12 +100,13 @@ impl SubtypeCounts {
             morphology: MORPHOLOGY.iter().map(|m| ((*m).to_owned(), 0)).collect(),
             models: models.to_vec(),
         };
+        let from = models.first().map_or(0.5, |m| m.atypical_from);
         for row in rows {
             match row.subtypes {
                 None => out.unclassified += 1,
                 Some(s) => {
                     let side =
-                        if s.atypical() >= 0.5 { &mut out.atypical } else { &mut out.typical };
+                        if s.atypical() >= from { &mut out.atypical } else { &mut out.typical };
                     *side += 1;
                     *out.morphology.entry(s.morphology().into()).or_default() += 1;
                 }
@@ -159,7 +165,9 @@ impl SubtypeNetwork {
         let card = package.card.classifier.as_ref().ok_or_else(none)?;
         let classifier = infer::open(&package, options)?.classifier.ok_or_else(none)?;
         let sampling = infer::preprocess::sampling(card.mpp, card.crop, card.input);
+        let sums = ModelPackage::bundled_named(SUMS)?.card.classifier;
         let model = SubtypeModel {
+            atypical_from: sums.and_then(|s| s.threshold).unwrap_or(0.5),
             name: BUNDLED.into(),
             sha256: card.sha256.clone(),
             license: package.card.license.clone(),
@@ -243,8 +251,12 @@ mod tests {
                 unreachable!()
             }
         }
-        let model =
-            SubtypeModel { name: "m".into(), sha256: String::new(), license: String::new() };
+        let model = SubtypeModel {
+            name: "m".into(),
+            sha256: String::new(),
+            license: String::new(),
+            atypical_from: 0.5,
+        };
         let other = Box::new(Other(ATYPIA.map(String::from).to_vec()));
         let refused = SubtypeNetwork::new(other, (Mpp::PAPER, 64), model).err().unwrap();
         assert!(refused.to_string().contains("needs [\"prometaphase\""), "{refused}");

@@ -175,7 +175,12 @@ fn subtypes_are_added_to_accepted_figures_alone() {
     (all[0], all[7]) = (0.75, 0.5625);
     let mut record = record();
     record.rows[0].subtypes = Some(Subtypes(all));
-    let model = SubtypeModel { name: "m".into(), sha256: "22".into(), license: "none".into() };
+    let model = SubtypeModel {
+        name: "m".into(),
+        sha256: "22".into(),
+        license: "none".into(),
+        atypical_from: 0.5,
+    };
     record.subtypes = Some(vec![model]);
     let dir = tempfile::tempdir().unwrap();
     write_all(&record, dir.path()).unwrap();

@@ -187,19 +187,48 @@ fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
+fn check_scores(scores: &[f64], positive: &[bool]) -> Result<(), StatsError> {
+    same_length("scores and labels", scores.len(), positive.len())?;
+    if scores.is_empty() {
+        return Err(StatsError::Empty { what: "scores" });
+    }
+    match scores.iter().enumerate().find(|(_, s)| !s.is_finite()) {
+        Some((index, &value)) => Err(StatsError::NotFinite { what: "scores", index, value }),
+        None => Ok(()),
+    }
+}
+
+/// The threshold on a score with the largest F1, halfway between two neighbouring scores; of equal
+/// ones the highest. With it comes that F1. `None` without positives.
+///
+/// # Errors
+/// As [`roc_auc`].
+pub fn f1_threshold(scores: &[f64], positive: &[bool]) -> Result<Option<(f64, f64)>, StatsError> {
+    check_scores(scores, positive)?;
+    let positives = positive.iter().filter(|&&p| p).count();
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_unstable_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    let (mut called, mut tp, mut best) = (0, 0, None);
+    for tied in order.chunk_by(|&a, &b| scores[a] == scores[b]) {
+        called += tied.len();
+        tp += tied.iter().filter(|&&i| positive[i]).count();
+        let f1 = 2.0 * tp as f64 / (positives + called) as f64;
+        if tp > 0 && best.is_none_or(|(_, most)| f1 > most) {
+            let here = scores[tied[0]];
+            let threshold = order.get(called).map_or(here, |&i| f64::midpoint(here, scores[i]));
+            best = Some((threshold, f1));
+        }
+    }
+    Ok(best)
+}
+
 /// Area under the ROC curve: the chance that a random positive scores above a random negative,
 /// ties counting half (Mann-Whitney). `None` where one of the two classes is missing.
 ///
 /// # Errors
 /// When the lengths differ, nothing is given, or a score is not finite.
 pub fn roc_auc(scores: &[f64], positive: &[bool]) -> Result<Option<f64>, StatsError> {
-    same_length("scores and labels", scores.len(), positive.len())?;
-    if scores.is_empty() {
-        return Err(StatsError::Empty { what: "scores" });
-    }
-    if let Some((index, &value)) = scores.iter().enumerate().find(|(_, s)| !s.is_finite()) {
-        return Err(StatsError::NotFinite { what: "scores", index, value });
-    }
+    check_scores(scores, positive)?;
     let positives = positive.iter().filter(|&&p| p).count() as u128;
     let negatives = positive.len() as u128 - positives;
     if positives == 0 || negatives == 0 {

@@ -5,7 +5,9 @@ use stats::bootstrap::{Plan, bootstrap_indices, draw_counts};
 use stats::interval::{
     Stratum, holm, median, pool_weighted, precision_range, quantile_sorted, wilson,
 };
-use stats::metrics::{ConfusionMatrix, binary_report, macro_roc_auc, roc_auc, summarize};
+use stats::metrics::{
+    ConfusionMatrix, binary_report, f1_threshold, macro_roc_auc, roc_auc, summarize,
+};
 
 #[derive(Deserialize)]
 struct Golden {
@@ -183,4 +185,25 @@ fn bootstrap_depends_on_seed_alone() {
     let mut counts = Vec::new();
     draw_counts(50, 7, 3, &mut counts);
     assert_eq!(counts.iter().sum::<u32>(), 50);
+}
+
+#[test]
+fn the_threshold_of_the_largest_f1_is_that_of_every_cut() {
+    let scores: Vec<f64> = (0..60).map(|i| f64::from(i * 37 % 61 / 3) / 20.0).collect();
+    let positive: Vec<bool> = (0..60).map(|i| i * 37 % 61 > 30 + (i % 7) * 4).collect();
+    let f1 = |from: f64| {
+        let called: Vec<usize> = scores.iter().map(|&s| usize::from(s >= from)).collect();
+        let truth: Vec<usize> = positive.iter().map(|&p| usize::from(p)).collect();
+        ConfusionMatrix::from_labels(&truth, &called, 2).unwrap().f1(1)
+    };
+    let (threshold, most) = f1_threshold(&scores, &positive).unwrap().unwrap();
+    assert!((f1(threshold) - most).abs() < 1e-12);
+    assert!(scores.iter().all(|&s| f1(s) <= most + 1e-12));
+    assert!(
+        scores.iter().filter(|&&s| s > threshold).all(|&s| f1(s) < most),
+        "the highest of equals"
+    );
+    assert_eq!(f1_threshold(&[0.1, 0.9], &[false, true]).unwrap(), Some((0.5, 1.0)));
+    assert_eq!(f1_threshold(&[0.1, 0.9], &[false, false]).unwrap(), None);
+    assert!(f1_threshold(&[f64::NAN], &[true]).is_err());
 }

@@ -144,8 +144,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             }
         }
         for (name, ClassProbs(p)) in names.into_iter().zip(classifier.classes(&crops)?) {
-            let mut best = 0;
-            (1..p.len()).for_each(|i| best = if p[i] > p[best] { i } else { best });
+            let best = card.called(&p);
             counts[best] += 1;
             let cells = [name, card.classes[best].clone()];
             table.write_record(cells.into_iter().chain(p.iter().map(|v| format!("{v:.6}"))))?;

@@ -4,7 +4,7 @@ use super::survival::output::{print_columns, say};
 use super::survival::table::Table;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
-use stats::metrics::{ConfusionMatrix, macro_roc_auc, roc_auc, summarize};
+use stats::metrics::{ConfusionMatrix, f1_threshold, macro_roc_auc, roc_auc, summarize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
@@ -34,6 +34,9 @@ pub struct Args {
     /// The positive class of precision, recall and F1
     #[arg(long, value_name = "CLASS")]
     positive: Option<String>,
+    /// Call the positive class from this probability on, instead of the predicted class (two classes)
+    #[arg(long, value_name = "P", value_parser = probability)]
+    threshold: Option<f64>,
     /// Column of folds: mean and sample SD over them as well
     #[arg(long, value_name = "COLUMN")]
     fold: Option<String>,
@@ -43,6 +46,13 @@ pub struct Args {
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
+        _ => Err("not a probability inside (0, 1)".into()),
+    }
 }
 
 const TRUTH: &[&str] = &["truth", "label", "target", "true_class", "y_true", "true"];
@@ -59,12 +69,14 @@ struct Items {
     positive: Option<usize>,
 }
 
-/// The figures of a file of predictions, with folds and domains named by their columns.
+/// The figures of a file of predictions, with folds and domains named by their columns; with a
+/// threshold, the positive class is called from that probability on.
 #[cfg(feature = "train")]
 pub fn report(
     predictions: &std::path::Path,
     fold: Option<&str>,
     domain: Option<&str>,
+    threshold: Option<f64>,
 ) -> Result<Map<String, Value>> {
     let args = Args {
         predictions: predictions.to_path_buf(),
@@ -73,6 +85,7 @@ pub fn report(
         truth: None,
         predicted: None,
         positive: None,
+        threshold,
         fold: fold.map(str::to_owned),
         domain: domain.map(str::to_owned),
         json: true,
@@ -99,6 +112,12 @@ fn evaluate(args: &Args) -> Result<(Items, Map<String, Value>)> {
     let items = read(args, &table, &mut notes)?;
     let all: Vec<usize> = (0..items.truth.len()).collect();
     let mut out = figures(&items, &all)?;
+    if let Some(found) = largest_f1(&items)? {
+        out.insert("largest_f1".into(), found);
+    }
+    if let Some(threshold) = args.threshold {
+        out.insert("threshold".into(), json!(threshold));
+    }
     let split = |name: &Option<String>| -> Result<Vec<(String, Value)>> {
         let Some(name) = name else { return Ok(Vec::new()) };
         let column = table.column(name)?;
@@ -238,8 +257,29 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
         }
         None => None,
     };
-    let (truth, predicted) = (code(&truth), code(&predicted));
+    let (truth, mut predicted) = (code(&truth), code(&predicted));
+    if let Some(threshold) = args.threshold {
+        let (Some(scores), Some(positive), 2) = (&scores, positive, classes.len()) else {
+            bail!("--threshold: needs two classes and their p_<class> columns");
+        };
+        for (called, p) in predicted.iter_mut().zip(scores.chunks_exact(2)) {
+            *called = if p[positive] >= threshold { positive } else { 1 - positive };
+        }
+    }
     Ok(Items { classes, truth, predicted, scores, positive })
+}
+
+/// Of two classes: from which probability on the positive class has the largest F1 on these very
+/// items, so to be asked of held-out items only.
+fn largest_f1(items: &Items) -> Result<Option<Value>> {
+    let (Some(scores), Some(positive), 2) = (&items.scores, items.positive, items.classes.len())
+    else {
+        return Ok(None);
+    };
+    let scores: Vec<f64> = scores.chunks_exact(2).map(|p| p[positive]).collect();
+    let truth: Vec<bool> = items.truth.iter().map(|&t| t == positive).collect();
+    let found = f1_threshold(&scores, &truth)?;
+    Ok(found.map(|(threshold, f1)| json!({ "threshold": threshold, "f1": f1 })))
 }
 
 fn figures(items: &Items, rows: &[usize]) -> Result<Map<String, Value>> {
@@ -334,6 +374,13 @@ fn print(items: &Items, out: &Map<String, Value>) {
         rows.push(row);
     }
     print_columns(&rows);
+    if let Some(l) = out.get("largest_f1") {
+        println!(
+            "F1 of these items is largest, {}, from {} on",
+            number(&l["f1"]),
+            number(&l["threshold"])
+        );
+    }
     println!("\nconfusion matrix (rows: truth)");
     let mut rows = vec![std::iter::once(String::new()).chain(items.classes.clone()).collect()];
     for (class, counts) in

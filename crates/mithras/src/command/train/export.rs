@@ -138,6 +138,7 @@ pub fn run(args: Args) -> Result<()> {
             classes: c.classes.clone(),
             positive: train::finetune::CLASSES[1].into(),
             symmetries: calibration["symmetries"].as_u64().context("symmetries")? as u8,
+            threshold: None,
         }),
         operating_point: Some(point),
         training: Some(training),

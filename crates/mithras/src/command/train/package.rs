@@ -1,5 +1,6 @@
 //! `mithras train package`: a fold's classifier as a model package.
 
+use super::protocol::operating_point;
 use anyhow::{Context, Result};
 use infer::card::{ClassifierCard, ModelCard, SCHEMA};
 use mitosis::Mpp;
@@ -7,7 +8,7 @@ use net::onnx::{self, ExportOptions, WeightKind};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use train::port::TorchClassifier;
-use train::protocol::{About, fold_dir};
+use train::protocol::{About, PREDICTIONS, fold_dir, tables};
 use train::run::MODEL;
 
 /// Write a classifier package: ONNX with f16 weights, and its card
@@ -86,6 +87,10 @@ pub fn run(args: Args) -> Result<()> {
     }
     let usual = if classes.len() == 2 { classes.last() } else { classes.first() };
     let positive = args.positive.clone().or(usual.cloned()).context("the model has no classes")?;
+    let table = tables(about.task, PREDICTIONS).remove(usize::from(args.coarse));
+    let threshold = operating_point(&args.run, &table)?
+        .filter(|(chosen_for, _)| *chosen_for == positive)
+        .map(|(_, threshold)| threshold as f32);
     let card = ModelCard {
         schema: SCHEMA,
         name: args.name.clone(),
@@ -104,6 +109,7 @@ pub fn run(args: Args) -> Result<()> {
             classes,
             positive,
             symmetries: about.symmetries,
+            threshold,
         }),
         operating_point: None,
         training: Some(training),

@@ -25,8 +25,9 @@ pub struct ProbeArgs {
 ///
 /// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and
 /// sample SD, per domain), ensemble.csv and ensemble.json (mean probabilities); a run of ami-morph
-/// is scored on ami-br as well, by summed probabilities (*-ami-br.*). A second scoring of the same
-/// run is refused unless --again is given, because whoever chooses by test figures has no
+/// is scored on ami-br as well, by summed probabilities (*-ami-br.*). Of two classes the figures at
+/// the operating point, which is chosen on the held-out items, stand beside those of the likelier
+/// class. A second scoring of the same run is refused unless --again is given, because whoever chooses by test figures has no
 /// test set left.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
@@ -95,7 +96,7 @@ fn finish(run: &Path) -> Result<()> {
             let dir = fold_dir(run, k);
             let path = dir.join(&name).with_extension("csv");
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let metrics = report(&path, None, Some("domain"))?;
+            let metrics = report(&path, None, Some("domain"), None)?;
             put(&dir, &name, &about, metrics, "held-out items of the fold")?;
             let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
             rows.push_str(&text[body..]);
@@ -107,7 +108,7 @@ fn finish(run: &Path) -> Result<()> {
         }
         let path = run.join(&name).with_extension("csv");
         mithras::file::write(&path, rows.as_bytes())?;
-        let metrics = report(&path, Some("fold"), Some("domain"))?;
+        let metrics = report(&path, Some("fold"), Some("domain"), None)?;
         say(&name, &about, &metrics);
         put(run, &name, &about, metrics, "held-out items of all folds")?;
     }
@@ -145,6 +146,19 @@ fn say(name: &str, about: &About, metrics: &Map<String, Value>) {
     }
 }
 
+/// Of two classes: the positive one and the probability from which on it has the largest F1, pooled
+/// over the held-out sides of all folds.
+pub fn operating_point(run: &Path, table: &str) -> Result<Option<(String, f64)>> {
+    let path = run.join(table).with_extension("csv");
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let metrics = report(&path, None, None, None)?;
+    let threshold = metrics.get("largest_f1").and_then(|l| l["threshold"].as_f64());
+    let positive = metrics.get("positive").and_then(Value::as_str);
+    Ok(positive.map(str::to_owned).zip(threshold))
+}
+
 pub fn test(args: TestArgs) -> Result<()> {
     train::set_up(args.threads);
     let about = About::read(&args.run)?;
@@ -170,8 +184,18 @@ pub fn test(args: TestArgs) -> Result<()> {
     ] {
         protocol::write_predictions(&out, stem, &set, rows)?;
         for name in tables(about.task, stem) {
-            let metrics = report(&out.join(&name).with_extension("csv"), fold, Some("domain"))?;
+            let path = out.join(&name).with_extension("csv");
+            let mut metrics = report(&path, fold, Some("domain"), None)?;
             say(&name, &about, &metrics);
+            // A threshold that fits the test items best is nobody's business.
+            metrics.remove("largest_f1");
+            let held_out = name.replacen(stem, PREDICTIONS, 1);
+            if let Some((_, threshold)) = operating_point(&args.run, &held_out)? {
+                let mut at = report(&path, fold, Some("domain"), Some(threshold))?;
+                say(&format!("{name} from {threshold:.3} on"), &about, &at);
+                at.remove("largest_f1");
+                metrics.insert("at_operating_point".into(), Value::Object(at));
+            }
             put(&out, &name, &about, metrics, what)?;
         }
     }
