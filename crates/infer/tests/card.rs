@@ -64,6 +64,24 @@ fn values_out_of_range_name_their_key() {
 }
 
 #[test]
+fn a_threshold_calls_one_of_two_classes() {
+    let two = text().replace(r#"classes = ["a", "b", "c"]"#, r#"classes = ["a", "b"]"#);
+    let with = |line: &str| two.replace("positive = ", &format!("{line}\npositive = "));
+    let called = |line: &str, p: &[f32]| {
+        ModelCard::parse(&with(line)).unwrap().classifier.unwrap().called(p)
+    };
+    assert_eq!((called("", &[0.6, 0.4]), called("", &[0.5, 0.5])), (0, 0));
+    let at = "threshold = 0.4";
+    assert_eq!((called(at, &[0.6, 0.4]), called(at, &[0.61, 0.39])), (1, 0));
+    for wrong in ["threshold = 1.0", "threshold = nan"] {
+        let why = ModelCard::parse(&with(wrong)).unwrap_err().to_string();
+        assert!(why.contains("classifier.threshold"), "{why}");
+    }
+    let three = refused("positive = ", &format!("{at}\npositive = "));
+    assert!(three.contains("belongs to two classes"), "{three}");
+}
+
+#[test]
 fn another_schema_is_named_before_its_keys() {
     let e = ModelCard::parse("schema = 2\nnew_key = 1\n").unwrap_err();
     assert_eq!(e, CardError::Schema { found: 2 });

@@ -99,6 +99,7 @@ fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
     let image = dir.path().join("a.png");
     picture(&image, 128, 9);
     let out = dir.path().join("out.csv");
+    let mut answers = Vec::new();
     for (model, header) in [
         ("atypical", "file,class,p_typical,p_atypical"),
         (
@@ -113,8 +114,22 @@ fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
             continue;
         }
         assert!(ok, "{stderr}");
-        assert_eq!(fs::read_to_string(&out).unwrap().lines().next().unwrap(), header);
+        let text = fs::read_to_string(&out).unwrap();
+        let mut lines = text.lines();
+        assert_eq!(lines.next().unwrap(), header);
+        let cells: Vec<String> = lines.next().unwrap().split(',').map(String::from).collect();
+        answers.push(cells);
     }
+    // One network in two packages: atypical is as likely as the four atypical morphologies.
+    let [two, eight] = &answers[..] else { return };
+    let numbers = |cells: &[String]| -> Vec<f64> {
+        cells.iter().map(|c| c.parse().expect("a probability")).collect()
+    };
+    let (two, p) = (numbers(&two[2..]), &two[1]);
+    assert!((two[1] - numbers(&eight[6..]).iter().sum::<f64>()).abs() < 1e-4);
+    let card = infer::ModelPackage::bundled_named("atypical").unwrap().card.classifier.unwrap();
+    let threshold = f64::from(card.threshold.expect("the bundled card has an operating point"));
+    assert_eq!(p == "atypical", two[1] >= threshold);
 }
 
 #[test]

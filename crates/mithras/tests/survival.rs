@@ -308,6 +308,15 @@ fn classification_metrics_of_a_table() {
     assert_eq!(got["positive"], "atypical");
     assert_eq!(got["confusion"], serde_json::json!([[1, 1], [1, 2]]));
     assert_eq!(got["over_folds"]["accuracy"]["folds"], 2);
+    close(&got["largest_f1"]["f1"], &0.8.into());
+    close(&got["largest_f1"]["threshold"], &0.25.into());
+    let at = |p: &str| {
+        let given = ["evaluate", "classification", "--predictions", &table, "--threshold", p];
+        mithras(&[&given[..], &["--json"]].concat())
+    };
+    let point: Value = serde_json::from_str(&at("0.25").1).unwrap();
+    close(&point["f1"], &0.8.into());
+    assert!(!at("1.5").0 && at("1.5").2.contains("inside (0, 1)"));
     let (ok, _, err) =
         mithras(&["evaluate", "classification", "--predictions", &table, "--truth", "x"]);
     assert!(!ok && err.contains("no column 'x'"), "{err}");
