@@ -157,9 +157,7 @@ impl ClassifierCard {
         if let (Some(threshold), 2) = (self.threshold, p.len()) {
             return if p[positive] >= threshold { positive } else { 1 - positive };
         }
-        let mut best = 0;
-        (1..p.len()).for_each(|i| best = if p[i] > p[best] { i } else { best });
-        best
+        mitosis::likeliest(p)
     }
 }
 

@@ -1,21 +1,49 @@
-//! The few fields of an ONNX file that are checked before an engine sees it.
+//! The few fields of an ONNX file that are checked before an engine sees it, and that cut it in two.
 //!
-//! Message numbers follow `onnx.proto` (ONNX IR); fields not named here are skipped unread.
+//! Message numbers follow `onnx.proto` (ONNX IR); fields not named here are skipped unread. Nodes
+//! and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
 
 use prost::Message;
+use std::collections::HashSet;
 
 #[derive(Clone, PartialEq, Message)]
 struct Model {
+    #[prost(int64, tag = "1")]
+    ir_version: i64,
     #[prost(message, optional, tag = "7")]
     graph: Option<Graph>,
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    opset_import: Vec<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 struct Graph {
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    node: Vec<Vec<u8>>,
+    #[prost(string, tag = "2")]
+    name: String,
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    initializer: Vec<Vec<u8>>,
     #[prost(message, repeated, tag = "11")]
     input: Vec<ValueInfo>,
     #[prost(message, repeated, tag = "12")]
     output: Vec<ValueInfo>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Node {
+    #[prost(string, repeated, tag = "1")]
+    input: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    output: Vec<String>,
+    #[prost(string, tag = "4")]
+    op_type: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Named {
+    #[prost(string, tag = "8")]
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -82,8 +110,7 @@ pub(crate) struct Signature {
 /// # Errors
 /// A sentence saying what differs.
 pub(crate) fn signature(onnx: &[u8], side: usize, output: &[usize]) -> Result<Signature, String> {
-    let model = Model::decode(onnx).map_err(|e| format!("not an ONNX file: {e}"))?;
-    let graph = model.graph.ok_or("not an ONNX file: it holds no graph")?;
+    let (_, graph) = decode(onnx)?;
     let dims = dims_of(&graph.input, "input", INPUT)?;
     if dims.len() != 4 {
         return Err(format!("input `{INPUT}` has {} dimensions, not [N,3,H,W]", dims.len()));
@@ -113,6 +140,114 @@ pub(crate) fn signature(onnx: &[u8], side: usize, output: &[usize]) -> Result<Si
     Ok(signature)
 }
 
+fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
+    let mut model = Model::decode(onnx).map_err(|e| format!("not an ONNX file: {e}"))?;
+    let graph = model.graph.take().ok_or("not an ONNX file: it holds no graph")?;
+    Ok((model, graph))
+}
+
+fn nodes(graph: &Graph) -> Result<Vec<Node>, String> {
+    let read = |b: &Vec<u8>| Node::decode(b.as_slice()).map_err(|e| format!("a damaged node: {e}"));
+    graph.node.iter().map(read).collect()
+}
+
+/// The value with which a U-Net's decoder begins, that is its first enlarged one; `None` for a
+/// network without a decoder.
+///
+/// # Errors
+/// A sentence saying what is damaged.
+pub(crate) fn decoder(onnx: &[u8]) -> Result<Option<String>, String> {
+    let first = nodes(&decode(onnx)?.1)?.into_iter().find(|n| n.op_type == "Resize");
+    Ok(first.and_then(|n| n.output.into_iter().next()))
+}
+
+/// A network in two files: what runs before the value `from`, and the rest.
+#[derive(Debug)]
+pub(crate) struct Halves {
+    /// From [`INPUT`] to the values in `between`.
+    pub first: Vec<u8>,
+    /// From the values in `between` to [`OUTPUT`].
+    pub second: Vec<u8>,
+    /// Values of four dimensions that the first half hands on.
+    pub between: Vec<String>,
+}
+
+/// Cuts a network before the value `from`.
+///
+/// # Errors
+/// A sentence saying what is damaged or that no such value is made.
+pub(crate) fn cut(onnx: &[u8], from: &str) -> Result<Halves, String> {
+    let (model, graph) = decode(onnx)?;
+    let nodes = nodes(&graph)?;
+    let at = nodes.iter().position(|n| n.output.iter().any(|o| o == from));
+    let at = at.ok_or_else(|| format!("no value named `{from}` is made"))?;
+
+    // What depends on the image; all else is weights, which each half keeps for itself.
+    let mut live: HashSet<&str> = HashSet::from([INPUT]);
+    for node in &nodes {
+        if node.input.iter().any(|i| live.contains(i.as_str())) {
+            live.extend(node.output.iter().map(String::as_str));
+        }
+    }
+    let made: HashSet<&str> =
+        nodes[..at].iter().flat_map(|n| &n.output).map(String::as_str).collect();
+    let mut between: Vec<String> = Vec::new();
+    for name in nodes[at..].iter().flat_map(|n| &n.input) {
+        let crosses = made.contains(name.as_str()) && live.contains(name.as_str());
+        if crosses && !between.contains(name) {
+            between.push(name.clone());
+        }
+    }
+    let whole = |names: &[&str]| -> Vec<ValueInfo> {
+        graph
+            .input
+            .iter()
+            .chain(&graph.output)
+            .filter(|v| names.contains(&&*v.name))
+            .cloned()
+            .collect()
+    };
+    let open: Vec<ValueInfo> = between.iter().map(|name| ValueInfo::open(name)).collect();
+    let half = |input: Vec<ValueInfo>, output: Vec<ValueInfo>| -> Result<Vec<u8>, String> {
+        let mut wanted: HashSet<&str> = output.iter().map(|v| v.name.as_str()).collect();
+        let given: HashSet<&str> = input.iter().map(|v| v.name.as_str()).collect();
+        let mut keep = Vec::new();
+        for (node, bytes) in nodes.iter().zip(&graph.node).rev() {
+            let made = |o: &String| wanted.contains(o.as_str()) && !given.contains(o.as_str());
+            if node.output.iter().any(made) {
+                wanted.extend(node.input.iter().map(String::as_str));
+                keep.push(bytes.clone());
+            }
+        }
+        keep.reverse();
+        let mut weights = Vec::new();
+        for bytes in &graph.initializer {
+            let named =
+                Named::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+            if wanted.contains(named.name.as_str()) {
+                weights.push(bytes.clone());
+            }
+        }
+        let graph =
+            Graph { node: keep, name: graph.name.clone(), initializer: weights, input, output };
+        Ok(Model { graph: Some(graph), ..model.clone() }.encode_to_vec())
+    };
+    Ok(Halves {
+        first: half(whole(&[INPUT]), open.clone())?,
+        second: half(open, whole(&[OUTPUT]))?,
+        between,
+    })
+}
+
+impl ValueInfo {
+    /// An f32 value of four dimensions of any size.
+    fn open(name: &str) -> Self {
+        let shape = Shape { dim: vec![Dimension { size: None }; 4] };
+        let tensor = Tensor { elem_type: FLOAT, shape: Some(shape) };
+        Self { name: name.into(), r#type: Some(Type { tensor: Some(tensor) }) }
+    }
+}
+
 fn dims_of<'a>(values: &'a [ValueInfo], kind: &str, name: &str) -> Result<&'a [Dimension], String> {
     let value = values.iter().find(|v| v.name == name).ok_or_else(|| {
         let names: Vec<_> = values.iter().map(|v| v.name.as_str()).collect();
@@ -138,4 +273,63 @@ fn fixed(dims: &[Dimension], want: &[usize], kind: &str, name: &str) -> Result<(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ModelPackage;
+    use rten::{Model, Value, ValueOrView};
+    use rten_tensor::{AsView, NdTensor};
+
+    /// The values `outputs` of a network.
+    fn run(onnx: &[u8], inputs: Vec<(&str, Value)>, outputs: &[String]) -> Vec<Value> {
+        let model = Model::load(onnx.to_vec()).expect("a network");
+        let id = |name: &str| model.node_id(name).expect("its name");
+        let inputs: Vec<(_, ValueOrView<'_>)> =
+            inputs.into_iter().map(|(name, v)| (id(name), v.into())).collect();
+        let outputs: Vec<_> = outputs.iter().map(|name| id(name)).collect();
+        model.run(inputs, &outputs, None).expect("it runs")
+    }
+
+    #[test]
+    fn the_halves_of_a_unet_are_the_whole() {
+        let Ok(package) = ModelPackage::bundled() else {
+            eprintln!("SKIPPED: this build bundles no weights");
+            return;
+        };
+        let onnx = package.segmenter().expect("a detector");
+        let from = decoder(onnx).expect("sound").expect("a decoder");
+        let halves = cut(onnx, &from).expect("the value is made");
+        assert!(halves.between.len() > 1, "the skip connections cross: {:?}", halves.between);
+        assert!(
+            halves.first.len() + halves.second.len() < onnx.len() + 4096,
+            "no weight is doubled"
+        );
+
+        let image: Vec<f32> = (0..3 * 64 * 96u16).map(|i| f32::from(i % 251) / 99.0).collect();
+        let image = NdTensor::from_data([1, 3, 64, 96], image);
+        let image = || Value::from(image.clone());
+        let whole = run(onnx, vec![(INPUT, image())], &[OUTPUT.into()]);
+        let handed = run(&halves.first, vec![(INPUT, image())], &halves.between);
+        let handed = halves.between.iter().map(String::as_str).zip(handed).collect();
+        let second = run(&halves.second, handed, &[OUTPUT.into()]);
+        let values = |v: Vec<Value>| -> Vec<f32> {
+            let out: NdTensor<f32, 4> = v.into_iter().next().expect("one").try_into().expect("f32");
+            out.to_vec()
+        };
+        assert_eq!(values(second), values(whole));
+    }
+
+    #[test]
+    fn no_decoder_and_no_such_value() {
+        let Ok(package) = ModelPackage::bundled() else {
+            eprintln!("SKIPPED: this build bundles no weights");
+            return;
+        };
+        assert_eq!(decoder(package.classifier().expect("two stages")), Ok(None));
+        let e = cut(package.segmenter().expect("a detector"), "elsewhere").unwrap_err();
+        assert!(e.contains("elsewhere"), "{e}");
+        assert!(cut(b"\xff\xff", "x").is_err());
+    }
 }

@@ -220,7 +220,6 @@ fn engines_agree_on_real_frames() {
     for (engine, provider, precision, allowed) in [
         (EngineChoice::OnnxRuntime, Provider::Cpu, Precision::F32, 1e-3),
         (EngineChoice::OnnxRuntime, Provider::OpenVino, Precision::F32, 1e-3),
-        (EngineChoice::OnnxRuntime, Provider::OpenVino, Precision::Bf16, 5e-3),
         (EngineChoice::OpenVino, Provider::OpenVino, Precision::F32, 1e-3),
         (EngineChoice::OpenVino, Provider::OpenVino, Precision::Bf16, 5e-3),
     ] {
@@ -249,8 +248,10 @@ fn engines_agree_on_real_frames() {
             m.report
         );
         if precision == Precision::Bf16 {
-            // Single pixels and crops on a slope move further: bf16 is never chosen by itself.
-            assert!(seg_mean <= allowed, "{}: {seg_mean} in the mean", m.report);
+            // `s_seg` is a mean over a region; single pixels on a slope move further.
+            assert_eq!(m.report.segmenter_precision, "bf16");
+            assert!(seg_mean <= 0.1 * allowed && seg <= 10.0 * allowed, "{}: {seg}", m.report);
+            assert!(cls <= 1e-3, "{}: the classifier stays in f32, {cls}", m.report);
         } else {
             assert!(seg <= allowed && cls <= allowed, "{}: {seg} {cls}", m.report);
         }

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{fill, signed};
-use net::device::Precision;
 use net::efficientnet::Variant;
 use net::encoder::{self, EncoderConfig};
 use net::onnx::{self, ExportOptions, Program, WeightKind};
@@ -44,7 +43,7 @@ fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>
 }
 
 fn check(bytes: &[u8], cases: &[(Tensor, Tensor)], tolerance: f64) {
-    let here = Program::load(bytes, Device::Cpu, Precision::F32).expect("every operator is known");
+    let here = Program::load(bytes, Device::Cpu, None).expect("every operator is known");
     for (image, expected) in cases {
         let out = here.run(image).expect("it runs");
         let worst = f64::try_from((out - expected).abs().max()).expect("scalar");

@@ -1,8 +1,8 @@
 //! One way to run: its library opened, its networks loaded.
 
 use super::{
-    EngineError, EngineOptions, EngineReport, Load, Network, Plug, Precision, Provider, Session,
-    Started, onnxruntime, openvino, precision, rten,
+    EngineError, EngineOptions, EngineReport, Load, Network, Plug, Provider, Session, Started,
+    onnxruntime, openvino, rten,
 };
 use std::fmt;
 
@@ -36,7 +36,6 @@ enum Kernels {
 /// Loads networks on one way to run.
 pub(super) struct Loader {
     kernels: Kernels,
-    pub(super) precision: precision::Chosen,
     pub(super) report: EngineReport,
 }
 
@@ -60,27 +59,17 @@ impl Loader {
             fallback_reason: None,
         };
         match backend {
-            Backend::Rten if options.precision == Precision::Bf16 => {
-                Err(EngineError::Options("the rten engine computes in f32 only".into()))
-            }
-            Backend::Rten => Ok(Self {
-                kernels: Kernels::Rten(rten::pool(threads)),
-                precision: precision::Chosen::F32,
-                report,
-            }),
+            Backend::Rten => Ok(Self { kernels: Kernels::Rten(rten::pool(threads)), report }),
             Backend::OpenVino => {
-                let opened = openvino::Opened::new(options.precision, threads)?;
-                let precision = opened.precision();
+                let opened = openvino::Opened::new(threads)?;
                 let report = EngineReport {
                     engine: "openvino".into(),
                     provider: "openvino".into(),
                     library: Some(opened.library().to_path_buf()),
                     version: opened.version().into(),
-                    segmenter_precision: precision.segmenter.word().into(),
-                    classifier_precision: precision.classifier.word().into(),
                     ..report
                 };
-                Ok(Self { kernels: Kernels::OpenVino(opened), precision, report })
+                Ok(Self { kernels: Kernels::OpenVino(opened), report })
             }
             Backend::Torch => {
                 let Some(Plug(torch)) = &options.torch else {
@@ -92,50 +81,36 @@ impl Loader {
                             .into(),
                     });
                 };
-                let Started { provider, precision, load } =
-                    torch.start(options.provider, options.precision, threads)?;
+                let Started { provider, load } = torch.start(options.provider, threads)?;
                 let report = EngineReport {
                     engine: torch.name().into(),
                     provider: provider.word().into(),
                     version: torch.version(),
-                    segmenter_precision: precision.word().into(),
-                    classifier_precision: precision.word().into(),
                     ..report
                 };
-                let precision = precision::Chosen { segmenter: precision, classifier: precision };
-                Ok(Self { kernels: Kernels::Torch(load), precision, report })
+                Ok(Self { kernels: Kernels::Torch(load), report })
             }
             Backend::OnnxRuntime(provider) => {
                 let opened = onnxruntime::Opened::new(provider, options, threads)?;
-                let precision = opened.precision();
                 let report = EngineReport {
                     engine: "onnxruntime".into(),
                     provider: provider.word().into(),
                     library: Some(opened.library().to_path_buf()),
                     plugin: opened.plugin().map(Into::into),
                     version: opened.version().into(),
-                    segmenter_precision: precision.segmenter.word().into(),
-                    classifier_precision: precision.classifier.word().into(),
                     ..report
                 };
-                Ok(Self { kernels: Kernels::OnnxRuntime(opened), precision, report })
+                Ok(Self { kernels: Kernels::OnnxRuntime(opened), report })
             }
         }
     }
 
-    pub(super) fn load(
-        &mut self,
-        onnx: &[u8],
-        shape: [usize; 4],
-        precision: Precision,
-        symbols: &[(String, usize)],
-    ) -> Result<Box<dyn Session>, EngineError> {
-        let network = Network { onnx, shape, precision, symbols };
+    pub(super) fn load(&self, network: &Network<'_>) -> Result<Box<dyn Session>, EngineError> {
         match &self.kernels {
-            Kernels::Rten(pool) => rten::load(&network, pool.clone()),
-            Kernels::OpenVino(opened) => opened.load(&network),
-            Kernels::OnnxRuntime(opened) => opened.load(&network),
-            Kernels::Torch(load) => load(&network),
+            Kernels::Rten(pool) => rten::load(network, pool.clone()),
+            Kernels::OpenVino(opened) => opened.load(network),
+            Kernels::OnnxRuntime(opened) => opened.load(network),
+            Kernels::Torch(load) => load(network),
         }
         .map_err(|reason| EngineError::Unavailable {
             what: format!("{}/{}", self.report.engine, self.report.provider),

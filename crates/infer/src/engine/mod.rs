@@ -55,8 +55,8 @@ pub struct Network<'a> {
     pub onnx: &'a [u8],
     /// Input shape `[N,3,H,W]`, the same for every run.
     pub shape: [usize; 4],
-    /// Arithmetic.
-    pub precision: Precision,
+    /// The value from which on everything is computed in bf16; f32 throughout where `None`.
+    pub bf16_from: Option<&'a str>,
     /// Named axes of the input with the size they take; 0 for the batch.
     pub symbols: &'a [(String, usize)],
 }
@@ -160,6 +160,7 @@ fn open_on(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         n => n,
     };
+    let bf16 = precision::bf16(options.precision, backend)?;
     let mut loader = Loader::new(backend, options, threads)?;
     let gpu = matches!(loader.report.provider.as_str(), "cuda" | "tensorrt");
     let batch = |asked: usize, on_gpu: usize| match asked {
@@ -177,7 +178,15 @@ fn open_on(
             .map_err(|e| misfit("segmenter", e))?;
         segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
         let shape = [segmenter_batch, 3, card.window, card.window];
-        let session = loader.load(bytes, shape, loader.precision.segmenter, &signature.symbols)?;
+        let from = match bf16 {
+            true => onnx::decoder(bytes).map_err(|e| misfit("segmenter", e))?,
+            false => None,
+        };
+        let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
+        let session = loader.load(&Network { onnx: bytes, shape, bf16_from, symbols })?;
+        if bf16_from.is_some() {
+            loader.report.segmenter_precision = Precision::Bf16.word().into();
+        }
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
     }
@@ -188,7 +197,8 @@ fn open_on(
             .map_err(|e| misfit("classifier", e))?;
         classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
         let shape = [classifier_batch, 3, card.input, card.input];
-        let session = loader.load(bytes, shape, loader.precision.classifier, &signature.symbols)?;
+        let symbols = &*signature.symbols;
+        let session = loader.load(&Network { onnx: bytes, shape, bf16_from: None, symbols })?;
         let name = loader.report.engine.clone();
         let network = OnnxClassifier::new(session, name, card, classifier_batch);
         classifier = Some(Symmetric::new(network, card.symmetries));

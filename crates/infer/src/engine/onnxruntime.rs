@@ -6,7 +6,6 @@
 use super::find::{
     INSTALL_CUDA, INSTALL_OPENVINO, INSTALL_RUNTIME, find_onnxruntime, find_openvino_plugin,
 };
-use super::precision::{self, Chosen};
 use super::{EngineError, EngineOptions, Network, Provider, Session};
 use crate::onnx::{INPUT, OUTPUT};
 use ort::environment::Environment;
@@ -39,7 +38,6 @@ pub(crate) struct Opened {
     runtime: &'static Runtime,
     provider: Provider,
     plugin: Option<PathBuf>,
-    precision: Chosen,
     threads: usize,
 }
 
@@ -179,8 +177,7 @@ impl Opened {
             Provider::OpenVino => Some(runtime.openvino()?),
             _ => None,
         };
-        let precision = precision::choose(options.precision, provider == Provider::OpenVino)?;
-        Ok(Self { runtime, provider, plugin, precision, threads })
+        Ok(Self { runtime, provider, plugin, threads })
     }
 
     pub(crate) fn library(&self) -> &Path {
@@ -193,10 +190,6 @@ impl Opened {
 
     pub(crate) fn version(&self) -> &str {
         &self.runtime.version
-    }
-
-    pub(crate) fn precision(&self) -> Chosen {
-        self.precision
     }
 
     /// Loads a network.
@@ -220,7 +213,7 @@ impl Opened {
         }
         let own_threads = if self.provider == Provider::OpenVino { 1 } else { self.threads };
         let builder = builder.with_intra_threads(own_threads).map_err(text)?;
-        let mut builder = self.with_provider(builder, network)?;
+        let mut builder = self.with_provider(builder)?;
         let session = builder.commit_from_memory(network.onnx).map_err(text)?;
         Ok(Box::new(OnnxRuntime {
             session,
@@ -229,18 +222,13 @@ impl Opened {
         }))
     }
 
-    fn with_provider(
-        &self,
-        builder: SessionBuilder,
-        network: &Network<'_>,
-    ) -> Result<SessionBuilder, String> {
+    fn with_provider(&self, builder: SessionBuilder) -> Result<SessionBuilder, String> {
         let dispatch = match self.provider {
             Provider::Auto | Provider::Cpu => return Ok(builder),
             Provider::OpenVino => {
                 let config = format!(
-                    r#"{{"CPU":{{"PERFORMANCE_HINT":"LATENCY","NUM_STREAMS":"1","INFERENCE_NUM_THREADS":"{}","INFERENCE_PRECISION_HINT":"{}"}}}}"#,
-                    self.threads,
-                    network.precision.word()
+                    r#"{{"CPU":{{"PERFORMANCE_HINT":"LATENCY","NUM_STREAMS":"1","INFERENCE_NUM_THREADS":"{}","INFERENCE_PRECISION_HINT":"f32"}}}}"#,
+                    self.threads
                 );
                 let options = [(format!("{OPENVINO}.load_config"), config)];
                 let devices = self.runtime.openvino_cpu().take(1);

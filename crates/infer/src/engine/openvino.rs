@@ -4,9 +4,8 @@
 //! the same kernels on any x86-64 processor.
 
 use super::find::{INSTALL_OPENVINO_RUNTIME, find_openvino};
-use super::precision::{self, Chosen};
 use super::{EngineError, Network, Precision, Session};
-use crate::onnx::{INPUT, OUTPUT};
+use crate::onnx::{self, INPUT, OUTPUT};
 use openvino::{Core, DeviceType, InferRequest, PartialShape, RwPropertyKey, Tensor};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -22,7 +21,6 @@ static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
 /// The runtime with its settings.
 pub(crate) struct Opened {
     runtime: &'static Runtime,
-    precision: Chosen,
     threads: usize,
 }
 
@@ -62,10 +60,8 @@ fn start(path: &Path) -> Result<(Core, String), String> {
 }
 
 impl Opened {
-    pub(crate) fn new(asked: Precision, threads: usize) -> Result<Self, EngineError> {
-        let runtime = runtime()?;
-        let precision = precision::choose(asked, true)?;
-        Ok(Self { runtime, precision, threads })
+    pub(crate) fn new(threads: usize) -> Result<Self, EngineError> {
+        Ok(Self { runtime: runtime()?, threads })
     }
 
     pub(crate) fn library(&self) -> &Path {
@@ -76,16 +72,39 @@ impl Opened {
         &self.runtime.version
     }
 
-    pub(crate) fn precision(&self) -> Chosen {
-        self.precision
-    }
-
-    /// Compiles a network for its fixed input shape.
+    /// Compiles a network for its fixed input shape, in two parts where its end is in bf16: the
+    /// runtime takes one precision per network.
     ///
     /// # Errors
     /// The runtime's own message.
     pub(crate) fn load(&self, network: &Network<'_>) -> Result<Box<dyn Session>, String> {
-        let text = |e: openvino::InferenceError| e.to_string();
+        let shape = network.shape.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
+        let image = [(INPUT, shape.to_vec())];
+        let Some(from) = network.bf16_from else {
+            return OpenVino::session(vec![self.compile(network.onnx, &image, Precision::F32)?]);
+        };
+        let halves = onnx::cut(network.onnx, from)?;
+        let first = self.compile(&halves.first, &image, Precision::F32)?;
+        let mut handed = Vec::new();
+        for name in &halves.between {
+            let value = first.get_tensor(name).map_err(text)?;
+            let shape = value.get_shape().map_err(text)?;
+            handed.push((name.as_str(), shape.get_dimensions().to_vec(), value));
+        }
+        let shapes: Vec<_> = handed.iter().map(|(n, s, _)| (*n, s.clone())).collect();
+        let mut second = self.compile(&halves.second, &shapes, Precision::Bf16)?;
+        for (name, _, value) in &handed {
+            second.set_tensor(name, value).map_err(text)?;
+        }
+        OpenVino::session(vec![first, second])
+    }
+
+    fn compile(
+        &self,
+        onnx: &[u8],
+        inputs: &[(&str, Vec<i64>)],
+        precision: Precision,
+    ) -> Result<InferRequest, String> {
         let mut core = self.runtime.core.lock().unwrap_or_else(PoisonError::into_inner);
         let cpu = DeviceType::CPU;
         let threads = self.threads.to_string();
@@ -93,34 +112,49 @@ impl Opened {
             (RwPropertyKey::HintPerformanceMode, "LATENCY"),
             (RwPropertyKey::NumStreams, "1"),
             (RwPropertyKey::InferenceNumThreads, &threads),
-            (RwPropertyKey::HintInferencePrecision, network.precision.word()),
+            (RwPropertyKey::HintInferencePrecision, precision.word()),
         ] {
             core.set_property(&cpu, &key, value).map_err(text)?;
         }
-        let mut model = core.read_model_from_buffer(network.onnx, None).map_err(text)?;
-        let shape = network.shape.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-        let shape = PartialShape::new_static(4, &shape).map_err(text)?;
-        model.reshape_input_by_name(INPUT, &shape).map_err(text)?;
+        let mut model = core.read_model_from_buffer(onnx, None).map_err(text)?;
+        let mut shapes = Vec::new();
+        for (name, dims) in inputs {
+            shapes.push((*name, PartialShape::new_static(4, dims).map_err(text)?));
+        }
+        let shapes: Vec<_> = shapes.iter().map(|(name, s)| (*name, s)).collect();
+        model.reshape(&shapes).map_err(text)?;
         let mut compiled = core.compile_model(&model, cpu).map_err(text)?;
-        let request = compiled.create_infer_request().map_err(text)?;
-        let input = request.get_tensor(INPUT).map_err(text)?;
-        Ok(Box::new(OpenVino { request, input }))
+        compiled.create_infer_request().map_err(text)
     }
 }
 
+fn text(e: openvino::InferenceError) -> String {
+    e.to_string()
+}
+
 struct OpenVino {
-    request: InferRequest,
+    /// One after the other; each reads what the one before wrote.
+    parts: Vec<InferRequest>,
     input: Tensor,
+}
+
+impl OpenVino {
+    fn session(parts: Vec<InferRequest>) -> Result<Box<dyn Session>, String> {
+        let input = parts[0].get_tensor(INPUT).map_err(text)?;
+        Ok(Box::new(Self { parts, input }))
+    }
 }
 
 impl Session for OpenVino {
     fn input(&mut self) -> Result<&mut [f32], String> {
-        self.input.get_data_mut::<f32>().map_err(|e| e.to_string())
+        self.input.get_data_mut::<f32>().map_err(text)
     }
 
     fn run(&mut self) -> Result<Vec<f32>, String> {
-        self.request.infer().map_err(|e| e.to_string())?;
-        let output = self.request.get_tensor(OUTPUT).map_err(|e| e.to_string())?;
-        Ok(output.get_data::<f32>().map_err(|e| e.to_string())?.to_vec())
+        for part in &mut self.parts {
+            part.infer().map_err(text)?;
+        }
+        let output = self.parts[self.parts.len() - 1].get_tensor(OUTPUT).map_err(text)?;
+        Ok(output.get_data::<f32>().map_err(text)?.to_vec())
     }
 }

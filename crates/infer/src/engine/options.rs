@@ -50,8 +50,8 @@ pub enum Precision {
     Auto,
     /// f32.
     F32,
-    /// bf16: about twice as fast where provider and processor have it (an error where not), but
-    /// scores move by 0.01 and more. Not for results that are compared with f32.
+    /// bf16 in the segmenter's decoder, f32 in its encoder and in the classifier, which bf16
+    /// would move too far; an error where engine or processor have no bf16.
     Bf16,
 }
 
@@ -137,9 +137,9 @@ pub struct EngineReport {
     pub plugin: Option<PathBuf>,
     /// Version of the engine.
     pub version: String,
-    /// `f32` or `bf16` in the segmenter.
+    /// `f32`, or `bf16` for a segmenter whose decoder computes in bf16.
     pub segmenter_precision: String,
-    /// `f32` or `bf16` in the classifier.
+    /// `f32`.
     pub classifier_precision: String,
     /// Threads inside one session.
     pub threads: usize,

@@ -1,6 +1,6 @@
 //! An engine that the binary brings: this crate links no libtorch, the training build does.
 
-use super::{EngineError, Network, Precision, Provider, Session};
+use super::{EngineError, Network, Provider, Session};
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,13 +15,8 @@ pub trait Plugin: Send + Sync {
     /// Takes a device.
     ///
     /// # Errors
-    /// [`EngineError`] when provider or precision cannot be had.
-    fn start(
-        &self,
-        provider: Provider,
-        precision: Precision,
-        threads: usize,
-    ) -> Result<Started, EngineError>;
+    /// [`EngineError`] when the provider cannot be had.
+    fn start(&self, provider: Provider, threads: usize) -> Result<Started, EngineError>;
 }
 
 /// Makes a session of a network.
@@ -34,8 +29,6 @@ pub type Load = Box<dyn Fn(&Network<'_>) -> Result<Box<dyn Session>, String>>;
 pub struct Started {
     /// What it runs on: [`Provider::Cpu`] or [`Provider::Cuda`].
     pub provider: Provider,
-    /// [`Precision::F32`] or [`Precision::Bf16`].
-    pub precision: Precision,
     /// Makes a session of a network.
     pub load: Load,
 }

@@ -1,37 +1,26 @@
-//! f32 or bf16.
+//! f32, or bf16 where it keeps scores within 5e-3.
 
+use super::loader::Backend;
 use super::{EngineError, Precision};
 
-/// Arithmetic of each network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub segmenter: Precision,
-    pub classifier: Precision,
-}
-
-impl Chosen {
-    pub(crate) const F32: Self = Self::both(Precision::F32);
-
-    const fn both(p: Precision) -> Self {
-        Self { segmenter: p, classifier: p }
-    }
-}
-
-/// Resolves what was asked for. `openvino` is the one family of kernels with a bf16 hint.
+/// Whether the segmenter's decoder computes in bf16.
 ///
-/// Left to itself everything runs in f32. On a trained U-Net bf16 was twice as fast but moved
-/// `s_seg` by 0.01 in the median and up to 0.26, and lost regions near the threshold
-/// (`docs/results/speed.md`): a choice for the user, never for the machine.
-pub(crate) fn choose(asked: Precision, openvino: bool) -> Result<Chosen, EngineError> {
-    match asked {
-        Precision::F32 | Precision::Auto => Ok(Chosen::F32),
-        Precision::Bf16 if !openvino => Err(EngineError::Options(
-            "bf16 is offered with OpenVINO alone; use --precision f32".into(),
-        )),
-        Precision::Bf16 if bf16_cpu() => Ok(Chosen::both(Precision::Bf16)),
-        Precision::Bf16 => Err(EngineError::Options(
-            "this processor has no bf16 instructions; use --precision f32".into(),
-        )),
+/// Encoder and classifier stay in f32. In bf16 the encoder alone moves `s_seg` of real regions
+/// by up to 0.6 and the classifier `s_cls` by up to 0.05; the decoder, half of the time, by
+/// 0.006 on the steepest of 134 regions and 0.0007 in the median (`docs/results/speed.md`).
+///
+/// # Errors
+/// [`EngineError::Options`] where engine or processor have no bf16.
+pub(super) fn bf16(asked: Precision, backend: Backend) -> Result<bool, EngineError> {
+    let refuse = |reason: &str| Err(EngineError::Options(format!("{reason}; use --precision f32")));
+    match (asked, backend) {
+        (Precision::F32 | Precision::Auto, _) => Ok(false),
+        (Precision::Bf16, Backend::Torch) => Ok(true),
+        (Precision::Bf16, Backend::OpenVino) if bf16_cpu() => Ok(true),
+        (Precision::Bf16, Backend::OpenVino) => refuse("this processor has no bf16 instructions"),
+        (Precision::Bf16, other) => {
+            refuse(&format!("{other} computes in f32 only, bf16 is for openvino and torch"))
+        }
     }
 }
 

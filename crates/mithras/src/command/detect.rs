@@ -94,7 +94,7 @@ pub struct EngineArgs {
     /// Which kernels the engine uses
     #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Provider>(Provider::WORDS))]
     provider: Provider,
-    /// Arithmetic; auto is f32, bf16 (OpenVINO) is faster but moves scores by 0.01 and more
+    /// Arithmetic; auto is f32, bf16 (OpenVINO, libtorch) takes bf16 for the segmenter's decoder
     #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
     precision: Precision,
     /// The engine's shared library to open instead of the one found

@@ -1,6 +1,6 @@
 //! libtorch as an engine (`--engine torch`): the ports over the very file that is shipped.
 
-use infer::{EngineError, Network, Plugin, Precision, Provider, Session, Started};
+use infer::{EngineError, Network, Plugin, Provider, Session, Started};
 use net::device;
 use net::onnx::Program;
 
@@ -16,12 +16,7 @@ impl Plugin for Torch {
         device::version()
     }
 
-    fn start(
-        &self,
-        provider: Provider,
-        precision: Precision,
-        threads: usize,
-    ) -> Result<Started, EngineError> {
+    fn start(&self, provider: Provider, threads: usize) -> Result<Started, EngineError> {
         let asked = match provider {
             Provider::Cpu => "cpu",
             Provider::Cuda => "cuda",
@@ -33,19 +28,15 @@ impl Plugin for Torch {
             remedy: "take --provider cpu".into(),
         })?;
         device::set_threads(threads);
-        let (precision, arithmetic) = match precision {
-            Precision::Bf16 => (Precision::Bf16, device::Precision::Bf16),
-            Precision::F32 | Precision::Auto => (Precision::F32, device::Precision::F32),
-        };
         let provider = if device.is_cuda() { Provider::Cuda } else { Provider::Cpu };
         let load = Box::new(move |network: &Network<'_>| {
-            let program =
-                Program::load(network.onnx, device, arithmetic).map_err(|e| e.to_string())?;
+            let program = Program::load(network.onnx, device, network.bf16_from)
+                .map_err(|e| e.to_string())?;
             let shape = network.shape.map(|n| n as i64);
             let buffer = vec![0.0; network.shape.iter().product()];
             Ok(Box::new(Loaded { program, shape, buffer }) as Box<dyn Session>)
         });
-        Ok(Started { provider, precision, load })
+        Ok(Started { provider, load })
     }
 }
 

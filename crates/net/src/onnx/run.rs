@@ -9,7 +9,7 @@ use prost::Message;
 use tch::{Device, Kind, Tensor};
 
 use super::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
-use crate::device::{MemoryFormat, Precision};
+use crate::device::MemoryFormat;
 use crate::error::{NetError, Result};
 
 /// A network ready to run.
@@ -19,11 +19,12 @@ pub struct Program {
     input: String,
     output: String,
     device: Device,
-    kind: Kind,
 }
 
 struct Step {
     node: NodeProto,
+    /// What its operands are computed in.
+    kind: Kind,
     /// Values that no later step reads.
     done: Vec<String>,
 }
@@ -63,20 +64,17 @@ fn constant(t: &TensorProto) -> Result<Tensor> {
 }
 
 impl Program {
-    /// Reads an ONNX file's bytes. With [`Precision::Bf16`] weights and activations are bf16 up
-    /// to the last operator, which is computed in f32.
+    /// Reads an ONNX file's bytes. From the value `bf16_from` on, weights and activations are
+    /// bf16, but for the last operator; all else is f32.
     ///
     /// # Errors
-    /// [`NetError::Config`] naming an operator or constant that is not known here.
-    pub fn load(bytes: &[u8], device: Device, precision: Precision) -> Result<Self> {
+    /// [`NetError::Config`] naming an operator or constant that is not known here, or `bf16_from`
+    /// where no such value is made.
+    pub fn load(bytes: &[u8], device: Device, bf16_from: Option<&str>) -> Result<Self> {
         let graph = ModelProto::decode(bytes)
             .map_err(|e| refuse("onnx", format!("not an ONNX file: {e}")))?
             .graph
             .ok_or_else(|| refuse("onnx", "the file holds no graph"))?;
-        let kind = match precision {
-            Precision::F32 => Kind::Float,
-            Precision::Bf16 => Kind::BFloat16,
-        };
         let mut weights = HashMap::new();
         let (constants, nodes): (Vec<_>, Vec<_>) =
             graph.node.into_iter().partition(|n| n.op_type == "Constant");
@@ -92,9 +90,9 @@ impl Program {
             let value = match value.kind() {
                 Kind::Int64 => value,
                 _ if value.dim() == 4 => {
-                    MemoryFormat::ChannelsLast.image(&value.to_kind(kind)).to_device(device)
+                    MemoryFormat::ChannelsLast.image(&value.to_kind(Kind::Float)).to_device(device)
                 }
-                _ => value.to_kind(kind).to_device(device),
+                _ => value.to_kind(Kind::Float).to_device(device),
             };
             weights.insert(name.clone(), value);
         }
@@ -115,11 +113,23 @@ impl Program {
                 last.insert(name.clone(), i);
             }
         }
+        let low = match bf16_from {
+            None => nodes.len(),
+            Some(from) => {
+                let first = nodes.iter().position(|n| n.output.iter().any(|o| o == from));
+                first.ok_or_else(|| refuse("onnx", format!("no value named `{from}` is made")))?
+            }
+        };
         let steps = nodes.into_iter().enumerate().map(|(i, node)| {
             let ends = |n: &&String| last.get(*n) == Some(&i) && !weights.contains_key(*n);
-            Step { done: node.input.iter().filter(ends).cloned().collect(), node }
+            let done = node.input.iter().filter(ends).cloned().collect();
+            let kind = match i >= low && !node.output.contains(&output) {
+                true => Kind::BFloat16,
+                false => Kind::Float,
+            };
+            Step { node, kind, done }
         });
-        Ok(Self { steps: steps.collect(), weights, input, output, device, kind })
+        Ok(Self { steps: steps.collect(), weights, input, output, device })
     }
 
     /// The same for plain buffers, row-major; `shape` is `[N, 3, H, W]`.
@@ -137,11 +147,10 @@ impl Program {
     /// libtorch's own words, or a value that the file uses before it is made.
     pub fn run(&self, image: &Tensor) -> Result<Tensor> {
         tch::no_grad(|| {
-            let x = image.f_to_device(self.device)?.f_to_kind(self.kind)?;
+            let x = image.f_to_device(self.device)?;
             let mut values: HashMap<&str, Tensor> = HashMap::new();
             values.insert(&self.input, MemoryFormat::ChannelsLast.image(&x));
             for step in &self.steps {
-                let last = step.node.output.contains(&self.output);
                 let mut input = Vec::with_capacity(step.node.input.len());
                 for name in &step.node.input {
                     let value = match name.as_str() {
@@ -151,7 +160,7 @@ impl Program {
                         )?),
                     };
                     input.push(match value {
-                        Some(v) if last && v.is_floating_point() => Some(v.f_to_kind(Kind::Float)?),
+                        Some(v) if v.is_floating_point() => Some(v.f_to_kind(step.kind)?),
                         v => v.map(Tensor::shallow_clone),
                     });
                 }
