@@ -54,10 +54,7 @@ impl Subtypes {
     /// The likeliest morphology; the first of equals.
     #[must_use]
     pub fn morphology(&self) -> &'static str {
-        let p = &self.0[1..];
-        let mut best = 0;
-        (1..p.len()).for_each(|i| best = if p[i] > p[best] { i } else { best });
-        MORPHOLOGY[best]
+        MORPHOLOGY[mitosis::likeliest(&self.0[1..])]
     }
 }
 

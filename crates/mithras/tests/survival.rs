@@ -317,6 +317,27 @@ fn classification_metrics_of_a_table() {
     let point: Value = serde_json::from_str(&at("0.25").1).unwrap();
     close(&point["f1"], &0.8.into());
     assert!(!at("1.5").0 && at("1.5").2.contains("inside (0, 1)"));
+
+    // The mean with a second table, whose rows stand in another order: e alone is called wrongly.
+    let second = "file,truth,class,p_typical,p_atypical\n\
+        e,typical,atypical,0.1,0.9\nd,atypical,atypical,0.2,0.8\nc,typical,typical,0.7,0.3\n\
+        b,atypical,atypical,0.3,0.7\na,typical,typical,0.9,0.1\n";
+    let mean = |text: &str| {
+        let other = write(folder.path(), "q.csv", text);
+        let given = ["evaluate", "classification", "--predictions", &table, "--mean-with", &other];
+        mithras(&[&given[..], &["--json"]].concat())
+    };
+    let both: Value = serde_json::from_str(&mean(second).1).unwrap();
+    assert_eq!(both["confusion"], serde_json::json!([[2, 0], [1, 2]]));
+    close(&both["roc_auc"], &(5.5 / 6.0).into());
+    for (from, to, said) in [
+        ("a,typical,typical", "x,typical,typical", "is not in"),
+        ("a,typical,typical", "a,atypical,typical", "another true class"),
+        ("a,typical,typical,0.9,0.1\n", "", "4 items"),
+    ] {
+        let (ok, _, err) = mean(&second.replace(from, to));
+        assert!(!ok && err.contains(said), "{err}");
+    }
     let (ok, _, err) =
         mithras(&["evaluate", "classification", "--predictions", &table, "--truth", "x"]);
     assert!(!ok && err.contains("no column 'x'"), "{err}");

@@ -26,7 +26,9 @@ pub mod space;
 
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};
-pub use port::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter, Symmetric};
+pub use port::{
+    ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter, Symmetric, likeliest,
+};
 pub use resolution::{Mpp, MppError, Resolution, ResolutionSource};
 pub use score::{Score, ScoreError};
 pub use space::{Level0, Microns, Physical, Point, Window};

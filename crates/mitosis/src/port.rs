@@ -84,6 +84,15 @@ pub struct ProbMap {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassProbs(pub Vec<f32>);
 
+/// Index of the likeliest class; of equal ones the first.
+///
+/// ```
+/// assert_eq!(mitosis::likeliest(&[0.2, 0.4, 0.4]), 1);
+/// ```
+pub fn likeliest<P: PartialOrd>(p: &[P]) -> usize {
+    (1..p.len()).fold(0, |best, i| if p[i] > p[best] { i } else { best })
+}
+
 /// What an engine reports when it cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {

@@ -13,11 +13,14 @@ use std::path::PathBuf;
 /// The table has one row per crop: the true class, the predicted class and, optionally, p_<class>
 /// columns, as `mithras classify` and the training protocols write them. Undefined scores are zero;
 /// ROC-AUC is absent where one class is missing.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Args {
     /// CSV, TSV or Parquet with one row per item
     #[arg(long, value_name = "FILE")]
     predictions: PathBuf,
+    /// Further tables of the same items: the mean of all p_<class> is judged (an ensemble); joined by --key
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    mean_with: Vec<PathBuf>,
     /// Table with the true classes, if they are not in the predictions; joined by --key
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
@@ -80,6 +83,7 @@ pub fn report(
 ) -> Result<Map<String, Value>> {
     let args = Args {
         predictions: predictions.to_path_buf(),
+        mean_with: Vec::new(),
         labels: None,
         key: "file".into(),
         truth: None,
@@ -109,7 +113,9 @@ pub fn run(args: &Args) -> Result<()> {
 fn evaluate(args: &Args) -> Result<(Items, Map<String, Value>)> {
     let table = Table::read(&args.predictions, &[])?;
     let mut notes = Vec::new();
-    let items = read(args, &table, &mut notes)?;
+    let mut items = read(args, &table, &mut notes)?;
+    join(args, &table, &mut items)?;
+    call(args.threshold, &mut items)?;
     let all: Vec<usize> = (0..items.truth.len()).collect();
     let mut out = figures(&items, &all)?;
     if let Some(found) = largest_f1(&items)? {
@@ -199,14 +205,9 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
         None if probabilities.len() > 1 => rows
             .clone()
             .map(|row| {
-                let mut best = (f64::NEG_INFINITY, "");
-                for (class, j) in &probabilities {
-                    let p = table.number(row, *j)?;
-                    if p > best.0 {
-                        best = (p, class);
-                    }
-                }
-                Ok(best.1.to_owned())
+                let p = probabilities.iter().map(|(_, j)| table.number(row, *j));
+                let p = p.collect::<Result<Vec<_>>>()?;
+                Ok(probabilities[mitosis::likeliest(&p)].0.clone())
             })
             .collect::<Result<_>>()?,
         None => bail!(
@@ -257,16 +258,66 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
         }
         None => None,
     };
-    let (truth, mut predicted) = (code(&truth), code(&predicted));
-    if let Some(threshold) = args.threshold {
-        let (Some(scores), Some(positive), 2) = (&scores, positive, classes.len()) else {
-            bail!("--threshold: needs two classes and their p_<class> columns");
-        };
-        for (called, p) in predicted.iter_mut().zip(scores.chunks_exact(2)) {
-            *called = if p[positive] >= threshold { positive } else { 1 - positive };
+    let (truth, predicted) = (code(&truth), code(&predicted));
+    Ok(Items { classes, truth, predicted, scores, positive })
+}
+
+/// Averages the probabilities with those of the other tables and calls the likeliest class.
+fn join(args: &Args, table: &Table, items: &mut Items) -> Result<()> {
+    if args.mean_with.is_empty() {
+        return Ok(());
+    }
+    let key = table.column(&args.key)?;
+    let k = items.classes.len();
+    let none = |path: &PathBuf| format!("{}: no p_<class> column for each class", path.display());
+    let mut sums = items.scores.take().with_context(|| none(&args.predictions))?;
+    for path in &args.mean_with {
+        let other = Table::read(path, &[])?;
+        let named = Args { predictions: path.clone(), ..args.clone() };
+        let theirs = read(&named, &other, &mut Vec::new())?;
+        if theirs.classes != items.classes {
+            let (a, b) = (theirs.classes.join(", "), items.classes.join(", "));
+            bail!("{}: its classes are {a}, those of the first table {b}", path.display());
+        }
+        let scores = theirs.scores.with_context(|| none(path))?;
+        let column = other.column(&args.key)?;
+        let mut rows = HashMap::new();
+        for row in 0..other.len() {
+            if rows.insert(other.raw(row, column), row).is_some() {
+                bail!("{}: occurs twice", other.place(row, column));
+            }
+        }
+        if other.len() != table.len() {
+            bail!("{}: {} items, the first table has {}", path.display(), other.len(), table.len());
+        }
+        for (row, sum) in sums.chunks_exact_mut(k).enumerate() {
+            let at = *rows.get(table.raw(row, key)).with_context(|| {
+                format!("{}: is not in {}", table.place(row, key), path.display())
+            })?;
+            if theirs.truth[at] != items.truth[row] {
+                bail!("{}: has another true class in {}", table.place(row, key), path.display());
+            }
+            sum.iter_mut().zip(&scores[at * k..(at + 1) * k]).for_each(|(s, p)| *s += p);
         }
     }
-    Ok(Items { classes, truth, predicted, scores, positive })
+    let n = (1 + args.mean_with.len()) as f64;
+    sums.iter_mut().for_each(|s| *s /= n);
+    items.predicted = sums.chunks_exact(k).map(mitosis::likeliest).collect();
+    items.scores = Some(sums);
+    Ok(())
+}
+
+/// Calls the positive class from the threshold on.
+fn call(threshold: Option<f64>, items: &mut Items) -> Result<()> {
+    let Some(threshold) = threshold else { return Ok(()) };
+    let (Some(scores), Some(positive), 2) = (&items.scores, items.positive, items.classes.len())
+    else {
+        bail!("--threshold: needs two classes and their p_<class> columns");
+    };
+    for (called, p) in items.predicted.iter_mut().zip(scores.chunks_exact(2)) {
+        *called = if p[positive] >= threshold { positive } else { 1 - positive };
+    }
+    Ok(())
 }
 
 /// Of two classes: from which probability on the positive class has the largest F1 on these very

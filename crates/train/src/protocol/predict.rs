@@ -34,13 +34,7 @@ impl Prediction {
     /// The likeliest class; the first of equals.
     #[must_use]
     pub fn class(&self) -> usize {
-        let mut best = 0;
-        for (i, p) in self.probabilities.iter().enumerate() {
-            if *p > self.probabilities[best] {
-                best = i;
-            }
-        }
-        best
+        mitosis::likeliest(&self.probabilities)
     }
 
     /// The same item in the coarser task: its classes are as likely as their members together.
