@@ -17,6 +17,16 @@ struct Runner {
 }
 
 impl Runner {
+    fn new(
+        session: Box<dyn Session>,
+        engine: String,
+        (mean, std): ([f32; 3], [f32; 3]),
+        side: usize,
+        batch: usize,
+    ) -> Self {
+        Self { session, engine, normalisation: Normalisation::new(mean, std), side, batch }
+    }
+
     /// Runs up to `batch` images of `side x side`; the result has `n * values` numbers in [0, 1].
     fn run<'a>(
         &mut self,
@@ -88,15 +98,7 @@ impl OnnxSegmenter {
         card: &SegmenterCard,
         batch: usize,
     ) -> Self {
-        Self {
-            runner: Runner {
-                session,
-                engine,
-                normalisation: Normalisation::new(card.mean, card.std),
-                side: card.window,
-                batch,
-            },
-        }
+        Self { runner: Runner::new(session, engine, (card.mean, card.std), card.window, batch) }
     }
 }
 
@@ -136,13 +138,7 @@ impl OnnxClassifier {
         batch: usize,
     ) -> Self {
         Self {
-            runner: Runner {
-                session,
-                engine,
-                normalisation: Normalisation::new(card.mean, card.std),
-                side: card.input,
-                batch,
-            },
+            runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
             classes: card.classes.clone(),
             crop: card.crop,
         }

@@ -128,6 +128,23 @@ pub struct SegmentPool {
     pub ring: f32,
 }
 
+/// Dark places of every scene, at most `most` each and `clear` px from its figures: (scene, x, y).
+fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<(usize, f32, f32)> {
+    use rayon::prelude::*;
+    let of = |(i, s): (usize, &Scene)| -> Vec<_> {
+        dark_places(s, clear, most).into_iter().map(|(x, y)| (i, x, y)).collect()
+    };
+    let each: Vec<Vec<_>> = scenes.par_iter().enumerate().map(of).collect();
+    each.into_iter().flatten().collect()
+}
+
+/// Negatives by their place on a frame (frame, x, y), and those that are patches of their own.
+fn split_negatives(icpr: &Icpr) -> (Vec<(usize, f32, f32)>, Vec<Scene>) {
+    let patches = icpr.negatives.iter().filter(|n| n.place.is_none());
+    let placed = icpr.negatives.iter().filter_map(|n| n.place).collect();
+    (placed, patches.map(|n| as_scene(&n.patch)).collect())
+}
+
 fn as_scene(patch: &RgbTile) -> Scene {
     Scene {
         name: "negative".into(),
@@ -152,23 +169,11 @@ impl SegmentPool {
         side: usize,
         (radius, ring): (f32, f32),
     ) -> Self {
-        use rayon::prelude::*;
         let frames = icpr.scenes.clone();
         let midog = midog.map(|m| m.scenes().to_vec()).unwrap_or_default();
         assert!(!frames.is_empty(), "a segmenter pool needs frames");
-        let mut hard: Vec<_> = icpr.negatives.iter().filter_map(|n| n.place).collect();
-        let dark: Vec<Vec<_>> = frames
-            .par_iter()
-            .enumerate()
-            .map(|(i, s)| dark_places(s, 40.0, 60).into_iter().map(|(x, y)| (i, x, y)).collect())
-            .collect();
-        hard.extend(dark.into_iter().flatten());
-        let negatives: Vec<Scene> = icpr
-            .negatives
-            .iter()
-            .filter(|n| n.place.is_none())
-            .map(|n| as_scene(&n.patch))
-            .collect();
+        let (mut hard, negatives) = split_negatives(icpr);
+        hard.extend(dark_in(&frames, 40.0, 60));
         let figures = figures(&frames);
         let shares = [
             zero_if(figures.is_empty(), shares.figure),
@@ -317,29 +322,12 @@ impl ClassifierPool {
         spatial: Spatial,
         side: usize,
     ) -> Self {
-        use rayon::prelude::*;
         let frames = icpr.scenes.clone();
         let midog = midog.map(|m| m.scenes().to_vec()).unwrap_or_default();
-        let places = |scenes: &[Scene], clear: f32, most: usize| -> Vec<(usize, f32, f32)> {
-            let each: Vec<Vec<_>> = scenes
-                .par_iter()
-                .enumerate()
-                .map(|(i, s)| {
-                    dark_places(s, clear, most).into_iter().map(|(x, y)| (i, x, y)).collect()
-                })
-                .collect();
-            each.into_iter().flatten().collect()
-        };
-        let dark = places(&frames, 40.0, 250);
-        let midog_dark = places(&midog, 34.0, 4);
-        let mut hard: Vec<_> = icpr.negatives.iter().filter_map(|n| n.place).collect();
+        let dark = dark_in(&frames, 40.0, 250);
+        let midog_dark = dark_in(&midog, 34.0, 4);
+        let (mut hard, negatives) = split_negatives(icpr);
         hard.extend(mined);
-        let negatives: Vec<Scene> = icpr
-            .negatives
-            .iter()
-            .filter(|n| n.place.is_none())
-            .map(|n| as_scene(&n.patch))
-            .collect();
         let figures = figures(&frames);
         let shares = [
             zero_if(figures.is_empty(), shares.figure),
