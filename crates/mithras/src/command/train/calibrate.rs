@@ -4,6 +4,7 @@ use super::frames::{CandidateArgs, Remembering, detect, image_of, resolution};
 use super::learn::FOLDS;
 use anyhow::{Context, Result};
 use corpus::crops::{MarkKind, Scene};
+use corpus::file::Lock;
 use corpus::fold::LeftOut;
 use corpus::icpr::{APERIO_MPP, Icpr};
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
@@ -133,6 +134,7 @@ struct Stage {
 }
 
 pub fn run(args: Args) -> Result<()> {
+    let _lock = Lock::take(&args.out)?;
     train::set_up(args.threads);
     if let Some(dir) = &args.cache {
         std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
@@ -203,7 +205,6 @@ fn write(path: &Path, text: &str) -> Result<()> {
 }
 
 fn report(args: &Args, stages: &[Stage], scenes: &[Vec<Scene>]) -> Result<()> {
-    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let mut md = String::new();
     let mut csv = String::from("stage,left_out,frame,x_px,y_px,s_seg,s_cls\n");
     let mut results = serde_json::Map::new();
