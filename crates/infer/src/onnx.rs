@@ -151,14 +151,14 @@ fn nodes(graph: &Graph) -> Result<Vec<Node>, String> {
     graph.node.iter().map(read).collect()
 }
 
-/// The value with which a U-Net's decoder begins, that is its first enlarged one; `None` for a
-/// network without a decoder.
+/// The value with which a U-Net's decoder begins, that is its first enlarged one.
 ///
 /// # Errors
-/// A sentence saying what is damaged.
-pub(crate) fn decoder(onnx: &[u8]) -> Result<Option<String>, String> {
+/// A sentence saying what is damaged, or that there is no decoder.
+pub(crate) fn decoder(onnx: &[u8]) -> Result<String, String> {
     let first = nodes(&decode(onnx)?.1)?.into_iter().find(|n| n.op_type == "Resize");
-    Ok(first.and_then(|n| n.output.into_iter().next()))
+    let value = first.and_then(|n| n.output.into_iter().next());
+    value.ok_or_else(|| "it has no decoder to compute in bf16; use --precision f32".into())
 }
 
 /// A network in two files: what runs before the value `from`, and the rest.
@@ -299,7 +299,7 @@ mod tests {
             return;
         };
         let onnx = package.segmenter().expect("a detector");
-        let from = decoder(onnx).expect("sound").expect("a decoder");
+        let from = decoder(onnx).expect("a decoder");
         let halves = cut(onnx, &from).expect("the value is made");
         assert!(halves.between.len() > 1, "the skip connections cross: {:?}", halves.between);
         assert!(
@@ -327,7 +327,8 @@ mod tests {
             eprintln!("SKIPPED: this build bundles no weights");
             return;
         };
-        assert_eq!(decoder(package.classifier().expect("two stages")), Ok(None));
+        let e = decoder(package.classifier().expect("two stages")).unwrap_err();
+        assert!(e.contains("no decoder"), "{e}");
         let e = cut(package.segmenter().expect("a detector"), "elsewhere").unwrap_err();
         assert!(e.contains("elsewhere"), "{e}");
         assert!(cut(b"\xff\xff", "x").is_err());

@@ -178,15 +178,13 @@ fn open_on(
             .map_err(|e| misfit("segmenter", e))?;
         segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
         let shape = [segmenter_batch, 3, card.window, card.window];
-        let from = match bf16 {
-            true => onnx::decoder(bytes).map_err(|e| misfit("segmenter", e))?,
-            false => None,
-        };
-        let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
-        let session = loader.load(&Network { onnx: bytes, shape, bf16_from, symbols })?;
-        if bf16_from.is_some() {
+        let mut from = None;
+        if bf16 {
+            from = Some(onnx::decoder(bytes).map_err(|e| misfit("segmenter", e))?);
             loader.report.segmenter_precision = Precision::Bf16.word().into();
         }
+        let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
+        let session = loader.load(&Network { onnx: bytes, shape, bf16_from, symbols })?;
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
     }

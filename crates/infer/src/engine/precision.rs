@@ -6,7 +6,7 @@ use super::{EngineError, Precision};
 /// Whether the segmenter's decoder computes in bf16.
 ///
 /// Encoder and classifier stay in f32. In bf16 the encoder alone moves `s_seg` of real regions
-/// by up to 0.6 and the classifier `s_cls` by up to 0.05; the decoder, half of the time, by
+/// by up to 0.6 and the classifier `s_cls` by up to 0.11; the decoder, about half of the time, by
 /// 0.006 on the steepest of 134 regions and 0.0007 in the median (`docs/results/speed.md`).
 ///
 /// # Errors

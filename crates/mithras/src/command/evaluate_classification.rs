@@ -169,19 +169,14 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
             pick(&labels, &args.truth, TRUTH)?.or(labels.first_of(&["class"])).with_context(
                 || format!("{}: none of the columns {}", path.display(), TRUTH.join(", ")),
             )?;
-        let (key, other) = (table.column(&args.key)?, labels.column(&args.key)?);
-        let mut known = HashMap::new();
-        for row in 0..labels.len() {
-            let name = labels.raw(row, other).to_owned();
-            if known.insert(name, text(&labels, row, column)?).is_some() {
-                bail!("{}: occurs twice", labels.place(row, other));
-            }
-        }
+        let key = table.column(&args.key)?;
+        let known = rows_by(&labels, &args.key)?;
         rows.clone()
             .map(|row| {
-                known.get(table.raw(row, key)).cloned().with_context(|| {
+                let at = *known.get(table.raw(row, key)).with_context(|| {
                     format!("{}: has no label in {}", table.place(row, key), path.display())
-                })
+                })?;
+                text(&labels, at, column)
             })
             .collect::<Result<_>>()?
     } else {
@@ -262,6 +257,18 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
     Ok(Items { classes, truth, predicted, scores, positive })
 }
 
+/// Which row holds which value of the key column; each may occur once.
+fn rows_by<'a>(table: &'a Table, key: &str) -> Result<HashMap<&'a str, usize>> {
+    let column = table.column(key)?;
+    let mut rows = HashMap::new();
+    for row in 0..table.len() {
+        if rows.insert(table.raw(row, column), row).is_some() {
+            bail!("{}: occurs twice", table.place(row, column));
+        }
+    }
+    Ok(rows)
+}
+
 /// Averages the probabilities with those of the other tables and calls the likeliest class.
 fn join(args: &Args, table: &Table, items: &mut Items) -> Result<()> {
     if args.mean_with.is_empty() {
@@ -280,13 +287,7 @@ fn join(args: &Args, table: &Table, items: &mut Items) -> Result<()> {
             bail!("{}: its classes are {a}, those of the first table {b}", path.display());
         }
         let scores = theirs.scores.with_context(|| none(path))?;
-        let column = other.column(&args.key)?;
-        let mut rows = HashMap::new();
-        for row in 0..other.len() {
-            if rows.insert(other.raw(row, column), row).is_some() {
-                bail!("{}: occurs twice", other.place(row, column));
-            }
-        }
+        let rows = rows_by(&other, &args.key)?;
         if other.len() != table.len() {
             bail!("{}: {} items, the first table has {}", path.display(), other.len(), table.len());
         }

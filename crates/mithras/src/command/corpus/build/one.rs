@@ -294,10 +294,7 @@ fn kept_tiles(
             continue;
         };
         let probabilities = filter.classes(&sub_patches(&pixels, tiles.sub as usize))?;
-        let all = probabilities.iter().all(|p| {
-            let best = (0..p.0.len()).max_by(|&a, &b| p.0[a].total_cmp(&p.0[b]));
-            best == Some(*tumour)
-        });
+        let all = probabilities.iter().all(|p| mitosis::likeliest(&p.0) == *tumour);
         if all {
             kept.insert(tile);
         }
