@@ -13,17 +13,17 @@ step "format"
 cargo fmt --all --check
 
 step "lints"
-cargo clippy --workspace --all-targets --features mithras/train --locked -- -D warnings
+cargo clippy --workspace --all-targets --features cli/train --locked -- -D warnings
 
 step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features mithras/train --locked
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features cli/train --locked
 
 step "doctests"
-cargo test --workspace --doc --features mithras/train --locked
+cargo test --workspace --doc --features cli/train --locked
 
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
-    cargo nextest run --workspace --features mithras/train --locked --no-fail-fast
+    cargo nextest run --workspace --features cli/train --locked --no-fail-fast
 else
-    cargo test --workspace --lib --bins --tests --features mithras/train --locked --no-fail-fast
+    cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi

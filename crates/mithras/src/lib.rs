@@ -1,4 +1,4 @@
-//! What the `mithras` binary is made of: drawn slides, exports, reports and runs.
+//! Mitotic-figure analysis of H&E slides as a library: drawn slides, runs, exports, reports, evaluation.
 //!
 //! | module | what |
 //! |---|---|

@@ -50,8 +50,8 @@ fn who_names(graph: &Graph, wanted: &[&str]) -> Vec<String> {
 fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
-        "corpus", "detect", "infer", "mithras", "mitosis", "net", "slide", "stats", "testkit",
-        "train",
+        "cli", "corpus", "detect", "infer", "mithras", "mitosis", "net", "slide", "stats",
+        "testkit", "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
 }
@@ -129,11 +129,11 @@ fn training_is_optional_in_the_binary() {
         .other_options(["--offline".to_owned()])
         .exec()
         .expect("cargo metadata");
-    let mithras = metadata.packages.iter().find(|p| p.name.as_str() == "mithras").unwrap();
+    let cli = metadata.packages.iter().find(|p| p.name.as_str() == "cli").unwrap();
     for name in ["train", "net"] {
-        for d in mithras.dependencies.iter().filter(|d| d.name == name) {
+        for d in cli.dependencies.iter().filter(|d| d.name == name) {
             assert!(d.optional, "{name} must stay behind the feature `train`");
         }
     }
-    assert!(!mithras.features.get("default").is_some_and(|f| f.iter().any(|f| f == "train")));
+    assert!(!cli.features.get("default").is_some_and(|f| f.iter().any(|f| f == "train")));
 }

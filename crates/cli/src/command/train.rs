@@ -85,7 +85,7 @@ pub fn missing(act: &str) -> anyhow::Error {
     anyhow::anyhow!(
         "this build has no libtorch, so it cannot {act}. The training build:\n  \
          pip install torch==2.11.0\n  \
-         LIBTORCH_USE_PYTORCH=1 cargo install --path crates/mithras --features train\n\
+         LIBTORCH_USE_PYTORCH=1 cargo install --path crates/cli --features train\n\
          It serves CPU and GPU and does everything that this build does."
     )
 }
