@@ -5,6 +5,7 @@ use crate::error::CorpusError;
 use crate::found::Found;
 use crate::import::{Annotation, Annotations, Class, ImportError, Problem};
 use crate::manifest::Header;
+use crate::regions::Given;
 use crate::schema::{CropBox, CropMeta, Label, Split, decode_rgb, pixel_hash};
 use crate::writer::{CorpusWriter, Layout};
 use image::ImageEncoder;
@@ -60,8 +61,8 @@ pub struct CutOptions {
     pub mpp: Mpp,
     /// Side of a crop in its own pixels (128 in the paper).
     pub side: u32,
-    /// um/px of the images, against what they state themselves.
-    pub slide_mpp: Option<Mpp>,
+    /// um/px of images that state none.
+    pub given: Given,
     /// How crops are stored.
     pub encoding: Encoding,
     /// Leave images and crops that cannot be read out and count them.
@@ -143,7 +144,7 @@ pub fn cut(
                     None => continue,
                     Some(file) => {
                         if slide.is_none() {
-                            slide = Some(open(file, options));
+                            slide = Some(open(file, &entry.name, options));
                         }
                         match slide.as_ref() {
                             Some(Ok(s)) => centred(s, a, options),
@@ -219,8 +220,9 @@ fn meta(
     })
 }
 
-fn open(file: &Path, o: &CutOptions) -> Result<Slide, String> {
-    let options = OpenOptions { mpp: o.slide_mpp, ..OpenOptions::default() };
+fn open(file: &Path, name: &str, o: &CutOptions) -> Result<Slide, String> {
+    let given = o.given.of(&[name]).map(|(mpp, _)| mpp);
+    let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
     slide.resolution().map_err(|e| e.to_string())?;
     Ok(slide)

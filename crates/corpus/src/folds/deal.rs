@@ -38,7 +38,7 @@ struct Pile {
     validates: bool,
 }
 
-/// Joins what shares a slide, a patient or all bytes, in order of first appearance.
+/// Joins what shares a slide, a patient or all bytes; sorted by name, whatever the order of the data.
 fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
     let mut parent: Vec<usize> = (0..units.len()).collect();
     fn root(parent: &mut [usize], mut i: usize) -> usize {
@@ -54,7 +54,6 @@ fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
         for key in keys.into_iter().flatten() {
             let first = *seen.entry(key).or_insert(i);
             let (a, b) = (root(&mut parent, first), root(&mut parent, i));
-            // The earlier one stays the root, so that the order of groups is that of the data.
             parent[a.max(b)] = a.min(b);
         }
     }
@@ -73,7 +72,9 @@ fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
             *pile.strata.entry(name.clone()).or_default() += n;
         }
     }
-    out.into_values().collect()
+    let mut piles: Vec<Pile> = out.into_values().collect();
+    piles.sort_by_key(Pile::name);
+    piles
 }
 
 impl Pile {

@@ -48,7 +48,9 @@ pub enum FoldsError {
     #[error("{0}")]
     Invalid(String),
     /// A slide or patient on two sides.
-    #[error("{what} `{name}` belongs to the groups `{first}` and `{second}`; no fold can keep it whole")]
+    #[error(
+        "{what} `{name}` belongs to the groups `{first}` and `{second}`; no fold can keep it whole"
+    )]
     Leak {
         /// `slide` or `patient`.
         what: &'static str,
@@ -182,7 +184,8 @@ impl FoldManifest {
         Ok(made)
     }
 
-    /// Splits the crops of a corpus; every crop can validate.
+    /// Splits the crops of a corpus; every crop can validate. Crops of equal pixels need not stay
+    /// together: `contradiction` finds them.
     ///
     /// # Errors
     /// As [`FoldManifest::new`], or the corpus cannot be read.
@@ -192,12 +195,10 @@ impl FoldManifest {
         for crop in corpus.crops(crate::Columns::Meta).map_err(invalid)? {
             metas.push(crop.map_err(invalid)?.meta);
         }
-        let copies: Vec<Option<String>> =
-            metas.iter().map(|m| m.pixels.map(|h| hex(&h))).collect();
-        let units = metas.iter().zip(&copies).map(|(m, copy)| Unit {
+        let units = metas.iter().map(|m| Unit {
             slide: &m.slide,
             patient: m.patient.as_deref(),
-            copy: copy.as_deref(),
+            copy: None,
             strata: vec![(format!("{} {}", m.cohort, m.label), 1)],
             figures: u64::from(m.label == crate::Label::MitoticFigure),
             test: m.split == crate::Split::Test,
@@ -212,8 +213,8 @@ impl FoldManifest {
     /// [`FoldsError`] naming the file.
     pub fn read(path: &Path) -> Result<Self> {
         let bad = |reason: String| FoldsError::File { path: path.into(), reason };
-        let text = std::fs::read(path)
-            .map_err(|source| FoldsError::Io { path: path.into(), source })?;
+        let text =
+            std::fs::read(path).map_err(|source| FoldsError::Io { path: path.into(), source })?;
         let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|e| bad(format!("no manifest of folds ({e})")))?;
         if value["format"] != FORMAT || value["schema"] != SCHEMA {
@@ -284,6 +285,20 @@ impl FoldManifest {
         }
     }
 
+    /// Whether the folds were made for the dataset of this digest.
+    ///
+    /// # Errors
+    /// [`FoldsError::Invalid`] when they were made for another one.
+    pub fn check_dataset(&self, digest: &str) -> Result<()> {
+        if self.dataset == digest {
+            return Ok(());
+        }
+        Err(FoldsError::Invalid(format!(
+            "the folds were made for the dataset {}, not for {digest}",
+            self.dataset
+        )))
+    }
+
     fn known(&self, k: usize) -> Result<()> {
         if k < self.folds.len() {
             return Ok(());
@@ -304,8 +319,7 @@ impl FoldManifest {
             let slides = group.slides.iter().map(|s| ("slide", s));
             let patients = group.patients.iter().map(|p| ("patient", p));
             for (what, name) in slides.chain(patients) {
-                let map =
-                    if what == "slide" { &mut index.slides } else { &mut index.patients };
+                let map = if what == "slide" { &mut index.slides } else { &mut index.patients };
                 if let Some(first) = map.insert(name, number) {
                     return Err(FoldsError::Leak {
                         what,

@@ -66,15 +66,7 @@ impl FoldManifest {
     }
 
     fn places<'a>(&self, part: &TrainingPart<'a>) -> Result<Vec<(&'a Image, Place)>> {
-        let set = part.dataset();
-        if self.kind != DataKind::Regions || self.dataset != set.digest() {
-            return Err(FoldsError::Invalid(format!(
-                "the folds were made for the dataset {}, not for {} ({})",
-                self.dataset,
-                set.name(),
-                set.digest()
-            )));
-        }
+        self.check_dataset(part.dataset().digest())?;
         let index = self.index()?;
         let place = |image: &&'a Image| {
             let known = index.slides.get(image.slide.as_str());

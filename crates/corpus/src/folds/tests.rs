@@ -32,8 +32,8 @@ fn a_patient_and_a_slide_stay_whole() {
     ];
     let m = made(units, Scheme::Stratified(2)).unwrap();
     assert_eq!(m.groups.len(), 3);
-    assert_eq!(m.groups[0].slides, ["a", "b"]);
-    assert_eq!(m.groups[0].patients, ["p", "q"]);
+    assert_eq!((m.groups[2].name.as_str(), m.groups[2].slides.len()), ("p", 2));
+    assert_eq!(m.groups[2].patients, ["p", "q"]);
     assert_eq!(place(&m, "c"), place(&m, "d"));
 }
 
@@ -70,7 +70,8 @@ fn what_cannot_validate_trains_everywhere_and_tests_are_in_no_fold() {
 fn refuses_what_is_no_split() {
     let e = made(vec![unit("a", None, 1)], Scheme::LeaveOneOut).unwrap_err().to_string();
     assert!(e.contains("at least 2 folds"), "{e}");
-    let half = vec![Unit { test: true, ..unit("a", None, 1) }, unit("a", None, 1), unit("b", None, 1)];
+    let half =
+        vec![Unit { test: true, ..unit("a", None, 1) }, unit("a", None, 1), unit("b", None, 1)];
     let e = made(half, Scheme::LeaveOneOut).unwrap_err().to_string();
     assert!(e.contains("partly test data"), "{e}");
     let few = vec![unit("a", None, 1), unit("b", None, 1)];

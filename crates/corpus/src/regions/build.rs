@@ -43,8 +43,9 @@ impl Given {
             .from_path(path)
             .map_err(|e| bad(e.to_string()))?;
         let headers = reader.headers().map_err(|e| bad(e.to_string()))?.clone();
-        let find =
-            |names: &[&str]| headers.iter().position(|h| names.iter().any(|n| h.eq_ignore_ascii_case(n)));
+        let find = |names: &[&str]| {
+            headers.iter().position(|h| names.iter().any(|n| h.eq_ignore_ascii_case(n)))
+        };
         let key = find(&["image", "slide", "scanner", "name", "file"]);
         let value = find(&["mpp", "um_per_px", "um/px"]);
         let (Some(key), Some(value)) = (key, value) else {
@@ -117,8 +118,7 @@ pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
     };
     let (w, h) = slide.dimensions();
     let size = (side(w)?, side(h)?);
-    let (bytes, sha256) =
-        file_sha256(&file).map_err(|e| RegionsError::file(path, e))?;
+    let (bytes, sha256) = file_sha256(&file).map_err(|e| RegionsError::file(path, e))?;
     let coding = coding(&file, &slide);
     Ok(Probe { file, sha256, bytes, size, mpp, coding })
 }
@@ -143,7 +143,8 @@ fn subsampling(bytes: &[u8]) -> Option<&'static str> {
         if bytes[i] != 0xFF {
             return None;
         }
-        let (marker, length) = (bytes[i + 1], usize::from(bytes[i + 2]) << 8 | usize::from(bytes[i + 3]));
+        let (marker, length) =
+            (bytes[i + 1], usize::from(bytes[i + 2]) << 8 | usize::from(bytes[i + 3]));
         // Frame headers are C0 to CF but for the Huffman (C4), arithmetic (CC) and JPG (C8) markers.
         if (0xC0..=0xCF).contains(&marker) && ![0xC4, 0xC8, 0xCC].contains(&marker) {
             let parts = *bytes.get(i + 9)?;
@@ -189,8 +190,8 @@ impl Probe {
 /// Gathers images and writes a dataset.
 #[derive(Clone, Debug)]
 pub struct Builder {
-    head: Head,
-    images: Vec<Image>,
+    pub(super) head: Head,
+    pub(super) images: Vec<Image>,
 }
 
 impl Builder {
@@ -204,7 +205,8 @@ impl Builder {
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<String>) -> Self {
         let class = |name: &str, kind| Class { name: name.into(), kind };
-        let classes = vec![class(Self::FIGURE, Kind::Figure), class(Self::MIMICKER, Kind::Mimicker)];
+        let classes =
+            vec![class(Self::FIGURE, Kind::Figure), class(Self::MIMICKER, Kind::Mimicker)];
         Self::with_classes(name, program, classes)
     }
 

@@ -180,8 +180,7 @@ pub(super) fn open(path: &Path) -> Result<Dataset> {
 fn rounded(image: &mut Image) -> Result<()> {
     let fail = |e: mitosis::MppError| RegionsError::image(&image.name, e);
     let mpp = |m: mitosis::Mpp| mitosis::Mpp::new((m.get() * 1e9).round() / 1e9);
-    (image.mpp.x, image.mpp.y) =
-        (mpp(image.mpp.x).map_err(fail)?, mpp(image.mpp.y).map_err(fail)?);
+    (image.mpp.x, image.mpp.y) = (mpp(image.mpp.x).map_err(fail)?, mpp(image.mpp.y).map_err(fail)?);
     let px = |v: f64| (v * 1e3).round() / 1e3;
     let area = |a: &mut super::Area| {
         let [x0, y0, x1, y1] = <[f64; 4]>::from(*a).map(px);
@@ -209,8 +208,7 @@ pub(super) fn write(folder: &Path, mut head: Head, mut images: Vec<Image>) -> Re
         ));
     }
     let disk = Disk { head, images };
-    let mut text =
-        serde_json::to_string_pretty(&disk).map_err(|e| RegionsError::file(&path, e))?;
+    let mut text = serde_json::to_string_pretty(&disk).map_err(|e| RegionsError::file(&path, e))?;
     text.push('\n');
     file::write(&path, text.as_bytes())?;
     Ok(Dataset { folder: folder.to_path_buf(), head: disk.head, images: disk.images })

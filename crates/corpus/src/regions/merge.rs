@@ -12,8 +12,7 @@ use std::path::Path;
 /// [`RegionsError`]: nothing to merge, classes that contradict each other, a repeated image, or a
 /// disk that refuses.
 pub fn merge(parts: &[Dataset], folder: &Path, name: &str, program: &str) -> Result<Dataset> {
-    let first =
-        parts.first().ok_or_else(|| RegionsError::Invalid("no dataset to merge".into()))?;
+    let first = parts.first().ok_or_else(|| RegionsError::Invalid("no dataset to merge".into()))?;
     let mut made = Builder::with_classes(name, program, first.classes().to_vec());
     let (mut names, mut files) = (HashSet::new(), HashMap::<&str, (usize, &str)>::new());
     for (number, part) in parts.iter().enumerate() {

@@ -313,13 +313,15 @@ fn the_icpr_folder() {
     png(&d.join("negatives/A00_02_1_2.png"), 80);
     png(&d.join("negatives/H00_02_1_2.png"), 80);
     let head = "file,cx,cy,xmin,ymin,xmax,ymax,pixels";
-    fs::write(d.join("mitoses.csv"), format!("{head}\nA00_02.jpg,49.5,60,40,50,59,70,9\n")).unwrap();
+    fs::write(d.join("mitoses.csv"), format!("{head}\nA00_02.jpg,49.5,60,40,50,59,70,9\n"))
+        .unwrap();
     let partial = format!(
         "{head},status\nA01_01.jpg,20,20,10,10,30,30,9,recovered\n\
          A01_01.jpg,99,99,90,90,110,110,9,ignore\n"
     );
     fs::write(d.join("partial_mitoses.csv"), &partial).unwrap();
-    let negatives = "patch,frame,scanner\nA00_02_1_2.png,A00_02,Aperio\nH00_02_1_2.png,H00_02,Hamamatsu\n";
+    let negatives =
+        "patch,frame,scanner\nA00_02_1_2.png,A00_02,Aperio\nH00_02_1_2.png,H00_02,Hamamatsu\n";
     fs::write(d.join("negatives.csv"), negatives).unwrap();
     let read = folder_importer("icpr").unwrap().read;
     let found = read(d, &options()).unwrap();
@@ -330,7 +332,10 @@ fn the_icpr_folder() {
     assert_eq!((frame.slide.as_str(), frame.exhaustive, frame.mpp.x.get()), ("A00", true, 0.2456));
     assert_eq!((frame.labels[0].x, frame.labels[0].y), (50.0, 60.5));
     assert!(frame.coding.as_deref().unwrap().starts_with("jpeg 4:"));
-    assert_eq!((images[1].exhaustive, images[1].labels.len(), images[1].ignore.len()), (false, 1, 1));
+    assert_eq!(
+        (images[1].exhaustive, images[1].labels.len(), images[1].ignore.len()),
+        (false, 1, 1)
+    );
     assert_eq!((images[2].labels[0].class.as_str(), images[2].labels[0].x), ("mimicker", 40.0));
     let table = [("Hamamatsu".to_owned(), Mpp::new(0.2273).unwrap())].into();
     let given = Given { all: None, table };
@@ -363,7 +368,9 @@ fn real_collections() {
         let of = |part| images.iter().filter(|i| i.part == part).count();
         assert_eq!((of(Part::Train), of(Part::Test)), (1721, 1999));
         assert!(images.iter().all(|i| i.figures().count() >= 1 || !i.labels.is_empty()));
-        assert!(images.iter().filter(|i| i.part == Part::Test).all(|i| i.slide.starts_with("TUPAC16/")));
+        assert!(
+            images.iter().filter(|i| i.part == Part::Test).all(|i| i.slide.starts_with("TUPAC16/"))
+        );
     }
 }
 

@@ -85,7 +85,10 @@ mod tests {
         let (patient, slide) = tcga("TCGA-21-5784-01Z-00-DX1").unwrap();
         assert_eq!(patient.as_deref(), Some("TCGA-21-5784"));
         assert_eq!(slide, "TCGA-21-5784-01Z-00-DX1");
-        assert_eq!(tcga("tcga-06-0174-01z-00-dx3.23b6e12e_1").unwrap().1, "TCGA-06-0174-01Z-00-DX3");
+        assert_eq!(
+            tcga("tcga-06-0174-01z-00-dx3.23b6e12e_1").unwrap().1,
+            "TCGA-06-0174-01Z-00-DX3"
+        );
         assert!(tcga("train_1_2").is_none() && tcga("TCGA").is_none());
     }
 }

@@ -100,8 +100,7 @@ impl Options {
         use super::{Class, Kind};
         let class = |name: &str, kind| Class { name: name.into(), kind };
         let figure = self.positive.as_deref().unwrap_or(Builder::FIGURE);
-        let classes =
-            vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
+        let classes = vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
         Builder::with_classes(&self.name, &self.program, classes)
     }
 
@@ -132,10 +131,8 @@ fn probe_all<T: Send + Sync>(
     lenient: bool,
     left_out: &mut Vec<Problem>,
 ) -> Result<Vec<(Probe, T)>> {
-    let looked: Vec<_> = wanted
-        .into_par_iter()
-        .map(|w| (probe(&w.file, w.given), w.file, w.what))
-        .collect();
+    let looked: Vec<_> =
+        wanted.into_par_iter().map(|w| (probe(&w.file, w.given), w.file, w.what)).collect();
     let without = |r: &Result<Probe>| matches!(r, Err(RegionsError::MissingMpp { .. }));
     let missing = looked.iter().filter(|(r, ..)| without(r)).count();
     let mut out = Vec::with_capacity(looked.len());
@@ -150,8 +147,9 @@ fn probe_all<T: Send + Sync>(
                 return Err(RegionsError::File { path, reason });
             }
             Err(e @ RegionsError::MissingMpp { .. }) => return Err(e),
-            Err(e) if lenient => left_out
-                .push(Problem { record: file.display().to_string(), reason: e.to_string() }),
+            Err(e) if lenient => {
+                left_out.push(Problem { record: file.display().to_string(), reason: e.to_string() })
+            }
             Err(e) => return Err(e),
         }
     }
