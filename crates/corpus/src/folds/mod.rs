@@ -10,8 +10,8 @@ mod regions;
 #[cfg(test)]
 mod tests;
 
-use crate::file;
-use crate::schema::hex;
+use artifact::digest::hex;
+use artifact::file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};

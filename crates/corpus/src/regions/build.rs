@@ -2,7 +2,8 @@
 
 use super::manifest::{self, FORMAT, Head, SCHEMA};
 use super::{Class, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result};
-use crate::writer::file_sha256;
+use artifact::digest::sha256_file;
+use artifact::table::{Format, Table, TableError};
 use mitosis::Mpp;
 use slide::{OpenOptions, Slide, SlideError};
 use std::collections::{BTreeMap, HashMap};
@@ -37,29 +38,18 @@ impl Given {
     /// [`RegionsError`]: unreadable, without these columns, a value that is no um/px, or two values
     /// for one name.
     pub fn read_table(path: &Path) -> Result<HashMap<String, Mpp>> {
-        let bad = |reason: String| RegionsError::file(path, reason);
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .from_path(path)
-            .map_err(|e| bad(e.to_string()))?;
-        let headers = reader.headers().map_err(|e| bad(e.to_string()))?.clone();
-        let find = |names: &[&str]| {
-            headers.iter().position(|h| names.iter().any(|n| h.eq_ignore_ascii_case(n)))
-        };
-        let key = find(&["image", "slide", "scanner", "name", "file"]);
-        let value = find(&["mpp", "um_per_px", "um/px"]);
-        let (Some(key), Some(value)) = (key, value) else {
-            return Err(bad("needs a column `image`, `slide` or `scanner`, and one `mpp`".into()));
-        };
+        let fail = |e: TableError| RegionsError::file(path, e);
+        let rows = Table::read(path, &Format::default()).map_err(fail)?;
+        let key = rows.need(&["image", "slide", "scanner", "name", "file"]).map_err(fail)?;
+        let value = rows.need(&["mpp", "um_per_px", "um/px"]).map_err(fail)?;
         let mut table = HashMap::new();
-        for row in reader.records() {
-            let row = row.map_err(|e| bad(e.to_string()))?;
-            let (name, text) = (row.get(key).unwrap_or(""), row.get(value).unwrap_or(""));
-            let mpp = text.parse::<f64>().map_err(|e| e.to_string());
-            let mpp = mpp.and_then(|v| Mpp::new(v).map_err(|e| e.to_string()));
-            let mpp = mpp.map_err(|e| bad(format!("`{name}`: `{text}` is no um/px ({e})")))?;
+        for row in 0..rows.len() {
+            let wrong = |reason: String| fail(rows.wrong(row, value, reason));
+            let mpp = Mpp::new(rows.number(row, value).map_err(fail)?);
+            let mpp = mpp.map_err(|e| wrong(e.to_string()))?;
+            let name = rows.cell(row, key);
             if table.insert(name.to_owned(), mpp).is_some_and(|old| old != mpp) {
-                return Err(bad(format!("`{name}` has two values")));
+                return Err(wrong(format!("`{name}` has two values")));
             }
         }
         Ok(table)
@@ -118,7 +108,7 @@ pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
     };
     let (w, h) = slide.dimensions();
     let size = (side(w)?, side(h)?);
-    let (bytes, sha256) = file_sha256(&file).map_err(|e| RegionsError::file(path, e))?;
+    let (bytes, sha256) = sha256_file(&file).map_err(|e| RegionsError::file(path, e))?;
     let coding = coding(&file, &slide);
     Ok(Probe { file, sha256, bytes, size, mpp, coding })
 }

@@ -88,8 +88,8 @@ impl RegionsError {
     }
 }
 
-impl From<crate::file::WriteError> for RegionsError {
-    fn from(e: crate::file::WriteError) -> Self {
+impl From<artifact::file::WriteError> for RegionsError {
+    fn from(e: artifact::file::WriteError) -> Self {
         Self::Io { path: e.path, source: e.source }
     }
 }

@@ -1,8 +1,8 @@
 //! `regions.json` on disk: read, checked, written (`docs/artifacts.md`).
 
 use super::{Class, Dataset, Image, Kind, RegionsError, Result};
-use crate::file;
-use crate::schema::hex;
+use artifact::digest::hex;
+use artifact::file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! An image's pixels and labels at a working resolution, read as a slide is read.
 
 use super::{Area, Dataset, Image, Kind, MppSource, RegionsError, Result};
-use crate::writer::file_sha256;
+use artifact::digest::sha256_file;
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Slide};
 
@@ -110,7 +110,7 @@ impl Dataset {
 
     fn check_digest(&self, image: &Image) -> Result<()> {
         let path = self.path(image);
-        let (_, found) = file_sha256(&path).map_err(|e| RegionsError::file(&path, e))?;
+        let (_, found) = sha256_file(&path).map_err(|e| RegionsError::file(&path, e))?;
         if found == image.sha256 {
             return Ok(());
         }

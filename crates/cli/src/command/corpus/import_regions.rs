@@ -61,7 +61,7 @@ pub fn run(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
         left_out: &left_out,
     };
     let text = serde_json::to_string_pretty(&output)?;
-    corpus::file::write(&out.join("import.json"), text.as_bytes())?;
+    artifact::file::write(&out.join("import.json"), text.as_bytes())?;
     if a.json {
         println!("{text}");
     } else {
