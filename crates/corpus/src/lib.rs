@@ -28,7 +28,7 @@ pub mod labelled;
 pub mod manifest;
 pub mod pairs;
 pub mod reader;
-pub mod resample;
+pub use pixels::resize as resample;
 pub mod schema;
 pub mod shard;
 pub mod split;
