@@ -6,6 +6,8 @@
 //! | [`import`] | annotations of other tools | C7 |
 //! | [`cut`] | crops from annotations and images | C7 |
 //! | [`split`], [`transform`], [`inspect`], [`contradiction`] | folds, merging and label interchange, figures, repeated images | C5, C6, K4 |
+//! | [`regions`] | images and slides with exhaustive labels | C7 |
+//! | [`folds`] | the one manifest of folds, for both kinds | K4 |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds | K4, K5 |
 //! | [`audit`] | blinded samples, packages, verdicts | A1, A2 |
 //! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand | P1, P4 |
@@ -21,6 +23,8 @@ pub mod cut;
 pub mod error;
 pub mod file;
 pub mod fold;
+pub mod folds;
+mod found;
 pub mod icpr;
 pub mod import;
 pub mod inspect;
@@ -28,7 +32,7 @@ pub mod labelled;
 pub mod manifest;
 pub mod pairs;
 pub mod reader;
-pub use pixels::resize as resample;
+pub mod regions;
 pub mod schema;
 pub mod shard;
 pub mod split;
@@ -38,6 +42,7 @@ pub mod writer;
 
 pub use error::CorpusError;
 pub use manifest::{Counts, Header, Manifest};
+pub use pixels::resize as resample;
 pub use reader::{Corpus, Stream, StreamOptions};
 pub use schema::{Crop, CropBox, CropMeta, Label, SCHEMA_VERSION, Split};
 pub use shard::Columns;

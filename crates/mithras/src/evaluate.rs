@@ -3,6 +3,7 @@
 use crate::export::{CountsFile, DetectionRow, read_detections};
 use crate::job::stem;
 use crate::report;
+use artifact::table::{Format, Table, TableError};
 use mitosis::matching::{Rule, Tally, match_points};
 use mitosis::{Level0, Microns, Physical, Point};
 use serde::Serialize;
@@ -20,9 +21,9 @@ pub enum EvaluateError {
         /// Row and reason.
         reason: String,
     },
-    /// The predictions cannot be read.
+    /// The truth or the predictions are not a table as documented.
     #[error(transparent)]
-    Detections(#[from] crate::export::ReadError),
+    Table(#[from] TableError),
     /// The predictions cannot be read.
     #[error(transparent)]
     Counts(#[from] report::ReportError),
@@ -81,54 +82,33 @@ pub type Truth = BTreeMap<String, TruthCase>;
 /// [`EvaluateError::Truth`] for a missing column or a position that is no number.
 pub fn read_truth(path: &Path) -> Result<Truth, EvaluateError> {
     let fail = |reason: String| EvaluateError::Truth { path: path.to_owned(), reason };
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_path(path)
-        .map_err(|e| fail(e.to_string()))?;
-    let header = reader.headers().map_err(|e| fail(e.to_string()))?.clone();
-    let column = |names: &[&str]| {
-        names.iter().find_map(|n| header.iter().position(|h| h.eq_ignore_ascii_case(n)))
-    };
-    let has: Vec<&str> = header.iter().collect();
-    let slide = column(&["slide", "file", "filename", "case", "image"]).ok_or_else(|| {
-        fail(format!("no column slide, file, filename, case or image; it has {}", has.join(", ")))
-    })?;
-    let um = column(&["x_um"]).zip(column(&["y_um"]));
-    let px = column(&["x_px", "x", "cx"]).zip(column(&["y_px", "y", "cy"]));
-    let (x, y) = px.or(um).ok_or_else(|| {
-        fail(format!(
-            "no columns x_px, y_px (or x, y; cx, cy; x_um, y_um); it has {}",
-            has.join(", ")
-        ))
-    })?;
-    let kind = column(&["kind"]);
-    let tumour = column(&["tumour", "tumor", "tumour_type", "tumor_type"]);
+    let table = Table::read(path, &Format::default())?;
+    let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
+    let px = table.find(&["x_px", "x", "cx"]).zip(table.find(&["y_px", "y", "cy"]));
+    let um = table.find(&["x_um"]).zip(table.find(&["y_um"]));
+    let (x, y) = px.or(um).ok_or_else(|| table.missing(&["x_px", "x", "cx", "x_um"]))?;
+    let kind = table.find(&["kind"]);
+    let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
     let mut truth = Truth::new();
-    for (i, row) in reader.records().enumerate() {
-        let row = row.map_err(|e| fail(e.to_string()))?;
-        let cell = |c: usize| row.get(c).unwrap_or("");
-        if cell(slide).is_empty() {
-            return Err(fail(format!("row {}: names no slide", i + 1)));
+    for row in 0..table.len() {
+        if table.cell(row, slide).is_empty() {
+            return Err(table.wrong(row, slide, "names no slide").into());
         }
-        let case = truth.entry(stem(Path::new(cell(slide)))).or_default();
-        if let Some(t) = tumour.map(cell).filter(|t| !t.is_empty()) {
+        let case = truth.entry(stem(Path::new(table.cell(row, slide)))).or_default();
+        if let Some(column) = tumour
+            && let Some(t) = table.filled(row, tumour)
+        {
             if case.tumour.as_deref().is_some_and(|known| known != t) {
-                return Err(fail(format!("row {}: a slide with two tumour types", i + 1)));
+                return Err(table.wrong(row, column, "a slide with two tumour types").into());
             }
             case.tumour = Some(t.to_owned());
         }
-        let wanted = kind.map(cell).is_none_or(|k| matches!(k, "mitotic" | "mitotic figure"));
-        if !wanted || (cell(x).is_empty() && cell(y).is_empty()) {
+        let wanted =
+            kind.is_none_or(|k| matches!(table.cell(row, k), "mitotic" | "mitotic figure"));
+        if !wanted || (table.cell(row, x).is_empty() && table.cell(row, y).is_empty()) {
             continue;
         }
-        let number = |c: usize| {
-            cell(c)
-                .parse::<f64>()
-                .ok()
-                .filter(|v| v.is_finite())
-                .ok_or_else(|| fail(format!("row {}: `{}` is no position", i + 1, cell(c))))
-        };
-        let (vx, vy) = (number(x)?, number(y)?);
+        let (vx, vy) = (table.number(row, x)?, table.number(row, y)?);
         case.points.push(if px.is_some() {
             Place::Level0(vx, vy)
         } else {

@@ -12,8 +12,9 @@
 pub mod demo;
 pub mod evaluate;
 pub mod export;
-pub mod file;
 pub mod job;
 pub mod progress;
 pub mod report;
 pub mod subtypes;
+
+pub use artifact::file;

@@ -153,7 +153,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         meter.update(done as u64, files.len() as u64);
     }
     meter.finish();
-    mithras::file::write(&args.out, &table.into_inner()?)?;
+    artifact::file::write(&args.out, &table.into_inner()?)?;
     for reason in &failed {
         eprintln!("error: {reason}");
     }

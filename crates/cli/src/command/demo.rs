@@ -2,6 +2,7 @@
 
 use super::detect::{self, EngineArgs};
 use anyhow::{Context, Result};
+use artifact::table::Writer;
 use clap::Args as ClapArgs;
 use mithras::demo::{self, Container, Kind, Layout, Spec};
 use mithras::evaluate;
@@ -79,7 +80,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let truth = evaluate::read_truth(&args.out.join("truth.csv"))?;
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
-    mithras::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
+    artifact::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
     println!();
     super::evaluate::say(&result);
     println!();
@@ -100,23 +101,16 @@ fn draw(args: &Args, slide: &Path) -> Result<()> {
     demo::write(&layout, slide, container, &mut |done, total| meter.update(done, total))?;
     meter.finish();
     let truth = args.out.join("truth.csv");
-    mithras::file::write_csv(
-        &truth,
-        &["slide", "x_px", "y_px", "kind", "phase"],
-        layout.truth().iter().map(|p| {
-            let kind = match p.kind {
-                Kind::Mitotic => "mitotic",
-                Kind::Mimicker => "mimicker",
-            };
-            [
-                "drawn".into(),
-                p.x_px.to_string(),
-                p.y_px.to_string(),
-                kind.into(),
-                p.phase.to_string(),
-            ]
-        }),
-    )?;
+    let mut table = Writer::new(["slide", "x_px", "y_px", "kind", "phase"]);
+    for p in layout.truth() {
+        let kind = match p.kind {
+            Kind::Mitotic => "mitotic",
+            Kind::Mimicker => "mimicker",
+        };
+        let (x, y) = (p.x_px.to_string(), p.y_px.to_string());
+        table.push(["drawn".into(), x, y, kind.into(), p.phase.to_string()]);
+    }
+    table.write(&truth)?;
     eprintln!(
         "drew {} ({} x {} px at {} um/px, {} mitotic figures, {} mimickers, seed {})",
         slide.display(),

@@ -1,8 +1,8 @@
 //! `mithras slide`: what a file is, a picture of it, where its tissue lies.
 
 use anyhow::{Context, Result};
+use artifact::file::write;
 use clap::Subcommand;
-use mithras::file::write;
 use mitosis::Mpp;
 use serde_json::json;
 use slide::{OpenOptions, Slide, TissueMask, TissueOptions};

@@ -2,9 +2,10 @@
 
 use super::{Export, ExportError, SlideRecord};
 use crate::subtypes::{COLUMNS, Subtypes};
+use artifact::table::{Format, Table, TableError};
 use mitosis::{Detection, Resolution};
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use serde::Serialize;
+use std::path::Path;
 
 pub(super) const EXPORT: Export = Export {
     file: "detections.csv",
@@ -13,7 +14,7 @@ pub(super) const EXPORT: Export = Export {
 };
 
 /// One row: a candidate, accepted or not.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DetectionRow {
     /// Level-0 px, to 0.01.
     pub x_px: f64,
@@ -60,50 +61,50 @@ impl DetectionRow {
     }
 }
 
-/// Why a `detections.csv` cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{path}: {reason}")]
-pub struct ReadError {
-    /// The file.
-    pub path: PathBuf,
-    /// Line and reason.
-    pub reason: String,
-}
-
 /// Reads a `detections.csv` back.
 ///
 /// # Errors
-/// [`ReadError`] when the file is missing or a row is not as [`DetectionRow`] says.
-pub fn read(path: &Path) -> Result<Vec<DetectionRow>, ReadError> {
-    let fail = |e: ::csv::Error| ReadError { path: path.to_owned(), reason: e.to_string() };
-    let mut reader = ::csv::Reader::from_path(path).map_err(fail)?;
-    let header = reader.headers().map_err(fail)?.clone();
-    let at = COLUMNS.map(|c| header.iter().position(|h| h == c));
-    let rows = reader
-        .records()
-        .map(|record| {
-            let record = record?;
-            let mut row: DetectionRow = record.deserialize(Some(&header))?;
-            let cell = |i: &Option<usize>| record.get((*i)?)?.parse::<f32>().ok();
-            let all: Option<Vec<f32>> = at.iter().map(cell).collect();
-            row.subtypes = all.and_then(|v| v.try_into().ok()).map(Subtypes);
-            Ok(row)
-        })
-        .collect::<Result<Vec<DetectionRow>, _>>()
-        .map_err(fail)?;
-    let sane = |r: &DetectionRow| {
-        [r.x_px, r.y_px, r.x_um, r.y_um].iter().all(|v| v.is_finite())
-            && (0.0..=1.0).contains(&r.s_seg)
-            && r.s_cls.is_none_or(|s| (0.0..=1.0).contains(&s))
-            && r.subtypes.is_none_or(|s| s.0.iter().all(|p| (0.0..=1.0).contains(p)))
+/// [`TableError`] when the file is missing or a row is not as [`DetectionRow`] says.
+pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
+    let table = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+    let position = [table.need(&["x_px"])?, table.need(&["y_px"])?, table.need(&["x_um"])?];
+    let (y_um, s_seg, s_cls) =
+        (table.need(&["y_um"])?, table.need(&["s_seg"])?, table.need(&["s_cls"])?);
+    let accepted = table.need(&["accepted"])?;
+    let subtypes = COLUMNS.map(|c| table.find(&[c]));
+    let score = |row: usize, column: usize| match table.cell(row, column) {
+        "" => Ok(None),
+        // Not by way of f64, which would round twice.
+        cell => match cell.parse::<f32>() {
+            Ok(v) if (0.0..=1.0).contains(&v) => Ok(Some(v)),
+            _ => Err(table.wrong(row, column, format!("'{cell}' is not a score in [0, 1]"))),
+        },
     };
-    match rows.iter().position(|r| !sane(r)) {
-        None => Ok(rows),
-        Some(i) => Err(ReadError {
-            path: path.to_owned(),
-            reason: format!("row {} holds a number that is no position or score", i + 1),
-        }),
-    }
+    (0..table.len())
+        .map(|row| {
+            let all: Option<Vec<f32>> = subtypes
+                .iter()
+                .map(|column| column.map_or(Ok(None), |c| score(row, c)))
+                .collect::<Result<_, _>>()?;
+            Ok(DetectionRow {
+                x_px: table.number(row, position[0])?,
+                y_px: table.number(row, position[1])?,
+                x_um: table.number(row, position[2])?,
+                y_um: table.number(row, y_um)?,
+                s_seg: score(row, s_seg)?.ok_or_else(|| table.wrong(row, s_seg, "is empty"))?,
+                s_cls: score(row, s_cls)?,
+                accepted: match table.cell(row, accepted) {
+                    "true" => true,
+                    "false" => false,
+                    cell => {
+                        let reason = format!("'{cell}' is neither true nor false");
+                        return Err(table.wrong(row, accepted, reason));
+                    }
+                },
+                subtypes: all.and_then(|v| v.try_into().ok()).map(Subtypes),
+            })
+        })
+        .collect()
 }
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {

@@ -12,7 +12,7 @@ mod qupath;
 mod record;
 
 pub use counts::{CountsFile, HotspotEntry, ResolutionEntry, UnreadEntry};
-pub use csv::{DetectionRow, ReadError, read as read_detections};
+pub use csv::{DetectionRow, read as read_detections};
 pub use record::{ModelEntry, SlideEntry, SlideRecord};
 
 use crate::file::{self, WriteError};

@@ -1,7 +1,7 @@
 //! From what stands on the command line to slides: files, folders, patterns, resolutions.
 
+use artifact::table::{Format, Table, TableError};
 use mitosis::Mpp;
-use serde::Deserialize;
 use slide::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -70,13 +70,8 @@ pub enum InputError {
         second: PathBuf,
     },
     /// The resolution table is wrong.
-    #[error("{}: {reason}", path.display())]
-    Table {
-        /// The table.
-        path: PathBuf,
-        /// Line and reason.
-        reason: String,
-    },
+    #[error(transparent)]
+    Table(#[from] TableError),
 }
 
 /// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
@@ -189,22 +184,14 @@ fn is_slide(path: &Path) -> bool {
 /// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is no
 /// resolution.
 pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> {
-    #[derive(Deserialize)]
-    struct Row {
-        slide: String,
-        mpp: f64,
-    }
-    let fail = |reason: String| InputError::Table { path: path.to_owned(), reason };
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_path(path)
-        .map_err(|e| fail(e.to_string()))?;
+    let rows = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+    let (slide, column) = (rows.need(&["slide"])?, rows.need(&["mpp"])?);
     let mut table = BTreeMap::new();
-    for (i, row) in reader.deserialize().enumerate() {
-        let row: Row = row.map_err(|e| fail(e.to_string()))?;
-        let mpp = Mpp::new(row.mpp).map_err(|e| fail(format!("row {}: {e}", i + 1)))?;
-        if table.insert(row.slide.clone(), mpp).is_some() {
-            return Err(fail(format!("row {}: `{}` stands twice", i + 1, row.slide)));
+    for row in 0..rows.len() {
+        let mpp = Mpp::new(rows.number(row, column)?)
+            .map_err(|e| rows.wrong(row, column, e.to_string()))?;
+        if table.insert(rows.cell(row, slide).to_owned(), mpp).is_some() {
+            return Err(rows.wrong(row, slide, "the slide stands twice").into());
         }
     }
     Ok(table)

@@ -6,16 +6,15 @@ mod setup;
 pub mod state;
 
 pub use inputs::{Input, InputError, Inputs, find, read_mpp_table, stem};
-pub(crate) use one::write_json;
 pub use one::{SlideFailure, TISSUE, clear, detect, open};
 pub use setup::{Config, Setup, SetupError, Stages};
 
 use crate::file::Lock;
 use crate::progress::Meter;
 use ::detect::CancelToken;
+use artifact::digest::{Digest, Sha256, hex};
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
-use state::{InputDigest, State, Status, hex};
+use state::{InputDigest, State, Status};
 use std::path::{Path, PathBuf};
 
 /// What to do about results that are already there.

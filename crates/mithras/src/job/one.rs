@@ -4,7 +4,7 @@ use super::inputs::Input;
 use super::setup::Setup;
 use super::state::{InputDigest, StageTime, State, Status};
 use crate::export::{self, ExportError, SlideEntry, SlideRecord};
-use crate::file::{self, WriteError};
+use crate::file::WriteError;
 use crate::progress::Meter;
 use crate::report::assets;
 use crate::subtypes::SubtypeError;
@@ -238,11 +238,4 @@ pub fn clear(folder: &Path) -> Result<(), SlideFailure> {
 fn remove(path: &Path) {
     // A leftover state does no harm: it is checked before it is used.
     let _ = std::fs::remove_file(path);
-}
-
-/// Writes JSON beside the exports.
-pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), WriteError> {
-    let mut bytes = serde_json::to_vec_pretty(value).expect("plain data becomes JSON");
-    bytes.push(b'\n');
-    file::write(path, &bytes)
 }

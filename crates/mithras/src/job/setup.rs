@@ -1,14 +1,13 @@
 //! What is the same for every slide of a run: weights, recipe, thresholds, engine.
 
-use super::state::hex;
 use crate::export::ModelEntry;
 use crate::subtypes::{SubtypeModel, SubtypeNetwork};
+use artifact::digest::sha256;
 use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe, Workers};
 use infer::card::CandidateMethod;
 use infer::{CardError, EngineError, EngineOptions, EngineReport, ModelPackage};
 use mitosis::{Classifier, OperatingPoint, Score, Segmenter};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use slide::TissueOptions;
 use std::path::PathBuf;
 
@@ -68,7 +67,7 @@ impl Config {
     #[must_use]
     pub fn digest(&self) -> String {
         let text = serde_json::to_vec(self).expect("plain data becomes JSON");
-        hex(&Sha256::digest(&text))
+        sha256(text)
     }
 }
 

@@ -1,9 +1,8 @@
 //! `state.json` in a slide's folder: what was done to it, with which configuration, on which bytes.
 
 use crate::file;
+use artifact::digest::{Digest, Sha256, hex};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -114,15 +113,6 @@ impl InputDigest {
     }
 }
 
-/// Lower-case hexadecimal digits.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut s, b| {
-        let _ = write!(s, "{b:02x}");
-        s
-    })
-}
-
 impl State {
     /// A slide that is being worked on.
     #[must_use]
@@ -153,8 +143,6 @@ impl State {
     /// # Errors
     /// [`file::WriteError`].
     pub fn save(&self, folder: &Path) -> Result<(), file::WriteError> {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("plain data becomes JSON");
-        bytes.push(b'\n');
-        file::write(&folder.join(FILE), &bytes)
+        artifact::json::write(&folder.join(FILE), self)
     }
 }

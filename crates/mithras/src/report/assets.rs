@@ -2,7 +2,7 @@
 
 use crate::export::{DetectionRow, SlideRecord};
 use crate::file;
-use crate::job::{SlideFailure, TISSUE, write_json};
+use crate::job::{SlideFailure, TISSUE};
 use detect::Recipe;
 use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
@@ -48,7 +48,7 @@ pub fn write(
     folder: &Path,
 ) -> Result<(), SlideFailure> {
     let offset = record.slide.bounds_offset;
-    write_json(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
+    artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
     let thumbnail = slide.thumbnail(THUMBNAIL_SIDE)?;
     jpeg(&folder.join(THUMBNAIL), &thumbnail, 82)?;
     let figures = figures(slide, record, recipe)?;

@@ -10,6 +10,7 @@ pub use run_file::{RunFile, SlideLine};
 use crate::export::CountsFile;
 use crate::file::{self, WriteError};
 use crate::job::{Outcome, Setup};
+use artifact::table::Writer;
 use std::io;
 use std::path::Path;
 
@@ -27,6 +28,9 @@ pub enum ReportError {
         /// The reason.
         reason: String,
     },
+    /// A slide's detections cannot be read back.
+    #[error(transparent)]
+    Table(#[from] artifact::table::TableError),
     /// The template failed.
     #[error("cannot render the summary: {0}")]
     Render(#[from] askama::Error),
@@ -49,7 +53,7 @@ pub fn write(
     }
     let run = RunFile::new(lines, setup, command);
     counts_csv(&out.join("counts.csv"), &run.slides)?;
-    crate::job::write_json(&out.join("run.json"), &run)?;
+    artifact::json::write(&out.join("run.json"), &run)?;
     file::write(&out.join("summary.html"), summary::render(&run, outcomes, setup)?.as_bytes())?;
     Ok(run)
 }
@@ -67,47 +71,44 @@ pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
 
 fn counts_csv(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
-    file::write_csv(
-        path,
-        &[
-            "slide",
-            "status",
-            "figures",
-            "hotspot_count",
-            "hotspot_x_px",
-            "hotspot_y_px",
-            "density_per_20_mm2",
-            "analysed_mm2",
-            "unread_mm2",
-            "tissue_mm2",
-            "candidates",
-            "mpp_x",
-            "mpp_y",
-            "mpp_source",
-            "reason",
-        ],
-        slides.iter().map(|s| {
-            let c = s.counts.as_ref();
-            let count =
-                |f: fn(&CountsFile) -> usize| c.map_or_else(String::new, |c| f(c).to_string());
-            let hotspot = c.and_then(|c| c.hotspot);
-            [
-                s.name.clone(),
-                s.status.clone(),
-                count(|c| c.figures),
-                count(|c| c.hotspot_count),
-                number(hotspot.map(|h| h.centre_px[0])),
-                number(hotspot.map(|h| h.centre_px[1])),
-                number(c.and_then(|c| c.density_per_20_mm2)),
-                number(c.map(|c| c.analysed_mm2)),
-                number(c.map(|c| c.unread_mm2)),
-                number(c.map(|c| c.tissue_mm2)),
-                count(|c| c.candidates),
-                number(c.map(|c| c.resolution.x)),
-                number(c.map(|c| c.resolution.y)),
-                c.map_or_else(String::new, |c| c.resolution.source.clone()),
-                s.reason.clone().unwrap_or_default(),
-            ]
-        }),
-    )
+    let mut table = Writer::new([
+        "slide",
+        "status",
+        "figures",
+        "hotspot_count",
+        "hotspot_x_px",
+        "hotspot_y_px",
+        "density_per_20_mm2",
+        "analysed_mm2",
+        "unread_mm2",
+        "tissue_mm2",
+        "candidates",
+        "mpp_x",
+        "mpp_y",
+        "mpp_source",
+        "reason",
+    ]);
+    for s in slides {
+        let c = s.counts.as_ref();
+        let count = |f: fn(&CountsFile) -> usize| c.map_or_else(String::new, |c| f(c).to_string());
+        let hotspot = c.and_then(|c| c.hotspot);
+        table.push([
+            s.name.clone(),
+            s.status.clone(),
+            count(|c| c.figures),
+            count(|c| c.hotspot_count),
+            number(hotspot.map(|h| h.centre_px[0])),
+            number(hotspot.map(|h| h.centre_px[1])),
+            number(c.and_then(|c| c.density_per_20_mm2)),
+            number(c.map(|c| c.analysed_mm2)),
+            number(c.map(|c| c.unread_mm2)),
+            number(c.map(|c| c.tissue_mm2)),
+            count(|c| c.candidates),
+            number(c.map(|c| c.resolution.x)),
+            number(c.map(|c| c.resolution.y)),
+            c.map_or_else(String::new, |c| c.resolution.source.clone()),
+            s.reason.clone().unwrap_or_default(),
+        ]);
+    }
+    table.write(path)
 }

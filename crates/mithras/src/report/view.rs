@@ -45,8 +45,7 @@ impl SlideView {
     pub(super) fn new(outcome: &Outcome) -> Result<Self, ReportError> {
         let folder = &outcome.folder;
         let counts = counts(folder)?;
-        let rows = read_detections(&folder.join("detections.csv"))
-            .map_err(|e| ReportError::Read { path: e.path, reason: e.reason })?;
+        let rows = read_detections(&folder.join("detections.csv"))?;
         let best = assets::top(&rows);
         let tiles = best
             .iter()

@@ -1,6 +1,7 @@
 //! `mithras audit score`.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
+use artifact::table::{Format, Table, TableError};
 use corpus::audit::{Counts, Entry, Key, Package, ReviewLog, Row, Verdict, tally};
 use serde::Serialize;
 use stats::interval::{Stratum, pool_weighted, precision_range, wilson};
@@ -286,50 +287,36 @@ fn agreement(logs: &BTreeMap<String, BTreeMap<String, Entry>>) -> anyhow::Result
 }
 
 fn read_counts(file: &Path) -> anyhow::Result<Vec<Row>> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_path(file)
-        .with_context(|| file.display().to_string())?;
-    let headers = reader.headers().with_context(|| file.display().to_string())?.clone();
-    let column = |name: &str| headers.iter().position(|h| h.eq_ignore_ascii_case(name));
-    for name in ["cohort", "stratum", "confirmed", "not_confirmed", "unsure"] {
-        if column(name).is_none() {
-            bail!("{}: no column `{name}`", file.display());
-        }
-    }
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record.with_context(|| file.display().to_string())?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let cell = |name: &str| column(name).and_then(|i| record.get(i)).unwrap_or_default();
-        let number = |name: &str| -> anyhow::Result<Option<u64>> {
-            let text = cell(name);
-            if text.is_empty() {
-                return Ok(None);
-            }
-            let value = text.parse().with_context(|| {
-                format!("{}, line {line}: {name} is `{text}`, not a count", file.display())
-            })?;
-            Ok(Some(value))
-        };
-        let count = |name: &str| number(name).map(Option::unwrap_or_default);
-        rows.push(Row {
-            cohort: cell("cohort").into(),
-            stratum: cell("stratum").into(),
-            pool: number("pool")?,
-            counts: Counts {
-                confirmed: count("confirmed")?,
-                not_confirmed: count("not_confirmed")?,
-                unsure: count("unsure")?,
-                boxes: [count("box25")?, count("box50")?, count("box75")?, count("box_larger")?],
-                elsewhere: count("elsewhere")?,
-                elsewhere_asked: count("elsewhere_asked")?,
-            },
-        });
-    }
-    ensure!(!rows.is_empty(), "{}: no rows", file.display());
-    Ok(rows)
+    let table = Table::read(file, &Format { comment: Some(b'#'), ..Format::default() })?;
+    let [cohort, stratum, confirmed, not_confirmed, unsure] =
+        ["cohort", "stratum", "confirmed", "not_confirmed", "unsure"].map(|n| table.need(&[n]));
+    let needed = [confirmed?, not_confirmed?, unsure?];
+    let (cohort, stratum) = (cohort?, stratum?);
+    let further = ["pool", "box25", "box50", "box75", "box_larger", "elsewhere", "elsewhere_asked"]
+        .map(|n| table.find(&[n]));
+    let number = |row: usize, column: Option<usize>| -> Result<Option<u64>, TableError> {
+        let filled = column.filter(|&c| !table.cell(row, c).is_empty());
+        filled.map(|c| table.count(row, c)).transpose()
+    };
+    (0..table.len())
+        .map(|row| {
+            let count = |column| number(row, column).map(Option::unwrap_or_default);
+            let [pool, b25, b50, b75, larger, elsewhere, asked] = further;
+            Ok(Row {
+                cohort: table.cell(row, cohort).into(),
+                stratum: table.cell(row, stratum).into(),
+                pool: number(row, pool)?,
+                counts: Counts {
+                    confirmed: count(Some(needed[0]))?,
+                    not_confirmed: count(Some(needed[1]))?,
+                    unsure: count(Some(needed[2]))?,
+                    boxes: [count(b25)?, count(b50)?, count(b75)?, count(larger)?],
+                    elsewhere: count(elsewhere)?,
+                    elsewhere_asked: count(asked)?,
+                },
+            })
+        })
+        .collect()
 }
 
 fn range(r: [f64; 2]) -> String {

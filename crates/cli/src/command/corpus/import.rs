@@ -125,7 +125,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         write_table(&annotations, &out.join("annotations.csv"))?;
         let output = Output { summary: &summary, corpus: report.as_ref() };
         let text = serde_json::to_string_pretty(&output)?;
-        corpus::file::write(&out.join("import.json"), text.as_bytes())?;
+        artifact::file::write(&out.join("import.json"), text.as_bytes())?;
     }
     if a.json {
         let output = Output { summary: &summary, corpus: report.as_ref() };
@@ -183,7 +183,7 @@ fn write_table(a: &corpus::import::Annotations, path: &Path) -> anyhow::Result<(
             &if r.votes.is_empty() { String::new() } else { serde_json::to_string(&r.votes)? },
         ])?;
     }
-    corpus::file::write(path, &w.into_inner()?)?;
+    artifact::file::write(path, &w.into_inner()?)?;
     Ok(())
 }
 

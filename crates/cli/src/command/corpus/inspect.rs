@@ -58,12 +58,12 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         Encoding::Png.encode(&tile).map_err(anyhow::Error::msg)
     };
     if let Some(path) = &a.montage {
-        corpus::file::write(path, &picture(128)?)?;
+        artifact::file::write(path, &picture(128)?)?;
     }
     if let Some(path) = &a.html {
         let png = if corpus.is_empty() { Vec::new() } else { picture(96)? };
         let html = super::page::corpus_page(&report, &png);
-        corpus::file::write(path, html.as_bytes())?;
+        artifact::file::write(path, html.as_bytes())?;
         println!("{}", path.display());
     } else if a.json {
         println!("{}", serde_json::to_string_pretty(&report)?);

@@ -124,7 +124,7 @@ pub fn interchange(a: &Interchange) -> anyhow::Result<ExitCode> {
     let what = transform::Interchange { above: a.above, up_to: a.up_to, count: a.count };
     let r = transform::interchange(&corpus, &a.out, what)?;
     let json = serde_json::to_string_pretty(&r).context("report")?;
-    corpus::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
+    artifact::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
     if a.json {
         println!("{json}");
         return Ok(ExitCode::SUCCESS);

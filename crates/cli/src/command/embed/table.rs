@@ -1,8 +1,8 @@
 //! Features with what they are of, as Parquet and HDF5 (`docs/artifacts.md`).
 
 use anyhow::{Context, Result};
+use artifact::file;
 use hdf5_pure::{AttrValue, FileBuilder};
-use mithras::file;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, FloatType};

@@ -220,7 +220,9 @@ pub fn run(args: &Args) -> Result<()> {
         let header = ["slide", "count", "count_in_scheme_area", "grade"];
         let lines =
             rows.iter().map(|(s, c, k, g)| [s.clone(), c.to_string(), k.to_string(), g.clone()]);
-        mithras::file::write_csv(out, &header, lines)?;
+        let mut table = artifact::table::Writer::new(header);
+        lines.for_each(|line| table.push(line));
+        table.write(out)?;
     }
     let mut tally = BTreeMap::new();
     for (.., grade) in &rows {

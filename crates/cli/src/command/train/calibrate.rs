@@ -3,14 +3,14 @@
 use super::frames::{CandidateArgs, Remembering, detect, image_of, resolution};
 use super::learn::FOLDS;
 use anyhow::{Context, Result};
+use artifact::digest::{Digest, Sha256};
+use artifact::file::Lock;
 use corpus::crops::{MarkKind, Scene};
-use corpus::file::Lock;
 use corpus::fold::LeftOut;
 use corpus::icpr::{APERIO_MPP, Icpr};
 use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
 use mitosis::{Classifier, Detection, Microns, Mpp, OperatingPoint, Point, Symmetric};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use train::port::{TorchClassifier, TorchSegmenter};
@@ -201,7 +201,7 @@ fn folds_of(stage: &Stage, scenes: &[Vec<Scene>]) -> Vec<Fold> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    Ok(mithras::file::write(path, text.as_bytes())?)
+    Ok(artifact::file::write(path, text.as_bytes())?)
 }
 
 fn report(args: &Args, stages: &[Stage], scenes: &[Vec<Scene>]) -> Result<()> {

@@ -8,7 +8,6 @@ use infer::card::{
 use mitosis::{Mpp, OperatingPoint};
 use net::onnx::{self, ExportOptions, WeightKind};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use train::port::{TorchClassifier, TorchSegmenter};
 
@@ -45,8 +44,8 @@ pub struct Args {
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<String> {
-    mithras::file::write(path, bytes)?;
-    Ok(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
+    artifact::file::write(path, bytes)?;
+    Ok(artifact::digest::sha256(bytes))
 }
 
 pub fn run(args: Args) -> Result<()> {

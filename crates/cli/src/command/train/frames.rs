@@ -1,11 +1,11 @@
 //! Detection on labelled frames with trained weights, through the same `detect` as on slides.
 
 use anyhow::{Context, Result, anyhow};
+use artifact::digest::{Digest, Sha256};
 use detect::{CancelToken, CandidateRule, CropRecipe, Grid, Job, Recipe, Workers};
 use mitosis::{
     Classifier, Detection, Mpp, PortError, ProbMap, Resolution, RgbTile, Score, Segmenter,
 };
-use sha2::{Digest, Sha256};
 use slide::{OpenOptions, Slide};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,7 @@ impl<S: Segmenter> Remembering<S> {
         if let Some(map) = self.seen.get(&key) {
             return Ok(map.clone());
         }
-        let name: String = key.iter().map(|b| format!("{b:02x}")).collect();
+        let name = artifact::digest::hex(&key);
         let file = self.folder.as_ref().map(|f| f.join(name));
         let kept = file.as_ref().and_then(|f| std::fs::read(f).ok());
         let map = match kept.filter(|b| b.len() == 4 * w.width * w.height) {
@@ -93,7 +93,7 @@ impl<S: Segmenter> Remembering<S> {
                 let map = self.inner.probabilities(std::slice::from_ref(w))?.remove(0);
                 if let Some(file) = file {
                     let bytes: Vec<u8> = map.data.iter().flat_map(|v| v.to_le_bytes()).collect();
-                    mithras::file::write(&file, &bytes).map_err(|e| PortError::Engine {
+                    artifact::file::write(&file, &bytes).map_err(|e| PortError::Engine {
                         engine: "map cache".into(),
                         message: e.to_string(),
                     })?;

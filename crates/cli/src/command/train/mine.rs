@@ -61,7 +61,7 @@ pub fn run(args: Args) -> Result<()> {
             }
         }
     }
-    mithras::file::write(&args.out, text.as_bytes())?;
+    artifact::file::write(&args.out, text.as_bytes())?;
     println!("{n} hard negatives on {} frames: {}", fold.train.scenes.len(), args.out.display());
     Ok(())
 }

@@ -5,7 +5,6 @@ use anyhow::{Context, Result};
 use infer::card::{ClassifierCard, ModelCard, SCHEMA};
 use mitosis::Mpp;
 use net::onnx::{self, ExportOptions, WeightKind};
-use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use train::port::TorchClassifier;
 use train::protocol::{About, PREDICTIONS, fold_dir, tables};
@@ -64,8 +63,8 @@ pub fn run(args: Args) -> Result<()> {
     let size = i64::from(spec.input);
     let bytes = onnx::summed_classifier(model.net(), size, coarser.map(|c| c.of), &options)?;
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    mithras::file::write(&args.out.join("classifier.onnx"), &bytes)?;
-    let sha256 = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
+    artifact::file::write(&args.out.join("classifier.onnx"), &bytes)?;
+    let sha256 = artifact::digest::sha256(&bytes);
     let mut said = match &args.about {
         Some(path) => std::fs::read_to_string(path)
             .with_context(|| path.display().to_string())?
@@ -115,7 +114,7 @@ pub fn run(args: Args) -> Result<()> {
         training: Some(training),
         results: (!results.is_empty()).then_some(results),
     };
-    mithras::file::write(&args.out.join("card.toml"), card.to_toml()?.as_bytes())?;
+    artifact::file::write(&args.out.join("card.toml"), card.to_toml()?.as_bytes())?;
     infer::ModelPackage::open(&args.out)?;
     println!("{}", args.out.display());
     Ok(())

@@ -3,7 +3,7 @@
 use super::super::evaluate_classification::report;
 use super::learn::Common;
 use anyhow::{Context, Result, bail};
-use corpus::file::Lock;
+use artifact::file::Lock;
 use corpus::task::{TestSet, TrainingSet};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ fn finish(run: &Path) -> Result<()> {
             continue;
         }
         let path = run.join(&name).with_extension("csv");
-        mithras::file::write(&path, rows.as_bytes())?;
+        artifact::file::write(&path, rows.as_bytes())?;
         let metrics = report(&path, Some("fold"), Some("domain"), None)?;
         say(&name, &about, &metrics);
         put(run, &name, &about, metrics, "held-out items of all folds")?;
@@ -130,7 +130,7 @@ fn put(
     out.insert("run".into(), json!(about));
     out.extend(metrics);
     let text = serde_json::to_string_pretty(&Value::Object(out))?;
-    mithras::file::write(&path, text.as_bytes())?;
+    artifact::file::write(&path, text.as_bytes())?;
     Ok(())
 }
 
@@ -200,7 +200,7 @@ pub fn test(args: TestArgs) -> Result<()> {
         }
     }
     let note = json!({ "test_set_sha256": set.digest(), "items": set.items().len() });
-    mithras::file::write(&marker, note.to_string().as_bytes())?;
+    artifact::file::write(&marker, note.to_string().as_bytes())?;
     println!("written to {}", out.display());
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Who a slide belongs to, and which slides must not be read (C5).
 
 use anyhow::{Context, bail};
+use artifact::table::Format;
 use corpus::{Columns, Corpus};
 use mithras::job::stem;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,24 +23,16 @@ pub struct Table(BTreeMap<String, (Option<String>, Option<String>)>);
 impl Table {
     /// Reads the CSV.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .from_path(path)
-            .with_context(|| path.display().to_string())?;
-        let headers = reader.headers().with_context(|| path.display().to_string())?.clone();
-        let column = |n: &str| headers.iter().position(|h| h.eq_ignore_ascii_case(n));
-        let slide =
-            column("slide").with_context(|| format!("{}: no column `slide`", path.display()))?;
-        let (cohort, patient) = (column("cohort"), column("patient"));
+        let table =
+            artifact::table::Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+        let slide = table.need(&["slide"])?;
+        let (cohort, patient) = (table.find(&["cohort"]), table.find(&["patient"]));
         let mut rows = BTreeMap::new();
-        for record in reader.records() {
-            let record = record.with_context(|| path.display().to_string())?;
-            let cell = |i: Option<usize>| {
-                i.and_then(|i| record.get(i)).filter(|s| !s.is_empty()).map(str::to_owned)
-            };
+        for row in 0..table.len() {
+            let cell = |column| table.filled(row, column).map(str::to_owned);
             let Some(name) = cell(Some(slide)) else { continue };
             if rows.insert(name.clone(), (cell(cohort), cell(patient))).is_some() {
-                bail!("{}: slide `{name}` is listed twice", path.display());
+                bail!("{}: slide `{name}` is listed twice", table.place(row, slide));
             }
         }
         Ok(Self(rows))

@@ -10,9 +10,9 @@ mod preset;
 
 use crate::command::detect::EngineArgs;
 use anyhow::{Context, bail, ensure};
-use corpus::file::{self, Lock};
+use artifact::digest::sha256;
+use artifact::file::{self, Lock};
 use corpus::manifest::MANIFEST;
-use corpus::schema::hex;
 use corpus::{Columns, Corpus, CorpusWriter, Header, Layout};
 use exclude::{Exclusions, Origin, Table};
 use infer::{EngineOptions, ModelPackage};
@@ -22,7 +22,6 @@ use mitosis::Mpp;
 use one::{Funnel, Seconds, Worker};
 use preset::{Kind, Preset};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use slide::{OpenOptions, Slide};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -149,7 +148,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
 
     let mut workers = vec![worker(a, &preset)?];
     let config = config(&preset, &workers[0], a)?;
-    let config_digest = hex(&Sha256::digest(serde_json::to_vec(&config)?));
+    let config_digest = sha256(serde_json::to_vec(&config)?);
     let mut states: Vec<Option<State>> = Vec::new();
     let mut todo = VecDeque::new();
     let mut resumed = 0;
@@ -252,7 +251,7 @@ fn config(preset: &Preset, worker: &Worker, a: &Args) -> anyhow::Result<serde_js
     let filter = match &a.tumour_filter {
         Some(dir) => {
             let package = ModelPackage::find(Some(dir))?;
-            let sha256 = package.classifier().map(|b| hex(&Sha256::digest(b)));
+            let sha256 = package.classifier().map(sha256);
             let card = package.card.classifier.as_ref();
             let tiles = preset.tiles.as_ref();
             serde_json::json!({
@@ -286,7 +285,7 @@ fn identity(input: &Input, origin: &Origin, config: &str) -> std::io::Result<Str
         origin,
         env!("CARGO_PKG_VERSION")
     );
-    Ok(hex(&Sha256::digest(text)))
+    Ok(sha256(text))
 }
 
 /// A finished slide of this very build whose part is whole.

@@ -3,6 +3,7 @@
 use super::exclude::Origin;
 use super::preset::{Crops, Kind, Patches, Preset, Tiles};
 use anyhow::{Context, ensure};
+use artifact::digest::{Digest, Sha256};
 use corpus::cut::Encoding;
 use corpus::schema::pixel_hash;
 use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout};
@@ -13,7 +14,6 @@ use mitosis::{Classifier, Detection, Level0, Mpp, Point, RgbTile};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,11 +1,10 @@
 //! Presets of `corpus build`: everything that changes a crop.
 
 use anyhow::{Context, ensure};
-use corpus::schema::hex;
+use artifact::digest::sha256;
 use mitosis::Mpp;
 use mitosis::pseudo_label::PseudoLabelRule;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::path::Path;
 
 const BUNDLED: &[(&str, &str)] = &[
@@ -141,7 +140,7 @@ impl Preset {
 
     /// SHA-256 of the resolved preset.
     pub fn digest(&self) -> String {
-        hex(&Sha256::digest(serde_json::to_vec(self).unwrap_or_default()))
+        sha256(serde_json::to_vec(self).unwrap_or_default())
     }
 }
 

@@ -7,8 +7,8 @@ use super::plot::Figure;
 use super::protocol::{CResult, Model, Study};
 use super::{Args, Method};
 use anyhow::{Context, Result};
+use artifact::file::write as write_file;
 use askama::Template;
-use mithras::file::write as write_file;
 use std::path::Path;
 
 struct Picture {

@@ -1,0 +1,117 @@
+//! JSON files: pretty, whole, and with a schema that is checked before the content.
+
+use crate::file::{self, WriteError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::{Path, PathBuf};
+
+/// Why a JSON file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// The file.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Its text.
+    #[error("{}: {source}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and reason.
+        source: serde_json::Error,
+    },
+    /// Another format, or another version of it.
+    #[error("{}: the schema is {found}, this version reads \"{wanted}\"", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// What its `schema` says, as JSON.
+        found: String,
+        /// What is read.
+        wanted: &'static str,
+    },
+}
+
+/// Pretty JSON with a final line break.
+///
+/// # Panics
+/// When `value` has no JSON: a map whose keys are not texts. Plain data always has one; numbers that
+/// are not finite become `null`.
+#[must_use]
+pub fn pretty(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).expect("plain data becomes JSON");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Writes [`pretty`] JSON, whole or not at all.
+///
+/// # Errors
+/// [`WriteError`].
+pub fn write(path: &Path, value: &impl Serialize) -> Result<(), WriteError> {
+    file::write(path, &pretty(value))
+}
+
+/// Reads a JSON file.
+///
+/// # Errors
+/// [`JsonError::Read`], [`JsonError::Parse`].
+pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JsonError> {
+    let bytes =
+        std::fs::read(path).map_err(|source| JsonError::Read { path: path.to_owned(), source })?;
+    serde_json::from_slice(&bytes)
+        .map_err(|source| JsonError::Parse { path: path.to_owned(), source })
+}
+
+/// Reads a JSON file whose field `schema` must be `wanted`, so that a file of another version is
+/// named as such and not as one with missing fields.
+///
+/// # Errors
+/// [`JsonError`].
+pub fn read_schema<T: DeserializeOwned>(path: &Path, wanted: &'static str) -> Result<T, JsonError> {
+    let value: serde_json::Value = read(path)?;
+    if value["schema"] != wanted {
+        let found = value.get("schema").map_or_else(|| "missing".into(), ToString::to_string);
+        return Err(JsonError::Schema { path: path.to_owned(), found, wanted });
+    }
+    serde_json::from_value(value)
+        .map_err(|source| JsonError::Parse { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Serialize, Deserialize, Debug, PartialEq)]
+    struct Count {
+        schema: String,
+        n: u32,
+    }
+
+    #[test]
+    fn the_schema_is_checked_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("count.json");
+        let count = Count { schema: "count/1".into(), n: 3 };
+        write(&path, &count).unwrap();
+        assert_eq!(read_schema::<Count>(&path, "count/1").unwrap(), count);
+        let other = read_schema::<Count>(&path, "count/2").unwrap_err().to_string();
+        assert!(other.contains("count.json") && other.contains("\"count/1\""), "{other}");
+        std::fs::write(&path, "{\"m\": 1}").unwrap();
+        let other = read_schema::<Count>(&path, "count/1").unwrap_err().to_string();
+        assert!(other.contains("missing"), "{other}");
+        std::fs::write(&path, "{").unwrap();
+        assert!(matches!(read::<Count>(&path), Err(JsonError::Parse { .. })));
+        assert!(matches!(read::<Count>(&dir.path().join("none")), Err(JsonError::Read { .. })));
+    }
+
+    #[test]
+    fn numbers_that_are_not_finite_become_null() {
+        assert_eq!(pretty(&f64::NAN), b"null\n");
+    }
+}

@@ -1,0 +1,69 @@
+//! Writing comma-separated tables.
+
+use crate::file::{self, WriteError};
+use std::path::Path;
+
+/// A table under way: comma-separated, quoted where needed, lines ended by `\n`.
+#[derive(Debug)]
+pub struct Writer {
+    columns: usize,
+    out: csv::Writer<Vec<u8>>,
+}
+
+impl Writer {
+    /// A table with this header.
+    #[must_use]
+    pub fn new<C: AsRef<[u8]>>(header: impl IntoIterator<Item = C>) -> Self {
+        let header: Vec<C> = header.into_iter().collect();
+        let mut table = Self { columns: header.len(), out: csv::Writer::from_writer(Vec::new()) };
+        table.push(header);
+        table
+    }
+
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// When it has another number of cells than the header.
+    pub fn push<C: AsRef<[u8]>>(&mut self, row: impl IntoIterator<Item = C>) {
+        let mut cells = 0;
+        for cell in row {
+            self.out.write_field(cell).expect("memory takes a cell");
+            cells += 1;
+        }
+        assert_eq!(cells, self.columns, "a row of {cells} cells under {} columns", self.columns);
+        self.out.write_record(None::<&[u8]>).expect("memory takes the end of a row");
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.out.into_inner().unwrap_or_else(|e| panic!("memory takes a table: {}", e.error()))
+    }
+
+    /// Writes the text, whole or not at all.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn write(self, path: &Path) -> Result<(), WriteError> {
+        file::write(path, &self.into_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_where_needed() {
+        let mut t = Writer::new(["a", "b"]);
+        t.push(["1", "x,y"]);
+        t.push([String::new(), "\"".into()]);
+        assert_eq!(t.into_bytes(), b"a,b\n1,\"x,y\"\n,\"\"\"\"\n");
+    }
+
+    #[test]
+    #[should_panic(expected = "a row of 1 cells under 2 columns")]
+    fn a_row_of_another_width_is_a_mistake_of_the_program() {
+        Writer::new(["a", "b"]).push(["1"]);
+    }
+}
