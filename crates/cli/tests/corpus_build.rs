@@ -249,7 +249,7 @@ fn what_is_excluded_never_enters_and_failures_stay_alone() {
     {
         assert!(notes.contains(part), "`{part}` is not in {notes}");
     }
-    assert!(corpus::split::refuse_overlap(&corpus, &Corpus::open(&eval).unwrap()).is_ok());
+    assert!(corpus::overlap::refuse_overlap(&corpus, &Corpus::open(&eval).unwrap()).is_ok());
 }
 
 #[test]

@@ -2,16 +2,17 @@
 //! ready-made patches taken as they are.
 
 use crate::error::CorpusError;
+use crate::found::Found;
 use crate::import::{Annotation, Annotations, Class, ImportError, Problem};
 use crate::manifest::Header;
+use crate::regions::Given;
 use crate::schema::{CropBox, CropMeta, Label, Split, decode_rgb, pixel_hash};
 use crate::writer::{CorpusWriter, Layout};
 use image::ImageEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Slide};
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// How a crop's pixels are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +61,8 @@ pub struct CutOptions {
     pub mpp: Mpp,
     /// Side of a crop in its own pixels (128 in the paper).
     pub side: u32,
-    /// um/px of the images, against what they state themselves.
-    pub slide_mpp: Option<Mpp>,
+    /// um/px of images that state none.
+    pub given: Given,
     /// How crops are stored.
     pub encoding: Encoding,
     /// Leave images and crops that cannot be read out and count them.
@@ -143,7 +144,7 @@ pub fn cut(
                     None => continue,
                     Some(file) => {
                         if slide.is_none() {
-                            slide = Some(open(file, options));
+                            slide = Some(open(file, &entry.name, options));
                         }
                         match slide.as_ref() {
                             Some(Ok(s)) => centred(s, a, options),
@@ -219,8 +220,9 @@ fn meta(
     })
 }
 
-fn open(file: &Path, o: &CutOptions) -> Result<Slide, String> {
-    let options = OpenOptions { mpp: o.slide_mpp, ..OpenOptions::default() };
+fn open(file: &Path, name: &str, o: &CutOptions) -> Result<Slide, String> {
+    let given = o.given.of(&[name]).map(|(mpp, _)| mpp);
+    let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
     slide.resolution().map_err(|e| e.to_string())?;
     Ok(slide)
@@ -262,77 +264,4 @@ fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
     let tile = decode_rgb(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
     let extension = file.extension().map_or_else(|| "png".into(), |e| e.to_string_lossy().into());
     Ok(Made { bytes, tile, extension, bbox: None })
-}
-
-/// Files below a folder, found by name, by folder and name, or by name without extension.
-struct Found {
-    /// The file of a name, and another one of the same name.
-    by_key: HashMap<String, (PathBuf, Option<PathBuf>)>,
-}
-
-impl Found {
-    fn below(root: &Path) -> Result<Self, ImportError> {
-        let mut files = Vec::new();
-        walk(root, &mut files)?;
-        files.sort();
-        let mut by_key = HashMap::new();
-        for file in files {
-            let text = |p: Option<&std::ffi::OsStr>| p.map(|s| s.to_string_lossy().into_owned());
-            let (Some(name), Some(stem)) = (text(file.file_name()), text(file.file_stem())) else {
-                continue;
-            };
-            // Annotations often lie beside their images, under the same name.
-            let kind = text(file.extension()).unwrap_or_default().to_lowercase();
-            if ["csv", "tsv", "json", "geojson", "xml", "sqlite", "txt", "gz", "zip", "md"]
-                .contains(&kind.as_str())
-            {
-                continue;
-            }
-            let folder = text(file.parent().and_then(Path::file_name)).unwrap_or_default();
-            for key in [format!("{folder}/{name}"), format!("{folder}/{stem}"), name, stem] {
-                match by_key.entry(key) {
-                    Entry::Vacant(e) => drop(e.insert((file.clone(), None))),
-                    Entry::Occupied(mut e) if e.get().0 != file => {
-                        e.get_mut().1 = Some(file.clone())
-                    }
-                    Entry::Occupied(_) => {}
-                }
-            }
-        }
-        Ok(Self { by_key })
-    }
-
-    fn files(&self, name: &str) -> Option<&(PathBuf, Option<PathBuf>)> {
-        let last = || name.rsplit('/').next().unwrap_or(name);
-        self.by_key.get(name).or_else(|| self.by_key.get(last()))
-    }
-
-    fn get(&self, name: &str) -> Option<&PathBuf> {
-        self.files(name).map(|(file, _)| file)
-    }
-
-    /// Why it is not certain which file the name means.
-    fn two(&self, name: &str) -> Option<Problem> {
-        let (one, Some(other)) = self.files(name)? else { return None };
-        let (one, other) = (one.display(), other.display());
-        Some(Problem {
-            record: name.to_owned(),
-            reason: format!(
-                "{one} and {other} have this name; put the folder in front of it, or leave one out"
-            ),
-        })
-    }
-}
-
-fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
-    let io = |reason| ImportError::Io { file: dir.into(), reason };
-    for entry in std::fs::read_dir(dir).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        if entry.file_type().map_err(io)?.is_dir() {
-            walk(&entry.path(), out)?;
-        } else {
-            out.push(entry.path());
-        }
-    }
-    Ok(())
 }

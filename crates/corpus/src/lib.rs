@@ -5,7 +5,9 @@
 //! | [`schema`], [`manifest`] | one crop and one corpus on disk (`docs/corpus.md`) | C5 |
 //! | [`import`] | annotations of other tools | C7 |
 //! | [`cut`] | crops from annotations and images | C7 |
-//! | [`split`], [`transform`], [`inspect`], [`contradiction`] | folds, merging and label interchange, figures, repeated images | C5, C6, K4 |
+//! | [`overlap`], [`transform`], [`inspect`], [`contradiction`] | overlap, merging and label interchange, figures, repeated images | C5, C6, K4 |
+//! | [`regions`] | images and slides with exhaustive labels | |
+//! | [`folds`] | the one manifest of folds, for both kinds | |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds | K4, K5 |
 //! | [`audit`] | blinded samples, packages, verdicts | A1, A2 |
 //! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand | P1, P4 |
@@ -21,23 +23,26 @@ pub mod cut;
 pub mod error;
 pub mod file;
 pub mod fold;
+pub mod folds;
+mod found;
 pub mod icpr;
 pub mod import;
 pub mod inspect;
 pub mod labelled;
 pub mod manifest;
+pub mod overlap;
 pub mod pairs;
 pub mod reader;
-pub mod resample;
+pub mod regions;
 pub mod schema;
 pub mod shard;
-pub mod split;
 pub mod task;
 pub mod transform;
 pub mod writer;
 
 pub use error::CorpusError;
 pub use manifest::{Counts, Header, Manifest};
+pub use pixels::resize as resample;
 pub use reader::{Corpus, Stream, StreamOptions};
 pub use schema::{Crop, CropBox, CropMeta, Label, SCHEMA_VERSION, Split};
 pub use shard::Columns;

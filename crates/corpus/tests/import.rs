@@ -358,3 +358,45 @@ fn qupath_and_asap() {
     let e = text("asap", "case.xml", &bad, &plain()).unwrap_err().to_string();
     assert!(e.contains("annotation 0") && e.contains("X is `?`"), "{e}");
 }
+
+#[test]
+fn what_detect_writes_is_read_back_under_the_slides_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let feature = |name: &str, kind: &str| {
+        format!(
+            r#"{{"type":"Feature","geometry":{{"type":"Polygon","coordinates":[[[10,10],[40,10],[40,40]]]}},
+               "properties":{{"objectType":"{kind}","classification":{{"name":"{name}"}}}}}}"#
+        )
+    };
+    let collection =
+        |f: &[String]| format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, f.join(","));
+    for slide in ["case-1", "case-2"] {
+        let folder = dir.path().join(slide);
+        fs::create_dir(&folder).unwrap();
+        let found = [feature("Mitotic figure", "detection"), feature("Hotspot", "annotation")];
+        fs::write(folder.join("qupath.geojson"), collection(&found)).unwrap();
+        let tissue = collection(&[feature("Tissue", "annotation")]);
+        fs::write(folder.join("tissue.geojson"), tissue).unwrap();
+        fs::write(folder.join("counts.json"), r#"{"schema":"mithras.counts/1"}"#).unwrap();
+    }
+    fs::write(dir.path().join("run.json"), r#"{"schema":"mithras.run/1"}"#).unwrap();
+    let read = |path: &Path| (importer("geojson").unwrap().read)(path, &plain());
+    for path in ["case-1/qupath.geojson", "case-1"] {
+        let one = read(&dir.path().join(path)).unwrap();
+        assert_eq!(one.images[0].name, "case-1", "{path}");
+        assert_eq!(figures(&one.summary()), (1, 1, 1, 0), "{path}");
+    }
+    let all = read(dir.path()).unwrap();
+    let names: Vec<&str> = all.images.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["case-1", "case-2"]);
+    assert_eq!(all.ignored["run.json (no GeoJSON)"], 1);
+    // A broken file is not taken for another kind of file.
+    fs::write(dir.path().join("more.json"), "{").unwrap();
+    assert!(read(dir.path()).unwrap_err().to_string().contains("more.json"));
+    fs::remove_file(dir.path().join("more.json")).unwrap();
+    for slide in ["case-1", "case-2"] {
+        fs::remove_dir_all(dir.path().join(slide)).unwrap();
+    }
+    let e = read(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("holds no GeoJSON features"), "{e}");
+}

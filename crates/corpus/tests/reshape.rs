@@ -7,10 +7,12 @@ use corpus::audit::{
 };
 use corpus::contradiction::repeated_images;
 use corpus::cut::{CutOptions, Encoding, cut};
+use corpus::folds::{FoldManifest, Place, Scheme};
 use corpus::import::{ImportOptions, importer};
 use corpus::inspect::{histograms, montage};
+use corpus::overlap::refuse_overlap;
+use corpus::regions::Given;
 use corpus::schema::pixel_hash;
-use corpus::split::{GroupBy, SplitManifest, refuse_overlap, split};
 use corpus::transform::{Interchange, interchange, merge};
 use corpus::{Columns, Corpus, CorpusWriter, CropMeta, Header, Label, Layout, Split};
 use mitosis::{Mpp, RgbTile, Score};
@@ -75,36 +77,42 @@ fn metas(c: &Corpus) -> Vec<CropMeta> {
     c.crops(Columns::Meta).unwrap().map(|c| c.unwrap().meta).collect()
 }
 
+fn split(corpus: &Corpus, k: usize) -> Result<FoldManifest, String> {
+    FoldManifest::of_crops(corpus, Scheme::Stratified(k), 7).map_err(|e| e.to_string())
+}
+
 #[test]
 fn folds_keep_patients_whole_and_shares_even() {
     let dir = tempdir().unwrap();
     let corpus = build(&dir.path().join("c"), (0..600).map(draw));
-    let made = split(&corpus, 3, GroupBy::Patient, 7).unwrap();
-    assert_eq!(made, split(&corpus, 3, GroupBy::Patient, 7).unwrap());
-    let all: BTreeSet<&String> = made.folds.iter().flatten().collect();
-    assert_eq!(all.len(), 6);
+    let made = split(&corpus, 3).unwrap();
+    assert_eq!(made, split(&corpus, 3).unwrap());
+    assert_eq!(made.groups.len(), 6);
     for fold in 0..3 {
         let mut sides: BTreeMap<String, BTreeSet<Split>> = BTreeMap::new();
         let mut held = 0;
         for m in metas(&corpus) {
-            let side = made.side(&m, fold);
+            let side = made.side(fold, &m.slide).unwrap();
             held += usize::from(side == Split::Validation);
             sides.entry(m.patient.unwrap()).or_default().insert(side);
         }
         assert!(sides.values().all(|s| s.len() == 1));
         assert_eq!(held, 200);
         // Patients 0-2 are cohort A, 3-5 cohort B: one of each per fold.
-        let a = made.folds[fold].iter().filter(|p| p.as_str() < "p3").count();
-        assert_eq!((a, made.folds[fold].len()), (1, 2));
+        let names: Vec<&str> = made
+            .groups
+            .iter()
+            .filter(|g| g.place == Place::Fold(fold))
+            .map(|g| g.name.as_str())
+            .collect();
+        assert_eq!((names.iter().filter(|p| **p < "p3").count(), names.len()), (1, 2));
     }
-    let file = dir.path().join("split.json");
+    let file = dir.path().join("folds.json");
     made.write(&file).unwrap();
-    assert_eq!(SplitManifest::read(&file, &corpus).unwrap(), made);
+    assert_eq!(FoldManifest::read(&file).unwrap(), made);
     let other = build(&dir.path().join("d"), (0..500).map(draw));
-    assert!(SplitManifest::read(&file, &other).unwrap_err().to_string().contains("made for"));
-    let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replacen("\"p0\"", "\"p9\"", 1)).unwrap();
-    assert!(SplitManifest::read(&file, &corpus).unwrap_err().to_string().contains("changed"));
+    let e = made.check_dataset(&other.manifest().digest).unwrap_err().to_string();
+    assert!(e.contains("made for"), "{e}");
 }
 
 #[test]
@@ -116,26 +124,23 @@ fn test_data_enters_no_fold_and_leaks_are_refused() {
         Draw { split: if test { Split::Test } else { Split::Unassigned }, ..d }
     };
     let corpus = build(&dir.path().join("a"), (0..120).map(marked));
-    let made = split(&corpus, 2, GroupBy::Patient, 0).unwrap();
-    assert_eq!(made.test, ["p5"]);
-    assert!(
-        metas(&corpus)
-            .iter()
-            .filter(|m| m.split == Split::Test)
-            .all(|m| made.side(m, 0) == Split::Test)
-    );
+    let made = split(&corpus, 2).unwrap();
+    let tests: Vec<_> = made.groups.iter().filter(|g| g.place == Place::Test).collect();
+    assert_eq!((tests.len(), tests[0].name.as_str()), (1, "p5"));
+    let held = metas(&corpus);
+    let held = held.iter().filter(|m| m.split == Split::Test);
+    assert!(held.map(|m| made.side(0, &m.slide).unwrap()).all(|s| s == Split::Test));
 
     let torn =
         |i: usize| Draw { split: if i == 0 { Split::Test } else { Split::Train }, ..draw(i) };
     let torn = build(&dir.path().join("b"), (0..60).map(torn));
-    assert!(split(&torn, 2, GroupBy::Patient, 0).unwrap_err().to_string().contains("partly test"));
-    let two = |i: usize| Draw { patient: Some(format!("p{i}")), ..draw(i) };
-    let two = build(&dir.path().join("c"), (0..24).map(two));
-    assert!(
-        split(&two, 2, GroupBy::Patient, 0).unwrap_err().to_string().contains("belongs to both")
-    );
-    assert!(split(&corpus, 9, GroupBy::Patient, 0).is_err());
-    assert!(split(&corpus, 1, GroupBy::Patient, 0).is_err());
+    assert!(split(&torn, 2).unwrap_err().contains("partly test"));
+    // Patients that share slides are one group, as far as the chain goes.
+    let chained = |i: usize| Draw { patient: Some(format!("p{i}")), ..draw(i) };
+    let chained = build(&dir.path().join("c"), (0..24).map(chained));
+    let whole = split(&chained, 2).unwrap();
+    assert!(whole.groups.iter().all(|g| g.slides.len() == 1 && g.patients.len() > 1));
+    assert!(split(&corpus, 9).is_err() && split(&corpus, 1).is_err());
 }
 
 #[test]
@@ -240,7 +245,7 @@ fn options(side: u32, lenient: bool) -> CutOptions {
     CutOptions {
         mpp: Mpp::PAPER,
         side,
-        slide_mpp: Some(Mpp::PAPER),
+        given: Given { all: Some(Mpp::PAPER), ..Given::default() },
         encoding: Encoding::Png,
         lenient,
         split: Split::Train,
@@ -305,7 +310,7 @@ fn crops_are_cut_around_the_centre_and_missing_images_are_named() {
     let e =
         cut(&read(&csv), &dir.path().join("images"), &dir.path().join("o7"), &options(16, false));
     assert!(e.unwrap_err().to_string().contains("outside the image (60 x 40 px)"));
-    let unstated = CutOptions { slide_mpp: None, ..options(16, false) };
+    let unstated = CutOptions { given: Given::default(), ..options(16, false) };
     let e = cut(&read(&csv), &dir.path().join("images"), &dir.path().join("o6"), &unstated)
         .unwrap_err();
     assert!(e.to_string().contains("--mpp"), "{e}");
@@ -322,9 +327,11 @@ fn ami_br_patches_become_a_corpus_with_its_test_part_marked() {
     let c = &corpus.manifest().counts;
     assert_eq!((c.subtypes["atypical"], c.subtypes["typical"]), (832, 2_888));
     assert_eq!((c.splits["test"], c.splits["train"]), (1_999, 1_721));
-    let folds = split(&corpus, 3, GroupBy::Patient, 0).unwrap();
-    assert!(folds.test.iter().all(|t| t.starts_with("TUPAC16/")));
-    assert!(folds.folds.iter().flatten().all(|t| t.starts_with("MIDOG21/")));
+    let folds = split(&corpus, 3).unwrap();
+    for group in &folds.groups {
+        let part = if group.place == Place::Test { "TUPAC16/" } else { "MIDOG21/" };
+        assert!(group.slides.iter().all(|s| s.starts_with(part)), "{group:?}");
+    }
 }
 
 fn sampling(seed: u64) -> SampleOptions {

@@ -85,7 +85,7 @@ fn csv_holds_every_candidate_in_pixels_and_micrometres() {
     assert_eq!(read_detections(&dir.path().join("detections.csv")).unwrap(), record().rows);
     let broken = dir.path().join("broken.csv");
     std::fs::write(&broken, text.replace("0.625", "NaN")).unwrap();
-    assert!(read_detections(&broken).unwrap_err().reason.contains("row 3"));
+    assert!(read_detections(&broken).unwrap_err().to_string().contains("row 3"));
 }
 
 #[test]

@@ -108,10 +108,12 @@ pub fn run(
 ) -> Result<()> {
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
-    let data = Data::open(dir, left_out, preset.data.ami, preset.data.ami_most)?;
+    let data =
+        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
     let pool = SegmentPool::new(
         &data.icpr.train,
         data.midog.as_ref(),
+        data.foreign.iter().flat_map(|f| f.1.clone()).collect(),
         &preset.shares,
         preset.spatial.clone(),
         preset.data.patch,
@@ -137,6 +139,7 @@ pub fn run(
         "stage": "segment", "left_out": left_out.to_string(), "init": start,
         "frames": data.icpr.train.scenes.len(),
         "midog_patches": data.midog.as_ref().map_or(0, |m| m.scenes().len()),
+        "foreign_images": data.foreign.iter().map(|f| f.1.len()).sum::<usize>(),
         "validation_patches": held.len(),
     });
     let mut session = Session::open(vs, groups, preset, spec, about, options)?;

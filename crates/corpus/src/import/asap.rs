@@ -4,7 +4,7 @@
 //! an annotation outside every group goes by its name if that is a known word, and stays unresolved
 //! otherwise. A `PointSet` is one annotation per point.
 
-use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_text, stem};
+use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_text};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use std::collections::HashMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             let reason = format!("no ASAP file: the root is <{}>", root.tag_name().name());
             return Err(broken(&file, reason));
         }
-        let name = stem(&file);
+        let name = image_of(&file);
         let image =
             c.image_named(&name, || ImageEntry { name: name.clone(), ..ImageEntry::default() });
         let parents: HashMap<&str, &str> = root

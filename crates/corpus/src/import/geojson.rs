@@ -1,19 +1,30 @@
 //! QuPath GeoJSON: a FeatureCollection, a list of features, or one feature.
 //!
-//! The image's name is the file's, unless a feature's properties name one. Shapes become their
+//! The image's name is the file's (of `detect`'s `<slide>/qupath.geojson`, the folder's), unless a
+//! feature's properties name one. In a folder, other JSON is passed over: `detect` leaves `run.json`
+//! and more beside its features. A folder of such folders is read as well. Shapes become their
 //! enclosing box; of a cell with a nucleus, the nucleus counts. Objects without a classification go
 //! by their name if that is a known word, and stay unresolved otherwise. The hierarchy's root, tiles
 //! and TMA cores without a classification are no annotations and are counted as ignored.
 
-use super::collect::{Category, Collector, Place, Raw, broken, files_of, read_json, stem};
+use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("geojson", path, options);
-    for file in files_of(path, &["geojson", "json"])? {
-        let root = read_json(&file)?;
+    let files = files(path)?;
+    let several = path.is_dir();
+    let mut read = 0;
+    for file in &files {
+        let root = read_json(file)?;
+        if several && is_json(file) && !holds_features(&root) {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            c.ignore(format!("{name} (no GeoJSON)"));
+            continue;
+        }
+        read += 1;
         let one;
         let features = match (&root, root["type"].as_str()) {
             (Value::Array(list), _) => list,
@@ -31,9 +42,9 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 one = vec![root.clone()];
                 &one
             }
-            _ => return Err(broken(&file, "no GeoJSON features (QuPath: File > Export objects)")),
+            _ => return Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
         };
-        let default = stem(&file);
+        let default = image_of(file);
         c.image_named(&default, || ImageEntry { name: default.clone(), ..ImageEntry::default() });
         for (i, f) in features.iter().enumerate() {
             let record = match f["id"].as_str() {
@@ -64,7 +75,46 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             }
         }
     }
+    if read == 0 {
+        return Err(broken(path, "the folder holds no GeoJSON features"));
+    }
     c.finish()
+}
+
+/// The file, the folder's files or, in a folder without one, those of `detect` one level below.
+fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let io = |reason| ImportError::Io { file: path.into(), reason };
+    let mut below = vec![];
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).map_err(io)? {
+            let file = entry.map_err(io)?.path().join("qupath.geojson");
+            below.extend(file.is_file().then_some(file));
+        }
+    }
+    below.sort();
+    match files_of(path, &["geojson", "json"]) {
+        Err(_) if !below.is_empty() => Ok(below),
+        // Tissue outlines are no annotations, whatever slide they belong to.
+        Ok(mut own) => {
+            own.retain(|f| !path.is_dir() || f.file_name() != Some("tissue.geojson".as_ref()));
+            own.extend(below);
+            Ok(own)
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn is_json(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    name.trim_end_matches(".gz").ends_with(".json")
+}
+
+/// Whether JSON is GeoJSON by its first level.
+fn holds_features(root: &Value) -> bool {
+    let feature = |v: &Value| v["type"] == "Feature";
+    root["type"] == "FeatureCollection"
+        || feature(root)
+        || root.as_array().is_some_and(|l| l.first().is_some_and(feature))
 }
 
 fn category(collector: &mut Collector<'_>, properties: &Value) -> Category {

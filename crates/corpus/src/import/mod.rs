@@ -146,6 +146,8 @@ pub struct ImageEntry {
     pub cohort: Option<String>,
     /// Patient or case, when stated.
     pub patient: Option<String>,
+    /// Scanner, when stated.
+    pub scanner: Option<String>,
 }
 
 /// One annotation.

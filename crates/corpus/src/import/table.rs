@@ -111,6 +111,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
         sheet.need([("the label (or --assume mf|mimicker)", LABEL)])?;
     }
     let patient = sheet.find(&["patient", "patient_id", "case", "case_id"]);
+    let scanner = sheet.find(&["scanner", "scanner_name"]);
     let cohort = sheet.find(&["cohort", "dataset", "tumor_type", "tumor", "tumour", "domain"]);
     let subtype = sheet.find(&["subtype", "morphology"]);
     let split = sheet.find(&["split"]);
@@ -188,6 +189,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             height: px(height),
             cohort: filled(row, cohort),
             patient: filled(row, patient),
+            scanner: filled(row, scanner),
         };
         let image = c.image_named(&name, entry);
         if let (Place::Box(b), Where::Corners(_)) = (at, &place) {

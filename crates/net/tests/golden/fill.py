@@ -2,7 +2,7 @@
 
 Element i of the parameter `name`: z = splitmix64 number i of the seed FNV-1a(name),
 u = (z >> 40) / 2^24 in [0, 1), s = 2 u - 1. Then
-    *running_var            1 + u / 2
+    *running_var            2 + u
     *pos_embed, *_token     s / 10
     two or more axes        s sqrt(6 / fan_in), fan_in = product of all axes but the first
     *weight (one axis)      1 + s / 10
@@ -38,7 +38,7 @@ def values(name, shape):
     u = uniform(name, math.prod(shape))
     s = 2 * u - 1
     if name.endswith("running_var"):
-        v = 1 + u / 2
+        v = 2 + u  # small activations: rounding is not amplified
     elif name.endswith(("pos_embed", "_token")):
         v = s / 10
     elif len(shape) >= 2:

@@ -6,34 +6,42 @@ use corpus::cut::{CutOptions, CutReport, Encoding, cut};
 use corpus::import::{
     BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, Summary, importer,
 };
+use corpus::regions::Given;
+use corpus::regions::import::FOLDER_IMPORTERS;
 use mitosis::Mpp;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Reads annotations (C7); with --images and --out, cuts the crops as well.
+/// Reads annotations or collections of others and makes a dataset of them (docs/datasets.md).
+///
+/// --kind crops cuts a crop at every annotation; --kind regions names the images with all their labels,
+/// which is what detectors are trained on. Without --out, the annotations are counted.
 #[derive(clap::Args)]
 #[command(after_help = formats())]
 pub struct Args {
     /// Annotation file, or folder where the format says so.
-    file: PathBuf,
+    pub(super) file: PathBuf,
     /// Format of the file; see below.
     #[arg(long, value_parser = formats_parser())]
-    format: String,
+    pub(super) format: String,
+    /// What to make: crops or regions [default: crops; regions for folders of images]
+    #[arg(long, value_parser = ["crops", "regions"], hide_possible_values = true)]
+    kind: Option<String>,
     /// Folder of the images or ready-made patches, searched by name at any depth.
     #[arg(long)]
-    images: Option<PathBuf>,
-    /// Writes here: `annotations.csv` and `import.json`, and with --images the corpus.
+    pub(super) images: Option<PathBuf>,
+    /// Writes the dataset here, and what was found as `import.json`; of crops, `annotations.csv`, too.
     #[arg(long)]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     /// Prints JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// What a category means: NAME=mf|mimicker|other|ignore. Repeat for several.
     #[arg(long, value_name = "NAME=CLASS")]
     map: Vec<String>,
     /// Leaves out records, images and crops that cannot be used, and counts them.
     #[arg(long)]
-    lenient: bool,
+    pub(super) lenient: bool,
     /// States how boxes are written: xyxy or xywh; switches the evidence check off.
     #[arg(long, value_name = "ORDER")]
     boxes: Option<BoxOrder>,
@@ -45,10 +53,23 @@ pub struct Args {
     assume: Option<Class>,
     /// Cohort name for sources that state none.
     #[arg(long)]
-    cohort: Option<String>,
-    /// um/px of the images, against what they state themselves.
+    pub(super) cohort: Option<String>,
+    /// um/px of images that state none.
     #[arg(long, value_name = "UM_PER_PX")]
-    mpp: Option<f64>,
+    pub(super) mpp: Option<f64>,
+    /// Table of um/px with the columns image (or slide, scanner) and mpp; comes before --mpp.
+    #[arg(long, value_name = "CSV")]
+    pub(super) mpp_table: Option<PathBuf>,
+    /// Regions: which images have all their figures labelled: known (as the format knows it: those
+    /// with labels), all, none.
+    #[arg(long, default_value = "known", value_parser = ["known", "all", "none"], hide_possible_values = true)]
+    pub(super) exhaustive: String,
+    /// Regions: word of the positive class.
+    #[arg(long, value_name = "WORD")]
+    pub(super) positive: Option<String>,
+    /// Name of the dataset [default: import-FORMAT for crops, the folder's for regions]
+    #[arg(long)]
+    pub(super) name: Option<String>,
     /// um/px of the crops.
     #[arg(long, value_name = "UM_PER_PX", default_value_t = 0.25)]
     crop_mpp: f64,
@@ -60,17 +81,46 @@ pub struct Args {
     jpeg: Option<u8>,
     /// Evaluation side of the crops: train, validation, test; a source's own mark comes first.
     #[arg(long, default_value = "unassigned")]
-    split: corpus::Split,
+    pub(super) split: corpus::Split,
 }
 
 fn formats() -> String {
-    let lines: Vec<String> =
-        IMPORTERS.iter().map(|i| format!("  {:<13} {}", i.name, i.about)).collect();
-    format!("Formats:\n{}", lines.join("\n"))
+    let line = |(name, about): (&str, &str)| format!("  {name:<13} {about}\n");
+    let files = IMPORTERS.iter().map(|i| line((i.name, i.about)));
+    let folders = FOLDER_IMPORTERS.iter().map(|i| line((i.name, i.about)));
+    format!(
+        "Formats of annotations:\n{}\nFolders of images, for --kind regions:\n{}\n\
+         Example:\n  mithras corpus import --kind regions --format midog-json MIDOG++.json \\\n    \
+         --images images --mpp 0.25 --out midog",
+        files.collect::<String>(),
+        folders.collect::<String>()
+    )
 }
 
 fn formats_parser() -> clap::builder::PossibleValuesParser {
-    IMPORTERS.iter().map(|i| i.name).collect::<Vec<_>>().into()
+    let mut names: Vec<&str> = IMPORTERS.iter().map(|i| i.name).collect();
+    let more = FOLDER_IMPORTERS.iter().map(|i| i.name).filter(|n| importer(n).is_none());
+    names.extend(more);
+    names.into()
+}
+
+impl Args {
+    /// um/px that the user gives.
+    pub(super) fn given(&self) -> anyhow::Result<Given> {
+        let all = self.mpp.map(Mpp::new).transpose().context("--mpp")?;
+        let table = match &self.mpp_table {
+            Some(path) => Given::read_table(path)?,
+            None => Default::default(),
+        };
+        Ok(Given { all, table })
+    }
+
+    fn regions(&self) -> bool {
+        match self.kind.as_deref() {
+            Some(kind) => kind == "regions",
+            None => importer(&self.format).is_none(),
+        }
+    }
 }
 
 #[derive(serde::Serialize)]
@@ -83,11 +133,11 @@ struct Output<'a> {
 
 /// Runs the import.
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    let regions = a.regions();
     anyhow::ensure!(
-        a.images.is_none() || a.out.is_some(),
+        regions || a.images.is_none() || a.out.is_some(),
         "--images cuts crops and needs --out for the corpus"
     );
-    let format = importer(&a.format).context("unknown format")?;
     let options = ImportOptions {
         mapping: Mapping::parse(&a.map).map_err(anyhow::Error::msg).context("--map")?,
         lenient: a.lenient,
@@ -97,6 +147,11 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         cohort: a.cohort.clone(),
         ..ImportOptions::default()
     };
+    if regions {
+        return super::import_regions::run(a, &options);
+    }
+    let format = importer(&a.format)
+        .with_context(|| format!("{} makes regions only: use --kind regions", a.format))?;
     let annotations = (format.read)(&a.file, &options)?;
     let summary = annotations.summary();
     let mut report = None;
@@ -105,7 +160,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         if let Some(images) = &a.images {
             let source = source_note(&a.file, a)?;
             let mut header = Header {
-                name: format!("import-{}", a.format),
+                name: a.name.clone().unwrap_or_else(|| format!("import-{}", a.format)),
                 builder: super::builder(),
                 ..Header::default()
             };
@@ -114,7 +169,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
             let options = CutOptions {
                 mpp: mpp(a.crop_mpp, "--crop-mpp")?,
                 side: a.crop,
-                slide_mpp: a.mpp.map(|v| mpp(v, "--mpp")).transpose()?,
+                given: a.given()?,
                 encoding: a.jpeg.map_or(Encoding::Png, Encoding::Jpeg),
                 lenient: a.lenient,
                 split: a.split,

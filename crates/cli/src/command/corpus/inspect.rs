@@ -4,13 +4,15 @@ use corpus::Corpus;
 use corpus::contradiction::{SameImage, repeated_images};
 use corpus::cut::Encoding;
 use corpus::inspect::{BINS, Histograms, histograms, montage};
+use corpus::regions::{Class, Counts, Dataset, Image};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Counts, score histograms, repeated images and a montage of a corpus (C5).
+/// Counts of a dataset; of crops, score histograms, repeated images and a montage, too.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Corpus folder.
+    /// Dataset of crops or regions.
     corpus: PathBuf,
     /// Prints JSON.
     #[arg(long, conflicts_with = "html")]
@@ -44,6 +46,9 @@ pub struct Report<'a> {
 
 /// Runs `corpus inspect`.
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    if Dataset::is_at(&a.corpus) {
+        return regions(a);
+    }
     let corpus = Corpus::open(&a.corpus)?;
     let histograms = histograms(&corpus)?;
     let repeated = repeated_images(&corpus)?;
@@ -71,6 +76,56 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         print(&report);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A regions dataset: counts in all and per source.
+fn regions(a: &Args) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        a.html.is_none() && a.montage.is_none(),
+        "--html and --montage show crops; this is a dataset of regions"
+    );
+    let set = Dataset::open(&a.corpus)?;
+    let mut sources: BTreeMap<&str, Vec<&Image>> = BTreeMap::new();
+    for image in set.images() {
+        sources.entry(&image.source).or_default().push(image);
+    }
+    let sources: BTreeMap<&str, Counts> =
+        sources.into_iter().map(|(name, i)| (name, Counts::of(i))).collect();
+    if a.json {
+        let report = RegionsReport {
+            name: set.name(),
+            digest: set.digest(),
+            builder: set.builder(),
+            classes: set.classes(),
+            notes: set.notes(),
+            counts: set.counts(),
+            training: set.training().counts(),
+            test: set.test().counts(),
+            sources,
+        };
+        println!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::import_regions::print(&set);
+    for (name, c) in &sources {
+        let classes: Vec<String> = c.classes.iter().map(|(k, n)| format!("{n} {k}")).collect();
+        println!("{name}: {} images of {} slides; {}", c.images, c.slides, classes.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the JSON of a regions dataset shows.
+#[derive(serde::Serialize)]
+struct RegionsReport<'a> {
+    name: &'a str,
+    digest: &'a str,
+    builder: &'a str,
+    classes: &'a [Class],
+    notes: &'a BTreeMap<String, String>,
+    counts: Counts,
+    training: Counts,
+    test: Counts,
+    sources: BTreeMap<&'a str, Counts>,
 }
 
 fn print(r: &Report<'_>) {

@@ -1,32 +1,34 @@
 //! `mithras corpus split`, `overlap`, `merge`, `interchange`.
 
 use anyhow::Context;
-use corpus::split::{GroupBy, SplitManifest, refuse_overlap};
+use corpus::folds::{FoldManifest, Scheme};
+use corpus::overlap::refuse_overlap;
+use corpus::regions::{self, Dataset};
 use corpus::transform;
 use corpus::{Corpus, Header};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Folds of whole patients or slides, stratified by cohort and label, fixed by a seed (K4).
+/// Makes the folds that every trainer reads: whole patients and slides, with equal shares of figures
 #[derive(clap::Args)]
 pub struct Split {
-    /// Corpus folder.
-    corpus: PathBuf,
+    /// Dataset of crops or regions.
+    dataset: PathBuf,
     /// Number of folds.
     #[arg(long, default_value_t = 3)]
     folds: usize,
-    /// What stays together: patient (slide where no patient is known) or slide.
-    #[arg(long, default_value = "patient", value_parser = ["patient", "slide"])]
-    group_by: String,
+    /// One fold per slide instead (with all else of its patient).
+    #[arg(long, conflicts_with = "folds")]
+    leave_one_out: bool,
     /// Seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Split manifest to write; an existing one is checked instead and must be equal.
+    /// Manifest to write; an existing one is checked instead and must be equal.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// Refuses two corpora that share a slide, a patient or an image (C5).
+/// Refuses two corpora that share a slide, a patient or an image.
 #[derive(clap::Args)]
 pub struct Overlap {
     /// Corpus for training.
@@ -36,21 +38,21 @@ pub struct Overlap {
     evaluation: Vec<PathBuf>,
 }
 
-/// Joins corpora into a new one.
+/// Joins datasets of one kind, crops or regions, into a new one.
 #[derive(clap::Args)]
 pub struct Merge {
-    /// Corpus folders, in order.
+    /// Dataset folders, in order.
     #[arg(required = true, num_args = 1..)]
     corpora: Vec<PathBuf>,
-    /// New corpus folder.
+    /// Folder of the new dataset.
     #[arg(long)]
     out: PathBuf,
-    /// Name of the new corpus.
+    /// Name of the new dataset.
     #[arg(long, default_value = "merged")]
     name: String,
 }
 
-/// Interchanges the least certain pseudo-labels for the noise study (C6).
+/// Interchanges the least certain pseudo-labels for the noise study.
 #[derive(clap::Args)]
 pub struct Interchange {
     /// Corpus folder.
@@ -74,26 +76,30 @@ pub struct Interchange {
 
 /// Runs `corpus split`.
 pub fn split(a: &Split) -> anyhow::Result<ExitCode> {
-    let corpus = Corpus::open(&a.corpus)?;
-    let by = if a.group_by == "slide" { GroupBy::Slide } else { GroupBy::Patient };
-    let made = corpus::split::split(&corpus, a.folds, by, a.seed)?;
+    let scheme = if a.leave_one_out { Scheme::LeaveOneOut } else { Scheme::Stratified(a.folds) };
+    let made = if Dataset::is_at(&a.dataset) {
+        FoldManifest::of_regions(&Dataset::open(&a.dataset)?, scheme, a.seed)?
+    } else {
+        FoldManifest::of_crops(&Corpus::open(&a.dataset)?, scheme, a.seed)?
+    };
     if a.out.exists() {
-        let old = SplitManifest::read(&a.out, &corpus)?;
+        let old = FoldManifest::read(&a.out)?;
         anyhow::ensure!(
             old == made,
-            "{} holds another split ({}); name another file",
+            "{} holds other folds ({}); name another file",
             a.out.display(),
             old.digest
         );
     } else {
         made.write(&a.out)?;
     }
-    for (i, (names, counts)) in made.folds.iter().zip(&made.counts).enumerate() {
-        let counts: Vec<String> = counts.iter().map(|(l, n)| format!("{n} {l}")).collect();
-        println!("fold {i}: {} groups, {}", names.len(), counts.join(", "));
-    }
-    if !made.test.is_empty() {
-        println!("test data, in no fold: {} groups", made.test.len());
+    for c in made.counts() {
+        let what = match c.name.as_str() {
+            "train" => "in every fold's training".to_owned(),
+            "test" => "test data, in no fold".to_owned(),
+            name => format!("fold {name}"),
+        };
+        println!("{what}: {} groups, {} items, {} figures", c.groups, c.items, c.figures);
     }
     println!("digest {}", made.digest);
     Ok(ExitCode::SUCCESS)
@@ -111,6 +117,12 @@ pub fn overlap(a: &Overlap) -> anyhow::Result<ExitCode> {
 
 /// Runs `corpus merge`.
 pub fn merge(a: &Merge) -> anyhow::Result<ExitCode> {
+    if a.corpora.iter().any(|d| Dataset::is_at(d)) {
+        let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
+        let set = regions::merge(&parts, &a.out, &a.name, &super::builder())?;
+        super::import_regions::print(&set);
+        return Ok(ExitCode::SUCCESS);
+    }
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;
     let header = Header { name: a.name.clone(), builder: super::builder(), ..Header::default() };
     let m = transform::merge(&parts, &a.out, header)?;

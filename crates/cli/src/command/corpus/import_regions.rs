@@ -1,0 +1,101 @@
+//! `mithras corpus import --kind regions`: from flags to a regions dataset.
+
+use super::import::Args;
+use anyhow::Context;
+use corpus::import::{ImportOptions, importer};
+use corpus::regions::import::{Exhaustive, Imported, Options, annotated, folder_importer};
+use corpus::regions::{Dataset, Part};
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// What `--json` and `import.json` hold.
+#[derive(Serialize)]
+struct Output<'a> {
+    dataset: &'a str,
+    digest: &'a str,
+    positive: &'a str,
+    #[serde(flatten)]
+    counts: corpus::regions::Counts,
+    test_images: usize,
+    left_out: &'a [corpus::import::Problem],
+}
+
+/// Imports one dataset.
+pub fn run(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
+    let out = a.out.as_ref().context("--kind regions writes a dataset and needs --out")?;
+    let name = || out.file_name().map(|n| n.to_string_lossy().into_owned());
+    let options = Options {
+        name: a.name.clone().or_else(name).unwrap_or_else(|| a.format.clone()),
+        program: super::builder(),
+        given: a.given()?,
+        exhaustive: match a.exhaustive.as_str() {
+            "all" => Exhaustive::All,
+            "none" => Exhaustive::None,
+            _ => Exhaustive::Known,
+        },
+        lenient: a.lenient,
+        part: if a.split == corpus::Split::Test { Part::Test } else { Part::Train },
+        source: a.cohort.clone(),
+        positive: a.positive.clone(),
+    };
+    let hint = || match (a.mpp, &a.mpp_table) {
+        (None, None) => "--mpp gives um/px for all images, --mpp-table for each".to_owned(),
+        _ => format!("importing {}", a.file.display()),
+    };
+    let Imported { dataset, left_out } = match folder_importer(&a.format) {
+        Some(folder) => (folder.read)(&a.file, &options).with_context(hint)?,
+        None => {
+            let images = a.images.as_ref().context("--kind regions needs --images")?;
+            let format = importer(&a.format).context("unknown format")?;
+            let read = (format.read)(&a.file, annotations)?;
+            annotated(&read, images, &options).with_context(hint)?
+        }
+    };
+    let set = dataset.write(out)?;
+    let output = Output {
+        dataset: set.name(),
+        digest: set.digest(),
+        positive: set.positive(),
+        counts: set.counts(),
+        test_images: set.test().images().len(),
+        left_out: &left_out,
+    };
+    let text = serde_json::to_string_pretty(&output)?;
+    artifact::file::write(&out.join("import.json"), text.as_bytes())?;
+    if a.json {
+        println!("{text}");
+    } else {
+        print(&set);
+        for p in left_out.iter().take(20) {
+            println!("          left out: {p}");
+        }
+        if left_out.len() > 20 {
+            println!("          left out: {} more", left_out.len() - 20);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Counts of a dataset, for people.
+pub fn print(set: &Dataset) {
+    let c = set.counts();
+    println!(
+        "{}: {} images, {} of them in the test part",
+        set.name(),
+        c.images,
+        set.test().images().len()
+    );
+    println!("{:>9} exhaustively labelled", c.exhaustive);
+    println!("{:>9} slides", c.slides);
+    if c.patients > 0 {
+        println!("{:>9} patients", c.patients);
+    }
+    for (class, n) in &c.classes {
+        let role = if class == set.positive() { " (the positive class)" } else { "" };
+        println!("{n:>9} {class}{role}");
+    }
+    if c.ignore > 0 {
+        println!("{:>9} areas to be ignored", c.ignore);
+    }
+    println!("digest {}", set.digest());
+}

@@ -1,0 +1,188 @@
+//! From items to groups, and from groups to folds.
+
+use super::{FoldsError, Group, Place, Result, Scheme};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// One image or crop, as folds see it.
+#[derive(Clone, Debug)]
+pub struct Unit<'a> {
+    /// The slide it was cut from.
+    pub slide: &'a str,
+    /// The patient, when known.
+    pub patient: Option<&'a str>,
+    /// Digest of its content: items of one digest stay together.
+    pub copy: Option<&'a str>,
+    /// What it adds to which strata; every fold gets its share of each.
+    pub strata: Vec<(String, u64)>,
+    /// Objects of the positive class in it.
+    pub figures: u64,
+    /// Whether it is test data.
+    pub test: bool,
+    /// Whether a model can be validated on it.
+    pub validates: bool,
+}
+
+type Table = BTreeMap<String, f64>;
+
+#[derive(Default)]
+struct Pile {
+    slides: BTreeSet<String>,
+    patients: BTreeSet<String>,
+    strata: Table,
+    items: u64,
+    figures: u64,
+    tests: u64,
+    validates: bool,
+}
+
+/// Joins what shares a slide, a patient or all bytes; sorted by name, whatever the order of the data.
+fn piles(units: &[Unit<'_>]) -> Vec<Pile> {
+    let mut parent: Vec<usize> = (0..units.len()).collect();
+    fn root(parent: &mut [usize], mut i: usize) -> usize {
+        while parent[i] != i {
+            parent[i] = parent[parent[i]];
+            i = parent[i];
+        }
+        i
+    }
+    let mut seen: HashMap<(u8, &str), usize> = HashMap::new();
+    for (i, u) in units.iter().enumerate() {
+        let keys = [Some((0, u.slide)), u.patient.map(|p| (1, p)), u.copy.map(|c| (2, c))];
+        for key in keys.into_iter().flatten() {
+            let first = *seen.entry(key).or_insert(i);
+            let (a, b) = (root(&mut parent, first), root(&mut parent, i));
+            parent[a.max(b)] = a.min(b);
+        }
+    }
+    let mut out: BTreeMap<usize, Pile> = BTreeMap::new();
+    for (i, u) in units.iter().enumerate() {
+        let pile = out.entry(root(&mut parent, i)).or_default();
+        pile.slides.insert(u.slide.to_owned());
+        pile.patients.extend(u.patient.map(str::to_owned));
+        pile.items += 1;
+        pile.figures += u.figures;
+        pile.tests += u64::from(u.test);
+        pile.validates |= u.validates;
+        for (name, n) in &u.strata {
+            #[expect(clippy::cast_precision_loss, reason = "counts")]
+            let n = *n as f64;
+            *pile.strata.entry(name.clone()).or_default() += n;
+        }
+    }
+    let mut piles: Vec<Pile> = out.into_values().collect();
+    piles.sort_by_key(Pile::name);
+    piles
+}
+
+impl Pile {
+    fn name(&self) -> String {
+        self.patients.first().or(self.slides.first()).cloned().unwrap_or_default()
+    }
+
+    fn group(self, place: Place) -> Group {
+        Group {
+            name: self.name(),
+            slides: self.slides.into_iter().collect(),
+            patients: self.patients.into_iter().collect(),
+            place,
+            items: self.items,
+            figures: self.figures,
+        }
+    }
+}
+
+/// Names of the folds, and every group with its place.
+pub(super) fn deal(
+    units: Vec<Unit<'_>>,
+    scheme: Scheme,
+    seed: u64,
+) -> Result<(Vec<String>, Vec<Group>)> {
+    let piles = piles(&units);
+    for p in &piles {
+        if p.tests != 0 && p.tests != p.items {
+            return Err(FoldsError::Invalid(format!(
+                "group `{}` is partly test data ({} of {}); no fold can keep it whole",
+                p.name(),
+                p.tests,
+                p.items
+            )));
+        }
+    }
+    let able: Vec<usize> =
+        (0..piles.len()).filter(|&i| piles[i].tests == 0 && piles[i].validates).collect();
+    let wanted = match scheme {
+        Scheme::Stratified(k) => k,
+        Scheme::LeaveOneOut => able.len(),
+    };
+    if wanted < 2 || able.len() < wanted {
+        return Err(FoldsError::Invalid(format!(
+            "{wanted} folds of {} groups that can validate: at least 2 folds and one group each \
+             are needed",
+            able.len()
+        )));
+    }
+    let (names, of): (Vec<String>, BTreeMap<usize, usize>) = match scheme {
+        Scheme::Stratified(k) => {
+            ((0..k).map(|i| i.to_string()).collect(), stratified(&piles, able, k, seed))
+        }
+        Scheme::LeaveOneOut => (
+            able.iter().map(|&i| piles[i].name()).collect(),
+            able.iter().enumerate().map(|(k, &i)| (i, k)).collect(),
+        ),
+    };
+    let place = |(i, p): (usize, Pile)| {
+        let place = match of.get(&i) {
+            Some(&k) => Place::Fold(k),
+            None if p.tests > 0 => Place::Test,
+            None => Place::Train,
+        };
+        p.group(place)
+    };
+    Ok((names, piles.into_iter().enumerate().map(place).collect()))
+}
+
+/// Deals groups, those that bring most first, each to the fold furthest below its share of what the
+/// group brings; equal ones in an order drawn from the seed.
+fn stratified(piles: &[Pile], mut able: Vec<usize>, k: usize, seed: u64) -> BTreeMap<usize, usize> {
+    let mut total = Table::new();
+    for &i in &able {
+        for (key, n) in &piles[i].strata {
+            *total.entry(key.clone()).or_default() += n;
+        }
+    }
+    let share = |key: &str| total.get(key).copied().filter(|t| *t > 0.0).unwrap_or(1.0);
+    let weight = |i: usize| piles[i].strata.iter().map(|(key, n)| n / share(key)).sum::<f64>();
+    able.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    able.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
+    let mut have: Vec<(Table, usize)> = vec![(Table::new(), 0); k];
+    let mut of = BTreeMap::new();
+    let last = able.len();
+    for (n, i) in able.into_iter().enumerate() {
+        // The rise of the squared excess over each stratum's share.
+        let cost = |(table, groups): &(Table, usize)| -> f64 {
+            let rise = |(key, n): (&String, &f64)| {
+                let now = table.get(key).copied().unwrap_or(0.0);
+                ((now + n).powi(2) - now.powi(2)) / share(key)
+            };
+            #[expect(clippy::cast_precision_loss, reason = "counts")]
+            let groups = *groups as f64;
+            piles[i].strata.iter().map(rise).sum::<f64>() + 1e-9 * groups
+        };
+        // As many folds empty as groups left: no fold may stay without one.
+        let empty = have.iter().filter(|h| h.1 == 0).count();
+        let must = empty == last - n;
+        let best = (0..k)
+            .filter(|&f| !must || have[f].1 == 0)
+            .min_by(|&a, &b| cost(&have[a]).total_cmp(&cost(&have[b])))
+            .unwrap_or_default();
+        of.insert(i, best);
+        have[best].1 += 1;
+        for (key, n) in &piles[i].strata {
+            *have[best].0.entry(key.clone()).or_default() += n;
+        }
+    }
+    of
+}

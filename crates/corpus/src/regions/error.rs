@@ -1,0 +1,95 @@
+//! What can go wrong with a regions dataset, always with the file or image.
+
+use slide::SlideError;
+use std::path::{Path, PathBuf};
+
+/// Errors of making, opening and reading a regions dataset.
+#[derive(Debug, thiserror::Error)]
+pub enum RegionsError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A manifest or table that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An entry of the manifest that cannot be used.
+    #[error("image `{image}`: {reason}")]
+    Image {
+        /// Its name in the dataset.
+        image: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// An image file that is not the recorded one.
+    #[error(
+        "{}: {what} is {found}, the dataset recorded {expected}; the file changed after it was imported",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// Size, digest or resolution.
+        what: &'static str,
+        /// As found.
+        found: String,
+        /// As recorded.
+        expected: String,
+    },
+    /// No um/px in the file, and none given.
+    #[error("{}: the file states no micrometres per pixel, and none were given for it", path.display())]
+    MissingMpp {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file states another um/px than was given for it.
+    #[error("{}: states {stated}, but {given} um/px was given for it", path.display())]
+    ContradictingMpp {
+        /// The file.
+        path: PathBuf,
+        /// As stated, with the field.
+        stated: String,
+        /// As given.
+        given: f64,
+    },
+    /// The image cannot be read.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// The request itself cannot be met.
+    #[error("{0}")]
+    Invalid(String),
+    /// Annotations cannot be imported.
+    #[error(transparent)]
+    Import(#[from] crate::import::ImportError),
+}
+
+impl RegionsError {
+    /// Wraps an I/O error with its path.
+    pub(crate) fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Io { path, source }
+    }
+
+    pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
+        Self::File { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+
+    pub(crate) fn image(image: &str, reason: impl ToString) -> Self {
+        Self::Image { image: image.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<artifact::file::WriteError> for RegionsError {
+    fn from(e: artifact::file::WriteError) -> Self {
+        Self::Io { path: e.path, source: e.source }
+    }
+}

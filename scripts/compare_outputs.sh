@@ -1,0 +1,81 @@
+# The jobs of compare_outputs.py, run in an empty folder with $MITHRAS: every verb on drawn or public
+# input. What a verb prints is kept beside what it writes. Real data is read where MITHRAS_DATA points.
+set -uo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+data=${MITHRAS_DATA:-$root/../shared/data}
+tiny=$root/crates/infer/tests/golden/tiny
+export MITHRAS_DATA=$data
+
+# job NAME ARGUMENTS: stdout, stderr and exit code in NAME.*; a refusal is an output like any other.
+job() {
+    local name=$1
+    shift
+    "$MITHRAS" "$@" >"$name.out" 2>"$name.err" </dev/null
+    echo $? >"$name.code"
+}
+
+# Slides: drawn, what they are, tissue.
+job demo demo --draw-only --out drawn --size 2600,2200 --figures 30
+slide=$(find drawn -name '*.tif*' | head -n 1)
+truth=$(find drawn -name '*truth*.csv' -o -name 'truth.csv' | head -n 1)
+job slide-info slide info "$slide"
+job slide-info-json slide info "$slide" --json
+job slide-tissue slide tissue "$slide" --out tissue.geojson
+job slide-thumbnail slide thumbnail "$slide" --out thumbnail.png
+job slide-refused slide info "$data/slides/broken.svs"
+
+# Figures, with each engine at hand; scores and counts.
+job detect detect "$slide" --out detect --model "$tiny" --engine rten --threads 1
+job detect-resume detect "$slide" --out detect --model "$tiny" --engine rten --threads 1 --resume
+job detect-openvino detect "$slide" --out detect-openvino --model "$tiny" --engine openvino --threads 1
+job detect-no-mpp detect "$data"/slides/TCGA-HT*.png --out detect-no-mpp --model "$tiny" --engine rten
+job evaluate evaluate detections --predictions detect --truth "$truth" --json
+job evaluate-classification evaluate classification --predictions "$root/docs/none.csv" --labels "$root/docs/none.csv"
+
+# Survival.
+table=$data/survival/TCGA-CDR_THCA.csv
+common=(--table "$table" --time OS.time --event OS)
+job cox survival cox "${common[@]}" --covariates age_at_initial_pathologic_diagnosis,gender
+job cox-json survival cox "${common[@]}" --covariates age_at_initial_pathologic_diagnosis,gender --json
+job km survival km "${common[@]}" --covariates gender --json
+job logrank survival logrank "${common[@]}" --covariates gender --json
+job lrt survival lrt "${common[@]}" --covariates age_at_initial_pathologic_diagnosis --add gender --json
+job cindex survival cindex "${common[@]}" --covariates age_at_initial_pathologic_diagnosis --json
+python3 - <<'P'
+import random
+random.seed(5)
+with open("counts.csv", "w") as counts, open("clinical.csv", "w") as clinical:
+    counts.write("slide,status,hotspot_count,density_per_20mm2\n")
+    clinical.write("slide,patient,months,dead,age,grade\n")
+    for i in range(60):
+        n = random.randint(0, 40)
+        counts.write(f"s{i},done,{n},{n * 3.7 + random.random():.3f}\n")
+        clinical.write(f"s{i},p{i // 2},{random.expovariate(0.01 + n / 900):.2f},{random.random() < 0.6:d},"
+                       f"{random.randint(30, 80)},{1 + (n > 10) + (n > 25)}\n")
+P
+job study survival study --counts counts.csv --clinical clinical.csv --join slide=slide --patient patient \
+    --time months --event dead --covariates age --boxes grade --replicates 200 --out study
+
+# Corpora and the audit.
+job import corpus import "$data/annotations/MIDOG2021.sqlite" --format sliderunner --out imported --json
+job build corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --threads 1 \
+    --model "$tiny" --engine rten --out corpus --json
+job build-bundled corpus build "$slide" --preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN --threads 1 \
+    --engine rten --out corpus-bundled --json
+job inspect corpus inspect corpus-bundled
+job split corpus split corpus-bundled --folds 2 --group-by slide --out folds.json
+job audit-score audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv"
+job audit-score-json audit score --counts "$root/crates/cli/tests/golden/audit_paper.csv" --json
+job audit-sample audit sample corpus-bundled --out sample --per DRAWN=2 --seed 3 --allow-short
+
+# Crops.
+ls "$data"/ami_br/Atypical/*.png | head -n 6 | xargs "$MITHRAS" classify --model "$root/models/mithras-atypical" \
+    --engine rten --mpp 0.25 --out classified.csv >classify.out 2>classify.err
+job classify-json classify "$(ls "$data"/ami_br/Normal/*.png | head -n 1)" --mpp 0.25 --engine rten \
+    --model "$root/models/mithras-morphology" --out classified-json.csv --json
+
+# Training shrinks, where the build has them.
+job segment train segment --preset "$root/presets/segment-icpr-smoke.toml" --data "$data" --fold A00 \
+    --out segment --device cpu --threads 1
+job bench-missing bench encoders --runs 0
+job doctor-help doctor --help
