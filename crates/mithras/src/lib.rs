@@ -4,9 +4,10 @@
 //! |---|---|
 //! | [`demo`] | drawn slides with known figures |
 //! | [`job`] | inputs, preflight, one slide after the other, resume |
-//! | [`evaluate`] | detections against ground truth |
+//! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`subtypes`] | subtypes of accepted figures |
+//! | [`progress`] | who is told how far a piece of work is |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
 pub mod demo;
