@@ -5,7 +5,7 @@ use crate::job::stem;
 use crate::report;
 use artifact::table::{Format, Table, TableError};
 use mitosis::matching::{Rule, Tally, match_points};
-use mitosis::{Level0, Microns, Physical, Point};
+use mitosis::{Level0, Microns, Physical, Point, Resolution};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,6 +67,18 @@ enum Place {
 pub struct TruthCase {
     points: Vec<Place>,
     tumour: Option<String>,
+}
+
+impl TruthCase {
+    /// Its figures in micrometres.
+    #[must_use]
+    pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
+        let physical = |p: &Place| match *p {
+            Place::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
+            Place::Physical(x, y) => Point::new(x, y),
+        };
+        self.points.iter().map(physical).collect()
+    }
 }
 
 /// Ground truth by slide name.
@@ -226,14 +238,10 @@ pub fn evaluate(
         let resolution = counts
             .resolution()
             .map_err(|source| EvaluateError::Resolution { slide: name.clone(), source })?;
-        let points = case.points.iter().map(|p| match *p {
-            Place::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
-            Place::Physical(x, y) => Point::new(x, y),
-        });
         cases.push(Case {
             name: name.clone(),
             tumour: case.tumour.clone(),
-            truth: points.collect(),
+            truth: case.points(&resolution),
             rows: read_detections(&folder.join("detections.csv"))?,
             seg: counts.thresholds.seg.get(),
         });

@@ -6,6 +6,7 @@
 //! | [`job`] | inputs, preflight, one slide after the other, resume |
 //! | [`evaluate`] | detections against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
+//! | [`robustness`] | detections under changes that must not matter, and the operating points |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
@@ -15,6 +16,7 @@ pub mod export;
 pub mod job;
 pub mod progress;
 pub mod report;
+pub mod robustness;
 pub mod subtypes;
 
 pub use artifact::file;

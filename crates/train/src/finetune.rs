@@ -188,6 +188,12 @@ pub fn run(
     };
     let mut pool = CropPool::new(domains, &preset.pools, recipe)
         .map_err(|reason| TrainError::Preset { path: "pools".into(), reason })?;
+    let shortcuts = corpus::shortcuts::check(&pool.items(300));
+    if options.progress {
+        for warning in shortcuts.warnings() {
+            eprintln!("shortcut: {warning}");
+        }
+    }
     let held = pool.validation(&data.icpr.validation, preset.data.validation_ratio);
 
     tch::manual_seed(p.seed as i64);
@@ -200,7 +206,7 @@ pub fn run(
     let about = json!({
         "stage": "finetune", "left_out": left_out.to_string(), "init": start,
         "places": pool.sizes(),
-        "mined": mined.len(), "validation_crops": held.len(),
+        "shortcuts": shortcuts.warnings(), "mined": mined.len(), "validation_crops": held.len(),
     });
     let mut session = Session::open(vs, groups, preset, spec, about, options)?;
 

@@ -5,8 +5,6 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 #[cfg(feature = "train")]
-mod calibrate;
-#[cfg(feature = "train")]
 mod export;
 #[cfg(feature = "train")]
 mod frames;
@@ -21,7 +19,7 @@ mod pretrain;
 #[cfg(feature = "train")]
 mod protocol;
 
-/// Train models: segmenter, classifier, hard negatives, operating point, package
+/// Train models: segmenter, classifier, hard negatives, package
 ///
 /// Needs the training build (libtorch). Everything that changes a number is in a preset; flags hold
 /// paths, device and threads.
@@ -42,8 +40,6 @@ enum Verb {
     Package(package::Args),
     Mine(mine::Args),
     Pretrain(pretrain::Args),
-    #[command(alias = "evaluate-folds")]
-    Calibrate(calibrate::Args),
     Export(export::Args),
 }
 
@@ -58,7 +54,6 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Verb::Package(a) => package::run(a)?,
         Verb::Mine(a) => mine::run(a)?,
         Verb::Pretrain(a) => pretrain::run(&a)?,
-        Verb::Calibrate(a) => calibrate::run(a)?,
         Verb::Export(a) => export::run(a)?,
     }
     Ok(ExitCode::SUCCESS)

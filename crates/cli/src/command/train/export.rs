@@ -1,13 +1,14 @@
 //! `mithras train export`: final weights and a calibrated operating point to a model package.
 
-use super::frames::{STRIDE, WINDOW};
+use super::frames::{CandidateArgs, STRIDE, WINDOW};
 use anyhow::{Context, Result};
 use infer::card::{
     CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
 };
-use mitosis::{Mpp, OperatingPoint};
+use mithras::robustness::point::{Chosen, NamedPoint};
+use mitosis::{Mpp, OperatingPoint, Score};
 use net::onnx::{self, ExportOptions, WeightKind};
-use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use train::port::{TorchClassifier, TorchSegmenter};
 
@@ -20,12 +21,18 @@ pub struct Args {
     /// Weights of the final classifier
     #[arg(long, value_name = "FILE")]
     classifier: PathBuf,
-    /// calibration.json of `mithras train calibrate`
-    #[arg(long, value_name = "FILE")]
-    calibration: PathBuf,
-    /// The second stage's NAME there
-    #[arg(long, value_name = "NAME")]
-    stage: String,
+    /// What `mithras evaluate operating-point` wrote: its scale goes into the second stage's last
+    /// layer, its points into the card [default: no scale, and a point that nothing was chosen by]
+    #[arg(long, value_name = "JSON")]
+    points: Option<PathBuf>,
+    #[command(flatten)]
+    candidates: CandidateArgs,
+    /// Side of the second stage's crops, px at 0.25 um/px
+    #[arg(long, default_value_t = 64)]
+    crop: usize,
+    /// Flips and quarter turns of a crop whose probabilities are averaged
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    symmetries: u8,
     /// TOML file with what the card says about its training ([training])
     #[arg(long, value_name = "FILE")]
     training: Option<PathBuf>,
@@ -48,15 +55,73 @@ fn put(path: &Path, bytes: &[u8]) -> Result<String> {
     Ok(artifact::digest::sha256(bytes))
 }
 
+/// On what a point's figures rest.
+fn provenance(chosen: &Chosen, p: &NamedPoint) -> String {
+    format!(
+        "chosen over the left-out slides {} and {} perturbations together: F1 {:.3} clean, {:.3} \
+         mean, {:.3} worst ({}); rule midog, radius 7.5 um",
+        chosen.folds.join(", "),
+        chosen.perturbations.len() - 1,
+        p.f1_clean,
+        p.f1_mean,
+        p.f1_worst,
+        p.worst
+    )
+}
+
+/// What was measured on left-out slides, for the card.
+fn results(chosen: &Chosen) -> Result<toml::Table> {
+    let left_out = toml::Table::try_from(&chosen.left_out)?;
+    let mut scale = toml::Table::new();
+    for (key, value) in [
+        ("slope", chosen.slope),
+        ("offset", chosen.offset),
+        ("ece_before", chosen.ece_before),
+        ("ece", chosen.ece_after),
+        ("auc_clean", chosen.auc_clean),
+    ] {
+        scale.insert(key.into(), toml::Value::Float(value));
+    }
+    Ok(toml::Table::from_iter([
+        ("left_out_slides".to_string(), toml::Value::Table(left_out)),
+        ("calibration".to_string(), toml::Value::Table(scale)),
+    ]))
+}
+
 pub fn run(args: Args) -> Result<()> {
-    let text = std::fs::read_to_string(&args.calibration)
-        .with_context(|| args.calibration.display().to_string())?;
-    let calibration: Value = serde_json::from_str(&text)?;
-    let stage = &calibration["stages"][&args.stage];
-    let point: OperatingPoint = serde_json::from_value(stage["operating_point"].clone())
-        .with_context(|| format!("{} has no stage `{}`", args.calibration.display(), args.stage))?;
+    let chosen = match &args.points {
+        Some(path) => Some(artifact::json::read::<Chosen>(path)?),
+        None => None,
+    };
     let segmenter = TorchSegmenter::open(&args.segmenter, "cpu")?;
-    let classifier = TorchClassifier::open(&args.classifier, "cpu")?;
+    let mut classifier = TorchClassifier::open(&args.classifier, "cpu")?;
+    if let Some(c) = &chosen {
+        classifier = classifier.scaled(c.slope, c.offset)?;
+    }
+    let points: BTreeMap<String, infer::card::NamedPoint> = match &chosen {
+        None => BTreeMap::new(),
+        Some(c) => {
+            let card = |p: &NamedPoint| -> Result<infer::card::NamedPoint> {
+                Ok(infer::card::NamedPoint {
+                    seg: Score::new(p.seg)?,
+                    cls: Score::new(p.cls)?,
+                    precision: p.precision,
+                    recall: p.recall,
+                    provenance: provenance(c, p),
+                })
+            };
+            let all = c.points.iter().map(|(name, p)| Ok((name.clone(), card(p)?)));
+            all.collect::<Result<_>>()?
+        }
+    };
+    let point = match points.get("balanced") {
+        Some(p) => OperatingPoint { seg: p.seg, cls: p.cls, provenance: p.provenance.clone() },
+        None => OperatingPoint {
+            seg: Score::new(0.3)?,
+            cls: Score::new(0.5)?,
+            provenance: "not chosen: for measuring a fold before the choice".into(),
+        },
+    };
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let options = ExportOptions {
         weights: if args.f32 { WeightKind::F32 } else { WeightKind::F16 },
@@ -66,9 +131,6 @@ pub fn run(args: Args) -> Result<()> {
     let seg_hash = put(&args.out.join("segmenter.onnx"), &onnx::unet(segmenter.net(), &options))?;
     let bytes = onnx::classifier(classifier.net(), i64::from(c.input), &options)?;
     let cls_hash = put(&args.out.join("classifier.onnx"), &bytes)?;
-    let number = |key: &str| {
-        calibration["candidates"][key].as_f64().with_context(|| format!("candidates.{key}"))
-    };
     let mut training = match &args.training {
         Some(path) => std::fs::read_to_string(path)
             .with_context(|| path.display().to_string())?
@@ -82,28 +144,7 @@ pub fn run(args: Args) -> Result<()> {
     note("segmenter_corpus_sha256", &s.corpus_digest);
     note("classifier_preset_sha256", &c.preset_hash);
     note("classifier_corpus_sha256", &c.corpus_digest);
-    let mut results = toml::Table::new();
-    for (name, stage) in calibration["stages"].as_object().into_iter().flatten() {
-        if *name != args.stage && name != "segmentation only" {
-            continue;
-        }
-        for (rule, figures) in stage["rules"].as_object().into_iter().flatten() {
-            let pooled = figures["folds"].as_array().and_then(|f| f.last()).cloned();
-            let pooled = pooled.unwrap_or_default();
-            let mut t = toml::Table::new();
-            for key in ["f1", "precision", "recall"] {
-                let all = pooled[key].as_f64().unwrap_or(f64::NAN);
-                t.insert(format!("{key}_pooled"), toml::Value::Float(all));
-                for part in ["mean", "sd"] {
-                    let key = format!("{key}_{part}");
-                    let value = figures[&key].as_f64().unwrap_or(f64::NAN);
-                    t.insert(key, toml::Value::Float(value));
-                }
-            }
-            let key = if *name == args.stage { "two_stage" } else { "segmentation_only" };
-            results.insert(format!("{key}_{rule}"), toml::Value::Table(t));
-        }
-    }
+    let results = chosen.as_ref().map(results).transpose()?;
     let card = ModelCard {
         schema: SCHEMA,
         name: args.name.clone(),
@@ -120,9 +161,9 @@ pub fn run(args: Args) -> Result<()> {
         }),
         candidates: Some(CandidateCard {
             method: CandidateMethod::Regions,
-            threshold: number("threshold")? as f32,
-            opening_radius: number("opening_radius")? as u32,
-            min_area_px: number("min_area_px")? as u32,
+            threshold: args.candidates.threshold,
+            opening_radius: args.candidates.opening_radius,
+            min_area_px: args.candidates.min_area,
             min_distance_px: None,
         }),
         classifier: Some(ClassifierCard {
@@ -130,18 +171,19 @@ pub fn run(args: Args) -> Result<()> {
             sha256: cls_hash,
             architecture: c.architecture.clone(),
             mpp: Mpp::new(c.mpp)?,
-            crop: calibration["crop"].as_u64().context("crop")? as usize,
+            crop: args.crop,
             input: c.input as usize,
             mean: c.mean,
             std: c.std,
             classes: c.classes.clone(),
             positive: train::finetune::CLASSES[1].into(),
-            symmetries: calibration["symmetries"].as_u64().context("symmetries")? as u8,
+            symmetries: args.symmetries,
             threshold: None,
         }),
         operating_point: Some(point),
+        operating_points: points,
         training: Some(training),
-        results: Some(results),
+        results,
     };
     put(&args.out.join("card.toml"), card.to_toml()?.as_bytes())?;
     infer::ModelPackage::open(&args.out)?;

@@ -1,13 +1,9 @@
 //! Detection on labelled frames with trained weights, through the same `detect` as on slides.
 
 use anyhow::{Context, Result, anyhow};
-use artifact::digest::{Digest, Sha256};
 use detect::{CancelToken, CandidateRule, CropRecipe, Grid, Job, Recipe, Workers};
-use mitosis::{
-    Classifier, Detection, Mpp, PortError, ProbMap, Resolution, RgbTile, Score, Segmenter,
-};
+use mitosis::{Classifier, Detection, Mpp, Resolution, Score, Segmenter};
 use slide::{OpenOptions, Slide};
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// From probabilities to candidates; written into the package's card.
@@ -49,66 +45,6 @@ impl CandidateArgs {
             crops,
             max_unread_share: 0.0,
         })
-    }
-}
-
-/// Remembers what the segmenter said about a tile, so that several second stages cost one first;
-/// with a folder, over several calls.
-pub struct Remembering<S> {
-    inner: S,
-    seen: HashMap<[u8; 32], ProbMap>,
-    folder: Option<PathBuf>,
-    weights: Vec<u8>,
-}
-
-impl<S> Remembering<S> {
-    /// `weights` tells one segmenter's maps from another's.
-    pub fn new(inner: S, folder: Option<PathBuf>, weights: Vec<u8>) -> Self {
-        Self { inner, seen: HashMap::new(), folder, weights }
-    }
-
-    pub fn forget(&mut self) {
-        self.seen.clear();
-    }
-}
-
-impl<S: Segmenter> Remembering<S> {
-    fn map(&mut self, w: &RgbTile) -> Result<ProbMap, PortError> {
-        let mut hash = Sha256::new_with_prefix(&self.weights);
-        hash.update(&w.data);
-        let key: [u8; 32] = hash.finalize().into();
-        if let Some(map) = self.seen.get(&key) {
-            return Ok(map.clone());
-        }
-        let name = artifact::digest::hex(&key);
-        let file = self.folder.as_ref().map(|f| f.join(name));
-        let kept = file.as_ref().and_then(|f| std::fs::read(f).ok());
-        let map = match kept.filter(|b| b.len() == 4 * w.width * w.height) {
-            Some(bytes) => {
-                let value = |c: &[u8]| f32::from_le_bytes([c[0], c[1], c[2], c[3]]);
-                let data = bytes.chunks_exact(4).map(value).collect();
-                ProbMap { width: w.width, height: w.height, data }
-            }
-            None => {
-                let map = self.inner.probabilities(std::slice::from_ref(w))?.remove(0);
-                if let Some(file) = file {
-                    let bytes: Vec<u8> = map.data.iter().flat_map(|v| v.to_le_bytes()).collect();
-                    artifact::file::write(&file, &bytes).map_err(|e| PortError::Engine {
-                        engine: "map cache".into(),
-                        message: e.to_string(),
-                    })?;
-                }
-                map
-            }
-        };
-        self.seen.insert(key, map.clone());
-        Ok(map)
-    }
-}
-
-impl<S: Segmenter> Segmenter for Remembering<S> {
-    fn probabilities(&mut self, windows: &[RgbTile]) -> Result<Vec<ProbMap>, PortError> {
-        windows.iter().map(|w| self.map(w)).collect()
     }
 }
 
