@@ -98,16 +98,7 @@ impl Scene {
     }
 }
 
-/// Reflects an index into `0..n` without repeating the edge (as numpy's `reflect`).
-pub(crate) fn mirror(i: i64, n: usize) -> usize {
-    let n = n as i64;
-    if n == 1 {
-        return 0;
-    }
-    let period = 2 * (n - 1);
-    let r = i.rem_euclid(period);
-    (if r < n { r } else { period - r }) as usize
-}
+pub(crate) use pixels::mirror;
 
 /// Decodes a flat image file to RGB.
 ///
@@ -215,6 +206,5 @@ mod tests {
         assert_eq!(crop.pixel(10, 10), [40; 3]);
         assert_eq!(crop.pixel(0, 0), [220, 180, 200]);
         assert_eq!(scene.cut(0.0, 0.0, 128).width, 128);
-        assert_eq!((mirror(-1, 5), mirror(5, 5), mirror(9, 5), mirror(0, 1)), (1, 3, 1, 0));
     }
 }

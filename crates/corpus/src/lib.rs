@@ -34,7 +34,7 @@ pub mod overlap;
 pub mod pairs;
 pub mod reader;
 pub mod regions;
-pub mod resample;
+pub use pixels::resize as resample;
 pub mod schema;
 pub mod shard;
 pub mod task;

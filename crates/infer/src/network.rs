@@ -2,7 +2,7 @@
 
 use crate::card::{ClassifierCard, SegmenterCard};
 use crate::engine::Session;
-use crate::preprocess::{Normalisation, resize_rgb};
+use crate::preprocess::{Normalisation, resize};
 use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 
 /// A network with its input buffer. It always runs `batch` images: a short batch is filled up
@@ -157,11 +157,8 @@ impl Classifier for OnnxClassifier {
         let n = self.classes.len();
         let mut all = Vec::with_capacity(crops.len());
         for chunk in crops.chunks(self.runner.batch) {
-            let images: Vec<Vec<u8>> = chunk
-                .iter()
-                .map(|c| resize_rgb(&c.data, c.width, c.height, self.runner.side))
-                .collect();
-            let output = self.runner.run(images.iter().map(|i| &**i), n)?;
+            let images: Vec<RgbTile> = chunk.iter().map(|c| resize(c, input, input)).collect();
+            let output = self.runner.run(images.iter().map(|i| &*i.data), n)?;
             all.extend(output.chunks_exact(n).map(|p| ClassProbs(p.to_vec())));
         }
         Ok(all)

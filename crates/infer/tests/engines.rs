@@ -3,7 +3,7 @@
 mod common;
 
 use common::{golden, noise, picture, real_size, tiny};
-use infer::preprocess::resize_rgb;
+use infer::preprocess::resize;
 use infer::{EngineChoice, EngineError, EngineOptions, Models, Precision, Provider, open};
 use mitosis::{PortError, RgbTile};
 
@@ -181,10 +181,7 @@ fn a_crop_read_at_the_networks_size_is_taken_as_it_is() {
     let package = tiny();
     let input = package.card.classifier.as_ref().unwrap().input;
     let crops = noise(32, 3);
-    let fine: Vec<RgbTile> = crops
-        .iter()
-        .map(|c| RgbTile::new(input, input, resize_rgb(&c.data, 32, 32, input)))
-        .collect();
+    let fine: Vec<RgbTile> = crops.iter().map(|c| resize(c, input, input)).collect();
     let mut m = open(&package, &rten()).unwrap();
     assert_eq!(classify(&mut m, &fine), classify(&mut m, &crops));
 }

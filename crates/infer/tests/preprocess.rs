@@ -3,7 +3,7 @@
 mod common;
 
 use common::{golden, picture};
-use infer::preprocess::{Normalisation, resize_rgb, sampling};
+use infer::preprocess::{Normalisation, resize, sampling};
 use mitosis::Mpp;
 
 #[test]
@@ -30,13 +30,13 @@ fn resizing_equals_pillow_within_one_grey_level() {
     let source = picture(16);
     for side in [28, 9] {
         let want = golden["resize"][side.to_string()].as_array().unwrap();
-        let got = resize_rgb(&source.data, 16, 16, side);
+        let got = resize(&source, side, side).data;
         assert_eq!(got.len(), want.len());
         for (g, w) in got.iter().zip(want) {
             assert!(i64::from(*g).abs_diff(w.as_i64().unwrap()) <= 1, "side {side}: {g} {w}");
         }
     }
-    assert_eq!(resize_rgb(&source.data, 16, 16, 16), source.data);
+    assert_eq!(resize(&source, 16, 16), source);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | [`evaluate`] | detections against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`subtypes`] | subtypes of accepted figures |
+//! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
 pub mod demo;
@@ -16,5 +17,7 @@ pub mod job;
 pub mod progress;
 pub mod report;
 pub mod subtypes;
+#[cfg(feature = "train")]
+pub mod train;
 
 pub use artifact::file;

@@ -50,8 +50,8 @@ fn who_names(graph: &Graph, wanted: &[&str]) -> Vec<String> {
 fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
-        "cli", "corpus", "detect", "infer", "mithras", "mitosis", "net", "slide", "stats",
-        "testkit", "train",
+        "cli", "corpus", "detect", "infer", "mithras", "mitosis", "net", "pixels", "slide",
+        "stats", "testkit", "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
 }
@@ -100,17 +100,29 @@ fn mitosis_and_stats_stand_alone_and_do_no_io() {
 }
 
 #[test]
+fn pixels_sees_mitosis_alone_and_reads_no_file() {
+    let graph = graph();
+    assert_eq!(siblings(&graph, "pixels"), BTreeSet::from(["mitosis".to_owned()]));
+    for io in ["image", "tiff", "tempfile", "memmap2"] {
+        assert!(!graph["pixels"].contains(io), "pixels names {io}");
+    }
+}
+
+#[test]
 fn detect_sees_no_engine() {
     let seen = siblings(&graph(), "detect");
     assert_eq!(seen, BTreeSet::from(["mitosis".to_owned(), "slide".to_owned()]));
 }
 
 #[test]
-fn slide_infer_and_net_see_at_most_mitosis() {
+fn slide_infer_and_net_see_at_most_mitosis_and_pixels() {
     let graph = graph();
-    for name in ["slide", "infer", "net"] {
+    for (name, allowed) in
+        [("slide", &["mitosis"][..]), ("net", &["mitosis"]), ("infer", &["mitosis", "pixels"])]
+    {
         let seen = siblings(&graph, name);
-        assert!(seen.is_subset(&BTreeSet::from(["mitosis".to_owned()])), "{name} sees {seen:?}");
+        let allowed: BTreeSet<String> = allowed.iter().map(|s| (*s).to_owned()).collect();
+        assert!(seen.is_subset(&allowed), "{name} sees {seen:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A crop sampled from the slide at the network's resolution is the crop at 0.25 um/px enlarged.
 
-use infer::preprocess::{resize_rgb, sampling};
+use infer::preprocess::{resize, sampling};
 use mitosis::Mpp;
 use slide::{OpenOptions, Slide};
 
@@ -18,11 +18,11 @@ fn sampling_at_the_networks_resolution_equals_enlarging() {
     let (mpp, side) = sampling(Mpp::PAPER, 64, 128);
     let fine = slide.read_at(mpp, 2 * 50, 2 * 60, side, side).unwrap();
     let coarse = slide.read_at(Mpp::PAPER, 50, 60, 64, 64).unwrap();
-    let enlarged = resize_rgb(&coarse.data, 64, 64, 128);
+    let enlarged = resize(&coarse, 128, 128);
     for y in 1..127 {
         for x in 1..127 {
             for (c, got) in fine.pixel(x, y).into_iter().enumerate() {
-                let want = enlarged[3 * (y * 128 + x) + c];
+                let want = enlarged.pixel(x, y)[c];
                 assert!(got.abs_diff(want) <= 1, "({x}, {y}, {c}): {got} {want}");
             }
         }

@@ -15,9 +15,10 @@ pub struct UnetConfig {
     /// Trunk.
     #[serde(default = "UnetConfig::default_encoder")]
     pub encoder: Variant,
-    /// Channels after each of the five upsamplings, coarse to fine.
+    /// Channels after each upsampling, coarse to fine, one to five: with three the decoder ends at
+    /// a quarter of the input's resolution and its logits are interpolated to the whole of it.
     #[serde(default = "UnetConfig::default_decoder")]
-    pub decoder: [i64; 5],
+    pub decoder: Vec<i64>,
     /// Stochastic depth of the trunk, [0, 1).
     #[serde(default)]
     pub drop_path: f64,
@@ -31,8 +32,8 @@ impl UnetConfig {
         Variant::B0
     }
 
-    fn default_decoder() -> [i64; 5] {
-        [256, 128, 64, 32, 16]
+    fn default_decoder() -> Vec<i64> {
+        vec![256, 128, 64, 32, 16]
     }
 
     /// Name in checkpoints and model cards, e.g. `efficient-unet-b0`.
@@ -103,6 +104,10 @@ impl EfficientUnet {
     /// # Errors
     /// [`NetError::Config`] for channels below one or a rate outside [0, 1).
     pub fn new(p: &Path, config: &UnetConfig) -> Result<Self> {
+        if !(1..=5).contains(&config.decoder.len()) {
+            let why = format!("has {} stages; the trunk has room for 1 to 5", config.decoder.len());
+            return Err(NetError::config("decoder", why));
+        }
         if config.decoder.iter().any(|&c| c < 1) {
             return Err(NetError::config("decoder", "every stage needs at least one channel"));
         }
@@ -131,6 +136,12 @@ impl EfficientUnet {
         &self.config
     }
 
+    /// How much coarser than the input the decoder ends: 1 with five stages, 4 with three.
+    #[must_use]
+    pub fn coarseness(&self) -> i64 {
+        1 << (5 - self.decoder.len())
+    }
+
     /// `[N, 3, H, W]`, H and W multiples of 32, to logits `[N, 1, H, W]`.
     ///
     /// # Panics
@@ -147,6 +158,10 @@ impl EfficientUnet {
             let skip = (i < 4).then(|| &maps[3 - i]);
             y = stage.forward(&y, skip, train);
         }
-        self.head.forward(&y)
+        let logits = self.head.forward(&y);
+        if self.coarseness() == 1 {
+            return logits;
+        }
+        logits.upsample_bilinear2d([size[2], size[3]], false, None, None)
     }
 }

@@ -135,7 +135,11 @@ fn settings_out_of_range_are_named() {
     assert!(say(&bad).contains("`image`: 225"));
     let bad = EncoderConfig { drop_path: 1.0, ..EncoderConfig::new("efficientnet_b0", 2) };
     assert!(say(&bad).contains("drop_path"));
-    let bad = UnetConfig { decoder: [256, 0, 64, 32, 16], ..UnetConfig::default() };
+    for decoder in [vec![], vec![8; 6]] {
+        let bad = UnetConfig { decoder, ..UnetConfig::default() };
+        assert!(EfficientUnet::new(&vs.root(), &bad).is_err());
+    }
+    let bad = UnetConfig { decoder: vec![256, 0, 64, 32, 16], ..UnetConfig::default() };
     assert!(EfficientUnet::new(&vs.root(), &bad).is_err());
 }
 

@@ -60,9 +60,16 @@ fn range(t: &Tensor) -> (f64, f64) {
 
 #[test]
 fn the_unet_in_other_engines_equals_libtorch() {
-    for encoder in [Variant::B0, Variant::Lite0] {
+    let whole = UnetConfig::default().decoder;
+    for (encoder, decoder) in [
+        (Variant::B0, whole.clone()),
+        (Variant::Lite0, whole),
+        // Ends at a quarter and at half of the resolution.
+        (Variant::Lite0, vec![48, 32, 16]),
+        (Variant::Lite0, vec![48, 32, 16, 16]),
+    ] {
         let vs = VarStore::new(Device::Cpu);
-        let config = UnetConfig { encoder, ..UnetConfig::default() };
+        let config = UnetConfig { encoder, decoder, ..UnetConfig::default() };
         let net = EfficientUnet::new(&vs.root(), &config).expect("valid");
         fill(&vs);
         // Batch, height and width are free.

@@ -3,32 +3,22 @@
 use std::sync::mpsc;
 
 use mitosis::RgbTile;
+use pixels::input::Normalisation;
 use rayon::prelude::*;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Tensor};
 
-/// ImageNet's channel means and deviations, as in every model card here.
-pub const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
-/// See [`MEAN`].
-pub const STD: [f32; 3] = [0.229, 0.224, 0.225];
+pub use pixels::input::{MEAN, STD};
 
-/// Equal tiles to `[N, 3, H, W]`, normalised, on `device`. The memory is laid out channels-last.
+/// Equal tiles to `[N, 3, H, W]`, normalised as in every model card here, on `device`. The memory is
+/// laid out channels-last.
 ///
 /// # Panics
 /// When the tiles differ in size or there are none.
 pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
-    let (w, h) = (tiles[0].width, tiles[0].height);
-    let mut bytes = Vec::with_capacity(tiles.len() * 3 * w * h);
-    for t in tiles {
-        assert_eq!((t.width, t.height), (w, h), "tiles of one batch differ in size");
-        bytes.extend_from_slice(&t.data);
-    }
-    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device) * 255.0;
-    let x = Tensor::from_slice(&bytes)
-        .view([tiles.len() as i64, h as i64, w as i64, 3])
-        .to_device(device)
-        .permute([0, 3, 1, 2])
-        .to_kind(Kind::Float);
-    (x - of(MEAN)) / of(STD)
+    let (w, h) = (tiles[0].width as i64, tiles[0].height as i64);
+    let planes = Normalisation::new(MEAN, STD).batch(tiles);
+    let x = Tensor::from_slice(&planes).view([tiles.len() as i64, 3, h, w]);
+    net::device::MemoryFormat::ChannelsLast.image(&x.to_device(device))
 }
 
 /// Calls `work` with each step's samples, in order from step `from` to `steps`; samples are drawn

@@ -3,13 +3,20 @@
 use std::path::Path;
 
 use corpus::ami::{Part, TrainingSet};
+use corpus::augment::{Domain, ImageFolder};
+use corpus::crops::Scene;
 use corpus::fold::LeftOut;
+use corpus::folds::RegionFold;
 use corpus::icpr::{Icpr, IcprFold};
+use corpus::regions::{Dataset, FoldScenes};
 use mitosis::Mpp;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
 use crate::preset::hex;
+
+/// Domains of a regions dataset in `pools`: frames, patches around figures, images without labels.
+pub const REGION_DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
 
 /// Training images of one fold.
 pub struct Data {
@@ -17,24 +24,41 @@ pub struct Data {
     pub icpr: IcprFold,
     /// MIDOG21 patches.
     pub midog: Option<TrainingSet>,
+    /// Other tissue by name, without marks.
+    pub foreign: Vec<(String, Vec<Scene>)>,
     /// SHA-256 over the names, marks and pixels trained on.
     pub digest: String,
+    /// The fold's name.
+    pub left_out: String,
+    /// Of a regions dataset: every patch around a figure, whether or not all else in it is labelled.
+    patches: Option<Option<TrainingSet>>,
 }
 
 impl Data {
-    /// Reads `dir/icpr2012` and, if asked, the training part of `dir/ami_br`.
+    /// Reads `dir/icpr2012`, the training part of `dir/ami_br` if asked, and those of the folders
+    /// `images` that this fold trains on.
     ///
     /// # Errors
     /// Missing or malformed files; a test set asked for as training data; an unknown fold.
-    pub fn open(dir: &Path, left_out: &LeftOut, ami: Option<Part>, most: usize) -> Result<Self> {
+    pub fn open(
+        dir: &Path,
+        left_out: &LeftOut,
+        (ami, most): (Option<Part>, usize),
+        images: &[ImageFolder],
+    ) -> Result<Self> {
         let midog = match ami {
             Some(part) => Some(TrainingSet::open(&dir.join("ami_br"), part)?.thinned(most)),
             None => None,
         };
         let icpr = Icpr::open(&dir.join("icpr2012"), Mpp::PAPER)?.fold(left_out)?;
+        let mut foreign = vec![];
+        for folder in images.iter().filter(|f| f.trains(left_out)) {
+            foreign.push((folder.name.clone(), folder.read(dir, Mpp::PAPER)?));
+        }
         let mut hash = Sha256::new();
         let patches = midog.iter().flat_map(|m| m.scenes());
-        for scene in icpr.train.scenes.iter().chain(patches) {
+        let others = foreign.iter().flat_map(|f| &f.1);
+        for scene in icpr.train.scenes.iter().chain(patches).chain(others) {
             hash.update(scene.name.as_bytes());
             hash.update(&scene.image.data);
             for m in &scene.marks {
@@ -44,6 +68,42 @@ impl Data {
         for n in &icpr.train.negatives {
             hash.update(&n.patch.data);
         }
-        Ok(Self { icpr, midog, digest: hex(&hash.finalize()) })
+        let (digest, left_out) = (hex(&hash.finalize()), left_out.to_string());
+        Ok(Self { icpr, midog, foreign, digest, left_out, patches: None })
+    }
+
+    /// Reads a fold of a regions dataset at `mpp`.
+    ///
+    /// # Errors
+    /// Images that cannot be read or changed since they were imported; a fold without frames.
+    pub fn of_regions(set: &Dataset, fold: &RegionFold<'_>, mpp: Mpp) -> Result<Self> {
+        let found = FoldScenes::load(set, fold, mpp)?;
+        let all = found.unlabelled.into_iter().flat_map(|(_, scenes)| scenes).collect::<Vec<_>>();
+        let foreign = if all.is_empty() { vec![] } else { vec![(REGION_DOMAINS[2].into(), all)] };
+        Ok(Self {
+            icpr: found.frames,
+            midog: found.exhaustive_patches,
+            foreign,
+            digest: found.digest,
+            left_out: fold.name.clone(),
+            patches: Some(found.patches),
+        })
+    }
+
+    /// All of it by domain.
+    #[must_use]
+    pub fn domains(&self) -> Vec<Domain> {
+        let named = |mut domain: Domain, k: usize| {
+            if self.patches.is_some() {
+                domain.name = REGION_DOMAINS[k].into();
+            }
+            domain
+        };
+        let patches = self.patches.as_ref().unwrap_or(&self.midog);
+        let mut all = vec![named(Domain::icpr(&self.icpr.train), 0)];
+        all.extend(patches.as_ref().map(|p| named(Domain::ami(p), 1)));
+        let foreign = self.foreign.iter();
+        all.extend(foreign.map(|(name, scenes)| Domain::unlabelled(name, scenes.clone())));
+        all
     }
 }

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use corpus::augment::{ClassifierPool, CropSample, rng_of};
+use corpus::augment::{CropPool, CropRecipe, CropSample, Place};
 use corpus::fold::LeftOut;
-use corpus::resample::resize;
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::encoder::{self, Encoder};
@@ -16,9 +15,9 @@ use tch::{Device, Kind, Tensor};
 use crate::batch::{for_each_step, images};
 use crate::data::Data;
 use crate::error::{Result, TrainError};
-use crate::preset::FinetunePreset;
-use crate::run::{RunOptions, Session, Validation};
-use crate::segment::{PHOTOMETRIC, initialise};
+use crate::preset::{FinetunePreset, Mining};
+use crate::run::{RunOptions, Session, Validation, write_text};
+use crate::segment::initialise;
 
 /// Class names of the second stage, in output order.
 pub const CLASSES: [&str; 2] = ["non_mitotic", "mitotic"];
@@ -73,15 +72,9 @@ fn tiles(samples: &[CropSample]) -> Vec<RgbTile> {
     samples.iter().map(|s| s.image.clone()).collect()
 }
 
-/// Share of (figure, other) pairs in the right order; ties count half. NaN without both classes.
-fn auc(scores: &[(f64, bool)]) -> f64 {
-    let of = |mitotic: bool| -> Vec<f64> {
-        scores.iter().filter(|s| s.1 == mitotic).map(|s| s.0).collect()
-    };
-    let (pos, neg) = (of(true), of(false));
-    let pair = |p: f64, n: f64| if p > n { 1.0 } else { f64::from(u8::from(p == n)) / 2.0 };
-    let wins: f64 = pos.iter().flat_map(|&p| neg.iter().map(move |&n| pair(p, n))).sum();
-    wins / (pos.len() * neg.len()) as f64
+/// NaN without both classes.
+fn auc(scores: &[f64], figure: &[bool]) -> f64 {
+    stats::metrics::roc_auc(scores, figure).ok().flatten().unwrap_or(f64::NAN)
 }
 
 fn validate(
@@ -102,7 +95,59 @@ fn validate(
         }
     }
     let n = samples.len() as f64;
-    (n > 0.0).then(|| Validation { loss: sum / n, metric: auc(&scores) })
+    let (p, figure): (Vec<f64>, Vec<bool>) = scores.into_iter().unzip();
+    (n > 0.0).then(|| Validation { loss: sum / n, metric: auc(&p, &figure) })
+}
+
+/// The hard negatives of a round: the places that the network is surest of, from its file where a
+/// resumed run has made them before.
+fn mine(
+    net: &dyn Encoder,
+    pool: &CropPool,
+    how: &Mining,
+    (seed, batch): (u64, usize),
+    file: &Path,
+    device: Device,
+) -> Result<Vec<(usize, Place)>> {
+    if let Ok(text) = std::fs::read_to_string(file) {
+        let places = serde_json::from_str::<Vec<(usize, usize, f32, f32)>>(&text);
+        let places = places.map_err(|e| TrainError::run(file, e))?;
+        return Ok(places.into_iter().map(|(d, scene, x, y)| (d, Place { scene, x, y })).collect());
+    }
+    let places = pool.candidates(seed, how.scored);
+    let mut scored: Vec<(f64, (usize, Place))> = vec![];
+    for part in places.chunks(batch) {
+        let crops: Vec<RgbTile> = part.iter().map(|p| pool.plain(*p)).collect();
+        let p = tch::no_grad(|| {
+            let logits = net.forward(&images(&crops, device), false).to_kind(Kind::Float);
+            logits.softmax(-1, Kind::Float).select(1, 1)
+        });
+        scored.extend(part.iter().enumerate().map(|(i, c)| (p.double_value(&[i as i64]), *c)));
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let unlabelled = scored.iter().filter(|s| !pool.labelled(s.1.0)).count();
+    let mut doubtful = (unlabelled as f32 * how.doubtful).round() as usize;
+    let mut hard: Vec<(usize, Place)> = vec![];
+    for (_, place) in scored {
+        if !pool.labelled(place.0) && doubtful > 0 {
+            doubtful -= 1;
+        } else if hard.len() < how.keep {
+            hard.push(place);
+        }
+    }
+    let plain: Vec<_> = hard.iter().map(|(d, p)| (*d, p.scene, p.x, p.y)).collect();
+    write_text(file, &serde_json::to_string(&plain).expect("plain data"))?;
+    Ok(hard)
+}
+
+/// The steps at which rounds of hard negatives begin, and the end of the run.
+fn rounds(mining: Option<&Mining>, steps: usize) -> Vec<usize> {
+    let mut at: Vec<usize> = match mining {
+        Some(m) => (m.first..steps).step_by(m.every).collect(),
+        None => vec![],
+    };
+    at.push(steps);
+    at
 }
 
 /// Trains the classifier of one fold; the weights end in `RUN/model.safetensors`. `mined` lists
@@ -118,39 +163,46 @@ pub fn run(
     mined: &[Mined],
     options: &RunOptions,
 ) -> Result<()> {
+    let data =
+        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
+    on(preset, &data, mined, options)
+}
+
+/// Trains the classifier on images that were read before.
+///
+/// # Errors
+/// As [`run`].
+pub fn on(
+    preset: &FinetunePreset,
+    data: &Data,
+    mined: &[Mined],
+    options: &RunOptions,
+) -> Result<()> {
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
-    let mut data = Data::open(dir, left_out, preset.data.ami, preset.data.ami_most)?;
-    let frames = &data.icpr.train.scenes;
-    let mut places = vec![];
+    let mut digest = data.digest.clone();
+    let mut domains = data.domains();
+    let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
+    domains[0].list(&listed).map_err(|frame| TrainError::Preset {
+        path: "mined places".into(),
+        reason: format!("frame {frame} is not on the training side of this fold"),
+    })?;
     for m in mined {
-        let at =
-            frames.iter().position(|s| s.name == m.frame).ok_or_else(|| TrainError::Preset {
-                path: "--mined".into(),
-                reason: format!("frame {} is not on the training side of this fold", m.frame),
-            })?;
-        places.push((at, m.x, m.y));
-        data.digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
+        digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
     }
     if !mined.is_empty() {
         use sha2::{Digest, Sha256};
-        data.digest = crate::preset::hex(&Sha256::digest(data.digest.as_bytes()));
+        digest = crate::preset::hex(&Sha256::digest(digest.as_bytes()));
     }
-    let pool = ClassifierPool::new(
-        &data.icpr.train,
-        data.midog.as_ref(),
-        &places,
-        &preset.shares,
-        preset.spatial.clone(),
-        preset.data.crop,
-    );
-    let side = preset.model.image as usize;
-    let sized = |s: CropSample| CropSample { image: resize(&s.image, side, side), ..s };
-    let held: Vec<CropSample> = pool
-        .validation(&data.icpr.validation, preset.data.validation_ratio)
-        .into_iter()
-        .map(sized)
-        .collect();
+    let recipe = CropRecipe {
+        crop: preset.data.crop,
+        input: preset.model.image as usize,
+        spatial: preset.spatial.clone(),
+        photometric: preset.photometric.clone(),
+    };
+    let mut pool = CropPool::new(domains, &preset.pools, recipe)
+        .map_err(|reason| TrainError::Preset { path: "pools".into(), reason })?;
+    let held = pool.validation(&data.icpr.validation, preset.data.validation_ratio);
 
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
@@ -158,31 +210,43 @@ pub fn run(
     let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset)?;
-    spec.corpus_digest = data.digest.clone();
+    spec.corpus_digest = digest;
     let about = json!({
-        "stage": "finetune", "left_out": left_out.to_string(), "init": start,
-        "places": pool.sizes().map(|(k, n)| format!("{k} {n}")),
+        "stage": "finetune", "left_out": data.left_out, "init": start,
+        "places": pool.sizes(),
         "mined": mined.len(), "validation_crops": held.len(),
     });
     let mut session = Session::open(vs, groups, preset, spec, about, options)?;
 
     let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
-    let draw = |i: u64| {
-        let sample = pool.sample(p.seed, i);
-        let image = preset.photometric.apply(&sample.image, &mut rng_of(p.seed ^ PHOTOMETRIC, i));
-        sized(CropSample { image, ..sample })
-    };
-    let stopped = for_each_step((session.start, p.steps), p.batch, draw, |step, samples| {
-        session.seed_step(step);
-        let device = session.device();
-        let x = p.memory_format.image(&images(&tiles(&samples), device).contiguous());
-        let target = labels(&samples, device);
-        let logits = p.precision.run(device, || net.forward(&x, true));
-        session.update(step, &loss.forward(&logits, &target)).map_err(Some)?;
-        let go_on = session
-            .after(step, &|| validate(net.as_ref(), &loss, &held, p.batch, device))
-            .map_err(Some)?;
-        if go_on { Ok(()) } else { Err(None) }
-    });
-    stopped.or_else(|e| e.map_or(Ok(()), Err))
+    let start = session.start;
+    let mut from = start;
+    let ends = rounds(preset.mining.as_ref(), p.steps);
+    for (round, &end) in ends.iter().enumerate().skip_while(|(_, end)| **end <= start) {
+        if let (Some(how), true) = (&preset.mining, round > 0) {
+            let file = options.out.join(format!("hard-{round}.json"));
+            let seed = (p.seed + round as u64, p.batch);
+            let hard = mine(net.as_ref(), &pool, how, seed, &file, device)?;
+            pool.set_hard(hard, how.share);
+        }
+        let draw = |i: u64| pool.sample(p.seed, i);
+        let stopped = for_each_step((from, end), p.batch, draw, |step, samples| {
+            session.seed_step(step);
+            let device = session.device();
+            let x = p.memory_format.image(&images(&tiles(&samples), device).contiguous());
+            let target = labels(&samples, device);
+            let logits = p.precision.run(device, || net.forward(&x, true));
+            session.update(step, &loss.forward(&logits, &target)).map_err(Some)?;
+            let go_on = session
+                .after(step, &|| validate(net.as_ref(), &loss, &held, p.batch, device))
+                .map_err(Some)?;
+            if go_on { Ok(()) } else { Err(None) }
+        });
+        match stopped {
+            Ok(()) => from = end,
+            Err(None) => return Ok(()),
+            Err(Some(e)) => return Err(e),
+        }
+    }
+    Ok(())
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use corpus::ami::Part;
-use corpus::augment::{ClassifierShares, Photometric, SegmentShares, Spatial};
+use corpus::augment::{ImageFolder, Photometric, PoolShare, SegmentShares, Spatial};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::loss::SegmentLoss;
@@ -91,6 +91,9 @@ pub struct SegmentData {
     pub ami_most: usize,
     /// Validation patches.
     pub validation: usize,
+    /// Other tissue, without figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageFolder>,
 }
 
 /// `mithras train segment`.
@@ -129,6 +132,28 @@ pub struct FinetuneData {
     pub ami_most: usize,
     /// Validation: dark nuclei per figure.
     pub validation_ratio: usize,
+    /// Other tissue, whose dark nuclei are taken for no figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageFolder>,
+}
+
+/// Rounds of hard negatives: the network scores places without a figure and is shown the worst.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mining {
+    /// Step of the first round.
+    pub first: usize,
+    /// Steps from one round to the next.
+    pub every: usize,
+    /// Places scored in a round.
+    pub scored: usize,
+    /// The highest are kept.
+    pub keep: usize,
+    /// Share of all later crops that comes from them.
+    pub share: f32,
+    /// Of unlabelled images this share of the places scored, the very highest, is passed over: a
+    /// figure without a label may stand there.
+    pub doubtful: f32,
 }
 
 /// `mithras train finetune`.
@@ -146,7 +171,10 @@ pub struct FinetunePreset {
     /// Training images.
     pub data: FinetuneData,
     /// What is drawn.
-    pub shares: ClassifierShares,
+    pub pools: Vec<PoolShare>,
+    /// Hard negatives, if any rounds are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mining: Option<Mining>,
     /// Geometric augmentation.
     pub spatial: Spatial,
     /// Photometric augmentation.
@@ -220,6 +248,11 @@ impl Loop {
     }
 }
 
+fn scanner(photometric: &Photometric) -> Checked {
+    let checked = photometric.scanner.as_ref().map_or(Ok(()), |s| s.check());
+    checked.map_err(|(key, reason)| ("photometric.scanner", format!("{key} {reason}")))
+}
+
 impl Preset for SegmentPreset {
     fn train(&self) -> &Loop {
         &self.train
@@ -229,6 +262,7 @@ impl Preset for SegmentPreset {
         if self.data.patch == 0 || !self.data.patch.is_multiple_of(32) {
             return Err(("data.patch", format!("{} is no multiple of 32", self.data.patch)));
         }
+        scanner(&self.photometric)?;
         if self.data.ring < self.data.radius {
             return Err(("data.ring", "is smaller than data.radius".into()));
         }
@@ -244,6 +278,18 @@ impl Preset for FinetunePreset {
     fn check(&self) -> Checked {
         if self.data.crop < 16 {
             return Err(("data.crop", format!("{} px is too small", self.data.crop)));
+        }
+        scanner(&self.photometric)?;
+        let known = |name: &str| {
+            name == "icpr" || name == "ami" || self.data.images.iter().any(|i| i.name == name)
+        };
+        if let Some(p) = self.pools.iter().find(|p| !known(&p.domain)) {
+            return Err(("pools", format!("name `{}`, which data.images does not", p.domain)));
+        }
+        if let Some(m) = &self.mining
+            && (m.every == 0 || !(0.0..1.0).contains(&m.share))
+        {
+            return Err(("mining", "needs `every` above 0 and `share` in [0, 1)".into()));
         }
         if self.model.classes != 2 {
             return Err(("model.classes", "must be 2 (non_mitotic, mitotic)".into()));

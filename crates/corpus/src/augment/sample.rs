@@ -9,7 +9,7 @@ use crate::augment::rng_of;
 use crate::crops::{MarkKind, Scene, dark_places};
 use crate::icpr::Icpr;
 
-mod canvas;
+pub(super) mod canvas;
 use canvas::{View, any, mosaic, turned, window};
 
 /// Target value of pixels that must not teach anything.
@@ -32,24 +32,9 @@ pub struct SegmentShares {
     pub random: f32,
     /// Mosaics of negative patches (other scanner, frames that are not there).
     pub negative: f32,
-}
-
-/// Shares of the kinds of classifier crops; only their ratios count.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClassifierShares {
-    /// Positives: figures of frames.
-    pub figure: f32,
-    /// Positives: MIDOG21 patches.
-    pub midog: f32,
-    /// Negatives: mined places of frames.
-    pub hard: f32,
-    /// Negatives: dark nuclei of frames.
-    pub dark: f32,
-    /// Negatives: dark nuclei of MIDOG21 patches, away from the figure.
-    pub midog_dark: f32,
-    /// Negatives: negative patches (other scanner).
-    pub patch: f32,
+    /// Anywhere in images of other tissue, which have no marks.
+    #[serde(default)]
+    pub foreign: f32,
 }
 
 /// Geometric changes.
@@ -73,20 +58,11 @@ pub struct SegmentSample {
     pub target: Vec<u8>,
 }
 
-/// A crop with its class.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CropSample {
-    /// `side` x `side` pixels at the working resolution.
-    pub image: RgbTile,
-    /// Whether a figure stands at its centre.
-    pub mitotic: bool,
-}
-
-fn pick<'a, T>(rng: &mut impl Rng, from: &'a [T]) -> &'a T {
+pub(super) fn pick<'a, T>(rng: &mut impl Rng, from: &'a [T]) -> &'a T {
     &from[rng.random_range(0..from.len())]
 }
 
-fn choose(rng: &mut impl Rng, shares: &[f32]) -> usize {
+pub(super) fn choose(rng: &mut impl Rng, shares: &[f32]) -> usize {
     let mut left = rng.random::<f32>() * shares.iter().sum::<f32>();
     for (i, share) in shares.iter().enumerate() {
         left -= share;
@@ -97,7 +73,7 @@ fn choose(rng: &mut impl Rng, shares: &[f32]) -> usize {
     shares.iter().rposition(|&s| s > 0.0).unwrap_or(0)
 }
 
-fn figures(scenes: &[Scene]) -> Vec<(usize, f32, f32)> {
+pub(super) fn figures(scenes: &[Scene]) -> Vec<(usize, f32, f32)> {
     let of = |(i, s): (usize, &Scene)| {
         let marks = s.marks.iter().filter(|m| m.kind == MarkKind::Figure);
         marks.map(|m| (i, m.x, m.y)).collect::<Vec<_>>()
@@ -115,10 +91,11 @@ pub struct SegmentPool {
     frames: Vec<Scene>,
     midog: Vec<Scene>,
     negatives: Vec<Scene>,
+    foreign: Vec<Scene>,
     figures: Vec<(usize, f32, f32)>,
     hard: Vec<(usize, f32, f32)>,
     /// Shares with the kinds that have no material set to zero.
-    shares: [f32; 5],
+    shares: [f32; 6],
     spatial: Spatial,
     /// Side of a patch, pixels.
     pub side: usize,
@@ -129,7 +106,7 @@ pub struct SegmentPool {
 }
 
 /// Dark places of every scene, at most `most` each and `clear` px from its figures: (scene, x, y).
-fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<(usize, f32, f32)> {
+pub(super) fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<(usize, f32, f32)> {
     use rayon::prelude::*;
     let of = |(i, s): (usize, &Scene)| -> Vec<_> {
         dark_places(s, clear, most).into_iter().map(|(x, y)| (i, x, y)).collect()
@@ -156,7 +133,7 @@ fn as_scene(patch: &RgbTile) -> Scene {
 }
 
 impl SegmentPool {
-    /// Gathers the pool. `mined` are further hard negatives (frame, x, y).
+    /// Gathers the pool. `foreign` are images of other tissue, taken to hold no figure.
     ///
     /// # Panics
     /// When there is neither a frame nor a patch.
@@ -164,6 +141,7 @@ impl SegmentPool {
     pub fn new(
         icpr: &Icpr,
         midog: Option<&TrainingSet>,
+        foreign: Vec<Scene>,
         shares: &SegmentShares,
         spatial: Spatial,
         side: usize,
@@ -181,8 +159,21 @@ impl SegmentPool {
             zero_if(hard.is_empty(), shares.hard),
             shares.random,
             zero_if(negatives.is_empty(), shares.negative),
+            zero_if(foreign.is_empty(), shares.foreign),
         ];
-        Self { frames, midog, negatives, figures, hard, shares, spatial, side, radius, ring }
+        Self {
+            frames,
+            midog,
+            negatives,
+            foreign,
+            figures,
+            hard,
+            shares,
+            spatial,
+            side,
+            radius,
+            ring,
+        }
     }
 
     /// Sample `index` under `seed`; photometric changes are the caller's.
@@ -214,15 +205,16 @@ impl SegmentPool {
                 let room = tile as f32 / 2.0;
                 (&owned, middle + dx / half * room, middle + dy / half * room)
             }
-            _ => {
-                let scene = pick(&mut rng, &self.frames);
+            kind => {
+                let from = if kind == 5 { &self.foreign } else { &self.frames };
+                let scene = pick(&mut rng, from);
                 let (w, h) = (scene.image.width as f32, scene.image.height as f32);
                 let x = rng.random_range(half.min(w / 2.0)..=(w - half).max(w / 2.0));
                 let y = rng.random_range(half.min(h / 2.0)..=(h - half).max(h / 2.0));
                 (scene, x, y)
             }
         };
-        let view = View::random(x, y, self.side, &self.spatial, &mut rng);
+        let view = View::random((x, y), self.side, 1.0, &self.spatial, &mut rng);
         self.render(scene, &view)
     }
 
@@ -245,7 +237,7 @@ impl SegmentPool {
     }
 
     fn render(&self, scene: &Scene, view: &View) -> SegmentSample {
-        let (image, outside) = view.render(scene);
+        let (image, outside) = view.render(&scene.image);
         let mut target: Vec<u8> = outside.iter().map(|&out| if out { IGNORE } else { 0 }).collect();
         let mut disc = |(x, y): (f32, f32), r: f32, value: u8| {
             let span = |c: f32| {
@@ -288,122 +280,6 @@ impl SegmentPool {
         for scene in scenes {
             for (x, y) in dark_places(scene, 60.0, wanted) {
                 out.push(plain(scene, x, y));
-            }
-        }
-        out
-    }
-}
-
-/// Everything the classifier of one fold may be shown.
-#[derive(Debug)]
-pub struct ClassifierPool {
-    frames: Vec<Scene>,
-    midog: Vec<Scene>,
-    negatives: Vec<Scene>,
-    figures: Vec<(usize, f32, f32)>,
-    hard: Vec<(usize, f32, f32)>,
-    dark: Vec<(usize, f32, f32)>,
-    midog_dark: Vec<(usize, f32, f32)>,
-    shares: [f32; 6],
-    spatial: Spatial,
-    /// Side of a crop, pixels at the working resolution.
-    pub side: usize,
-}
-
-impl ClassifierPool {
-    /// Gathers the pool. `mined` are false candidates of the fold's own segmenter on its training
-    /// frames: (frame, x, y), as indices into `icpr.scenes`.
-    #[must_use]
-    pub fn new(
-        icpr: &Icpr,
-        midog: Option<&TrainingSet>,
-        mined: &[(usize, f32, f32)],
-        shares: &ClassifierShares,
-        spatial: Spatial,
-        side: usize,
-    ) -> Self {
-        let frames = icpr.scenes.clone();
-        let midog = midog.map(|m| m.scenes().to_vec()).unwrap_or_default();
-        let dark = dark_in(&frames, 40.0, 250);
-        let midog_dark = dark_in(&midog, 34.0, 4);
-        let (mut hard, negatives) = split_negatives(icpr);
-        hard.extend(mined);
-        let figures = figures(&frames);
-        let shares = [
-            zero_if(figures.is_empty(), shares.figure),
-            zero_if(midog.is_empty(), shares.midog),
-            zero_if(hard.is_empty(), shares.hard),
-            zero_if(dark.is_empty(), shares.dark),
-            zero_if(midog_dark.is_empty(), shares.midog_dark),
-            zero_if(negatives.is_empty(), shares.patch),
-        ];
-        Self { frames, midog, negatives, figures, hard, dark, midog_dark, shares, spatial, side }
-    }
-
-    /// How many places of each kind there are, by name.
-    #[must_use]
-    pub fn sizes(&self) -> [(&'static str, usize); 6] {
-        [
-            ("figure", self.figures.len()),
-            ("midog", self.midog.len()),
-            ("hard", self.hard.len()),
-            ("dark", self.dark.len()),
-            ("midog_dark", self.midog_dark.len()),
-            ("patch", self.negatives.len()),
-        ]
-    }
-
-    /// Sample `index` under `seed`; photometric changes are the caller's.
-    #[must_use]
-    pub fn sample(&self, seed: u64, index: u64) -> CropSample {
-        let mut rng = rng_of(seed, index);
-        let kind = choose(&mut rng, &self.shares);
-        let owned;
-        // A patch is shown inside a mosaic of others, so that seams say nothing about the class.
-        let (scene, x, y) = match kind {
-            1 | 4 | 5 => {
-                let (source, at) = match kind {
-                    1 => (&self.midog, None),
-                    4 => (&self.midog, Some(*pick(&mut rng, &self.midog_dark))),
-                    _ => (&self.negatives, None),
-                };
-                let centre = at.map_or_else(|| rng.random_range(0..source.len()), |a| a.0);
-                let tile = source[centre].image.width as f32;
-                let (ox, oy) = at.map_or((tile / 2.0, tile / 2.0), |a| (a.1, a.2));
-                let cell = |i| if i == 4 { source[centre].clone() } else { any(source, &mut rng) };
-                owned = mosaic(&(0..9).map(cell).collect::<Vec<_>>());
-                (&owned, tile + ox, tile + oy)
-            }
-            _ => {
-                let places = match kind {
-                    0 => &self.figures,
-                    2 => &self.hard,
-                    _ => &self.dark,
-                };
-                let &(i, x, y) = pick(&mut rng, places);
-                (&self.frames[i], x, y)
-            }
-        };
-        let j = self.spatial.jitter;
-        let (dx, dy) = (rng.random_range(-j..=j), rng.random_range(-j..=j));
-        let view = View::random(x + dx, y + dy, self.side, &self.spatial, &mut rng);
-        CropSample { image: view.render(scene).0, mitotic: kind <= 1 }
-    }
-
-    /// Fixed validation crops of the left-out frames: every figure, and `ratio` dark nuclei to one.
-    #[must_use]
-    pub fn validation(&self, scenes: &[Scene], ratio: usize) -> Vec<CropSample> {
-        let crop = |scene: &Scene, x, y, mitotic| CropSample {
-            image: scene.cut(x, y, self.side),
-            mitotic,
-        };
-        let places = figures(scenes);
-        let mut out: Vec<_> =
-            places.iter().map(|&(i, x, y)| crop(&scenes[i], x, y, true)).collect();
-        let each = (ratio * places.len()).div_ceil(scenes.len().max(1));
-        for scene in scenes {
-            for (x, y) in dark_places(scene, 40.0, each) {
-                out.push(crop(scene, x, y, false));
             }
         }
         out

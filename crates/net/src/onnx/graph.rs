@@ -260,6 +260,15 @@ impl Graph {
         self.op("Resize", &[x, "", &scales], attributes)
     }
 
+    /// Bilinear interpolation to `factor` times the size, pixel centres at .5.
+    pub(crate) fn enlarge(&mut self, x: &str, factor: f32) -> Value {
+        let name = self.fresh("scales");
+        let scales = self.exact(vec![4], &[1.0, 1.0, factor, factor], name);
+        let attributes =
+            vec![string("mode", "linear"), string("coordinate_transformation_mode", "half_pixel")];
+        self.op("Resize", &[x, "", &scales], attributes)
+    }
+
     /// The finished file.
     pub(crate) fn finish(
         self,

@@ -63,7 +63,10 @@ pub fn unet(net: &EfficientUnet, options: &ExportOptions) -> Vec<u8> {
         y = g.conv_norm_act(&y, &stage.first);
         y = g.conv_norm_act(&y, &stage.second);
     }
-    let logits = g.conv(&y, &net.head);
+    let mut logits = g.conv(&y, &net.head);
+    if net.coarseness() > 1 {
+        logits = g.enlarge(&logits, net.coarseness() as f32);
+    }
     g.named_op("Sigmoid", &[&logits], vec![], "probability".into());
     let (n, h, w) = (Axis::Free("N"), Axis::Free("H"), Axis::Free("W"));
     let axes = |c| [n, Axis::Fixed(c), h, w];

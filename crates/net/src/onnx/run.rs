@@ -370,14 +370,24 @@ impl Operands<'_> {
     fn resize(&self, x: &Tensor) -> Result<Tensor> {
         let scales = self.get(2)?.f_to_kind(Kind::Float)?.f_to_device(Device::Cpu)?;
         let scales = Vec::<f32>::try_from(&scales.f_contiguous()?)?;
-        let nearest = word(self.node, "mode", "nearest") == "nearest"
-            && word(self.node, "coordinate_transformation_mode", "half_pixel") == "asymmetric"
+        let mode = word(self.node, "mode", "nearest");
+        let place = word(self.node, "coordinate_transformation_mode", "half_pixel");
+        let nearest = mode == "nearest"
+            && place == "asymmetric"
             && word(self.node, "nearest_mode", "round_prefer_floor") == "floor";
-        match (nearest, scales.as_slice(), x.size().as_slice()) {
-            (true, [1.0, 1.0, sy, sx], [_, _, h, w]) if sy.fract() == 0.0 && sx.fract() == 0.0 => {
-                Ok(x.f_upsample_nearest2d([h * *sy as i64, w * *sx as i64], None, None)?)
+        let linear = mode == "linear" && place == "half_pixel";
+        match (scales.as_slice(), x.size().as_slice()) {
+            ([1.0, 1.0, sy, sx], [_, _, h, w]) if sy.fract() == 0.0 && sx.fract() == 0.0 => {
+                let size = [h * *sy as i64, w * *sx as i64];
+                if nearest {
+                    return Ok(x.f_upsample_nearest2d(size, None, None)?);
+                }
+                if linear {
+                    return Ok(x.f_upsample_bilinear2d(size, false, None, None)?);
+                }
+                Err(self.wrong(format!("mode {mode} with {place} is not known")))
             }
-            _ => Err(self.wrong("only nearest with whole scales is known")),
+            _ => Err(self.wrong("only whole scales of an image's sides are known")),
         }
     }
 

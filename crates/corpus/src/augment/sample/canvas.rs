@@ -8,7 +8,7 @@ use crate::crops::{Mark, MarkKind, Scene, mirror};
 
 /// A square view: output pixel -> scene pixel is one similarity map.
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(in crate::augment) struct View {
     side: usize,
     centre: (f32, f32),
     /// Columns are where the output's x and y axes point in the scene.
@@ -21,15 +21,27 @@ impl View {
         Self { side, centre: (x.round(), y.round()), map: [[1.0, 0.0], [0.0, 1.0]] }
     }
 
-    /// A random flip, quarter turn, free rotation and scale.
-    pub fn random(x: f32, y: f32, side: usize, how: &Spatial, rng: &mut impl Rng) -> Self {
+    /// `base` scene pixels to an output pixel, upright.
+    pub fn upright(centre: (f32, f32), side: usize, base: f32) -> Self {
+        Self { side, centre, map: [[base, 0.0], [0.0, base]] }
+    }
+
+    /// A random flip, quarter turn, free rotation and scale around `base` scene pixels to an output
+    /// pixel.
+    pub fn random(
+        centre: (f32, f32),
+        side: usize,
+        base: f32,
+        how: &Spatial,
+        rng: &mut impl Rng,
+    ) -> Self {
         let quarter = rng.random_range(0..4_u8);
         let free = how.rotation * rng.random_range(-1.0..=1.0_f32);
-        let scale = 1.0 + how.scale * rng.random_range(-1.0..=1.0_f32);
+        let scale = base * (1.0 + how.scale * rng.random_range(-1.0..=1.0_f32));
         let flip = if rng.random::<bool>() { -1.0 } else { 1.0 };
         let angle = (f32::from(quarter) * 90.0 + free).to_radians();
         let (s, c) = (angle.sin() * scale, angle.cos() * scale);
-        Self { side, centre: (x, y), map: [[flip * c, -s], [flip * s, c]] }
+        Self { side, centre, map: [[flip * c, -s], [flip * s, c]] }
     }
 
     /// Output pixels per scene pixel.
@@ -54,9 +66,9 @@ impl View {
 
     /// Bilinear image, mirrored beyond the edge, and per pixel whether it must be ignored (beyond
     /// the edge).
-    pub fn render(&self, scene: &Scene) -> (RgbTile, Vec<bool>) {
-        let (w, h) = (scene.image.width, scene.image.height);
-        let src = &scene.image.data;
+    pub fn render(&self, image: &RgbTile) -> (RgbTile, Vec<bool>) {
+        let (w, h) = (image.width, image.height);
+        let src = &image.data;
         let mut data = Vec::with_capacity(3 * self.side * self.side);
         let mut outside = Vec::with_capacity(self.side * self.side);
         let half = self.side as f32 / 2.0;
@@ -202,8 +214,8 @@ mod tests {
         };
         let how = Spatial { rotation: 45.0, scale: 0.2, jitter: 0.0 };
         for i in 0..40 {
-            let view = View::random(160.0, 130.0, 128, &how, &mut rng_of(7, i));
-            let (out, _) = view.render(&scene);
+            let view = View::random((160.0, 130.0), 128, 1.0, &how, &mut rng_of(7, i));
+            let (out, _) = view.render(&scene.image);
             let (x, y) = view.to_output(170.5, 120.5);
             assert!(out.pixel(x as usize, y as usize)[0] > 200, "view {i}: ({x}, {y})");
         }

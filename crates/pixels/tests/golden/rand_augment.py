@@ -1,6 +1,6 @@
 """Golden pixels of RandAugment's operations, by timm on Pillow images.
 
-python crates/corpus/tests/golden/rand_augment.py
+python crates/pixels/tests/golden/rand_augment.py
 """
 
 import json

@@ -1,10 +1,11 @@
 //! Changes of colour and sharpness that leave every pixel in its place.
 
-use image::codecs::jpeg::JpegEncoder;
-use image::{ExtendedColorType, ImageFormat};
 use mitosis::RgbTile;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+
+use crate::change::{self, Chroma};
+use crate::scanner::Scanner;
 
 /// Strengths; zero switches a change off. Every probability is in [0, 1].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,27 +29,9 @@ pub struct Photometric {
     pub jpeg_quality: u8,
     /// Probability of erasing a rectangle of 2 to 15 % of the area (classifier only).
     pub erase: f32,
-}
-
-// Ruifrok and Johnston: optical densities of haematoxylin, eosin and the residual.
-const STAIN: [[f32; 3]; 3] = [
-    [0.650_031, 0.704_031, 0.286_013],
-    [0.092_805, 0.954_106, 0.283_106],
-    [0.636_214, -0.002_085, 0.771_509],
-];
-
-fn inverse(m: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
-    let cofactor = |r: usize, c: usize| {
-        let (a, b) = ((r + 1) % 3, (r + 2) % 3);
-        let (d, e) = ((c + 1) % 3, (c + 2) % 3);
-        m[a][d] * m[b][e] - m[a][e] * m[b][d]
-    };
-    let det: f32 = (0..3).map(|c| m[0][c] * cofactor(0, c)).sum();
-    std::array::from_fn(|i| std::array::from_fn(|j| cofactor(j, i) / det))
-}
-
-fn product(a: [[f32; 3]; 3], b: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
-    std::array::from_fn(|i| std::array::from_fn(|j| (0..3).map(|k| a[i][k] * b[k][j]).sum()))
+    /// Strong changes as between scanners and laboratories, after all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scanner: Option<Scanner>,
 }
 
 fn around_one(rng: &mut impl Rng, width: f32) -> f32 {
@@ -67,39 +50,25 @@ impl Photometric {
             self.colour(&mut out, rng);
         }
         if rng.random::<f32>() < self.blur {
-            blur(&mut out, rng.random_range(0.3..=self.blur_sigma.max(0.3)));
+            out = change::gaussian(&out, rng.random_range(0.3..=self.blur_sigma.max(0.3)));
         }
         if rng.random::<f32>() < self.jpeg {
             let quality = rng.random_range(self.jpeg_quality.min(95)..=95);
-            out = recompress(&out, quality);
+            out = change::jpeg(&out, quality, Chroma::Half);
         }
         if rng.random::<f32>() < self.erase {
             erase(&mut out, rng);
         }
-        out
+        match &self.scanner {
+            Some(scanner) => scanner.apply(&out, rng),
+            None => out,
+        }
     }
 
     fn stain(&self, tile: &mut RgbTile, rng: &mut impl Rng) {
-        // Optical density -> stains -> scaled and shifted -> optical density is one affine map.
-        let scale: [f32; 3] = std::array::from_fn(|_| around_one(rng, self.stain_scale));
-        let shift: [f32; 3] =
-            std::array::from_fn(|_| self.stain_shift * rng.random_range(-1.0..=1.0_f32));
-        let scaled: [[f32; 3]; 3] =
-            std::array::from_fn(|i| std::array::from_fn(|j| scale[i] * STAIN[i][j]));
-        let map = product(inverse(STAIN), scaled);
-        let offset: [f32; 3] =
-            std::array::from_fn(|j| (0..3).map(|k| shift[k] * STAIN[k][j]).sum());
-        let density: [f32; 256] = std::array::from_fn(|v| -((v as f32 + 1.0) / 256.0).ln());
-        for px in tile.data.chunks_exact_mut(3) {
-            let d = [density[px[0] as usize], density[px[1] as usize], density[px[2] as usize]];
-            // Unstained glass stays glass: the shift fades with the density.
-            let weight = ((d[0] + d[1] + d[2]) / 0.45).min(1.0);
-            for j in 0..3 {
-                let out =
-                    d[0] * map[0][j] + d[1] * map[1][j] + d[2] * map[2][j] + weight * offset[j];
-                px[j] = (256.0 * (-out).exp() - 1.0).round().clamp(0.0, 255.0) as u8;
-            }
-        }
+        let scale = std::array::from_fn(|_| around_one(rng, self.stain_scale));
+        let shift = std::array::from_fn(|_| self.stain_shift * rng.random_range(-1.0..=1.0_f32));
+        change::stain(tile, scale, shift);
     }
 
     fn colour(&self, tile: &mut RgbTile, rng: &mut impl Rng) {
@@ -123,48 +92,6 @@ impl Photometric {
     }
 }
 
-fn blur(tile: &mut RgbTile, sigma: f32) {
-    let radius = (3.0 * sigma).ceil() as usize;
-    let weights: Vec<f32> =
-        (0..=radius).map(|i| (-(i as f32).powi(2) / (2.0 * sigma * sigma)).exp()).collect();
-    let norm = weights[0] + 2.0 * weights[1..].iter().sum::<f32>();
-    let (w, h) = (tile.width, tile.height);
-    let pass = |src: &[u8], vertical: bool| {
-        let mut dst = vec![0_u8; src.len()];
-        let (n, step) = if vertical { (h, 3 * w) } else { (w, 3) };
-        for y in 0..h {
-            for x in 0..w {
-                let i = if vertical { y } else { x };
-                let at = 3 * (y * w + x);
-                for c in 0..3 {
-                    let mut sum = weights[0] * f32::from(src[at + c]);
-                    for (k, weight) in weights.iter().enumerate().skip(1) {
-                        let lo = at - i.min(k) * step;
-                        let hi = at + (n - 1 - i).min(k) * step;
-                        sum += weight * (f32::from(src[lo + c]) + f32::from(src[hi + c]));
-                    }
-                    dst[at + c] = (sum / norm).round().clamp(0.0, 255.0) as u8;
-                }
-            }
-        }
-        dst
-    };
-    tile.data = pass(&pass(&tile.data, false), true);
-}
-
-/// JPEG there and back, at `quality` in 1..=100.
-#[must_use]
-pub fn recompress(tile: &RgbTile, quality: u8) -> RgbTile {
-    let mut bytes = vec![];
-    let (w, h) = (tile.width as u32, tile.height as u32);
-    JpegEncoder::new_with_quality(&mut bytes, quality)
-        .encode(&tile.data, w, h, ExtendedColorType::Rgb8)
-        .expect("encoding into memory");
-    let decoded = image::load_from_memory_with_format(&bytes, ImageFormat::Jpeg)
-        .expect("decoding what was just encoded");
-    RgbTile::new(tile.width, tile.height, decoded.into_rgb8().into_raw())
-}
-
 fn erase(tile: &mut RgbTile, rng: &mut impl Rng) {
     let (w, h) = (tile.width, tile.height);
     let area = rng.random_range(0.02..0.15_f32) * (w * h) as f32;
@@ -183,7 +110,7 @@ fn erase(tile: &mut RgbTile, rng: &mut impl Rng) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::augment::rng_of;
+    use crate::rng_of;
 
     fn none() -> Photometric {
         Photometric {
@@ -196,6 +123,7 @@ mod tests {
             jpeg: 0.0,
             jpeg_quality: 60,
             erase: 0.0,
+            scanner: None,
         }
     }
 
@@ -232,13 +160,6 @@ mod tests {
         assert_eq!(a, strong.apply(&picture(), &mut rng_of(3, 4)));
         assert_ne!(a, strong.apply(&picture(), &mut rng_of(3, 5)));
         assert_ne!(a, picture());
-    }
-
-    #[test]
-    fn blur_keeps_a_flat_image_and_the_mean() {
-        let mut flat = RgbTile::filled(20, 20, [90, 120, 200]);
-        blur(&mut flat, 1.5);
-        assert_eq!(flat, RgbTile::filled(20, 20, [90, 120, 200]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use mitosis::RgbTile;
 
 use super::FILL;
-use crate::augment::view;
+use crate::view;
 
 /// One operation with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]

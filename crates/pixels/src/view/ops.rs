@@ -2,7 +2,7 @@
 
 use mitosis::RgbTile;
 
-use crate::crops::mirror;
+use crate::mirror;
 
 /// One operation with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -37,7 +37,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 
 #[test]
 fn every_operation_equals_torchvision() {
-    let text = include_str!("../../../tests/golden/views.json");
+    let text = include_str!("../../tests/golden/views.json");
     let cases: Vec<Case> = serde_json::from_str(text).unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for case in &cases {

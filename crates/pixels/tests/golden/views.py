@@ -1,6 +1,6 @@
 """Golden pixels of the views' operations, by torchvision on Pillow images.
 
-python crates/corpus/tests/golden/views.py
+python crates/pixels/tests/golden/views.py
 """
 
 import json

@@ -1,17 +1,16 @@
 //! Resizing by the one filter that training and inference share.
 //!
-//! Bilinear convolution on 8-bit RGB (support grows with the reduction, as in Pillow), through
-//! `fast_image_resize`.
+//! Bilinear convolution on 8-bit RGB with pixel centres at .5 (support grows with the reduction, as
+//! Pillow's `BILINEAR`), through `fast_image_resize`.
 
-use fast_image_resize::images::Image;
+use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use mitosis::{Mpp, RgbTile};
 
 fn convolve(tile: &RgbTile, width: usize, height: usize, source: (f64, f64)) -> RgbTile {
     let px = |n: usize| u32::try_from(n).expect("an image side fits 32 bits");
-    let src =
-        Image::from_vec_u8(px(tile.width), px(tile.height), tile.data.clone(), PixelType::U8x3)
-            .expect("an RgbTile's buffer has its size");
+    let src = ImageRef::new(px(tile.width), px(tile.height), &tile.data, PixelType::U8x3)
+        .expect("an RgbTile's buffer has its size");
     let mut dst = Image::new(px(width), px(height), PixelType::U8x3);
     let options = ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))

@@ -12,7 +12,7 @@ use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use crate::schema::CropBox;
+use crate::CropBox;
 pub use ops::Op;
 
 /// Photometric changes of one view; probabilities in [0, 1].

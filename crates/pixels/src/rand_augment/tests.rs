@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::*;
-use crate::augment::rng_of;
+use crate::rng_of;
 
 #[derive(Deserialize)]
 struct Case {
@@ -30,7 +30,7 @@ fn picture(w: usize, h: usize) -> RgbTile {
 
 #[test]
 fn every_operation_equals_timm() {
-    let text = include_str!("../../../tests/golden/rand_augment.json");
+    let text = include_str!("../../tests/golden/rand_augment.json");
     let cases: Vec<Case> = serde_json::from_str(text).unwrap();
     let mut seen = std::collections::BTreeSet::new();
     for case in &cases {

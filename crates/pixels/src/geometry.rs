@@ -5,8 +5,8 @@ use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use crate::crops::mirror;
-use crate::resample::resize;
+use crate::mirror;
+use crate::resize::resize;
 
 /// Random placement of the square that the network sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl Erased {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::augment::rng_of;
+    use crate::rng_of;
 
     fn ramp(n: usize) -> RgbTile {
         let data = (0..n * n).flat_map(|i| [(i % n) as u8, (i / n) as u8, 7]).collect();
