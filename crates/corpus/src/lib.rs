@@ -34,7 +34,6 @@ pub mod overlap;
 pub mod pairs;
 pub mod reader;
 pub mod regions;
-pub use pixels::resize as resample;
 pub mod schema;
 pub mod shard;
 pub mod task;
@@ -43,6 +42,7 @@ pub mod writer;
 
 pub use error::CorpusError;
 pub use manifest::{Counts, Header, Manifest};
+pub use pixels::resize as resample;
 pub use reader::{Corpus, Stream, StreamOptions};
 pub use schema::{Crop, CropBox, CropMeta, Label, SCHEMA_VERSION, Split};
 pub use shard::Columns;
