@@ -1,6 +1,7 @@
 //! The `mithras` command line: main -> run -> one match.
 
 mod command;
+mod hint;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -49,6 +50,9 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
+            if let Some(flags) = hint::hint(&error) {
+                eprintln!("hint: see {flags}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -8,6 +8,7 @@
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
 //! | [`subtypes`] | subtypes of accepted figures |
+//! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
 pub mod demo;
@@ -18,5 +19,7 @@ pub mod progress;
 pub mod report;
 pub mod robustness;
 pub mod subtypes;
+#[cfg(feature = "train")]
+pub mod train;
 
 pub use artifact::file;

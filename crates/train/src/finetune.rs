@@ -163,10 +163,24 @@ pub fn run(
     mined: &[Mined],
     options: &RunOptions,
 ) -> Result<()> {
+    let data =
+        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
+    on(preset, &data, mined, options)
+}
+
+/// Trains the classifier on images that were read before.
+///
+/// # Errors
+/// As [`run`].
+pub fn on(
+    preset: &FinetunePreset,
+    data: &Data,
+    mined: &[Mined],
+    options: &RunOptions,
+) -> Result<()> {
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
-    let mut data =
-        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
+    let mut digest = data.digest.clone();
     let mut domains = data.domains();
     let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
     domains[0].list(&listed).map_err(|frame| TrainError::Preset {
@@ -174,11 +188,11 @@ pub fn run(
         reason: format!("frame {frame} is not on the training side of this fold"),
     })?;
     for m in mined {
-        data.digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
+        digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
     }
     if !mined.is_empty() {
         use sha2::{Digest, Sha256};
-        data.digest = crate::preset::hex(&Sha256::digest(data.digest.as_bytes()));
+        digest = crate::preset::hex(&Sha256::digest(digest.as_bytes()));
     }
     let recipe = CropRecipe {
         crop: preset.data.crop,
@@ -202,9 +216,9 @@ pub fn run(
     let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset)?;
-    spec.corpus_digest = data.digest.clone();
+    spec.corpus_digest = digest;
     let about = json!({
-        "stage": "finetune", "left_out": left_out.to_string(), "init": start,
+        "stage": "finetune", "left_out": data.left_out, "init": start,
         "places": pool.sizes(),
         "shortcuts": shortcuts.warnings(), "mined": mined.len(), "validation_crops": held.len(),
     });

@@ -1,8 +1,8 @@
 //! `mithras evaluate classification`: predicted classes against true ones (S4, K4).
 
 use super::survival::output::{print_columns, say};
-use super::survival::table::Table;
 use anyhow::{Context, Result, bail};
+use outcome::Table;
 use serde_json::{Map, Value, json};
 use stats::metrics::{ConfusionMatrix, f1_threshold, macro_roc_auc, roc_auc, summarize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -201,7 +201,7 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
             .clone()
             .map(|row| {
                 let p = probabilities.iter().map(|(_, j)| table.number(row, *j));
-                let p = p.collect::<Result<Vec<_>>>()?;
+                let p = p.collect::<outcome::Result<Vec<_>>>()?;
                 Ok(probabilities[mitosis::likeliest(&p)].0.clone())
             })
             .collect::<Result<_>>()?,
@@ -224,7 +224,7 @@ fn read(args: &Args, table: &Table, notes: &mut Vec<String>) -> Result<Items> {
                 probabilities.iter().map(|(c, j)| (c.as_str(), *j)).collect();
             let cell = |row: usize, class: &String| table.number(row, columns[class.as_str()]);
             let all = rows.flat_map(|row| classes.iter().map(move |c| (row, c)));
-            Some(all.map(|(row, c)| cell(row, c)).collect::<Result<Vec<f64>>>()?)
+            Some(all.map(|(row, c)| cell(row, c)).collect::<outcome::Result<Vec<f64>>>()?)
         }
         1 if classes.len() == 2 => {
             let (class, j) = &probabilities[0];

@@ -5,9 +5,13 @@ use anyhow::Result;
 use std::process::ExitCode;
 
 #[cfg(feature = "train")]
+mod calibrate;
+#[cfg(feature = "train")]
+mod detector;
+#[cfg(feature = "train")]
 mod export;
 #[cfg(feature = "train")]
-mod frames;
+mod images;
 #[cfg(feature = "train")]
 mod learn;
 #[cfg(feature = "train")]
@@ -19,7 +23,7 @@ mod pretrain;
 #[cfg(feature = "train")]
 mod protocol;
 
-/// Train models: segmenter, classifier, hard negatives, package
+/// Train models: segmenter, classifier, hard negatives, operating point, package
 ///
 /// Needs the training build (libtorch). Everything that changes a number is in a preset; flags hold
 /// paths, device and threads.
@@ -33,6 +37,7 @@ pub struct Args {
 #[cfg(feature = "train")]
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
+    Detector(detector::Args),
     Segment(learn::SegmentArgs),
     Finetune(learn::FinetuneArgs),
     Probe(protocol::ProbeArgs),
@@ -40,6 +45,8 @@ enum Verb {
     Package(package::Args),
     Mine(mine::Args),
     Pretrain(pretrain::Args),
+    #[command(alias = "evaluate-folds")]
+    Calibrate(calibrate::Args),
     Export(export::Args),
 }
 
@@ -47,6 +54,7 @@ enum Verb {
 #[cfg(feature = "train")]
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
+        Verb::Detector(a) => detector::run(a)?,
         Verb::Segment(a) => learn::segment(a)?,
         Verb::Finetune(a) => learn::finetune(a)?,
         Verb::Probe(a) => protocol::probe(a)?,
@@ -54,6 +62,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Verb::Package(a) => package::run(a)?,
         Verb::Mine(a) => mine::run(a)?,
         Verb::Pretrain(a) => pretrain::run(&a)?,
+        Verb::Calibrate(a) => calibrate::run(a)?,
         Verb::Export(a) => export::run(a)?,
     }
     Ok(ExitCode::SUCCESS)

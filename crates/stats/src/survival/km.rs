@@ -268,6 +268,17 @@ impl KaplanMeier {
         self.points.get(next).map_or(0.0, |p| p.at_risk)
     }
 
+    /// Weights of events and of censored rows after `before` (from the start without it) until
+    /// `time`, both ends as R's `summary(survfit, times =)` takes them: (before, time].
+    #[must_use]
+    pub fn left_between(&self, before: Option<f64>, time: f64) -> (f64, f64) {
+        let inside = |p: &&Point| p.time <= time && before.is_none_or(|b| p.time > b);
+        self.points
+            .iter()
+            .filter(inside)
+            .fold((0.0, 0.0), |(e, c), p| (e + p.events, c + p.censored))
+    }
+
     /// The median survival time with its interval, by R's rule: the first time with S <= 1/2; if S
     /// is exactly 1/2 there, the middle between it and the next drop.
     #[must_use]

@@ -1,14 +1,9 @@
 //! `mithras survival lrt`.
 
-use super::frame::{Frame, Roles};
-use super::output::{
-    chi2, coefficients, diagnoses, few_events, print_columns, print_json, say, show, show_test,
-};
+use super::output::{print_columns, print_json, say, show, show_test};
 use super::{Input, Ties};
-use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
-use stats::survival::ChiSquared;
-use stats::survival::cox::{CoxFit, Options, fit, likelihood_ratio};
+use anyhow::Result;
+use outcome::{LrtPlan, likelihood_ratio};
 
 /// Likelihood-ratio test
 #[derive(clap::Args)]
@@ -36,79 +31,24 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let reduced: Vec<String> =
-        if args.add.is_empty() { args.base.clone() } else { args.covariates.clone() };
-    let more = if args.add.is_empty() { &args.covariates } else { &args.add };
-    let mut all = reduced.clone();
-    all.extend(more.iter().filter(|c| !reduced.contains(c)).cloned());
-    if all.len() == reduced.len() {
-        bail!("the full model has no covariate beyond the reduced one ({})", reduced.join(", "));
-    }
-    let table = args.input.table()?;
-    let frame = Frame::new(&table, &Roles { covariates: all, ..args.input.roles() })?;
-    let options = Options { ties: args.ties.into(), ..Options::default() };
-    let place = || format!("{}", args.input.table.display());
-    let fitted = |keep: &dyn Fn(&str) -> bool| -> Result<(CoxFit, Vec<String>)> {
-        let columns = frame.columns_where(keep);
-        let mut buffer = Vec::new();
-        let data = frame.cox(&columns, &mut buffer)?;
-        let names = columns.iter().map(|&j| frame.names[j].clone()).collect();
-        Ok((fit(&data, &options).with_context(place)?, names))
+    let (reduced, added) = if args.add.is_empty() {
+        (&args.base, &args.covariates)
+    } else {
+        (&args.covariates, &args.add)
     };
-    let (full, names) = fitted(&|_| true)?;
-    let small =
-        if reduced.is_empty() { None } else { Some(fitted(&|c| reduced.iter().any(|r| r == c))?) };
-    let test: ChiSquared = match &small {
-        None => full.likelihood_ratio(),
-        Some((small, _)) => likelihood_ratio(small, &full).with_context(place)?,
-    };
-    let mut warnings = diagnoses(&full, &names);
-    if let Some((small, names)) = &small {
-        for line in diagnoses(small, names) {
-            if !warnings.contains(&line) {
-                warnings.push(line);
-            }
-        }
-    }
-    if full.robust {
-        warnings.push(
-            "a likelihood ratio ignores clusters and fractional weights; the robust Wald test \
-             beside it does not"
-                .into(),
-        );
-    }
-    warnings.extend(few_events(full.events, full.df()));
-    say("note", &frame.notes);
-    say("warning", &warnings);
-    let loglik_reduced = small.as_ref().map_or(full.loglik_null, |(s, _)| s.loglik);
+    let roles = args.input.roles(reduced);
+    let plan = LrtPlan { roles, added: added.clone(), ties: args.ties.into() };
+    let test = likelihood_ratio(&args.input.table()?, &plan)?;
+    say("note", &test.notes);
+    say("warning", &test.warnings);
     if args.input.json {
-        let model = |fit: &CoxFit, names: &[String]| -> Value {
-            json!({ "loglik": fit.loglik, "df": fit.df(),
-                "coefficients": coefficients(fit, names, 0.95) })
-        };
-        let mut map = frame.summary("lrt");
-        map.insert("ties".into(), json!(args.ties.name()));
-        map.insert("chi2".into(), json!(test.chi2));
-        map.insert("df".into(), json!(test.df));
-        map.insert("p".into(), json!(test.p));
-        map.insert("lrt".into(), chi2(&test));
-        map.insert("loglik_null".into(), json!(full.loglik_null));
-        map.insert("loglik_reduced".into(), json!(loglik_reduced));
-        map.insert("loglik".into(), json!(full.loglik));
-        let reduced_model = small.as_ref().map_or_else(
-            || json!({ "loglik": full.loglik_null, "df": 0, "coefficients": [] }),
-            |(s, names)| model(s, names),
-        );
-        map.insert("reduced".into(), reduced_model);
-        map.insert("full".into(), model(&full, &names));
-        map.insert("notes".into(), json!(frame.notes));
-        map.insert("warnings".into(), json!(warnings));
-        return print_json(map);
+        return print_json(&test);
     }
     let list = |c: &[String]| if c.is_empty() { "nothing".into() } else { c.join(" + ") };
-    println!("{} rows, {} events, {} ties", full.n, full.events, args.ties.name());
-    println!("reduced: {}, log-likelihood {}", list(&reduced), show(loglik_reduced));
-    println!("full:    {}, log-likelihood {}", list(&frame.term_names), show(full.loglik));
-    print_columns(&[show_test("likelihood ratio", &test)]);
+    println!("{} rows, {} events, {} ties", test.summary.n, test.summary.events, test.ties);
+    let (small, full) = (list(&test.reduced_covariates), list(&test.full_covariates));
+    println!("reduced: {small}, log-likelihood {}", show(test.loglik_reduced));
+    println!("full:    {full}, log-likelihood {}", show(test.loglik));
+    print_columns(&[show_test("likelihood ratio", &test.lrt)]);
     Ok(())
 }

@@ -1,20 +1,17 @@
 //! `mithras survival`: outcome statistics of a table, and the whole study from counts to report.
 
 mod cindex;
-mod cohort;
 mod cox;
-mod frame;
 mod grade;
 mod km;
 mod logrank;
 mod lrt;
 pub mod output;
 mod study;
-pub mod table;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use frame::Roles;
+use outcome::{Roles, Table};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -93,11 +90,11 @@ struct Input {
 }
 
 impl Input {
-    fn table(&self) -> Result<table::Table> {
-        table::Table::read(&self.table, &self.missing)
+    fn table(&self) -> Result<Table, outcome::Error> {
+        Table::read(&self.table, &self.missing)
     }
 
-    fn roles(&self) -> Roles {
+    fn roles(&self, covariates: &[String]) -> Roles {
         Roles {
             time: self.time.clone(),
             event: self.event.clone(),
@@ -106,7 +103,8 @@ impl Input {
             strata: self.strata.clone(),
             cluster: self.cluster.clone(),
             weights: self.weights.clone(),
-            ..Roles::default()
+            covariates: covariates.to_vec(),
+            groups: Vec::new(),
         }
     }
 }
@@ -117,20 +115,11 @@ enum Ties {
     Breslow,
 }
 
-impl From<Ties> for stats::survival::cox::Ties {
+impl From<Ties> for outcome::Ties {
     fn from(ties: Ties) -> Self {
         match ties {
             Ties::Efron => Self::Efron,
             Ties::Breslow => Self::Breslow,
-        }
-    }
-}
-
-impl Ties {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Efron => "efron",
-            Self::Breslow => "breslow",
         }
     }
 }

@@ -1,16 +1,9 @@
 //! `mithras train export`: final weights and a calibrated operating point to a model package.
 
-use super::frames::{CandidateArgs, STRIDE, WINDOW};
+use super::images::CandidateArgs;
 use anyhow::{Context, Result};
-use infer::card::{
-    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
-};
-use mithras::robustness::point::{Chosen, NamedPoint};
-use mitosis::{Mpp, OperatingPoint, Score};
-use net::onnx::{self, ExportOptions, WeightKind};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use train::port::{TorchClassifier, TorchSegmenter};
+use mithras::train::export::{Choice, Package, package};
+use std::path::PathBuf;
 
 /// Write a model package: ONNX files with f16 weights, and their card
 #[derive(clap::Args, Debug)]
@@ -22,9 +15,16 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     classifier: PathBuf,
     /// What `mithras evaluate operating-point` wrote: its scale goes into the second stage's last
-    /// layer, its points into the card [default: no scale, and a point that nothing was chosen by]
-    #[arg(long, value_name = "JSON")]
+    /// layer, its points into the card
+    #[arg(long, value_name = "JSON", conflicts_with = "calibration")]
     points: Option<PathBuf>,
+    /// calibration.json of `mithras train calibrate`. Without it and without points the package has
+    /// a provisional operating point: to measure a fold before the choice
+    #[arg(long, value_name = "FILE", requires = "stage")]
+    calibration: Option<PathBuf>,
+    /// The second stage's NAME there
+    #[arg(long, value_name = "NAME")]
+    stage: Option<String>,
     #[command(flatten)]
     candidates: CandidateArgs,
     /// Side of the second stage's crops, px at 0.25 um/px
@@ -50,143 +50,35 @@ pub struct Args {
     f32: bool,
 }
 
-fn put(path: &Path, bytes: &[u8]) -> Result<String> {
-    artifact::file::write(path, bytes)?;
-    Ok(artifact::digest::sha256(bytes))
-}
-
-/// On what a point's figures rest.
-fn provenance(chosen: &Chosen, p: &NamedPoint) -> String {
-    format!(
-        "chosen over the left-out slides {} and {} perturbations together: F1 {:.3} clean, {:.3} \
-         mean, {:.3} worst ({}); rule midog, radius 7.5 um",
-        chosen.folds.join(", "),
-        chosen.perturbations.len() - 1,
-        p.f1_clean,
-        p.f1_mean,
-        p.f1_worst,
-        p.worst
-    )
-}
-
-/// What was measured on left-out slides, for the card.
-fn results(chosen: &Chosen) -> Result<toml::Table> {
-    let left_out = toml::Table::try_from(&chosen.left_out)?;
-    let mut scale = toml::Table::new();
-    for (key, value) in [
-        ("slope", chosen.slope),
-        ("offset", chosen.offset),
-        ("ece_before", chosen.ece_before),
-        ("ece", chosen.ece_after),
-        ("auc_clean", chosen.auc_clean),
-    ] {
-        scale.insert(key.into(), toml::Value::Float(value));
-    }
-    Ok(toml::Table::from_iter([
-        ("left_out_slides".to_string(), toml::Value::Table(left_out)),
-        ("calibration".to_string(), toml::Value::Table(scale)),
-    ]))
-}
-
 pub fn run(args: Args) -> Result<()> {
-    let chosen = match &args.points {
-        Some(path) => Some(artifact::json::read::<Chosen>(path)?),
-        None => None,
-    };
-    let segmenter = TorchSegmenter::open(&args.segmenter, "cpu")?;
-    let mut classifier = TorchClassifier::open(&args.classifier, "cpu")?;
-    if let Some(c) = &chosen {
-        classifier = classifier.scaled(c.slope, c.offset)?;
-    }
-    let points: BTreeMap<String, infer::card::NamedPoint> = match &chosen {
-        None => BTreeMap::new(),
-        Some(c) => {
-            let card = |p: &NamedPoint| -> Result<infer::card::NamedPoint> {
-                Ok(infer::card::NamedPoint {
-                    seg: Score::new(p.seg)?,
-                    cls: Score::new(p.cls)?,
-                    precision: p.precision,
-                    recall: p.recall,
-                    provenance: provenance(c, p),
-                })
-            };
-            let all = c.points.iter().map(|(name, p)| Ok((name.clone(), card(p)?)));
-            all.collect::<Result<_>>()?
-        }
-    };
-    let point = match points.get("balanced") {
-        Some(p) => OperatingPoint { seg: p.seg, cls: p.cls, provenance: p.provenance.clone() },
-        None => OperatingPoint {
-            seg: Score::new(0.3)?,
-            cls: Score::new(0.5)?,
-            provenance: "not chosen: for measuring a fold before the choice".into(),
-        },
-    };
-    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    let options = ExportOptions {
-        weights: if args.f32 { WeightKind::F32 } else { WeightKind::F16 },
-        metadata: vec![],
-    };
-    let (s, c) = (&segmenter.spec, &classifier.spec);
-    let seg_hash = put(&args.out.join("segmenter.onnx"), &onnx::unet(segmenter.net(), &options))?;
-    let bytes = onnx::classifier(classifier.net(), i64::from(c.input), &options)?;
-    let cls_hash = put(&args.out.join("classifier.onnx"), &bytes)?;
-    let mut training = match &args.training {
+    let training = match &args.training {
         Some(path) => std::fs::read_to_string(path)
             .with_context(|| path.display().to_string())?
             .parse::<toml::Table>()?,
         None => toml::Table::new(),
     };
-    let mut note = |key: &str, value: &str| {
-        training.insert(key.into(), toml::Value::String(value.into()));
-    };
-    note("segmenter_preset_sha256", &s.preset_hash);
-    note("segmenter_corpus_sha256", &s.corpus_digest);
-    note("classifier_preset_sha256", &c.preset_hash);
-    note("classifier_corpus_sha256", &c.corpus_digest);
-    let results = chosen.as_ref().map(results).transpose()?;
-    let card = ModelCard {
-        schema: SCHEMA,
-        name: args.name.clone(),
-        license: args.license.clone(),
-        segmenter: Some(SegmenterCard {
-            file: "segmenter.onnx".into(),
-            sha256: seg_hash,
-            architecture: s.architecture.clone(),
-            mpp: Mpp::new(s.mpp)?,
-            window: WINDOW as usize,
-            stride: STRIDE as usize,
-            mean: s.mean,
-            std: s.std,
-        }),
-        candidates: Some(CandidateCard {
-            method: CandidateMethod::Regions,
-            threshold: args.candidates.threshold,
-            opening_radius: args.candidates.opening_radius,
-            min_area_px: args.candidates.min_area,
-            min_distance_px: None,
-        }),
-        classifier: Some(ClassifierCard {
-            file: "classifier.onnx".into(),
-            sha256: cls_hash,
-            architecture: c.architecture.clone(),
-            mpp: Mpp::new(c.mpp)?,
+    let choice = match (args.calibration, args.stage) {
+        (Some(file), Some(stage)) => Choice::Calibration { file, stage },
+        _ => Choice::Points {
+            chosen: match &args.points {
+                Some(path) => Some(Box::new(artifact::json::read(path)?)),
+                None => None,
+            },
+            candidates: args.candidates.resolved(),
             crop: args.crop,
-            input: c.input as usize,
-            mean: c.mean,
-            std: c.std,
-            classes: c.classes.clone(),
-            positive: train::finetune::CLASSES[1].into(),
             symmetries: args.symmetries,
-            threshold: None,
-        }),
-        operating_point: Some(point),
-        operating_points: points,
-        training: Some(training),
-        results,
+        },
     };
-    put(&args.out.join("card.toml"), card.to_toml()?.as_bytes())?;
-    infer::ModelPackage::open(&args.out)?;
+    let what = Package {
+        segmenter: args.segmenter,
+        classifier: args.classifier,
+        choice,
+        training,
+        license: args.license,
+        name: args.name,
+        f32: args.f32,
+    };
+    package(&what, &args.out)?;
     println!("{}", args.out.display());
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A table of text cells from CSV, TSV or Parquet, and errors that name file, column and row.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Error, Result};
+use artifact::table::{Format, Table as Text, TableError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ const MISSING: &[&str] = &[
 ];
 
 /// Columns of text with their names.
+#[derive(Clone, Debug)]
 pub struct Table {
     path: PathBuf,
     names: Vec<String>,
@@ -36,65 +38,38 @@ pub struct Table {
 
 impl Table {
     /// Reads `path` by its extension (`.parquet`) or as delimited text: comma, tab or semicolon,
-    /// whichever the header has most of.
+    /// whichever the header has most of. `missing` are further texts that mean "missing".
+    ///
+    /// # Errors
+    /// When it cannot be read, is not a table, or has no rows.
     pub fn read(path: &Path, missing: &[String]) -> Result<Self> {
         let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
         let mut table = if parquet {
             Self::read_parquet(path)
         } else {
             let bytes = std::fs::read(path)
-                .with_context(|| format!("{}: cannot be read", path.display()))?;
+                .map_err(|source| Error::Read { path: path.to_owned(), source })?;
             Self::parse(path, &bytes)
         }?;
         table.missing = missing.to_vec();
         Ok(table)
     }
 
-    /// Parses delimited text.
+    /// Parses delimited text; `path` names it in errors.
+    ///
+    /// # Errors
+    /// When it is not a table or has no rows.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let at = path.display();
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         if bytes.starts_with(b"PAR1") {
-            bail!("{at}: is a Parquet file; give it the extension .parquet");
+            return Err(Error::ParquetName { path: path.to_owned() });
         }
-        let header = bytes.split(|&b| b == b'\n' || b == b'\r').next().unwrap_or_default();
-        let count = |d: u8| header.iter().filter(|&&b| b == d).count();
-        let delimiter =
-            [b',', b'\t', b';'].into_iter().rev().max_by_key(|&d| count(d)).unwrap_or(b',');
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .trim(csv::Trim::All)
-            .flexible(true)
-            .from_reader(bytes);
-        let mut names: Vec<String> = reader
-            .headers()
-            .with_context(|| format!("{at}: the header cannot be read"))?
-            .iter()
-            .map(str::to_owned)
-            .collect();
-        if names.iter().all(String::is_empty) {
-            bail!("{at}: is empty; a header line with column names is needed");
-        }
-        let mut columns = vec![Vec::new(); names.len()];
-        let mut lines = Vec::new();
-        for record in reader.records() {
-            let record = record.with_context(|| format!("{at}: not a table"))?;
-            let line = record.position().map_or(0, csv::Position::line);
-            if lines.is_empty() && record.len() == names.len() + 1 {
-                // R's write.table names no column for its row names.
-                names.insert(0, String::new());
-                columns.push(Vec::new());
-            }
-            if record.len() != names.len() {
-                bail!(
-                    "{at}: line {line}: {} cells, where the header has {}",
-                    record.len(),
-                    names.len()
-                );
-            }
-            lines.push(line);
-            for (column, cell) in columns.iter_mut().zip(&record) {
-                column.push(cell.to_owned());
+        let text = Text::parse(path, bytes, &Format { row_names: true, ..Format::default() })?;
+        let names = text.names().to_vec();
+        let lines = (0..text.len()).map(|row| text.line(row)).collect();
+        let mut columns = vec![Vec::with_capacity(text.len()); names.len()];
+        for row in text.into_rows() {
+            for (column, cell) in columns.iter_mut().zip(row) {
+                column.push(cell);
             }
         }
         Self::checked(path, names, columns, lines)
@@ -103,19 +78,26 @@ impl Table {
     fn read_parquet(path: &Path) -> Result<Self> {
         use arrow::util::display::{ArrayFormatter, FormatOptions};
         use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-        let at = path.display();
-        let file = File::open(path).with_context(|| format!("{at}: cannot be read"))?;
+        fn fail<E: std::error::Error + Send + Sync + 'static>(
+            path: &Path,
+            what: &'static str,
+        ) -> impl FnOnce(E) -> Error {
+            let path = path.to_owned();
+            move |source| Error::Parquet { path, what, source: Box::new(source) }
+        }
+        let file =
+            File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)
-            .with_context(|| format!("{at}: not a Parquet file"))?;
+            .map_err(fail(path, "not a Parquet file"))?;
         let names: Vec<String> =
             builder.schema().fields().iter().map(|f| f.name().clone()).collect();
         let mut columns = vec![Vec::new(); names.len()];
-        for batch in builder.build().with_context(|| format!("{at}: cannot be read"))? {
-            let batch = batch.with_context(|| format!("{at}: damaged"))?;
+        for batch in builder.build().map_err(fail(path, "cannot be read"))? {
+            let batch = batch.map_err(fail(path, "damaged"))?;
             for (column, array) in columns.iter_mut().zip(batch.columns()) {
                 let options = FormatOptions::default();
                 let cells = ArrayFormatter::try_new(array.as_ref(), &options)
-                    .with_context(|| format!("{at}: a column type cannot be read"))?;
+                    .map_err(fail(path, "a column type cannot be read"))?;
                 column.extend((0..array.len()).map(|i| {
                     if array.is_null(i) { String::new() } else { cells.value(i).to_string() }
                 }));
@@ -131,54 +113,62 @@ impl Table {
         lines: Vec<u64>,
     ) -> Result<Self> {
         if columns.first().is_none_or(Vec::is_empty) {
-            bail!("{}: has a header but no rows", path.display());
+            return Err(TableError::NoRows { path: path.to_owned() }.into());
         }
         let origin = (0..columns[0].len()).collect();
         Ok(Self { path: path.to_owned(), names, columns, lines, origin, missing: Vec::new() })
     }
 
     /// Where it came from.
+    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Column names.
+    #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Rows.
+    /// Rows; there is always one.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a table without rows is refused")]
     pub fn len(&self) -> usize {
         self.columns[0].len()
     }
 
     /// The first of `names` that exists.
+    #[must_use]
     pub fn first_of(&self, names: &[&str]) -> Option<usize> {
         names.iter().find_map(|n| self.names.iter().position(|have| have == n))
     }
 
-    /// The column called `name`.
+    /// The column of exactly this name.
+    ///
+    /// # Errors
+    /// When there is none, or two.
     pub fn column(&self, name: &str) -> Result<usize> {
         let mut found = (0..self.names.len()).filter(|&j| self.names[j] == name);
+        let path = || self.path.clone();
         let Some(j) = found.next() else {
-            let near = self
-                .names
-                .iter()
-                .find(|have| have.eq_ignore_ascii_case(name))
-                .map_or_else(|| ".".to_owned(), |have| format!("; did you mean '{have}'?"));
-            bail!(
-                "{}: no column '{name}'{near} It has: {}",
-                self.path.display(),
-                self.names.join(", ")
-            );
+            let near = self.names.iter().find(|have| have.eq_ignore_ascii_case(name));
+            let missing = TableError::Missing {
+                path: path(),
+                wanted: format!("'{name}'"),
+                near: near.map_or_else(String::new, |have| format!("; did you mean '{have}'?")),
+                found: self.names.clone(),
+            };
+            return Err(missing.into());
         };
         if found.next().is_some() {
-            bail!("{}: two columns are called '{name}'", self.path.display());
+            return Err(TableError::Twice { path: path(), name: name.to_owned() }.into());
         }
         Ok(j)
     }
 
     /// The cell, or `None` if it is missing.
+    #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> Option<&str> {
         let cell = self.columns[column][row].as_str();
         let missing = MISSING.contains(&cell) || self.missing.iter().any(|m| m == cell);
@@ -186,13 +176,14 @@ impl Table {
     }
 
     /// The cell as it was written.
+    #[must_use]
     pub fn raw(&self, row: usize, column: usize) -> &str {
         &self.columns[column][row]
     }
 
-    /// A table made from this one: its path and missing codes, other columns.
-    /// Row i was made from row `origin[i]` of this one.
-    pub fn derived(
+    /// A table made from this one: its path and missing codes, other columns. Row i was made from row
+    /// `origin[i]` of this one.
+    pub(crate) fn derived(
         &self,
         names: Vec<String>,
         columns: Vec<Vec<String>>,
@@ -206,18 +197,27 @@ impl Table {
     }
 
     /// "file, column 'x', row 3 (line 4)".
+    #[must_use]
     pub fn place(&self, row: usize, column: usize) -> String {
         let line = self.lines.get(row).map(|l| format!(" (line {l})")).unwrap_or_default();
         let (path, name) = (self.path.display(), &self.names[column]);
         format!("{path}, column '{name}', row {}{line}", self.origin[row] + 1)
     }
 
-    /// A finite number, or an error that names the place.
+    pub(crate) fn wrong(&self, row: usize, column: usize, reason: impl Into<String>) -> Error {
+        let (place, reason) = (self.place(row, column), reason.into());
+        Error::Cell { place, reason, setting: None }
+    }
+
+    /// A finite number.
+    ///
+    /// # Errors
+    /// [`Error::Cell`] with the place.
     pub fn number(&self, row: usize, column: usize) -> Result<f64> {
         let cell = &self.columns[column][row];
         match cell.parse::<f64>() {
             Ok(v) if v.is_finite() => Ok(v),
-            _ => bail!("{}: '{cell}' is not a finite number", self.place(row, column)),
+            _ => Err(self.wrong(row, column, format!("'{cell}' is not a finite number"))),
         }
     }
 }
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn bad_tables_are_named() {
-        let error = |text: &str| format!("{:#}", parse(text).map(|_| ()).unwrap_err());
+        let error = |text: &str| parse(text).map(|_| ()).unwrap_err().to_string();
         assert!(error("").contains("t.csv"));
         assert!(error("a,b\n").contains("no rows"));
         assert!(error("a,b\n1,2\n1,2,3\n").contains("line 3: 3 cells, where the header has 2"));
@@ -279,12 +279,9 @@ mod tests {
 
         #[test]
         fn cells_come_back(cells in prop::collection::vec("[a-zA-Z0-9 ,;\"\n]{0,6}", 1..20)) {
-            let mut writer = csv::Writer::from_writer(Vec::new());
-            writer.write_record(["x", "y"]).unwrap();
-            for c in &cells {
-                writer.write_record([c.as_str(), "1"]).unwrap();
-            }
-            let t = Table::parse(Path::new("f.csv"), &writer.into_inner().unwrap()).unwrap();
+            let mut out = artifact::table::Writer::new(["x", "y"]);
+            cells.iter().for_each(|c| out.push([c.as_str(), "1"]));
+            let t = Table::parse(Path::new("f.csv"), &out.into_bytes()).unwrap();
             for (row, c) in cells.iter().enumerate() {
                 prop_assert_eq!(&t.columns[0][row], c.trim());
             }

@@ -1,4 +1,4 @@
-//! Box plots with medians and means (S3).
+//! Box plots with medians and means.
 
 use super::canvas::{Anchor, Axis, Canvas, INK, PALETTE, tick_labels, ticks, wrap};
 use stats::interval::quantile_sorted;

@@ -1,17 +1,20 @@
 //! The report folder: HTML with embedded pictures, JSON, cohort tables, SVG and PNG.
 
-use super::super::cohort::PatientRule;
-use super::super::output::{show, show_p};
-use super::super::table::Table;
-use super::plot::Figure;
-use super::protocol::{CResult, Model, Study};
-use super::{Args, Method};
-use anyhow::{Context, Result};
-use artifact::file::write as write_file;
+mod pictures;
+mod plot;
+
+use crate::cohort::PatientRule;
+use crate::error::Result;
+use crate::study::{CStudy, Feature, Model, PatientResult, Study, StudyPlan, Tested};
+use crate::table::Table;
+use crate::ties_name;
+use crate::words::{show, show_p};
+use artifact::file::{self, WriteError};
+use artifact::table::Writer;
 use askama::Template;
 use std::path::Path;
 
-struct Picture {
+struct Embedded {
     name: String,
     caption: String,
     svg: String,
@@ -24,7 +27,7 @@ struct Page<'a> {
     study: &'a Study,
     warnings: &'a [String],
     notes: &'a [String],
-    pictures: Vec<Picture>,
+    pictures: Vec<Embedded>,
     c_rows: Vec<[String; 6]>,
     cox_rows: Vec<[String; 8]>,
     logrank_rows: Vec<[String; 6]>,
@@ -37,29 +40,29 @@ struct Page<'a> {
     version: &'static str,
 }
 
-/// Writes everything; each file appears whole or not at all.
-pub fn write(
-    args: &Args,
-    clinical: &Table,
-    main: &Method,
-    study: &Study,
-    figures: &[Figure],
-) -> Result<()> {
+/// Writes the report of a study into a folder that exists: `report.html`, `results.json`, the cohort's
+/// tables and every picture as SVG and PNG. Each file appears whole or not at all.
+///
+/// # Errors
+/// When a picture cannot be drawn or a file cannot be written.
+pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> Result<()> {
+    let main = &study.joined[0];
     let mut pictures = Vec::new();
-    for figure in figures {
-        let svg = figure.canvas.svg();
-        write_file(&args.out.join(format!("{}.svg", figure.name)), svg.as_bytes())?;
-        write_file(&args.out.join(format!("{}.png", figure.name)), &figure.canvas.png()?)?;
-        pictures.push(Picture { name: figure.name.clone(), caption: figure.caption.clone(), svg });
+    for picture in pictures::draw(plan, main, study)? {
+        let svg = picture.canvas.svg();
+        file::write(&out.join(format!("{}.svg", picture.name)), svg.as_bytes())?;
+        file::write(&out.join(format!("{}.png", picture.name)), &picture.canvas.png()?)?;
+        pictures.push(Embedded { name: picture.name, caption: picture.caption, svg });
     }
-    let results = serde_json::to_vec_pretty(&study.json(args))?;
-    write_file(&args.out.join("results.json"), &results)?;
-    write_table(&args.out.join("cohort_slides.csv"), &main.slides)?;
-    let patients = main.cohort.per_patient(clinical, args.patient_rule)?;
-    write_table(&args.out.join("cohort_patients.csv"), &patients)?;
-    write_counts(args, main)?;
+    let mut results = artifact::json::pretty(study);
+    results.pop();
+    file::write(&out.join("results.json"), &results)?;
+    write_table(&out.join("cohort_slides.csv"), &main.slides)?;
+    let patients = main.cohort.per_patient(clinical, plan.patient_rule)?;
+    write_table(&out.join("cohort_patients.csv"), &patients)?;
+    write_counts(&out.join("counts_patients.csv"), study)?;
     let page = Page {
-        name: &args.name,
+        name: &main.name,
         study,
         warnings: &study.warnings,
         notes: &study.notes,
@@ -72,15 +75,14 @@ pub fn write(
         p_rows: study
             .p_values
             .iter()
-            .map(|(name, p, holm)| [name.clone(), show_p(*p), show_p(*holm)])
+            .map(|t| [t.test.clone(), show_p(t.p), show_p(t.p_holm)])
             .collect(),
-        replicates: args.replicates,
-        seed: args.seed,
-        ties: args.ties.name(),
+        replicates: plan.replicates,
+        seed: plan.seed,
+        ties: ties_name(plan.ties),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = page.render().context("report template")?;
-    write_file(&args.out.join("report.html"), html.as_bytes())?;
+    file::write(&out.join("report.html"), page.render()?.as_bytes())?;
     Ok(())
 }
 
@@ -89,23 +91,21 @@ fn range(lower: f64, upper: f64) -> String {
 }
 
 fn c_rows(study: &Study) -> Vec<[String; 6]> {
-    let row = |label: &str, risk: &str, r: &CResult| {
-        let (s, c) = (&r.slides.interval, &r.c);
+    let row = |label: &str, risk: &str, c: &CStudy| {
         [
             label.to_owned(),
             risk.to_owned(),
-            format!("{:.3}", c.c_index),
-            range(s.lower, s.upper),
-            r.patients
-                .as_ref()
-                .map_or_else(|| "-".into(), |b| range(b.interval.lower, b.interval.upper)),
+            format!("{:.3}", c.c),
+            range(c.rows.lower, c.rows.upper),
+            c.patients.as_ref().map_or_else(|| "-".into(), |b| range(b.lower, b.upper)),
             format!("{} / {} / {}", c.concordant, c.discordant, c.tied_risk),
         ]
     };
     let mut rows = Vec::new();
     for f in &study.features {
-        rows.extend(f.c_fitted.as_ref().map(|r| row(f.label, "fitted", r)));
-        rows.extend(f.c_count.as_ref().map(|r| row(f.label, "the count itself", r)));
+        rows.extend(f.c_index_fitted_risk.as_ref().map(|r| row(f.label, "fitted", r)));
+        let count = f.c_index_count_as_risk.as_ref();
+        rows.extend(count.map(|r| row(f.label, "the count itself", r)));
     }
     rows
 }
@@ -130,7 +130,7 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
         }
     };
     for f in &study.features {
-        if let Some(m) = &f.univariable {
+        if let Some(m) = &f.cox {
             add(format!("{}, alone", f.label), m);
         }
         if let Some(a) = &f.adjusted {
@@ -143,26 +143,19 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
 fn logrank_rows(study: &Study) -> Vec<[String; 6]> {
     let mut rows = Vec::new();
     for f in &study.features {
-        let Some(s) = &f.split else { continue };
-        let mut add = |what: &str, t: &std::result::Result<_, String>| {
-            let tail = match t {
-                Ok(stats::survival::logrank::LogRank { test, groups, .. }) => {
-                    let sizes = groups.iter().map(|g| format!("{}/{}", g.observed, g.n));
-                    [sizes.collect::<Vec<_>>().join(", "), show(test.chi2), show_p(test.p)]
+        let Some(s) = &f.logrank else { continue };
+        let mut add = |what: &str, t: &Tested| {
+            let [a, b, c] = match t {
+                Tested::Done { chi2, p, observed, sizes, .. } => {
+                    let sizes = observed.iter().zip(sizes).map(|(o, n)| format!("{o}/{n}"));
+                    [sizes.collect::<Vec<_>>().join(", "), show(*chi2), show_p(*p)]
                 }
-                Err(why) => [why.clone(), "-".into(), "-".into()],
+                Tested::Failed { failed } => [failed.clone(), "-".into(), "-".into()],
             };
-            let [a, b, c] = tail;
-            rows.push([
-                f.label.to_owned(),
-                what.to_owned(),
-                format!("{} ({})", (s.cut * 1e4).round() / 1e4, s.origin),
-                a,
-                b,
-                c,
-            ]);
+            let cut = format!("{} ({})", (s.cut * 1e4).round() / 1e4, s.cut_origin);
+            rows.push([f.label.to_owned(), what.to_owned(), cut, a, b, c]);
         };
-        add("all slides", &s.test);
+        add("all slides", &s.all);
         if let Some(t) = &s.held_out {
             add("outside the training subset", t);
         }
@@ -171,65 +164,65 @@ fn logrank_rows(study: &Study) -> Vec<[String; 6]> {
 }
 
 fn lrt_rows(study: &Study) -> Vec<[String; 5]> {
-    let row = |f: &super::protocol::Feature| {
+    let row = |f: &Feature| {
         let a = f.adjusted.as_ref()?;
         let base = a.base.names.join(" + ");
         Some([
-            format!("{base} against {base} + {}", f.key),
-            format!("{} / {}", a.full.fit.n, a.full.fit.events),
-            show(a.test.chi2),
-            a.test.df.to_string(),
-            show_p(a.test.p),
+            format!("{base} against {base} + {}", f.feature),
+            format!("{} / {}", a.full.n, a.full.events),
+            show(a.lrt.chi2),
+            a.lrt.df.to_string(),
+            show_p(a.lrt.p),
         ])
     };
     study.features.iter().filter_map(row).collect()
 }
 
 fn patient_rows(study: &Study) -> Vec<[String; 7]> {
+    let dash = || "-".to_owned();
     study
         .patient_level
         .iter()
         .map(|p| {
-            let head = [p.label.to_owned(), p.rule.name().to_owned()];
+            let (label, rule) = (p.feature.to_owned(), p.rule.to_owned());
             let size = format!("{} / {}", p.n, p.events);
-            let [a, b] = head;
             match &p.result {
-                Ok((m, c)) => {
-                    let i = &c.slides.interval;
-                    let (hr, wald) = m
+                PatientResult::Found { cox, c_index } => {
+                    let i = &c_index.rows;
+                    let (hr, wald) = cox
                         .fit
                         .coefficient(0)
-                        .filter(|_| m.fit.settled(0))
-                        .map_or(("-".into(), "-".into()), |k| (show(k.beta.exp()), show_p(k.p)));
-                    [a, b, size, format!("{:.3}", i.estimate), range(i.lower, i.upper), hr, wald]
+                        .filter(|_| cox.fit.settled(0))
+                        .map_or((dash(), dash()), |k| (show(k.beta.exp()), show_p(k.p)));
+                    let c = format!("{:.3}", i.estimate);
+                    [label, rule, size, c, range(i.lower, i.upper), hr, wald]
                 }
-                Err(why) => [a, b, size, why.clone(), "-".into(), "-".into(), "-".into()],
+                PatientResult::Failed { failed } => {
+                    [label, rule, size, failed.clone(), dash(), dash(), dash()]
+                }
             }
         })
         .collect()
 }
 
-fn write_table(path: &Path, table: &Table) -> Result<()> {
-    let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(table.names())?;
+fn write_table(path: &Path, table: &Table) -> Result<(), WriteError> {
+    let mut out = Writer::new(table.names());
     for row in 0..table.len() {
-        out.write_record((0..table.names().len()).map(|j| table.raw(row, j)))?;
+        out.push((0..table.names().len()).map(|j| table.raw(row, j)));
     }
-    write_file(path, &out.into_inner().context("CSV")?)?;
-    Ok(())
+    out.write(path)
 }
 
 /// Counts per patient under every rule.
-fn write_counts(args: &Args, main: &Method) -> Result<()> {
-    let mut out = csv::Writer::from_writer(Vec::new());
+fn write_counts(path: &Path, study: &Study) -> Result<(), WriteError> {
     let mut header = vec!["patient".to_owned(), "slides".to_owned()];
     for key in ["hotspot", "density"] {
         header.extend(PatientRule::ALL.map(|r| format!("{key}_{}", r.name())));
     }
-    out.write_record(&header)?;
+    let mut out = Writer::new(&header);
     let mut patients: std::collections::BTreeMap<&str, Vec<(f64, f64)>> =
         std::collections::BTreeMap::new();
-    for s in &main.cohort.slides {
+    for s in &study.joined[0].cohort.slides {
         patients.entry(&s.patient).or_default().push((s.hotspot, s.density));
     }
     for (patient, counts) in patients {
@@ -238,8 +231,7 @@ fn write_counts(args: &Args, main: &Method) -> Result<()> {
         for values in [&hotspots, &densities] {
             record.extend(PatientRule::ALL.map(|r| r.of(values).to_string()));
         }
-        out.write_record(&record)?;
+        out.push(record);
     }
-    write_file(&args.out.join("counts_patients.csv"), &out.into_inner().context("CSV")?)?;
-    Ok(())
+    out.write(path)
 }

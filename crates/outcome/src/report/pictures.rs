@@ -1,23 +1,26 @@
 //! Which pictures a study has, and the data behind each.
 
-use super::super::cohort::{DENSITY, HOTSPOT};
 use super::plot::{
-    BoxGroup, CalibrationGroup, Curve, Figure, Row, Scale, boxes, calibration, forest, kaplan_meier,
+    BoxGroup, CalibrationGroup, Curve, Picture, Row, Scale, boxes, calibration, forest,
+    kaplan_meier,
 };
-use super::protocol::{FEATURES, Model, Study, frame, model};
-use super::{Args, Method};
-use crate::command::survival::output::plain_p;
-use anyhow::Result;
+use crate::cohort::{DENSITY, HOTSPOT};
+use crate::error::Result;
+use crate::study::{
+    ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, frame, model,
+};
+use crate::words::plain_p;
 use stats::survival::km::{IntervalType, Options, kaplan_meier as fit_km};
 use std::collections::BTreeMap;
 
 /// Draws them all.
-pub fn draw(args: &Args, main: &Method, study: &Study) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
+pub fn draw(plan: &StudyPlan, main: &Joined, study: &Study) -> Result<Vec<Picture>> {
+    let mut pictures = Vec::new();
     for f in &study.features {
-        let Some(split) = &f.split else { continue };
+        let Some(logrank) = &f.logrank else { continue };
+        let split = &logrank.split;
         let mut curves = Vec::new();
-        for (g, name) in split.names.iter().enumerate() {
+        for (g, name) in logrank.groups.iter().enumerate() {
             let rows: Vec<usize> =
                 (0..split.group.len()).filter(|&i| split.group[i] == g).collect();
             if rows.is_empty() {
@@ -27,37 +30,37 @@ pub fn draw(args: &Args, main: &Method, study: &Study) -> Result<Vec<Figure>> {
             let km = fit_km(&split.survival.select(&rows)?, &options)?;
             curves.push(Curve { name: name.clone(), km });
         }
-        let test = match &split.test {
-            Ok(t) => format!("Log-rank p = {}", plain_p(t.test.p)),
-            Err(why) => format!("No log-rank test: {why}"),
+        let test = match &logrank.all {
+            Tested::Done { p, .. } => format!("Log-rank p = {}", plain_p(*p)),
+            Tested::Failed { failed } => format!("No log-rank test: {failed}"),
         };
         let title = format!("Survival by {}", f.label.to_lowercase());
-        let time = format!("Time ({})", args.time_unit);
-        figures.push(Figure {
-            name: format!("km_{}", f.key),
+        let time = format!("Time ({})", plan.time_unit);
+        pictures.push(Picture {
+            name: format!("km_{}", f.feature),
             caption: format!(
                 "{title}; cut-point {} ({}); bands: 95 % log-log intervals, marks: censored \
                  slides. {test}, unadjusted.",
-                (split.cut * 1e4).round() / 1e4,
-                split.origin
+                (logrank.cut * 1e4).round() / 1e4,
+                logrank.cut_origin
             ),
-            canvas: kaplan_meier(&title, &time, &args.time_unit, &curves, &test),
+            canvas: kaplan_meier(&title, &time, &plan.time_unit, &curves, &test),
         });
     }
-    for column in &args.boxes {
+    for column in &plan.boxes {
         for (key, label) in FEATURES {
-            if let Some(figure) = box_plot(main, column, key, label)? {
-                figures.push(figure);
+            if let Some(picture) = box_plot(main, column, key, label)? {
+                pictures.push(picture);
             }
         }
     }
-    figures.push(forest_plot(study));
-    figures.push(comparison(study));
-    figures.extend(calibration_plot(args, main));
-    Ok(figures)
+    pictures.push(forest_plot(study));
+    pictures.push(comparison(study));
+    pictures.extend(calibration_plot(plan, main));
+    Ok(pictures)
 }
 
-fn box_plot(main: &Method, column: &str, key: &str, label: &str) -> Result<Option<Figure>> {
+fn box_plot(main: &Joined, column: &str, key: &str, label: &str) -> Result<Option<Picture>> {
     let (j, value) = (main.slides.column(column)?, main.slides.column(key)?);
     let by = column.replace(['_', '.'], " ");
     let axis = match key {
@@ -87,7 +90,7 @@ fn box_plot(main: &Method, column: &str, key: &str, label: &str) -> Result<Optio
     let safe: String = column.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
     let gap =
         if missing > 0 { format!(" {missing} slides without it left out.") } else { String::new() };
-    Ok(Some(Figure {
+    Ok(Some(Picture {
         name: format!("box_{safe}_{key}"),
         caption: format!(
             "{label} of slides by {by}: quartiles, whiskers to 1.5 interquartile ranges, \
@@ -115,17 +118,17 @@ fn model_rows(rows: &mut Vec<Row>, heading: &str, model: &Model, colour: usize) 
     }
 }
 
-fn forest_plot(study: &Study) -> Figure {
+fn forest_plot(study: &Study) -> Picture {
     let mut rows = Vec::new();
     for (i, f) in study.features.iter().enumerate() {
-        if let Some(m) = &f.univariable {
+        if let Some(m) = &f.cox {
             model_rows(&mut rows, &format!("{}, alone", f.label), m, i);
         }
         if let Some(a) = &f.adjusted {
             model_rows(&mut rows, &format!("{}, adjusted", f.label), &a.full, i);
         }
     }
-    Figure {
+    Picture {
         name: "forest".into(),
         caption: "Hazard ratios of the Cox models over slides with 95 % intervals and Wald \
                   p-values (errors cluster-robust by patient); numbers per standard deviation."
@@ -134,22 +137,22 @@ fn forest_plot(study: &Study) -> Figure {
     }
 }
 
-fn comparison(study: &Study) -> Figure {
+fn comparison(study: &Study) -> Picture {
     let mut rows = Vec::new();
-    for (i, (_, label)) in FEATURES.iter().enumerate() {
+    for (i, (key, label)) in FEATURES.iter().enumerate() {
         rows.push(Row { name: (*label).into(), value: None, note: String::new(), colour: i });
-        for c in study.comparison.iter().filter(|c| c.feature == i) {
+        for c in study.comparison.iter().filter(|c| c.feature == *key) {
             let (value, note) = match &c.result {
-                Ok(r) => {
-                    let b = &r.slides.interval;
+                ComparedResult::Found { c_index, .. } => {
+                    let b = &c_index.rows;
                     (Some((b.estimate, b.lower, b.upper)), String::new())
                 }
-                Err(_) => (None, "no model".to_owned()),
+                ComparedResult::Failed { .. } => (None, "no model".to_owned()),
             };
             rows.push(Row { name: c.method.clone(), value, note, colour: i });
         }
     }
-    Figure {
+    Picture {
         name: "c_index".into(),
         caption: "Apparent C-index of Cox models on the count alone, slides as units; 95 % \
                   percentile intervals from slide resamples with fitted risks held fixed."
@@ -158,12 +161,12 @@ fn comparison(study: &Study) -> Figure {
     }
 }
 
-fn calibration_plot(args: &Args, main: &Method) -> Option<Figure> {
-    let mut covariates = args.covariates.clone();
+fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {
+    let mut covariates = plan.covariates.clone();
     covariates.push(HOTSPOT.into());
-    let f = frame(args, &main.slides, covariates).ok()?;
+    let f = frame(plan, &main.slides, covariates).ok()?;
     let columns: Vec<usize> = (0..f.names.len()).collect();
-    let fitted = model(args, &f, &columns).ok().filter(|m| m.fit.converged())?;
+    let fitted = model(plan, &f, &columns).ok().filter(|m| m.fit.converged())?;
     let mut buffer = Vec::new();
     let data = f.cox(&columns, &mut buffer).ok()?;
     let baseline = fitted.fit.baseline(&data).ok()?.into_iter().next()?;
@@ -175,7 +178,7 @@ fn calibration_plot(args: &Args, main: &Method) -> Option<Figure> {
         .filter(|(_, e)| **e)
         .map(|(t, _)| *t)
         .collect();
-    let horizon = args.horizon.or_else(|| stats::interval::median(&events).ok())?;
+    let horizon = plan.horizon.or_else(|| stats::interval::median(&events).ok())?;
     let lp = &fitted.fit.linear_predictor;
     let count = (events.len() / 5).clamp(2, 4);
     let mut order: Vec<usize> = (0..lp.len()).collect();
@@ -199,14 +202,14 @@ fn calibration_plot(args: &Args, main: &Method) -> Option<Figure> {
             upper: point.and_then(|p| p.upper),
         });
     }
-    let at = format!("{horizon:.1} {}", args.time_unit);
+    let at = format!("{horizon:.1} {}", plan.time_unit);
     let sizes: Vec<String> = groups.iter().map(|g| format!("{}/{}", g.events, g.n)).collect();
-    Some(Figure {
+    Some(Picture {
         name: "calibration".into(),
         caption: format!(
             "Apparent calibration of the model with the hotspot count{} at {at}: {} groups of \
              equal size by predicted risk (events/slides: {}); bars: 95 % log-log intervals.",
-            if args.covariates.is_empty() { "" } else { " and the covariates" },
+            if plan.covariates.is_empty() { "" } else { " and the covariates" },
             groups.len(),
             sizes.join(", ")
         ),

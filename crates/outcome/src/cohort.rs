@@ -1,33 +1,36 @@
 //! Counts of slides joined with the clinical table, per slide and per patient.
 
-use super::table::Table;
-use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use crate::error::{Error, Result};
+use crate::table::Table;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 
 /// Column names that the cohort adds to the clinical ones.
-pub const SLIDE: &str = "mithras_slide";
+pub(crate) const SLIDE: &str = "mithras_slide";
 /// The patient.
-pub const PATIENT: &str = "mithras_patient";
-/// Figures in the 2 mm2 hotspot (W2).
-pub const HOTSPOT: &str = "hotspot";
-/// Figures per 20 mm2 of analysed tissue (W3).
-pub const DENSITY: &str = "density";
+pub(crate) const PATIENT: &str = "mithras_patient";
+/// Figures in the 2 mm2 hotspot.
+pub(crate) const HOTSPOT: &str = "hotspot";
+/// Figures per 20 mm2 of analysed tissue.
+pub(crate) const DENSITY: &str = "density";
 
 /// How the counts of a patient's slides become one.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum PatientRule {
+    /// The largest.
+    #[default]
     Max,
+    /// The mean.
     Mean,
+    /// The sum.
     Sum,
 }
 
 impl PatientRule {
     /// All rules.
-    pub const ALL: [Self; 3] = [Self::Max, Self::Mean, Self::Sum];
+    pub(crate) const ALL: [Self; 3] = [Self::Max, Self::Mean, Self::Sum];
 
     /// Its name.
+    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Max => "max",
@@ -37,6 +40,7 @@ impl PatientRule {
     }
 
     /// The combined count.
+    #[must_use]
     pub fn of(self, values: &[f64]) -> f64 {
         let sum: f64 = values.iter().sum();
         match self {
@@ -48,7 +52,7 @@ impl PatientRule {
 }
 
 /// Which columns of the two tables belong together.
-pub struct Columns<'a> {
+pub(crate) struct Columns<'a> {
     pub join_counts: &'a str,
     pub join_clinical: &'a str,
     pub patient: Option<&'a str>,
@@ -58,7 +62,7 @@ pub struct Columns<'a> {
 
 /// One slide with its counts and the row of its patient in the clinical table.
 #[derive(Debug, Clone)]
-pub struct Slide {
+pub(crate) struct Slide {
     pub slide: String,
     pub patient: String,
     pub clinical: usize,
@@ -67,7 +71,8 @@ pub struct Slide {
 }
 
 /// The slides that have counts and a clinical row.
-pub struct Cohort {
+#[derive(Debug, Clone)]
+pub(crate) struct Cohort {
     pub slides: Vec<Slide>,
     pub notes: Vec<String>,
 }
@@ -78,14 +83,13 @@ impl Cohort {
     /// A slide belongs to the clinical row whose key equals the slide's (as written, or as a file
     /// name without its extensions), or else is its longest prefix that ends at `-`, `_`, `.` or a
     /// space: TCGA slides so find their patient's barcode.
-    pub fn join(counts: &Path, clinical: &Table, columns: &Columns) -> Result<Self> {
-        let table = Table::read(counts, &[])?;
+    pub fn join(table: &Table, clinical: &Table, columns: &Columns) -> Result<Self> {
         let key = table.column(columns.join_counts)?;
         let pick = |named: Option<&str>, usual: &[&str]| match named {
             Some(name) => table.column(name),
-            None => table.first_of(usual).with_context(|| {
-                format!("{}: none of the columns {}", counts.display(), usual.join(", "))
-            }),
+            None => table
+                .first_of(usual)
+                .ok_or_else(|| content(table, format!("none of the columns {}", usual.join(", ")))),
         };
         let hotspot = pick(columns.hotspot, &["hotspot_count", "hotspot"])?;
         let density =
@@ -97,10 +101,8 @@ impl Cohort {
         for row in 0..clinical.len() {
             let Some(k) = clinical.cell(row, right) else { continue };
             if rows.insert(k, row).is_some() {
-                bail!(
-                    "{}: '{k}' occurs twice; the join needs one row each",
-                    clinical.place(row, right)
-                );
+                let reason = format!("'{k}' occurs twice; the join needs one row each");
+                return Err(clinical.wrong(row, right, reason));
             }
         }
         let mut seen = HashMap::new();
@@ -109,10 +111,11 @@ impl Cohort {
         let mut by_prefix = 0;
         for row in 0..table.len() {
             let Some(name) = table.cell(row, key) else {
-                bail!("{}: the slide has no name", table.place(row, key));
+                return Err(table.wrong(row, key, "the slide has no name"));
             };
             if let Some(first) = seen.insert(name.to_owned(), row) {
-                bail!("{}: '{name}' is already in row {}", table.place(row, key), first + 1);
+                let reason = format!("'{name}' is already in row {}", first + 1);
+                return Err(table.wrong(row, key, reason));
             }
             let no_tissue = match analysed {
                 Some(a) if table.cell(row, a).is_some() => table.number(row, a)? <= 0.0,
@@ -132,12 +135,13 @@ impl Cohort {
                 Some(a) if table.cell(row, a).is_some() => table.number(row, a)? < 2.0,
                 _ => false,
             });
-            let id = clinical.cell(found, patient.unwrap_or(right)).with_context(|| {
-                format!("{}: no patient", clinical.place(found, patient.unwrap_or(right)))
-            })?;
+            let column = patient.unwrap_or(right);
+            let id = clinical
+                .cell(found, column)
+                .ok_or_else(|| clinical.wrong(found, column, "no patient"))?;
             let non_negative = |column: usize| match table.number(row, column)? {
                 v if v >= 0.0 => Ok(v),
-                v => bail!("{}: {v} is negative", table.place(row, column)),
+                v => Err(table.wrong(row, column, format!("{v} is negative"))),
             };
             slides.push(Slide {
                 slide: name.to_owned(),
@@ -148,13 +152,13 @@ impl Cohort {
             });
         }
         if slides.is_empty() {
-            bail!(
-                "no slide of {} ({}) matches a row of {} ({})",
-                counts.display(),
+            let reason = format!(
+                "no slide ({}) matches a row of {} ({})",
                 columns.join_counts,
                 clinical.path().display(),
                 columns.join_clinical
             );
+            return Err(content(table, reason));
         }
         let some = |names: &[String]| {
             let shown = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
@@ -232,14 +236,16 @@ impl Cohort {
     }
 }
 
+fn content(table: &Table, reason: String) -> Error {
+    Error::Content { path: table.path().to_owned(), reason, setting: None }
+}
+
 fn extended(clinical: &Table, rows: &[(usize, [String; 4])]) -> Result<Table> {
     let mut names = clinical.names().to_vec();
     let added = [SLIDE, PATIENT, HOTSPOT, DENSITY];
     if let Some(name) = names.iter().find(|n| added.contains(&n.as_str())) {
-        bail!(
-            "{}: column '{name}' must be renamed, the study adds one of that name",
-            clinical.path().display()
-        );
+        let reason = format!("column '{name}' must be renamed, the study adds one of that name");
+        return Err(content(clinical, reason));
     }
     let mut columns: Vec<Vec<String>> = (0..names.len())
         .map(|j| rows.iter().map(|(r, _)| clinical.raw(*r, j).to_owned()).collect())

@@ -4,9 +4,9 @@
 #[path = "frame_fuzz.rs"]
 mod fuzz;
 
-use super::table::Table;
-use anyhow::{Result, bail};
-use serde_json::{Value, json};
+use crate::error::{Error, Result, Setting};
+use crate::result::Summary;
+use crate::table::Table;
 use stats::survival::Survival;
 use stats::survival::cox::CoxData;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,20 +14,28 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Which columns play which part.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
+    /// Times, 0 or more, in any unit.
     pub time: String,
+    /// Events: 1/0, true/false, or 2/1 as R has it.
     pub event: String,
+    /// The value that means the event; every other one is censored.
     pub event_value: Option<String>,
+    /// Covariates: numbers as they are, texts coded against their first level.
     pub covariates: Vec<String>,
+    /// Columns whose numbers are categories.
     pub categorical: Vec<String>,
     /// Columns whose combinations are groups.
     pub groups: Vec<String>,
+    /// Columns whose combinations are strata.
     pub strata: Vec<String>,
+    /// Independent units (patients with several rows), for robust errors.
     pub cluster: Option<String>,
+    /// Case weights, above 0.
     pub weights: Option<String>,
 }
 
 /// Complete rows of a table, coded.
-pub struct Frame {
+pub(crate) struct Frame {
     pub survival: Survival,
     /// Row-major.
     pub x: Vec<f64>,
@@ -61,7 +69,9 @@ impl Frame {
         let mut seen = BTreeSet::from([&roles.time, &roles.event]);
         for name in roles.covariates.iter().chain(&roles.groups) {
             if !seen.insert(name) {
-                bail!("column '{name}' is named twice among time, event and covariates");
+                let reason =
+                    format!("column '{name}' is named twice among time, event and covariates");
+                return Err(Error::plan(Setting::Covariates, reason));
             }
         }
         let at = |names: &[String]| -> Result<Vec<usize>> {
@@ -70,10 +80,11 @@ impl Frame {
         if let Some((start, stop)) = roles.time.split_once(',')
             && !table.names().contains(&roles.time)
         {
-            bail!(
+            let reason = format!(
                 "times from entry to exit ('{start}', '{stop}': left truncation, covariates that \
                  change) are not supported; name one column of times since a common origin"
             );
+            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
         }
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let covariates = at(&roles.covariates)?;
@@ -101,11 +112,9 @@ impl Frame {
             }
         }
         if rows.is_empty() {
-            bail!(
-                "{}: no row is complete; missing cells per column: {}",
-                table.path().display(),
-                counts(&dropped)
-            );
+            let reason =
+                format!("no row is complete; missing cells per column: {}", counts(&dropped));
+            return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
         }
         let mut notes = Vec::new();
         if rows.len() < table.len() {
@@ -132,7 +141,7 @@ impl Frame {
                 rows.iter()
                     .map(|&row| match table.number(row, j)? {
                         w if w > 0.0 => Ok(w),
-                        w => bail!("{}: weight {w} is not > 0", table.place(row, j)),
+                        w => Err(table.wrong(row, j, format!("weight {w} is not > 0"))),
                     })
                     .collect::<Result<Vec<f64>>>()
             })
@@ -191,16 +200,16 @@ impl Frame {
         }
     }
 
-    /// The share of a result that every command reports.
-    pub fn summary(&self, command: &str) -> serde_json::Map<String, Value> {
-        let mut map = serde_json::Map::new();
-        map.insert("command".into(), json!(command));
-        map.insert("n".into(), json!(self.survival.len()));
-        map.insert("events".into(), json!(self.survival.events()));
-        map.insert("rows_in_table".into(), json!(self.total));
-        map.insert("rows_dropped".into(), json!(self.total - self.rows.len()));
-        map.insert("missing".into(), json!(self.dropped));
-        map
+    /// The share of a result that every analysis reports.
+    pub fn summary(&self, command: &'static str) -> Summary {
+        Summary {
+            command,
+            n: self.survival.len(),
+            events: self.survival.events(),
+            rows_in_table: self.total,
+            rows_dropped: self.total - self.rows.len(),
+            missing: self.dropped.clone(),
+        }
     }
 }
 
@@ -230,7 +239,7 @@ fn outcomes(
     for &row in rows {
         let t = table.number(row, time)?;
         if t < 0.0 {
-            bail!("{}: time {t} is negative", table.place(row, time));
+            return Err(table.wrong(row, time, format!("time {t} is negative")));
         }
         times.push(t);
         let cell = table.cell(row, event).unwrap_or_default();
@@ -242,11 +251,16 @@ fn outcomes(
                 _ => match cell.parse::<f64>() {
                     Ok(v) if v == happened => true,
                     Ok(v) if v == happened - 1.0 => false,
-                    _ => bail!(
-                        "{}: '{cell}' is neither 0/1 nor true/false (nor is the column 1/2 \
-                         throughout); name the value that means the event with --event-value",
-                        table.place(row, event)
-                    ),
+                    _ => {
+                        return Err(Error::Cell {
+                            place: table.place(row, event),
+                            reason: format!(
+                                "'{cell}' is neither 0/1 nor true/false (nor is the column 1/2 \
+                                 throughout); name the value that means the event"
+                            ),
+                            setting: Some(Setting::EventValue),
+                        });
+                    }
                 },
             },
         });
@@ -339,13 +353,16 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
             .copied()
             .find(|&r| table.cell(r, j).is_some_and(|c| c.parse::<f64>().is_err()))
             .unwrap_or_default();
-        bail!(
-            "{}: '{}' is not a number, though {numbers} of {} cells are; use --missing for codes \
-             that mean missing, or --categorical {name}",
-            table.place(row, j),
-            table.cell(row, j).unwrap_or_default(),
-            rows.len()
-        );
+        return Err(Error::Cell {
+            place: table.place(row, j),
+            reason: format!(
+                "'{}' is not a number, though {numbers} of {} cells are; name the codes that mean \
+                 missing, or take '{name}' as categorical",
+                table.cell(row, j).unwrap_or_default(),
+                rows.len()
+            ),
+            setting: Some(Setting::Coding),
+        });
     }
     if !forced
         && let Some(row) = rows.iter().copied().find(|&r| {
@@ -354,23 +371,26 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
                 .is_some_and(|c| c.contains(',') && c.replacen(',', ".", 1).parse::<f64>().is_ok())
         })
     {
-        bail!(
-            "{}: '{}' looks like a number with a decimal comma; write decimals with a point",
-            table.place(row, j),
+        let reason = format!(
+            "'{}' looks like a number with a decimal comma; write decimals with a point",
             table.cell(row, j).unwrap_or_default()
         );
+        return Err(table.wrong(row, j, reason));
     }
     let mut levels: Vec<String> =
         cells().collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();
     sort_levels(&mut levels);
     if !forced && levels.len() > 2.max(rows.len() / 2).min(50) {
-        bail!(
-            "{}: column '{name}' has {} different texts in {} rows, more like an identifier than \
-             a covariate; --categorical {name} takes it all the same",
-            table.path().display(),
-            levels.len(),
-            rows.len()
-        );
+        return Err(Error::Content {
+            path: table.path().to_owned(),
+            reason: format!(
+                "column '{name}' has {} different texts in {} rows, more like an identifier than a \
+                 covariate; taken as categorical, it is used all the same",
+                levels.len(),
+                rows.len()
+            ),
+            setting: Some(Setting::Categorical),
+        });
     }
     Ok(Coding::Levels(levels))
 }

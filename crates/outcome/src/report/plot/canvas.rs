@@ -153,9 +153,9 @@ impl Canvas {
     }
 
     /// The picture as PNG, three pixels per unit.
-    pub fn png(&self) -> anyhow::Result<Vec<u8>> {
+    pub fn png(&self) -> crate::Result<Vec<u8>> {
         let backend = PngBackend::new().with_scale(3.0);
-        backend.render_scene(&self.scene).map_err(|e| anyhow::anyhow!("PNG: {e}"))
+        backend.render_scene(&self.scene).map_err(|e| crate::Error::Picture(e.to_string()))
     }
 }
 

@@ -1,13 +1,8 @@
 //! `mithras survival study`: from the counts of a detection run to the paper's whole analysis.
 
-mod figures;
-mod plot;
-mod protocol;
-mod report;
-
-use super::cohort::{Cohort, Columns, PatientRule};
-use super::table::Table;
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table};
 use std::path::PathBuf;
 
 /// The paper's survival analysis of a detection run, as a report
@@ -61,7 +56,7 @@ pub struct Args {
     density_column: Option<String>,
     /// How the slides of a patient become one count in patient-level results
     #[arg(long, value_enum, default_value = "max")]
-    patient_rule: PatientRule,
+    patient_rule: Rule,
     /// Tied events
     #[arg(long, value_enum, default_value = "efron")]
     ties: super::Ties,
@@ -91,11 +86,21 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// A method's counts, joined.
-struct Method {
-    name: String,
-    slides: Table,
-    cohort: Cohort,
+#[derive(ValueEnum, Debug, Clone, Copy)]
+enum Rule {
+    Max,
+    Mean,
+    Sum,
+}
+
+impl From<Rule> for PatientRule {
+    fn from(rule: Rule) -> Self {
+        match rule {
+            Rule::Max => Self::Max,
+            Rule::Mean => Self::Mean,
+            Rule::Sum => Self::Sum,
+        }
+    }
 }
 
 /// `A=B`.
@@ -107,50 +112,66 @@ fn pair(text: &str, what: &str) -> Result<(String, String)> {
     Ok((a.to_owned(), b.to_owned()))
 }
 
-pub fn run(args: &Args) -> Result<()> {
-    if !(args.time_scale.is_finite() && args.time_scale > 0.0) {
-        bail!("--time-scale {} is not a positive number", args.time_scale);
-    }
-    if args.replicates == 0 {
-        bail!("--replicates 0: the protocol needs resamples (1000 in the paper)");
-    }
-    let (left, right) = match args.join.split_once('=') {
-        Some(_) => pair(&args.join, "--join")?,
-        None => (args.join.clone(), args.join.clone()),
-    };
-    let clinical = Table::read(&args.clinical, &args.missing)?;
-    for name in &args.boxes {
-        clinical.column(name)?;
-    }
-    let columns = Columns {
-        join_counts: &left,
-        join_clinical: &right,
-        patient: args.patient.as_deref(),
-        hotspot: args.hotspot_column.as_deref(),
-        density: args.density_column.as_deref(),
-    };
-    let mut sources = vec![(args.name.clone(), args.counts.clone())];
-    for m in &args.method {
-        let (name, file) = pair(m, "--method")?;
-        if sources.iter().any(|(n, _)| *n == name) {
-            bail!("--method {name}: this name is taken; rename it, or the main one with --name");
+impl Args {
+    fn cut(&self) -> Result<CutPoints> {
+        if let Some(train) = &self.train {
+            let (column, value) = pair(train, "--train")?;
+            return Ok(CutPoints::Training { column, value });
         }
-        sources.push((name, file.into()));
+        if self.cut.is_empty() {
+            return Ok(CutPoints::Cohort);
+        }
+        let one = |text: &String| {
+            let (name, value) = pair(text, "--cut")?;
+            let number = value.parse().ok().filter(|v: &f64| v.is_finite());
+            Ok((name, number.with_context(|| format!("--cut {text}: '{value}' is not a number"))?))
+        };
+        Ok(CutPoints::Fixed(self.cut.iter().map(one).collect::<Result<_>>()?))
     }
-    let methods = sources
-        .into_iter()
-        .map(|(name, file)| {
-            let cohort = Cohort::join(&file, &clinical, &columns)?;
-            Ok(Method { name, slides: cohort.per_slide(&clinical)?, cohort })
+
+    fn plan(&self) -> Result<StudyPlan> {
+        let join = match self.join.split_once('=') {
+            Some(_) => pair(&self.join, "--join")?,
+            None => (self.join.clone(), self.join.clone()),
+        };
+        let mut methods = vec![Counts::new(&self.name, Table::read(&self.counts, &[])?)];
+        for m in &self.method {
+            let (name, file) = pair(m, "--method")?;
+            methods.push(Counts::new(name, Table::read(file.as_ref(), &[])?));
+        }
+        Ok(StudyPlan {
+            methods,
+            join,
+            time: self.time.clone(),
+            event: self.event.clone(),
+            event_value: self.event_value.clone(),
+            covariates: self.covariates.clone(),
+            categorical: self.categorical.clone(),
+            boxes: self.boxes.clone(),
+            patient: self.patient.clone(),
+            cut: self.cut()?,
+            hotspot_column: self.hotspot_column.clone(),
+            density_column: self.density_column.clone(),
+            patient_rule: self.patient_rule.into(),
+            ties: self.ties.into(),
+            replicates: self.replicates,
+            seed: self.seed,
+            horizon: self.horizon,
+            time_unit: self.time_unit.clone(),
+            time_scale: self.time_scale,
         })
-        .collect::<Result<Vec<_>>>()?;
-    let study = protocol::analyse(args, &clinical, &methods)?;
+    }
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let clinical = Table::read(&args.clinical, &args.missing)?;
+    let plan = args.plan()?;
+    let study = outcome::study(&clinical, &plan)?;
     super::output::say("note", &study.notes);
     super::output::say("warning", &study.warnings);
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
-    let figures = figures::draw(args, &methods[0], &study)?;
-    report::write(args, &clinical, &methods[0], &study, &figures)?;
+    outcome::write_report(&args.out, &clinical, &plan, &study)?;
     println!("{}", args.out.join("report.html").display());
     Ok(())
 }

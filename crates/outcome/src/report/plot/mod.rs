@@ -11,7 +11,7 @@ pub use curves::{CalibrationGroup, Curve, calibration, kaplan_meier};
 pub use rows::{Row, Scale, forest};
 
 /// A finished picture.
-pub struct Figure {
+pub struct Picture {
     /// File name without extension.
     pub name: String,
     /// What it shows, for the report.

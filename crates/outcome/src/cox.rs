@@ -1,0 +1,223 @@
+//! Cox's proportional-hazards model.
+
+use crate::error::{Error, Result};
+use crate::frame::{Frame, Roles};
+use crate::result::{Agreement, Coefficient, Summary, Test, coefficients, diagnoses, few_events};
+use crate::{Table, check_level, ties_name};
+use serde::Serialize;
+use stats::survival::cox::{Options, Ties, TimeTransform, ZphTest, fit};
+
+/// Which model.
+#[derive(Clone, Debug)]
+pub struct CoxPlan {
+    /// Time, event, covariates, strata, clusters, weights.
+    pub roles: Roles,
+    /// Tied events.
+    pub ties: Ties,
+    /// Confidence of the intervals.
+    pub level: f64,
+    /// Time scale of the proportional-hazards test.
+    pub transform: TimeTransform,
+    /// Adds the cumulative baseline hazard.
+    pub baseline: bool,
+    /// Newton steps at most.
+    pub max_iterations: usize,
+}
+
+impl Default for CoxPlan {
+    fn default() -> Self {
+        Self {
+            roles: Roles::default(),
+            ties: Ties::Efron,
+            level: 0.95,
+            transform: TimeTransform::Km,
+            baseline: false,
+            max_iterations: 20,
+        }
+    }
+}
+
+/// The model.
+#[derive(Clone, Debug, Serialize)]
+pub struct CoxModel {
+    /// The rows.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// How tied events were treated.
+    pub ties: &'static str,
+    /// The coefficients.
+    pub coefficients: Vec<Coefficient>,
+    /// Confidence of the intervals.
+    pub level: f64,
+    /// Whether the errors are robust.
+    pub robust: bool,
+    /// Log-likelihood without covariates.
+    pub loglik_null: f64,
+    /// Log-likelihood.
+    pub loglik: f64,
+    /// Likelihood-ratio test of all coefficients.
+    pub lrt: Test,
+    /// Score test.
+    pub score: Test,
+    /// Wald test.
+    pub wald: Option<Test>,
+    /// Robust score test.
+    pub robust_score: Option<Test>,
+    /// Harrell's C of the fitted risk.
+    pub c_index: Option<f64>,
+    /// The same with its pairs.
+    pub concordance: Option<Agreement>,
+    /// Covariance of the coefficients, the robust one where there are clusters.
+    pub variance: Vec<Vec<f64>>,
+    /// Covariance from the information matrix.
+    pub naive_variance: Vec<Vec<f64>>,
+    /// Means of the covariates.
+    pub means: Vec<f64>,
+    /// Newton steps.
+    pub iterations: usize,
+    /// Whether the fit reached its maximum.
+    pub converged: bool,
+    /// Names of the strata.
+    pub strata: Vec<String>,
+    /// Tests of proportional hazards.
+    pub proportional_hazards: Option<ProportionalHazards>,
+    /// Cumulative baseline hazards, when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Vec<Baseline>>,
+    /// What a reader must be told.
+    pub notes: Vec<String>,
+    /// What makes the result doubtful.
+    pub warnings: Vec<String>,
+    /// Why there is no C-index.
+    #[serde(skip)]
+    pub no_concordance: Option<String>,
+    /// Covariates as the plan names them.
+    #[serde(skip)]
+    pub terms: Vec<String>,
+}
+
+/// Whether hazards are proportional.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProportionalHazards {
+    /// Per covariate.
+    pub terms: Vec<TermTest>,
+    /// All of them.
+    pub global: Test,
+}
+
+/// One covariate's test.
+#[derive(Clone, Debug, Serialize)]
+pub struct TermTest {
+    /// The covariate.
+    pub name: String,
+    /// Its test.
+    #[serde(flatten)]
+    pub test: Test,
+}
+
+/// Cumulative baseline hazard of one stratum.
+#[derive(Clone, Debug, Serialize)]
+pub struct Baseline {
+    /// The stratum; absent when there is one only.
+    pub stratum: Option<String>,
+    /// Its steps.
+    pub points: Vec<BaselinePoint>,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct BaselinePoint {
+    /// Time.
+    pub time: f64,
+    /// At the covariates' means.
+    pub cumulative_hazard: f64,
+    /// At covariates of zero.
+    pub cumulative_hazard_at_zero: f64,
+}
+
+/// Fits the model.
+///
+/// # Errors
+/// When the table lacks a column, a cell is wrong, the plan is, or there is no estimate.
+pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
+    check_level(plan.level)?;
+    let frame = Frame::new(table, &plan.roles)?;
+    let mut buffer = Vec::new();
+    let columns: Vec<usize> = (0..frame.names.len()).collect();
+    let data = frame.cox(&columns, &mut buffer)?;
+    let options =
+        Options { ties: plan.ties, max_iterations: plan.max_iterations, ..Options::default() };
+    let fitted = fit(&data, &options)
+        .map_err(|source| Error::Estimate { path: table.path().to_owned(), source })?;
+    let mut warnings = diagnoses(&fitted, &frame.names);
+    warnings.extend(few_events(fitted.events, fitted.df()));
+    let zph = match fitted.proportional_hazards(&data, plan.transform, &frame.terms) {
+        Ok(test) => Some(proportional(&frame, &test)),
+        Err(error) => {
+            warnings.push(format!("no proportional-hazards test: {error}"));
+            None
+        }
+    };
+    if fitted.robust && fitted.wald.is_none() {
+        warnings.push("no robust Wald test: too few clusters for the coefficients".into());
+    }
+    let (concordance, no_concordance) = match fitted.concordance(&data) {
+        Ok(c) => (Some(Agreement::from(&c)), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let baseline = if plan.baseline {
+        let stratum = |s: usize| frame.strata.as_ref().map(|_| frame.strata_names[s].clone());
+        let all = fitted.baseline(&data)?;
+        let one = |b: &stats::survival::cox::Baseline| Baseline {
+            stratum: stratum(b.stratum),
+            points: b
+                .points
+                .iter()
+                .map(|p| BaselinePoint {
+                    time: p.time,
+                    cumulative_hazard: p.centred,
+                    cumulative_hazard_at_zero: p.at_zero,
+                })
+                .collect(),
+        };
+        Some(all.iter().map(one).collect())
+    } else {
+        None
+    };
+    let square = |m: &[f64]| m.chunks_exact(frame.names.len()).map(<[f64]>::to_vec).collect();
+    Ok(CoxModel {
+        summary: frame.summary("cox"),
+        ties: ties_name(plan.ties),
+        coefficients: coefficients(&fitted, &frame.names, plan.level),
+        level: plan.level,
+        robust: fitted.robust,
+        loglik_null: fitted.loglik_null,
+        loglik: fitted.loglik,
+        lrt: fitted.likelihood_ratio().into(),
+        score: fitted.score.into(),
+        wald: fitted.wald.map(Into::into),
+        robust_score: fitted.robust_score.map(Into::into),
+        c_index: concordance.map(|c| c.c_index),
+        concordance,
+        variance: square(&fitted.variance),
+        naive_variance: square(&fitted.naive_variance),
+        means: fitted.means.clone(),
+        iterations: fitted.iterations,
+        converged: fitted.converged(),
+        strata: frame.strata_names.clone(),
+        proportional_hazards: zph,
+        baseline,
+        notes: frame.notes.clone(),
+        warnings,
+        no_concordance,
+        terms: frame.term_names.clone(),
+    })
+}
+
+fn proportional(frame: &Frame, test: &ZphTest) -> ProportionalHazards {
+    let named = frame.term_names.iter().zip(&test.terms);
+    let one = |(name, t): (&String, &Option<stats::survival::ChiSquared>)| {
+        t.map(|t| TermTest { name: name.clone(), test: t.into() })
+    };
+    ProportionalHazards { terms: named.filter_map(one).collect(), global: test.global.into() }
+}

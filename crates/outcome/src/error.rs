@@ -1,0 +1,165 @@
+//! What can go wrong, as facts. Which flag or field a user should change is the face's business:
+//! [`Error::setting`] tells it what the fact is about.
+
+use artifact::file::WriteError;
+use artifact::table::TableError;
+use stats::StatsError;
+use stats::survival::SurvivalError;
+use std::path::PathBuf;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A result cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A Parquet table.
+    #[error("{}: {what}: {source}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What cannot be done.
+        what: &'static str,
+        /// The reason.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file that cannot be read.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Parquet bytes where text was expected.
+    #[error("{}: is a Parquet file; give it the extension .parquet", path.display())]
+    ParquetName {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A cell.
+    #[error("{place}: {reason}")]
+    Cell {
+        /// File, column, row and line.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What could make it usable.
+        setting: Option<Setting>,
+    },
+    /// A table as a whole.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What could make it usable.
+        setting: Option<Setting>,
+    },
+    /// A plan that cannot be carried out.
+    #[error("{reason}")]
+    Plan {
+        /// What it is about.
+        setting: Setting,
+        /// Why.
+        reason: String,
+    },
+    /// The data give no estimate.
+    #[error("{}: {source}", path.display())]
+    Estimate {
+        /// The table.
+        path: PathBuf,
+        /// Why.
+        source: SurvivalError,
+    },
+    /// A figure of the analysis does not exist.
+    #[error(transparent)]
+    Survival(#[from] SurvivalError),
+    /// A summary of numbers does not exist.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+    /// A grading scheme.
+    #[error("{name}: not a grading scheme: {source}")]
+    Scheme {
+        /// Its name or file.
+        name: String,
+        /// Line and reason.
+        source: toml::de::Error,
+    },
+    /// A picture.
+    #[cfg(feature = "report")]
+    #[error("a picture cannot be drawn: {0}")]
+    Picture(String),
+    /// The page.
+    #[cfg(feature = "report")]
+    #[error("the report cannot be rendered: {0}")]
+    Page(#[from] askama::Error),
+}
+
+/// What an error is about: a part of a plan, named by whichever face made the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Setting {
+    /// Confidence of the intervals.
+    Level,
+    /// Times at which curves are read.
+    Times,
+    /// The value that means the event.
+    EventValue,
+    /// Texts that mean "missing", or columns that are categories.
+    Coding,
+    /// Columns taken as categories.
+    Categorical,
+    /// The covariates.
+    Covariates,
+    /// Case weights.
+    Weights,
+    /// Independent units.
+    Cluster,
+    /// Weight of early against late events.
+    Rho,
+    /// Cut-points.
+    Cut,
+    /// The direction of a risk.
+    Protective,
+    /// Whether a Cox model makes the risk.
+    Fit,
+    /// What times are divided by.
+    TimeScale,
+    /// Resamples.
+    Replicates,
+    /// Further methods.
+    Methods,
+    /// The training subset.
+    Training,
+    /// The grading scheme.
+    Scheme,
+    /// Field diameter.
+    FieldDiameter,
+    /// The area that counts refer to.
+    Area,
+}
+
+impl Error {
+    /// What the error is about, where a plan could be changed.
+    #[must_use]
+    pub fn setting(&self) -> Option<Setting> {
+        match self {
+            Self::Cell { setting, .. } | Self::Content { setting, .. } => *setting,
+            Self::Plan { setting, .. } => Some(*setting),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn plan(setting: Setting, reason: impl Into<String>) -> Self {
+        Self::Plan { setting, reason: reason.into() }
+    }
+}
+
+/// Results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,369 @@
+//! Counts against the thresholds of a grading scheme.
+
+use crate::error::{Error, Result, Setting};
+use crate::table::Table;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+use std::path::Path;
+
+/// Which grades.
+#[derive(Clone, Debug)]
+pub struct GradePlan {
+    /// nottingham, fnclcc, gist, who-net, or a TOML file of the same form.
+    pub scheme: String,
+    /// Field diameter in mm, where the scheme depends on it.
+    pub field_diameter: Option<f64>,
+    /// Column that names the slide.
+    pub slide_column: String,
+    /// Column of counts in the hotspot.
+    pub hotspot_column: String,
+    /// Area that the counts refer to, mm2.
+    pub area_mm2: f64,
+}
+
+impl Default for GradePlan {
+    fn default() -> Self {
+        Self {
+            scheme: "nottingham".into(),
+            field_diameter: None,
+            slide_column: "slide".into(),
+            hotspot_column: "hotspot_count".into(),
+            area_mm2: 2.0,
+        }
+    }
+}
+
+/// The grades of a table of counts.
+#[derive(Clone, Debug, Serialize)]
+pub struct Grades {
+    /// Name of the scheme.
+    pub scheme: String,
+    /// What it grades.
+    pub title: String,
+    /// Where its thresholds come from.
+    pub source: String,
+    /// The area that its thresholds refer to.
+    pub scheme_area_mm2: f64,
+    /// The area that the counts refer to.
+    pub counted_area_mm2: f64,
+    /// Slides per grade.
+    pub grades: BTreeMap<String, usize>,
+    /// One per slide with a count.
+    pub slides: Vec<Graded>,
+    /// What a reader must be told.
+    pub notes: Vec<String>,
+}
+
+/// One slide.
+#[derive(Clone, Debug, Serialize)]
+pub struct Graded {
+    /// The slide.
+    pub slide: String,
+    /// Its count.
+    pub count: f64,
+    /// The count in the scheme's area.
+    pub count_in_scheme_area: f64,
+    /// Its grade.
+    pub grade: String,
+}
+
+const BUILT_IN: [(&str, &str); 4] = [
+    ("nottingham", include_str!("../../../presets/grading/nottingham.toml")),
+    ("fnclcc", include_str!("../../../presets/grading/fnclcc.toml")),
+    ("gist", include_str!("../../../presets/grading/gist.toml")),
+    ("who-net", include_str!("../../../presets/grading/who-net.toml")),
+];
+
+/// A grading scheme's thresholds with their source.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Scheme {
+    /// Its name.
+    pub name: String,
+    /// What it grades.
+    pub title: String,
+    /// Where its thresholds come from.
+    pub source: String,
+    area_mm2: Option<f64>,
+    default_field_diameter_mm: Option<f64>,
+    #[serde(default)]
+    grade: Vec<Grade>,
+    #[serde(default)]
+    field: Vec<Field>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Grade {
+    name: String,
+    from: Option<f64>,
+    above: Option<f64>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    diameter_mm: f64,
+    one: u32,
+    two: u32,
+}
+
+/// Thresholds for one area.
+#[derive(Debug)]
+pub struct Rule {
+    /// The area that the thresholds refer to, mm2.
+    pub area_mm2: f64,
+    /// Names with the test of each, ascending.
+    grades: Vec<Grade>,
+}
+
+impl Scheme {
+    /// A built-in scheme by name, or a file.
+    ///
+    /// # Errors
+    /// When there is no such scheme, or the file is none.
+    pub fn load(name: &str) -> Result<Self> {
+        let text = match BUILT_IN.iter().find(|(n, _)| *n == name) {
+            Some((_, text)) => (*text).to_owned(),
+            None if Path::new(name).is_file() => std::fs::read_to_string(name)
+                .map_err(|source| Error::Read { path: name.into(), source })?,
+            None => {
+                let reason = format!(
+                    "no grading scheme '{name}'; there are {}, or give a TOML file",
+                    BUILT_IN.map(|(n, _)| n).join(", ")
+                );
+                return Err(Error::plan(Setting::Scheme, reason));
+            }
+        };
+        let scheme: Self = toml::from_str(&text)
+            .map_err(|source| Error::Scheme { name: name.to_owned(), source })?;
+        scheme.rule(None)?;
+        Ok(scheme)
+    }
+
+    fn wrong(&self, reason: &str) -> Error {
+        Error::plan(Setting::Scheme, format!("{}: not a grading scheme: {reason}", self.name))
+    }
+
+    /// The thresholds, for a field diameter in mm where the scheme depends on it.
+    ///
+    /// # Errors
+    /// When the diameter does not fit the scheme, or the scheme lacks a threshold.
+    pub fn rule(&self, diameter: Option<f64>) -> Result<Rule> {
+        if self.field.is_empty() {
+            if let Some(d) = diameter {
+                let reason = format!(
+                    "a field diameter of {d} mm was given, but {} does not depend on the field",
+                    self.name
+                );
+                return Err(Error::plan(Setting::FieldDiameter, reason));
+            }
+            let area = self.area_mm2.filter(|a| *a > 0.0);
+            let area_mm2 = area.ok_or_else(|| self.wrong("area_mm2 must be > 0"))?;
+            if self.grade.is_empty()
+                || self.grade.iter().any(|g| g.from.is_some() == g.above.is_some())
+            {
+                return Err(self.wrong("every [[grade]] needs exactly one of `from` and `above`"));
+            }
+            let grades = self
+                .grade
+                .iter()
+                .map(|g| Grade { name: g.name.clone(), from: g.from, above: g.above })
+                .collect();
+            return Ok(Rule { area_mm2, grades });
+        }
+        let d = diameter
+            .or(self.default_field_diameter_mm)
+            .ok_or_else(|| self.wrong("default_field_diameter_mm is missing"))?;
+        let field = self.field.iter().find(|f| (f.diameter_mm - d).abs() < 0.005);
+        let field = field.ok_or_else(|| {
+            let all = self.field.iter().map(|f| f.diameter_mm);
+            let (low, high) = (all.clone().fold(9.0, f64::min), all.fold(0.0, f64::max));
+            let reason = format!(
+                "{}: no thresholds for a field of {d} mm; it has {low} to {high} mm",
+                self.name
+            );
+            Error::plan(Setting::FieldDiameter, reason)
+        })?;
+        let grade = |name: &str, above| Grade { name: name.into(), from: None, above };
+        let grades = vec![
+            Grade { name: "1".into(), from: Some(0.0), above: None },
+            grade("2", Some(f64::from(field.one))),
+            grade("3", Some(f64::from(field.two))),
+        ];
+        Ok(Rule { area_mm2: 10.0 * PI / 4.0 * field.diameter_mm.powi(2), grades })
+    }
+}
+
+impl Rule {
+    /// The count in this rule's area (rounded to whole figures where it had to be rescaled) and
+    /// its grade.
+    #[must_use]
+    pub fn apply(&self, count: f64, area_mm2: f64) -> (f64, &str) {
+        let same = (area_mm2 - self.area_mm2).abs() < 1e-9;
+        let scaled = if same { count } else { (count * self.area_mm2 / area_mm2).round() };
+        let reached = |g: &&Grade| match (g.from, g.above) {
+            (Some(from), _) => scaled >= from,
+            (_, Some(above)) => scaled > above,
+            _ => false,
+        };
+        let name = self.grades.iter().rev().find(reached).map_or("", |g| g.name.as_str());
+        (scaled, name)
+    }
+}
+
+/// Grades every slide of a table of counts.
+///
+/// # Errors
+/// When the scheme, the plan or a cell is wrong.
+pub fn grade(table: &Table, plan: &GradePlan) -> Result<Grades> {
+    let area = plan.area_mm2;
+    if !(area.is_finite() && area > 0.0) {
+        return Err(Error::plan(Setting::Area, format!("{area} is not an area in mm2")));
+    }
+    let scheme = Scheme::load(&plan.scheme)?;
+    let rule = scheme.rule(plan.field_diameter)?;
+    let slide = table.column(&plan.slide_column)?;
+    let hotspot = table.column(&plan.hotspot_column)?;
+    let mut notes = Vec::new();
+    if (rule.area_mm2 - area).abs() > 1e-9 {
+        let bound = if rule.area_mm2 > area {
+            "; an upper bound, since the densest part was counted"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "counts in {area} mm2 are rescaled to the scheme's {:.3} mm2 and rounded{bound}",
+            rule.area_mm2
+        ));
+    }
+    notes.push(format!("the mitotic part alone is not the tumour's grade; {}", scheme.title));
+    let mut slides = Vec::new();
+    let mut grades = BTreeMap::new();
+    let (mut missing, mut small) = (0, 0);
+    let analysed = table.first_of(&["analysed_mm2"]);
+    for row in 0..table.len() {
+        let name = table.cell(row, slide).unwrap_or("(unnamed)").to_owned();
+        if table.cell(row, hotspot).is_none() {
+            missing += 1;
+            continue;
+        }
+        let count = table.number(row, hotspot)?;
+        if count < 0.0 {
+            return Err(table.wrong(row, hotspot, format!("count {count} is negative")));
+        }
+        if let Some(a) = analysed
+            && table.cell(row, a).is_some()
+        {
+            small += usize::from(table.number(row, a)? < area);
+        }
+        let (count_in_scheme_area, grade) = rule.apply(count, area);
+        *grades.entry(grade.to_owned()).or_insert(0) += 1;
+        let grade = grade.to_owned();
+        slides.push(Graded { slide: name, count, count_in_scheme_area, grade });
+    }
+    if missing > 0 {
+        notes.push(format!("{missing} of {} slides have no count and no grade", table.len()));
+    }
+    if small > 0 {
+        notes.push(format!(
+            "{small} of {} slides have less than {area} mm2 of analysed tissue: their grades are \
+             lower bounds",
+            table.len()
+        ));
+    }
+    Ok(Grades {
+        scheme: scheme.name,
+        title: scheme.title,
+        source: scheme.source.trim().to_owned(),
+        scheme_area_mm2: rule.area_mm2,
+        counted_area_mm2: area,
+        grades,
+        slides,
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Highest counts of scores 1 and 2 for fields of 0.40, 0.41, ... 0.69 mm.
+    const NOTTINGHAM: [(u32, u32); 30] = [
+        (4, 9),
+        (4, 9),
+        (5, 10),
+        (5, 10),
+        (5, 11),
+        (5, 11),
+        (6, 12),
+        (6, 12),
+        (6, 13),
+        (6, 13),
+        (7, 14),
+        (7, 14),
+        (7, 15),
+        (8, 16),
+        (8, 16),
+        (8, 17),
+        (8, 17),
+        (9, 18),
+        (9, 19),
+        (9, 19),
+        (10, 20),
+        (10, 21),
+        (11, 22),
+        (11, 22),
+        (11, 23),
+        (12, 24),
+        (12, 24),
+        (12, 25),
+        (13, 26),
+        (13, 27),
+    ];
+
+    #[test]
+    fn nottingham_at_every_field_diameter() {
+        let scheme = Scheme::load("nottingham").unwrap();
+        assert_eq!(scheme.field.len(), NOTTINGHAM.len());
+        for (k, (one, two)) in NOTTINGHAM.into_iter().enumerate() {
+            let d = 0.40 + 0.01 * k as f64;
+            let rule = scheme.rule(Some(d)).unwrap();
+            assert!((rule.area_mm2 - 10.0 * PI / 4.0 * d * d).abs() < 1e-9);
+            for (count, want) in [(0, "1"), (one, "1"), (one + 1, "2"), (two, "2"), (two + 1, "3")]
+            {
+                let got = rule.apply(f64::from(count), rule.area_mm2).1;
+                assert_eq!(got, want, "{count} figures in fields of {d:.2} mm");
+            }
+            // The limits follow the area: 9.5 and 19.5 figures in ten fields of 0.59 mm.
+            let share = (d / 0.59).powi(2);
+            assert!((f64::from(one) + 0.5 - 9.5 * share).abs() < 1.1, "{d:.2} mm: {one}");
+            assert!((f64::from(two) + 0.5 - 19.5 * share).abs() < 1.1, "{d:.2} mm: {two}");
+        }
+        // Without a diameter: ten fields of 0.50 mm, 1.96 mm2.
+        let rule = scheme.rule(None).unwrap();
+        assert_eq!(rule.apply(7.0, 2.0).1, "1");
+        assert_eq!(rule.apply(8.0, 2.0).1, "2");
+    }
+
+    #[test]
+    fn thresholds_as_published() {
+        let grade = |scheme: &str, d: Option<f64>, count: f64, area: f64| {
+            Scheme::load(scheme).unwrap().rule(d).unwrap().apply(count, area).1.to_owned()
+        };
+        for (count, want) in [(0.0, "G1"), (1.0, "G1"), (2.0, "G2"), (20.0, "G2"), (21.0, "G3")] {
+            assert_eq!(grade("who-net", None, count, 2.0), want);
+        }
+        for (count, want) in [(0.0, "low"), (5.0, "low"), (6.0, "high")] {
+            assert_eq!(grade("gist", None, count, 5.0), want);
+        }
+        assert_eq!(grade("gist", None, 3.0, 2.0), "high"); // 7.5 -> 8 per 5 mm2
+        for (count, want) in [(0.0, "1"), (9.0, "1"), (10.0, "2"), (19.0, "2"), (20.0, "3")] {
+            assert_eq!(grade("fnclcc", None, count, 1.734), want);
+        }
+        let scheme = Scheme::load("nottingham").unwrap();
+        assert!(scheme.rule(Some(1.2)).unwrap_err().to_string().contains("0.4 to 0.69"));
+        assert!(Scheme::load("gleason").unwrap_err().to_string().contains("who-net"));
+    }
+}

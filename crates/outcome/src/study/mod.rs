@@ -1,0 +1,338 @@
+//! The paper's analysis of counts against outcomes: slides as units, with patient-level results beside
+//! them.
+
+mod plan;
+mod results;
+
+pub use plan::{Counts, CutPoints, StudyPlan};
+pub use results::{
+    Adjusted, CStudy, Compared, ComparedResult, Feature, LogRankStudy, Model, PValue, PatientLevel,
+    PatientResult, Protocol, ProtocolBootstrap, Study, Tested,
+};
+
+use crate::cohort::{Cohort, Columns, DENSITY, HOTSPOT, PATIENT, PatientRule};
+use crate::error::{Error, Result, Setting};
+use crate::frame::{Frame, Roles};
+use crate::result::{coefficients, diagnoses, few_events};
+use crate::table::Table;
+pub(crate) use results::Joined;
+use results::Split;
+use stats::interval::{holm, median};
+use stats::survival::Survival;
+use stats::survival::concordance::Pairs;
+use stats::survival::cox::{Options, TimeTransform, fit, likelihood_ratio};
+use stats::survival::logrank::logrank;
+
+/// The two counts with their names for people.
+pub(crate) const FEATURES: [(&str, &str); 2] =
+    [(HOTSPOT, "Hotspot count (2 mm\u{b2})"), (DENSITY, "Density (per 20 mm\u{b2})")];
+
+/// Joins the counts with the clinical table and runs the whole protocol.
+///
+/// # Errors
+/// When the tables do not join, a column or cell is wrong, or the plan is. A model that has no
+/// estimate is no error: the result says so in its place.
+pub fn study(clinical: &Table, plan: &StudyPlan) -> Result<Study> {
+    plan.check(clinical)?;
+    let columns = Columns {
+        join_counts: &plan.join.0,
+        join_clinical: &plan.join.1,
+        patient: plan.patient.as_deref(),
+        hotspot: plan.hotspot_column.as_deref(),
+        density: plan.density_column.as_deref(),
+    };
+    let joined = plan
+        .methods
+        .iter()
+        .map(|m| {
+            let cohort = Cohort::join(&m.table, clinical, &columns)?;
+            Ok(Joined { name: m.name.clone(), slides: cohort.per_slide(clinical)?, cohort })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    analyse(clinical, plan, joined)
+}
+
+fn roles(plan: &StudyPlan, covariates: Vec<String>) -> Roles {
+    Roles {
+        time: plan.time.clone(),
+        event: plan.event.clone(),
+        event_value: plan.event_value.clone(),
+        categorical: plan.categorical.clone(),
+        cluster: Some(PATIENT.into()),
+        covariates,
+        ..Roles::default()
+    }
+}
+
+/// A frame with times in the reported unit.
+pub(crate) fn frame(plan: &StudyPlan, table: &Table, covariates: Vec<String>) -> Result<Frame> {
+    let mut frame = Frame::new(table, &roles(plan, covariates))?;
+    if plan.time_scale != 1.0 {
+        let time: Vec<f64> = frame.survival.time().iter().map(|t| t / plan.time_scale).collect();
+        frame.survival = Survival::new(&time, frame.survival.event())?;
+    }
+    Ok(frame)
+}
+
+fn draws(plan: &StudyPlan) -> stats::bootstrap::Plan {
+    stats::bootstrap::Plan { replicates: plan.replicates, seed: plan.seed, level: 0.95 }
+}
+
+pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Result<Model> {
+    let mut buffer = Vec::new();
+    let data = frame.cox(columns, &mut buffer)?;
+    let fitted = fit(&data, &Options { ties: plan.ties, ..Options::default() })?;
+    let terms: Vec<usize> = columns.iter().map(|&j| frame.terms[j]).collect();
+    let zph = fitted.proportional_hazards(&data, TimeTransform::Km, &terms).ok();
+    let sd = columns
+        .iter()
+        .map(|&j| {
+            let p = frame.names.len();
+            let values: Vec<f64> = frame.x.iter().skip(j).step_by(p).copied().collect();
+            let indicator = values.iter().all(|v| *v == 0.0 || *v == 1.0);
+            let sd = stats::metrics::summarize(&values).ok().and_then(|s| s.sd);
+            if indicator { 1.0 } else { sd.unwrap_or(1.0) }
+        })
+        .collect();
+    let names: Vec<String> = columns.iter().map(|&j| frame.names[j].clone()).collect();
+    Ok(Model {
+        n: fitted.n,
+        events: fitted.events,
+        coefficients: coefficients(&fitted, &names, 0.95),
+        loglik_null: fitted.loglik_null,
+        loglik: fitted.loglik,
+        lrt: fitted.likelihood_ratio().into(),
+        converged: fitted.converged(),
+        wald: fitted.wald.map(Into::into),
+        proportional_hazards: zph.map(|z| z.global.into()),
+        names,
+        labels: columns.iter().map(|&j| frame.label(j)).collect(),
+        sd,
+        fit: fitted,
+    })
+}
+
+fn c_result(plan: &StudyPlan, frame: &Frame, risk: &[f64], clusters: bool) -> Result<CStudy> {
+    let pairs = Pairs::new(&frame.survival, risk, None, None)?;
+    let cluster = frame.cluster.as_deref();
+    let c = pairs.concordance(cluster)?;
+    let patients = match cluster {
+        Some(of) if clusters => Some(pairs.bootstrap_clusters(of, draws(plan))?),
+        _ => None,
+    };
+    Ok(CStudy::new(&c, &pairs.bootstrap(draws(plan))?, patients.as_ref()))
+}
+
+fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<Study> {
+    let main = &methods[0];
+    let mut notes = main.cohort.notes.clone();
+    let mut warnings = Vec::new();
+    let outcome = frame(plan, &main.slides, vec![HOTSPOT.into(), DENSITY.into()])?;
+    notes.extend(outcome.notes.clone());
+    let mut features = Vec::new();
+    for (key, label) in FEATURES {
+        features.push(feature(plan, main, key, label, &mut notes, &mut warnings)?);
+    }
+    let mut comparison = Vec::new();
+    for (feature, label) in FEATURES {
+        for m in &methods {
+            let fitted = frame(plan, &m.slides, vec![feature.into()]).and_then(|f| {
+                let fitted = model(plan, &f, &[0])?;
+                c_result(plan, &f, &fitted.fit.linear_predictor, false)
+            });
+            let result = match fitted {
+                Ok(c_index) => ComparedResult::Found { label, c_index },
+                Err(e) => ComparedResult::Failed { failed: e.to_string() },
+            };
+            comparison.push(Compared { method: m.name.clone(), feature, result });
+        }
+    }
+    let mut patient_level = Vec::new();
+    let mut events_patients = 0;
+    for rule in PatientRule::ALL {
+        let table = main.cohort.per_patient(clinical, rule)?;
+        for (key, label) in FEATURES {
+            let f = frame(plan, &table, vec![key.into()])?;
+            let (n, events) = (f.survival.len(), f.survival.events());
+            events_patients = events;
+            let fitted = model(plan, &f, &[0]).and_then(|cox| {
+                let c_index = c_result(plan, &f, &cox.fit.linear_predictor, false)?;
+                Ok(PatientResult::Found { cox: Box::new(cox), c_index })
+            });
+            let result = fitted.unwrap_or_else(|e| PatientResult::Failed { failed: e.to_string() });
+            patient_level.push(PatientLevel {
+                rule: rule.name(),
+                feature: label,
+                n,
+                events,
+                result,
+            });
+        }
+    }
+    let patients = main.cohort.patients();
+    if let Some(line) = few_events(events_patients, 1 + plan.covariates.len()) {
+        warnings.insert(0, format!("{line} ({events_patients} events among {patients} patients)"));
+    }
+    if main.cohort.slides.len() > patients {
+        notes.push(format!(
+            "{} slides of {patients} patients: slide-level results count a patient as often as \
+             there are slides; patient-level resampling and cluster-robust errors stand beside them",
+            main.cohort.slides.len()
+        ));
+    }
+    let raw: Vec<(String, f64)> = features.iter().flat_map(tests).collect();
+    let p: Vec<f64> = raw.iter().map(|(_, p)| *p).collect();
+    let adjusted = holm(&p)?;
+    let p_values = raw
+        .into_iter()
+        .zip(adjusted)
+        .map(|((test, p), p_holm)| PValue { test, p, p_holm })
+        .collect();
+    warnings.dedup();
+    Ok(Study {
+        schema: 1,
+        protocol: Protocol::of(plan),
+        slides: outcome.survival.len(),
+        patients,
+        events_slides: outcome.survival.events(),
+        events_patients,
+        features,
+        comparison,
+        patient_level,
+        p_values,
+        notes,
+        warnings,
+        joined: methods,
+    })
+}
+
+/// The tests of the protocol, each with its p-value.
+fn tests(f: &Feature) -> Vec<(String, f64)> {
+    let mut out = Vec::new();
+    if let Some(m) = &f.cox {
+        out.push((format!("{}: Cox, count alone (likelihood ratio)", f.label), m.lrt.p));
+    }
+    if let Some(Tested::Done { p, .. }) = f.logrank.as_ref().map(|s| &s.all) {
+        out.push((format!("{}: log-rank at the cut-point", f.label), *p));
+    }
+    if let Some(a) = &f.adjusted {
+        out.push((
+            format!(
+                "{}: likelihood ratio, covariates against covariates + count{}",
+                f.label,
+                if a.settled() { "" } else { " (fit not converged)" }
+            ),
+            a.lrt.p,
+        ));
+    }
+    out.retain(|(_, p)| p.is_finite());
+    out
+}
+
+fn feature(
+    plan: &StudyPlan,
+    main: &Joined,
+    key: &'static str,
+    label: &'static str,
+    notes: &mut Vec<String>,
+    warnings: &mut Vec<String>,
+) -> Result<Feature> {
+    let f = frame(plan, &main.slides, vec![key.into()])?;
+    let mut out = Feature {
+        feature: key,
+        label,
+        n: f.survival.len(),
+        events: f.survival.events(),
+        failed: None,
+        cox: None,
+        c_index_fitted_risk: None,
+        c_index_count_as_risk: c_result(plan, &f, &f.x, true).ok(),
+        logrank: None,
+        adjusted: None,
+    };
+    match model(plan, &f, &[0]) {
+        Ok(m) => {
+            warnings
+                .extend(diagnoses(&m.fit, &m.names).into_iter().map(|d| format!("{label}: {d}")));
+            out.c_index_fitted_risk = c_result(plan, &f, &m.fit.linear_predictor, true).ok();
+            out.cox = Some(m);
+        }
+        Err(error) => {
+            warnings.push(format!("{label}: no Cox model: {error}"));
+            out.failed = Some(format!("{error}"));
+        }
+    }
+    let groups = split(plan, main, &f, key, notes)?;
+    if let Tested::Failed { failed } = &groups.all {
+        warnings.push(format!("{label}: no log-rank test: {failed}"));
+    }
+    out.logrank = Some(groups);
+    if !plan.covariates.is_empty() {
+        let mut all = plan.covariates.clone();
+        all.push(key.into());
+        let f = frame(plan, &main.slides, all)?;
+        let base_columns = f.columns_where(|c| c != key);
+        let columns: Vec<usize> = (0..f.names.len()).collect();
+        let adjusted = model(plan, &f, &base_columns).and_then(|base| {
+            let full = model(plan, &f, &columns)?;
+            let lrt = likelihood_ratio(&base.fit, &full.fit)?.into();
+            Ok(Adjusted { base, full, lrt })
+        });
+        match adjusted {
+            Ok(a) => {
+                let lines = diagnoses(&a.full.fit, &a.full.names);
+                warnings.extend(lines.into_iter().map(|d| format!("{label}, adjusted: {d}")));
+                out.adjusted = Some(a);
+            }
+            Err(error) => warnings.push(format!("{label}: no adjusted model: {error}")),
+        }
+    }
+    Ok(out)
+}
+
+fn split(
+    plan: &StudyPlan,
+    main: &Joined,
+    f: &Frame,
+    key: &str,
+    notes: &mut Vec<String>,
+) -> Result<LogRankStudy> {
+    let given = match &plan.cut {
+        CutPoints::Fixed(cuts) => cuts.iter().find(|(name, _)| name == key).map(|(_, v)| *v),
+        _ => None,
+    };
+    let mut held_out_rows = None;
+    let (cut, cut_origin) = if let Some(v) = given {
+        (v, "given".to_owned())
+    } else if let CutPoints::Training { column, value } = &plan.cut {
+        let j = main.slides.column(column)?;
+        let is = |i: &usize| main.slides.cell(f.rows[*i], j) == Some(value.as_str());
+        let (inside, outside): (Vec<usize>, Vec<usize>) = (0..f.rows.len()).partition(is);
+        if inside.is_empty() {
+            let reason = format!("no slide with an outcome has '{value}' in column '{column}'");
+            return Err(Error::plan(Setting::Training, reason));
+        }
+        let values: Vec<f64> = inside.iter().map(|&i| f.x[i]).collect();
+        let origin = format!("median of the {} training slides ({column}={value})", inside.len());
+        held_out_rows = Some(outside);
+        (median(&values)?, origin)
+    } else {
+        let line = "no training subset was named and no cut-point given: the cut-points are the \
+                    whole cohort's medians, which departs from the protocol";
+        if !notes.iter().any(|n| n == line) {
+            notes.push(line.to_owned());
+        }
+        (median(&f.x)?, "median of the whole cohort".to_owned())
+    };
+    let group: Vec<usize> = f.x.iter().map(|&v| usize::from(v > cut)).collect();
+    let shown = (cut * 100.0).round() / 100.0;
+    let all = Tested::from(logrank(&f.survival, &group, 2, None, 0.0));
+    let held_out = held_out_rows.map(|rows| {
+        let group: Vec<usize> = rows.iter().map(|&i| group[i]).collect();
+        let part = f.survival.select(&rows);
+        Tested::from(part.and_then(|part| logrank(&part, &group, 2, None, 0.0)))
+    });
+    let groups = [format!("{key} \u{2264} {shown}"), format!("{key} > {shown}")];
+    let split = Split { group, survival: f.survival.clone() };
+    Ok(LogRankStudy { cut, cut_origin, groups, all, held_out, split })
+}

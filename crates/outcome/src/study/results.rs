@@ -1,0 +1,388 @@
+//! What a study finds: `results.json`, field by field.
+
+use super::StudyPlan;
+use crate::cohort::Cohort;
+use crate::result::{Coefficient, Resampled, Test};
+use crate::table::Table;
+use crate::ties_name;
+use serde::Serialize;
+use stats::bootstrap::Bootstrap;
+use stats::survival::concordance::Concordance;
+use stats::survival::cox::{CoxFit, Diagnosis};
+use stats::survival::logrank::LogRank;
+use stats::survival::{Survival, SurvivalError};
+
+/// The whole analysis.
+#[derive(Clone, Debug, Serialize)]
+pub struct Study {
+    /// Version of this form.
+    pub schema: u32,
+    /// What was asked.
+    pub protocol: Protocol,
+    /// Slides with counts and outcome.
+    pub slides: usize,
+    /// Patients.
+    pub patients: usize,
+    /// Slides with an event.
+    pub events_slides: usize,
+    /// Patients with an event.
+    pub events_patients: usize,
+    /// Hotspot count and density.
+    pub features: Vec<Feature>,
+    /// C-indices of all methods.
+    pub comparison: Vec<Compared>,
+    /// Patients as units.
+    pub patient_level: Vec<PatientLevel>,
+    /// All tests.
+    pub p_values: Vec<PValue>,
+    /// What a reader must be told.
+    pub notes: Vec<String>,
+    /// What makes results doubtful.
+    pub warnings: Vec<String>,
+    #[serde(skip)]
+    pub(crate) joined: Vec<Joined>,
+}
+
+/// A method's counts, joined.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    pub name: String,
+    pub slides: Table,
+    pub cohort: Cohort,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Protocol {
+    /// The unit.
+    pub unit: &'static str,
+    /// Tied events.
+    pub ties: &'static str,
+    /// Resampling.
+    pub bootstrap: ProtocolBootstrap,
+    /// The errors of coefficients.
+    pub errors: &'static str,
+    /// Adjustment covariates.
+    pub covariates: Vec<String>,
+    /// Column of times.
+    pub time: String,
+    /// Column of events.
+    pub event: String,
+    /// Unit of the times.
+    pub time_unit: String,
+    /// What times were divided by.
+    pub time_scale: f64,
+}
+
+/// How intervals were resampled.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProtocolBootstrap {
+    /// Resamples.
+    pub replicates: usize,
+    /// Their seed.
+    pub seed: u64,
+    /// What happens to the risks.
+    pub risks: &'static str,
+    /// Which interval.
+    pub interval: &'static str,
+}
+
+impl Protocol {
+    pub(super) fn of(plan: &StudyPlan) -> Self {
+        Self {
+            unit: "slide; patient-level results beside it",
+            ties: ties_name(plan.ties),
+            bootstrap: ProtocolBootstrap {
+                replicates: plan.replicates,
+                seed: plan.seed,
+                risks: "fitted once, held fixed",
+                interval: "percentile, 95 %",
+            },
+            errors: "cluster-robust by patient",
+            covariates: plan.covariates.clone(),
+            time: plan.time.clone(),
+            event: plan.event.clone(),
+            time_unit: plan.time_unit.clone(),
+            time_scale: plan.time_scale,
+        }
+    }
+}
+
+/// Everything about one count.
+#[derive(Clone, Debug, Serialize)]
+pub struct Feature {
+    /// `hotspot` or `density`.
+    pub feature: &'static str,
+    /// Its name for people.
+    pub label: &'static str,
+    /// Slides.
+    pub n: usize,
+    /// Slides with an event.
+    pub events: usize,
+    /// Why there is no model, if there is none.
+    pub failed: Option<String>,
+    /// The count alone.
+    pub cox: Option<Model>,
+    /// C of the fitted risk.
+    pub c_index_fitted_risk: Option<CStudy>,
+    /// C of the count itself.
+    pub c_index_count_as_risk: Option<CStudy>,
+    /// Groups at a cut-point.
+    pub logrank: Option<LogRankStudy>,
+    /// With covariates.
+    pub adjusted: Option<Adjusted>,
+}
+
+/// A Cox model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Model {
+    /// Rows.
+    pub n: usize,
+    /// Events.
+    pub events: usize,
+    /// The coefficients.
+    pub coefficients: Vec<Coefficient>,
+    /// Log-likelihood without covariates.
+    pub loglik_null: f64,
+    /// Log-likelihood.
+    pub loglik: f64,
+    /// Likelihood-ratio test of all coefficients.
+    pub lrt: Test,
+    /// Whether the fit reached its maximum.
+    pub converged: bool,
+    /// Wald test.
+    pub wald: Option<Test>,
+    /// Test of proportional hazards.
+    pub proportional_hazards: Option<Test>,
+    #[serde(skip)]
+    pub(crate) names: Vec<String>,
+    /// Names for people: a category's column and level apart.
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "for the report"))]
+    pub(crate) labels: Vec<String>,
+    /// Standard deviation of each covariate; 1 for indicators.
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "for the report"))]
+    pub(crate) sd: Vec<f64>,
+    #[serde(skip)]
+    pub(crate) fit: CoxFit,
+}
+
+#[cfg(feature = "report")]
+impl Model {
+    /// Hazard ratio per standard deviation with its 95 % limits.
+    pub(crate) fn ratio_per_sd(
+        &self,
+        j: usize,
+    ) -> Option<(f64, f64, f64, stats::survival::cox::Coefficient)> {
+        let c = self.fit.coefficient(j)?;
+        let sd = self.sd[j];
+        let scaled = stats::survival::cox::Coefficient { beta: c.beta * sd, se: c.se * sd, ..c };
+        let (estimate, lower, upper) = scaled.hazard_ratio(0.95);
+        Some((estimate, lower, upper, c))
+    }
+}
+
+/// A C-index with its bootstraps.
+#[derive(Clone, Debug, Serialize)]
+pub struct CStudy {
+    /// Harrell's C.
+    pub c: f64,
+    /// Its standard error.
+    pub se: Option<f64>,
+    /// Slides resampled, fitted risks fixed: the paper's interval.
+    pub rows: Resampled,
+    /// Patients resampled.
+    pub patients: Option<Resampled>,
+    /// Pairs in the right order.
+    pub concordant: f64,
+    /// Pairs in the wrong order.
+    pub discordant: f64,
+    /// Pairs of one risk.
+    pub tied_risk: f64,
+    /// Pairs of events of one time.
+    pub tied_time: f64,
+    /// Pairs of one risk and one time.
+    pub tied_both: f64,
+}
+
+impl CStudy {
+    pub(super) fn new(c: &Concordance, rows: &Bootstrap, patients: Option<&Bootstrap>) -> Self {
+        Self {
+            c: c.c_index,
+            se: c.std_error,
+            rows: Resampled::brief(rows),
+            patients: patients.map(Resampled::brief),
+            concordant: c.concordant,
+            discordant: c.discordant,
+            tied_risk: c.tied_risk,
+            tied_time: c.tied_time,
+            tied_both: c.tied_both,
+        }
+    }
+}
+
+/// Groups at a cut-point.
+#[derive(Clone, Debug, Serialize)]
+pub struct LogRankStudy {
+    /// The cut-point: at most, and above.
+    pub cut: f64,
+    /// Where it comes from.
+    pub cut_origin: String,
+    /// Names of the groups.
+    pub groups: [String; 2],
+    /// All slides.
+    pub all: Tested,
+    /// Slides outside the training subset, if one was named.
+    pub held_out: Option<Tested>,
+    #[serde(skip)]
+    #[cfg_attr(not(feature = "report"), expect(dead_code, reason = "for the report"))]
+    pub(crate) split: Split,
+}
+
+/// Which rows are in which group.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "report"), expect(dead_code, reason = "for the report"))]
+pub(crate) struct Split {
+    /// 0 or 1 per row of `survival`.
+    pub group: Vec<usize>,
+    pub survival: Survival,
+}
+
+/// A log-rank test, or why there is none.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Tested {
+    /// The test.
+    Done {
+        /// The statistic.
+        chi2: f64,
+        /// Degrees of freedom.
+        df: usize,
+        /// The p-value.
+        p: f64,
+        /// Events per group.
+        observed: Vec<f64>,
+        /// Events expected per group.
+        expected: Vec<f64>,
+        /// Rows per group.
+        #[serde(skip)]
+        sizes: Vec<usize>,
+    },
+    /// No test.
+    Failed {
+        /// Why.
+        failed: String,
+    },
+}
+
+impl From<Result<LogRank, SurvivalError>> for Tested {
+    fn from(tested: Result<LogRank, SurvivalError>) -> Self {
+        match tested {
+            Ok(t) => Self::Done {
+                chi2: t.test.chi2,
+                df: t.test.df,
+                p: t.test.p,
+                observed: t.groups.iter().map(|g| g.observed).collect(),
+                expected: t.groups.iter().map(|g| g.expected).collect(),
+                sizes: t.groups.iter().map(|g| g.n).collect(),
+            },
+            Err(why) => Self::Failed { failed: why.to_string() },
+        }
+    }
+}
+
+/// The covariates against covariates and count.
+#[derive(Clone, Debug, Serialize)]
+pub struct Adjusted {
+    /// Without the count.
+    pub base: Model,
+    /// With the count.
+    pub full: Model,
+    /// What the count adds.
+    pub lrt: Test,
+}
+
+impl Adjusted {
+    /// Whether both likelihoods reached their maximum (an infinite coefficient does not prevent
+    /// that), so that the test means something.
+    pub(super) fn settled(&self) -> bool {
+        let open = |d: &Diagnosis| matches!(d, Diagnosis::NotConverged { .. });
+        ![&self.base, &self.full].iter().any(|m| m.fit.diagnoses.iter().any(open))
+    }
+}
+
+/// One row of the comparison over methods.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// The method.
+    pub method: String,
+    /// `hotspot` or `density`.
+    pub feature: &'static str,
+    /// What was found.
+    #[serde(flatten)]
+    pub result: ComparedResult,
+}
+
+/// A C-index, or why there is none.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum ComparedResult {
+    /// Found.
+    Found {
+        /// The count's name for people.
+        label: &'static str,
+        /// C of the fitted risk.
+        c_index: CStudy,
+    },
+    /// Not found.
+    Failed {
+        /// Why.
+        failed: String,
+    },
+}
+
+/// One result with patients as units.
+#[derive(Clone, Debug, Serialize)]
+pub struct PatientLevel {
+    /// How a patient's slides became one count.
+    pub rule: &'static str,
+    /// The count's name for people.
+    pub feature: &'static str,
+    /// Patients.
+    pub n: usize,
+    /// Patients with an event.
+    pub events: usize,
+    /// What was found.
+    #[serde(flatten)]
+    pub result: PatientResult,
+}
+
+/// A model with its C-index, or why there is none.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum PatientResult {
+    /// Found.
+    Found {
+        /// The model.
+        cox: Box<Model>,
+        /// C of its risk.
+        c_index: CStudy,
+    },
+    /// Not found.
+    Failed {
+        /// Why.
+        failed: String,
+    },
+}
+
+/// One test.
+#[derive(Clone, Debug, Serialize)]
+pub struct PValue {
+    /// Which.
+    pub test: String,
+    /// Its p-value.
+    pub p: f64,
+    /// Holm's, over all tests.
+    pub p_holm: f64,
+}

@@ -1,0 +1,76 @@
+//! `at` equals R's `summary(survfit, times =)`: golden values in `golden/km_times.txt`.
+
+use outcome::{CurveAt, CurvesPlan, Roles, Table, kaplan_meier};
+use std::path::Path;
+
+fn golden(name: &str) -> Vec<(Vec<f64>, Vec<usize>)> {
+    let text = include_str!("golden/km_times.txt");
+    let mut here = "";
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        if line.starts_with(char::is_alphabetic) {
+            here = line;
+        } else if here == name {
+            let decimals = |w: &str| w.split_once('.').map_or(0, |(_, d)| d.len());
+            let words = || line.split_whitespace();
+            rows.push((
+                words().map(|w| w.parse().unwrap()).collect(),
+                words().map(decimals).collect(),
+            ));
+        }
+    }
+    rows
+}
+
+fn read(table: &Table, time: &str, event: &str, at: Vec<f64>) -> Vec<CurveAt> {
+    let roles = Roles { time: time.into(), event: event.into(), ..Roles::default() };
+    let plan = CurvesPlan { roles, at, ..CurvesPlan::default() };
+    kaplan_meier(table, &plan).unwrap().groups.remove(0).at
+}
+
+#[track_caller]
+fn equal(got: &[CurveAt], want: &[(Vec<f64>, Vec<usize>)]) {
+    assert_eq!(got.len(), want.len());
+    for (g, (w, decimals)) in got.iter().zip(want) {
+        let limits = [g.se, g.lower, g.upper].map(Option::unwrap);
+        let all = [g.time, g.at_risk, g.events, g.survival, limits[0], limits[1], limits[2]];
+        for ((g, w), d) in all.iter().zip(w).zip(decimals) {
+            assert!((g - w).abs() <= 0.51 * 0.1_f64.powi(*d as i32), "{all:?} against {w}");
+        }
+    }
+}
+
+#[test]
+fn the_veterans() {
+    let Some(data) = testkit::data("survival/sksurv/veteran.arff") else { return };
+    let text = std::fs::read_to_string(data).unwrap();
+    let rows = text.split("@data").nth(1).unwrap().lines().filter(|l| l.contains(','));
+    let mut csv = "time,event\n".to_owned();
+    for row in rows {
+        let cells: Vec<&str> = row.split(',').collect();
+        csv += &format!("{},{}\n", cells[2], u8::from(cells[3] == "dead"));
+    }
+    let table = Table::parse(Path::new("veteran.csv"), csv.as_bytes()).unwrap();
+    let want = golden("veteran");
+    assert_eq!(want.len(), 13);
+    // The order of the times asked for does not matter.
+    let times = want.iter().rev().map(|(w, _)| w[0]).collect();
+    equal(&read(&table, "time", "event", times), &want);
+}
+
+#[test]
+fn the_lung_patients_with_events_in_between_and_none_at_the_time_itself() {
+    let Some(data) = testkit::data("survival/lifelines/lung.csv") else { return };
+    let table = Table::read(&data, &[]).unwrap();
+    equal(&read(&table, "time", "status", vec![365.25]), &golden("lung"));
+}
+
+#[test]
+fn spans_are_open_at_their_start_and_the_curve_goes_on_after_its_end() {
+    let text = "t,e\n0,1\n1,1\n2,0\n3,1\n3,1\n5,0\n6,1\n";
+    let table = Table::parse(Path::new("t.csv"), text.as_bytes()).unwrap();
+    let at = read(&table, "t", "e", vec![0.0, 1.0, 2.5, 3.0, 5.5, 100.0]);
+    let left: Vec<(f64, f64)> = at.iter().map(|a| (a.events, a.censored)).collect();
+    assert_eq!(left, [(1.0, 0.0), (1.0, 0.0), (0.0, 1.0), (2.0, 0.0), (0.0, 1.0), (1.0, 0.0)]);
+    assert_eq!((at[5].at_risk, at[5].survival, at[5].se), (0.0, 0.0, None));
+}
