@@ -1,7 +1,8 @@
 //! AMi-Br patches: 128 x 128 px at 0.25 um/px with a mitotic figure in the middle.
 //!
 //! The MIDOG21 part may train models; the TUPAC16 part is a test set and cannot enter a
-//! [`TrainingSet`]: the type has no way in for it.
+//! [`TrainingSet`]: the type has no way in for it. Patches of a regions dataset come from its training
+//! part.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -119,6 +120,11 @@ impl TrainingSet {
             })
             .collect::<Result<Vec<_>, CropError>>()?;
         Ok(Self { scenes })
+    }
+
+    /// Patches with a figure in their middle, from a training part.
+    pub(crate) fn of(scenes: Vec<Scene>) -> Self {
+        Self { scenes }
     }
 
     /// The patches, in file order.

@@ -36,6 +36,7 @@ pub mod reader;
 pub mod regions;
 pub mod schema;
 pub mod shard;
+pub mod shortcuts;
 pub mod task;
 pub mod transform;
 pub mod writer;

@@ -5,6 +5,7 @@
 
 use mitosis::{Mpp, OperatingPoint, Score};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
 /// The only schema this build reads.
 pub const SCHEMA: u32 = 1;
@@ -36,6 +37,9 @@ pub struct ModelCard {
         deserialize_with = "operating_point"
     )]
     pub operating_point: Option<OperatingPoint>,
+    /// Further threshold pairs by name, the frozen one among them (`balanced`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub operating_points: BTreeMap<String, NamedPoint>,
     /// Free table: preset, digests, data with their licences, folds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<toml::Table>,
@@ -65,6 +69,22 @@ pub struct SegmenterCard {
     pub mean: [f32; 3],
     /// Per-channel standard deviation, > 0.
     pub std: [f32; 3],
+}
+
+/// A threshold pair of `[operating_points]`, and what may be expected of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedPoint {
+    /// Threshold on `s_seg`.
+    pub seg: Score,
+    /// Threshold on `s_cls`.
+    pub cls: Score,
+    /// Expected share of accepted candidates that are figures.
+    pub precision: f64,
+    /// Expected share of figures that are accepted.
+    pub recall: f64,
+    /// On what the expectation rests.
+    pub provenance: String,
 }
 
 /// How candidates are taken from a probability map.
@@ -204,6 +224,16 @@ pub enum CardError {
         /// What was asked for.
         job: &'static str,
     },
+    /// No operating point of this name.
+    #[error("model `{name}` has no operating point `{asked}`; it has: {known}")]
+    NoPoint {
+        /// The package.
+        name: String,
+        /// As asked.
+        asked: String,
+        /// The names it has.
+        known: String,
+    },
 }
 
 impl ModelCard {
@@ -305,6 +335,24 @@ impl ModelCard {
             })?;
         }
         Ok(())
+    }
+
+    /// The threshold pair of a name in `[operating_points]`.
+    ///
+    /// # Errors
+    /// [`CardError::NoPoint`] with the names that are there.
+    pub fn point(&self, name: &str) -> Result<OperatingPoint, CardError> {
+        let known = || self.operating_points.keys().cloned().collect::<Vec<_>>().join(", ");
+        let found = self.operating_points.get(name).ok_or_else(|| CardError::NoPoint {
+            name: self.name.clone(),
+            asked: name.into(),
+            known: known(),
+        })?;
+        let provenance = format!(
+            "operating point `{name}` of {}: expected precision {:.2}, recall {:.2}; {}",
+            self.name, found.precision, found.recall, found.provenance
+        );
+        Ok(OperatingPoint { seg: found.seg, cls: found.cls, provenance })
     }
 
     /// The parts a detection run needs.

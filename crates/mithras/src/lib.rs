@@ -6,8 +6,10 @@
 //! | [`job`] | inputs, preflight, one slide after the other, resume |
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
+//! | [`robustness`] | detections under changes that must not matter, and the operating points |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`progress`] | who is told how far a piece of work is |
+//! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
 pub mod demo;
@@ -16,6 +18,9 @@ pub mod export;
 pub mod job;
 pub mod progress;
 pub mod report;
+pub mod robustness;
 pub mod subtypes;
+#[cfg(feature = "train")]
+pub mod train;
 
 pub use artifact::file;

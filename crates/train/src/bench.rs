@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use net::device::Precision;
 use net::encoder::{ENCODERS, EncoderConfig, build};
+use net::unet::EfficientUnet;
 use tch::nn::VarStore;
 use tch::{Kind, Tensor};
 
 use crate::error::Result;
+use crate::preset::{FinetunePreset, SegmentPreset};
 
 /// What the others are compared with.
 pub const REFERENCE: &str = "vit_base_patch16_224";
@@ -73,6 +75,50 @@ pub fn encoder(name: &'static str, bench: &Bench) -> Result<Timed> {
     let mut seconds: Vec<f64> = (0..bench.runs.max(1)).map(|_| once()).collect();
     seconds.sort_by(f64::total_cmp);
     Ok(Timed { name, image, seconds: seconds[seconds.len() / 2] })
+}
+
+/// Seconds per training image of both stages of a detector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DetectorTime {
+    /// First stage.
+    pub segment: f64,
+    /// Second stage.
+    pub finetune: f64,
+}
+
+/// Times one forward and backward pass of both networks on noise, which leaves out the drawing of
+/// samples: the other cores do that.
+///
+/// # Errors
+/// An unknown device or a network that cannot be built.
+pub fn detector(
+    segment: &SegmentPreset,
+    finetune: &FinetunePreset,
+    device: &str,
+) -> Result<DetectorTime> {
+    const BATCH: i64 = 2;
+    let device = net::device::pick(device)?;
+    tch::manual_seed(1);
+    let vs = VarStore::new(device);
+    let unet = EfficientUnet::new(&(vs.root() / "segment"), &segment.model)?;
+    let encoder = build(&(vs.root() / "finetune"), &finetune.model)?;
+    let timed = |side: i64, forward: &dyn Fn(&Tensor) -> Tensor| {
+        let x = Tensor::rand([BATCH, 3, side, side], (Kind::Float, device));
+        let once = || {
+            let start = Instant::now();
+            let loss = forward(&x).mean(Kind::Float);
+            loss.backward();
+            // Reading a value waits for the device.
+            loss.double_value(&[]);
+            start.elapsed().as_secs_f64() / BATCH as f64
+        };
+        once();
+        once()
+    };
+    Ok(DetectorTime {
+        segment: timed(segment.data.patch as i64, &|x| unet.forward(x, true)),
+        finetune: timed(finetune.model.image, &|x| encoder.forward(x, true)),
+    })
 }
 
 /// The device and threads in words.

@@ -6,12 +6,17 @@ use corpus::ami::{Part, TrainingSet};
 use corpus::augment::{Domain, ImageFolder};
 use corpus::crops::Scene;
 use corpus::fold::LeftOut;
+use corpus::folds::RegionFold;
 use corpus::icpr::{Icpr, IcprFold};
+use corpus::regions::{Dataset, FoldScenes};
 use mitosis::Mpp;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
 use crate::preset::hex;
+
+/// Domains of a regions dataset in `pools`: frames, patches around figures, images without labels.
+pub const REGION_DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
 
 /// Training images of one fold.
 pub struct Data {
@@ -23,6 +28,10 @@ pub struct Data {
     pub foreign: Vec<(String, Vec<Scene>)>,
     /// SHA-256 over the names, marks and pixels trained on.
     pub digest: String,
+    /// The fold's name.
+    pub left_out: String,
+    /// Of a regions dataset: every patch around a figure, whether or not all else in it is labelled.
+    patches: Option<Option<TrainingSet>>,
 }
 
 impl Data {
@@ -59,14 +68,40 @@ impl Data {
         for n in &icpr.train.negatives {
             hash.update(&n.patch.data);
         }
-        Ok(Self { icpr, midog, foreign, digest: hex(&hash.finalize()) })
+        let (digest, left_out) = (hex(&hash.finalize()), left_out.to_string());
+        Ok(Self { icpr, midog, foreign, digest, left_out, patches: None })
+    }
+
+    /// Reads a fold of a regions dataset at `mpp`.
+    ///
+    /// # Errors
+    /// Images that cannot be read or changed since they were imported; a fold without frames.
+    pub fn of_regions(set: &Dataset, fold: &RegionFold<'_>, mpp: Mpp) -> Result<Self> {
+        let found = FoldScenes::load(set, fold, mpp)?;
+        let all = found.unlabelled.into_iter().flat_map(|(_, scenes)| scenes).collect::<Vec<_>>();
+        let foreign = if all.is_empty() { vec![] } else { vec![(REGION_DOMAINS[2].into(), all)] };
+        Ok(Self {
+            icpr: found.frames,
+            midog: found.exhaustive_patches,
+            foreign,
+            digest: found.digest,
+            left_out: fold.name.clone(),
+            patches: Some(found.patches),
+        })
     }
 
     /// All of it by domain.
     #[must_use]
     pub fn domains(&self) -> Vec<Domain> {
-        let mut all = vec![Domain::icpr(&self.icpr.train)];
-        all.extend(self.midog.as_ref().map(Domain::ami));
+        let named = |mut domain: Domain, k: usize| {
+            if self.patches.is_some() {
+                domain.name = REGION_DOMAINS[k].into();
+            }
+            domain
+        };
+        let patches = self.patches.as_ref().unwrap_or(&self.midog);
+        let mut all = vec![named(Domain::icpr(&self.icpr.train), 0)];
+        all.extend(patches.as_ref().map(|p| named(Domain::ami(p), 1)));
         let foreign = self.foreign.iter();
         all.extend(foreign.map(|(name, scenes)| Domain::unlabelled(name, scenes.clone())));
         all

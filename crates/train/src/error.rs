@@ -35,6 +35,12 @@ pub enum TrainError {
     /// Training data.
     #[error(transparent)]
     Data(#[from] corpus::crops::CropError),
+    /// A regions dataset.
+    #[error(transparent)]
+    Regions(#[from] corpus::regions::RegionsError),
+    /// Folds.
+    #[error(transparent)]
+    Folds(#[from] corpus::folds::FoldsError),
     /// A corpus on disk.
     #[error(transparent)]
     Corpus(#[from] corpus::CorpusError),

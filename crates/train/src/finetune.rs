@@ -163,10 +163,24 @@ pub fn run(
     mined: &[Mined],
     options: &RunOptions,
 ) -> Result<()> {
+    let data =
+        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
+    on(preset, &data, mined, options)
+}
+
+/// Trains the classifier on images that were read before.
+///
+/// # Errors
+/// As [`run`].
+pub fn on(
+    preset: &FinetunePreset,
+    data: &Data,
+    mined: &[Mined],
+    options: &RunOptions,
+) -> Result<()> {
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
-    let mut data =
-        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
+    let mut digest = data.digest.clone();
     let mut domains = data.domains();
     let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
     domains[0].list(&listed).map_err(|frame| TrainError::Preset {
@@ -174,11 +188,11 @@ pub fn run(
         reason: format!("frame {frame} is not on the training side of this fold"),
     })?;
     for m in mined {
-        data.digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
+        digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
     }
     if !mined.is_empty() {
         use sha2::{Digest, Sha256};
-        data.digest = crate::preset::hex(&Sha256::digest(data.digest.as_bytes()));
+        digest = crate::preset::hex(&Sha256::digest(digest.as_bytes()));
     }
     let recipe = CropRecipe {
         crop: preset.data.crop,
@@ -188,6 +202,12 @@ pub fn run(
     };
     let mut pool = CropPool::new(domains, &preset.pools, recipe)
         .map_err(|reason| TrainError::Preset { path: "pools".into(), reason })?;
+    let shortcuts = corpus::shortcuts::check(&pool.items(300));
+    if options.progress {
+        for warning in shortcuts.warnings() {
+            eprintln!("shortcut: {warning}");
+        }
+    }
     let held = pool.validation(&data.icpr.validation, preset.data.validation_ratio);
 
     tch::manual_seed(p.seed as i64);
@@ -196,11 +216,11 @@ pub fn run(
     let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset)?;
-    spec.corpus_digest = data.digest.clone();
+    spec.corpus_digest = digest;
     let about = json!({
-        "stage": "finetune", "left_out": left_out.to_string(), "init": start,
+        "stage": "finetune", "left_out": data.left_out, "init": start,
         "places": pool.sizes(),
-        "mined": mined.len(), "validation_crops": held.len(),
+        "shortcuts": shortcuts.warnings(), "mined": mined.len(), "validation_crops": held.len(),
     });
     let mut session = Session::open(vs, groups, preset, spec, about, options)?;
 

@@ -129,6 +129,34 @@ impl TorchClassifier {
         Self { precision: Precision::F32, ..self }
     }
 
+    /// Writes a Platt scale into the last layer: from then on the second of two classes has the
+    /// probability `sigmoid(slope * (its logit - the other's) + offset)`.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] for a network without a head of two classes.
+    pub fn scaled(self, slope: f64, offset: f64) -> Result<Self> {
+        let variables = self._vs.variables();
+        let part = |end: &str| {
+            let of = |head: &str| variables.get(&format!("{head}.{end}"));
+            of("classifier").or_else(|| of("head")).map(Tensor::shallow_clone)
+        };
+        let heads = part("weight").zip(part("bias"));
+        let Some((mut weight, mut bias)) = heads.filter(|(w, _)| w.size()[0] == 2) else {
+            let why = "has no head of two classes to scale";
+            return Err(TrainError::run(Path::new(&self.spec.architecture), why));
+        };
+        tch::no_grad(|| {
+            let scale = |t: &Tensor, add: f64| {
+                let two = (t.select(0, 1) - t.select(0, 0)) * slope + add;
+                Tensor::stack(&[&two.zeros_like(), &two], 0)
+            };
+            let (w, b) = (scale(&weight, 0.0), scale(&bias, offset));
+            weight.copy_(&w);
+            bias.copy_(&b);
+        });
+        Ok(self)
+    }
+
     /// The network, for export.
     #[must_use]
     pub fn net(&self) -> &dyn Encoder {

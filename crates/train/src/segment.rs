@@ -106,10 +106,18 @@ pub fn run(
     left_out: &LeftOut,
     options: &RunOptions,
 ) -> Result<()> {
-    let p = &preset.train;
-    let device = net::device::pick(&options.device)?;
     let data =
         Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
+    on(preset, &data, options)
+}
+
+/// Trains the segmenter on images that were read before.
+///
+/// # Errors
+/// As [`run`].
+pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
+    let p = &preset.train;
+    let device = net::device::pick(&options.device)?;
     let pool = SegmentPool::new(
         &data.icpr.train,
         data.midog.as_ref(),
@@ -136,7 +144,7 @@ pub fn run(
     let mut spec = spec(preset)?;
     spec.corpus_digest = data.digest.clone();
     let about = json!({
-        "stage": "segment", "left_out": left_out.to_string(), "init": start,
+        "stage": "segment", "left_out": data.left_out, "init": start,
         "frames": data.icpr.train.scenes.len(),
         "midog_patches": data.midog.as_ref().map_or(0, |m| m.scenes().len()),
         "foreign_images": data.foreign.iter().map(|f| f.1.len()).sum::<usize>(),

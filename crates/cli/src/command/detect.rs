@@ -10,7 +10,7 @@ use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use mithras::job::{self, Existing, Outcome, Setup, Stages};
 use mithras::report::{self, RunFile};
 use mithras::subtypes::SubtypeNetwork;
-use mitosis::Mpp;
+use mitosis::{Mpp, OperatingPoint, Score};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,6 +59,10 @@ pub struct Args {
     /// 2: segmentation and classification; 1: segmentation alone (s_cls stays empty)
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
     stages: u8,
+    /// Thresholds other than the package's own: a name in its card (balanced, sensitive, specific), or
+    /// two numbers, first and second stage
+    #[arg(long, value_name = "NAME|SEG,CLS")]
+    operating_point: Option<String>,
     /// Also tell the subtype of every accepted figure: p_atypical and eight morphologies
     #[arg(long)]
     subtypes: bool,
@@ -140,6 +144,22 @@ impl EngineArgs {
         }
     }
 
+    /// The threshold pair that `--operating-point` means.
+    fn point(&self, asked: &str) -> Result<OperatingPoint> {
+        let Some((seg, cls)) = asked.split_once(',') else {
+            return Ok(ModelPackage::find(self.model.as_deref())?.card.point(asked)?);
+        };
+        let number = |text: &str| -> Result<Score> {
+            let value: f32 = text
+                .trim()
+                .parse()
+                .with_context(|| format!("--operating-point: `{text}` is not a number"))?;
+            Ok(Score::new(value)?)
+        };
+        let provenance = format!("given by hand: {asked}");
+        Ok(OperatingPoint { seg: number(seg)?, cls: number(cls)?, provenance })
+    }
+
     /// Loads the models.
     pub fn setup(&self, stages: Stages) -> Result<Setup> {
         let package = ModelPackage::find(self.model.as_deref())?;
@@ -183,6 +203,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
     let mut setup = args.engine.setup(stages)?;
     setup.config.recipe.max_unread_share = args.max_unread;
+    if let Some(asked) = &args.operating_point {
+        setup.config.thresholds = args.engine.point(asked)?;
+    }
     setup.openslide = args.openslide.clone();
     setup.override_mpp = args.override_mpp;
     if args.subtypes {

@@ -19,6 +19,8 @@ pub struct Args {
 enum What {
     Detections(Detections),
     Classification(super::evaluate_classification::Args),
+    Robustness(super::robustness::Args),
+    OperatingPoint(super::robustness::PointArgs),
 }
 
 /// Detection F1 within a radius: per slide, pooled, per tumour type
@@ -78,6 +80,8 @@ struct Detections {
 pub fn run(args: Args) -> Result<ExitCode> {
     let args = match args.what {
         What::Detections(args) => args,
+        What::Robustness(args) => return super::robustness::run(&args),
+        What::OperatingPoint(args) => return super::robustness::choose(&args),
         What::Classification(args) => {
             super::evaluate_classification::run(args)?;
             return Ok(ExitCode::SUCCESS);

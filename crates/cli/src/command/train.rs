@@ -7,9 +7,11 @@ use std::process::ExitCode;
 #[cfg(feature = "train")]
 mod calibrate;
 #[cfg(feature = "train")]
+mod detector;
+#[cfg(feature = "train")]
 mod export;
 #[cfg(feature = "train")]
-mod frames;
+mod images;
 #[cfg(feature = "train")]
 mod learn;
 #[cfg(feature = "train")]
@@ -35,6 +37,7 @@ pub struct Args {
 #[cfg(feature = "train")]
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
+    Detector(detector::Args),
     Segment(learn::SegmentArgs),
     Finetune(learn::FinetuneArgs),
     Probe(protocol::ProbeArgs),
@@ -51,6 +54,7 @@ enum Verb {
 #[cfg(feature = "train")]
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
+        Verb::Detector(a) => detector::run(a)?,
         Verb::Segment(a) => learn::segment(a)?,
         Verb::Finetune(a) => learn::finetune(a)?,
         Verb::Probe(a) => protocol::probe(a)?,

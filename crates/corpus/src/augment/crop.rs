@@ -115,6 +115,29 @@ impl CropPool {
         self.domains[domain].labelled
     }
 
+    /// What the pools hold, as stored, for [`crate::shortcuts::check`]: at most `most` places of
+    /// each pool, by domain.
+    #[must_use]
+    pub fn items(&self, most: usize) -> Vec<crate::shortcuts::Item> {
+        let mut all = vec![];
+        for &(at, kind, _) in &self.pools {
+            let domain = &self.domains[at];
+            let places = domain.places(kind);
+            for p in places.iter().step_by(places.len().div_ceil(most).max(1)) {
+                let scene = &domain.scenes[p.scene];
+                all.push(crate::shortcuts::Item {
+                    tile: scene.cut(p.x, p.y, self.recipe.crop),
+                    figure: kind == PlaceKind::Figure,
+                    source: domain.name.clone(),
+                    slide: scene.source.clone(),
+                    place: None,
+                    bytes: None,
+                });
+            }
+        }
+        all
+    }
+
     /// From now on this share of all draws comes from these places.
     pub fn set_hard(&mut self, hard: Vec<(usize, Place)>, share: f32) {
         self.hard_share = if hard.is_empty() { 0.0 } else { share };

@@ -22,6 +22,7 @@ mod manifest;
 mod merge;
 mod part;
 mod read;
+mod scenes;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,7 @@ pub use manifest::{FILE, FORMAT, SCHEMA};
 pub use merge::merge;
 pub use part::{TestPart, TrainingPart};
 pub use read::{PlacedLabel, Region};
+pub use scenes::{FoldScenes, bytes_in_memory, is_frame};
 
 /// Shorthand.
 pub type Result<T, E = RegionsError> = std::result::Result<T, E>;

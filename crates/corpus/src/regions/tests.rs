@@ -334,7 +334,7 @@ fn the_icpr_folder() {
     assert!(frame.coding.as_deref().unwrap().starts_with("jpeg 4:"));
     assert_eq!(
         (images[1].exhaustive, images[1].labels.len(), images[1].ignore.len()),
-        (false, 1, 1)
+        (true, 1, 1)
     );
     assert_eq!((images[2].labels[0].class.as_str(), images[2].labels[0].x), ("mimicker", 40.0));
     let table = [("Hamamatsu".to_owned(), Mpp::new(0.2273).unwrap())].into();
@@ -352,13 +352,18 @@ fn real_collections() {
         let out = tempfile::tempdir().unwrap();
         let set = found.dataset.write(out.path()).unwrap();
         let c = set.counts();
-        assert_eq!((c.images, c.exhaustive, c.slides, c.ignore), (201, 16, 3, 8));
+        assert_eq!((c.images, c.exhaustive, c.slides, c.ignore), (201, 21, 3, 8));
         assert_eq!((c.classes["mitotic_figure"], c.classes["mimicker"]), (94, 180));
         let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
         assert_eq!(folds.folds, ["A00", "A01", "A02"]);
         let fold = folds.regions(&set.training(), 0).unwrap();
         assert!(fold.validation.iter().all(|i| i.slide == "A00" && i.exhaustive));
         assert!(fold.train.iter().all(|i| i.slide != "A00"));
+        let scenes = FoldScenes::load(&set, &fold, Mpp::PAPER).unwrap();
+        assert_eq!(scenes.frames.validation.len(), fold.validation.len());
+        assert!(scenes.frames.train.scenes.iter().all(|s| s.source != "A00"));
+        assert_eq!(scenes.frames.train.negatives.len(), 120);
+        assert!(scenes.patches.is_none() && scenes.unlabelled.is_empty());
         let region = set.load(set.image("A00_02").unwrap(), Mpp::PAPER).unwrap();
         assert_eq!((region.tile.width, region.tile.height), (2047, 2047));
     }
@@ -372,6 +377,27 @@ fn real_collections() {
             images.iter().filter(|i| i.part == Part::Test).all(|i| i.slide.starts_with("TUPAC16/"))
         );
     }
+}
+
+#[test]
+fn real_folders_without_labels() {
+    let count = |folder: &str, images: usize, patients: usize| {
+        let Some(dir) = testkit::data(&format!("extra_he/{folder}")) else { return };
+        let read = folder_importer("he-folder").unwrap().read;
+        let without = Options { given: Given::default(), ..options() };
+        assert!(read(&dir, &without).unwrap_err().to_string().contains("no micrometres"));
+        let out = tempfile::tempdir().unwrap();
+        let set = read(&dir, &options()).unwrap().dataset.write(out.path()).unwrap();
+        let c = set.counts();
+        assert_eq!((c.images, c.patients, c.exhaustive), (images, patients, 0), "{folder}");
+        assert!(c.classes.is_empty());
+        assert!(set.images().iter().all(|i| i.source == folder));
+    };
+    count("monuseg_1000", 44, 44);
+    count("tcga_256", 240, 0);
+    count("crc_polyps_224", 300, 0);
+    // 656 nuclei masks lie beside the images.
+    count("consep_256", 656, 0);
 }
 
 fn number() -> impl Strategy<Value = f64> {

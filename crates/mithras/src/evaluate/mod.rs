@@ -12,12 +12,11 @@ use crate::report;
 use artifact::table::TableError;
 use curve::CurvePoint;
 use mitosis::matching::{Rule, Tally, match_points};
-use mitosis::{Level0, Microns, Physical, Point};
+use mitosis::{Microns, Physical, Point};
 use serde::Serialize;
 use stats::bootstrap::{Plan, bootstrap_indices};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use truth::Place;
 
 /// Why nothing was evaluated.
 #[derive(Debug, thiserror::Error)]
@@ -265,14 +264,10 @@ pub fn evaluate(
         analysed_mm2 += counts.analysed_mm2;
         digests.insert(name.clone(), counts.slide.digest.clone());
         model = Some(counts.model.name.clone());
-        let points = case.points.iter().map(|p| match *p {
-            Place::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
-            Place::Physical(x, y) => Point::new(x, y),
-        });
         cases.push(Case {
             name: name.clone(),
             tumour: case.tumour.clone(),
-            truth: points.collect(),
+            truth: case.points(&resolution),
             rows: read_detections(&folder.join("detections.csv"))?,
             seg: counts.thresholds.seg.get(),
         });

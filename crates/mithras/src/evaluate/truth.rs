@@ -3,6 +3,7 @@
 use super::EvaluateError;
 use crate::job::stem;
 use artifact::table::{Format, Table};
+use mitosis::{Level0, Physical, Point, Resolution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,6 +19,18 @@ pub(super) enum Place {
 pub struct TruthCase {
     pub(super) points: Vec<Place>,
     pub(super) tumour: Option<String>,
+}
+
+impl TruthCase {
+    /// Its figures in micrometres.
+    #[must_use]
+    pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
+        let physical = |p: &Place| match *p {
+            Place::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
+            Place::Physical(x, y) => Point::new(x, y),
+        };
+        self.points.iter().map(physical).collect()
+    }
 }
 
 /// Ground truth by slide name.

@@ -7,6 +7,7 @@ mod inspect;
 mod labelled;
 mod page;
 mod reshape;
+mod shortcuts;
 
 use clap::Subcommand;
 use corpus::regions::Dataset;
@@ -27,6 +28,7 @@ enum Verb {
     Inspect(inspect::Args),
     Labelled(labelled::Args),
     Verify(Verify),
+    Shortcuts(shortcuts::Args),
     Split(reshape::Split),
     Overlap(reshape::Overlap),
     Merge(reshape::Merge),
@@ -58,6 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Inspect(a) => inspect::run(&a),
         Verb::Labelled(a) => labelled::run(&a),
         Verb::Verify(a) => verify(&a),
+        Verb::Shortcuts(a) => shortcuts::run(&a),
         Verb::Split(a) => reshape::split(&a),
         Verb::Overlap(a) => reshape::overlap(&a),
         Verb::Merge(a) => reshape::merge(&a),

@@ -1,15 +1,9 @@
 //! `mithras train export`: final weights and a calibrated operating point to a model package.
 
-use super::frames::{STRIDE, WINDOW};
+use super::images::CandidateArgs;
 use anyhow::{Context, Result};
-use infer::card::{
-    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
-};
-use mitosis::{Mpp, OperatingPoint};
-use net::onnx::{self, ExportOptions, WeightKind};
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use train::port::{TorchClassifier, TorchSegmenter};
+use mithras::train::export::{Choice, Package, package};
+use std::path::PathBuf;
 
 /// Write a model package: ONNX files with f16 weights, and their card
 #[derive(clap::Args, Debug)]
@@ -20,12 +14,25 @@ pub struct Args {
     /// Weights of the final classifier
     #[arg(long, value_name = "FILE")]
     classifier: PathBuf,
-    /// calibration.json of `mithras train calibrate`
-    #[arg(long, value_name = "FILE")]
-    calibration: PathBuf,
+    /// What `mithras evaluate operating-point` wrote: its scale goes into the second stage's last
+    /// layer, its points into the card
+    #[arg(long, value_name = "JSON", conflicts_with = "calibration")]
+    points: Option<PathBuf>,
+    /// calibration.json of `mithras train calibrate`. Without it and without points the package has
+    /// a provisional operating point: to measure a fold before the choice
+    #[arg(long, value_name = "FILE", requires = "stage")]
+    calibration: Option<PathBuf>,
     /// The second stage's NAME there
     #[arg(long, value_name = "NAME")]
-    stage: String,
+    stage: Option<String>,
+    #[command(flatten)]
+    candidates: CandidateArgs,
+    /// Side of the second stage's crops, px at 0.25 um/px
+    #[arg(long, default_value_t = 64)]
+    crop: usize,
+    /// Flips and quarter turns of a crop whose probabilities are averaged
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
+    symmetries: u8,
     /// TOML file with what the card says about its training ([training])
     #[arg(long, value_name = "FILE")]
     training: Option<PathBuf>,
@@ -43,108 +50,35 @@ pub struct Args {
     f32: bool,
 }
 
-fn put(path: &Path, bytes: &[u8]) -> Result<String> {
-    artifact::file::write(path, bytes)?;
-    Ok(artifact::digest::sha256(bytes))
-}
-
 pub fn run(args: Args) -> Result<()> {
-    let text = std::fs::read_to_string(&args.calibration)
-        .with_context(|| args.calibration.display().to_string())?;
-    let calibration: Value = serde_json::from_str(&text)?;
-    let stage = &calibration["stages"][&args.stage];
-    let point: OperatingPoint = serde_json::from_value(stage["operating_point"].clone())
-        .with_context(|| format!("{} has no stage `{}`", args.calibration.display(), args.stage))?;
-    let segmenter = TorchSegmenter::open(&args.segmenter, "cpu")?;
-    let classifier = TorchClassifier::open(&args.classifier, "cpu")?;
-    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    let options = ExportOptions {
-        weights: if args.f32 { WeightKind::F32 } else { WeightKind::F16 },
-        metadata: vec![],
-    };
-    let (s, c) = (&segmenter.spec, &classifier.spec);
-    let seg_hash = put(&args.out.join("segmenter.onnx"), &onnx::unet(segmenter.net(), &options))?;
-    let bytes = onnx::classifier(classifier.net(), i64::from(c.input), &options)?;
-    let cls_hash = put(&args.out.join("classifier.onnx"), &bytes)?;
-    let number = |key: &str| {
-        calibration["candidates"][key].as_f64().with_context(|| format!("candidates.{key}"))
-    };
-    let mut training = match &args.training {
+    let training = match &args.training {
         Some(path) => std::fs::read_to_string(path)
             .with_context(|| path.display().to_string())?
             .parse::<toml::Table>()?,
         None => toml::Table::new(),
     };
-    let mut note = |key: &str, value: &str| {
-        training.insert(key.into(), toml::Value::String(value.into()));
+    let choice = match (args.calibration, args.stage) {
+        (Some(file), Some(stage)) => Choice::Calibration { file, stage },
+        _ => Choice::Points {
+            chosen: match &args.points {
+                Some(path) => Some(Box::new(artifact::json::read(path)?)),
+                None => None,
+            },
+            candidates: args.candidates.resolved(),
+            crop: args.crop,
+            symmetries: args.symmetries,
+        },
     };
-    note("segmenter_preset_sha256", &s.preset_hash);
-    note("segmenter_corpus_sha256", &s.corpus_digest);
-    note("classifier_preset_sha256", &c.preset_hash);
-    note("classifier_corpus_sha256", &c.corpus_digest);
-    let mut results = toml::Table::new();
-    for (name, stage) in calibration["stages"].as_object().into_iter().flatten() {
-        if *name != args.stage && name != "segmentation only" {
-            continue;
-        }
-        for (rule, figures) in stage["rules"].as_object().into_iter().flatten() {
-            let pooled = figures["folds"].as_array().and_then(|f| f.last()).cloned();
-            let pooled = pooled.unwrap_or_default();
-            let mut t = toml::Table::new();
-            for key in ["f1", "precision", "recall"] {
-                let all = pooled[key].as_f64().unwrap_or(f64::NAN);
-                t.insert(format!("{key}_pooled"), toml::Value::Float(all));
-                for part in ["mean", "sd"] {
-                    let key = format!("{key}_{part}");
-                    let value = figures[&key].as_f64().unwrap_or(f64::NAN);
-                    t.insert(key, toml::Value::Float(value));
-                }
-            }
-            let key = if *name == args.stage { "two_stage" } else { "segmentation_only" };
-            results.insert(format!("{key}_{rule}"), toml::Value::Table(t));
-        }
-    }
-    let card = ModelCard {
-        schema: SCHEMA,
-        name: args.name.clone(),
-        license: args.license.clone(),
-        segmenter: Some(SegmenterCard {
-            file: "segmenter.onnx".into(),
-            sha256: seg_hash,
-            architecture: s.architecture.clone(),
-            mpp: Mpp::new(s.mpp)?,
-            window: WINDOW as usize,
-            stride: STRIDE as usize,
-            mean: s.mean,
-            std: s.std,
-        }),
-        candidates: Some(CandidateCard {
-            method: CandidateMethod::Regions,
-            threshold: number("threshold")? as f32,
-            opening_radius: number("opening_radius")? as u32,
-            min_area_px: number("min_area_px")? as u32,
-            min_distance_px: None,
-        }),
-        classifier: Some(ClassifierCard {
-            file: "classifier.onnx".into(),
-            sha256: cls_hash,
-            architecture: c.architecture.clone(),
-            mpp: Mpp::new(c.mpp)?,
-            crop: calibration["crop"].as_u64().context("crop")? as usize,
-            input: c.input as usize,
-            mean: c.mean,
-            std: c.std,
-            classes: c.classes.clone(),
-            positive: train::finetune::CLASSES[1].into(),
-            symmetries: calibration["symmetries"].as_u64().context("symmetries")? as u8,
-            threshold: None,
-        }),
-        operating_point: Some(point),
-        training: Some(training),
-        results: Some(results),
+    let what = Package {
+        segmenter: args.segmenter,
+        classifier: args.classifier,
+        choice,
+        training,
+        license: args.license,
+        name: args.name,
+        f32: args.f32,
     };
-    put(&args.out.join("card.toml"), card.to_toml()?.as_bytes())?;
-    infer::ModelPackage::open(&args.out)?;
+    package(&what, &args.out)?;
     println!("{}", args.out.display());
     Ok(())
 }

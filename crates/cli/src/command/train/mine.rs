@@ -1,10 +1,11 @@
 //! `mithras train mine`: false candidates of a segmenter on its own training frames.
 
-use super::frames::{CandidateArgs, WINDOW, detect, image_of};
+use super::images::{CandidateArgs, detect, image_of};
 use ::detect::Grid;
 use anyhow::Result;
 use corpus::fold::LeftOut;
 use corpus::icpr::{APERIO_MPP, Icpr};
+use mithras::train::frames::WINDOW;
 use mitosis::Mpp;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -45,7 +46,7 @@ pub fn run(args: Args) -> Result<()> {
     let fold = icpr.fold(&left_out)?;
     let mut segmenter = TorchSegmenter::open(&args.segmenter, &args.device)?;
     // No overlap: half the windows; what a seam cuts near a mark is left out anyway.
-    let mut recipe = args.candidates.recipe(None)?;
+    let mut recipe = args.candidates.resolved().recipe(None)?;
     recipe.grid = Grid::new(WINDOW, WINDOW)?;
     let to_working = APERIO_MPP / Mpp::PAPER.get();
     let mut text = String::from("frame,x,y,s_seg\n");

@@ -111,6 +111,7 @@ pub fn run(args: Args) -> Result<()> {
             threshold,
         }),
         operating_point: None,
+        operating_points: Default::default(),
         training: Some(training),
         results: (!results.is_empty()).then_some(results),
     };

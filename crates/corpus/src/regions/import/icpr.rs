@@ -43,14 +43,14 @@ fn slide_of(frame: &str) -> String {
 }
 
 enum What {
-    Frame { name: String, partial: bool },
+    Frame(String),
     Negative { name: String, frame: String, scanner: String },
 }
 
 /// Reads the folder.
 ///
-/// Frames are labelled exhaustively; so are partial frames but for the figures still under paint,
-/// which are ignore areas, and they do not count as exhaustive. Each negative is a small image of
+/// Frames are labelled exhaustively, and so are partial frames outside the figures still under paint,
+/// which are ignore areas. Each negative is a small image of
 /// its own with a `mimicker` in the middle. The Hamamatsu negatives state no um/px: they need one
 /// in the table, under `Hamamatsu`, and are left out and counted without it.
 ///
@@ -62,14 +62,10 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
     let mut marks = marks(dir)?;
     let mut left_out = vec![];
     let mut wanted = vec![];
-    for (folder, partial) in [("frames", false), ("partial", true)] {
+    for folder in ["frames", "partial"] {
         for file in jpegs(&dir.join(folder))? {
             let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            wanted.push(Wanted {
-                file,
-                given: published.clone(),
-                what: What::Frame { name, partial },
-            });
+            wanted.push(Wanted { file, given: published.clone(), what: What::Frame(name) });
         }
     }
     let mut without = 0;
@@ -98,10 +94,10 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
     for (probe, what) in probe_all(wanted, o.lenient, &mut left_out)? {
         let (w, h) = (f64::from(probe.size.0), f64::from(probe.size.1));
         let image = match what {
-            What::Frame { name, partial } => {
+            What::Frame(name) => {
                 let mut image = probe.image(&name, slide_of(&name), SOURCE);
                 image.scanner = Some("Aperio".into());
-                image.exhaustive = o.is_exhaustive(!partial);
+                image.exhaustive = o.is_exhaustive(true);
                 for (mark, hidden) in marks.remove(&name).unwrap_or_default() {
                     place(&mut image, &mark, hidden, o.figure());
                 }

@@ -1,50 +1,51 @@
-//! Detection on labelled frames with trained weights, through the same `detect` as on slides.
+//! Detection on labelled images with trained weights, through the same `detect` as on slides.
 
-use anyhow::{Context, Result, anyhow};
-use artifact::digest::{Digest, Sha256};
+use super::{DetectorError, Result};
 use detect::{CancelToken, CandidateRule, CropRecipe, Grid, Job, Recipe, Workers};
-use mitosis::{
-    Classifier, Detection, Mpp, PortError, ProbMap, Resolution, RgbTile, Score, Segmenter,
-};
-use slide::{OpenOptions, Slide};
+use mitosis::{Classifier, Detection, Mpp, PortError, ProbMap, RgbTile, Score, Segmenter};
+use serde::{Deserialize, Serialize};
+use slide::Slide;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// From probabilities to candidates; written into the package's card.
-#[derive(clap::Args, Debug, Clone)]
-pub struct CandidateArgs {
-    /// Probability threshold of candidate regions (D3)
-    #[arg(long, default_value_t = 0.2)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidates {
+    /// Probability threshold of candidate regions.
     pub threshold: f32,
-    /// Radius of the morphological opening, px
-    #[arg(long, default_value_t = 1)]
+    /// Radius of the morphological opening, px.
     pub opening_radius: u32,
-    /// Smallest region, px
-    #[arg(long, default_value_t = 20)]
-    pub min_area: u32,
+    /// Smallest region, px.
+    pub min_area_px: u32,
 }
 
-/// Windows of the first stage (D2).
+/// Windows of the first stage, px.
 pub const WINDOW: u32 = 512;
-/// Their stride.
+/// Their stride, px.
 pub const STRIDE: u32 = 400;
 
-impl CandidateArgs {
+impl Candidates {
     /// The recipe, with a second stage on crops of `(crop, input)` px where given: side at 0.25
     /// um/px, and of the network's input.
+    ///
+    /// # Errors
+    /// A threshold that is no score.
     pub fn recipe(&self, crop: Option<(u32, u32)>) -> Result<Recipe> {
         let crops = crop.map(|(crop, input)| {
             let (mpp, side) =
                 infer::preprocess::sampling(Mpp::PAPER, crop as usize, input as usize);
             CropRecipe { mpp, side: side as u32, positive: train::finetune::CLASSES[1].into() }
         });
+        let threshold = Score::new(self.threshold)
+            .map_err(|e| DetectorError::Invalid(format!("candidates.threshold: {e}")))?;
         Ok(Recipe {
             mpp: Mpp::PAPER,
             grid: Grid::new(WINDOW, STRIDE)?,
             candidates: CandidateRule::Regions {
-                threshold: Score::new(self.threshold)?,
+                threshold,
                 opening_radius: self.opening_radius,
-                min_area_px: u64::from(self.min_area),
+                min_area_px: u64::from(self.min_area_px),
             },
             crops,
             max_unread_share: 0.0,
@@ -56,17 +57,19 @@ impl CandidateArgs {
 /// with a folder, over several calls.
 pub struct Remembering<S> {
     inner: S,
-    seen: HashMap<[u8; 32], ProbMap>,
+    seen: HashMap<String, ProbMap>,
     folder: Option<PathBuf>,
     weights: Vec<u8>,
 }
 
 impl<S> Remembering<S> {
-    /// `weights` tells one segmenter's maps from another's.
+    /// Keeps maps of `inner` in memory and, where given, in a folder; `weights` tells one
+    /// segmenter's maps from another's.
     pub fn new(inner: S, folder: Option<PathBuf>, weights: Vec<u8>) -> Self {
         Self { inner, seen: HashMap::new(), folder, weights }
     }
 
+    /// Forgets what is in memory.
     pub fn forget(&mut self) {
         self.seen.clear();
     }
@@ -74,14 +77,11 @@ impl<S> Remembering<S> {
 
 impl<S: Segmenter> Remembering<S> {
     fn map(&mut self, w: &RgbTile) -> Result<ProbMap, PortError> {
-        let mut hash = Sha256::new_with_prefix(&self.weights);
-        hash.update(&w.data);
-        let key: [u8; 32] = hash.finalize().into();
+        let key = artifact::digest::sha256([&self.weights[..], &w.data].concat());
         if let Some(map) = self.seen.get(&key) {
             return Ok(map.clone());
         }
-        let name = artifact::digest::hex(&key);
-        let file = self.folder.as_ref().map(|f| f.join(name));
+        let file = self.folder.as_ref().map(|f| f.join(&key));
         let kept = file.as_ref().and_then(|f| std::fs::read(f).ok());
         let map = match kept.filter(|b| b.len() == 4 * w.width * w.height) {
             Some(bytes) => {
@@ -112,24 +112,20 @@ impl<S: Segmenter> Segmenter for Remembering<S> {
     }
 }
 
-/// The frame's resolution, as the data states it.
-pub fn resolution() -> Resolution {
-    Resolution::user(Mpp::new(corpus::icpr::APERIO_MPP).expect("a plausible constant"))
-}
-
-/// All candidates of one frame, accepted or not.
+/// All candidates of one image, accepted or not, in level-0 pixels.
+///
+/// # Errors
+/// [`DetectorError`]: a window or crop that cannot be read, or a model that gives no answer.
 pub fn detect(
-    path: &Path,
+    slide: &Slide,
     recipe: &Recipe,
     segmenter: &mut dyn Segmenter,
     classifier: Option<&mut dyn Classifier>,
 ) -> Result<Vec<Detection>> {
-    let options = OpenOptions { mpp: Some(resolution().x), ..OpenOptions::default() };
-    let slide = Slide::open_with(path, &options)?;
-    let job = Job::whole(&slide, recipe)?;
+    let job = Job::whole(slide, recipe)?;
     let workers = Workers { readers: 1, ..Workers::default() };
     let found = detect::run(
-        &slide,
+        slide,
         &job,
         segmenter,
         classifier,
@@ -138,16 +134,12 @@ pub fn detect(
         None,
         &mut (),
         &CancelToken::new(),
-    )
-    .with_context(|| path.display().to_string())?;
+    )?;
     match found.unclassified.first() {
-        Some(u) => Err(anyhow!("{}: a crop could not be read: {}", path.display(), u.reason)),
+        Some(u) => Err(DetectorError::File {
+            path: slide.path().to_path_buf(),
+            reason: format!("a crop could not be read: {}", u.reason),
+        }),
         None => Ok(found.detections),
     }
-}
-
-/// Where a scene's image lies in the data folder.
-pub fn image_of(data: &Path, scene: &corpus::crops::Scene) -> PathBuf {
-    let folder = if scene.partial { "partial" } else { "frames" };
-    data.join("icpr2012").join(folder).join(format!("{}.jpg", scene.name))
 }

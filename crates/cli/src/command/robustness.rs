@@ -1,0 +1,168 @@
+//! `mithras evaluate robustness` and `mithras evaluate operating-point`.
+
+use super::detect::{EngineArgs, mpp};
+use anyhow::{Context, Result, ensure};
+use mithras::evaluate::read_truth;
+use mithras::job::{Stages, stem};
+use mithras::robustness::point::{self, FoldRun, NamedPoint};
+use mithras::robustness::{self, Options, Robustness};
+use mitosis::Mpp;
+use pixels::perturb::{Grid, Perturbation};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Detection F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
+///
+/// Every image is measured as it is and under each named change, through the same reader and
+/// pipeline as a slide, at the package's operating point. Writes robustness.csv, .json, .svg and
+/// candidates.csv. The changes are fixed: the same name gives the same pixels.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  mithras evaluate robustness --images frames --mpp 0.2456 --truth mitoses.csv --out results
+  mithras evaluate robustness --images tiles --mpp 0.25 --no-figures --grid full --out results")]
+pub struct Args {
+    /// Folder of flat images
+    #[arg(long, value_name = "DIR")]
+    images: PathBuf,
+    /// True figures, as for `evaluate detections`; images that it does not name are left out
+    #[arg(long, value_name = "CSV", required_unless_present = "no_figures")]
+    truth: Option<PathBuf>,
+    /// The images hold no figure: only the false ones per mm2 are measured
+    #[arg(long, conflicts_with = "truth")]
+    no_figures: bool,
+    /// Only images whose names begin with one of these
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Every N-th image
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    every: usize,
+    /// Resolution in um/px of images that state none
+    #[arg(long, value_name = "X", value_parser = mpp)]
+    mpp: Option<Mpp>,
+    /// short (9 changes) or full (25)
+    #[arg(long, value_name = "GRID", default_value = "short")]
+    grid: Grid,
+    /// These changes instead of a grid, by name; clean alone for none
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    changes: Vec<Perturbation>,
+    /// Folder for the results
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+fn images(args: &Args) -> Result<Vec<PathBuf>> {
+    let entries =
+        std::fs::read_dir(&args.images).with_context(|| args.images.display().to_string())?;
+    let mut all = vec![];
+    for entry in entries {
+        let path = entry?.path();
+        let kind = path.extension().map(|x| x.to_string_lossy().to_lowercase());
+        let name = stem(&path);
+        let wanted = args.only.is_empty() || args.only.iter().any(|o| name.starts_with(o));
+        if matches!(kind.as_deref(), Some("jpg" | "jpeg" | "png" | "tif" | "tiff")) && wanted {
+            all.push(path);
+        }
+    }
+    all.sort();
+    Ok(all.into_iter().step_by(args.every.max(1)).collect())
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let truth = args
+        .truth
+        .as_deref()
+        .map(|path| read_truth(path, &mithras::evaluate::TruthOptions::default()))
+        .transpose()?;
+    let mut images = images(args)?;
+    if let Some(truth) = &truth {
+        images.retain(|i| truth.contains_key(&stem(i)));
+    }
+    ensure!(!images.is_empty(), "{} holds no image to measure on", args.images.display());
+    let mut setup = args.engine.setup(Stages::Two)?;
+    let changes =
+        if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
+    let options = Options { mpp: args.mpp, changes, ..Options::default() };
+    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    let say = &mut |line: &str| eprintln!("{line}");
+    let result = robustness::run(&mut setup, &images, truth.as_ref(), &options, say)?;
+    result.write(&args.out)?;
+    println!(
+        "{:<18} {:>4} {:>4} {:>4}  {:>5} {:>5} {:>5}  {:>5}  {:>7}",
+        "change", "TP", "FP", "FN", "prec", "rec", "F1", "AUC", "FP/mm2"
+    );
+    result.lines().iter().for_each(|l| println!("{l}"));
+    if let (Some(mean), Some((name, worst))) = (result.mean_f1, &result.worst) {
+        println!("mean F1 {mean:.3}, worst {worst:.3} ({name}), {:.2} mm2", result.mm2);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Choose operating points over left-out folds and perturbations together, on calibrated scores
+///
+/// Reads what `evaluate robustness` wrote for each fold's package on the images that fold left out.
+/// Fits one Platt scale, and chooses three threshold pairs: balanced (largest mean F1 over the clean
+/// images and every change), sensitive (recall weighs double) and specific (precision does). Writes
+/// JSON for `mithras train export`.
+#[derive(clap::Args, Debug)]
+#[command(after_long_help = "\
+Example:
+  mithras evaluate operating-point --fold A00=runs/rob-A00 --fold A01=runs/rob-A01 \\
+    --foreign A00=runs/tissue-A00 --out points.json")]
+pub struct PointArgs {
+    /// NAME=DIR: a fold and the folder of its robustness.json
+    #[arg(long, value_name = "NAME=DIR", required = true)]
+    fold: Vec<String>,
+    /// NAME=DIR: the same fold on tissue without figures that it never saw
+    #[arg(long, value_name = "NAME=DIR")]
+    foreign: Vec<String>,
+    /// File to write
+    #[arg(long, value_name = "JSON")]
+    out: PathBuf,
+}
+
+fn named(text: &str) -> Result<(&str, Robustness)> {
+    let (name, dir) = text.split_once('=').with_context(|| format!("`{text}`: write NAME=DIR"))?;
+    Ok((name, Robustness::open(Path::new(dir))?))
+}
+
+pub fn choose(args: &PointArgs) -> Result<ExitCode> {
+    let mut foreign = vec![];
+    for f in &args.foreign {
+        foreign.push(named(f)?);
+    }
+    let mut folds = vec![];
+    for f in &args.fold {
+        let (name, labelled) = named(f)?;
+        let at = foreign.iter().position(|(n, _)| *n == name);
+        let foreign = at.map(|i| foreign.remove(i).1);
+        folds.push(FoldRun { name: name.into(), labelled, foreign });
+    }
+    ensure!(foreign.is_empty(), "--foreign names the fold {}, --fold does not", foreign[0].0);
+    let chosen = point::choose(&folds)?;
+    println!(
+        "scale: slope {:.3}, offset {:.3}; calibration error {:.4} -> {:.4}; AUC {:.4}",
+        chosen.slope, chosen.offset, chosen.ece_before, chosen.ece_after, chosen.auc_clean
+    );
+    let line = |name: &str, p: &NamedPoint| {
+        println!(
+            "{name:<10} seg {:.2} cls {:.2}: F1 clean {:.3}, mean {:.3}, worst {:.3} ({}), \
+             precision {:.2}, recall {:.2}, foreign {} per mm2",
+            p.seg,
+            p.cls,
+            p.f1_clean,
+            p.f1_mean,
+            p.f1_worst,
+            p.worst,
+            p.precision,
+            p.recall,
+            p.foreign_per_mm2.map_or("-".into(), |v| format!("{v:.1}"))
+        );
+    };
+    chosen.points.iter().for_each(|(n, p)| line(n, p));
+    line("left out", &chosen.left_out);
+    artifact::json::write(&args.out, &chosen)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,135 @@
+//! `mithras train detector`: from a regions dataset to a package.
+
+use anyhow::Result;
+use corpus::regions::Dataset;
+use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, Plan, PlannedStep, Watch};
+use std::io::{IsTerminal, Write, stderr};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
+///
+/// Folds, first stage, hard negatives, second stage, one operating point over all folds, final models,
+/// export, parity check, package. A run that was killed goes on where it stopped: give the same
+/// command again. docs/training.md
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  mithras train detector --data midog --preset \
+                        presets/detector-cpu.toml --init lite0.pth --out runs/mine\n  mithras detect \
+                        slide.svs --model runs/mine/package --out found")]
+pub struct Args {
+    /// Regions dataset (mithras corpus import --kind regions)
+    #[arg(long, value_name = "DATASET")]
+    data: PathBuf,
+    /// The experiment (TOML)
+    #[arg(long, value_name = "FILE")]
+    preset: PathBuf,
+    /// Run directory; the detector ends in RUN/package
+    #[arg(long, value_name = "RUN")]
+    out: PathBuf,
+    /// Starting weights of the first stage, for presets whose segment.init asks for some
+    #[arg(long, value_name = "FILE")]
+    init: Option<PathBuf>,
+    /// Starting weights of the second stage
+    #[arg(long, value_name = "FILE")]
+    finetune_init: Option<PathBuf>,
+    /// Change a key of the preset, e.g. segment.train.steps=100
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print the steps with sizes and an estimate of time, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// auto, cpu, cuda, cuda:N
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Threads of libtorch; 0 = all cores
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+/// Minutes or hours, for people.
+fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+fn print(plan: &Plan) {
+    println!(
+        "{:>3}  {:<44}{:>8}{:>9}{:>8}{:>10}",
+        "", "step", "images", "figures", "steps", "about"
+    );
+    for (i, s) in plan.steps.iter().enumerate() {
+        let (what, time) = (&s.what, span(s.seconds));
+        let (images, figures, steps) = (s.images, s.figures, s.optimiser_steps);
+        println!("{:>3}  {what:<44}{images:>8}{figures:>9}{steps:>8}{time:>10}", i + 1);
+    }
+    println!(
+        "in all about {}; {:.1} GB of images in memory",
+        span(plan.seconds),
+        plan.memory as f64 / 1e9
+    );
+}
+
+/// One line for the whole run.
+struct Line {
+    started: Instant,
+    begun: Instant,
+    running: bool,
+    spent: Duration,
+    ahead: usize,
+}
+
+impl Watch for Line {
+    fn step(&mut self, number: usize, of: usize, step: &PlannedStep, done_before: bool) {
+        if self.running {
+            self.spent += self.begun.elapsed();
+            self.ahead += 1;
+        }
+        self.begun = Instant::now();
+        self.running = !done_before;
+        let left = match self.ahead {
+            0 => String::new(),
+            n => {
+                let each = self.spent.as_secs_f64() / n as f64;
+                format!(", about {} left", span(each * (of + 1 - number) as f64))
+            }
+        };
+        let state = if done_before { " (done before)" } else { "" };
+        let spent = span(self.started.elapsed().as_secs_f64());
+        let line = format!("step {number} of {of}: {}{state}; {spent}{left}", step.what);
+        if stderr().is_terminal() {
+            eprint!("\r\x1b[K{line}");
+            let _ = stderr().flush();
+        } else {
+            eprintln!("{line}");
+        }
+    }
+}
+
+pub fn run(args: Args) -> Result<()> {
+    train::set_up(args.threads);
+    let preset = DetectorPreset::load(&args.preset, &args.set)?;
+    let set = Dataset::open(&args.data)?;
+    let options = ChainOptions {
+        out: args.out,
+        segment_init: args.init,
+        finetune_init: args.finetune_init,
+        device: args.device,
+    };
+    let chain = Chain::new(&preset, &set, &options)?;
+    if args.dry_run {
+        print(&chain.plan()?);
+        return Ok(());
+    }
+    let now = Instant::now();
+    let mut line =
+        Line { started: now, begun: now, running: false, spent: Duration::ZERO, ahead: 0 };
+    let package = chain.run(&mut line)?;
+    if stderr().is_terminal() {
+        eprintln!();
+    }
+    println!("{}", package.display());
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! Features that cannot see morphology, and whether they tell the classes all the same.
+//!
+//! A network learns the cheapest cue. Where sharpness of chroma, the phase of a JPEG grid or the
+//! colour of a crop's border tells figure from nucleus, the labels lie on a cue of the source and
+//! not on the figure. Each feature is judged alone, and all together by a cross-validated linear
+//! model whose folds are whole slides, per source.
+
+mod features;
+mod linear;
+mod load;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mitosis::RgbTile;
+use serde::Serialize;
+
+pub use features::{Feature, NAMES};
+pub use load::{ShortcutError, of_corpus, of_regions};
+
+/// Above this AUC a feature warns.
+pub const LIMIT: f64 = 0.65;
+/// Fewest items of either class that a source is judged by.
+pub const FEWEST: usize = 20;
+/// Folds of the linear model.
+const FOLDS: usize = 5;
+
+/// One labelled crop.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its pixels as stored, not resampled.
+    pub tile: RgbTile,
+    /// Whether a figure stands in its middle.
+    pub figure: bool,
+    /// Where it comes from: sources are judged each by itself.
+    pub source: String,
+    /// Slide, on one side of every fold.
+    pub slide: String,
+    /// Centre on its image, as shares of width and height.
+    pub place: Option<(f64, f64)>,
+    /// Size as stored.
+    pub bytes: Option<u64>,
+}
+
+/// A feature's verdict.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The feature; `together` for the linear model over those that are no context.
+    pub feature: String,
+    /// ROC-AUC, of whichever direction is above one half (the linear model's has one direction).
+    pub auc: f64,
+    /// Context (colour of the border, place): may differ between classes for good reasons.
+    pub context: bool,
+    /// Beyond the limit, and beyond chance.
+    pub warns: bool,
+}
+
+/// One source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SourceReport {
+    /// The source, or `all`.
+    pub source: String,
+    /// Crops with a figure.
+    pub figures: usize,
+    /// Crops without.
+    pub others: usize,
+    /// Three standard errors of an AUC of one half.
+    pub chance: f64,
+    /// Highest first.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// All sources.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Per source, then all together where there are several.
+    pub sources: Vec<SourceReport>,
+    /// Sources with too few crops of a class.
+    pub too_few: Vec<String>,
+}
+
+impl Report {
+    /// A line per warning.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = vec![];
+        for s in &self.sources {
+            for v in s.verdicts.iter().filter(|v| v.warns) {
+                let kind = if v.context { " (context)" } else { "" };
+                all.push(format!(
+                    "{}: {}{kind} tells figures from the others with AUC {:.2} ({} and {} crops)",
+                    s.source, v.feature, v.auc, s.figures, s.others
+                ));
+            }
+        }
+        all
+    }
+}
+
+/// Judges every source with enough crops of both classes, and all of them together.
+#[must_use]
+pub fn check(items: &[Item]) -> Report {
+    use rayon::prelude::*;
+    let features: Vec<Vec<f64>> = items.par_iter().map(features::of).collect();
+    let mut by: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (i, item) in items.iter().enumerate() {
+        by.entry(&item.source).or_default().push(i);
+    }
+    let (mut sources, mut too_few) = (vec![], vec![]);
+    for (name, members) in &by {
+        match judge(name, members, items, &features) {
+            Some(report) => sources.push(report),
+            None => too_few.push((*name).to_owned()),
+        }
+    }
+    if by.len() > 1 {
+        let all: Vec<usize> = (0..items.len()).collect();
+        sources.extend(judge("all", &all, items, &features));
+    }
+    Report { sources, too_few }
+}
+
+fn auc(scores: &[f64], figure: &[bool]) -> f64 {
+    stats::metrics::roc_auc(scores, figure).ok().flatten().unwrap_or(0.5)
+}
+
+fn judge(
+    name: &str,
+    members: &[usize],
+    items: &[Item],
+    features: &[Vec<f64>],
+) -> Option<SourceReport> {
+    let figure: Vec<bool> = members.iter().map(|&i| items[i].figure).collect();
+    let figures = figure.iter().filter(|&&f| f).count();
+    let others = figure.len() - figures;
+    if figures < FEWEST || others < FEWEST {
+        return None;
+    }
+    let (a, b) = (figures as f64, others as f64);
+    let chance = 3.0 * ((a + b + 1.0) / (12.0 * a * b)).sqrt();
+    let limit = LIMIT.max(0.5 + chance);
+    let mut verdicts = vec![];
+    let mut columns = vec![];
+    for (k, f) in NAMES.iter().enumerate() {
+        let column: Vec<f64> = members.iter().map(|&i| features[i][k]).collect();
+        if column.iter().any(|v| !v.is_finite()) {
+            continue;
+        }
+        let one = auc(&column, &figure);
+        let auc = one.max(1.0 - one);
+        verdicts.push(Verdict {
+            feature: f.name.into(),
+            auc,
+            context: f.context,
+            warns: auc > limit,
+        });
+        if !f.context {
+            columns.push(column);
+        }
+    }
+    let slides: BTreeSet<&str> = members.iter().map(|&i| items[i].slide.as_str()).collect();
+    let order: Vec<&str> = slides.into_iter().collect();
+    let fold: Vec<usize> = members
+        .iter()
+        .enumerate()
+        .map(|(n, &i)| {
+            let at = order.binary_search(&items[i].slide.as_str()).unwrap_or(0);
+            // Fewer slides than folds: crops are dealt out instead.
+            if order.len() >= FOLDS { at % FOLDS } else { n % FOLDS }
+        })
+        .collect();
+    let together = auc(&linear::cross_validated(&columns, &figure, &fold, FOLDS), &figure);
+    verdicts.push(Verdict {
+        feature: "together".into(),
+        auc: together,
+        context: false,
+        warns: together > limit,
+    });
+    verdicts.sort_by(|x, y| y.auc.total_cmp(&x.auc));
+    Some(SourceReport { source: name.into(), figures, others, chance, verdicts })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! A detector from a regions dataset, in one go: folds, first stage, hard negatives, second stage,
+//! joint calibration, export, parity check, package.
+//!
+//! ```text
+//! RUN/preset.toml                  the resolved preset
+//! RUN/folds.json                   which slides each fold leaves out
+//! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
+//! RUN/fold-0/mined.csv             where it is wrong on its own training images
+//! RUN/fold-0/finetune/             the second stage
+//! RUN/calibration/                 one operating point over all folds, and what it reaches
+//! RUN/package/                     the detector
+//! RUN/steps/<step>.json            done-marks: what a step was made from and what it left
+//! ```
+//!
+//! A step whose mark and results are there is skipped, so a killed run goes on where it stopped; a
+//! training step goes on inside, at its last saved state.
+
+mod plan;
+mod preset;
+mod steps;
+
+use super::{DetectorError, Result};
+use artifact::digest;
+use artifact::file::{self, Lock};
+use corpus::folds::{FoldManifest, RegionFold};
+use corpus::regions::{Dataset, TrainingPart};
+use mitosis::Mpp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use plan::{Plan, PlannedStep, StepKind};
+pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset};
+
+/// Where a chain runs: nothing here changes a number.
+#[derive(Clone, Debug)]
+pub struct ChainOptions {
+    /// The run's folder.
+    pub out: PathBuf,
+    /// Starting weights of the segmenter, where its preset asks for some.
+    pub segment_init: Option<PathBuf>,
+    /// Starting weights of the classifier.
+    pub finetune_init: Option<PathBuf>,
+    /// `auto`, `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+}
+
+/// Told about the chain's steps.
+pub trait Watch {
+    /// Step `number` of `of` begins, or is there from before.
+    fn step(&mut self, number: usize, of: usize, step: &PlannedStep, done_before: bool);
+}
+
+impl Watch for () {
+    fn step(&mut self, _: usize, _: usize, _: &PlannedStep, _: bool) {}
+}
+
+/// A done-mark.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    schema: String,
+    step: String,
+    /// Digest of preset, dataset, folds and starting weights.
+    made_from: String,
+    /// SHA-256 of what it left, by path in the run.
+    left: BTreeMap<String, String>,
+}
+
+const MARK: &str = "mithras.step/1";
+
+/// A chain on its data.
+pub struct Chain<'a> {
+    preset: &'a DetectorPreset,
+    set: &'a Dataset,
+    options: &'a ChainOptions,
+    folds: FoldManifest,
+    made_from: String,
+}
+
+impl<'a> Chain<'a> {
+    /// Prepares a chain: makes the folds, reads nothing else and writes nothing.
+    ///
+    /// # Errors
+    /// A dataset that cannot be split as the preset asks, starting weights that are not there.
+    pub fn new(
+        preset: &'a DetectorPreset,
+        set: &'a Dataset,
+        options: &'a ChainOptions,
+    ) -> Result<Self> {
+        let folds = FoldManifest::of_regions(set, preset.folds.scheme(), preset.folds.seed)?;
+        let mut parts = vec![preset.hash(), set.digest().to_owned(), folds.digest.clone()];
+        for weights in [&options.segment_init, &options.finetune_init].into_iter().flatten() {
+            let (_, sha256) =
+                digest::sha256_file(weights).map_err(|e| DetectorError::file(weights, e.source))?;
+            parts.push(sha256);
+        }
+        let made_from = digest::sha256(parts.join("\n"));
+        Ok(Self { preset, set, options, folds, made_from })
+    }
+
+    /// The folds.
+    #[must_use]
+    pub fn folds(&self) -> &FoldManifest {
+        &self.folds
+    }
+
+    /// Every step with its size and an estimate of its time.
+    ///
+    /// # Errors
+    /// Networks that cannot be built for the estimate.
+    pub fn plan(&self) -> Result<Plan> {
+        plan::plan(self)
+    }
+
+    /// Runs every step that is not done yet; gives the package's folder.
+    ///
+    /// # Errors
+    /// [`DetectorError`]; what was done stays, and the next call goes on from there.
+    pub fn run(&self, watch: &mut dyn Watch) -> Result<PathBuf> {
+        let out = &self.options.out;
+        let _lock = Lock::take(out)?;
+        file::write(&out.join("preset.toml"), self.preset.to_toml().as_bytes())?;
+        let steps = plan::steps(self);
+        for (i, step) in steps.iter().enumerate() {
+            let before = self.is_done(step)?;
+            watch.step(i + 1, steps.len(), step, before);
+            if !before {
+                let left = steps::run(self, step)?;
+                self.mark(step, &left)?;
+            }
+        }
+        Ok(out.join("package"))
+    }
+
+    fn part(&self) -> TrainingPart<'a> {
+        self.set.training()
+    }
+
+    /// The images of a fold, or of the final models, which leave nothing out.
+    fn fold(&self, fold: Option<usize>) -> Result<RegionFold<'a>> {
+        let part = self.part();
+        Ok(match fold {
+            Some(k) => self.folds.regions(&part, k)?,
+            None => self.folds.all_regions(&part)?,
+        })
+    }
+
+    /// Folder of a fold's models, by number: names of slides may hold anything.
+    fn folder(&self, fold: Option<usize>) -> PathBuf {
+        self.options.out.join(plan::folder_name(fold))
+    }
+
+    fn mark_of(&self, step: &PlannedStep) -> PathBuf {
+        self.options.out.join("steps").join(format!("{}.json", step.name))
+    }
+
+    /// Whether a step is done: its mark is there, and what it left is unchanged.
+    fn is_done(&self, step: &PlannedStep) -> Result<bool> {
+        let path = self.mark_of(step);
+        if !path.is_file() {
+            return Ok(false);
+        }
+        let mark: Mark = artifact::json::read(&path).map_err(|e| DetectorError::file(&path, e))?;
+        if mark.schema != MARK || mark.made_from != self.made_from {
+            let (path, step) = (self.options.out.clone(), step.name.clone());
+            return Err(DetectorError::OtherRun { path, step });
+        }
+        let same = |(name, sha256): (&String, &String)| {
+            digest::sha256_file(&self.options.out.join(name)).is_ok_and(|(_, s)| s == *sha256)
+        };
+        Ok(mark.left.iter().all(same))
+    }
+
+    fn mark(&self, step: &PlannedStep, left: &[PathBuf]) -> Result<()> {
+        let path = self.mark_of(step);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
+        let mut digests = BTreeMap::new();
+        for file in left {
+            let (_, sha256) =
+                digest::sha256_file(file).map_err(|e| DetectorError::file(file, e.source))?;
+            let name = file.strip_prefix(&self.options.out).unwrap_or(file);
+            digests.insert(name.to_string_lossy().into_owned(), sha256);
+        }
+        let (schema, step) = (MARK.to_owned(), step.name.clone());
+        let mark = Mark { schema, step, made_from: self.made_from.clone(), left: digests };
+        Ok(artifact::json::write(&path, &mark)?)
+    }
+}
+
+/// Resolution that all of a chain works at.
+const WORKING: Mpp = Mpp::PAPER;

@@ -1,0 +1,278 @@
+//! Final weights and a calibrated operating point as a model package.
+
+use super::frames::{Candidates, STRIDE, WINDOW};
+use super::{DetectorError, Result};
+use crate::robustness::point::{Chosen, NamedPoint};
+use artifact::{digest, file};
+use infer::card::{
+    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
+};
+use mitosis::{Mpp, OperatingPoint, Score};
+use net::onnx::{self, ExportOptions, WeightKind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use train::port::{TorchClassifier, TorchSegmenter};
+
+/// What goes into a package.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Weights of the final segmenter.
+    pub segmenter: PathBuf,
+    /// Weights of the final classifier.
+    pub classifier: PathBuf,
+    /// Where the operating point comes from.
+    pub choice: Choice,
+    /// What the card says about the training.
+    pub training: toml::Table,
+    /// Licence of the weights.
+    pub license: String,
+    /// Name of the package.
+    pub name: String,
+    /// Keep f32 weights instead of f16.
+    pub f32: bool,
+}
+
+/// Where a package's operating point comes from.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// One pair over the folds' images as they are.
+    Calibration {
+        /// `calibration.json`.
+        file: PathBuf,
+        /// The second stage's name there.
+        stage: String,
+    },
+    /// Named points over folds and perturbations, on scores scaled in the network's last layer.
+    Points {
+        /// What was chosen; `None` for a fold's package that is to be measured first.
+        chosen: Option<Box<Chosen>>,
+        /// How candidates are taken.
+        candidates: Candidates,
+        /// Side of the second stage's crops, px at 0.25 um/px.
+        crop: usize,
+        /// Flips and quarter turns that are averaged.
+        symmetries: u8,
+    },
+}
+
+/// What a choice comes to.
+struct Settled {
+    platt: Option<(f64, f64)>,
+    candidates: Candidates,
+    crop: usize,
+    symmetries: u8,
+    point: OperatingPoint,
+    points: BTreeMap<String, infer::card::NamedPoint>,
+    results: Option<toml::Table>,
+}
+
+fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
+    let bad = |reason: String| DetectorError::file(file, reason);
+    let text = std::fs::read(file).map_err(DetectorError::io(file))?;
+    let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    let point = calibration["stages"][stage]["operating_point"].clone();
+    let point =
+        serde_json::from_value(point).map_err(|e| bad(format!("has no stage `{stage}` ({e})")))?;
+    let get = |keys: &[&str]| number(&calibration, file, keys);
+    Ok(Settled {
+        platt: None,
+        candidates: Candidates {
+            threshold: get(&["candidates", "threshold"])? as f32,
+            opening_radius: get(&["candidates", "opening_radius"])? as u32,
+            min_area_px: get(&["candidates", "min_area_px"])? as u32,
+        },
+        crop: get(&["crop"])? as usize,
+        symmetries: get(&["symmetries"])? as u8,
+        point,
+        points: BTreeMap::new(),
+        results: Some(results(&calibration, stage)),
+    })
+}
+
+/// On what a point's figures rest.
+fn provenance(chosen: &Chosen, p: &NamedPoint) -> String {
+    format!(
+        "chosen over the left-out slides {} and {} perturbations together: F1 {:.3} clean, {:.3} \
+         mean, {:.3} worst ({}); rule midog, radius 7.5 um",
+        chosen.folds.join(", "),
+        chosen.perturbations.len().saturating_sub(1),
+        p.f1_clean,
+        p.f1_mean,
+        p.f1_worst,
+        p.worst
+    )
+}
+
+/// The points of the card, and what was measured on left-out slides.
+fn named(chosen: &Chosen) -> Result<(BTreeMap<String, infer::card::NamedPoint>, toml::Table)> {
+    let invalid = |e: &dyn std::fmt::Display| DetectorError::Invalid(e.to_string());
+    let mut points = BTreeMap::new();
+    for (name, p) in &chosen.points {
+        let point = infer::card::NamedPoint {
+            seg: Score::new(p.seg).map_err(|e| invalid(&e))?,
+            cls: Score::new(p.cls).map_err(|e| invalid(&e))?,
+            precision: p.precision,
+            recall: p.recall,
+            provenance: provenance(chosen, p),
+        };
+        points.insert(name.clone(), point);
+    }
+    let left_out = toml::Table::try_from(&chosen.left_out).map_err(|e| invalid(&e))?;
+    let scale = [
+        ("slope", chosen.slope),
+        ("offset", chosen.offset),
+        ("ece_before", chosen.ece_before),
+        ("ece", chosen.ece_after),
+        ("auc_clean", chosen.auc_clean),
+    ];
+    let scale = scale.map(|(key, value)| (key.to_owned(), toml::Value::Float(value)));
+    let results = toml::Table::from_iter([
+        ("left_out_slides".to_owned(), toml::Value::Table(left_out)),
+        ("calibration".to_owned(), toml::Value::Table(toml::Table::from_iter(scale))),
+    ]);
+    Ok((points, results))
+}
+
+fn settle(choice: &Choice) -> Result<Settled> {
+    match choice {
+        Choice::Calibration { file, stage } => calibrated(file, stage),
+        Choice::Points { chosen, candidates, crop, symmetries } => {
+            let (points, results) = match chosen {
+                Some(c) => named(c).map(|(p, r)| (p, Some(r)))?,
+                None => (BTreeMap::new(), None),
+            };
+            let point = match points.get("balanced") {
+                Some(p) => {
+                    OperatingPoint { seg: p.seg, cls: p.cls, provenance: p.provenance.clone() }
+                }
+                None => OperatingPoint {
+                    seg: Score::literal(0.3),
+                    cls: Score::literal(0.5),
+                    provenance: "not chosen: for measuring a fold before the choice".into(),
+                },
+            };
+            Ok(Settled {
+                platt: chosen.as_ref().map(|c| (c.slope, c.offset)),
+                candidates: *candidates,
+                crop: *crop,
+                symmetries: *symmetries,
+                point,
+                points,
+                results,
+            })
+        }
+    }
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<String> {
+    file::write(path, bytes)?;
+    Ok(digest::sha256(bytes))
+}
+
+/// A number of the calibration.
+fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
+    let found = keys.iter().fold(calibration, |v, k| &v[*k]);
+    found.as_f64().ok_or_else(|| DetectorError::file(path, format!("has no {}", keys.join("."))))
+}
+
+/// Writes a package into a folder: ONNX files and their card, which is read back.
+///
+/// # Errors
+/// Weights, calibration or stage that are not there, or a card that would be refused.
+pub fn package(p: &Package, out: &Path) -> Result<()> {
+    let settled = settle(&p.choice)?;
+    let segmenter = TorchSegmenter::open(&p.segmenter, "cpu")?;
+    let mut classifier = TorchClassifier::open(&p.classifier, "cpu")?;
+    if let Some((slope, offset)) = settled.platt {
+        classifier = classifier.scaled(slope, offset)?;
+    }
+    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    let options = ExportOptions {
+        weights: if p.f32 { WeightKind::F32 } else { WeightKind::F16 },
+        metadata: vec![],
+    };
+    let (s, c) = (&segmenter.spec, &classifier.spec);
+    let seg_hash = put(&out.join("segmenter.onnx"), &onnx::unet(segmenter.net(), &options))?;
+    let bytes = onnx::classifier(classifier.net(), i64::from(c.input), &options)?;
+    let cls_hash = put(&out.join("classifier.onnx"), &bytes)?;
+    let mut training = p.training.clone();
+    let mut note = |key: &str, value: &str| {
+        training.insert(key.into(), toml::Value::String(value.into()));
+    };
+    note("segmenter_preset_sha256", &s.preset_hash);
+    note("segmenter_corpus_sha256", &s.corpus_digest);
+    note("classifier_preset_sha256", &c.preset_hash);
+    note("classifier_corpus_sha256", &c.corpus_digest);
+    let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
+    let card = ModelCard {
+        schema: SCHEMA,
+        name: p.name.clone(),
+        license: p.license.clone(),
+        segmenter: Some(SegmenterCard {
+            file: "segmenter.onnx".into(),
+            sha256: seg_hash,
+            architecture: s.architecture.clone(),
+            mpp: mpp(s.mpp, &p.segmenter)?,
+            window: WINDOW as usize,
+            stride: STRIDE as usize,
+            mean: s.mean,
+            std: s.std,
+        }),
+        candidates: Some(CandidateCard {
+            method: CandidateMethod::Regions,
+            threshold: settled.candidates.threshold,
+            opening_radius: settled.candidates.opening_radius,
+            min_area_px: settled.candidates.min_area_px,
+            min_distance_px: None,
+        }),
+        classifier: Some(ClassifierCard {
+            file: "classifier.onnx".into(),
+            sha256: cls_hash,
+            architecture: c.architecture.clone(),
+            mpp: mpp(c.mpp, &p.classifier)?,
+            crop: settled.crop,
+            input: c.input as usize,
+            mean: c.mean,
+            std: c.std,
+            classes: c.classes.clone(),
+            positive: train::finetune::CLASSES[1].into(),
+            symmetries: settled.symmetries,
+            threshold: None,
+        }),
+        operating_point: Some(settled.point),
+        operating_points: settled.points,
+        training: Some(training),
+        results: settled.results,
+    };
+    put(&out.join("card.toml"), card.to_toml()?.as_bytes())?;
+    infer::ModelPackage::open(out)?;
+    Ok(())
+}
+
+/// What both ways to detect reach, for the card.
+fn results(calibration: &Value, wanted: &str) -> toml::Table {
+    let mut results = toml::Table::new();
+    for (name, stage) in calibration["stages"].as_object().into_iter().flatten() {
+        if name != wanted && name != super::calibrate::FIRST {
+            continue;
+        }
+        for (rule, figures) in stage["rules"].as_object().into_iter().flatten() {
+            let pooled = figures["folds"].as_array().and_then(|f| f.last()).cloned();
+            let pooled = pooled.unwrap_or_default();
+            let mut t = toml::Table::new();
+            for key in ["f1", "precision", "recall"] {
+                let all = pooled[key].as_f64().unwrap_or(f64::NAN);
+                t.insert(format!("{key}_pooled"), toml::Value::Float(all));
+                for part in ["mean", "sd"] {
+                    let key = format!("{key}_{part}");
+                    let value = figures[&key].as_f64().unwrap_or(f64::NAN);
+                    t.insert(key, toml::Value::Float(value));
+                }
+            }
+            let key = if name == wanted { "two_stage" } else { "segmentation_only" };
+            results.insert(format!("{key}_{rule}"), toml::Value::Table(t));
+        }
+    }
+    results
+}

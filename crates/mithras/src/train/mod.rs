@@ -1,0 +1,111 @@
+//! Training a detector on a regions dataset: the steps that the single verbs take, and all of them
+//! in a row ([`chain`]). Needs the cargo feature `train` (libtorch).
+
+pub mod calibrate;
+pub mod chain;
+pub mod export;
+pub mod frames;
+pub mod parity;
+
+use std::path::{Path, PathBuf};
+
+/// Why a detector could not be trained, calibrated or packaged.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectorError {
+    /// A file or folder.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file that cannot be used.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// What was asked for cannot be done.
+    #[error("{0}")]
+    Invalid(String),
+    /// A step that another preset, dataset or file of weights has left behind.
+    #[error(
+        "{}: the step `{step}` was done with another preset, dataset or other starting weights; \
+         choose another folder",
+        path.display()
+    )]
+    OtherRun {
+        /// The run.
+        path: PathBuf,
+        /// The step.
+        step: String,
+    },
+    /// The exported networks do not say what the trained ones say.
+    #[error(
+        "the exported {network} differs from the trained one by {found:.4} (at most {allowed} is allowed)"
+    )]
+    Parity {
+        /// `segmenter` or `classifier`.
+        network: &'static str,
+        /// Largest difference of a probability.
+        found: f32,
+        /// Largest allowed.
+        allowed: f32,
+    },
+    /// A training loop.
+    #[error(transparent)]
+    Train(#[from] train::TrainError),
+    /// The dataset.
+    #[error(transparent)]
+    Regions(#[from] corpus::regions::RegionsError),
+    /// The folds.
+    #[error(transparent)]
+    Folds(#[from] corpus::folds::FoldsError),
+    /// Another run in the same folder.
+    #[error(transparent)]
+    Lock(#[from] artifact::file::LockError),
+    /// A result that cannot be written.
+    #[error(transparent)]
+    Write(#[from] artifact::file::WriteError),
+    /// Detection.
+    #[error(transparent)]
+    Detect(#[from] detect::DetectError),
+    /// No operating point.
+    #[error(transparent)]
+    Calibrate(#[from] mitosis::matching::CalibrateError),
+    /// Detections that cannot be matched.
+    #[error(transparent)]
+    Match(#[from] mitosis::matching::MatchError),
+    /// A network that cannot be exported.
+    #[error(transparent)]
+    Net(#[from] net::NetError),
+    /// The card of the package.
+    #[error(transparent)]
+    Card(#[from] infer::CardError),
+    /// The package.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
+    /// The engine that checks the package.
+    #[error(transparent)]
+    Engine(#[from] infer::EngineError),
+    /// A network that gave no answer.
+    #[error(transparent)]
+    Port(#[from] mitosis::PortError),
+}
+
+/// Shorthand.
+pub type Result<T, E = DetectorError> = std::result::Result<T, E>;
+
+impl DetectorError {
+    pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
+        Self::File { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { path, source }
+    }
+}
