@@ -48,7 +48,8 @@ fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // A file's name must not reach the terminal as a command.
+            eprintln!("error: {}", mitosis::text::plain_lines(&format!("{error:#}")));
             ExitCode::FAILURE
         }
     }

@@ -4,6 +4,7 @@ use crate::export::{CountsFile, DetectionRow, read_detections};
 use crate::job::stem;
 use crate::report;
 use mitosis::matching::{Rule, Tally, match_points};
+use mitosis::text::Shown;
 use mitosis::{Level0, Microns, Physical, Point};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
     /// The truth is not as documented.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", Shown(path))]
     Truth {
         /// The file.
         path: PathBuf,
@@ -29,7 +30,8 @@ pub enum EvaluateError {
     /// The truth names slides without predictions.
     #[error(
         "no predictions in {} for {count} of {total} slides of the truth, the first: {first}; \
-         every slide of the truth must have been run", dir.display()
+         every slide of the truth must have been run",
+        Shown(dir)
     )]
     Missing {
         /// The folder of predictions.

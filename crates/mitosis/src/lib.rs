@@ -23,6 +23,7 @@ pub mod pseudo_label;
 pub mod resolution;
 pub mod score;
 pub mod space;
+pub mod text;
 
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};

@@ -1,5 +1,6 @@
 //! What can go wrong with a slide. Every message names the file and, where there is one, the remedy.
 
+use mitosis::text::Shown;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum SlideError {
     /// The operating system refused: missing file, no permission, read error.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("{}: cannot be read: {source}", Shown(path))]
     Io {
         /// The slide.
         path: PathBuf,
@@ -16,19 +17,19 @@ pub enum SlideError {
         source: io::Error,
     },
     /// A folder, pipe or device where a file was expected.
-    #[error("{}: is not a file; name the slide file itself", path.display())]
+    #[error("{}: is not a file; name the slide file itself", Shown(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// A file of zero bytes.
-    #[error("{}: the file is empty (0 bytes); copy it again from its source", path.display())]
+    #[error("{}: the file is empty (0 bytes); copy it again from its source", Shown(path))]
     Empty {
         /// The slide.
         path: PathBuf,
     },
     /// A known or unknown format that cannot be read here.
-    #[error("{}: {reason}; {remedy}", path.display())]
+    #[error("{}: {reason}; {remedy}", Shown(path))]
     Unsupported {
         /// The slide.
         path: PathBuf,
@@ -38,7 +39,10 @@ pub enum SlideError {
         remedy: String,
     },
     /// The structure of the file contradicts itself.
-    #[error("{}: damaged file: {reason}; copy it again from its source or export it anew", path.display())]
+    #[error(
+        "{}: damaged file: {reason}; copy it again from its source or export it anew",
+        Shown(path)
+    )]
     Malformed {
         /// The slide.
         path: PathBuf,
@@ -46,7 +50,10 @@ pub enum SlideError {
         reason: String,
     },
     /// No field states micrometres per pixel.
-    #[error("{}: no micrometres per pixel in the file{hint}; give them with --mpp, e.g. --mpp 0.25", path.display())]
+    #[error(
+        "{}: no micrometres per pixel in the file{hint}; give them with --mpp, e.g. --mpp 0.25",
+        Shown(path)
+    )]
     MissingResolution {
         /// The slide.
         path: PathBuf,
@@ -54,7 +61,10 @@ pub enum SlideError {
         hint: String,
     },
     /// Two fields state different resolutions.
-    #[error("{}: contradicting resolutions: {first} against {second}; say which holds with --mpp, and --override-mpp where that contradicts the slide", path.display())]
+    #[error(
+        "{}: contradicting resolutions: {first} against {second}; say which holds with --mpp, and --override-mpp where that contradicts the slide",
+        Shown(path)
+    )]
     ContradictingResolution {
         /// The slide.
         path: PathBuf,
@@ -64,7 +74,7 @@ pub enum SlideError {
         second: String,
     },
     /// The stated resolution cannot be that of a microscope slide.
-    #[error("{}: implausible resolution: {found}; give the true one with --mpp", path.display())]
+    #[error("{}: implausible resolution: {found}; give the true one with --mpp", Shown(path))]
     ImplausibleResolution {
         /// The slide.
         path: PathBuf,
@@ -72,7 +82,10 @@ pub enum SlideError {
         found: String,
     },
     /// One tile cannot be decoded. The rest of the slide stays readable.
-    #[error("{}: tile (column {column}, row {row}) of level {level} cannot be decoded: {reason}", path.display())]
+    #[error(
+        "{}: tile (column {column}, row {row}) of level {level} cannot be decoded: {reason}",
+        Shown(path)
+    )]
     Tile {
         /// The slide.
         path: PathBuf,
@@ -86,7 +99,7 @@ pub enum SlideError {
         reason: String,
     },
     /// An associated image cannot be decoded.
-    #[error("{}: associated image `{name}`: {reason}", path.display())]
+    #[error("{}: associated image `{name}`: {reason}", Shown(path))]
     Associated {
         /// The slide.
         path: PathBuf,
@@ -96,7 +109,7 @@ pub enum SlideError {
         reason: String,
     },
     /// A request or an image needs more memory than allowed.
-    #[error("{}: {what} would need {bytes} bytes, more than the limit of {limit}", path.display())]
+    #[error("{}: {what} would need {bytes} bytes, more than the limit of {limit}", Shown(path))]
     TooLarge {
         /// The slide.
         path: PathBuf,
@@ -108,7 +121,7 @@ pub enum SlideError {
         limit: u64,
     },
     /// A level that the slide has not.
-    #[error("{}: has {levels} levels, there is no level {level}", path.display())]
+    #[error("{}: has {levels} levels, there is no level {level}", Shown(path))]
     NoSuchLevel {
         /// The slide.
         path: PathBuf,

@@ -8,6 +8,7 @@ use corpus::resample::to_resolution;
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
 use mithras::progress::Meter;
+use mitosis::text::cell;
 use mitosis::{ClassProbs, Mpp, RgbTile};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -137,7 +138,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         for path in part {
             match crop_of(path, own, &card) {
                 Ok(crop) => {
-                    names.push(path.display().to_string());
+                    names.push(cell(&path.display().to_string()).into_owned());
                     crops.push(crop);
                 }
                 Err(reason) => failed.push(reason),

@@ -10,6 +10,7 @@ use mithras::job::{self, Existing, Outcome, Setup, Stages};
 use mithras::report::{self, RunFile};
 use mithras::subtypes::SubtypeNetwork;
 use mitosis::Mpp;
+use mitosis::text::{Shown, plain};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -239,7 +240,9 @@ pub fn say(out: &Path, run: &RunFile) {
     for slide in &run.slides {
         let name = &slide.name;
         match &slide.counts {
-            None => println!("{name:<width$}  FAILED  {}", slide.reason.as_deref().unwrap_or("")),
+            None => {
+                println!("{name:<width$}  FAILED  {}", plain(slide.reason.as_deref().unwrap_or("")))
+            }
             Some(c) => {
                 let density = c.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
                 println!(
@@ -263,5 +266,5 @@ pub fn say(out: &Path, run: &RunFile) {
     if run.failed > 0 {
         println!("{} of {} slides failed", run.failed, run.slides.len());
     }
-    println!("written to {}; see {}", out.display(), out.join("summary.html").display());
+    println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
 }

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use mithras::file::write;
 use mitosis::Mpp;
+use mitosis::text::{Shown, plain};
 use serde_json::json;
 use slide::{OpenOptions, Slide, TissueMask, TissueOptions};
 use std::path::PathBuf;
@@ -125,7 +126,7 @@ fn info(args: &Info) -> Result<()> {
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
-    println!("file        {}", slide.path().display());
+    println!("file        {}", Shown(slide.path()));
     println!("reader      {} (vendor {})", slide.format(), slide.vendor());
     println!("size        {width} x {height} px");
     match slide.resolution() {
@@ -146,13 +147,14 @@ fn info(args: &Info) -> Result<()> {
         println!("bounds      {} x {} px at ({}, {})", b.width, b.height, b.x, b.y);
     }
     for a in slide.associated_images() {
-        println!("image       {} {} x {} px", a.name, a.width, a.height);
+        println!("image       {} {} x {} px", plain(&a.name), a.width, a.height);
     }
     for (key, value) in slide.properties() {
-        let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let line = plain(value);
         let short: String = line.chars().take(120).collect();
         println!(
-            "            {key} = {short}{}",
+            "            {} = {short}{}",
+            plain(key),
             if short.len() < line.len() { " ..." } else { "" }
         );
     }
@@ -175,7 +177,7 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
         image::ImageFormat::Png,
     )?;
     write(&args.out, png.get_ref())?;
-    println!("{} ({} x {} px)", args.out.display(), tile.width, tile.height);
+    println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
 }
 
@@ -184,7 +186,7 @@ fn tissue(args: &Tissue) -> Result<()> {
     let options = TissueOptions::default();
     let mask = TissueMask::find_with(&slide, &options)?;
     std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
+        .with_context(|| format!("cannot make the folder {}", Shown(&args.out)))?;
     let (png, geojson) = (args.out.join("tissue.png"), args.out.join("tissue.geojson"));
     write(&png, &mask.png()?)?;
     let offset = slide.bounds().map_or((0, 0), |b| (b.x, b.y));
@@ -208,12 +210,12 @@ fn tissue(args: &Tissue) -> Result<()> {
         return Ok(());
     }
     if mask.is_empty() {
-        println!("{}: no tissue found", slide.path().display());
+        println!("{}: no tissue found", Shown(slide.path()));
     } else {
-        println!("{}: {:.3} mm2 of tissue", slide.path().display(), mask.area_mm2());
+        println!("{}: {:.3} mm2 of tissue", Shown(slide.path()), mask.area_mm2());
     }
     let threshold = mask.threshold.map_or("none".into(), |t| t.to_string());
     println!("rule {:?}, Otsu threshold {threshold}, at {}", mask.rule, mask.mpp);
-    println!("{}\n{}", png.display(), geojson.display());
+    println!("{}\n{}", Shown(&png), Shown(&geojson));
     Ok(())
 }

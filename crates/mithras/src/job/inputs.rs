@@ -1,6 +1,7 @@
 //! From what stands on the command line to slides: files, folders, patterns, resolutions.
 
 use mitosis::Mpp;
+use mitosis::text::{Shown, plain, uncell};
 use serde::Deserialize;
 use slide::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +42,7 @@ pub enum InputError {
         reason: String,
     },
     /// A folder cannot be listed.
-    #[error("{}: cannot be listed: {source}", path.display())]
+    #[error("{}: cannot be listed: {source}", Shown(path))]
     List {
         /// The folder.
         path: PathBuf,
@@ -49,7 +50,7 @@ pub enum InputError {
         source: std::io::Error,
     },
     /// A folder without slides.
-    #[error("{}: no slide in this folder ({others} other files)", path.display())]
+    #[error("{}: no slide in this folder ({others} other files)", Shown(path))]
     NoSlides {
         /// The folder.
         path: PathBuf,
@@ -59,7 +60,9 @@ pub enum InputError {
     /// Two slides would share a folder.
     #[error(
         "{} and {} would both be written to the folder `{name}`; rename one or run them into \
-         different --out folders", first.display(), second.display()
+         different --out folders",
+        Shown(first),
+        Shown(second)
     )]
     SameName {
         /// The folder's name.
@@ -70,7 +73,7 @@ pub enum InputError {
         second: PathBuf,
     },
     /// The resolution table is wrong.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", Shown(path))]
     Table {
         /// The table.
         path: PathBuf,
@@ -125,15 +128,53 @@ pub fn find(
     Ok(found)
 }
 
-/// File name without its last suffix (`.ome.tif` counts as one suffix).
+/// Longest folder name in bytes; file systems take 255.
+const LONGEST: usize = 200;
+
+/// The name of a slide's folder: the file name without its last suffix (`.ome.tif` counts as one
+/// suffix), made safe so that it is always one folder below the one it is joined to. Control
+/// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
+/// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
+/// ([`mitosis::text::cell`]).
 #[must_use]
 pub fn stem(path: &Path) -> String {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lower = name.to_ascii_lowercase();
-    match lower.strip_suffix(".ome") {
-        Some(short) if !short.is_empty() => name[..short.len()].to_owned(),
-        _ => name,
+    let short = match lower.strip_suffix(".ome") {
+        Some(short) if !short.is_empty() => &name[..short.len()],
+        _ => &name,
+    };
+    folder_name(uncell(short))
+}
+
+fn folder_name(name: &str) -> String {
+    let strange = |c: char| c.is_control() || r#"/\:*?"<>|"#.contains(c) || plain_differs(c);
+    let mut safe: String = name.chars().map(|c| if strange(c) { '_' } else { c }).collect();
+    while safe.len() > LONGEST {
+        safe.pop();
     }
+    let dots = |s: &str, from_end: bool| {
+        let dot = |c: &char| matches!(c, '.' | ' ');
+        if from_end {
+            s.chars().rev().take_while(dot).count()
+        } else {
+            s.chars().take_while(|c| *c == '.').count()
+        }
+    };
+    let (head, tail) = (dots(&safe, false), dots(&safe, true));
+    let all = safe.chars().count();
+    if all == 0 {
+        return "_".into();
+    }
+    let keep = |(i, c): (usize, char)| if i < head || i + tail >= all { '_' } else { c };
+    safe.chars().enumerate().map(keep).collect()
+}
+
+/// Whether a character is written out when it is shown.
+fn plain_differs(c: char) -> bool {
+    let mut buffer = [0; 4];
+    let text: &str = c.encode_utf8(&mut buffer);
+    plain(text) != text
 }
 
 fn file_name(path: &Path) -> String {
@@ -217,10 +258,32 @@ mod tests {
     #[test]
     fn stems() {
         for (path, name) in
-            [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", ".ome")]
+            [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", "_ome")]
         {
             assert_eq!(stem(Path::new(path)), name);
         }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        for (file, name) in [
+            ("...svs", "__"),
+            ("..svs", "_"),
+            ("....svs", "___"),
+            ("..", "__"),
+            ("a..svs", "a_"),
+            ("a\nb.svs", "a_b"),
+            ("\u{1b}[2Jx.svs", "_[2Jx"),
+            ("a\\..\\b.svs", "a_.._b"),
+            ("<img src=x>.svs", "_img src=x_"),
+            ("=1+1.svs", "=1+1"),
+            ("'=1+1.svs", "=1+1"),
+            ("Fall 12 (HE).svs", "Fall 12 (HE)"),
+        ] {
+            assert_eq!(stem(Path::new(file)), name, "{file}");
+        }
+        let long = stem(Path::new(&format!("{}.svs", "ü".repeat(300))));
+        assert!(long.len() <= LONGEST && long.len() > LONGEST - 4, "{}", long.len());
     }
 
     #[test]

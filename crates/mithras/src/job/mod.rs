@@ -13,6 +13,7 @@ pub use setup::{Config, Setup, SetupError, Stages};
 use crate::file::Lock;
 use crate::progress::Meter;
 use ::detect::CancelToken;
+use mitosis::text::{Shown, plain};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use state::{InputDigest, State, Status, hex};
@@ -33,7 +34,7 @@ pub enum Existing {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Nothing can be written there.
-    #[error("cannot write into {}: {source}", path.display())]
+    #[error("cannot write into {}: {source}", Shown(path))]
     Out {
         /// The folder.
         path: PathBuf,
@@ -43,7 +44,8 @@ pub enum RunError {
     /// Results are there, and nobody said what to do about them.
     #[error(
         "{} already holds results of {count} of these slides; --resume keeps finished ones and goes \
-         on, --overwrite does them anew", path.display()
+         on, --overwrite does them anew",
+        Shown(path)
     )]
     Exists {
         /// The folder.
@@ -55,7 +57,7 @@ pub enum RunError {
     #[error(
         "cannot resume in {}: slide `{slide}` was done with another configuration (model, \
          thresholds, engine, resolution or version of mithras); use another --out, or --overwrite",
-        path.display()
+        Shown(path)
     )]
     Config {
         /// The folder.
@@ -66,7 +68,7 @@ pub enum RunError {
     /// The slide is another one.
     #[error(
         "cannot resume in {}: the file of slide `{slide}` has changed since; use --overwrite",
-        path.display()
+        Shown(path)
     )]
     Input {
         /// The folder.
@@ -153,7 +155,7 @@ pub fn preflight(
             let slide =
                 slide::Slide::open_with(&input.path, &options).map_err(|e| e.to_string())?;
             slide.resolution().map_err(|e| e.to_string())?;
-            InputDigest::of(&input.path).map_err(|e| format!("{}: {e}", input.path.display()))?;
+            InputDigest::of(&input.path).map_err(|e| format!("{}: {e}", Shown(&input.path)))?;
             Ok(())
         })
         .collect())
@@ -216,7 +218,7 @@ pub fn run(
             state
         });
         if !quiet {
-            eprintln!("{}", line(&input.name, &state));
+            eprintln!("{}", plain(&line(&input.name, &state)));
         }
         outcomes.push(Outcome { input, folder, state, kept: false });
     }

@@ -12,6 +12,7 @@ use detect::{
     CancelToken, Checkpoint, DetectError, Job, Observer, Progress, SlideResult, WindowAt,
 };
 use mitosis::Mm2;
+use mitosis::text::{Shown, plain_lines};
 use slide::{OpenOptions, Slide, SlideError, TissueMask, WindowPlan};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -28,7 +29,7 @@ pub enum SlideFailure {
     #[error(transparent)]
     Slide(#[from] SlideError),
     /// The file system said no.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", Shown(path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -161,7 +162,7 @@ fn run(
 ) -> Result<SlideResult, DetectError> {
     let path = folder.join(CHECKPOINT);
     let stored = Checkpoint::load(&path).unwrap_or_else(|e| {
-        eprintln!("note: {e}; this slide starts anew");
+        eprintln!("note: {}; this slide starts anew", plain_lines(&e.to_string()));
         None
     });
     let mut attempt = |stored: Option<Checkpoint>| {
@@ -181,7 +182,7 @@ fn run(
     let resumed = stored.is_some();
     match attempt(stored) {
         Err(DetectError::Checkpoint(reason)) if resumed => {
-            eprintln!("note: {reason}; this slide starts anew");
+            eprintln!("note: {}; this slide starts anew", plain_lines(&reason));
             remove(&path);
             attempt(None)
         }
