@@ -141,6 +141,7 @@ pub fn run(args: Args) -> Result<()> {
             threshold: None,
         }),
         operating_point: Some(point),
+        resolution: None,
         training: Some(training),
         results: Some(results),
     };

@@ -112,6 +112,7 @@ pub fn run(args: Args) -> Result<()> {
             threshold,
         }),
         operating_point: None,
+        resolution: None,
         training: Some(training),
         results: (!results.is_empty()).then_some(results),
     };
