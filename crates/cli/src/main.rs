@@ -1,5 +1,7 @@
 //! The `mithras` command line: main -> run -> one match.
 
+#![forbid(unsafe_code)]
+
 mod command;
 
 use clap::{Parser, Subcommand};

@@ -1,8 +1,9 @@
 //! What can go wrong with a slide. Every message names the file and, where there is one, the remedy.
 
+use crate::limits::Breach;
 use mitosis::text::Shown;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error about one slide.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +121,24 @@ pub enum SlideError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The file asks for more than a limit of [`Limits`](crate::Limits) allows.
+    #[error(
+        "{}: {what}: {needed}, more than the limit `{limit}` of {allowed}; raise that limit if the \
+         file can be trusted",
+        Shown(path)
+    )]
+    Limit {
+        /// The slide.
+        path: PathBuf,
+        /// The limit's name in [`Limits::TABLE`](crate::Limits::TABLE).
+        limit: &'static str,
+        /// What asks for it.
+        what: String,
+        /// What is needed, in the unit of the limit.
+        needed: u128,
+        /// What is allowed.
+        allowed: u64,
+    },
     /// A level that the slide has not.
     #[error("{}: has {levels} levels, there is no level {level}", Shown(path))]
     NoSuchLevel {
@@ -133,6 +152,11 @@ pub enum SlideError {
 }
 
 impl SlideError {
+    pub(crate) fn limit(path: &Path, breach: Breach) -> Self {
+        let Breach { name, what, needed, allowed } = breach;
+        Self::Limit { path: path.to_path_buf(), limit: name, what, needed, allowed }
+    }
+
     /// Whether only one tile is at fault, so that a caller may leave it out and go on.
     #[must_use]
     pub const fn is_tile(&self) -> bool {

@@ -6,7 +6,8 @@ use mithras::file::write;
 use mitosis::Mpp;
 use mitosis::text::{Shown, plain};
 use serde_json::json;
-use slide::{OpenOptions, Slide, TissueMask, TissueOptions};
+use slide::{MppRule, OpenOptions, Slide, TissueMask, TissueOptions};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -35,8 +36,10 @@ struct Input {
     #[arg(long, value_parser = parse_mpp, allow_negative_numbers = true)]
     mpp: Option<Mpp>,
     /// Take --mpp even where the file states another resolution.
-    #[arg(long)]
-    override_mpp: bool,
+    #[arg(long, alias = "override-mpp", requires = "mpp")]
+    force_mpp: bool,
+    #[command(flatten)]
+    limits: super::limits::LimitArgs,
     /// Read through OpenSlide even what mithras reads itself.
     #[arg(long)]
     openslide: bool,
@@ -96,7 +99,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn open(input: &Input) -> Result<Slide> {
     let options = OpenOptions {
         mpp: input.mpp,
-        override_mpp: input.override_mpp,
+        mpp_rule: if input.force_mpp { MppRule::Force } else { MppRule::Fill },
+        limits: input.limits.limits()?,
         force_openslide: input.openslide,
         ..OpenOptions::default()
     };
@@ -121,7 +125,7 @@ fn info(args: &Info) -> Result<()> {
             "levels": slide.levels(),
             "bounds": slide.bounds(),
             "associated_images": slide.associated_images(),
-            "properties": slide.properties(),
+            "properties": public(&slide),
         });
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
@@ -149,16 +153,27 @@ fn info(args: &Info) -> Result<()> {
     for a in slide.associated_images() {
         println!("image       {} {} x {} px", plain(&a.name), a.width, a.height);
     }
-    for (key, value) in slide.properties() {
-        let line = plain(value);
+    for (key, value) in public(&slide) {
+        let line = plain(&value);
         let short: String = line.chars().take(120).collect();
         println!(
             "            {} = {short}{}",
-            plain(key),
+            plain(&key),
             if short.len() < line.len() { " ..." } else { "" }
         );
     }
     Ok(())
+}
+
+/// The properties of a slide without those that say who the patient is.
+fn public(slide: &Slide) -> BTreeMap<String, String> {
+    let properties = slide.properties().iter();
+    properties
+        .map(|(key, value)| {
+            let shown = if mithras::privacy::names_patient(key) { "(not shown)" } else { value };
+            (key.clone(), shown.to_owned())
+        })
+        .collect()
 }
 
 fn thumbnail(args: &Thumbnail) -> Result<()> {

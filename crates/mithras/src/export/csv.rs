@@ -29,6 +29,9 @@ pub struct DetectionRow {
     pub s_cls: Option<f32>,
     /// Whether the threshold pair accepts it.
     pub accepted: bool,
+    /// Whether it lies so far outside the tissue that it cannot be accepted.
+    #[serde(default)]
+    pub outside_tissue: bool,
     /// Subtypes of an accepted figure, after `--subtypes`.
     #[serde(skip)]
     pub subtypes: Option<Subtypes>,
@@ -49,6 +52,7 @@ impl DetectionRow {
             s_seg: d.candidate.s_seg.get(),
             s_cls: d.s_cls.map(mitosis::Score::get),
             accepted,
+            outside_tissue: false,
             subtypes: None,
         }
     }
@@ -114,7 +118,7 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let mut out = ::csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     // Written by hand, so that a slide without candidates has a header too.
     let more = if record.subtypes.is_some() { &COLUMNS[..] } else { &[] };
-    let header = ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted"];
+    let header = ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted", "outside_tissue"];
     out.write_record(header.iter().chain(more)).map_err(|e| fail(&e))?;
     for row in &record.rows {
         let cell = |i| row.subtypes.map(|s| s.0[i]);

@@ -1,5 +1,6 @@
 //! From what stands on the command line to slides: files, folders, patterns, resolutions.
 
+use super::state::State;
 use mitosis::Mpp;
 use mitosis::text::{Shown, plain, uncell};
 use serde::Deserialize;
@@ -16,6 +17,9 @@ pub struct Input {
     pub name: String,
     /// The user's um/px, if given.
     pub mpp: Option<Mpp>,
+    /// Whether `mpp` was given for this slide alone: then the slide must not contradict it. One for
+    /// all slides serves those that state none.
+    pub own_mpp: bool,
 }
 
 /// What the inputs came to.
@@ -83,8 +87,9 @@ pub enum InputError {
 }
 
 /// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
-/// and a file in them counts when its content is that of a slide; `*`, `?` and `[..]` are patterns
-/// where no file of that very name exists.
+/// and a file in them counts when its content or its suffix is that of a slide, so that one which
+/// cannot be read fails by name; `*`, `?` and `[..]` are patterns where no file of that very name
+/// exists. Folders below that hold the results of a slide are passed over.
 ///
 /// # Errors
 /// [`InputError`].
@@ -122,8 +127,8 @@ pub fn find(
         if let Some(first) = names.insert(name.clone(), path.clone()) {
             return Err(InputError::SameName { name, first, second: path });
         }
-        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied().or(mpp);
-        found.slides.push(Input { path, name, mpp: own });
+        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
+        found.slides.push(Input { path, name, mpp: own.or(mpp), own_mpp: own.is_some() });
     }
     Ok(found)
 }
@@ -208,7 +213,9 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
         let path = entry.path();
         let kind = entry.file_type().map_err(fail)?;
         if kind.is_dir() {
-            walk(&path, files)?;
+            if !holds_results(&path) {
+                walk(&path, files)?;
+            }
         } else if path.is_file() {
             files.push(path);
         }
@@ -216,12 +223,40 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// A damaged slide is one too: it shall fail aloud, not be passed over.
+/// Whether a folder is one that this program made for a slide: its pictures are no slides.
+fn holds_results(folder: &Path) -> bool {
+    State::load(folder).is_some()
+}
+
+/// A damaged or unknown slide is one too: it shall fail aloud, not be passed over.
 fn is_slide(path: &Path) -> bool {
-    !matches!(
-        slide::Slide::open(path),
-        Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
-    )
+    named_as_slide(path)
+        || starts_as_slide(path)
+        || !matches!(
+            slide::Slide::open(path),
+            Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
+        )
+}
+
+/// Suffixes of slides and of pictures that can be slides.
+const SUFFIXES: &[&str] = &[
+    "afi", "bif", "btf", "czi", "dcm", "i2syntax", "isyntax", "jpeg", "jpg", "lif", "mrxs", "ndpi",
+    "png", "qptiff", "scn", "svs", "svslide", "tif", "tiff", "tron", "vmic", "vms", "vmu", "vsi",
+    "zvi",
+];
+
+fn named_as_slide(path: &Path) -> bool {
+    let suffix = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    suffix.is_some_and(|s| SUFFIXES.contains(&s.as_str()))
+}
+
+/// Whether a file starts as those formats do that need a library to be read.
+fn starts_as_slide(path: &Path) -> bool {
+    let mut head = [0; 132];
+    let Ok(mut file) = std::fs::File::open(path) else { return true };
+    let n = std::io::Read::read(&mut file, &mut head).unwrap_or(0);
+    let head = &head[..n];
+    head.get(128..132) == Some(b"DICM") || head.starts_with(b"ZISRAWFILE")
 }
 
 /// Reads a resolution table: CSV with the columns `slide` (file name or stem) and `mpp` (um/px).

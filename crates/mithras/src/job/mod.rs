@@ -17,6 +17,7 @@ use mitosis::text::{Shown, plain};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use state::{InputDigest, State, Status, hex};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What to do about results that are already there.
@@ -55,8 +56,8 @@ pub enum RunError {
     },
     /// The stored results were made otherwise.
     #[error(
-        "cannot resume in {}: slide `{slide}` was done with another configuration (model, \
-         thresholds, engine, resolution or version of mithras); use another --out, or --overwrite",
+        "cannot resume in {}: slide `{slide}` was done with another configuration: {differs}; \
+         use another --out, or --overwrite",
         Shown(path)
     )]
     Config {
@@ -64,6 +65,8 @@ pub enum RunError {
         path: PathBuf,
         /// The slide.
         slide: String,
+        /// Which settings differ, with both values.
+        differs: String,
     },
     /// The slide is another one.
     #[error(
@@ -108,6 +111,28 @@ pub fn config_digest(setup: &Setup, input: &Input) -> String {
     hex(&hash.finalize())
 }
 
+/// The settings of a run on one slide, by name.
+fn settings(setup: &Setup, input: &Input) -> BTreeMap<String, String> {
+    let mut all = setup.config.settings();
+    all.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
+    all
+}
+
+/// What differs, in words.
+fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
+    if before.is_empty() {
+        return "an earlier version of mithras did not note which".into();
+    }
+    let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let differ = names
+        .into_iter()
+        .filter(|n| before.get(*n) != now.get(*n))
+        .map(|n| format!("{n} was {} and is {}", value(before.get(n)), value(now.get(n))));
+    let all: Vec<String> = differ.collect();
+    if all.is_empty() { "what it was given".into() } else { all.join(", ") }
+}
+
 /// Looks at every input and at what is already in `out`, before any work: which slides cannot be
 /// used (with the reason), and whether the run may start at all.
 ///
@@ -121,7 +146,7 @@ pub fn preflight(
 ) -> Result<Vec<Result<(), String>>, RunError> {
     let refuse = |source| RunError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
-    tempfile::Builder::new().prefix(".check-").tempfile_in(out).map_err(refuse)?;
+    tempfile::Builder::new().prefix(".writing-").tempfile_in(out).map_err(refuse)?;
     let stored: Vec<(&Input, State)> =
         inputs.iter().filter_map(|i| State::load(&out.join(&i.name)).map(|s| (i, s))).collect();
     match existing {
@@ -132,7 +157,8 @@ pub fn preflight(
             for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
                 let (path, slide) = (out.to_owned(), input.name.clone());
                 if state.config != config_digest(setup, input) {
-                    return Err(RunError::Config { path, slide });
+                    let differs = differences(&state.settings, &settings(setup, input));
+                    return Err(RunError::Config { path, slide, differs });
                 }
                 // A file that cannot be read now is that slide's own failure.
                 if InputDigest::of(&input.path).is_ok_and(|d| !d.same(&state.input)) {
@@ -142,19 +168,12 @@ pub fn preflight(
         }
         _ => {}
     }
-    let settings = slide::OpenOptions {
-        cache_bytes: 0,
-        openslide: setup.openslide.clone(),
-        override_mpp: setup.override_mpp,
-        ..slide::OpenOptions::default()
-    };
+    let rules = one::Rules::of(setup);
     Ok(inputs
         .par_iter()
         .map(|input| {
-            let options = slide::OpenOptions { mpp: input.mpp, ..settings.clone() };
-            let slide =
-                slide::Slide::open_with(&input.path, &options).map_err(|e| e.to_string())?;
-            slide.resolution().map_err(|e| e.to_string())?;
+            let slide = rules.open(input).map_err(|e| e.to_string())?;
+            rules.fitting(&slide).map_err(|e| e.to_string())?;
             InputDigest::of(&input.path).map_err(|e| format!("{}: {e}", Shown(&input.path)))?;
             Ok(())
         })
@@ -208,6 +227,7 @@ pub fn run(
                 sha256: String::new(),
             });
             let mut state = State::running(&config, digest);
+            state.settings = settings(setup, &input);
             state.status = Status::Failed;
             state.reason = Some(reason);
             // The failure itself is reported anyway; a full disk must not hide it. Where another
