@@ -5,6 +5,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
+/// How the names of files begin that are being written.
+const UNFINISHED: &str = ".writing-";
+
+/// Removes what killed processes left half written in a folder. Only the holder of its lock may.
+fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
+        if ours && entry.file_type().is_ok_and(|t| t.is_file()) {
+            // One that stays does no harm.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", path.display())]
@@ -44,7 +59,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 pub fn beside(path: &Path) -> Result<NamedTempFile, WriteError> {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     tempfile::Builder::new()
-        .prefix(".writing-")
+        .prefix(UNFINISHED)
         .tempfile_in(folder)
         .map_err(|source| WriteError { path: path.to_owned(), source })
 }
@@ -107,7 +122,12 @@ impl Lock {
         let file = open.open(folder.join(".lock")).map_err(fail)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { path: folder.to_owned() }),
-            Ok(()) | Err(TryLockError::Error(_)) => Ok(Self { _file: file }),
+            // Without locks nobody can tell whose half-written files these are.
+            Err(TryLockError::Error(_)) => Ok(Self { _file: file }),
+            Ok(()) => {
+                sweep(folder);
+                Ok(Self { _file: file })
+            }
         }
     }
 }
@@ -126,6 +146,20 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         let missing = write(&dir.path().join("no/b.txt"), b"x").unwrap_err();
         assert!(missing.to_string().contains("no/b.txt"), "{missing}");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_goes_when_the_folder_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let half = beside(&dir.path().join("a.json")).unwrap().keep().unwrap().1;
+        fs::write(dir.path().join("mine.txt"), "x").unwrap();
+        let held = Lock::take(dir.path()).unwrap();
+        assert!(!half.exists());
+        // Whoever does not get the folder touches nothing in it.
+        let busy = beside(&dir.path().join("a.json")).unwrap();
+        assert!(Lock::take(dir.path()).is_err());
+        assert!(busy.path().exists() && dir.path().join("mine.txt").exists());
+        drop(held);
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Delimited text with a header: comma, semicolon or tab, columns by name in any order and under any
 //! of their names, and every complaint with its place.
 
+mod cell;
 mod write;
 
+pub use cell::{cell, uncell};
 pub use write::Writer;
 
 use std::path::{Path, PathBuf};

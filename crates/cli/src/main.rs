@@ -1,5 +1,7 @@
 //! The `mithras` command line: main -> run -> one match.
 
+#![forbid(unsafe_code)]
+
 mod command;
 mod hint;
 mod progress;
@@ -50,7 +52,8 @@ fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            // A file's name must not reach the terminal as a command.
+            eprintln!("error: {}", mitosis::text::plain_lines(&format!("{error:#}")));
             if let Some(flags) = hint::hint(&error) {
                 eprintln!("hint: see {flags}");
             }

@@ -252,6 +252,97 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
     assert_eq!(saved.lines().count(), 1);
 }
 
+#[test]
+fn stalled_requests_hold_up_nobody() {
+    let dir = tempdir().unwrap();
+    let out = draw(dir.path());
+    let server = serve(&out.join("package"));
+    let address = server.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    // Half a head, half a body, nothing at all: all stay open.
+    let half_head = "GET / HTTP/1.1\r\nHost: ";
+    let half_body = format!(
+        "POST /set HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+         Content-Length: 500\r\n\r\n{{"
+    );
+    let stalled: Vec<TcpStream> = (0..30)
+        .map(|i| {
+            let mut s = TcpStream::connect(&address).unwrap();
+            s.write_all([half_head, &half_body, ""][i % 3].as_bytes()).unwrap();
+            s
+        })
+        .collect();
+    let started = std::time::Instant::now();
+    let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
+    assert!(state.starts_with("HTTP/1.1 200"), "{state}");
+    assert!(started.elapsed().as_secs() < 8, "{:?}", started.elapsed());
+    // They are given up in time, and too much is refused at once.
+    let mut text = String::new();
+    (&stalled[1]).read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 408"), "{text}");
+    let long =
+        raw(&server.url, "POST /set HTTP/1.1\r\nHost: HOST\r\nContent-Length: 9999999\r\n\r\n");
+    assert!(long.starts_with("HTTP/1.1 413"), "{long}");
+    let tunnel = raw(&server.url, "GET / HTTP/1.1\r\nHost: localhost:9000\r\n\r\n");
+    assert!(tunnel.starts_with("HTTP/1.1 200"), "{tunnel}");
+}
+
+#[test]
+fn a_full_disk_is_no_saved_verdict() {
+    let dir = tempdir().unwrap();
+    let package = draw(dir.path()).join("package");
+    let reviews = package.join("reviews");
+    std::fs::create_dir_all(&reviews).unwrap();
+    // A disk of a few pages in a name space of its own.
+    let script = r#"mount -t tmpfs -o size=8k none "$1" || exit 77
+        exec "$2" audit serve "$3" --port 0"#;
+    let mut child = match Command::new("unshare")
+        .args(["-rm", "sh", "-c", script, "sh"])
+        .arg(&reviews)
+        .arg(env!("CARGO_BIN_EXE_mithras"))
+        .arg(&package)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+    {
+        Ok(child) => child,
+        Err(_) => return eprintln!("SKIPPED: no unshare here"),
+    };
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let server = Server { child, url: line.trim().to_owned() };
+    if !server.url.starts_with("http") {
+        return eprintln!("SKIPPED: no small disk can be made here");
+    }
+    let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
+    let state: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let items: Vec<&str> =
+        state["items"].as_array().unwrap().iter().map(|i| i.as_str().unwrap()).collect();
+    let words = ["confirmed", "not_confirmed", "unsure"];
+    let mut saved = std::collections::BTreeMap::new();
+    let mut refused = 0;
+    for k in 0..120 {
+        let (item, word) = (items[k % items.len()], words[k % words.len()]);
+        let body =
+            format!(r#"{{"reviewer":"anna","item":"{item}","entry":{{"verdict":"{word}"}}}}"#);
+        match post(&server.url, "/set", &body) {
+            a if a.starts_with("HTTP/1.1 200") => drop(saved.insert(item.to_owned(), word)),
+            a => {
+                assert!(a.starts_with("HTTP/1.1 500") && a.contains("nothing was saved"), "{a}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 10 && !saved.is_empty(), "{refused} refused");
+    // What was acknowledged, and nothing else, is what stands there.
+    let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
+    let state: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let stands = state["entries"].as_object().unwrap();
+    assert_eq!(stands.len(), saved.len());
+    for (item, word) in saved {
+        assert_eq!(stands[&item]["verdict"], word);
+    }
+}
+
 fn found(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)

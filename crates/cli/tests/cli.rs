@@ -124,6 +124,9 @@ fn wrong_flags_are_refused_in_words() {
         (&["--stages", "3"], "1..=2"),
         (&["--max-unread", "2"], "no share"),
         (&["--resume", "--overwrite"], "cannot be used with"),
+        (&["--limit", "pixel=1"], "directories"),
+        (&["--limit", "pixels"], "NAME=VALUE"),
+        (&["--memory", "none"], "no number"),
         (&["--mpp-table", "/nowhere.csv"], "/nowhere.csv"),
     ] {
         let (ok, _, stderr) = detect(&[&slide], &out, flags);
@@ -265,16 +268,28 @@ fn libtorch_runs_the_shipped_file_where_the_build_has_it() {
 }
 
 #[test]
-fn a_resolution_that_contradicts_the_slide_is_refused() {
+fn a_resolution_for_all_fills_gaps_and_one_for_a_slide_must_agree() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("drawn.tiff");
     common::draw(&slide, 900, 800, 2, 2);
     let out = dir.path().join("out");
-    let (ok, _, stderr) = detect(&[&slide], &out, &["--mpp", "0.5"]);
-    assert!(!ok && stderr.contains("--mpp = 0.5") && stderr.contains("0.25"), "{stderr}");
-    let more = ["--mpp", "0.5", "--override-mpp", "--overwrite", "--stages", "1"];
-    let (ok, _, stderr) = detect(&[&slide], &out, &more);
-    assert!(ok, "{stderr}");
+    let table = dir.path().join("mpp.csv");
+    fs::write(&table, "slide,mpp\ndrawn.tiff,0.5\n").unwrap();
+    let table = table.to_str().unwrap();
+    // One for this slide alone must agree with it.
+    let (ok, _, stderr) = detect(&[&slide], &out, &["--mpp-table", table]);
+    assert!(!ok && stderr.contains("0.5") && stderr.contains("0.25"), "{stderr}");
+    // One for all serves those that state none.
+    let mpp = |more: &[&str]| {
+        let more = [&["--overwrite", "--stages", "1", "--json"], more].concat();
+        let (ok, stdout, stderr) = detect(&[&slide], &out, &more);
+        assert!(ok, "{stderr}");
+        let run: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+        run["slides"][0]["counts"]["resolution"]["x"].as_f64().unwrap()
+    };
+    assert_eq!(mpp(&["--mpp", "0.5"]), 0.25);
+    assert_eq!(mpp(&["--mpp", "0.5", "--force-mpp"]), 0.5);
+    assert_eq!(mpp(&["--mpp-table", table, "--force-mpp"]), 0.5);
 }
 
 #[test]

@@ -176,7 +176,17 @@ impl Shard {
         // shard short while it is read kills this process (SIGBUS), but corrupts nothing.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(CorpusError::io(path))?;
         let map = Bytes::from_owner(map);
-        let reader = SerializedFileReader::new(map.clone()).map_err(CorpusError::shard(path))?;
+        let reader = walled(path, || {
+            SerializedFileReader::new(map.clone()).map_err(CorpusError::shard(path))
+        })?;
+        for group in reader.metadata().row_groups() {
+            let rows = u64::try_from(group.num_rows()).unwrap_or(u64::MAX);
+            // Every row holds a digest at least.
+            if rows > map.len() as u64 {
+                let claim = format!("{rows} rows in a file of {} bytes", map.len());
+                return Err(CorpusError::shard(path)(ParquetError::General(claim)));
+            }
+        }
         let expected = parse_message_type(MESSAGE).map_err(CorpusError::shard(path))?;
         let schema = reader.metadata().file_metadata().schema();
         for (i, want) in expected.get_fields().iter().enumerate() {
@@ -214,6 +224,10 @@ impl Shard {
     /// [`CorpusError::Shard`] when the pages cannot be decoded, [`CorpusError::Schema`] when a
     /// value breaks the schema.
     pub fn read(&self, group: usize, columns: Columns) -> Result<Vec<Crop>> {
+        walled(&self.path, || self.read_group(group, columns))
+    }
+
+    fn read_group(&self, group: usize, columns: Columns) -> Result<Vec<Crop>> {
         let rg = self.reader.get_row_group(group).map_err(CorpusError::shard(&self.path))?;
         let c = Cells { shard: self, rg: rg.as_ref() };
         let n = c.rows();
@@ -306,6 +320,10 @@ impl Shard {
 
     /// The recorded digests of one row group.
     pub(crate) fn digests(&self, group: usize) -> Result<Vec<Hash>> {
+        walled(&self.path, || self.read_digests(group))
+    }
+
+    fn read_digests(&self, group: usize) -> Result<Vec<Hash>> {
         let rg = self.reader.get_row_group(group).map_err(CorpusError::shard(&self.path))?;
         let cells = Cells { shard: self, rg: rg.as_ref() }.cells::<ByteArrayType>(leaf::DIGEST)?;
         cells
@@ -320,6 +338,12 @@ impl Shard {
             })
             .collect()
     }
+}
+
+/// Runs the Parquet reader on bytes that may lie: where it panics, the shard is at fault.
+fn walled<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let told = |e: String| CorpusError::shard(path)(ParquetError::General(e));
+    mitosis::guard::caught(|| Ok(work())).map_err(told)?
 }
 
 type Row8 = (

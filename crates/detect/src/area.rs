@@ -9,11 +9,25 @@ use std::collections::BTreeSet;
 pub trait Tissue: Sync {
     /// Tissue area in mm2 of the parts whose centre is wanted.
     fn area_mm2_where(&self, wanted: &mut dyn FnMut(Point<Level0>) -> bool) -> f64;
+
+    /// Whether a point lies on tissue or at most `um` micrometres beside it.
+    fn near(&self, p: Point<Level0>, um: f64) -> bool {
+        let _ = (p, um);
+        true
+    }
 }
+
+/// A candidate further than this from all tissue, in micrometres, is no figure, whatever its scores
+/// say: dirt on glass. The tissue's outline is known to a pixel of its overview, 8 um.
+pub const TISSUE_MARGIN_UM: f64 = 20.0;
 
 impl Tissue for slide::TissueMask {
     fn area_mm2_where(&self, wanted: &mut dyn FnMut(Point<Level0>) -> bool) -> f64 {
         slide::TissueMask::area_mm2_where(self, wanted)
+    }
+
+    fn near(&self, p: Point<Level0>, um: f64) -> bool {
+        slide::TissueMask::near(self, p, um)
     }
 }
 

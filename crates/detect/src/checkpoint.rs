@@ -5,12 +5,13 @@ use crate::{DetectError, Job, Recipe, WindowAt};
 use mitosis::Score;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use slide::TileAt;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Finished candidates, unread windows, and the half-grown regions at the border of the unit.
 ///
@@ -26,6 +27,8 @@ pub struct Checkpoint {
     pub(crate) extractor: Extractor,
     pub(crate) done: Vec<Scored>,
     pub(crate) unread: Vec<(WindowAt, String)>,
+    /// Tiles in doubt among those read so far.
+    pub(crate) suspect: Vec<(TileAt, String)>,
 }
 
 /// A finished candidate.
@@ -59,8 +62,9 @@ impl Checkpoint {
         extractor: Extractor,
         done: Vec<Scored>,
         unread: Vec<(WindowAt, String)>,
+        suspect: Vec<(TileAt, String)>,
     ) -> Self {
-        Self { version: VERSION, run: run.to_owned(), next_row, extractor, done, unread }
+        Self { version: VERSION, run: run.to_owned(), next_row, extractor, done, unread, suspect }
     }
 
     /// Writes the state under a temporary name beside `path`, then renames it.

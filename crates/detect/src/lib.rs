@@ -13,6 +13,8 @@
 //! | [`SlideResult::count`] | W2, W3 |
 //! | [`Recipe::max_unread_share`], [`UnreadWindow`] | W3, unread area |
 
+#![forbid(unsafe_code)]
+
 mod area;
 pub mod candidates;
 mod checkpoint;
@@ -24,7 +26,7 @@ mod result;
 mod source;
 mod stitch;
 
-pub use area::Tissue;
+pub use area::{TISSUE_MARGIN_UM, Tissue};
 pub use candidates::{CandidateRule, RawCandidate, extract};
 pub use checkpoint::Checkpoint;
 pub use error::{DetectError, ReadError};

@@ -20,8 +20,8 @@ use crate::candidates::Extractor;
 use crate::checkpoint::{Scored, Second, run_digest};
 use crate::source::WorkingFrame;
 use crate::{
-    Checkpoint, DetectError, Job, Observer, Progress, ReadError, Recipe, SlideResult, TileSource,
-    Unclassified, UnreadWindow, WindowAt, Workers, area,
+    Checkpoint, DetectError, Job, Observer, Progress, ReadError, Recipe, SlideResult,
+    TISSUE_MARGIN_UM, TileSource, Unclassified, UnreadWindow, WindowAt, Workers, area,
 };
 use control::{Control, Meter, StopOnDrop};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
@@ -83,6 +83,7 @@ pub fn run(
     let digest = run_digest(recipe, job, &windows, source.dimensions());
     if let Some(state) = &resume {
         state.check(&digest, recipe)?;
+        source.mark_suspect(&state.suspect);
     }
     let mut done = Done::new(windows.len(), resume);
     let items = items(&windows, &done, workers.unit_windows);
@@ -142,7 +143,7 @@ pub fn run(
             workers.classify_batch.max(1),
             (regions, crop_out, crops, event_out),
         );
-        watch(&events, &mut done, &digest, observer, cancel, control);
+        watch(&events, &mut done, (source, &digest), observer, cancel, control);
     });
 
     if let Some(error) = control.failure() {
@@ -202,7 +203,7 @@ fn items(windows: &[WindowAt], done: &Done, unit_windows: usize) -> Vec<Item> {
 fn watch(
     events: &Receiver<Event>,
     done: &mut Done,
-    digest: &str,
+    (source, digest): (&dyn TileSource, &str),
     observer: &mut dyn Observer,
     cancel: &crate::CancelToken,
     control: &Control,
@@ -234,6 +235,7 @@ fn watch(
                     stored.extractor,
                     done.scored.clone(),
                     unread.cloned().collect(),
+                    source.suspect(),
                 );
                 if let Err(reason) = observer.store(&state) {
                     control.fail(DetectError::Store(reason));
@@ -310,6 +312,10 @@ impl Done {
                 Second::Unread(reason) => unclassified.push(Unclassified { candidate, reason }),
             }
         }
+        let outside = |d: &Detection| {
+            job.tissue.is_some_and(|t| !t.near(d.candidate.centroid, TISSUE_MARGIN_UM))
+        };
+        let outside_tissue = detections.iter().map(outside).collect();
         let all: BTreeSet<_> = windows.iter().copied().collect();
         let unread: BTreeSet<_> = self.unread.iter().map(|u| u.0).collect();
         let read = &all - &unread;
@@ -326,6 +332,7 @@ impl Done {
         });
         SlideResult {
             detections,
+            outside_tissue,
             unclassified,
             unread: unread.collect(),
             analysed,

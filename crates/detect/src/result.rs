@@ -12,6 +12,10 @@ pub struct SlideResult {
     /// Every candidate with its scores, accepted or not (D4), in reading order of the first pixel
     /// of its region.
     pub detections: Vec<Detection>,
+    /// For each detection, whether it lies more than
+    /// [`TISSUE_MARGIN_UM`](crate::TISSUE_MARGIN_UM) outside the tissue; such a one is never
+    /// accepted.
+    pub outside_tissue: Vec<bool>,
     /// Candidates whose crop could not be read, so that they have no second score and are no
     /// detections.
     pub unclassified: Vec<Unclassified>,
@@ -32,9 +36,18 @@ pub struct SlideResult {
 }
 
 impl SlideResult {
-    /// The detections that the threshold pair accepts.
+    /// Every detection with whether it counts: the threshold pair accepts it, and it lies on tissue.
+    pub fn judged(&self, point: &OperatingPoint) -> impl Iterator<Item = (&Detection, bool)> {
+        let outside = self.outside_tissue.iter().copied().chain(std::iter::repeat(false));
+        self.detections
+            .iter()
+            .zip(outside)
+            .map(move |(d, outside)| (d, !outside && point.accepts(d)))
+    }
+
+    /// The detections on tissue that the threshold pair accepts.
     pub fn accepted(&self, point: &OperatingPoint) -> impl Iterator<Item = &Detection> {
-        self.detections.iter().filter(move |d| point.accepts(d))
+        self.judged(point).filter(|(_, accepted)| *accepted).map(|(d, _)| d)
     }
 
     /// Hotspot and density of the accepted detections (W2, W3).

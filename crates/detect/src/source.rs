@@ -2,6 +2,7 @@
 
 use crate::{Frame, ReadError};
 use mitosis::{Level0, Mpp, Point, Resolution, RgbTile, Window};
+use slide::TileAt;
 
 /// A slide that several threads read at once, in the working frame of `docs/ARCHITECTURE.md`.
 pub trait TileSource: Sync {
@@ -20,6 +21,16 @@ pub trait TileSource: Sync {
     /// # Errors
     /// When a part of the rectangle cannot be decoded.
     fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError>;
+
+    /// Tiles read so far whose data are in doubt, with the reason.
+    fn suspect(&self) -> Vec<(TileAt, String)> {
+        Vec::new()
+    }
+
+    /// Adds tiles that an interrupted run found in doubt.
+    fn mark_suspect(&self, tiles: &[(TileAt, String)]) {
+        let _ = tiles;
+    }
 
     /// Level-0 pixels per working pixel at `mpp`, per axis.
     ///
@@ -51,6 +62,14 @@ impl TileSource for slide::Slide {
 
     fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
         slide::Slide::read_at(self, mpp, x, y, w, h).map_err(said)
+    }
+
+    fn suspect(&self) -> Vec<(TileAt, String)> {
+        self.suspect_tiles()
+    }
+
+    fn mark_suspect(&self, tiles: &[(TileAt, String)]) {
+        slide::Slide::mark_suspect(self, tiles);
     }
 
     fn working_scale(&self, mpp: Mpp) -> Result<(f64, f64), ReadError> {

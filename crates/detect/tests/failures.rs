@@ -271,6 +271,36 @@ fn a_slide_without_tissue_has_no_density() {
 }
 
 #[test]
+fn what_lies_off_the_tissue_is_kept_and_never_accepted() {
+    let (source, recipe) = small();
+    /// Tissue left of 100 px; a margin of 20 um is 80 px.
+    struct Left;
+    impl Tissue for Left {
+        fn area_mm2_where(&self, _: &mut dyn FnMut(Point<Level0>) -> bool) -> f64 {
+            1.0
+        }
+        fn near(&self, p: Point<Level0>, um: f64) -> bool {
+            assert_eq!(um, detect::TISSUE_MARGIN_UM);
+            p.x <= 100.0
+        }
+    }
+    let whole = Job::whole(&source, &recipe).unwrap();
+    let (mut shade, mut mean) = (Shade::default(), Mean::default());
+    let all = go(&source, &whole, &recipe, &mut shade, &mut mean).unwrap();
+    let job = Job { tissue: Some(&Left), ..whole };
+    let (mut shade, mut mean) = (Shade::default(), Mean::default());
+    let result = go(&source, &job, &recipe, &mut shade, &mut mean).unwrap();
+    assert_eq!(result.detections, all.detections, "nothing is dropped");
+    let point = OperatingPoint { seg: Score::ZERO, cls: Score::ZERO, provenance: "test".into() };
+    let outside = result.outside_tissue.iter().filter(|o| **o).count();
+    assert!(outside > 0 && outside < result.detections.len());
+    assert!(result.accepted(&point).all(|d| d.candidate.centroid.x <= 100.0));
+    let count = result.count(&point, &source.resolution).unwrap();
+    assert_eq!(count.figures, result.detections.len() - outside);
+    assert_eq!(all.count(&point, &source.resolution).unwrap().figures, all.detections.len());
+}
+
+#[test]
 fn counts_and_stage_times_come_with_the_result() {
     let (source, recipe) = small();
     // The left half is tissue, in pieces of 10 x 10 px.

@@ -40,6 +40,9 @@ pub struct ModelCard {
     /// Further threshold pairs by name, the frozen one among them (`balanced`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operating_points: BTreeMap<String, NamedPoint>,
+    /// Resolutions of slides that the package may be run on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<ResolutionCard>,
     /// Free table: preset, digests, data with their licences, folds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<toml::Table>,
@@ -85,6 +88,19 @@ pub struct NamedPoint {
     pub recall: f64,
     /// On what the expectation rests.
     pub provenance: String,
+}
+
+/// Level-0 resolutions of slides that a package is made for, um/px.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResolutionCard {
+    /// The finest.
+    pub min: Mpp,
+    /// The coarsest; a coarser slide is refused.
+    pub max: Mpp,
+    /// From here on counts carry a warning; absent: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warn_above: Option<Mpp>,
 }
 
 /// How candidates are taken from a probability map.
@@ -298,6 +314,14 @@ impl ModelCard {
                 },
             )?;
             self.detector()?;
+        }
+        if let Some(r) = &self.resolution {
+            let (min, max) = (r.min.get(), r.max.get());
+            ensure(min < max, "resolution.max", || format!("{max} um/px is not above {min}"))?;
+            let inside = |m: Mpp| m.get() > min && m.get() < max;
+            ensure(r.warn_above.is_none_or(inside), "resolution.warn_above", || {
+                format!("is not between {min} and {max} um/px")
+            })?;
         }
         if let Some(c) = &self.candidates {
             ensure(c.threshold > 0.0 && c.threshold < 1.0, "candidates.threshold", || {

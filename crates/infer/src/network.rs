@@ -3,6 +3,7 @@
 use crate::card::{ClassifierCard, SegmenterCard};
 use crate::engine::Session;
 use crate::preprocess::{Normalisation, resize};
+use mitosis::guard;
 use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 
 /// A network with its input buffer. It always runs `batch` images: a short batch is filled up
@@ -45,7 +46,7 @@ impl Runner {
             self.normalisation.planes(image, slot);
         }
         slots.for_each(|slot| slot.fill(0.0));
-        let mut output = self.session.run().map_err(fail)?;
+        let mut output = guard::caught(|| self.session.run()).map_err(fail)?;
         if output.len() != self.batch * values {
             return Err(fail(format!(
                 "the network returned {} values for {} images, {} were expected",
@@ -202,5 +203,31 @@ mod tests {
             assert!(matches!(e, PortError::NotAProbability { .. }), "{bad}: {e}");
         }
         assert!(matches!(answer(vec![0.5]), Err(PortError::Engine { .. })));
+    }
+
+    /// An engine that panics.
+    struct Falls(Vec<f32>);
+
+    impl Session for Falls {
+        fn input(&mut self) -> Result<&mut [f32], String> {
+            Ok(&mut self.0)
+        }
+
+        fn run(&mut self) -> Result<Vec<f32>, String> {
+            panic!("an operator's own bug")
+        }
+    }
+
+    #[test]
+    fn an_engine_that_panics_is_an_error() {
+        let mut runner = Runner {
+            session: Box::new(Falls(vec![0.0; 12])),
+            engine: "test".into(),
+            normalisation: Normalisation::new([0.5; 3], [0.5; 3]),
+            side: 2,
+            batch: 1,
+        };
+        let e = runner.run([&[255_u8; 12][..]].into_iter(), 2).unwrap_err();
+        assert!(e.to_string().contains("an operator's own bug"), "{e}");
     }
 }

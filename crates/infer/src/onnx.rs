@@ -4,7 +4,7 @@
 //! and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
 
 use prost::Message;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 #[derive(Clone, PartialEq, Message)]
 struct Model {
@@ -38,6 +38,37 @@ struct Node {
     output: Vec<String>,
     #[prost(string, tag = "4")]
     op_type: String,
+    #[prost(message, repeated, tag = "5")]
+    attribute: Vec<Attribute>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Attribute {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(message, optional, tag = "5")]
+    tensor: Option<Values>,
+    #[prost(int64, repeated, packed = "false", tag = "8")]
+    ints: Vec<i64>,
+}
+
+/// A stored tensor: a weight, or the value of a `Constant`.
+#[derive(Clone, PartialEq, Message)]
+struct Values {
+    #[prost(int64, repeated, packed = "false", tag = "1")]
+    dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    data_type: i32,
+    #[prost(int64, repeated, tag = "7")]
+    int64_data: Vec<i64>,
+    #[prost(string, tag = "8")]
+    name: String,
+    #[prost(bytes = "vec", tag = "9")]
+    raw_data: Vec<u8>,
+    #[prost(bytes = "vec", repeated, tag = "13")]
+    external_data: Vec<Vec<u8>>,
+    #[prost(int32, tag = "14")]
+    data_location: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -111,6 +142,7 @@ pub(crate) struct Signature {
 /// A sentence saying what differs.
 pub(crate) fn signature(onnx: &[u8], side: usize, output: &[usize]) -> Result<Signature, String> {
     let (_, graph) = decode(onnx)?;
+    bounded(&graph, onnx.len())?;
     let dims = dims_of(&graph.input, "input", INPUT)?;
     if dims.len() != 4 {
         return Err(format!("input `{INPUT}` has {} dimensions, not [N,3,H,W]", dims.len()));
@@ -132,12 +164,100 @@ pub(crate) fn signature(onnx: &[u8], side: usize, output: &[usize]) -> Result<Si
                 signature.symbols.push((name.clone(), want));
             }
             Some(Size::Value(n)) if want == 0 => {
+                if *n > MOST_BATCH {
+                    return Err(format!("it takes {n} images at once, more than {MOST_BATCH}"));
+                }
                 signature.fixed_batch = usize::try_from(*n).ok().filter(|n| *n > 0);
             }
             _ => {}
         }
     }
     Ok(signature)
+}
+
+/// Images that a file may ask for at once.
+const MOST_BATCH: i64 = 1024;
+/// Values that one tensor may have where the file itself says how many.
+const MOST_VALUES: u64 = 1 << 28;
+/// `TensorProto.DataType.INT64`.
+const INT64: i32 = 7;
+
+/// Checks what the file says of sizes before an engine believes it: weights must lie in the file,
+/// and shapes that are written in it must be of a possible size.
+fn bounded(graph: &Graph, len: usize) -> Result<(), String> {
+    let mut constants: HashMap<String, Vec<i64>> = HashMap::new();
+    for bytes in &graph.initializer {
+        let values =
+            Values::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+        stored(&values, len)?;
+        constants.insert(values.name.clone(), values.ints());
+    }
+    let nodes = nodes(graph)?;
+    for node in &nodes {
+        for a in &node.attribute {
+            let Some(values) = &a.tensor else { continue };
+            stored(values, len)?;
+            if node.op_type == "Constant" {
+                constants.extend(node.output.first().map(|o| (o.clone(), values.ints())));
+            }
+        }
+        if node.op_type == "Constant"
+            && let Some(a) = node.attribute.iter().find(|a| a.name == "value_ints")
+        {
+            constants.extend(node.output.first().map(|o| (o.clone(), a.ints.clone())));
+        }
+    }
+    for node in &nodes {
+        // Which input says how large the output is.
+        let sizes = match node.op_type.as_str() {
+            "ConstantOfShape" => 0,
+            "Expand" | "Tile" | "Reshape" => 1,
+            "Resize" => 3,
+            _ => continue,
+        };
+        let Some(shape) = node.input.get(sizes).and_then(|name| constants.get(name)) else {
+            continue;
+        };
+        // 0 and -1 stand for sizes that come from elsewhere.
+        if volume(shape.iter().filter(|v| **v > 0)).is_none_or(|n| n > MOST_VALUES) {
+            return Err(format!(
+                "{} makes a tensor of {shape:?}, more than {MOST_VALUES} values",
+                node.op_type
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn volume<'a>(sides: impl IntoIterator<Item = &'a i64>) -> Option<u64> {
+    sides.into_iter().try_fold(1u64, |n, side| n.checked_mul(u64::try_from(*side).ok()?))
+}
+
+/// Refuses a tensor that lies elsewhere, or is larger than the file.
+fn stored(values: &Values, len: usize) -> Result<(), String> {
+    let Values { name, dims, .. } = values;
+    if values.data_location != 0 || !values.external_data.is_empty() {
+        return Err(format!(
+            "the values of `{name}` lie in another file; export them into this one"
+        ));
+    }
+    // The smallest values take four bits.
+    if volume(dims).is_none_or(|n| n > 2 * len as u64) {
+        return Err(format!("the file cannot hold `{name}` of {dims:?} values"));
+    }
+    Ok(())
+}
+
+impl Values {
+    /// Its whole numbers, if it is a short list of such.
+    fn ints(&self) -> Vec<i64> {
+        const LONGEST: usize = 64;
+        if self.data_type != INT64 {
+            return Vec::new();
+        }
+        let raw = self.raw_data.as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b));
+        self.int64_data.iter().copied().chain(raw).take(LONGEST).collect()
+    }
 }
 
 fn decode(onnx: &[u8]) -> Result<(Model, Graph), String> {
@@ -319,6 +439,58 @@ mod tests {
             out.to_vec()
         };
         assert_eq!(values(second), values(whole));
+    }
+
+    #[test]
+    fn sizes_that_no_machine_has_are_refused() {
+        for name in ["onnx_shape_panic", "onnx_16GiB_abort"] {
+            let Some(dir) = testkit::data(&format!("hostile/{name}")) else { continue };
+            let package = ModelPackage::open(&dir).expect("a package");
+            let options = crate::EngineOptions {
+                engine: crate::EngineChoice::Rten,
+                ..crate::EngineOptions::default()
+            };
+            let e = crate::open(&package, &options).unwrap_err();
+            assert!(matches!(e, crate::EngineError::Model { .. }), "{name}: {e}");
+            let text = e.to_string();
+            assert!(text.contains("ConstantOfShape") && text.contains("segmenter"), "{text}");
+        }
+    }
+
+    /// A graph of one node on a weight `w`.
+    fn graph(op: &str, at: usize, w: Values) -> Graph {
+        let mut input = vec!["image".to_owned(); at];
+        input.push("w".into());
+        let node = Node { input, output: vec!["o".into()], op_type: op.into(), attribute: vec![] };
+        Graph {
+            node: vec![node.encode_to_vec()],
+            initializer: vec![Values { name: "w".into(), ..w }.encode_to_vec()],
+            ..Graph::default()
+        }
+    }
+
+    #[test]
+    fn weights_lie_in_the_file_and_shapes_are_possible() {
+        let ints = |v: &[i64]| Values {
+            dims: vec![v.len() as i64],
+            data_type: INT64,
+            int64_data: v.to_vec(),
+            ..Values::default()
+        };
+        let check = |g: &Graph| bounded(g, 1000);
+        assert_eq!(check(&graph("Reshape", 1, ints(&[0, -1, 64]))), Ok(()));
+        assert_eq!(check(&graph("Slice", 2, ints(&[i64::MAX]))), Ok(()), "an end, no size");
+        for (op, at) in [("ConstantOfShape", 0), ("Expand", 1), ("Tile", 1), ("Resize", 3)] {
+            let e = check(&graph(op, at, ints(&[1 << 20, 1 << 20]))).unwrap_err();
+            assert!(e.contains(op), "{e}");
+            assert!(check(&graph(op, at, ints(&[i64::MAX, i64::MAX]))).is_err());
+        }
+        for dims in [vec![1 << 40], vec![i64::MAX, 2], vec![-1]] {
+            let w = Values { dims, data_type: FLOAT, ..Values::default() };
+            assert!(check(&graph("Add", 1, w)).unwrap_err().contains("cannot hold"));
+        }
+        let elsewhere = Values { data_location: 1, ..Values::default() };
+        assert!(check(&graph("Add", 1, elsewhere)).unwrap_err().contains("another file"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`demo`] | drawn slides with known figures |
 //! | [`job`] | inputs, preflight, one slide after the other, resume |
+//! | [`privacy`] | what of a slide's properties may be shown |
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
@@ -12,10 +13,13 @@
 //! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 
+#![forbid(unsafe_code)]
+
 pub mod demo;
 pub mod evaluate;
 pub mod export;
 pub mod job;
+pub mod privacy;
 pub mod progress;
 pub mod report;
 pub mod robustness;

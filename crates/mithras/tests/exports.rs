@@ -24,6 +24,7 @@ fn record() -> SlideRecord {
             at(3000.0, 2000.0, 0.5, 0.1),
             at(1400.0, 2200.0, 0.625, 0.7),
         ],
+        outside_tissue: vec![false, false, false],
         unclassified: Vec::new(),
         unread: Vec::new(),
         analysed: Mm2(4.0),
@@ -75,10 +76,10 @@ fn csv_holds_every_candidate_in_pixels_and_micrometres() {
     let text = String::from_utf8(bytes("detections.csv")).unwrap();
     assert_eq!(
         text,
-        "x_px,y_px,x_um,y_um,s_seg,s_cls,accepted\n\
-         1000.13,2000.5,250.032,1000.25,0.75,0.9,true\n\
-         3000.0,2000.0,750.0,1000.0,0.5,0.1,false\n\
-         1400.0,2200.0,350.0,1100.0,0.625,0.7,true\n"
+        "x_px,y_px,x_um,y_um,s_seg,s_cls,accepted,outside_tissue\n\
+         1000.13,2000.5,250.032,1000.25,0.75,0.9,true,false\n\
+         3000.0,2000.0,750.0,1000.0,0.5,0.1,false,false\n\
+         1400.0,2200.0,350.0,1100.0,0.625,0.7,true,false\n"
     );
     let dir = tempfile::tempdir().unwrap();
     write_all(&record(), dir.path()).unwrap();
@@ -101,6 +102,7 @@ fn parquet_holds_the_same_rows() {
         assert_eq!(row.get_float(4).unwrap(), e.s_seg);
         assert_eq!(Some(row.get_float(5).unwrap()), e.s_cls);
         assert_eq!(row.get_bool(6).unwrap(), e.accepted);
+        assert_eq!(row.get_bool(7).unwrap(), e.outside_tissue);
     }
     let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
     assert!(
@@ -188,16 +190,19 @@ fn subtypes_are_added_to_accepted_figures_alone() {
     assert_eq!(read_detections(&csv).unwrap(), record.rows);
     let text = std::fs::read_to_string(&csv).unwrap();
     let header = text.lines().next().unwrap();
-    assert!(header.ends_with(&format!("accepted,{}", subtypes::COLUMNS.join(","))), "{header}");
+    assert!(
+        header.ends_with(&format!("accepted,outside_tissue,{}", subtypes::COLUMNS.join(","))),
+        "{header}"
+    );
     assert!(text.lines().nth(2).unwrap().ends_with(&",".repeat(9)), "{text}");
 
     let file = std::fs::File::open(dir.path().join("detections.parquet")).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-    assert_eq!(rows[0].len(), 16);
-    assert_eq!(rows[0].get_float(7).unwrap(), 0.75);
-    assert_eq!(rows[0].get_float(14).unwrap(), 0.5625);
-    assert!(rows[1].get_float(7).is_err(), "no subtype");
+    assert_eq!(rows[0].len(), 17);
+    assert_eq!(rows[0].get_float(8).unwrap(), 0.75);
+    assert_eq!(rows[0].get_float(15).unwrap(), 0.5625);
+    assert!(rows[1].get_float(8).is_err(), "no subtype");
 
     let json = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(dir.path().join(name)).unwrap()).unwrap()

@@ -134,12 +134,164 @@ fn resume_refuses_what_has_changed() {
     assert!(go(&first, Existing::Resume).is_ok());
     let mut other = setup(false, usize::MAX, workers(256));
     other.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
-    assert!(matches!(go(&other, Existing::Resume), Err(RunError::Config { .. })));
+    let refused = go(&other, Existing::Resume).unwrap_err();
+    assert!(matches!(refused, RunError::Config { .. }));
+    let text = refused.to_string();
+    assert!(text.contains("thresholds.seg was `0.35`") && text.contains("is `0.9`"), "{text}");
+    assert!(!text.contains("thresholds.cls"), "what is the same is not named: {text}");
     assert!(go(&other, Existing::Overwrite).is_ok());
     draw(&slide, 1024, 1024, 6, 3);
     assert!(matches!(go(&first, Existing::Resume), Err(RunError::Input { .. })));
     run(&[&slide], &out, &mut other, Existing::Overwrite);
     assert_eq!(State::load(&out.join("s")).unwrap().status, Status::Finished);
+}
+
+/// Writes to the slide when it sees its first window.
+struct Touch(common::Dark, std::path::PathBuf, &'static [u8]);
+
+impl mitosis::Segmenter for Touch {
+    fn probabilities(
+        &mut self,
+        windows: &[mitosis::RgbTile],
+    ) -> Result<Vec<mitosis::ProbMap>, mitosis::PortError> {
+        use std::io::Write;
+        let mut file = std::fs::OpenOptions::new().append(true).open(&self.1).unwrap();
+        file.write_all(self.2).unwrap();
+        if self.2.is_empty() {
+            file.set_modified(std::time::SystemTime::now()).unwrap();
+        }
+        self.0.probabilities(windows)
+    }
+}
+
+#[test]
+fn a_slide_that_changes_while_it_is_read_fails() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes, what) in [("a", &b"more"[..], "its size"), ("b", b"", "time of change")] {
+        let slide = dir.path().join(format!("{name}.tiff"));
+        draw(&slide, 1024, 1024, 5, 3);
+        let out = dir.path().join("out");
+        let mut setup = setup(false, usize::MAX, workers(256));
+        let left = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(usize::MAX));
+        setup.segmenter = Box::new(Touch(common::Dark { left }, slide.clone(), bytes));
+        let outcome = &run(&[&slide], &out, &mut setup, Existing::Refuse)[0];
+        assert_eq!(outcome.state.status, Status::Failed);
+        let reason = outcome.state.reason.as_ref().unwrap();
+        assert!(reason.contains(what) && reason.contains("changed while it was read"), "{reason}");
+        assert!(!outcome.folder.join("counts.json").exists(), "results of two files stay");
+        assert!(!outcome.folder.join("checkpoint.state").exists());
+    }
+}
+
+#[test]
+fn a_resolution_that_the_model_is_not_made_for_is_refused_or_marked() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("s.tiff");
+    draw(&slide, 1024, 1024, 5, 3);
+    let mpp = |v| mitosis::Mpp::new(v).unwrap();
+    let range = |min, max, warn: Option<f64>| {
+        Some(infer::card::ResolutionCard {
+            min: mpp(min),
+            max: mpp(max),
+            warn_above: warn.map(mpp),
+        })
+    };
+    let go = |name: &str, resolution, any_mpp| {
+        let out = dir.path().join(name);
+        let mut setup = setup(false, usize::MAX, workers(256));
+        setup.config.resolution = resolution;
+        setup.any_mpp = any_mpp;
+        let outcome = run(&[&slide], &out, &mut setup, Existing::Refuse).remove(0);
+        let counts = report::counts(&outcome.folder).ok();
+        (outcome.state.reason, counts.and_then(|c| c.resolution_note))
+    };
+    for (name, r) in [("coarse", range(0.1, 0.2, None)), ("fine", range(0.3, 0.6, None))] {
+        let reason = go(name, r, false).0.unwrap();
+        assert!(reason.contains("0.25 um/px lies outside"), "{reason}");
+        let (reason, note) = go(&format!("{name}-forced"), r, true);
+        assert!(reason.is_none() && note.unwrap().contains("mean nothing"));
+    }
+    let (reason, note) = go("warned", range(0.1, 0.6, Some(0.22)), false);
+    assert!(reason.is_none() && note.unwrap().contains("coarser than 0.22"));
+    assert_eq!(go("fits", range(0.1, 0.6, Some(0.35)), false), (None, None));
+}
+
+#[test]
+fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("slides");
+    std::fs::create_dir_all(folder.join("deep")).unwrap();
+    draw(&folder.join("good.tiff"), 1024, 1024, 5, 3);
+    let file = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
+    file("text.svs", b"this is no slide at all");
+    file("deep/empty.ndpi", b"");
+    file("note.txt", b"hello");
+    file("dicom-without-suffix", &[&[0; 128][..], b"DICM", &[0; 40]].concat());
+    let find = || {
+        let found = job::find(&[folder.clone()], None, &std::collections::BTreeMap::new()).unwrap();
+        let names: Vec<String> = found.slides.iter().map(|s| s.name.clone()).collect();
+        (found.slides, names, found.skipped.len())
+    };
+    let (slides, names, skipped) = find();
+    assert_eq!(names, ["empty", "dicom-without-suffix", "good", "text"]);
+    assert_eq!(skipped, 1);
+    // The results lie inside the folder that is searched.
+    let out = folder.join("out");
+    let mut setup = setup(false, usize::MAX, workers(256));
+    setup.openslide = Some("/no/such/library".into());
+    let checked = job::preflight(&slides, &setup, &out, Existing::Refuse).unwrap();
+    let cancel = CancelToken::new();
+    let outcomes =
+        job::run(slides, checked, &mut setup, &out, Existing::Refuse, &mut Silent, &cancel);
+    assert_eq!(outcomes.iter().filter(|o| o.is_done()).count(), 1);
+    let run = report::write(&out, &outcomes, &setup, &["mithras".to_owned()]).unwrap();
+    assert_eq!((run.done, run.failed), (1, 3));
+    let csv = std::fs::read_to_string(out.join("counts.csv")).unwrap();
+    for name in ["text", "empty", "dicom-without-suffix"] {
+        assert!(csv.lines().any(|l| l.starts_with(&format!("{name},failed,"))), "{name}: {csv}");
+    }
+    let again = find();
+    assert_eq!(again.1, names, "the pictures of a run are no slides");
+    assert!(job::preflight(&again.0, &setup, &out, Existing::Resume).is_ok());
+}
+
+#[test]
+fn absent_and_unreadable_pixels_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    if let Some(path) = testkit::data("hostile/third_counts_zero.svs") {
+        let outcome = run(
+            &[&path],
+            dir.path(),
+            &mut setup(false, usize::MAX, workers(256)),
+            Existing::Refuse,
+        )
+        .remove(0);
+        assert_eq!(outcome.state.status, Status::Finished, "{:?}", outcome.state.reason);
+        let counts = report::counts(&outcome.folder).unwrap();
+        // 2220 x 2967 px of 0.499 um are 1.64 mm2.
+        assert!((counts.absent_mm2 - 1.64 / 3.0).abs() < 0.05, "{}", counts.absent_mm2);
+        assert!(counts.notes().iter().any(|n| n.contains("left out of the file")));
+    }
+    if let Some(path) = testkit::data("hostile/one_zero_tile.svs") {
+        let mut setup = setup(false, usize::MAX, workers(256));
+        setup.config.recipe.max_unread_share = 1.0;
+        let outcome = run(&[&path], dir.path(), &mut setup, Existing::Refuse).remove(0);
+        assert_eq!(outcome.state.status, Status::Finished, "{:?}", outcome.state.reason);
+        let counts = report::counts(&outcome.folder).unwrap();
+        assert!(counts.unread_mm2 > 0.0 && !counts.unread_windows.is_empty());
+    }
+    if let Some(path) = testkit::data("hostile/silent_tile.svs") {
+        let outcome = run(
+            &[&path],
+            dir.path(),
+            &mut setup(false, usize::MAX, workers(256)),
+            Existing::Refuse,
+        )
+        .remove(0);
+        let counts = report::counts(&outcome.folder).unwrap();
+        let said = counts.suspect_mm2 + counts.absent_mm2;
+        assert!(said > 0.0 && said < 0.05, "{said}");
+    }
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! From figures to a mitotic count: the 2 mm2 hotspot (W2) and the density (W3).
 
-use crate::index::Index;
-use crate::{Level0, Physical, Point, Resolution};
+use crate::{Level0, Physical, Point, Resolution, crowd};
 use serde::{Deserialize, Serialize};
 
 /// An area in square millimetres.
@@ -70,11 +69,8 @@ pub fn hotspot(
             [p.x, p.y]
         })
         .collect();
-    let index = Index::new(&um);
     let mut best: Option<(usize, usize)> = None;
-    for (i, &at) in um.iter().enumerate() {
-        let mut count = 0;
-        index.square(at, HALF_SIDE_UM, |_| count += 1);
+    for (i, count) in crowd::counts(&um, HALF_SIDE_UM, &mut 0).into_iter().enumerate() {
         let better = best.is_none_or(|(most, j)| {
             let (a, b) = (figures[i], figures[j]);
             count > most || (count == most && (a.y, a.x) < (b.y, b.x))

@@ -14,8 +14,12 @@
 //! | [`count`] | W2, W3 | Mitotic hotspot (2 mm2), mitotic density (20 mm2) |
 //! | [`pseudo_label`] | C3 | Pseudo-label dataset construction |
 
+#![forbid(unsafe_code)]
+
 pub mod count;
+mod crowd;
 pub mod detection;
+pub mod guard;
 mod index;
 pub mod matching;
 pub mod port;
@@ -23,6 +27,7 @@ pub mod pseudo_label;
 pub mod resolution;
 pub mod score;
 pub mod space;
+pub mod text;
 
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};

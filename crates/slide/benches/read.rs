@@ -7,7 +7,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use mitosis::Mpp;
-use slide::{OpenOptions, Slide};
+use slide::{MppRule, OpenOptions, Slide};
 use std::path::PathBuf;
 
 fn main() {
@@ -81,7 +81,7 @@ fn windows_stride_400(bencher: Bencher) {
 fn windows_resampled(bencher: Bencher) {
     // As if the slide were of that resolution, whatever its file says.
     let mpp = Mpp::new(0.2456).ok();
-    let options = OpenOptions { mpp, override_mpp: true, ..OpenOptions::default() };
+    let options = OpenOptions { mpp, mpp_rule: MppRule::Force, ..OpenOptions::default() };
     run(bencher, &options, 400, |slide, x, y| {
         divan::black_box(slide.read_at(Mpp::PAPER, x, y, SIDE, SIDE).unwrap());
     });

@@ -1,13 +1,15 @@
 //! What can go wrong with a slide. Every message names the file and, where there is one, the remedy.
 
+use crate::limits::Breach;
+use mitosis::text::Shown;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error about one slide.
 #[derive(Debug, thiserror::Error)]
 pub enum SlideError {
     /// The operating system refused: missing file, no permission, read error.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("{}: cannot be read: {source}", Shown(path))]
     Io {
         /// The slide.
         path: PathBuf,
@@ -16,19 +18,19 @@ pub enum SlideError {
         source: io::Error,
     },
     /// A folder, pipe or device where a file was expected.
-    #[error("{}: is not a file; name the slide file itself", path.display())]
+    #[error("{}: is not a file; name the slide file itself", Shown(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// A file of zero bytes.
-    #[error("{}: the file is empty (0 bytes); copy it again from its source", path.display())]
+    #[error("{}: the file is empty (0 bytes); copy it again from its source", Shown(path))]
     Empty {
         /// The slide.
         path: PathBuf,
     },
     /// A known or unknown format that cannot be read here.
-    #[error("{}: {reason}; {remedy}", path.display())]
+    #[error("{}: {reason}; {remedy}", Shown(path))]
     Unsupported {
         /// The slide.
         path: PathBuf,
@@ -38,7 +40,10 @@ pub enum SlideError {
         remedy: String,
     },
     /// The structure of the file contradicts itself.
-    #[error("{}: damaged file: {reason}; copy it again from its source or export it anew", path.display())]
+    #[error(
+        "{}: damaged file: {reason}; copy it again from its source or export it anew",
+        Shown(path)
+    )]
     Malformed {
         /// The slide.
         path: PathBuf,
@@ -46,7 +51,10 @@ pub enum SlideError {
         reason: String,
     },
     /// No field states micrometres per pixel.
-    #[error("{}: no micrometres per pixel in the file{hint}; give them with --mpp, e.g. --mpp 0.25", path.display())]
+    #[error(
+        "{}: no micrometres per pixel in the file{hint}; give them with --mpp, e.g. --mpp 0.25",
+        Shown(path)
+    )]
     MissingResolution {
         /// The slide.
         path: PathBuf,
@@ -54,7 +62,10 @@ pub enum SlideError {
         hint: String,
     },
     /// Two fields state different resolutions.
-    #[error("{}: contradicting resolutions: {first} against {second}; say which holds with --mpp, and --override-mpp where that contradicts the slide", path.display())]
+    #[error(
+        "{}: contradicting resolutions: {first} against {second}; say which holds with --mpp, and --override-mpp where that contradicts the slide",
+        Shown(path)
+    )]
     ContradictingResolution {
         /// The slide.
         path: PathBuf,
@@ -64,7 +75,7 @@ pub enum SlideError {
         second: String,
     },
     /// The stated resolution cannot be that of a microscope slide.
-    #[error("{}: implausible resolution: {found}; give the true one with --mpp", path.display())]
+    #[error("{}: implausible resolution: {found}; give the true one with --mpp", Shown(path))]
     ImplausibleResolution {
         /// The slide.
         path: PathBuf,
@@ -72,7 +83,10 @@ pub enum SlideError {
         found: String,
     },
     /// One tile cannot be decoded. The rest of the slide stays readable.
-    #[error("{}: tile (column {column}, row {row}) of level {level} cannot be decoded: {reason}", path.display())]
+    #[error(
+        "{}: tile (column {column}, row {row}) of level {level} cannot be decoded: {reason}",
+        Shown(path)
+    )]
     Tile {
         /// The slide.
         path: PathBuf,
@@ -86,7 +100,7 @@ pub enum SlideError {
         reason: String,
     },
     /// An associated image cannot be decoded.
-    #[error("{}: associated image `{name}`: {reason}", path.display())]
+    #[error("{}: associated image `{name}`: {reason}", Shown(path))]
     Associated {
         /// The slide.
         path: PathBuf,
@@ -96,7 +110,7 @@ pub enum SlideError {
         reason: String,
     },
     /// A request or an image needs more memory than allowed.
-    #[error("{}: {what} would need {bytes} bytes, more than the limit of {limit}", path.display())]
+    #[error("{}: {what} would need {bytes} bytes, more than the limit of {limit}", Shown(path))]
     TooLarge {
         /// The slide.
         path: PathBuf,
@@ -107,8 +121,26 @@ pub enum SlideError {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The file asks for more than a limit of [`Limits`](crate::Limits) allows.
+    #[error(
+        "{}: {what}: {needed}, more than the limit `{limit}` of {allowed}; raise that limit if the \
+         file can be trusted",
+        Shown(path)
+    )]
+    Limit {
+        /// The slide.
+        path: PathBuf,
+        /// The limit's name in [`Limits::TABLE`](crate::Limits::TABLE).
+        limit: &'static str,
+        /// What asks for it.
+        what: String,
+        /// What is needed, in the unit of the limit.
+        needed: u128,
+        /// What is allowed.
+        allowed: u64,
+    },
     /// A level that the slide has not.
-    #[error("{}: has {levels} levels, there is no level {level}", path.display())]
+    #[error("{}: has {levels} levels, there is no level {level}", Shown(path))]
     NoSuchLevel {
         /// The slide.
         path: PathBuf,
@@ -120,6 +152,11 @@ pub enum SlideError {
 }
 
 impl SlideError {
+    pub(crate) fn limit(path: &Path, breach: Breach) -> Self {
+        let Breach { name, what, needed, allowed } = breach;
+        Self::Limit { path: path.to_path_buf(), limit: name, what, needed, allowed }
+    }
+
     /// Whether only one tile is at fault, so that a caller may leave it out and go on.
     #[must_use]
     pub const fn is_tile(&self) -> bool {

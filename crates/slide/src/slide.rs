@@ -3,13 +3,16 @@
 use crate::SlideError;
 use crate::cache::TileCache;
 use crate::format;
+use crate::limits::{Fault, Limits};
+use crate::pieces::TileAt;
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, given, settle};
+use crate::scratch::{Gate, Scratch};
 use crate::source::{AssociatedImage, Level, Opened, Rect};
 use mitosis::{Mpp, Resolution, RgbTile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::Mutex;
 
 /// Colour of everything outside the slide and of tiles that the scanner left out.
 pub const BACKGROUND: u8 = 255;
@@ -18,15 +21,29 @@ pub const MAX_READ_BYTES: u64 = 2 << 30;
 /// Source bytes that one resampling step holds at most; larger requests are cut.
 const STEP_BYTES: u64 = 48 << 20;
 
+/// What a resolution given by the user means beside one that the file states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MppRule {
+    /// It must agree with the file's.
+    #[default]
+    Agree,
+    /// It serves a file that states none, or contradicts itself; the file's own goes first.
+    Fill,
+    /// It holds, whatever the file says.
+    Force,
+}
+
 /// How to open a slide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenOptions {
     /// The user's um/px: for a file that states none, or contradicts itself.
     pub mpp: Option<Mpp>,
-    /// Take [`OpenOptions::mpp`] even where it contradicts what the file says.
-    pub override_mpp: bool,
-    /// Memory for decoded tiles, bytes.
+    /// What [`OpenOptions::mpp`] means beside what the file says.
+    pub mpp_rule: MppRule,
+    /// Memory for decoded tiles, bytes; at most a quarter of the limit `memory`.
     pub cache_bytes: usize,
+    /// What the file may ask for.
+    pub limits: Limits,
     /// Path of an OpenSlide 4 library; without it the usual places are searched.
     pub openslide: Option<PathBuf>,
     /// Read through OpenSlide even what the built-in readers know (for comparison).
@@ -37,8 +54,9 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             mpp: None,
-            override_mpp: false,
+            mpp_rule: MppRule::Agree,
             cache_bytes: 256 << 20,
+            limits: Limits::default(),
             openslide: None,
             force_openslide: false,
         }
@@ -47,11 +65,24 @@ impl Default for OpenOptions {
 
 /// An opened slide. `Send + Sync`; reads from several threads run at once.
 pub struct Slide {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     format: &'static str,
-    opened: Opened,
+    pub(crate) opened: Opened,
     resolution: Result<Resolution, Refusal>,
-    cache: TileCache,
+    pub(crate) cache: TileCache,
+    pub(crate) cache_bytes: u64,
+    pub(crate) scratch: Scratch,
+    pub(crate) gate: Gate,
+    /// Tiles decoded so far whose data are doubtful, with the reason.
+    pub(crate) suspect: Mutex<BTreeMap<TileAt, String>>,
+}
+
+/// What is said of a tile that cannot be decoded: `Ok` leaves its pixels white.
+type Unread<'a> = &'a mut dyn FnMut(SlideError, TileAt) -> Result<(), SlideError>;
+
+/// Leaves nothing out.
+fn strict(e: SlideError, _: TileAt) -> Result<(), SlideError> {
+    Err(e)
 }
 
 impl std::fmt::Debug for Slide {
@@ -82,16 +113,25 @@ impl Slide {
         let (format, opened) = format::open(path, options)?;
         let stated = settle(&opened.claims, objective_power(&opened.properties));
         let resolution = match options.mpp {
-            Some(mpp) if options.override_mpp => Ok(Resolution::user(mpp)),
-            Some(mpp) => given(mpp, stated),
             None => stated,
+            Some(mpp) => match options.mpp_rule {
+                MppRule::Force => Ok(Resolution::user(mpp)),
+                MppRule::Fill if stated.is_ok() => stated,
+                MppRule::Fill | MppRule::Agree => given(mpp, stated),
+            },
         };
+        let share = options.limits.share();
+        let cache_bytes = options.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX));
         Ok(Self {
             path: path.to_path_buf(),
             format,
             opened,
             resolution,
-            cache: TileCache::new(options.cache_bytes),
+            cache: TileCache::new(cache_bytes),
+            cache_bytes: cache_bytes as u64,
+            scratch: Scratch::new(&options.limits),
+            gate: Gate::new(share),
+            suspect: Mutex::default(),
         })
     }
 
@@ -165,7 +205,10 @@ impl Slide {
             let names: Vec<_> = known.iter().map(|a| a.name.as_str()).collect();
             fail(format!("not in this slide, which has [{}]", names.join(", ")))
         })?;
-        self.opened.source.associated(index).map_err(fail)
+        self.opened.source.associated(index).map_err(|fault| match fault {
+            Fault::Limit(breach) => SlideError::limit(&self.path, breach),
+            Fault::Damaged(reason) | Fault::Unsupported(reason) => fail(reason),
+        })
     }
 
     /// Width and height of the working frame at `mpp`: every working pixel that touches the slide.
@@ -238,6 +281,17 @@ impl Slide {
         w: usize,
         h: usize,
     ) -> Result<RgbTile, SlideError> {
+        self.read_tiles(level, x, y, (w, h), &mut strict)
+    }
+
+    fn read_tiles(
+        &self,
+        level: usize,
+        x: i64,
+        y: i64,
+        (w, h): (usize, usize),
+        unread: Unread<'_>,
+    ) -> Result<RgbTile, SlideError> {
         let l = self.level(level)?;
         let size = self.allowed(w, h)?;
         let mut out = RgbTile { width: w, height: h, data: vec![BACKGROUND; size] };
@@ -249,18 +303,28 @@ impl Slide {
         let (tw, th) = (u64::from(l.tile_width), u64::from(l.tile_height));
         for row in y0 / th..=(y1 - 1) / th {
             for column in x0 / tw..=(x1 - 1) / tw {
-                let tile = self.tile(level, column, row)?;
+                let at = TileAt { level, column, row };
+                let bad = |fault| self.tile_error(at, fault);
+                let piece = match self.piece(at) {
+                    Ok(piece) => piece,
+                    Err(fault) => {
+                        unread(bad(fault), at)?;
+                        continue;
+                    }
+                };
+                let (pw, ph) = piece.size();
                 let (tx, ty) = (column * tw, row * th);
-                let (ax, bx) = (x0.max(tx), x1.min(tx + tile.width as u64));
-                let (ay, by) = (y0.max(ty), y1.min(ty + tile.height as u64));
+                let (ax, bx) = (x0.max(tx), x1.min(tx + pw as u64));
+                let (ay, by) = (y0.max(ty), y1.min(ty + ph as u64));
                 if ax >= bx {
                     continue;
                 }
                 let n = 3 * (bx - ax) as usize;
                 for yy in ay..by {
-                    let from = 3 * ((yy - ty) as usize * tile.width + (ax - tx) as usize);
                     let to = 3 * ((yy as i64 - y) as usize * w + (ax as i64 - x) as usize);
-                    out.data[to..to + n].copy_from_slice(&tile.data[from..from + n]);
+                    let line = &mut out.data[to..to + n];
+                    let copied = piece.copy((ax - tx) as usize, (yy - ty) as usize, line);
+                    copied.map_err(|e| bad(Fault::Damaged(e)))?;
                 }
             }
         }
@@ -283,12 +347,65 @@ impl Slide {
         w: usize,
         h: usize,
     ) -> Result<RgbTile, SlideError> {
+        self.read_working(mpp, self.level_for(mpp)?, (x, y, w, h), &mut strict)
+    }
+
+    /// [`Slide::read_at`] in which tiles that cannot be decoded are left white; with the pixels come
+    /// their places.
+    ///
+    /// # Errors
+    /// As [`Slide::read_at`], unless only tiles are at fault.
+    pub fn read_partial(
+        &self,
+        mpp: Mpp,
+        x: i64,
+        y: i64,
+        w: usize,
+        h: usize,
+    ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
+        self.read_seen(mpp, self.level_for(mpp)?, (x, y, w, h))
+    }
+
+    /// All of the slide at a coarse `mpp`: from the level that serves it, or where tiles of that
+    /// cannot be decoded from the next finer one that can; see [`Slide::read_partial`].
+    pub(crate) fn overview(&self, mpp: Mpp) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
+        let (w, h) = self.working_dimensions(mpp)?;
+        let mut level = self.level_for(mpp)?;
+        loop {
+            let seen = self.read_seen(mpp, level, (0, 0, w as usize, h as usize))?;
+            if seen.1.is_empty() || level == 0 {
+                return Ok(seen);
+            }
+            level -= 1;
+        }
+    }
+
+    fn read_seen(
+        &self,
+        mpp: Mpp,
+        level: usize,
+        area: (i64, i64, usize, usize),
+    ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
+        let mut unread = BTreeSet::new();
+        let image = self.read_working(mpp, level, area, &mut |e, at| {
+            unread.insert(at);
+            if e.is_tile() { Ok(()) } else { Err(e) }
+        })?;
+        Ok((image, unread.into_iter().collect()))
+    }
+
+    fn read_working(
+        &self,
+        mpp: Mpp,
+        index: usize,
+        area: (i64, i64, usize, usize),
+        unread: Unread<'_>,
+    ) -> Result<RgbTile, SlideError> {
         let r = self.resolution()?;
-        let index = self.level_for(mpp)?;
         let l = &self.opened.levels[index];
         let ax = Axis::new(r.x.get() * l.downsample_x, mpp.get(), l.width);
         let ay = Axis::new(r.y.get() * l.downsample_y, mpp.get(), l.height);
-        self.read_axes(index, &ax, &ay, (x, y, w, h))
+        self.read_axes(index, &ax, &ay, area, unread)
     }
 
     /// The whole slide, shrunk so that its longer side has at most `max_side` pixels. Uses pixels,
@@ -297,6 +414,18 @@ impl Slide {
     /// # Errors
     /// As [`Slide::read_region`].
     pub fn thumbnail(&self, max_side: usize) -> Result<RgbTile, SlideError> {
+        self.small(max_side, &mut strict)
+    }
+
+    /// [`Slide::thumbnail`] in which tiles that cannot be decoded are left white.
+    ///
+    /// # Errors
+    /// As [`Slide::thumbnail`], unless only a tile is at fault.
+    pub fn thumbnail_partial(&self, max_side: usize) -> Result<RgbTile, SlideError> {
+        self.small(max_side, &mut |e, _| if e.is_tile() { Ok(()) } else { Err(e) })
+    }
+
+    fn small(&self, max_side: usize, unread: Unread<'_>) -> Result<RgbTile, SlideError> {
         let (w, h) = self.dimensions();
         let ratio = (w.max(h) as f64 / max_side.max(1) as f64).max(1.0);
         let fine = |l: &Level| l.downsample_x.max(l.downsample_y) <= ratio * (1.0 + resample::SAME);
@@ -305,7 +434,7 @@ impl Slide {
         let ax = Axis::new(l.downsample_x, ratio, l.width);
         let ay = Axis::new(l.downsample_y, ratio, l.height);
         let (ow, oh) = ((w as f64 / ratio).round().max(1.0), (h as f64 / ratio).round().max(1.0));
-        self.read_axes(index, &ax, &ay, (0, 0, ow as usize, oh as usize))
+        self.read_axes(index, &ax, &ay, (0, 0, ow as usize, oh as usize), unread)
     }
 
     fn read_axes(
@@ -314,9 +443,10 @@ impl Slide {
         ax: &Axis,
         ay: &Axis,
         (x, y, w, h): (i64, i64, usize, usize),
+        unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
         if ax.is_identity() && ay.is_identity() {
-            return self.read_level(level, x, y, w, h);
+            return self.read_tiles(level, x, y, (w, h), unread);
         }
         self.allowed(w, h)?;
         if w == 0 || h == 0 {
@@ -324,10 +454,10 @@ impl Slide {
         }
         let need = 3.0 * (w as f64 * ax.ratio + 2.0) * (h as f64 * ay.ratio + 2.0);
         if need > STEP_BYTES as f64 && (w > 1 || h > 1) {
-            return self.read_in_halves(level, ax, ay, (x, y, w, h));
+            return self.read_in_halves(level, ax, ay, (x, y, w, h), unread);
         }
         let (tx, ty) = (ax.taps(x, w), ay.taps(y, h));
-        let source = self.read_level(level, tx.start, ty.start, tx.len, ty.len)?;
+        let source = self.read_tiles(level, tx.start, ty.start, (tx.len, ty.len), unread)?;
         Ok(RgbTile {
             width: w,
             height: h,
@@ -341,13 +471,14 @@ impl Slide {
         ax: &Axis,
         ay: &Axis,
         (x, y, w, h): (i64, i64, usize, usize),
+        unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
         // Rows are cut only when one band is narrow enough: tiles of a band are then met once.
         let band = 3.0 * (w as f64 * ax.ratio + 2.0) * (ay.ratio + 2.0);
         if h > 1 && band <= STEP_BYTES as f64 {
             let top = h / 2;
-            let mut a = self.read_axes(level, ax, ay, (x, y, w, top))?;
-            let b = self.read_axes(level, ax, ay, (x, y + top as i64, w, h - top))?;
+            let mut a = self.read_axes(level, ax, ay, (x, y, w, top), unread)?;
+            let b = self.read_axes(level, ax, ay, (x, y + top as i64, w, h - top), unread)?;
             a.data.extend_from_slice(&b.data);
             return Ok(RgbTile::new(w, h, a.data));
         }
@@ -362,8 +493,8 @@ impl Slide {
             });
         }
         let left = w / 2;
-        let a = self.read_axes(level, ax, ay, (x, y, left, h))?;
-        let b = self.read_axes(level, ax, ay, (x + left as i64, y, w - left, h))?;
+        let a = self.read_axes(level, ax, ay, (x, y, left, h), unread)?;
+        let b = self.read_axes(level, ax, ay, (x + left as i64, y, w - left, h), unread)?;
         let mut data = Vec::with_capacity(3 * w * h);
         for (l, r) in a.data.chunks_exact(3 * left).zip(b.data.chunks_exact(3 * (w - left))) {
             data.extend_from_slice(l);
@@ -393,21 +524,6 @@ impl Slide {
             });
         }
         Ok(bytes as usize)
-    }
-
-    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, SlideError> {
-        let key = (level as u32, column as u32, row as u32);
-        let keep = !self.opened.source.resident();
-        if keep && let Some(tile) = self.cache.get(key) {
-            return Ok(tile);
-        }
-        let tile = self.opened.source.tile(level, column, row).map_err(|reason| {
-            SlideError::Tile { path: self.path.clone(), level, column, row, reason }
-        })?;
-        if keep {
-            self.cache.put(key, &tile);
-        }
-        Ok(tile)
     }
 }
 

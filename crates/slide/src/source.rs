@@ -1,5 +1,6 @@
 //! What a format gives: levels, properties, claims about the resolution, and tiles on demand.
 
+use crate::limits::Fault;
 use crate::resolution::Claim;
 use mitosis::RgbTile;
 use serde::Serialize;
@@ -58,18 +59,57 @@ pub struct AssociatedImage {
     pub height: u64,
 }
 
+/// How far the pixels of a tile can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TileState {
+    Sound,
+    /// The file says that there are none; they are white.
+    Absent,
+    /// They were decoded, but something about their data is wrong.
+    Suspect(&'static str),
+}
+
+/// A decoded tile.
+pub(crate) struct Decoded {
+    pub(crate) tile: Arc<RgbTile>,
+    pub(crate) state: TileState,
+}
+
 /// Decoded pixels on demand. Tiles at the right and bottom edge may be cut to the level or padded.
 pub(crate) trait Source: Send + Sync {
     /// Decodes one tile of the level's grid.
-    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, String>;
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Decoded, Fault>;
 
-    /// Decodes the `index`-th associated image.
-    fn associated(&self, index: usize) -> Result<RgbTile, String>;
+    /// Decodes one tile of a level that is read whole, handing on its rows.
+    fn rows(
+        &self,
+        level: usize,
+        column: u64,
+        row: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<TileState, Fault> {
+        let Decoded { tile, state } = self.tile(level, column, row)?;
+        tile.data.chunks_exact(3 * tile.width.max(1)).try_for_each(sink)?;
+        Ok(state)
+    }
 
-    /// Whether tiles already live in memory and need no cache.
-    fn resident(&self) -> bool {
+    /// Whether the pieces of a level are strips or a whole image, not tiles.
+    fn stripped(&self, level: usize) -> bool {
+        let _ = level;
         false
     }
+
+    /// Places of the tiles of a level that the file says are left out.
+    fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
+        let _ = level;
+        Vec::new()
+    }
+
+    /// Bytes of memory that decoding one tile of a level takes, roughly.
+    fn working_bytes(&self, level: usize) -> u64;
+
+    /// Decodes the `index`-th associated image.
+    fn associated(&self, index: usize) -> Result<RgbTile, Fault>;
 }
 
 /// An opened file, before its resolution is settled.

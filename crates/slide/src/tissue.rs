@@ -80,26 +80,40 @@ impl TissueMask {
     /// Finds the tissue of a slide with the default options.
     ///
     /// # Errors
-    /// When the slide has no resolution or a tile of the overview cannot be decoded.
+    /// When the slide has no resolution or cannot be read at all.
     pub fn find(slide: &Slide) -> Result<Self, SlideError> {
         Self::find_with(slide, &TissueOptions::default())
     }
 
-    /// Finds the tissue of a slide.
+    /// Finds the tissue of a slide. Where a tile cannot be decoded nobody can tell: that part counts
+    /// as tissue, so that it is asked for again, and missed, when the tissue is read.
     ///
     /// # Errors
-    /// As [`TissueMask::find`].
+    /// When the slide has no resolution or cannot be read at all.
     pub fn find_with(slide: &Slide, options: &TissueOptions) -> Result<Self, SlideError> {
         let own = slide.resolution()?.mean().get();
         let (w, h) = slide.dimensions();
         let enough = own * w.max(h) as f64 / options.min_side.max(1) as f64;
         let mpp = options.mpp.get().min(enough).max(own);
         let mpp = Mpp::new(mpp).unwrap_or(options.mpp);
-        let (width, height) = slide.working_dimensions(mpp)?;
-        let image = slide.read_at(mpp, 0, 0, width as usize, height as usize)?;
+        let (image, unread) = slide.overview(mpp)?;
+        let (width, height) = (image.width, image.height);
         let grey: Vec<u8> = image.data.as_chunks::<3>().0.iter().map(|p| otsu::grey(*p)).collect();
         let scale = slide.working_scale(mpp)?;
-        Ok(Self::from_grey(&grey, (width as usize, height as usize), mpp, scale, (w, h), options))
+        if unread.is_empty() {
+            return Ok(Self::from_grey(&grey, (width, height), mpp, scale, (w, h), options));
+        }
+        let mut unseen = vec![false; grey.len()];
+        for rect in unread.into_iter().map(|at| slide.tile_rect(at)) {
+            let span = |a: i64, n: u64, scale: f64, most: usize| {
+                let end = ((a as f64 + n as f64) / scale).ceil() as usize;
+                (a as f64 / scale).floor() as usize..end.min(most)
+            };
+            for y in span(rect.y, rect.height, scale.1, height) {
+                unseen[y * width..][span(rect.x, rect.width, scale.0, width)].fill(true);
+            }
+        }
+        Ok(Self::judged(&grey, &unseen, (width, height), mpp, scale, (w, h), options))
     }
 
     /// The mask of a grey overview. `scale`: level-0 pixels per overview pixel; `extent`: level-0 size.
@@ -115,6 +129,19 @@ impl TissueMask {
         extent: (u64, u64),
         options: &TissueOptions,
     ) -> Self {
+        Self::judged(grey, &[], size, mpp, scale, extent, options)
+    }
+
+    /// The mask of an overview parts of which were not seen: they are no grey, and count as tissue.
+    fn judged(
+        grey: &[u8],
+        unseen: &[bool],
+        size: (usize, usize),
+        mpp: Mpp,
+        scale: (f64, f64),
+        extent: (u64, u64),
+        options: &TissueOptions,
+    ) -> Self {
         let (width, height) = size;
         assert_eq!(
             grey.len(),
@@ -123,7 +150,8 @@ impl TissueMask {
             width * height
         );
         let mut histogram = [0u64; 256];
-        for g in grey {
+        let hidden = |i: usize| unseen.get(i).is_some_and(|u| *u);
+        for (_, g) in grey.iter().enumerate().filter(|(i, _)| !hidden(*i)) {
             histogram[usize::from(*g)] += 1;
         }
         let threshold = otsu::threshold(&histogram);
@@ -140,6 +168,9 @@ impl TissueMask {
             // Holes first: a ring of tissue is then judged by its whole area.
             flip_small(&mut mask, width, false, limit(options.max_hole_mm2));
             flip_small(&mut mask, width, true, limit(options.min_object_mm2));
+        }
+        for (tissue, unseen) in mask.iter_mut().zip(unseen) {
+            *tissue |= unseen;
         }
         let sums = summed(&mask, width, height);
         Self { mpp, width, height, mask, threshold, rule, scale, extent, sums }
@@ -200,6 +231,28 @@ impl TissueMask {
             && (x as usize) < self.width
             && (y as usize) < self.height
             && self.mask[y as usize * self.width + x as usize]
+    }
+
+    /// Whether a level-0 point lies on tissue or at most `um` micrometres beside it.
+    #[must_use]
+    pub fn near(&self, p: Point<Level0>, um: f64) -> bool {
+        if self.contains(p) {
+            return true;
+        }
+        // In mask pixels, which are square in micrometres.
+        let (x, y, reach) = (p.x / self.scale.0, p.y / self.scale.1, um / self.mpp.get());
+        let span = |v: f64, most: usize| {
+            let low = (v - reach).floor().clamp(0.0, most as f64) as usize;
+            (low, ((v + reach).floor() + 1.0).clamp(low as f64, most as f64) as usize)
+        };
+        let ((x0, x1), (y0, y1)) = (span(x, self.width), span(y, self.height));
+        // How far a coordinate lies outside the pixel `i`.
+        let off = |v: f64, i: usize| (i as f64 - v).max(v - i as f64 - 1.0).max(0.0);
+        let close = |i: usize, j: usize| off(x, i).hypot(off(y, j)) <= reach;
+        (y0..y1).any(|j| {
+            let line = &self.mask[j * self.width..];
+            (x0..x1).any(|i| line[i] && close(i, j))
+        })
     }
 
     /// Outlines in level-0 pixels: per connected piece an outer ring and its holes.
@@ -374,6 +427,37 @@ mod tests {
         assert!((m.area_mm2() - 400.0 * 64e-6).abs() < 1e-12);
         assert!(m.contains(Point::new(20.5 * 32.0, 20.5 * 32.0)));
         assert!(!m.contains(Point::new(2.5 * 32.0, 2.5 * 32.0)));
+    }
+
+    #[test]
+    fn near_tissue_is_measured_from_its_border() {
+        // Tissue from 320 to 960 px of 0.25 um.
+        let m = find(&square(), 40);
+        let near = |x: f64, y: f64| m.near(Point::new(x, y), 20.0);
+        assert!(near(500.0, 500.0) && near(320.0 - 79.0, 500.0) && near(500.0, 960.0 + 79.0));
+        assert!(!near(320.0 - 81.0, 500.0) && !near(500.0, 960.0 + 81.0));
+        // Across the corner it is the distance that counts, not the two axes.
+        assert!(near(320.0 - 55.0, 320.0 - 55.0) && !near(320.0 - 60.0, 320.0 - 60.0));
+        assert!(!near(-1e9, 1e9));
+    }
+
+    #[test]
+    fn what_was_not_seen_counts_as_tissue_and_moves_no_threshold() {
+        let mut grey = square();
+        let seen = find(&grey, 40);
+        let unseen: Vec<bool> = (0..1600).map(|i| i < 5 * 40 && i % 40 < 5).collect();
+        for (g, u) in grey.iter_mut().zip(&unseen) {
+            *g = if *u { 0 } else { *g };
+        }
+        let mpp = Mpp::new(8.0).unwrap();
+        let area = 10.0 * 64e-6;
+        let options =
+            TissueOptions { min_object_mm2: area, max_hole_mm2: area, ..Default::default() };
+        let all = (1280, 1280);
+        let m = TissueMask::judged(&grey, &unseen, (40, 40), mpp, (32.0, 32.0), all, &options);
+        assert_eq!(m.threshold, seen.threshold);
+        assert!(m.contains(Point::new(40.0, 40.0)) && !seen.contains(Point::new(40.0, 40.0)));
+        assert_eq!(m.mask.iter().filter(|t| **t).count(), 400 + 25);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Real slides: what is read and what is refused.
 
 use mitosis::Mpp;
-use slide::{OpenOptions, Slide, SlideError};
+use slide::{MppRule, OpenOptions, Slide, SlideError};
 
 #[test]
 fn aperio_jpeg_opens_with_its_resolution() {
@@ -37,7 +37,7 @@ fn adjacent_rectangles_equal_their_union() {
     let Some(path) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
     for own in [0.2456, 0.499, 0.25, 0.125] {
         let mpp = Some(Mpp::new(own).unwrap());
-        let options = OpenOptions { mpp, override_mpp: true, ..OpenOptions::default() };
+        let options = OpenOptions { mpp, mpp_rule: MppRule::Force, ..OpenOptions::default() };
         let s = Slide::open_with(&path, &options).unwrap();
         for target in [Mpp::PAPER, Mpp::new(2.0).unwrap()] {
             let (x, y, w, h) = (-7i64, 411i64, 301usize, 205usize);

@@ -6,6 +6,8 @@
 //! - [`bootstrap`]: resampling that does not depend on threads.
 //! - [`survival`]: Cox, Kaplan-Meier, log-rank, Harrell's C, equal to R's package `survival`.
 
+#![forbid(unsafe_code)]
+
 pub mod bootstrap;
 pub mod distribution;
 mod error;

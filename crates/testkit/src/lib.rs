@@ -3,6 +3,8 @@
 //! Real data is never in the repository. It is looked for where `MITHRAS_DATA` points, then at
 //! `../shared/data` beside the checkout. A test that misses it says so and returns.
 
+#![forbid(unsafe_code)]
+
 use std::path::{Path, PathBuf};
 
 /// The workspace root.

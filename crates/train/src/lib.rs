@@ -11,6 +11,8 @@
 //! | [`preset`] | what changes a number | |
 //! | [`run`] | run directory, state, metrics | |
 
+#![forbid(unsafe_code)]
+
 pub mod batch;
 pub mod bench;
 pub mod data;

@@ -1,9 +1,11 @@
 //! Writing comma-separated tables.
 
+use super::cell;
 use crate::file::{self, WriteError};
 use std::path::Path;
 
-/// A table under way: comma-separated, quoted where needed, lines ended by `\n`.
+/// A table under way: comma-separated, quoted where needed, lines ended by `\n`. Cells that a
+/// spreadsheet would compute are written as text: [`cell`].
 #[derive(Debug)]
 pub struct Writer {
     columns: usize,
@@ -13,7 +15,7 @@ pub struct Writer {
 impl Writer {
     /// A table with this header.
     #[must_use]
-    pub fn new<C: AsRef<[u8]>>(header: impl IntoIterator<Item = C>) -> Self {
+    pub fn new<C: AsRef<str>>(header: impl IntoIterator<Item = C>) -> Self {
         let header: Vec<C> = header.into_iter().collect();
         let mut table = Self { columns: header.len(), out: csv::Writer::from_writer(Vec::new()) };
         table.push(header);
@@ -24,10 +26,10 @@ impl Writer {
     ///
     /// # Panics
     /// When it has another number of cells than the header.
-    pub fn push<C: AsRef<[u8]>>(&mut self, row: impl IntoIterator<Item = C>) {
+    pub fn push<C: AsRef<str>>(&mut self, row: impl IntoIterator<Item = C>) {
         let mut cells = 0;
-        for cell in row {
-            self.out.write_field(cell).expect("memory takes a cell");
+        for text in row {
+            self.out.write_field(cell(text.as_ref()).as_bytes()).expect("memory takes a cell");
             cells += 1;
         }
         assert_eq!(cells, self.columns, "a row of {cells} cells under {} columns", self.columns);

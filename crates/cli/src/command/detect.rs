@@ -10,6 +10,7 @@ use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use mithras::job::{self, Existing, Outcome, Setup, Stages};
 use mithras::report::{self, RunFile};
 use mithras::subtypes::SubtypeNetwork;
+use mitosis::text::{Shown, plain};
 use mitosis::{Mpp, OperatingPoint, Score};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,8 @@ use std::process::ExitCode;
 /// analysed tissue). Over the run: counts.csv, run.json, summary.html. See docs/artifacts.md.
 ///
 /// Inputs are files, folders (searched through; slides are known by their content) or patterns in
-/// quotes. All are checked before the work starts. A slide that fails stops no other; the exit code
-/// is then not 0 and the summary says which failed and why.
+/// quotes. All are checked before the work starts. A slide that fails stops no other; the summary
+/// says which failed and why. Exit codes: 0 all done, 3 some slides failed, 1 all did or nothing ran.
 #[derive(ClapArgs, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -34,10 +35,13 @@ Examples:
   mithras detect case.svs --out results --engine onnxruntime --provider openvino
   mithras detect case.svs --out results --stages 1
 
-Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it;
-one that states another is refused, too, unless --override-mpp says that the slide is wrong.
-The table is CSV with the columns slide (file name, with or without suffix) and mpp; it wins over
---mpp.")]
+Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it.
+--mpp serves the slides that state none; the others keep their own, unless --force-mpp says that all
+are wrong. The table is CSV with the columns slide (file name, with or without suffix) and mpp; it
+wins over --mpp, and a slide that contradicts its own row is refused without --force-mpp.
+
+Limits: pixels, decoded, directories, fields, memory and expansion bound what one slide may ask for
+(docs/reliability.md). A slide beyond one of them fails and says which.")]
 pub struct Args {
     /// Slide files, folders of slides, or patterns such as 'slides/*.svs'
     #[arg(required = true, value_name = "INPUT")]
@@ -52,8 +56,13 @@ pub struct Args {
     #[arg(long, value_name = "CSV")]
     mpp_table: Option<PathBuf>,
     /// Take --mpp or --mpp-table even where a slide states another resolution
+    #[arg(long, alias = "override-mpp")]
+    force_mpp: bool,
+    /// Run on slides of any resolution, even those that the model is not made for
     #[arg(long)]
-    override_mpp: bool,
+    any_mpp: bool,
+    #[command(flatten)]
+    limits: super::limits::LimitArgs,
     #[command(flatten)]
     engine: EngineArgs,
     /// 2: segmentation and classification; 1: segmentation alone (s_cls stays empty)
@@ -86,6 +95,9 @@ pub struct Args {
     #[arg(long, short)]
     quiet: bool,
 }
+
+/// The exit code when some slides failed and others did not.
+const SOME_FAILED: u8 = 3;
 
 /// Which networks run, and on what.
 #[derive(ClapArgs, Debug, Default)]
@@ -200,6 +212,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             inputs.skipped.len()
         );
     }
+    let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
     let mut setup = args.engine.setup(stages)?;
     setup.config.recipe.max_unread_share = args.max_unread;
@@ -207,7 +220,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         setup.config.thresholds = args.engine.point(asked)?;
     }
     setup.openslide = args.openslide.clone();
-    setup.override_mpp = args.override_mpp;
+    setup.force_mpp = args.force_mpp;
+    setup.any_mpp = args.any_mpp;
+    setup.limits = limits;
+    setup.fit_memory();
     if args.subtypes {
         setup = setup.with_subtypes(SubtypeNetwork::bundled(&args.engine.options())?);
     }
@@ -222,8 +238,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         say(&args.out, &run);
     }
-    let failed = outcomes.iter().any(|o| !o.is_done());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let failed = outcomes.iter().filter(|o| !o.is_done()).count();
+    Ok(match failed {
+        0 => ExitCode::SUCCESS,
+        n if n == outcomes.len() => ExitCode::FAILURE,
+        _ => ExitCode::from(SOME_FAILED),
+    })
 }
 
 /// Checks all slides, does them, and writes the run's files.
@@ -264,7 +284,9 @@ pub fn say(out: &Path, run: &RunFile) {
     for slide in &run.slides {
         let name = &slide.name;
         match &slide.counts {
-            None => println!("{name:<width$}  FAILED  {}", slide.reason.as_deref().unwrap_or("")),
+            None => {
+                println!("{name:<width$}  FAILED  {}", plain(slide.reason.as_deref().unwrap_or("")))
+            }
             Some(c) => {
                 let density = c.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
                 println!(
@@ -282,11 +304,16 @@ pub fn say(out: &Path, run: &RunFile) {
             }
         }
     }
+    for slide in &run.slides {
+        for note in slide.counts.iter().flat_map(|c| c.notes()) {
+            println!("{}: {}", slide.name, plain(&note));
+        }
+    }
     if run.without_tissue > 0 {
         println!("{} of {} slides have no tissue", run.without_tissue, run.slides.len());
     }
     if run.failed > 0 {
         println!("{} of {} slides failed", run.failed, run.slides.len());
     }
-    println!("written to {}; see {}", out.display(), out.join("summary.html").display());
+    println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
 }

@@ -11,6 +11,7 @@ pub mod embed;
 mod engine;
 pub mod evaluate;
 pub mod evaluate_classification;
+mod limits;
 pub mod robustness;
 pub mod slide;
 pub mod survival;

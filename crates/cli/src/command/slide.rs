@@ -4,8 +4,10 @@ use anyhow::{Context, Result};
 use artifact::file::write;
 use clap::Subcommand;
 use mitosis::Mpp;
+use mitosis::text::{Shown, plain};
 use serde_json::json;
-use slide::{OpenOptions, Slide, TissueMask, TissueOptions};
+use slide::{MppRule, OpenOptions, Slide, TissueMask, TissueOptions};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,8 +36,10 @@ struct Input {
     #[arg(long, value_parser = parse_mpp, allow_negative_numbers = true)]
     mpp: Option<Mpp>,
     /// Take --mpp even where the file states another resolution.
-    #[arg(long)]
-    override_mpp: bool,
+    #[arg(long, alias = "override-mpp", requires = "mpp")]
+    force_mpp: bool,
+    #[command(flatten)]
+    limits: super::limits::LimitArgs,
     /// Read through OpenSlide even what mithras reads itself.
     #[arg(long)]
     openslide: bool,
@@ -95,7 +99,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn open(input: &Input) -> Result<Slide> {
     let options = OpenOptions {
         mpp: input.mpp,
-        override_mpp: input.override_mpp,
+        mpp_rule: if input.force_mpp { MppRule::Force } else { MppRule::Fill },
+        limits: input.limits.limits()?,
         force_openslide: input.openslide,
         ..OpenOptions::default()
     };
@@ -120,12 +125,12 @@ fn info(args: &Info) -> Result<()> {
             "levels": slide.levels(),
             "bounds": slide.bounds(),
             "associated_images": slide.associated_images(),
-            "properties": slide.properties(),
+            "properties": public(&slide),
         });
         println!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(());
     }
-    println!("file        {}", slide.path().display());
+    println!("file        {}", Shown(slide.path()));
     println!("reader      {} (vendor {})", slide.format(), slide.vendor());
     println!("size        {width} x {height} px");
     match slide.resolution() {
@@ -146,17 +151,29 @@ fn info(args: &Info) -> Result<()> {
         println!("bounds      {} x {} px at ({}, {})", b.width, b.height, b.x, b.y);
     }
     for a in slide.associated_images() {
-        println!("image       {} {} x {} px", a.name, a.width, a.height);
+        println!("image       {} {} x {} px", plain(&a.name), a.width, a.height);
     }
-    for (key, value) in slide.properties() {
-        let line: String = value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    for (key, value) in public(&slide) {
+        let line = plain(&value);
         let short: String = line.chars().take(120).collect();
         println!(
-            "            {key} = {short}{}",
+            "            {} = {short}{}",
+            plain(&key),
             if short.len() < line.len() { " ..." } else { "" }
         );
     }
     Ok(())
+}
+
+/// The properties of a slide without those that say who the patient is.
+fn public(slide: &Slide) -> BTreeMap<String, String> {
+    let properties = slide.properties().iter();
+    properties
+        .map(|(key, value)| {
+            let shown = if mithras::privacy::names_patient(key) { "(not shown)" } else { value };
+            (key.clone(), shown.to_owned())
+        })
+        .collect()
 }
 
 fn thumbnail(args: &Thumbnail) -> Result<()> {
@@ -175,7 +192,7 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
         image::ImageFormat::Png,
     )?;
     write(&args.out, png.get_ref())?;
-    println!("{} ({} x {} px)", args.out.display(), tile.width, tile.height);
+    println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
 }
 
@@ -184,7 +201,7 @@ fn tissue(args: &Tissue) -> Result<()> {
     let options = TissueOptions::default();
     let mask = TissueMask::find_with(&slide, &options)?;
     std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot make the folder {}", args.out.display()))?;
+        .with_context(|| format!("cannot make the folder {}", Shown(&args.out)))?;
     let (png, geojson) = (args.out.join("tissue.png"), args.out.join("tissue.geojson"));
     write(&png, &mask.png()?)?;
     let offset = slide.bounds().map_or((0, 0), |b| (b.x, b.y));
@@ -208,12 +225,12 @@ fn tissue(args: &Tissue) -> Result<()> {
         return Ok(());
     }
     if mask.is_empty() {
-        println!("{}: no tissue found", slide.path().display());
+        println!("{}: no tissue found", Shown(slide.path()));
     } else {
-        println!("{}: {:.3} mm2 of tissue", slide.path().display(), mask.area_mm2());
+        println!("{}: {:.3} mm2 of tissue", Shown(slide.path()), mask.area_mm2());
     }
     let threshold = mask.threshold.map_or("none".into(), |t| t.to_string());
     println!("rule {:?}, Otsu threshold {threshold}, at {}", mask.rule, mask.mpp);
-    println!("{}\n{}", png.display(), geojson.display());
+    println!("{}\n{}", Shown(&png), Shown(&geojson));
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::error::{CorpusError, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What the reviewer says about the centre of the picture (A2).
@@ -60,11 +60,36 @@ struct Line {
     entry: Option<Entry>,
 }
 
+/// What a log is written to.
+trait Disk: Send {
+    /// Adds bytes at the end; on disk when this returns.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts everything from `length` on.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)?;
+        self.sync_data()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)?;
+        self.sync_data()
+    }
+}
+
 /// A reviewer's log, read and open for appending.
 pub struct ReviewLog {
     path: PathBuf,
     audit: String,
-    file: File,
+    disk: Box<dyn Disk>,
+    /// Length of the whole lines.
+    good: u64,
+    /// A failed line could not be cut off: nothing may follow it.
+    torn: bool,
     entries: BTreeMap<String, Entry>,
     order: Vec<(String, Option<Entry>)>,
 }
@@ -81,20 +106,32 @@ impl ReviewLog {
         let dir = package.join("reviews");
         std::fs::create_dir_all(&dir).map_err(CorpusError::io(&dir))?;
         let path = dir.join(format!("{reviewer}.jsonl"));
-        let (entries, whole) = match path.exists() {
-            true => read(&path, audit)?,
-            false => (BTreeMap::new(), 0),
-        };
-        let file = OpenOptions::new()
+        let mut file = OpenOptions::new()
             .create(true)
+            .read(true)
             .append(true)
             .open(&path)
             .map_err(CorpusError::io(&path))?;
         if file.try_lock().is_err() {
             return Err(CorpusError::Locked { path });
         }
-        file.set_len(whole).map_err(CorpusError::io(&path))?;
-        Ok(Self { path, audit: audit.into(), file, entries, order: Vec::new() })
+        // Read under the lock: nobody adds a line between reading and writing.
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(CorpusError::io(&path))?;
+        let (entries, good) = parse(&text, &path, audit)?;
+        let mut log = Self {
+            path,
+            audit: audit.into(),
+            disk: Box::new(file),
+            good,
+            torn: false,
+            entries,
+            order: Vec::new(),
+        };
+        if good < text.len() as u64 {
+            log.disk.cut(good).map_err(CorpusError::io(&log.path))?;
+        }
+        Ok(log)
     }
 
     /// Verdicts as they stand, by item.
@@ -119,8 +156,9 @@ impl ReviewLog {
     /// # Errors
     /// When the disk refuses.
     pub fn undo(&mut self) -> Result<Option<String>> {
-        let Some((item, before)) = self.order.pop() else { return Ok(None) };
+        let Some((item, before)) = self.order.last().cloned() else { return Ok(None) };
         self.append(&item, before)?;
+        self.order.pop();
         Ok(Some(item))
     }
 
@@ -133,10 +171,16 @@ impl ReviewLog {
             reason: e.to_string(),
         })?;
         text.push('\n');
-        self.file
-            .write_all(text.as_bytes())
-            .and_then(|()| self.file.sync_data())
-            .map_err(CorpusError::io(&self.path))?;
+        if self.torn {
+            self.disk.cut(self.good).map_err(CorpusError::io(&self.path))?;
+            self.torn = false;
+        }
+        if let Err(e) = self.disk.append(text.as_bytes()) {
+            // Half a line must not stay: the next one would be glued to it.
+            self.torn = self.disk.cut(self.good).is_err();
+            return Err(CorpusError::io(&self.path)(e));
+        }
+        self.good += text.len() as u64;
         match entry {
             Some(e) => self.entries.insert(item.into(), e),
             None => self.entries.remove(item),
@@ -181,9 +225,13 @@ fn check_name(reviewer: &str) -> Result<()> {
     )))
 }
 
-/// Verdicts and the length of the whole lines.
 fn read(path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry>, u64)> {
     let text = std::fs::read_to_string(path).map_err(CorpusError::io(path))?;
+    parse(&text, path, audit)
+}
+
+/// Verdicts and the length of the whole lines.
+fn parse(text: &str, path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry>, u64)> {
     let whole = text.rfind('\n').map_or(0, |i| i + 1);
     let mut entries = BTreeMap::new();
     for (i, line) in text[..whole].lines().enumerate() {
@@ -191,7 +239,7 @@ fn read(path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry>, u64)> {
             path: path.into(),
             reason: format!("line {}: {reason}", i + 1),
         };
-        let line: Line = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+        let line = one(line).map_err(|e| bad(e.to_string()))?;
         if line.audit != audit {
             return Err(bad(format!("belongs to the audit {}, not {audit}", line.audit)));
         }
@@ -201,4 +249,107 @@ fn read(path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry>, u64)> {
         };
     }
     Ok((entries, whole as u64))
+}
+
+/// A line. Earlier versions left half a line on a full disk and glued the next one to it: that one
+/// was answered as saved, and counts.
+fn one(line: &str) -> serde_json::Result<Line> {
+    serde_json::from_str(line).or_else(|e| {
+        let glued = line.rfind(r#"{"audit":"#).filter(|at| *at > 0);
+        glued.map_or(Err(e), |at| serde_json::from_str(&line[at..]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    const SURE: Entry = Entry { verdict: Verdict::Confirmed, size: None, elsewhere: false };
+
+    /// A disk with so much room; `stuck`: what was half written cannot be cut off.
+    struct Small {
+        file: File,
+        room: Arc<Mutex<(usize, bool)>>,
+    }
+
+    impl Disk for Small {
+        fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+            let mut room = self.room.lock().unwrap();
+            let n = bytes.len().min(room.0);
+            self.file.append(&bytes[..n])?;
+            room.0 -= n;
+            if n < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            match self.room.lock().unwrap().1 {
+                true => Err(io::Error::other("stuck")),
+                false => self.file.cut(length),
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_loses_no_verdict_that_was_acknowledged() {
+        for stuck in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = ReviewLog::open(dir.path(), "a1", "anna").unwrap();
+            log.set("one", Some(SURE)).unwrap();
+            let room = Arc::new(Mutex::new((40, stuck)));
+            let file = OpenOptions::new().append(true).open(&log.path).unwrap();
+            log.disk = Box::new(Small { file, room: Arc::clone(&room) });
+            assert!(log.set("two", Some(SURE)).is_err(), "no room, no acknowledgement");
+            assert!(!log.entries().contains_key("two"));
+            assert!(log.undo().is_err(), "an undo that is not on disk is none");
+            assert_eq!(log.entries().get("one"), Some(&SURE));
+            // Room again: the next verdict stands on a line of its own.
+            *room.lock().unwrap() = (10_000, false);
+            log.set("three", Some(SURE)).unwrap();
+            let text = std::fs::read_to_string(&log.path).unwrap();
+            drop(log);
+            let lines: Vec<Line> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+            let items: Vec<_> = lines.iter().map(|l| l.item.as_str()).collect();
+            assert_eq!(items, ["one", "three"], "stuck: {stuck}");
+            let again = ReviewLog::open(dir.path(), "a1", "anna").unwrap();
+            assert_eq!(again.entries().len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_log_from_a_full_disk_is_read_and_goes_on() {
+        let Some(damaged) = testkit::data("hostile/audit_enospc/dd.jsonl") else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let reviews = dir.path().join("reviews");
+        std::fs::create_dir(&reviews).unwrap();
+        let text = std::fs::read_to_string(damaged).unwrap();
+        std::fs::write(reviews.join("dd.jsonl"), &text).unwrap();
+        let mut log = ReviewLog::open(dir.path(), "3f62cd93950fe97a", "dd").unwrap();
+        // The verdict that was glued to half a line had been answered as saved.
+        assert_eq!(log.entries()["3f7822c8dd9c41fd"].verdict, Verdict::Unsure);
+        assert_eq!(log.entries()["58ab8c9cbb80d8b5"].verdict, Verdict::Unsure);
+        log.set("43894469b194406b", None).unwrap();
+        drop(log);
+        let all = ReviewLog::read_all(dir.path(), "3f62cd93950fe97a").unwrap();
+        assert!(!all["dd"].contains_key("43894469b194406b"));
+    }
+
+    #[test]
+    fn a_cut_last_line_is_dropped_under_the_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = ReviewLog::open(dir.path(), "a1", "bert").unwrap();
+        log.set("one", Some(SURE)).unwrap();
+        assert!(matches!(
+            ReviewLog::open(dir.path(), "a1", "bert"),
+            Err(CorpusError::Locked { .. })
+        ));
+        let path = log.path.clone();
+        drop(log);
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str(r#"{"audit":"a1","item":"tw"#);
+        std::fs::write(&path, &text).unwrap();
+        let mut log = ReviewLog::open(dir.path(), "a1", "bert").unwrap();
+        log.set("three", Some(SURE)).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+    }
 }

@@ -3,7 +3,7 @@
 use super::{Area, Dataset, Image, Kind, MppSource, RegionsError, Result};
 use artifact::digest::sha256_file;
 use mitosis::{Mpp, RgbTile};
-use slide::{OpenOptions, Slide};
+use slide::{MppRule, OpenOptions, Slide};
 
 /// A label in pixels of a [`Region`].
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ impl Dataset {
         let stated = matches!(image.mpp.source, MppSource::File(_));
         let options = OpenOptions {
             mpp: (!stated).then_some(image.mpp.x),
-            override_mpp: !stated,
+            mpp_rule: if stated { MppRule::Agree } else { MppRule::Force },
             cache_bytes: CACHE_BYTES,
             ..OpenOptions::default()
         };

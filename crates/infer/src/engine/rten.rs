@@ -2,6 +2,7 @@
 
 use super::{Network, Session};
 use crate::onnx::{INPUT, OUTPUT};
+use mitosis::guard;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
 use rten_tensor::{NdTensorView, Tensor};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ pub(crate) fn load(
 ) -> Result<Box<dyn Session>, String> {
     let mut options = ModelOptions::with_all_ops();
     options.prepack_weights(true);
-    let model = options.load(network.onnx.to_vec()).map_err(|e| e.to_string())?;
+    let model = guard::caught(|| options.load(network.onnx.to_vec()).map_err(|e| e.to_string()))?;
     let node = |name| model.node_id(name).map_err(|e| e.to_string());
     Ok(Box::new(Rten {
         input: node(INPUT)?,

@@ -12,6 +12,7 @@ use crate::report;
 use artifact::table::TableError;
 use curve::CurvePoint;
 use mitosis::matching::{Rule, Tally, match_points};
+use mitosis::text::Shown;
 use mitosis::{Microns, Physical, Point};
 use serde::Serialize;
 use stats::bootstrap::{Plan, bootstrap_indices};
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
     /// The truth is not as documented.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", Shown(path))]
     Truth {
         /// The file.
         path: PathBuf,
@@ -46,7 +47,8 @@ pub enum EvaluateError {
     /// The truth names slides without predictions.
     #[error(
         "no predictions in {} for {count} of {total} slides of the truth, the first: {first}; \
-         every slide of the truth must have been run", dir.display()
+         every slide of the truth must have been run",
+        Shown(dir)
     )]
     Missing {
         /// The folder of predictions.

@@ -53,6 +53,21 @@ pub struct CountsFile {
     pub unread_windows: Vec<UnreadEntry>,
     /// Candidates whose crop could not be read; they are no detections.
     pub unclassified: usize,
+    /// Candidates too far outside the tissue to be accepted.
+    #[serde(default)]
+    pub outside_tissue: usize,
+    /// Area of the tiles that the file says were left out, mm2; they are read as white.
+    #[serde(default)]
+    pub absent_mm2: f64,
+    /// Area of the tiles that were decoded though their data are in doubt, mm2.
+    #[serde(default)]
+    pub suspect_mm2: f64,
+    /// What is wrong with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspect_reasons: Vec<String>,
+    /// Why the counts are to be taken with care at this resolution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolution_note: Option<String>,
     /// Subtypes of the accepted figures, after `--subtypes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subtypes: Option<SubtypeCounts>,
@@ -142,8 +157,33 @@ impl CountsFile {
                 })
                 .collect(),
             unclassified: record.unclassified,
+            outside_tissue: record.rows.iter().filter(|r| r.outside_tissue).count(),
+            absent_mm2: round(record.condition.absent_mm2, 1e6),
+            suspect_mm2: round(record.condition.suspect_mm2, 1e6),
+            suspect_reasons: record.condition.suspect_reasons.clone(),
+            resolution_note: record.condition.resolution_note.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.accepted(), m)),
         }
+    }
+
+    /// What a reader of the numbers must know, in sentences; empty for a sound slide.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.resolution_note.iter().cloned().collect();
+        if self.unread_mm2 > 0.0 {
+            notes.push(format!("{:.3} mm2 of tissue could not be read", self.unread_mm2));
+        }
+        if self.absent_mm2 > 0.0 {
+            notes.push(format!(
+                "{:.3} mm2 are left out of the file and read as white",
+                self.absent_mm2
+            ));
+        }
+        if self.suspect_mm2 > 0.0 {
+            let why = self.suspect_reasons.join("; ");
+            notes.push(format!("{:.3} mm2 of pixels are in doubt ({why})", self.suspect_mm2));
+        }
+        notes
     }
 
     /// Reads one back.

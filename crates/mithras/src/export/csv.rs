@@ -30,6 +30,9 @@ pub struct DetectionRow {
     pub s_cls: Option<f32>,
     /// Whether the threshold pair accepts it.
     pub accepted: bool,
+    /// Whether it lies so far outside the tissue that it cannot be accepted.
+    #[serde(default)]
+    pub outside_tissue: bool,
     /// Subtypes of an accepted figure, after `--subtypes`.
     #[serde(skip)]
     pub subtypes: Option<Subtypes>,
@@ -50,6 +53,7 @@ impl DetectionRow {
             s_seg: d.candidate.s_seg.get(),
             s_cls: d.s_cls.map(mitosis::Score::get),
             accepted,
+            outside_tissue: false,
             subtypes: None,
         }
     }
@@ -71,6 +75,7 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
     let (y_um, s_seg, s_cls) =
         (table.need(&["y_um"])?, table.need(&["s_seg"])?, table.need(&["s_cls"])?);
     let accepted = table.need(&["accepted"])?;
+    let outside = table.find(&["outside_tissue"]);
     let subtypes = COLUMNS.map(|c| table.find(&[c]));
     let score = |row: usize, column: usize| match table.cell(row, column) {
         "" => Ok(None),
@@ -79,6 +84,11 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
             Ok(v) if (0.0..=1.0).contains(&v) => Ok(Some(v)),
             _ => Err(table.wrong(row, column, format!("'{cell}' is not a score in [0, 1]"))),
         },
+    };
+    let truth = |row: usize, column: usize| match table.cell(row, column) {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        cell => Err(table.wrong(row, column, format!("'{cell}' is neither true nor false"))),
     };
     (0..table.len())
         .map(|row| {
@@ -93,14 +103,8 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
                 y_um: table.number(row, y_um)?,
                 s_seg: score(row, s_seg)?.ok_or_else(|| table.wrong(row, s_seg, "is empty"))?,
                 s_cls: score(row, s_cls)?,
-                accepted: match table.cell(row, accepted) {
-                    "true" => true,
-                    "false" => false,
-                    cell => {
-                        let reason = format!("'{cell}' is neither true nor false");
-                        return Err(table.wrong(row, accepted, reason));
-                    }
-                },
+                accepted: truth(row, accepted)?,
+                outside_tissue: outside.map_or(Ok(false), |c| truth(row, c))?,
                 subtypes: all.and_then(|v| v.try_into().ok()).map(Subtypes),
             })
         })
@@ -115,7 +119,7 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let mut out = ::csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     // Written by hand, so that a slide without candidates has a header too.
     let more = if record.subtypes.is_some() { &COLUMNS[..] } else { &[] };
-    let header = ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted"];
+    let header = ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted", "outside_tissue"];
     out.write_record(header.iter().chain(more)).map_err(|e| fail(&e))?;
     for row in &record.rows {
         let cell = |i| row.subtypes.map(|s| s.0[i]);

@@ -13,7 +13,7 @@ mod record;
 
 pub use counts::{CountsFile, HotspotEntry, ResolutionEntry, UnreadEntry};
 pub use csv::{DetectionRow, read as read_detections};
-pub use record::{ModelEntry, SlideEntry, SlideRecord};
+pub use record::{Condition, ModelEntry, SlideEntry, SlideRecord};
 
 use crate::file::{self, WriteError};
 use std::path::Path;

@@ -22,6 +22,7 @@ const COLUMNS: &str = "
     required float s_seg;
     optional float s_cls;
     required boolean accepted;
+    required boolean outside_tissue;
 ";
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
@@ -54,7 +55,10 @@ fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
     column::<FloatType>(&mut group, rows.iter().map(|r| r.s_seg).collect(), None)?;
     let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.s_cls.is_some())).collect();
     column::<FloatType>(&mut group, rows.iter().filter_map(|r| r.s_cls).collect(), Some(&levels))?;
-    column::<BoolType>(&mut group, rows.iter().map(|r| r.accepted).collect(), None)?;
+    let flags: [fn(&DetectionRow) -> bool; 2] = [|r| r.accepted, |r| r.outside_tissue];
+    for f in flags {
+        column::<BoolType>(&mut group, rows.iter().map(f).collect(), None)?;
+    }
     let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.subtypes.is_some())).collect();
     for i in 0..more.len() {
         let values = rows.iter().filter_map(|r| Some(r.subtypes?.0[i])).collect();

@@ -38,6 +38,19 @@ pub struct ModelEntry {
     pub license: String,
 }
 
+/// What is known of the pixels that were read, and of their resolution.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Condition {
+    /// Area of the tiles that the file says were left out; they are read as white.
+    pub absent_mm2: f64,
+    /// Area of the tiles that were decoded though something about their data is wrong.
+    pub suspect_mm2: f64,
+    /// What is wrong with them, each reason once.
+    pub suspect_reasons: Vec<String>,
+    /// Why the counts are to be taken with care at this resolution.
+    pub resolution_note: Option<String>,
+}
+
 /// Everything the exports need of one slide.
 #[derive(Clone, Debug)]
 pub struct SlideRecord {
@@ -61,6 +74,8 @@ pub struct SlideRecord {
     pub unread: Vec<UnreadWindow>,
     /// Candidates whose crop could not be read.
     pub unclassified: usize,
+    /// What is known of the pixels.
+    pub condition: Condition,
     /// The weights of the subtypes in `rows`, after `--subtypes`.
     pub subtypes: Option<Vec<SubtypeModel>>,
 }
@@ -78,9 +93,12 @@ impl SlideRecord {
         result: &SlideResult,
     ) -> Self {
         let rows = result
-            .detections
-            .iter()
-            .map(|d| DetectionRow::new(d, &resolution, point.accepts(d)))
+            .judged(&point)
+            .zip(result.outside_tissue.iter().copied().chain(std::iter::repeat(false)))
+            .map(|((d, accepted), outside_tissue)| DetectionRow {
+                outside_tissue,
+                ..DetectionRow::new(d, &resolution, accepted)
+            })
             .collect();
         let count = result.count(&point, &resolution).ok();
         Self {
@@ -94,6 +112,7 @@ impl SlideRecord {
             windows: result.windows,
             unread: result.unread.clone(),
             unclassified: result.unclassified.len(),
+            condition: Condition::default(),
             subtypes: None,
         }
     }
@@ -117,6 +136,7 @@ impl SlideRecord {
             windows: 0,
             unread: Vec::new(),
             unclassified: 0,
+            condition: Condition::default(),
             subtypes: None,
         }
     }

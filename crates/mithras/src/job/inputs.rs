@@ -1,7 +1,9 @@
 //! From what stands on the command line to slides: files, folders, patterns, resolutions.
 
-use artifact::table::{Format, Table, TableError};
+use super::state::State;
+use artifact::table::{Format, Table, TableError, uncell};
 use mitosis::Mpp;
+use mitosis::text::{Shown, plain};
 use slide::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,9 @@ pub struct Input {
     pub name: String,
     /// The user's um/px, if given.
     pub mpp: Option<Mpp>,
+    /// Whether `mpp` was given for this slide alone: then the slide must not contradict it. One for
+    /// all slides serves those that state none.
+    pub own_mpp: bool,
 }
 
 /// What the inputs came to.
@@ -41,7 +46,7 @@ pub enum InputError {
         reason: String,
     },
     /// A folder cannot be listed.
-    #[error("{}: cannot be listed: {source}", path.display())]
+    #[error("{}: cannot be listed: {source}", Shown(path))]
     List {
         /// The folder.
         path: PathBuf,
@@ -49,7 +54,7 @@ pub enum InputError {
         source: std::io::Error,
     },
     /// A folder without slides.
-    #[error("{}: no slide in this folder ({others} other files)", path.display())]
+    #[error("{}: no slide in this folder ({others} other files)", Shown(path))]
     NoSlides {
         /// The folder.
         path: PathBuf,
@@ -59,7 +64,9 @@ pub enum InputError {
     /// Two slides would share a folder.
     #[error(
         "{} and {} would both be written to the folder `{name}`; rename one or run them into \
-         different --out folders", first.display(), second.display()
+         different --out folders",
+        Shown(first),
+        Shown(second)
     )]
     SameName {
         /// The folder's name.
@@ -75,8 +82,9 @@ pub enum InputError {
 }
 
 /// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
-/// and a file in them counts when its content is that of a slide; `*`, `?` and `[..]` are patterns
-/// where no file of that very name exists.
+/// and a file in them counts when its content or its suffix is that of a slide, so that one which
+/// cannot be read fails by name; `*`, `?` and `[..]` are patterns where no file of that very name
+/// exists. Folders below that hold the results of a slide are passed over.
 ///
 /// # Errors
 /// [`InputError`].
@@ -114,21 +122,59 @@ pub fn find(
         if let Some(first) = names.insert(name.clone(), path.clone()) {
             return Err(InputError::SameName { name, first, second: path });
         }
-        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied().or(mpp);
-        found.slides.push(Input { path, name, mpp: own });
+        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
+        found.slides.push(Input { path, name, mpp: own.or(mpp), own_mpp: own.is_some() });
     }
     Ok(found)
 }
 
-/// File name without its last suffix (`.ome.tif` counts as one suffix).
+/// Longest folder name in bytes; file systems take 255.
+const LONGEST: usize = 200;
+
+/// The name of a slide's folder: the file name without its last suffix (`.ome.tif` counts as one
+/// suffix), made safe so that it is always one folder below the one it is joined to. Control
+/// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
+/// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
+/// ([`mitosis::text::cell`]).
 #[must_use]
 pub fn stem(path: &Path) -> String {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lower = name.to_ascii_lowercase();
-    match lower.strip_suffix(".ome") {
-        Some(short) if !short.is_empty() => name[..short.len()].to_owned(),
-        _ => name,
+    let short = match lower.strip_suffix(".ome") {
+        Some(short) if !short.is_empty() => &name[..short.len()],
+        _ => &name,
+    };
+    folder_name(uncell(short))
+}
+
+fn folder_name(name: &str) -> String {
+    let strange = |c: char| c.is_control() || r#"/\:*?"<>|"#.contains(c) || plain_differs(c);
+    let mut safe: String = name.chars().map(|c| if strange(c) { '_' } else { c }).collect();
+    while safe.len() > LONGEST {
+        safe.pop();
     }
+    let dots = |s: &str, from_end: bool| {
+        let dot = |c: &char| matches!(c, '.' | ' ');
+        if from_end {
+            s.chars().rev().take_while(dot).count()
+        } else {
+            s.chars().take_while(|c| *c == '.').count()
+        }
+    };
+    let (head, tail) = (dots(&safe, false), dots(&safe, true));
+    let all = safe.chars().count();
+    if all == 0 {
+        return "_".into();
+    }
+    let keep = |(i, c): (usize, char)| if i < head || i + tail >= all { '_' } else { c };
+    safe.chars().enumerate().map(keep).collect()
+}
+
+/// Whether a character is written out when it is shown.
+fn plain_differs(c: char) -> bool {
+    let mut buffer = [0; 4];
+    let text: &str = c.encode_utf8(&mut buffer);
+    plain(text) != text
 }
 
 fn file_name(path: &Path) -> String {
@@ -162,7 +208,9 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
         let path = entry.path();
         let kind = entry.file_type().map_err(fail)?;
         if kind.is_dir() {
-            walk(&path, files)?;
+            if !holds_results(&path) {
+                walk(&path, files)?;
+            }
         } else if path.is_file() {
             files.push(path);
         }
@@ -170,12 +218,40 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// A damaged slide is one too: it shall fail aloud, not be passed over.
+/// Whether a folder is one that this program made for a slide: its pictures are no slides.
+fn holds_results(folder: &Path) -> bool {
+    State::load(folder).is_some()
+}
+
+/// A damaged or unknown slide is one too: it shall fail aloud, not be passed over.
 fn is_slide(path: &Path) -> bool {
-    !matches!(
-        slide::Slide::open(path),
-        Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
-    )
+    named_as_slide(path)
+        || starts_as_slide(path)
+        || !matches!(
+            slide::Slide::open(path),
+            Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
+        )
+}
+
+/// Suffixes of slides and of pictures that can be slides.
+const SUFFIXES: &[&str] = &[
+    "afi", "bif", "btf", "czi", "dcm", "i2syntax", "isyntax", "jpeg", "jpg", "lif", "mrxs", "ndpi",
+    "png", "qptiff", "scn", "svs", "svslide", "tif", "tiff", "tron", "vmic", "vms", "vmu", "vsi",
+    "zvi",
+];
+
+fn named_as_slide(path: &Path) -> bool {
+    let suffix = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    suffix.is_some_and(|s| SUFFIXES.contains(&s.as_str()))
+}
+
+/// Whether a file starts as those formats do that need a library to be read.
+fn starts_as_slide(path: &Path) -> bool {
+    let mut head = [0; 132];
+    let Ok(mut file) = std::fs::File::open(path) else { return true };
+    let n = std::io::Read::read(&mut file, &mut head).unwrap_or(0);
+    let head = &head[..n];
+    head.get(128..132) == Some(b"DICM") || head.starts_with(b"ZISRAWFILE")
 }
 
 /// Reads a resolution table: CSV with the columns `slide` (file name or stem) and `mpp` (um/px).
@@ -204,10 +280,32 @@ mod tests {
     #[test]
     fn stems() {
         for (path, name) in
-            [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", ".ome")]
+            [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", "_ome")]
         {
             assert_eq!(stem(Path::new(path)), name);
         }
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_folder() {
+        for (file, name) in [
+            ("...svs", "__"),
+            ("..svs", "_"),
+            ("....svs", "___"),
+            ("..", "__"),
+            ("a..svs", "a_"),
+            ("a\nb.svs", "a_b"),
+            ("\u{1b}[2Jx.svs", "_[2Jx"),
+            ("a\\..\\b.svs", "a_.._b"),
+            ("<img src=x>.svs", "_img src=x_"),
+            ("=1+1.svs", "=1+1"),
+            ("'=1+1.svs", "=1+1"),
+            ("Fall 12 (HE).svs", "Fall 12 (HE)"),
+        ] {
+            assert_eq!(stem(Path::new(file)), name, "{file}");
+        }
+        let long = stem(Path::new(&format!("{}.svs", "ü".repeat(300))));
+        assert!(long.len() <= LONGEST && long.len() > LONGEST - 4, "{}", long.len());
     }
 
     #[test]

@@ -13,8 +13,10 @@ use crate::file::Lock;
 use crate::progress::Listener;
 use ::detect::CancelToken;
 use artifact::digest::{Digest, Sha256, hex};
+use mitosis::text::{Shown, plain};
 use rayon::prelude::*;
 use state::{InputDigest, State, Status};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What to do about results that are already there.
@@ -32,7 +34,7 @@ pub enum Existing {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Nothing can be written there.
-    #[error("cannot write into {}: {source}", path.display())]
+    #[error("cannot write into {}: {source}", Shown(path))]
     Out {
         /// The folder.
         path: PathBuf,
@@ -42,7 +44,8 @@ pub enum RunError {
     /// Results are there, and nobody said what to do about them.
     #[error(
         "{} already holds results of {count} of these slides; --resume keeps finished ones and goes \
-         on, --overwrite does them anew", path.display()
+         on, --overwrite does them anew",
+        Shown(path)
     )]
     Exists {
         /// The folder.
@@ -52,20 +55,22 @@ pub enum RunError {
     },
     /// The stored results were made otherwise.
     #[error(
-        "cannot resume in {}: slide `{slide}` was done with another configuration (model, \
-         thresholds, engine, resolution or version of mithras); use another --out, or --overwrite",
-        path.display()
+        "cannot resume in {}: slide `{slide}` was done with another configuration: {differs}; \
+         use another --out, or --overwrite",
+        Shown(path)
     )]
     Config {
         /// The folder.
         path: PathBuf,
         /// The slide.
         slide: String,
+        /// Which settings differ, with both values.
+        differs: String,
     },
     /// The slide is another one.
     #[error(
         "cannot resume in {}: the file of slide `{slide}` has changed since; use --overwrite",
-        path.display()
+        Shown(path)
     )]
     Input {
         /// The folder.
@@ -105,6 +110,28 @@ pub fn config_digest(setup: &Setup, input: &Input) -> String {
     hex(&hash.finalize())
 }
 
+/// The settings of a run on one slide, by name.
+fn settings(setup: &Setup, input: &Input) -> BTreeMap<String, String> {
+    let mut all = setup.config.settings();
+    all.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
+    all
+}
+
+/// What differs, in words.
+fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
+    if before.is_empty() {
+        return "an earlier version of mithras did not note which".into();
+    }
+    let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let differ = names
+        .into_iter()
+        .filter(|n| before.get(*n) != now.get(*n))
+        .map(|n| format!("{n} was {} and is {}", value(before.get(n)), value(now.get(n))));
+    let all: Vec<String> = differ.collect();
+    if all.is_empty() { "what it was given".into() } else { all.join(", ") }
+}
+
 /// Looks at every input and at what is already in `out`, before any work: which slides cannot be
 /// used (with the reason), and whether the run may start at all.
 ///
@@ -118,7 +145,7 @@ pub fn preflight(
 ) -> Result<Vec<Result<(), String>>, RunError> {
     let refuse = |source| RunError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
-    tempfile::Builder::new().prefix(".check-").tempfile_in(out).map_err(refuse)?;
+    tempfile::Builder::new().prefix(".writing-").tempfile_in(out).map_err(refuse)?;
     let stored: Vec<(&Input, State)> =
         inputs.iter().filter_map(|i| State::load(&out.join(&i.name)).map(|s| (i, s))).collect();
     match existing {
@@ -129,7 +156,8 @@ pub fn preflight(
             for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
                 let (path, slide) = (out.to_owned(), input.name.clone());
                 if state.config != config_digest(setup, input) {
-                    return Err(RunError::Config { path, slide });
+                    let differs = differences(&state.settings, &settings(setup, input));
+                    return Err(RunError::Config { path, slide, differs });
                 }
                 // A file that cannot be read now is that slide's own failure.
                 if InputDigest::of(&input.path).is_ok_and(|d| !d.same(&state.input)) {
@@ -139,20 +167,13 @@ pub fn preflight(
         }
         _ => {}
     }
-    let settings = slide::OpenOptions {
-        cache_bytes: 0,
-        openslide: setup.openslide.clone(),
-        override_mpp: setup.override_mpp,
-        ..slide::OpenOptions::default()
-    };
+    let rules = one::Rules::of(setup);
     Ok(inputs
         .par_iter()
         .map(|input| {
-            let options = slide::OpenOptions { mpp: input.mpp, ..settings.clone() };
-            let slide =
-                slide::Slide::open_with(&input.path, &options).map_err(|e| e.to_string())?;
-            slide.resolution().map_err(|e| e.to_string())?;
-            InputDigest::of(&input.path).map_err(|e| format!("{}: {e}", input.path.display()))?;
+            let slide = rules.open(input).map_err(|e| e.to_string())?;
+            rules.fitting(&slide).map_err(|e| e.to_string())?;
+            InputDigest::of(&input.path).map_err(|e| format!("{}: {e}", Shown(&input.path)))?;
             Ok(())
         })
         .collect())
@@ -205,6 +226,7 @@ pub fn run(
                 sha256: String::new(),
             });
             let mut state = State::running(&config, digest);
+            state.settings = settings(setup, &input);
             state.status = Status::Failed;
             state.reason = Some(reason);
             // The failure itself is reported anyway; a full disk must not hide it. Where another
@@ -214,7 +236,7 @@ pub fn run(
             }
             state
         });
-        listener.say(&line(&input.name, &state));
+        listener.say(&plain(&line(&input.name, &state)));
         outcomes.push(Outcome { input, folder, state, kept: false });
     }
     outcomes

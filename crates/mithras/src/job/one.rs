@@ -2,8 +2,8 @@
 
 use super::inputs::Input;
 use super::setup::Setup;
-use super::state::{InputDigest, StageTime, State, Status};
-use crate::export::{self, ExportError, SlideEntry, SlideRecord};
+use super::state::{StageTime, Stamp, State, Status};
+use crate::export::{self, Condition, ExportError, SlideEntry, SlideRecord};
 use crate::file::WriteError;
 use crate::progress::Listener;
 use crate::report::assets;
@@ -11,13 +11,18 @@ use crate::subtypes::SubtypeError;
 use detect::{
     CancelToken, Checkpoint, DetectError, Job, Observer, Progress, SlideResult, WindowAt,
 };
-use mitosis::Mm2;
-use slide::{OpenOptions, Slide, SlideError, TissueMask, WindowPlan};
+use infer::card::ResolutionCard;
+use mitosis::text::{Shown, plain_lines};
+use mitosis::{Mm2, Resolution};
+use slide::{MppRule, OpenOptions, Slide, SlideError, TissueMask, WindowPlan};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// State of an interrupted slide; gone once it is finished.
 const CHECKPOINT: &str = "checkpoint.state";
+/// The same while it is written; a killed run may leave it.
+const CHECKPOINT_PART: &str = "checkpoint.part";
 /// The tissue's outline, for QuPath and for the summary.
 pub const TISSUE: &str = "tissue.geojson";
 
@@ -27,8 +32,36 @@ pub enum SlideFailure {
     /// It cannot be opened or read.
     #[error(transparent)]
     Slide(#[from] SlideError),
+    /// The model is not made for its resolution.
+    #[error(
+        "{}: {found} um/px lies outside what the model is made for, {min} to {max} um/px: what it \
+         finds there means nothing, unless it is forced to",
+        Shown(path)
+    )]
+    Resolution {
+        /// The slide.
+        path: PathBuf,
+        /// Its resolution, um/px.
+        found: f64,
+        /// The finest of the model's card, um/px.
+        min: f64,
+        /// The coarsest, um/px.
+        max: f64,
+    },
+    /// The file was written to while it was read.
+    #[error(
+        "{}: {what} changed while it was read, so the results would be of two files; copy it whole \
+         first, then run it again",
+        Shown(path)
+    )]
+    Changed {
+        /// The slide.
+        path: PathBuf,
+        /// What is another than before.
+        what: &'static str,
+    },
     /// The file system said no.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", Shown(path))]
     Io {
         /// The file.
         path: PathBuf,
@@ -68,19 +101,95 @@ impl Observer for Watch<'_> {
     }
 }
 
+/// What decides whether a slide can be used, without the networks.
+pub(super) struct Rules {
+    force_mpp: bool,
+    any_mpp: bool,
+    range: Option<ResolutionCard>,
+    options: OpenOptions,
+}
+
+impl Rules {
+    pub(super) fn of(setup: &Setup) -> Self {
+        let options = OpenOptions {
+            openslide: setup.openslide.clone(),
+            limits: setup.limits.clone(),
+            ..OpenOptions::default()
+        };
+        let Setup { force_mpp, any_mpp, config, .. } = setup;
+        Self { force_mpp: *force_mpp, any_mpp: *any_mpp, range: config.resolution, options }
+    }
+
+    pub(super) fn open(&self, input: &Input) -> Result<Slide, SlideError> {
+        let mpp_rule = match (self.force_mpp, input.own_mpp) {
+            (true, _) => MppRule::Force,
+            (false, true) => MppRule::Agree,
+            (false, false) => MppRule::Fill,
+        };
+        let options = OpenOptions { mpp: input.mpp, mpp_rule, ..self.options.clone() };
+        Slide::open_with(&input.path, &options)
+    }
+
+    /// The resolution of a slide that the model is made for, and what is to be said of it.
+    pub(super) fn fitting(
+        &self,
+        slide: &Slide,
+    ) -> Result<(Resolution, Option<String>), SlideFailure> {
+        let resolution = slide.resolution()?.clone();
+        let Some(range) = self.range else { return Ok((resolution, None)) };
+        let (x, y) = (resolution.x.get(), resolution.y.get());
+        let (fine, coarse) = (x.min(y), x.max(y));
+        let (min, max) = (range.min.get(), range.max.get());
+        if fine < min || coarse > max {
+            let found = if coarse > max { coarse } else { fine };
+            if !self.any_mpp {
+                return Err(SlideFailure::Resolution {
+                    path: slide.path().into(),
+                    found,
+                    min,
+                    max,
+                });
+            }
+            let note = format!(
+                "{found} um/px lies outside what the model is made for ({min} to {max} um/px): the \
+                 counts mean nothing"
+            );
+            return Ok((resolution, Some(note)));
+        }
+        let warn = range.warn_above.filter(|w| coarse > w.get()).map(|w| {
+            format!(
+                "{coarse} um/px is coarser than {} um/px, beyond which the model misses figures",
+                w.get()
+            )
+        });
+        Ok((resolution, warn))
+    }
+}
+
 /// Opens a slide as this run reads it.
 ///
 /// # Errors
 /// [`SlideError`].
 pub fn open(input: &Input, setup: &Setup) -> Result<Slide, SlideError> {
-    let options = OpenOptions {
-        mpp: input.mpp,
-        cache_bytes: setup.cache_bytes,
-        openslide: setup.openslide.clone(),
-        override_mpp: setup.override_mpp,
-        ..OpenOptions::default()
-    };
-    Slide::open_with(&input.path, &options)
+    Rules::of(setup).open(input)
+}
+
+/// What is known of the pixels of the level that windows are read from.
+fn condition(
+    slide: &Slide,
+    setup: &Setup,
+    resolution_note: Option<String>,
+) -> Result<Condition, SlideError> {
+    let level = slide.level_for(setup.config.recipe.mpp)?;
+    let suspect: Vec<_> =
+        slide.suspect_tiles().into_iter().filter(|(at, _)| at.level == level).collect();
+    let reasons: BTreeSet<String> = suspect.iter().map(|(_, why)| why.clone()).collect();
+    Ok(Condition {
+        absent_mm2: slide.tiles_area(slide.absent_tiles(level))?.0,
+        suspect_mm2: slide.tiles_area(suspect.into_iter().map(|(at, _)| at))?.0,
+        suspect_reasons: reasons.into_iter().collect(),
+        resolution_note,
+    })
 }
 
 /// Does one slide into `folder` (made if missing) and leaves its final `state.json` there. A stored
@@ -102,12 +211,13 @@ pub fn detect(
         move |source| SlideFailure::Io { path, source }
     };
     std::fs::create_dir_all(folder).map_err(io(folder))?;
-    let digest = InputDigest::of(&input.path).map_err(io(&input.path))?;
-    let mut state = State::running(config, digest);
+    let before = Stamp::of(&input.path).map_err(io(&input.path))?;
+    let mut state = State::running(config, before.digest().clone());
+    state.settings = super::settings(setup, input);
     state.save(folder)?;
 
     let slide = open(input, setup)?;
-    let resolution = slide.resolution()?.clone();
+    let (resolution, note) = Rules::of(setup).fitting(&slide)?;
     let mask = TissueMask::find_with(&slide, &setup.config.tissue)?;
     let entry = SlideEntry {
         name: input.name.clone(),
@@ -137,8 +247,15 @@ pub fn detect(
         network.fill(&slide, &mut record.rows)?;
         record.subtypes = Some(vec![network.model.clone()]);
     }
+    record.condition = condition(&slide, setup, note)?;
     export::write_all(&record, folder)?;
     assets::write(&slide, &mask, &record, &setup.config.recipe, folder)?;
+    let now = Stamp::of(&input.path).map_err(io(&input.path))?;
+    if let Some(what) = before.differs(&now) {
+        // Nothing of this may stay, the stored state least of all.
+        clear(folder)?;
+        return Err(SlideFailure::Changed { path: input.path.clone(), what });
+    }
     let seconds = start.elapsed().as_secs_f64();
     if let Some(result) = &result {
         state.resumed_windows = result.resumed_windows;
@@ -148,6 +265,7 @@ pub fn detect(
     state.seconds = seconds;
     state.save(folder)?;
     remove(&folder.join(CHECKPOINT));
+    remove(&folder.join(CHECKPOINT_PART));
     Ok(state)
 }
 
@@ -161,7 +279,7 @@ fn run(
 ) -> Result<SlideResult, DetectError> {
     let path = folder.join(CHECKPOINT);
     let stored = Checkpoint::load(&path).unwrap_or_else(|e| {
-        meter.note(&format!("{e}; this slide starts anew"));
+        meter.note(&format!("{}; this slide starts anew", plain_lines(&e.to_string())));
         None
     });
     let mut attempt = |stored: Option<Checkpoint>, meter: &mut dyn Listener| {
@@ -181,7 +299,7 @@ fn run(
     let resumed = stored.is_some();
     match attempt(stored, meter) {
         Err(DetectError::Checkpoint(reason)) if resumed => {
-            meter.note(&format!("{reason}; this slide starts anew"));
+            meter.note(&format!("{}; this slide starts anew", plain_lines(&reason)));
             remove(&path);
             attempt(None, meter)
         }
@@ -218,11 +336,11 @@ fn stage_times(result: &SlideResult) -> Vec<StageTime> {
 /// # Errors
 /// The file that would not go.
 pub fn clear(folder: &Path) -> Result<(), SlideFailure> {
-    let ours = export::EXPORTS
-        .iter()
-        .map(|e| e.file)
-        .chain(assets::FILES.iter().copied())
-        .chain([CHECKPOINT, super::state::FILE]);
+    let ours = export::EXPORTS.iter().map(|e| e.file).chain(assets::FILES.iter().copied()).chain([
+        CHECKPOINT,
+        CHECKPOINT_PART,
+        super::state::FILE,
+    ]);
     for name in ours {
         let path = folder.join(name);
         match std::fs::remove_file(&path) {

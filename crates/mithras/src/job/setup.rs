@@ -3,12 +3,13 @@
 use crate::export::ModelEntry;
 use crate::subtypes::{SubtypeModel, SubtypeNetwork};
 use artifact::digest::sha256;
-use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe, Workers};
-use infer::card::CandidateMethod;
+use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe, TISSUE_MARGIN_UM, Workers};
+use infer::card::{CandidateMethod, ResolutionCard};
 use infer::{CardError, EngineError, EngineOptions, EngineReport, ModelPackage};
 use mitosis::{Classifier, OperatingPoint, Score, Segmenter};
 use serde::Serialize;
-use slide::TissueOptions;
+use slide::{Limits, TissueOptions};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// How many stages run (D4, D7).
@@ -32,12 +33,14 @@ pub struct Setup {
     pub config: Config,
     /// Threads and batches; they change none.
     pub workers: Workers,
-    /// Memory for decoded tiles, bytes.
-    pub cache_bytes: usize,
+    /// What a slide may ask for, its share of memory among them.
+    pub limits: Limits,
     /// An OpenSlide library to use instead of the one found.
     pub openslide: Option<PathBuf>,
     /// Take an input's um/px even where the slide states another.
-    pub override_mpp: bool,
+    pub force_mpp: bool,
+    /// Run on slides of any resolution, whatever the model is made for.
+    pub any_mpp: bool,
     /// The network that tells the subtypes of accepted figures, if asked for.
     pub subtypes: Option<SubtypeNetwork>,
 }
@@ -55,6 +58,11 @@ pub struct Config {
     pub thresholds: OperatingPoint,
     /// How tissue is found.
     pub tissue: TissueOptions,
+    /// How far outside the tissue a candidate may lie and be accepted, um.
+    pub tissue_margin_um: f64,
+    /// Resolutions of slides that the model is made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<ResolutionCard>,
     /// Engine, provider and precision: they move scores in the last digits.
     pub arithmetic: String,
     /// Weights that tell subtypes, after `--subtypes`.
@@ -63,11 +71,36 @@ pub struct Config {
 }
 
 impl Config {
+    /// Every setting by its dotted name, in words, for telling a difference.
+    #[must_use]
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        flatten("", &serde_json::to_value(self).unwrap_or_default(), &mut all);
+        all
+    }
+
     /// SHA-256 of the configuration.
     #[must_use]
     pub fn digest(&self) -> String {
         let text = serde_json::to_vec(self).expect("plain data becomes JSON");
         sha256(text)
+    }
+}
+
+fn flatten(name: &str, value: &serde_json::Value, all: &mut BTreeMap<String, String>) {
+    let within = |key: &str| match name {
+        "" => key.to_owned(),
+        name => format!("{name}.{key}"),
+    };
+    match value {
+        serde_json::Value::Object(map) => {
+            map.iter().for_each(|(key, value)| flatten(&within(key), value, all));
+        }
+        serde_json::Value::Array(list) => {
+            list.iter().enumerate().for_each(|(i, v)| flatten(&within(&i.to_string()), v, all));
+        }
+        serde_json::Value::String(text) => drop(all.insert(name.into(), text.clone())),
+        other => drop(all.insert(name.into(), other.to_string())),
     }
 }
 
@@ -115,7 +148,7 @@ impl Setup {
             Stages::One => None,
             Stages::Two => models.classifier,
         };
-        Ok(Self::with_models(
+        let mut setup = Self::with_models(
             segmenter,
             classifier,
             models.report,
@@ -123,7 +156,9 @@ impl Setup {
             thresholds,
             model,
             workers,
-        ))
+        );
+        setup.config.resolution = package.card.resolution;
+        Ok(setup)
     }
 
     /// Tells the subtypes of accepted figures, too.
@@ -132,6 +167,14 @@ impl Setup {
         self.config.subtypes = Some(vec![network.model.clone()]);
         self.subtypes = Some(network);
         self
+    }
+
+    /// Lets no more decoded windows wait than an eighth of the memory holds.
+    pub fn fit_memory(&mut self) {
+        let side = u64::from(self.config.recipe.grid.window());
+        let most = (self.limits.memory / 8 / (3 * side * side)).max(1);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.workers.in_flight = self.workers.in_flight.min(most);
     }
 
     /// The same with models of any make; tests use fakes.
@@ -158,19 +201,21 @@ impl Setup {
             recipe,
             thresholds,
             tissue: TissueOptions::default(),
+            tissue_margin_um: TISSUE_MARGIN_UM,
+            resolution: None,
             arithmetic,
             subtypes: None,
         };
-        let cache_bytes = 256 << 20;
         Self {
             segmenter,
             classifier,
             engine,
             config,
             workers,
-            cache_bytes,
+            limits: Limits::default(),
             openslide: None,
-            override_mpp: false,
+            force_mpp: false,
+            any_mpp: false,
             subtypes: None,
         }
     }

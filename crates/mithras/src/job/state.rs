@@ -3,9 +3,10 @@
 use crate::file;
 use artifact::digest::{Digest, Sha256, hex};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Its name.
 pub const FILE: &str = "state.json";
@@ -33,6 +34,9 @@ pub struct State {
     pub stages: Vec<StageTime>,
     /// Windows taken over from an interrupted run.
     pub resumed_windows: usize,
+    /// What the digest `config` is made of, by name, so that a difference can be told.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
 }
 
 /// How a slide ended.
@@ -113,6 +117,50 @@ impl InputDigest {
     }
 }
 
+/// What tells that a file was changed or replaced while it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    modified: Option<SystemTime>,
+    /// Which file it is, where the system says so.
+    node: u64,
+    digest: InputDigest,
+}
+
+impl Stamp {
+    /// Looks at a file.
+    ///
+    /// # Errors
+    /// The system's, when it cannot be read.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let about = std::fs::metadata(path)?;
+        #[cfg(unix)]
+        let node = std::os::unix::fs::MetadataExt::ino(&about);
+        #[cfg(not(unix))]
+        let node = 0;
+        Ok(Self { modified: about.modified().ok(), node, digest: InputDigest::of(path)? })
+    }
+
+    /// The digest that goes into the results.
+    #[must_use]
+    pub fn digest(&self) -> &InputDigest {
+        &self.digest
+    }
+
+    /// What is another than in `self`; `None` for an untouched file.
+    #[must_use]
+    pub fn differs(&self, now: &Self) -> Option<&'static str> {
+        if self.digest.size != now.digest.size {
+            Some("its size")
+        } else if self.digest.sha256 != now.digest.sha256 {
+            Some("its content")
+        } else if self.node != now.node {
+            Some("the file in its place")
+        } else {
+            (self.modified != now.modified).then_some("its time of change")
+        }
+    }
+}
+
 impl State {
     /// A slide that is being worked on.
     #[must_use]
@@ -126,6 +174,7 @@ impl State {
             seconds: 0.0,
             stages: Vec::new(),
             resumed_windows: 0,
+            settings: BTreeMap::new(),
         }
     }
 

@@ -49,7 +49,7 @@ pub fn write(
 ) -> Result<(), SlideFailure> {
     let offset = record.slide.bounds_offset;
     artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
-    let thumbnail = slide.thumbnail(THUMBNAIL_SIDE)?;
+    let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
     jpeg(&folder.join(THUMBNAIL), &thumbnail, 82)?;
     let figures = figures(slide, record, recipe)?;
     jpeg(&folder.join(FIGURES), &figures, 88)

@@ -8,11 +8,12 @@ mod view;
 pub use run_file::{RunFile, SlideLine};
 
 use crate::export::CountsFile;
-use crate::file::{self, WriteError};
+use crate::file::{self, Lock, LockError, WriteError};
 use crate::job::{Outcome, Setup};
 use artifact::table::Writer;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 /// Why a run-level file was not written.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum ReportError {
     /// The disk said no.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// Another process keeps the folder.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// A slide's own files cannot be read back.
     #[error("{path}: {reason}")]
     Read {
@@ -52,10 +56,23 @@ pub fn write(
         lines.push(SlideLine::new(outcome, counts.as_ref()));
     }
     let run = RunFile::new(lines, setup, command);
+    let _alone = alone(out)?;
     counts_csv(&out.join("counts.csv"), &run.slides)?;
     artifact::json::write(&out.join("run.json"), &run)?;
     file::write(&out.join("summary.html"), summary::render(&run, outcomes, setup)?.as_bytes())?;
     Ok(run)
+}
+
+/// Holds the folder over the run while its files are written; another process does so for a moment
+/// only.
+fn alone(out: &Path) -> Result<Lock, ReportError> {
+    for _ in 0..600 {
+        match Lock::take(out) {
+            Err(LockError::Busy { .. }) => std::thread::sleep(Duration::from_millis(100)),
+            other => return Ok(other?),
+        }
+    }
+    Ok(Lock::take(out)?)
 }
 
 /// Reads a slide's `counts.json`.
@@ -81,11 +98,14 @@ fn counts_csv(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
         "density_per_20_mm2",
         "analysed_mm2",
         "unread_mm2",
+        "absent_mm2",
+        "suspect_mm2",
         "tissue_mm2",
         "candidates",
         "mpp_x",
         "mpp_y",
         "mpp_source",
+        "notes",
         "reason",
     ]);
     for s in slides {
@@ -102,11 +122,14 @@ fn counts_csv(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
             number(c.and_then(|c| c.density_per_20_mm2)),
             number(c.map(|c| c.analysed_mm2)),
             number(c.map(|c| c.unread_mm2)),
+            number(c.map(|c| c.absent_mm2)),
+            number(c.map(|c| c.suspect_mm2)),
             number(c.map(|c| c.tissue_mm2)),
             count(|c| c.candidates),
             number(c.map(|c| c.resolution.x)),
             number(c.map(|c| c.resolution.y)),
             c.map_or_else(String::new, |c| c.resolution.source.clone()),
+            c.map_or_else(String::new, |c| c.notes().join("; ")),
             s.reason.clone().unwrap_or_default(),
         ]);
     }

@@ -5,7 +5,7 @@ use super::{DetectorError, Result};
 use crate::robustness::point::{Chosen, NamedPoint};
 use artifact::{digest, file};
 use infer::card::{
-    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
+    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, ResolutionCard, SCHEMA, SegmenterCard,
 };
 use mitosis::{Mpp, OperatingPoint, Score};
 use net::onnx::{self, ExportOptions, WeightKind};
@@ -165,6 +165,12 @@ fn settle(choice: &Choice) -> Result<Settled> {
     }
 }
 
+/// Slides that training's scale changes cover: 20x lacks the detail that the second stage looks for.
+fn resolution() -> ResolutionCard {
+    let mpp = |v: f64| Mpp::new(v).expect("a plausible constant");
+    ResolutionCard { min: mpp(0.12), max: mpp(0.6), warn_above: Some(mpp(0.35)) }
+}
+
 fn put(path: &Path, bytes: &[u8]) -> Result<String> {
     file::write(path, bytes)?;
     Ok(digest::sha256(bytes))
@@ -242,6 +248,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         }),
         operating_point: Some(settled.point),
         operating_points: settled.points,
+        resolution: Some(resolution()),
         training: Some(training),
         results: settled.results,
     };

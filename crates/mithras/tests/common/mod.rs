@@ -125,7 +125,7 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Setup {
 }
 
 pub fn input(path: &Path) -> Input {
-    Input { path: path.to_owned(), name: mithras::job::stem(path), mpp: None }
+    Input { path: path.to_owned(), name: mithras::job::stem(path), mpp: None, own_mpp: false }
 }
 
 /// Every file below a folder that holds results, without the lock and what holds times.

@@ -2,6 +2,7 @@
 
 use super::pyramid::{self, Pyramid};
 use super::{Format, Probe};
+use crate::limits::Fault;
 use crate::resolution::Claim;
 use crate::source::Opened;
 use crate::tiff::{TiffImage, tag};
@@ -16,11 +17,11 @@ fn knows(probe: &Probe) -> bool {
         && probe.first().is_some_and(|i| i.has(tag::TILE_WIDTH))
 }
 
-fn open(probe: &Probe, _: &OpenOptions) -> Result<Opened, SlideError> {
+fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let tiff = probe.tiff()?;
     let (mut levels, mut associated) = (Vec::new(), Vec::new());
     for (i, ifd) in tiff.ifds.iter().enumerate() {
-        let image = TiffImage::new(ifd).map_err(|e| image_error(probe, i, e))?;
+        let image = TiffImage::new(ifd, &options.limits).map_err(|e| image_error(probe, i, e))?;
         if image.tiled {
             levels.push(image);
         } else {
@@ -55,16 +56,9 @@ fn open(probe: &Probe, _: &OpenOptions) -> Result<Opened, SlideError> {
     })
 }
 
-/// A directory that cannot be used: unknown coding is "unsupported", the rest "malformed".
-pub(super) fn image_error(probe: &Probe, index: usize, reason: String) -> SlideError {
-    if reason.contains("not read") {
-        probe.unsupported(
-            format!("image {index}: {reason}"),
-            "export it as 8-bit RGB with JPEG or deflate",
-        )
-    } else {
-        probe.malformed(format!("image {index}: {reason}"))
-    }
+/// A directory that cannot be used.
+pub(super) fn image_error(probe: &Probe, index: usize, fault: Fault) -> SlideError {
+    probe.fault(fault.within(&format!("image {index}")))
 }
 
 fn second_line_word(text: &str, index: usize) -> String {

@@ -1,21 +1,24 @@
-//! Flat PNG and JPEG images: one level, one tile, decoded at the first read.
+//! Flat PNG and JPEG images: one level, one tile, decoded once, at the first read.
 
 use super::{Format, Probe};
 use crate::jpeg;
+use crate::limits::{Fault, SMALL, check};
 use crate::resolution::Claim;
-use crate::source::{Level, Opened, Source};
-use crate::{OpenOptions, SlideError};
+use crate::source::{Decoded, Level, Opened, Source, TileState};
+use crate::tiff::over_white;
+use crate::{Limits, OpenOptions, SlideError};
 use mitosis::RgbTile;
 use std::collections::BTreeMap;
-use std::io::Cursor;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(super) const PNG: Format = Format {
     name: "png",
     about: "flat PNG (8 or 16 bits; transparency onto white)",
     knows: |p| p.head.starts_with(b"\x89PNG\r\n\x1a\n"),
-    open: |p, _| open(p, Kind::Png),
+    open: |p, o| open(p, Kind::Png, &o.limits),
 };
 
 pub(super) const JPEG: Format = Format {
@@ -23,11 +26,11 @@ pub(super) const JPEG: Format = Format {
     about: "flat JPEG (YCbCr, RGB or grey)",
     // Hamamatsu VMU and MIRAX start with text, never with a JPEG.
     knows: |p| p.head.starts_with(b"\xFF\xD8\xFF"),
-    open: |p: &Probe, _: &OpenOptions| open(p, Kind::Jpeg),
+    open: |p: &Probe, o: &OpenOptions| open(p, Kind::Jpeg, &o.limits),
 };
 
-/// Largest flat image, bytes of RGB; larger ones belong into a tiled TIFF.
-const MAX_BYTES: u64 = 2 << 30;
+/// Headers end before this many bytes, colour profiles and photographs' notes included.
+const MOST_HEADER: u64 = 32 << 20;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -46,11 +49,11 @@ struct Flat {
     path: PathBuf,
     kind: Kind,
     size: (usize, usize),
-    pixels: OnceLock<Result<Arc<RgbTile>, String>>,
+    limits: Limits,
 }
 
-fn open(probe: &Probe, kind: Kind) -> Result<Opened, SlideError> {
-    let bytes = probe.bytes()?;
+fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError> {
+    let bytes = probe.start(MOST_HEADER)?;
     let header = match kind {
         Kind::Png => png_header(&bytes),
         Kind::Jpeg => jpeg_header(&bytes),
@@ -60,14 +63,18 @@ fn open(probe: &Probe, kind: Kind) -> Result<Opened, SlideError> {
     if header.width == 0 || header.height == 0 {
         return Err(probe.malformed("an image without pixels".into()));
     }
-    if size > u128::from(MAX_BYTES) {
-        let what = format!("a flat image of {} x {} pixels", header.width, header.height);
-        return Err(SlideError::TooLarge {
-            path: probe.path.clone(),
-            what,
-            bytes: size,
-            limit: MAX_BYTES,
-        });
+    let ratio = size / u128::from(probe.len);
+    if size > u128::from(SMALL) {
+        check("expansion", limits.expansion, ratio, || {
+            format!("{size} bytes of RGB in a file of {}", probe.len)
+        })
+        .map_err(|b| probe.fault(b.into()))?;
+    }
+    if kind == Kind::Jpeg {
+        // The file, planes of samples, coefficients of progressive files, the result.
+        let needed = u128::from(probe.len) + size / 3 * 12;
+        let what = || format!("decoding a JPEG of {} x {} pixels", header.width, header.height);
+        limits.working(what, needed).map_err(|b| probe.fault(b.into()))?;
     }
     let mut properties = BTreeMap::new();
     let mut claims = Vec::new();
@@ -89,7 +96,7 @@ fn open(probe: &Probe, kind: Kind) -> Result<Opened, SlideError> {
         path: probe.path.clone(),
         kind,
         size: (header.width as usize, header.height as usize),
-        pixels: OnceLock::new(),
+        limits: limits.clone(),
     };
     Ok(Opened {
         vendor: "flat".into(),
@@ -102,62 +109,114 @@ fn open(probe: &Probe, kind: Kind) -> Result<Opened, SlideError> {
     })
 }
 
-impl Flat {
-    fn decode(&self) -> Result<Arc<RgbTile>, String> {
-        let bytes = std::fs::read(&self.path).map_err(|e| e.to_string())?;
-        let (w, h) = self.size;
-        let tile = match self.kind {
-            Kind::Png => png(&bytes, w, h)?,
-            Kind::Jpeg => jpeg::decode(None, &bytes, jpeg::Space::ByMarkers, (w, h))?,
-        };
-        if (tile.width, tile.height) != self.size {
-            return Err(format!(
-                "{} x {} pixels, the header says {w} x {h}",
-                tile.width, tile.height
-            ));
-        }
-        Ok(Arc::new(tile))
-    }
-}
-
 impl Source for Flat {
-    fn tile(&self, _: usize, _: u64, _: u64) -> Result<Arc<RgbTile>, String> {
-        self.pixels.get_or_init(|| self.decode()).clone()
+    fn tile(&self, _: usize, _: u64, _: u64) -> Result<Decoded, Fault> {
+        let (width, height) = self.size;
+        let mut data = Vec::with_capacity(3 * width * height);
+        let state = self.rows(0, 0, 0, &mut |row| {
+            data.extend_from_slice(row);
+            Ok(())
+        })?;
+        Ok(Decoded { tile: Arc::new(RgbTile { width, height, data }), state })
     }
 
-    fn associated(&self, _: usize) -> Result<RgbTile, String> {
-        Err("a flat image has none".into())
+    fn rows(
+        &self,
+        _: usize,
+        _: u64,
+        _: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<TileState, Fault> {
+        let (w, h) = self.size;
+        match self.kind {
+            Kind::Png => png(&self.path, self.size, &self.limits, sink)?,
+            Kind::Jpeg => {
+                let bytes = std::fs::read(&self.path).map_err(|e| e.to_string())?;
+                let (tile, doubt) = jpeg::decode(None, &bytes, jpeg::Space::ByMarkers, (w, h))?;
+                if (tile.width, tile.height) != self.size {
+                    let found = format!("{} x {} pixels", tile.width, tile.height);
+                    return Err(format!("{found}, the header says {w} x {h}").into());
+                }
+                tile.data.chunks_exact(3 * w).try_for_each(sink)?;
+                if let Some(why) = doubt {
+                    return Ok(TileState::Suspect(why));
+                }
+            }
+        }
+        Ok(TileState::Sound)
     }
 
-    fn resident(&self) -> bool {
+    fn stripped(&self, _: usize) -> bool {
         true
     }
+
+    fn working_bytes(&self, _: usize) -> u64 {
+        match self.kind {
+            Kind::Png => 1 << 20,
+            Kind::Jpeg => 12 * self.size.0 as u64 * self.size.1 as u64,
+        }
+    }
+
+    fn associated(&self, _: usize) -> Result<RgbTile, Fault> {
+        Err("a flat image has none".into())
+    }
 }
 
-fn png(bytes: &[u8], w: usize, h: usize) -> Result<RgbTile, String> {
-    // Deflate shrinks at most about a thousandfold, PNG's one-bit grey eight times more.
-    if 3 * w * h > bytes.len().saturating_mul(1100 * 24) {
-        return Err(format!("{} bytes cannot hold {w} x {h} pixels", bytes.len()));
+/// Decodes a PNG row by row; only an interlaced one is held whole.
+fn png(
+    path: &Path,
+    (w, h): (usize, usize),
+    limits: &Limits,
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), Fault> {
+    let said = |e: ::png::DecodingError| Fault::Damaged(format!("PNG: {e}"));
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let mut decoder = ::png::Decoder::new(BufReader::with_capacity(1 << 18, file));
+    decoder.set_transformations(::png::Transformations::EXPAND);
+    let mut reader = decoder.read_info().map_err(said)?;
+    let info = reader.info();
+    let found = (info.width as usize, info.height as usize);
+    if found != (w, h) {
+        return Err(format!("{} x {} pixels, the header says {w} x {h}", found.0, found.1).into());
     }
-    let mut reader = image::ImageReader::with_format(Cursor::new(bytes), image::ImageFormat::Png);
-    let mut limits = image::Limits::default();
-    limits.max_alloc = Some(4 * MAX_BYTES);
-    limits.max_image_width = Some(w as u32);
-    limits.max_image_height = Some(h as u32);
-    reader.limits(limits);
-    let image = reader.decode().map_err(|e| e.to_string())?;
-    let (width, height) = (image.width() as usize, image.height() as usize);
-    let data = if image.color().has_alpha() {
-        let over = |c: u8, a: u8| {
-            ((u32::from(c) * u32::from(a) + 255 * (255 - u32::from(a)) + 127) / 255) as u8
-        };
-        let rgba = image.into_rgba8().into_raw();
-        let pixels = rgba.as_chunks::<4>().0;
-        pixels.iter().flat_map(|p| [over(p[0], p[3]), over(p[1], p[3]), over(p[2], p[3])]).collect()
-    } else {
-        image.into_rgb8().into_raw()
+    let interlaced = info.interlaced;
+    let (colour, depth) = reader.output_color_type();
+    let channels = colour.samples();
+    let wide = depth == ::png::BitDepth::Sixteen;
+    let mut rgb = Vec::new();
+    let mut take = |row: &[u8]| {
+        rgb.clear();
+        to_rgb(row, channels, wide, &mut rgb);
+        sink(&rgb)
     };
-    Ok(RgbTile { width, height, data })
+    if interlaced {
+        let size = reader.output_buffer_size().ok_or("PNG: more pixels than can be counted")?;
+        limits.working(|| format!("decoding an interlaced PNG of {w} x {h}"), size as u128)?;
+        let mut whole = vec![0; size];
+        reader.next_frame(&mut whole).map_err(said)?;
+        whole.chunks_exact(size / h).try_for_each(&mut take)?;
+    } else {
+        while let Some(row) = reader.next_row().map_err(said)? {
+            take(row.data())?;
+        }
+    }
+    Ok(())
+}
+
+/// One row of grey or RGB samples, of 8 or 16 bits, with or without opacity; transparency onto white.
+fn to_rgb(row: &[u8], channels: usize, wide: bool, out: &mut Vec<u8>) {
+    // 16 bits become 8 by rounding.
+    let narrow = |b: &[u8]| ((u32::from(b[0]) << 8 | u32::from(b[1])) + 128).div_euclid(257) as u8;
+    let sample = |p: &[u8], i: usize| if wide { narrow(&p[2 * i..]) } else { p[i] };
+    let size = channels * (1 + usize::from(wide));
+    for p in row.chunks_exact(size) {
+        let of = |i: usize| sample(p, i);
+        let rgb = if channels < 3 { [of(0); 3] } else { [of(0), of(1), of(2)] };
+        out.extend(match channels {
+            2 | 4 => rgb.map(|c| over_white(c, of(channels - 1))),
+            _ => rgb,
+        });
+    }
 }
 
 fn be32(b: &[u8]) -> u64 {

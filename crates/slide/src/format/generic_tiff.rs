@@ -3,6 +3,7 @@
 use super::aperio::image_error;
 use super::pyramid::{self, Pyramid};
 use super::{Format, Probe};
+use crate::limits::Fault;
 use crate::source::Opened;
 use crate::tiff::{TiffImage, tag};
 use crate::{OpenOptions, SlideError};
@@ -41,21 +42,23 @@ fn vendor(probe: &Probe) -> Option<&'static str> {
     }
 }
 
-fn open(probe: &Probe, _: &OpenOptions) -> Result<Opened, SlideError> {
+fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let tiff = probe.tiff()?;
     let first = &tiff.ifds[0];
-    let base = TiffImage::new(first).map_err(|e| image_error(probe, 0, e))?;
+    let base = TiffImage::new(first, &options.limits).map_err(|e| image_error(probe, 0, e))?;
     let mut others = Vec::new();
-    let mut more = tiff.sub_ifds(first).map_err(|e| probe.malformed(e))?;
+    let mut more = tiff.sub_ifds(first).map_err(|e| probe.fault(e))?;
     more.extend(tiff.ifds[1..].iter().cloned());
     for (i, ifd) in more.iter().enumerate() {
         // A damaged or foreign directory beside the first must not be mistaken for a level; a
         // reduced copy of the base must be readable.
-        match TiffImage::new(ifd) {
+        match TiffImage::new(ifd, &options.limits) {
             Ok(image) => others.push(image),
             Err(e) if ifd.uint_or(tag::SUBFILE_TYPE, 0).unwrap_or(0) & 1 == 1 => {
                 return Err(image_error(probe, i + 1, e));
             }
+            // More than a limit allows is said, whatever asks for it.
+            Err(e @ Fault::Limit(_)) => return Err(image_error(probe, i + 1, e)),
             Err(_) => {}
         }
     }

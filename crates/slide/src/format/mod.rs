@@ -9,6 +9,7 @@ mod pyramid;
 
 pub use self::openslide::openslide_version;
 
+use crate::limits::{Fault, Limits, check};
 use crate::source::Opened;
 use crate::tiff::{Ifd, TiffFile};
 use crate::{OpenOptions, SlideError};
@@ -37,11 +38,11 @@ pub(crate) struct Probe {
     pub(crate) len: u64,
     pub(crate) head: Vec<u8>,
     /// The directories, when the file starts like a TIFF.
-    tiff: Option<Result<TiffFile, String>>,
+    tiff: Option<Result<TiffFile, Fault>>,
 }
 
 impl Probe {
-    fn new(path: &Path) -> Result<Self, SlideError> {
+    fn new(path: &Path, limits: &Limits) -> Result<Self, SlideError> {
         let io = |source| SlideError::Io { path: path.to_path_buf(), source };
         let about = std::fs::metadata(path).map_err(io)?;
         if !about.is_file() {
@@ -55,7 +56,7 @@ impl Probe {
         let mut head = vec![0; len.min(64) as usize];
         crate::tiff::read_at(&file, &mut head, 0).map_err(io)?;
         let tiff = if crate::tiff::is_tiff(&head) {
-            Some(TiffFile::read(file.try_clone().map_err(io)?, len))
+            Some(TiffFile::read(file.try_clone().map_err(io)?, len, limits))
         } else {
             None
         };
@@ -70,7 +71,7 @@ impl Probe {
     pub(crate) fn tiff(&self) -> Result<&TiffFile, SlideError> {
         match &self.tiff {
             Some(Ok(t)) => Ok(t),
-            Some(Err(reason)) => Err(self.malformed(reason.clone())),
+            Some(Err(fault)) => Err(self.fault(fault.clone())),
             None => Err(self.malformed("not a TIFF".into())),
         }
     }
@@ -87,9 +88,20 @@ impl Probe {
         SlideError::Unsupported { path: self.path.clone(), reason, remedy: remedy.into() }
     }
 
-    /// The whole file, for formats that cannot be read in parts.
-    pub(crate) fn bytes(&self) -> Result<Vec<u8>, SlideError> {
-        let mut buf = vec![0; self.len as usize];
+    /// What an unusable part makes of the file.
+    pub(crate) fn fault(&self, fault: Fault) -> SlideError {
+        match fault {
+            Fault::Damaged(reason) => self.malformed(reason),
+            Fault::Unsupported(reason) => {
+                self.unsupported(reason, "export it as 8-bit RGB with JPEG or deflate")
+            }
+            Fault::Limit(breach) => SlideError::limit(&self.path, breach),
+        }
+    }
+
+    /// The first bytes of the file, at most so many.
+    pub(crate) fn start(&self, most: u64) -> Result<Vec<u8>, SlideError> {
+        let mut buf = vec![0; self.len.min(most) as usize];
         crate::tiff::read_at(&self.file, &mut buf, 0)
             .map_err(|source: io::Error| SlideError::Io { path: self.path.clone(), source })?;
         Ok(buf)
@@ -100,7 +112,7 @@ pub(crate) fn open(
     path: &Path,
     options: &OpenOptions,
 ) -> Result<(&'static str, Opened), SlideError> {
-    let probe = Probe::new(path)?;
+    let probe = Probe::new(path, &options.limits)?;
     let found = FORMATS
         .iter()
         .filter(|f| !options.force_openslide || f.name == openslide::FORMAT.name)
@@ -111,5 +123,10 @@ pub(crate) fn open(
     if opened.levels.is_empty() {
         return Err(probe.malformed("no image inside".into()));
     }
+    let base = &opened.levels[0];
+    let pixels = u128::from(base.width) * u128::from(base.height);
+    let what = || format!("a picture of {} x {} pixels", base.width, base.height);
+    check("pixels", options.limits.pixels, pixels, what)
+        .map_err(|breach| SlideError::limit(path, breach))?;
     Ok((format.name, opened))
 }

@@ -21,11 +21,11 @@ fn knows(probe: &Probe) -> bool {
     xml(probe).is_some()
 }
 
-fn open(probe: &Probe, _: &OpenOptions) -> Result<Opened, SlideError> {
+fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let tiff = probe.tiff()?;
     let text = xml(probe).unwrap_or_default();
     let first = &tiff.ifds[0];
-    let base = TiffImage::new(first).map_err(|e| image_error(probe, 0, e))?;
+    let base = TiffImage::new(first, &options.limits).map_err(|e| image_error(probe, 0, e))?;
     let pixels = element(&text, "Pixels").unwrap_or_default();
     let number = |name: &str| attribute(pixels, name).and_then(|v| v.trim().parse::<f64>().ok());
     let samples = first.uint_or(tag::SAMPLES, 1).unwrap_or(1);
@@ -36,14 +36,15 @@ fn open(probe: &Probe, _: &OpenOptions) -> Result<Opened, SlideError> {
         ));
     }
     let mut shrunk = Vec::new();
-    for (i, ifd) in tiff.sub_ifds(first).map_err(|e| probe.malformed(e))?.iter().enumerate() {
-        shrunk.push(TiffImage::new(ifd).map_err(|e| image_error(probe, i + 1, e))?);
+    for (i, ifd) in tiff.sub_ifds(first).map_err(|e| probe.fault(e))?.iter().enumerate() {
+        shrunk
+            .push(TiffImage::new(ifd, &options.limits).map_err(|e| image_error(probe, i + 1, e))?);
     }
     // Further images: label and macro, named in the XML in the order of the directories.
     let names = image_names(&text);
     let mut associated = Vec::new();
     for (i, ifd) in tiff.ifds.iter().enumerate().skip(1) {
-        let Ok(image) = TiffImage::new(ifd) else { continue };
+        let Ok(image) = TiffImage::new(ifd, &options.limits) else { continue };
         if image.reduced && associated.is_empty() {
             shrunk.push(image);
         } else {

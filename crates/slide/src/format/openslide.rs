@@ -1,8 +1,9 @@
 //! Everything else through OpenSlide 4, opened at run time. Nothing is linked.
 
 use super::{Format, Probe};
+use crate::limits::Fault;
 use crate::resolution::Claim;
-use crate::source::{AssociatedImage, Level, Opened, Rect, Source};
+use crate::source::{AssociatedImage, Decoded, Level, Opened, Rect, Source, TileState};
 use crate::{OpenOptions, SlideError};
 use library::Library;
 use mitosis::RgbTile;
@@ -62,6 +63,17 @@ impl Handle {
     fn check(&self) -> Result<(), String> {
         // SAFETY: a live handle; the string lives as long as it does.
         unsafe { library::text((self.library.get_error)(self.raw.as_ptr())) }.map_or(Ok(()), Err)
+    }
+
+    /// Width and height of an associated image as this handle knows it; -1 where there is none.
+    fn associated_size(&self, name: &CString) -> Result<(i64, i64), String> {
+        let (mut w, mut h) = (-1, -1);
+        // SAFETY: a live handle, a NUL-terminated name, two places to write to.
+        unsafe {
+            (self.library.associated_dimensions)(self.raw.as_ptr(), name.as_ptr(), &mut w, &mut h);
+        }
+        self.check()?;
+        Ok((w, h))
     }
 
     fn read(&self, level: i32, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, String> {
@@ -190,9 +202,7 @@ fn describe(library: &'static Library, path: CString, handle: Handle) -> Result<
     // SAFETY: as for the properties.
     for name in unsafe { library::names((library.associated_names)(raw)) } {
         let Ok(c) = CString::new(name.as_str()) else { continue };
-        let (mut w, mut h) = (0i64, 0i64);
-        // SAFETY: a live handle, a name of its own list and two numbers to write to.
-        unsafe { (library.associated_dimensions)(raw, c.as_ptr(), &mut w, &mut h) };
+        let (w, h) = handle.associated_size(&c)?;
         if w > 0 && h > 0 {
             associated.push(AssociatedImage { name, width: w as u64, height: h as u64 });
         }
@@ -250,7 +260,7 @@ impl OpenSlide {
 }
 
 impl Source for OpenSlide {
-    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, String> {
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Decoded, Fault> {
         let l = &self.levels[level];
         let (x, y) = (column * u64::from(TILE), row * u64::from(TILE));
         let w = u64::from(TILE).min(l.width - x) as usize;
@@ -258,19 +268,32 @@ impl Source for OpenSlide {
         // The level-0 corner whose position on this level OpenSlide takes as x / factor: rounding
         // leaves a fraction of a level pixel at most.
         let corner = |v: u64| (v as f64 * self.factors[level]).round() as i64;
-        self.with(|handle| handle.read(level as i32, corner(x), corner(y), w, h)).map(Arc::new)
+        let tile = self.with(|handle| handle.read(level as i32, corner(x), corner(y), w, h))?;
+        Ok(Decoded { tile: Arc::new(tile), state: TileState::Sound })
     }
 
-    fn associated(&self, index: usize) -> Result<RgbTile, String> {
+    fn working_bytes(&self, _: usize) -> u64 {
+        12 * u64::from(TILE) * u64::from(TILE)
+    }
+
+    fn associated(&self, index: usize) -> Result<RgbTile, Fault> {
         let a = &self.associated[index];
         let name = CString::new(a.name.as_str()).map_err(|e| e.to_string())?;
         let (w, h) = (a.width as usize, a.height as usize);
         if 4 * w * h > 1 << 30 {
-            return Err(format!("{w} x {h} pixels are too many"));
+            return Err(format!("{w} x {h} pixels are too many").into());
         }
-        self.with(|handle| {
+        let tile = self.with(|handle| {
+            // The handle may be newer than the sizes, and the file another one.
+            let now = handle.associated_size(&name)?;
+            if now != (a.width as i64, a.height as i64) {
+                return Err(format!(
+                    "it was {w} x {h} pixels and is {} x {} now: the file was replaced",
+                    now.0, now.1
+                ));
+            }
             let mut argb = vec![0u32; w * h];
-            // SAFETY: the buffer holds as many pixels as OpenSlide announced for this image.
+            // SAFETY: the buffer holds as many pixels as this handle announces for the image.
             unsafe {
                 (self.library.read_associated)(
                     handle.raw.as_ptr(),
@@ -280,7 +303,8 @@ impl Source for OpenSlide {
             };
             handle.check()?;
             Ok(over_white(&argb, w, h))
-        })
+        })?;
+        Ok(tile)
     }
 }
 

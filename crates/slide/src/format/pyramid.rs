@@ -1,12 +1,11 @@
 //! What the TIFF formats share: a pyramid of [`TiffImage`]s as a [`Source`].
 
+use crate::limits::Fault;
 use crate::resolution::Claim;
-use crate::slide::BACKGROUND;
-use crate::source::{AssociatedImage, Level, Source};
+use crate::source::{AssociatedImage, Decoded, Level, Source, TileState};
 use crate::tiff::{Ifd, TiffImage, tag};
 use mitosis::RgbTile;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Largest associated image, bytes of RGB.
 const MAX_ASSOCIATED: u64 = 256 << 20;
@@ -34,20 +33,33 @@ impl Pyramid {
 }
 
 impl Source for Pyramid {
-    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Arc<RgbTile>, String> {
-        let image = &self.images[level];
-        let tile = match image.tile(column, row)? {
-            Some(tile) => tile,
-            None => {
-                let w = image.tile_width.min(image.width - column * image.tile_width) as usize;
-                let h = image.tile_height.min(image.height - row * image.tile_height) as usize;
-                RgbTile::filled(w, h, [BACKGROUND; 3])
-            }
-        };
-        Ok(Arc::new(tile))
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Decoded, Fault> {
+        self.images[level].tile(column, row)
     }
 
-    fn associated(&self, index: usize) -> Result<RgbTile, String> {
+    fn rows(
+        &self,
+        level: usize,
+        column: u64,
+        row: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<TileState, Fault> {
+        self.images[level].rows(column, row, sink)
+    }
+
+    fn stripped(&self, level: usize) -> bool {
+        !self.images[level].tiled
+    }
+
+    fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
+        self.images[level].left_out()
+    }
+
+    fn working_bytes(&self, level: usize) -> u64 {
+        self.images[level].working_bytes()
+    }
+
+    fn associated(&self, index: usize) -> Result<RgbTile, Fault> {
         self.associated[index].1.whole(MAX_ASSOCIATED)
     }
 }

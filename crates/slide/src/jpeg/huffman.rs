@@ -110,6 +110,11 @@ impl<'a> Bits<'a> {
         u64::from_be_bytes(b)
     }
 
+    /// Bits of the segment that were not taken.
+    pub(super) fn left(&self) -> usize {
+        (self.data.len() * 8).saturating_sub(self.at * 8 - self.have as usize)
+    }
+
     /// Whether more bits were taken than the segment has.
     pub(super) fn overrun(&self) -> bool {
         self.at * 8 - self.have as usize > self.data.len() * 8

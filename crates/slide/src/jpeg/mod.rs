@@ -27,13 +27,15 @@ pub(crate) enum Space {
     ByMarkers,
 }
 
-/// Decodes a JPEG stream of at most `most` pixels per side. `tables` is TIFF's `JPEGTables`.
+/// Decodes a JPEG stream of at most `most` pixels per side. `tables` is TIFF's `JPEGTables`. With
+/// the pixels comes what casts doubt on them, if anything: decoders agree that such a stream can be
+/// read, but it was not written so.
 pub(crate) fn decode(
     tables: Option<&[u8]>,
     raw: &[u8],
     space: Space,
     most: (usize, usize),
-) -> Result<RgbTile, String> {
+) -> Result<(RgbTile, Option<&'static str>), String> {
     let mut frame = parse::Frame::default();
     if let Some(tables) = tables {
         frame.headers(tables)?;
@@ -57,11 +59,75 @@ pub(crate) fn decode(
             Space::ByMarkers => frame.marked_ycbcr(),
         };
     let Some(scan) = scan else { return Err("JPEG: no image data".into()) };
-    let planes = if frame.sequential {
+    let (planes, end) = if frame.sequential {
         scan::planes(&mut frame, raw, scan)?
     } else {
         progressive::planes(&mut frame, raw, scan)?
     };
+    let doubt = frame.doubt.or_else(|| after(&raw[end.min(raw.len())..]));
     let data = paint::rgb(&planes, (w, h), ycbcr)?;
-    Ok(RgbTile { width: w, height: h, data })
+    Ok((RgbTile { width: w, height: h, data }, doubt))
+}
+
+/// What is wrong with the bytes after the last scan: an end marker belongs there, and nothing more.
+fn after(mut rest: &[u8]) -> Option<&'static str> {
+    // Fill bytes.
+    while let [0xFF, 0xFF, ..] = rest {
+        rest = &rest[1..];
+    }
+    match rest {
+        [0xFF, 0xD9, padding @ ..] => {
+            let nothing = |b: &u8| matches!(b, 0 | 0xFF);
+            (!padding.iter().all(nothing)).then_some("data after the end of the JPEG stream")
+        }
+        [] | [0xFF] => Some("no end marker in the JPEG stream"),
+        _ => Some("surplus data in the JPEG stream"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Space, decode};
+
+    fn golden(name: &str) -> Vec<u8> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/slides/");
+        std::fs::read(format!("{folder}{name}")).unwrap()
+    }
+
+    fn doubt(b: &[u8]) -> Option<&'static str> {
+        decode(None, b, Space::ByMarkers, (1000, 1000)).unwrap().1
+    }
+
+    #[test]
+    fn what_follows_the_image_is_looked_at() {
+        for name in ["flat_420.jpg", "flat_progressive_444.jpg"] {
+            let whole = golden(name);
+            let body = &whole[..whole.len() - 2];
+            assert_eq!(doubt(&whole), None, "{name}");
+            assert_eq!(doubt(&[&whole[..], &[0, 0xFF, 0]].concat()), None, "padding");
+            let after = doubt(&[&whole[..], b"more"].concat());
+            assert_eq!(after, Some("data after the end of the JPEG stream"));
+            if name == "flat_420.jpg" {
+                assert_eq!(doubt(body), Some("no end marker in the JPEG stream"));
+                let surplus = [body, &[0x12, 0x34, 0x56], &[0xFF, 0xD9]].concat();
+                assert_eq!(doubt(&surplus), Some("surplus data in the JPEG stream"));
+            }
+        }
+    }
+
+    #[test]
+    fn restart_markers_take_turns() {
+        let mut out = Vec::new();
+        let mut encoder = jpeg_encoder::Encoder::new(&mut out, 80);
+        encoder.set_restart_interval(1);
+        let pixels: Vec<u8> = (0..64 * 64 * 3u32).map(|i| (i * 31 % 251) as u8).collect();
+        encoder.encode(&pixels, 64, 64, jpeg_encoder::ColorType::Rgb).unwrap();
+        assert_eq!(doubt(&out), None);
+        let places: Vec<usize> = (0..out.len() - 1)
+            .filter(|&i| out[i] == 0xFF && (0xD0..=0xD7).contains(&out[i + 1]))
+            .collect();
+        assert!(places.len() > 10);
+        out[places[4] + 1] = 0xD0 + (out[places[4] + 1] - 0xD0 + 1) % 8;
+        assert_eq!(doubt(&out), Some("restart markers of the JPEG stream out of turn"));
+    }
 }

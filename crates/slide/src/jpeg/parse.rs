@@ -36,6 +36,8 @@ pub(super) struct Frame {
     pub(super) dc: [Option<Arc<Table>>; 4],
     pub(super) ac: [Option<Arc<Table>>; 4],
     pub(super) restart: usize,
+    /// What casts doubt on the data read so far.
+    pub(super) doubt: Option<&'static str>,
     jfif: bool,
     adobe: Option<u8>,
 }

@@ -24,7 +24,11 @@ struct Coefficients {
 }
 
 /// Decodes all scans of a progressive image. One that ends before its coefficients are whole is refused.
-pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Plane>, String> {
+pub(super) fn planes(
+    frame: &mut Frame,
+    b: &[u8],
+    first: Scan,
+) -> Result<(Vec<Plane>, usize), String> {
     let (mut planes, mcus) = empty(frame)?;
     let blocks: Vec<_> = planes.iter().map(|p| p.blocks).collect();
     let coefficients = |p: &Plane| Coefficients {
@@ -58,7 +62,7 @@ pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Pla
             plane.paint(&values, any, (i % c.across, i / c.across));
         }
     }
-    Ok(planes)
+    Ok((planes, end))
 }
 
 /// One scan.
@@ -267,7 +271,8 @@ mod tests {
             concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/slides/flat_progressive_444.jpg");
         let whole = std::fs::read(path).unwrap();
         let read = |b: &[u8]| decode(None, b, Space::ByMarkers, (100, 100));
-        assert_eq!(read(&whole).unwrap().width, 83);
+        assert_eq!(read(&whole).unwrap().0.width, 83);
+        assert_eq!(read(&whole).unwrap().1, None);
         let scans: Vec<_> =
             (0..whole.len() - 1).filter(|&i| whole[i..i + 2] == [0xFF, 0xDA]).collect();
         assert!(scans.len() > 5, "{scans:?}");

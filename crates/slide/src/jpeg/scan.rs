@@ -57,7 +57,7 @@ pub(super) trait Decode {
 /// Goes through one scan in the order of its blocks; gives the position after its data. `blocks` is
 /// the size of each component of the frame in blocks, without padding to whole MCUs.
 pub(super) fn walk(
-    frame: &Frame,
+    frame: &mut Frame,
     b: &[u8],
     scan: &Scan,
     mcus: (usize, usize),
@@ -72,11 +72,17 @@ pub(super) fn walk(
     let (columns, rows) = if lone { components[0].1 } else { mcus };
     let total = columns * rows;
     let every = if frame.restart == 0 { total } else { frame.restart };
-    let (mut at, mut done) = (scan.at, 0);
+    let (mut at, mut done, mut segments) = (scan.at, 0, 0u8);
     let mut clean = Vec::new();
     while done < total {
         if done > 0 {
-            at = restart_marker(b, at)?;
+            // Markers count from 0 to 7: where one is out of turn, data are missing or doubled.
+            let number = restart_marker(b, at)?;
+            if number != segments % 8 {
+                frame.doubt.get_or_insert("restart markers of the JPEG stream out of turn");
+            }
+            segments = segments.wrapping_add(1);
+            at += 2;
         }
         at = unstuff(b, at, &mut clean);
         let mut bits = Bits::new(&clean);
@@ -99,6 +105,9 @@ pub(super) fn walk(
         if bits.overrun() {
             return Err("JPEG: the image data are cut short".into());
         }
+        if bits.left() >= 8 {
+            frame.doubt.get_or_insert("surplus data in the JPEG stream");
+        }
         done = end;
     }
     Ok(at)
@@ -115,8 +124,12 @@ pub(super) fn quant(frame: &Frame, index: usize) -> Result<[i32; 64], String> {
         .ok_or_else(|| "JPEG: a quantisation table is missing".into())
 }
 
-/// Decodes all scans of a sequential image.
-pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Plane>, String> {
+/// Decodes all scans of a sequential image; with the planes comes the position after the last.
+pub(super) fn planes(
+    frame: &mut Frame,
+    b: &[u8],
+    first: Scan,
+) -> Result<(Vec<Plane>, usize), String> {
     let (mut planes, mcus) = empty(frame)?;
     let blocks: Vec<_> = planes.iter().map(|p| p.blocks).collect();
     let mut missing: Vec<usize> = (0..planes.len()).collect();
@@ -136,7 +149,7 @@ pub(super) fn planes(frame: &mut Frame, b: &[u8], first: Scan) -> Result<Vec<Pla
         let end = walk(frame, b, &scan, mcus, &blocks, &mut decode)?;
         missing.retain(|i| scan.parts.iter().all(|(p, _, _)| p != i));
         if missing.is_empty() {
-            return Ok(planes);
+            return Ok((planes, end));
         }
         next = frame.markers(b, end)?;
     }
@@ -213,9 +226,9 @@ fn unstuff(b: &[u8], mut at: usize, clean: &mut Vec<u8>) -> usize {
     }
 }
 
-fn restart_marker(b: &[u8], at: usize) -> Result<usize, String> {
+fn restart_marker(b: &[u8], at: usize) -> Result<u8, String> {
     match b.get(at..at + 2) {
-        Some([0xFF, 0xD0..=0xD7]) => Ok(at + 2),
+        Some([0xFF, n @ 0xD0..=0xD7]) => Ok(n - 0xD0),
         _ => Err("JPEG: a restart marker is missing".into()),
     }
 }

@@ -2,8 +2,10 @@
 
 use super::ifd::{Ifd, tag};
 use super::jp2k;
+use super::unpack;
 use crate::jpeg;
-use std::io::Read;
+use crate::limits::Fault;
+use std::io::BufRead;
 
 /// Compression schemes read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +33,23 @@ enum Colour {
     Palette(Vec<[u8; 3]>),
 }
 
+/// What a sample beyond the colours means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alpha {
+    /// There is none, or it is no opacity.
+    None,
+    /// Opacity that the colours were multiplied with.
+    Associated,
+    /// Opacity beside whole colours.
+    Unassociated,
+}
+
 /// How the tiles of an image are stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Coding {
     pub(crate) compression: Compression,
     colour: Colour,
+    alpha: Alpha,
     pub(crate) samples: usize,
     pub(crate) planar: bool,
     predict: bool,
@@ -43,17 +57,28 @@ pub(crate) struct Coding {
 }
 
 impl Coding {
-    pub(crate) fn new(ifd: &Ifd) -> Result<Self, String> {
+    pub(crate) fn new(ifd: &Ifd) -> Result<Self, Fault> {
+        let no = |what: String| Err(Fault::Unsupported(what));
         let samples = ifd.uint_or(tag::SAMPLES, 1)?;
         if !(1..=5).contains(&samples) {
-            return Err(format!("{samples} samples per pixel are no RGB or grey image"));
+            return no(format!("{samples} samples per pixel, which is neither RGB nor grey"));
         }
         let bits = ifd.uints(tag::BITS)?.unwrap_or_else(|| vec![1]);
         if bits.iter().any(|b| *b != 8) {
-            return Err(format!("{bits:?} bits per sample; 8 are read"));
+            return no(format!("{} bits per sample, where 8 are read", bits[0]));
         }
         if ifd.uints(tag::SAMPLE_FORMAT)?.is_some_and(|f| f.iter().any(|v| *v != 1)) {
-            return Err("samples are not unsigned integers".into());
+            return no("samples that are not unsigned whole numbers".into());
+        }
+        match ifd.uint_or(tag::ORIENTATION, 1)? {
+            1 => {}
+            o @ 2..=8 => {
+                return no(format!("orientation {o}: the picture is stored turned or mirrored"));
+            }
+            o => return Err(format!("orientation {o}").into()),
+        }
+        if ifd.uint_or(tag::FILL_ORDER, 1)? != 1 {
+            return no("bits in reversed order (FillOrder 2)".into());
         }
         let compression = match ifd.uint_or(tag::COMPRESSION, 1)? {
             1 => Compression::None,
@@ -63,7 +88,7 @@ impl Coding {
             32773 => Compression::PackBits,
             33003 => Compression::Jpeg2000 { ycbcr: true },
             33005 | 34712 => Compression::Jpeg2000 { ycbcr: false },
-            other => return Err(format!("compression {other} is not read")),
+            other => return no(format!("compression {other}")),
         };
         let colour = match (ifd.uint_or(tag::PHOTOMETRIC, 1)?, samples) {
             (0, 1 | 2) => Colour::GreyInverted,
@@ -71,36 +96,83 @@ impl Coding {
             (2, 3..) => Colour::Rgb,
             (3, 1) => Colour::Palette(palette(ifd)?),
             (6, 3..) => Colour::YCbCr,
-            (p, s) => {
-                return Err(format!("photometric interpretation {p} with {s} samples is not read"));
-            }
+            (p, s) => return no(format!("photometric interpretation {p} with {s} samples")),
         };
         if colour == Colour::YCbCr
             && !matches!(compression, Compression::Jpeg | Compression::Jpeg2000 { .. })
         {
             let sub = ifd.uints(tag::YCBCR_SUBSAMPLING)?.unwrap_or_else(|| vec![2, 2]);
             if sub != [1, 1] {
-                return Err(format!("uncompressed YCbCr with subsampling {sub:?} is not read"));
+                return no(format!("uncompressed YCbCr with subsampling {sub:?}"));
             }
         }
+        let alpha = alpha(ifd, samples as usize - colour.samples())?;
+        let coded = matches!(compression, Compression::Jpeg | Compression::Jpeg2000 { .. });
         let planar = ifd.uint_or(tag::PLANAR, 1)? == 2 && samples > 1;
-        if planar && matches!(compression, Compression::Jpeg | Compression::Jpeg2000 { .. }) {
-            return Err("JPEG in separate planes is not read".into());
+        if planar && coded {
+            return no("JPEG in separate planes".into());
+        }
+        if alpha != Alpha::None && coded {
+            return no("JPEG with opacity".into());
         }
         let predict = match ifd.uint_or(tag::PREDICTOR, 1)? {
             1 => false,
             2 => matches!(compression, Compression::Lzw | Compression::Deflate),
-            other => return Err(format!("predictor {other} is not read")),
+            other => return no(format!("predictor {other}")),
         };
         let tables = ifd.bytes(tag::JPEG_TABLES)?;
-        Ok(Self { compression, colour, samples: samples as usize, planar, predict, tables })
+        let samples = samples as usize;
+        Ok(Self { compression, colour, alpha, samples, planar, predict, tables })
+    }
+
+    /// Whether a piece is decoded row by row, in little memory.
+    pub(crate) fn by_rows(&self) -> bool {
+        !matches!(self.compression, Compression::Jpeg | Compression::Jpeg2000 { .. })
+    }
+
+    /// Bytes of memory per pixel that decoding a piece takes.
+    pub(crate) fn bytes_per_pixel(&self) -> u64 {
+        match self.compression {
+            // Planes, coefficients of progressive files, the result.
+            Compression::Jpeg => 12,
+            // Planes of floating-point numbers, before and after the transform.
+            Compression::Jpeg2000 { .. } => 36,
+            _ => 3,
+        }
     }
 }
 
-fn palette(ifd: &Ifd) -> Result<Vec<[u8; 3]>, String> {
+impl Colour {
+    fn samples(&self) -> usize {
+        match self {
+            Self::Grey | Self::GreyInverted | Self::Palette(_) => 1,
+            Self::Rgb | Self::YCbCr => 3,
+        }
+    }
+}
+
+/// What `ExtraSamples` says of the samples beyond the colours. Opacity must come first, and those
+/// said to be something else are no part of the picture.
+fn alpha(ifd: &Ifd, extra: usize) -> Result<Alpha, Fault> {
+    if extra == 0 {
+        return Ok(Alpha::None);
+    }
+    let kinds = ifd.uints(tag::EXTRA_SAMPLES)?.unwrap_or_default();
+    if kinds.iter().skip(1).any(|k| matches!(k, 1 | 2)) {
+        return Err(Fault::unsupported("opacity behind other extra samples"));
+    }
+    match kinds.first() {
+        None | Some(0) => Ok(Alpha::None),
+        Some(1) => Ok(Alpha::Associated),
+        Some(2) => Ok(Alpha::Unassociated),
+        Some(k) => Err(format!("extra samples of kind {k}").into()),
+    }
+}
+
+fn palette(ifd: &Ifd) -> Result<Vec<[u8; 3]>, Fault> {
     let map = ifd.uints(tag::COLOR_MAP)?.ok_or("palette image without a colour map")?;
     if map.len() < 768 {
-        return Err(format!("colour map of {} values", map.len()));
+        return Err(format!("colour map of {} values", map.len()).into());
     }
     // 16-bit values; some writers leave them at 8 bits.
     let shift = if map.iter().any(|v| *v > 255) { 8 } else { 0 };
@@ -110,49 +182,76 @@ fn palette(ifd: &Ifd) -> Result<Vec<[u8; 3]>, String> {
         .collect())
 }
 
-/// Decodes one chunky tile stored as `stored` pixels and cuts it to `size`.
+/// Decodes one JPEG or JPEG 2000 piece of at most `stored` pixels and cuts it to `size`. With it
+/// comes what casts doubt on the pixels, if anything.
 pub(crate) fn decode(
     c: &Coding,
     raw: &[u8],
     stored: (usize, usize),
     size: (usize, usize),
-) -> Result<Vec<u8>, String> {
-    match c.compression {
-        Compression::Jpeg => {
+) -> Result<(Vec<u8>, Option<&'static str>), String> {
+    let (image, doubt) = match c.compression {
+        Compression::Jpeg2000 { ycbcr } => {
+            (jp2k::decode(raw, ycbcr || c.colour == Colour::YCbCr, stored)?, None)
+        }
+        _ => {
             let space = match c.colour {
                 Colour::YCbCr => jpeg::Space::YCbCr,
                 _ => jpeg::Space::AsStored,
             };
-            let image = jpeg::decode(c.tables.as_deref(), raw, space, stored)?;
-            cut_rgb(&image.data, (image.width, image.height), size)
+            jpeg::decode(c.tables.as_deref(), raw, space, stored)?
         }
-        Compression::Jpeg2000 { ycbcr } => {
-            let image = jp2k::decode(raw, ycbcr || c.colour == Colour::YCbCr, stored)?;
-            cut_rgb(&image.data, (image.width, image.height), size)
-        }
-        _ => {
-            let plane = samples(c, raw, stored, c.samples)?;
-            Ok(to_rgb(&c.colour, &plane, c.samples, stored.0, size))
-        }
-    }
+    };
+    Ok((cut_rgb(&image.data, (image.width, image.height), size)?, doubt))
 }
 
-/// Decodes a tile whose samples are stored in separate planes.
-pub(crate) fn decode_planes(
+/// Decodes one piece of a plain scheme row by row: `planes` holds the bytes of each plane and their
+/// number (one plane for chunky samples), `sink` gets `size.1` rows of `3 * size.0` bytes.
+pub(crate) fn rows<'a>(
     c: &Coding,
-    raws: &[Vec<u8>],
+    planes: Vec<(Box<dyn BufRead + 'a>, u64)>,
     stored: (usize, usize),
     size: (usize, usize),
-) -> Result<Vec<u8>, String> {
-    let planes: Result<Vec<_>, _> = raws.iter().map(|raw| samples(c, raw, stored, 1)).collect();
-    let planes = planes?;
-    let mut chunky = vec![0; stored.0 * stored.1 * planes.len()];
-    for (i, pixel) in chunky.chunks_exact_mut(planes.len()).enumerate() {
-        for (value, plane) in pixel.iter_mut().zip(&planes) {
-            *value = plane[i];
+    sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    let per_plane = if c.planar { 1 } else { c.samples };
+    let mut readers = Vec::with_capacity(planes.len());
+    for (bytes, n) in planes {
+        let needed = stored.0 as u64 * stored.1 as u64 * per_plane as u64;
+        // Far above what each scheme can reach: a size that lies costs no time.
+        let most = match c.compression {
+            Compression::None => n,
+            Compression::PackBits => n.saturating_mul(64),
+            _ => n.saturating_mul(2048),
+        };
+        if needed > most {
+            return Err(format!("{n} stored bytes cannot hold {needed}"));
         }
+        readers.push(unpack::reader(c.compression, bytes));
     }
-    Ok(to_rgb(&c.colour, &chunky, planes.len(), stored.0, size))
+    let mut row = vec![0; stored.0 * per_plane * readers.len()];
+    let mut chunky = Vec::new();
+    let mut rgb = Vec::with_capacity(3 * size.0);
+    for _ in 0..size.1 {
+        for (line, reader) in row.chunks_exact_mut(stored.0 * per_plane).zip(&mut readers) {
+            reader.read_exact(line).map_err(|e| unpack::said(c.compression, &e))?;
+            if c.predict {
+                for i in per_plane..line.len() {
+                    line[i] = line[i].wrapping_add(line[i - per_plane]);
+                }
+            }
+        }
+        rgb.clear();
+        if c.planar {
+            chunky.clear();
+            chunky.extend((0..stored.0).flat_map(|x| row[x..].iter().step_by(stored.0).copied()));
+            to_rgb(c, &chunky[..c.samples * size.0], &mut rgb);
+        } else {
+            to_rgb(c, &row[..c.samples * size.0], &mut rgb);
+        }
+        sink(&rgb)?;
+    }
+    Ok(())
 }
 
 fn cut_rgb(data: &[u8], have: (usize, usize), size: (usize, usize)) -> Result<Vec<u8>, String> {
@@ -169,98 +268,33 @@ fn cut_rgb(data: &[u8], have: (usize, usize), size: (usize, usize)) -> Result<Ve
     Ok(out)
 }
 
-/// Decompresses and undoes the prediction: `w * h * n` samples.
-fn samples(c: &Coding, raw: &[u8], (w, h): (usize, usize), n: usize) -> Result<Vec<u8>, String> {
-    let size = w * h * n;
-    // Far above what each scheme can reach; keeps a lying size from allocating much.
-    let most = match c.compression {
-        Compression::None => raw.len(),
-        Compression::PackBits => raw.len().saturating_mul(64),
-        _ => raw.len().saturating_mul(2048),
-    };
-    if size > most {
-        return Err(format!("{} stored bytes cannot hold {size}", raw.len()));
+/// Appends one row of samples as RGB. What is not opaque lies on white.
+fn to_rgb(c: &Coding, line: &[u8], out: &mut Vec<u8>) {
+    let n = c.samples;
+    let pixels = line.chunks_exact(n);
+    let from = out.len();
+    match &c.colour {
+        Colour::Rgb if n == 3 => out.extend_from_slice(line),
+        Colour::Rgb => out.extend(pixels.clone().flat_map(|p| [p[0], p[1], p[2]])),
+        Colour::Grey => out.extend(pixels.clone().flat_map(|p| [p[0]; 3])),
+        Colour::GreyInverted => out.extend(pixels.clone().flat_map(|p| [255 - p[0]; 3])),
+        Colour::Palette(map) => out.extend(line.iter().flat_map(|p| map[usize::from(*p)])),
+        Colour::YCbCr => out.extend(pixels.clone().flat_map(|p| jpeg::ycc(p[0], p[1], p[2]))),
     }
-    let mut out = match c.compression {
-        Compression::None => raw[..size].to_vec(),
-        Compression::PackBits => pack_bits(raw, size)?,
-        Compression::Deflate => {
-            let mut out = vec![0; size];
-            flate2::read::ZlibDecoder::new(raw)
-                .read_exact(&mut out)
-                .map_err(|e| format!("deflate: {e}"))?;
-            out
-        }
-        Compression::Lzw => lzw(raw, size)?,
-        Compression::Jpeg | Compression::Jpeg2000 { .. } => return Err("not a plain scheme".into()),
-    };
-    if c.predict {
-        for line in out.chunks_exact_mut(w * n) {
-            for i in n..line.len() {
-                line[i] = line[i].wrapping_add(line[i - n]);
-            }
-        }
+    if c.alpha == Alpha::None {
+        return;
     }
-    Ok(out)
+    let at = c.colour.samples();
+    for (rgb, pixel) in out[from..].as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
+        let a = pixel[at];
+        *rgb = rgb.map(|v| match c.alpha {
+            Alpha::Associated => v.saturating_add(255 - a),
+            _ => over_white(v, a),
+        });
+    }
 }
 
-fn lzw(raw: &[u8], size: usize) -> Result<Vec<u8>, String> {
-    let mut out = vec![0; size];
-    let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(weezl::BitOrder::Msb, 8);
-    let (mut from, mut to) = (0, 0);
-    while to < size {
-        let r = decoder.decode_bytes(&raw[from..], &mut out[to..]);
-        from += r.consumed_in;
-        to += r.consumed_out;
-        match r.status {
-            Ok(weezl::LzwStatus::Ok) if r.consumed_in + r.consumed_out > 0 => {}
-            Ok(_) if to == size => {}
-            Ok(_) => return Err(format!("LZW: {to} of {size} bytes")),
-            Err(e) => return Err(format!("LZW: {e}")),
-        }
-    }
-    Ok(out)
-}
-
-fn pack_bits(raw: &[u8], size: usize) -> Result<Vec<u8>, String> {
-    let mut out = Vec::with_capacity(size);
-    let mut i = 0;
-    while out.len() < size {
-        let short = || format!("PackBits: {} of {size} bytes", i);
-        let n = *raw.get(i).ok_or_else(short)? as i8;
-        i += 1;
-        match n {
-            0.. => {
-                let end = i + n as usize + 1;
-                out.extend_from_slice(raw.get(i..end).ok_or("PackBits: cut short")?);
-                i = end;
-            }
-            -127..0 => {
-                let v = *raw.get(i).ok_or("PackBits: cut short")?;
-                out.resize(out.len() + 1 + usize::from(n.unsigned_abs()), v);
-                i += 1;
-            }
-            -128 => {}
-        }
-    }
-    out.truncate(size);
-    Ok(out)
-}
-
-fn to_rgb(colour: &Colour, data: &[u8], n: usize, width: usize, size: (usize, usize)) -> Vec<u8> {
-    let mut out = Vec::with_capacity(3 * size.0 * size.1);
-    for line in data.chunks_exact(n * width).take(size.1) {
-        let line = &line[..n * size.0];
-        match colour {
-            Colour::Rgb if n == 3 => out.extend_from_slice(line),
-            Colour::Rgb => out.extend(line.chunks_exact(n).flat_map(|p| [p[0], p[1], p[2]])),
-            Colour::Grey => out.extend(line.chunks_exact(n).flat_map(|p| [p[0]; 3])),
-            Colour::GreyInverted => out.extend(line.chunks_exact(n).flat_map(|p| [255 - p[0]; 3])),
-            Colour::Palette(map) => out.extend(line.iter().flat_map(|p| map[*p as usize])),
-            Colour::YCbCr => {
-                out.extend(line.chunks_exact(n).flat_map(|p| jpeg::ycc(p[0], p[1], p[2])))
-            }
-        }
-    }
-    out
+/// A colour of opacity `a` on white.
+pub(crate) fn over_white(c: u8, a: u8) -> u8 {
+    ((u32::from(c) * u32::from(a) + 255 * (255 - u32::from(a)) + 127) / 255) as u8
 }

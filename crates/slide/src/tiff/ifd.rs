@@ -1,9 +1,12 @@
 //! Directories and their fields, with every size checked against the file before it is believed.
 
 use super::read_at;
+use crate::limits::{Fault, Limits, check};
 use std::collections::HashSet;
 use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tag numbers.
 pub(crate) mod tag {
@@ -13,9 +16,11 @@ pub(crate) mod tag {
     pub(crate) const BITS: u16 = 258;
     pub(crate) const COMPRESSION: u16 = 259;
     pub(crate) const PHOTOMETRIC: u16 = 262;
+    pub(crate) const FILL_ORDER: u16 = 266;
     pub(crate) const DESCRIPTION: u16 = 270;
     pub(crate) const MAKE: u16 = 271;
     pub(crate) const STRIP_OFFSETS: u16 = 273;
+    pub(crate) const ORIENTATION: u16 = 274;
     pub(crate) const SAMPLES: u16 = 277;
     pub(crate) const ROWS_PER_STRIP: u16 = 278;
     pub(crate) const STRIP_COUNTS: u16 = 279;
@@ -31,6 +36,7 @@ pub(crate) mod tag {
     pub(crate) const TILE_OFFSETS: u16 = 324;
     pub(crate) const TILE_COUNTS: u16 = 325;
     pub(crate) const SUB_IFDS: u16 = 330;
+    pub(crate) const EXTRA_SAMPLES: u16 = 338;
     pub(crate) const SAMPLE_FORMAT: u16 = 339;
     pub(crate) const JPEG_TABLES: u16 = 347;
     pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
@@ -40,9 +46,9 @@ pub(crate) mod tag {
     pub(crate) const NDPI_LAST: u16 = 65458;
 }
 
-const MAX_DIRECTORIES: usize = 4096;
 const MAX_ENTRIES: u64 = 4096;
-const MAX_FIELD_BYTES: u64 = 1 << 29;
+/// Image data up to this length are read at once.
+const AT_ONCE: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug)]
 struct Field {
@@ -65,6 +71,10 @@ struct Bytes {
     len: u64,
     big_endian: bool,
     big_tiff: bool,
+    directories: u64,
+    /// Bytes of directory data that may be read, and were.
+    most: u64,
+    spent: AtomicU64,
 }
 
 /// An opened TIFF: its main chain of directories.
@@ -75,17 +85,25 @@ pub(crate) struct TiffFile {
 }
 
 impl Bytes {
-    fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
-        if offset.checked_add(n).is_none_or(|end| end > self.len) {
-            return Err(format!(
-                "{n} bytes at {offset} lie beyond the end of the file ({} bytes)",
-                self.len
-            ));
+    fn inside(&self, offset: u64, n: u64) -> Result<(), String> {
+        if offset.checked_add(n).is_some_and(|end| end <= self.len) {
+            return Ok(());
         }
+        Err(format!("{n} bytes at {offset} lie beyond the end of the file ({} bytes)", self.len))
+    }
+
+    fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
+        self.inside(offset, n)?;
         let mut buf = vec![0; n as usize];
         read_at(&self.file, &mut buf, offset)
             .map_err(|e| format!("read error at {offset}: {e}"))?;
         Ok(buf)
+    }
+
+    /// Counts bytes that a directory holds in memory.
+    fn spend(&self, n: u64) -> Result<(), Fault> {
+        let all = self.spent.fetch_add(n, Ordering::Relaxed).saturating_add(n);
+        check("fields", self.most, all.into(), || "directory data".into()).map_err(Fault::from)
     }
 
     fn uint(&self, b: &[u8]) -> u64 {
@@ -111,8 +129,16 @@ pub(crate) fn is_tiff(head: &[u8]) -> bool {
 
 impl TiffFile {
     /// Reads the chain of directories. A chain that runs in a circle or out of the file is an error.
-    pub(crate) fn read(file: File, len: u64) -> Result<Self, String> {
-        let mut bytes = Bytes { file, len, big_endian: false, big_tiff: false };
+    pub(crate) fn read(file: File, len: u64, limits: &Limits) -> Result<Self, Fault> {
+        let mut bytes = Bytes {
+            file,
+            len,
+            big_endian: false,
+            big_tiff: false,
+            directories: limits.directories,
+            most: limits.fields,
+            spent: AtomicU64::new(0),
+        };
         let head = bytes.read(0, 8)?;
         bytes.big_endian = head[0] == b'M';
         bytes.big_tiff = bytes.uint(&head[2..4]) == 43;
@@ -129,11 +155,9 @@ impl TiffFile {
         let mut seen = HashSet::new();
         while next != 0 {
             if !seen.insert(next) {
-                return Err(format!("the directory at {next} follows itself"));
+                return Err(format!("the directory at {next} follows itself").into());
             }
-            if seen.len() > MAX_DIRECTORIES {
-                return Err(format!("more than {MAX_DIRECTORIES} directories"));
-            }
+            this.countable(seen.len())?;
             let (ifd, after) = this.directory(next)?;
             this.ifds.push(ifd);
             next = after;
@@ -144,14 +168,21 @@ impl TiffFile {
         Ok(this)
     }
 
-    fn directory(&self, at: u64) -> Result<(Ifd, u64), String> {
+    fn countable(&self, directories: usize) -> Result<(), Fault> {
+        let most = self.bytes.directories;
+        check("directories", most, directories as u128, || "image directories".into())
+            .map_err(Fault::from)
+    }
+
+    fn directory(&self, at: u64) -> Result<(Ifd, u64), Fault> {
         let b = &self.bytes;
         let (head, entry, word) = if b.big_tiff { (8, 20, 8) } else { (2, 12, 4) };
         let n = b.uint(&b.read(at, head)?);
         if n > MAX_ENTRIES {
-            return Err(format!("directory at {at} claims {n} fields"));
+            return Err(format!("directory at {at} claims {n} fields").into());
         }
         let body = b.read(at.saturating_add(head), n * entry + word)?;
+        b.spend(n * size_of::<Field>() as u64)?;
         let fields = body[..(n * entry) as usize]
             .chunks_exact(entry as usize)
             .map(|e| {
@@ -170,17 +201,15 @@ impl TiffFile {
     }
 
     /// The directories that `ifd` points to with SubIFDs.
-    pub(crate) fn sub_ifds(&self, ifd: &Ifd) -> Result<Vec<Ifd>, String> {
+    pub(crate) fn sub_ifds(&self, ifd: &Ifd) -> Result<Vec<Ifd>, Fault> {
         let offsets = ifd.uints(tag::SUB_IFDS)?.unwrap_or_default();
-        if offsets.len() > MAX_DIRECTORIES {
-            return Err(format!("more than {MAX_DIRECTORIES} sub-directories"));
-        }
+        self.countable(offsets.len())?;
         let mut seen = HashSet::new();
         offsets
             .into_iter()
             .map(|at| {
                 if !seen.insert(at) {
-                    return Err(format!("the sub-directory at {at} is listed twice"));
+                    return Err(format!("the sub-directory at {at} is listed twice").into());
                 }
                 Ok(self.directory(at)?.0)
             })
@@ -201,54 +230,56 @@ impl Ifd {
         self.fields.iter().any(|f| tags.contains(&f.tag))
     }
 
-    fn raw(&self, f: &Field) -> Result<Vec<u8>, String> {
+    /// The bytes of a field; `held` bytes of memory stand for each of its values.
+    fn raw(&self, f: &Field, held: u64) -> Result<Vec<u8>, Fault> {
         let size = kind_size(f.kind)
             .ok_or_else(|| format!("tag {} has unknown type {}", f.tag, f.kind))?;
-        let n = f.count.checked_mul(size).filter(|n| *n <= MAX_FIELD_BYTES);
+        let n = f.count.checked_mul(size).filter(|n| *n <= self.file.len);
         let n = n.ok_or_else(|| format!("tag {} claims {} values", f.tag, f.count))?;
         let inline = if self.file.big_tiff { 8 } else { 4 };
         if n <= inline {
             return Ok(f.value[..n as usize].to_vec());
         }
+        self.file.spend(f.count.saturating_mul(held.max(size)))?;
         let at = self.file.uint(&f.value[..inline as usize]);
-        self.file.read(at, n).map_err(|e| format!("tag {}: {e}", f.tag))
+        self.file.read(at, n).map_err(|e| format!("tag {}: {e}", f.tag).into())
     }
 
     /// All values of an unsigned tag.
-    pub(crate) fn uints(&self, tag: u16) -> Result<Option<Vec<u64>>, String> {
+    pub(crate) fn uints(&self, tag: u16) -> Result<Option<Vec<u64>>, Fault> {
         let Some(f) = self.find(tag) else { return Ok(None) };
         if !matches!(f.kind, 1 | 3 | 4 | 7 | 13 | 16 | 18) {
-            return Err(format!("tag {tag} has type {}, expected unsigned numbers", f.kind));
+            return Err(format!("tag {tag} has type {}, expected unsigned numbers", f.kind).into());
         }
-        let raw = self.raw(f)?;
+        let raw = self.raw(f, size_of::<u64>() as u64)?;
         let size = kind_size(f.kind).unwrap_or(1) as usize;
         Ok(Some(raw.chunks_exact(size).map(|c| self.file.uint(c)).collect()))
     }
 
     /// The first value of an unsigned tag.
-    pub(crate) fn uint(&self, tag: u16) -> Result<Option<u64>, String> {
+    pub(crate) fn uint(&self, tag: u16) -> Result<Option<u64>, Fault> {
         Ok(self.uints(tag)?.and_then(|v| v.first().copied()))
     }
 
-    pub(crate) fn uint_or(&self, tag: u16, default: u64) -> Result<u64, String> {
+    pub(crate) fn uint_or(&self, tag: u16, default: u64) -> Result<u64, Fault> {
         Ok(self.uint(tag)?.unwrap_or(default))
     }
 
     /// Text, up to the first NUL; bytes that are not UTF-8 are replaced.
     pub(crate) fn text(&self, tag: u16) -> Option<String> {
-        let raw = self.raw(self.find(tag)?).ok()?;
+        let raw = self.raw(self.find(tag)?, 1).ok()?;
         let end = raw.iter().position(|b| *b == 0).unwrap_or(raw.len());
         Some(String::from_utf8_lossy(&raw[..end]).into_owned())
     }
 
-    pub(crate) fn bytes(&self, tag: u16) -> Result<Option<Vec<u8>>, String> {
-        self.find(tag).map(|f| self.raw(f)).transpose()
+    pub(crate) fn bytes(&self, tag: u16) -> Result<Option<Vec<u8>>, Fault> {
+        self.find(tag).map(|f| self.raw(f, 1)).transpose()
     }
 
     /// A rational or floating-point number; NaN for 0/0.
     pub(crate) fn real(&self, tag: u16) -> Option<f64> {
         let f = self.find(tag)?;
-        let raw = self.raw(f).ok()?;
+        let raw = self.raw(f, 1).ok()?;
         let u = |b: &[u8]| self.file.uint(b);
         Some(match f.kind {
             5 if raw.len() >= 8 => u(&raw[..4]) as f64 / u(&raw[4..8]) as f64,
@@ -259,8 +290,39 @@ impl Ifd {
         })
     }
 
+    /// Bytes of the file.
+    pub(crate) fn file_len(&self) -> u64 {
+        self.file.len
+    }
+
     /// Reads `n` bytes of image data at `offset`.
     pub(crate) fn data(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
         self.file.read(offset, n)
+    }
+
+    /// The same bytes as a stream, so that many of them need little memory.
+    pub(crate) fn stream(&self, offset: u64, n: u64) -> Result<Box<dyn BufRead + '_>, String> {
+        if n <= AT_ONCE {
+            return Ok(Box::new(Cursor::new(self.data(offset, n)?)));
+        }
+        self.file.inside(offset, n)?;
+        let part = Part { bytes: &self.file, at: offset, end: offset + n };
+        Ok(Box::new(BufReader::with_capacity(AT_ONCE as usize, part)))
+    }
+}
+
+/// A part of the file.
+struct Part<'a> {
+    bytes: &'a Bytes,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = (self.end - self.at).min(out.len() as u64) as usize;
+        read_at(&self.bytes.file, &mut out[..n], self.at)?;
+        self.at += n as u64;
+        Ok(n)
     }
 }

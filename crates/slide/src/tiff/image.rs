@@ -2,13 +2,15 @@
 
 use super::codec::{self, Coding};
 use super::ifd::{Ifd, tag};
-use crate::source::Level;
+use crate::limits::{Fault, Limits, SMALL, check};
+use crate::source::{Decoded, Level, TileState};
 use mitosis::RgbTile;
+use std::sync::Arc;
 
+/// Widest row of an image in strips, pixels.
+const MAX_ROW: u64 = 1 << 24;
 /// Largest decoded tile, bytes of RGB.
 const MAX_TILE_BYTES: u64 = 64 << 20;
-/// Largest decoded strip, bytes of RGB: flat images are often one strip.
-const MAX_STRIP_BYTES: u64 = 1 << 30;
 const MAX_SIDE: u64 = 1 << 31;
 
 /// A tiled or stripped image.
@@ -30,12 +32,12 @@ pub(crate) struct TiffImage {
 
 impl TiffImage {
     /// Reads and checks the fields that describe the image.
-    pub(crate) fn new(ifd: &Ifd) -> Result<Self, String> {
-        let need = |t: u16, what: &str| -> Result<u64, String> {
+    pub(crate) fn new(ifd: &Ifd, limits: &Limits) -> Result<Self, Fault> {
+        let need = |t: u16, what: &str| -> Result<u64, Fault> {
             match ifd.uint(t)? {
                 Some(v) if v > 0 && v < MAX_SIDE => Ok(v),
-                Some(v) => Err(format!("{what} is {v}")),
-                None => Err(format!("{what} is missing")),
+                Some(v) => Err(format!("{what} is {v}").into()),
+                None => Err(format!("{what} is missing").into()),
             }
         };
         let (width, height) =
@@ -50,15 +52,22 @@ impl TiffImage {
             }
             (width, rows.min(height))
         };
-        let limit = if tiled { MAX_TILE_BYTES } else { MAX_STRIP_BYTES };
         let bytes = 3 * u128::from(tile_width) * u128::from(tile_height);
-        if bytes > u128::from(limit) {
-            return Err(format!(
-                "tiles of {tile_width} x {tile_height} pixels are larger than what is read at once"
-            ));
+        if tiled && bytes > u128::from(MAX_TILE_BYTES) {
+            return Err(Fault::Unsupported(format!(
+                "tiles of {tile_width} x {tile_height} pixels, more than is read at once"
+            )));
+        }
+        if !tiled && width > MAX_ROW {
+            return Err(Fault::Unsupported(format!("strips of {width} pixels in a row")));
         }
         let (columns, rows) = (width.div_ceil(tile_width), height.div_ceil(tile_height));
         let coding = Coding::new(ifd)?;
+        if !coding.by_rows() {
+            let needed = u128::from(tile_width) * u128::from(tile_height);
+            let what = || format!("decoding {tile_width} x {tile_height} pixels in one piece");
+            limits.working(what, needed * u128::from(coding.bytes_per_pixel()))?;
+        }
         let planes = if coding.planar { coding.samples as u64 } else { 1 };
         let tiles = columns.checked_mul(rows).and_then(|n| n.checked_mul(planes));
         let tiles = tiles.ok_or("more tiles than can be counted")?;
@@ -81,7 +90,16 @@ impl TiffImage {
                 "{tiles} tiles are needed, {} offsets and {} sizes are there",
                 offsets.len(),
                 counts.len()
-            ));
+            )
+            .into());
+        }
+        let stored = counts[..(columns * rows) as usize].iter().filter(|n| **n > 0).count();
+        let decoded = bytes.saturating_mul(stored as u128);
+        if decoded > u128::from(SMALL) {
+            let ratio = decoded / u128::from(ifd.file_len().max(1));
+            check("expansion", limits.expansion, ratio, || {
+                format!("{decoded} bytes of RGB in a file of {}", ifd.file_len())
+            })?;
         }
         let reduced = ifd.uint_or(tag::SUBFILE_TYPE, 0)? & 1 == 1;
         Ok(Self {
@@ -113,44 +131,100 @@ impl TiffImage {
         }
     }
 
-    /// Decodes one tile, cut to the image. A tile of zero bytes was left out by the scanner: `None`.
-    pub(crate) fn tile(&self, column: u64, row: u64) -> Result<Option<RgbTile>, String> {
+    /// Size in pixels of one tile, cut to the image.
+    fn size(&self, column: u64, row: u64) -> Result<(usize, usize), String> {
         if column >= self.columns || row >= self.rows {
             return Err(format!("outside the grid of {} x {}", self.columns, self.rows));
         }
         let width = self.tile_width.min(self.width - column * self.tile_width) as usize;
         let height = self.tile_height.min(self.height - row * self.tile_height) as usize;
+        Ok((width, height))
+    }
+
+    /// Whether the file says that a tile is left out.
+    pub(crate) fn absent(&self, column: u64, row: u64) -> bool {
+        self.tiled && self.counts.get((row * self.columns + column) as usize) == Some(&0)
+    }
+
+    /// Places of the tiles that are left out.
+    pub(crate) fn left_out(&self) -> Vec<(u64, u64)> {
+        let tiles = (0..self.rows).flat_map(|r| (0..self.columns).map(move |c| (c, r)));
+        tiles.filter(|&(c, r)| self.absent(c, r)).collect()
+    }
+
+    /// Decodes one tile, cut to the image. One of zero bytes was left out by the scanner: it is
+    /// white, and said to be absent.
+    pub(crate) fn tile(&self, column: u64, row: u64) -> Result<Decoded, Fault> {
+        let (width, height) = self.size(column, row)?;
+        if self.absent(column, row) {
+            let tile = RgbTile::filled(width, height, [crate::slide::BACKGROUND; 3]);
+            return Ok(Decoded { tile: Arc::new(tile), state: TileState::Absent });
+        }
+        let mut data = Vec::with_capacity(3 * width * height);
+        let state = self.rows(column, row, &mut |line| {
+            data.extend_from_slice(line);
+            Ok(())
+        })?;
+        Ok(Decoded { tile: Arc::new(RgbTile { width, height, data }), state })
+    }
+
+    /// Decodes one tile or strip that is there, handing on its rows.
+    pub(crate) fn rows(
+        &self,
+        column: u64,
+        row: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<TileState, Fault> {
+        let (width, height) = self.size(column, row)?;
         // The last strip is stored short, the last tile padded.
         let stored_height = if self.tiled { self.tile_height as usize } else { height };
         let stored = (self.tile_width as usize, stored_height);
         let index = row * self.columns + column;
-        let chunk = |plane: u64| -> Result<Vec<u8>, String> {
+        let place = |plane: u64| {
             let i = (plane * self.columns * self.rows + index) as usize;
-            self.ifd.data(self.offsets[i], self.counts[i])
+            (self.offsets[i], self.counts[i])
         };
-        if self.counts[index as usize] == 0 {
-            return if self.tiled { Ok(None) } else { Err("a strip without data".into()) };
+        if place(0).1 == 0 {
+            return Err("a strip without data".into());
         }
-        let data = if self.coding.planar {
-            let planes: Result<Vec<_>, _> = (0..self.coding.samples as u64).map(chunk).collect();
-            codec::decode_planes(&self.coding, &planes?, stored, (width, height))?
-        } else {
-            codec::decode(&self.coding, &chunk(0)?, stored, (width, height))?
-        };
-        Ok(Some(RgbTile { width, height, data }))
+        if self.coding.by_rows() {
+            let planes = if self.coding.planar { self.coding.samples as u64 } else { 1 };
+            let planes: Result<Vec<_>, String> = (0..planes)
+                .map(|p| {
+                    let (at, n) = place(p);
+                    Ok((self.ifd.stream(at, n)?, n))
+                })
+                .collect();
+            codec::rows(&self.coding, planes?, stored, (width, height), sink)?;
+            return Ok(TileState::Sound);
+        }
+        let (at, n) = place(0);
+        let raw = self.ifd.data(at, n)?;
+        let (data, doubt) = codec::decode(&self.coding, &raw, stored, (width, height))?;
+        data.chunks_exact(3 * width).try_for_each(sink)?;
+        Ok(doubt.map_or(TileState::Sound, TileState::Suspect))
+    }
+
+    /// Bytes of memory that decoding one tile takes, roughly.
+    pub(crate) fn working_bytes(&self) -> u64 {
+        let pixels = self.tile_width.saturating_mul(self.tile_height);
+        if self.coding.by_rows() && !self.tiled {
+            return 1 << 20;
+        }
+        pixels.saturating_mul(self.coding.bytes_per_pixel())
     }
 
     /// Decodes the whole image (for small associated ones).
-    pub(crate) fn whole(&self, limit_bytes: u64) -> Result<RgbTile, String> {
+    pub(crate) fn whole(&self, limit_bytes: u64) -> Result<RgbTile, Fault> {
         let bytes = 3 * u128::from(self.width) * u128::from(self.height);
         if bytes > u128::from(limit_bytes) {
-            return Err(format!("{bytes} bytes, more than the limit of {limit_bytes}"));
+            return Err(format!("{bytes} bytes, more than the {limit_bytes} of such images").into());
         }
         let (w, h) = (self.width as usize, self.height as usize);
         let mut out = RgbTile::filled(w, h, [crate::slide::BACKGROUND; 3]);
         for row in 0..self.rows {
             for column in 0..self.columns {
-                let Some(t) = self.tile(column, row)? else { continue };
+                let t = self.tile(column, row)?.tile;
                 let (x, y) =
                     ((column * self.tile_width) as usize, (row * self.tile_height) as usize);
                 for (k, line) in t.data.chunks_exact(3 * t.width).enumerate() {

@@ -9,7 +9,9 @@ mod codec;
 mod ifd;
 mod image;
 pub(crate) mod jp2k;
+mod unpack;
 
+pub(crate) use codec::over_white;
 pub(crate) use ifd::{Ifd, TiffFile, is_tiff, tag};
 pub(crate) use image::TiffImage;
 
@@ -29,6 +31,26 @@ pub(crate) fn read_at(file: &File, buf: &mut [u8], offset: u64) -> io::Result<()
         while done < buf.len() {
             match file.seek_read(&mut buf[done..], offset + done as u64)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                n => done += n,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes all of `buf` at `offset` without moving a shared cursor.
+pub(crate) fn write_at(file: &File, buf: &[u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::write_all_at(file, buf, offset)
+    }
+    #[cfg(windows)]
+    {
+        use std::os::windows::fs::FileExt;
+        let mut done = 0;
+        while done < buf.len() {
+            match file.seek_write(&buf[done..], offset + done as u64)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
                 n => done += n,
             }
         }

@@ -2,17 +2,19 @@
 //!
 //! The server knows the package, not the key: labels and scores cannot reach the browser.
 
-use anyhow::{Context, anyhow};
+use super::http::{self, Answer, Request};
+use anyhow::Context;
 use corpus::audit::{Entry, Package, ReviewLog};
+use mitosis::text::Shown;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
+use std::sync::{Mutex, PoisonError};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -32,62 +34,33 @@ pub struct Args {
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let package = Package::read(&a.package)?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, a.port));
-    let server = Server::http(address)
-        .map_err(|e| anyhow!("{e}"))
-        .with_context(|| format!("{address}: choose another --port"))?;
-    let address = server.server_addr().to_ip().context("no address")?;
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("{address}: choose another --port"))?;
+    let address = listener.local_addr()?;
     // Nobody has to go on reading what is said here.
     let _ = writeln!(
         std::io::stdout(),
         "http://{address}/\n{} pictures; reviews are saved in {}\nCtrl-C ends the server",
         package.items.len(),
-        a.package.join("reviews").display()
+        Shown(&a.package.join("reviews"))
     );
-    let mut desk = Desk { dir: a.package.clone(), package, logs: HashMap::new() };
-    for mut request in server.incoming_requests() {
-        let answer = if is_local(&request, address.port()) {
-            desk.answer(&mut request)
+    let desk = Desk { dir: a.package.clone(), package, logs: Mutex::default() };
+    http::serve(&listener, move |request| {
+        if request.is_local() {
+            desk.answer(request)
         } else {
-            plain(403, "text/plain", b"only from this machine".to_vec())
-        };
-        // A browser that went away is no reason to stop.
-        let _ = request.respond(answer);
-    }
+            Answer::text(403, "only from this machine")
+        }
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-type Answer = Response<std::io::Cursor<Vec<u8>>>;
-
-fn header(name: &str, value: &str) -> Header {
-    Header::from_bytes(name.as_bytes(), value.as_bytes()).expect("a constant header")
-}
-
-fn plain(status: u16, kind: &str, body: Vec<u8>) -> Answer {
-    Response::from_data(body)
-        .with_status_code(StatusCode(status))
-        .with_header(header("Content-Type", kind))
-        .with_header(header("Cache-Control", "no-store"))
-        .with_header(header("X-Content-Type-Options", "nosniff"))
-        .with_header(header(
-            "Content-Security-Policy",
-            "default-src 'self'; frame-ancestors 'none'",
-        ))
+fn plain(status: u16, kind: &'static str, body: Vec<u8>) -> Answer {
+    Answer { status, kind, body }
 }
 
 fn json_answer(status: u16, value: &Value) -> Answer {
     plain(status, "application/json", value.to_string().into_bytes())
-}
-
-/// The name in the request must be this machine's, so that no foreign page can reach the server
-/// through a name of its own.
-fn is_local(request: &Request, port: u16) -> bool {
-    let value = |name: &'static str| {
-        request.headers().iter().find(|h| h.field.equiv(name)).map(|h| h.value.as_str())
-    };
-    let own =
-        |host: &str| host == format!("127.0.0.1:{port}") || host == format!("localhost:{port}");
-    value("Host").is_some_and(own)
-        && value("Origin").is_none_or(|o| o.strip_prefix("http://").is_some_and(own))
 }
 
 #[derive(Deserialize)]
@@ -107,27 +80,40 @@ struct Who {
 struct Desk {
     dir: PathBuf,
     package: Package,
-    logs: HashMap<String, ReviewLog>,
+    /// Held while a log is used, never while a request is read or an answer sent.
+    logs: Mutex<HashMap<String, ReviewLog>>,
 }
 
 impl Desk {
-    fn log(&mut self, reviewer: &str) -> Result<&mut ReviewLog, corpus::CorpusError> {
-        Ok(match self.logs.entry(reviewer.to_owned()) {
+    /// Works on a reviewer's log. One that failed is closed: the next request reads what is on disk.
+    fn with<T>(
+        &self,
+        reviewer: &str,
+        work: impl FnOnce(&mut ReviewLog) -> Result<T, corpus::CorpusError>,
+    ) -> Result<T, (u16, String)> {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = match logs.entry(reviewer.to_owned()) {
             Slot::Occupied(o) => o.into_mut(),
-            Slot::Vacant(v) => v.insert(ReviewLog::open(&self.dir, &self.package.audit, reviewer)?),
+            Slot::Vacant(v) => v.insert(
+                ReviewLog::open(&self.dir, &self.package.audit, reviewer)
+                    .map_err(|e| (400, e.to_string()))?,
+            ),
+        };
+        work(log).map_err(|e| {
+            logs.remove(reviewer);
+            (500, format!("nothing was saved: {e}"))
         })
     }
 
-    fn answer(&mut self, request: &mut Request) -> Answer {
-        let url = request.url().to_owned();
-        let result = match (request.method(), url.as_str()) {
-            (Method::Get, "/") => Ok(plain(200, "text/html; charset=utf-8", PAGE.into())),
-            (Method::Get, "/page.css") => Ok(plain(200, "text/css", STYLE.into())),
-            (Method::Get, "/page.js") => Ok(plain(200, "text/javascript", SCRIPT.into())),
-            (Method::Get, path) => self.picture(path),
-            (Method::Post, "/open") => body(request).and_then(|w: Who| self.state(&w.reviewer)),
-            (Method::Post, "/set") => body(request).and_then(|c: Change| self.set(&c)),
-            (Method::Post, "/undo") => body(request).and_then(|w: Who| self.undo(&w.reviewer)),
+    fn answer(&self, request: &Request) -> Answer {
+        let result = match (request.method.as_str(), request.path.as_str()) {
+            ("GET", "/") => Ok(plain(200, "text/html; charset=utf-8", PAGE.into())),
+            ("GET", "/page.css") => Ok(plain(200, "text/css", STYLE.into())),
+            ("GET", "/page.js") => Ok(plain(200, "text/javascript", SCRIPT.into())),
+            ("GET", path) => self.picture(path),
+            ("POST", "/open") => body(request).and_then(|w: Who| self.state(&w.reviewer)),
+            ("POST", "/set") => body(request).and_then(|c: Change| self.set(&c)),
+            ("POST", "/undo") => body(request).and_then(|w: Who| self.undo(&w.reviewer)),
             _ => Err((404, "nothing here".to_owned())),
         };
         result.unwrap_or_else(|(status, reason)| json_answer(status, &json!({ "error": reason })))
@@ -142,46 +128,37 @@ impl Desk {
         Ok(plain(200, "image/png", bytes))
     }
 
-    fn state(&mut self, reviewer: &str) -> Result<Answer, (u16, String)> {
+    fn state(&self, reviewer: &str) -> Result<Answer, (u16, String)> {
         let items: Vec<String> = self.package.items.iter().map(|i| i.id.clone()).collect();
         let question = self.package.question;
-        let log = self.log(reviewer).map_err(|e| (400, e.to_string()))?;
-        Ok(json_answer(
-            200,
-            &json!({"question": question, "items": items, "entries": log.entries()}),
-        ))
+        self.with(reviewer, |log| {
+            let state = json!({"question": question, "items": items, "entries": log.entries()});
+            Ok(json_answer(200, &state))
+        })
     }
 
-    fn set(&mut self, c: &Change) -> Result<Answer, (u16, String)> {
+    fn set(&self, c: &Change) -> Result<Answer, (u16, String)> {
         if !self.package.items.iter().any(|i| i.id == c.item) {
             return Err((404, format!("no picture `{}`", c.item)));
         }
-        let log = self.log(&c.reviewer).map_err(|e| (400, e.to_string()))?;
-        log.set(&c.item, c.entry).map_err(|e| (500, e.to_string()))?;
-        Ok(json_answer(200, &json!({"saved": true, "done": log.entries().len()})))
+        self.with(&c.reviewer, |log| {
+            log.set(&c.item, c.entry)?;
+            Ok(json_answer(200, &json!({"saved": true, "done": log.entries().len()})))
+        })
     }
 
-    fn undo(&mut self, reviewer: &str) -> Result<Answer, (u16, String)> {
-        let log = self.log(reviewer).map_err(|e| (400, e.to_string()))?;
-        let item = log.undo().map_err(|e| (500, e.to_string()))?;
-        let entry = item.as_ref().and_then(|i| log.entries().get(i)).copied();
-        Ok(json_answer(200, &json!({"item": item, "entry": entry})))
+    fn undo(&self, reviewer: &str) -> Result<Answer, (u16, String)> {
+        self.with(reviewer, |log| {
+            let item = log.undo()?;
+            let entry = item.as_ref().and_then(|i| log.entries().get(i)).copied();
+            Ok(json_answer(200, &json!({"item": item, "entry": entry})))
+        })
     }
 }
 
-fn body<T: for<'de> Deserialize<'de>>(request: &mut Request) -> Result<T, (u16, String)> {
-    let json = request
-        .headers()
-        .iter()
-        .any(|h| h.field.equiv("Content-Type") && h.value.as_str().starts_with("application/json"));
-    if !json {
+fn body<T: for<'de> Deserialize<'de>>(request: &Request) -> Result<T, (u16, String)> {
+    if !request.header("Content-Type").is_some_and(|v| v.starts_with("application/json")) {
         return Err((415, "JSON only".to_owned()));
     }
-    let mut text = String::new();
-    request
-        .as_reader()
-        .take(1 << 16)
-        .read_to_string(&mut text)
-        .map_err(|e| (400, e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| (400, e.to_string()))
+    serde_json::from_slice(&request.body).map_err(|e| (400, e.to_string()))
 }

@@ -112,6 +112,7 @@ pub fn run(args: Args) -> Result<()> {
         }),
         operating_point: None,
         operating_points: Default::default(),
+        resolution: None,
         training: Some(training),
         results: (!results.is_empty()).then_some(results),
     };

@@ -1,0 +1,47 @@
+//! A wall around other people's code: what panics there is an error here.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs code that reads a file which may lie. A panic of it becomes an error with its message, and
+/// is not printed.
+///
+/// # Errors
+/// What `work` says, or the message of its panic.
+pub fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !INSIDE.get() {
+                usual(panic);
+            }
+        }));
+    });
+    let before = INSIDE.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(work));
+    INSIDE.set(before);
+    result.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Err(format!("the reader stopped: {text}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::caught;
+
+    #[test]
+    fn a_panic_is_an_error() {
+        assert_eq!(caught(|| Ok(1)), Ok(1));
+        assert_eq!(caught(|| Err::<(), _>("no".into())), Err("no".into()));
+        let e = caught(|| -> Result<(), String> { panic!("shape {}", 7) }).unwrap_err();
+        assert!(e.contains("shape 7"), "{e}");
+    }
+}

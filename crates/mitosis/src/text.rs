@@ -1,0 +1,54 @@
+//! Text from outside, such as a file's name, before it is shown to somebody.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::Path;
+
+/// Whether a terminal acts on a character instead of showing it: control characters, and those that
+/// turn the direction of writing.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text with everything that a terminal would act on written out, e.g. `\n` or `\u{1b}`.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if acts(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out.into()
+}
+
+/// The same for text of several lines, which keeps its line breaks.
+#[must_use]
+pub fn plain_lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// A path as it is shown: see [`plain`].
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a>(pub &'a Path);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plain(&self.0.to_string_lossy()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        assert_eq!(plain("a b µ"), "a b µ");
+        assert_eq!(plain("a\x1b[2J\nb\u{202e}"), "a\\u{1b}[2J\\nb\\u{202e}");
+        assert_eq!(plain_lines("a\nb\x07"), "a\nb\\u{7}");
+        assert_eq!(Shown(Path::new("x\ry")).to_string(), "x\\ry");
+    }
+}

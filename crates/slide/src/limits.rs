@@ -1,0 +1,270 @@
+//! What a file may ask of this machine, and what happens beyond it.
+
+use std::sync::OnceLock;
+
+/// Limits on one slide. Each breach is a [`SlideError::Limit`](crate::SlideError::Limit) with the
+/// number asked for; the table in `docs/reliability.md` is [`Limits::TABLE`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Pixels of the finest level.
+    pub pixels: u64,
+    /// Bytes of RGB that strips and flat images, which are decoded whole, come to.
+    pub decoded: u64,
+    /// Image directories of a TIFF, sub-directories included.
+    pub directories: u64,
+    /// Bytes of directory data (tile positions, descriptions) read from a TIFF.
+    pub fields: u64,
+    /// Bytes of memory for decoded pixels: cache, whole images and decoding together. What does not
+    /// fit goes to a temporary file where the format can be decoded in rows.
+    pub memory: u64,
+    /// Bytes of RGB that one byte of the file may stand for.
+    pub expansion: u64,
+}
+
+/// One row of the table of limits.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitAbout {
+    /// Its name in settings and errors.
+    pub name: &'static str,
+    /// What it counts.
+    pub about: &'static str,
+    /// What holds when nothing is set; `None`: it depends on the machine.
+    pub default: Option<u64>,
+}
+
+const PIXELS: u64 = 100_000_000_000;
+const DECODED: u64 = 32 << 30;
+const DIRECTORIES: u64 = 4096;
+const FIELDS: u64 = 256 << 20;
+const EXPANSION: u64 = 10_000;
+/// Below this an image is small, however much it was shrunk.
+pub(crate) const SMALL: u64 = 256 << 20;
+/// Memory that is always allowed.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+impl Limits {
+    /// Every limit.
+    pub const TABLE: &[LimitAbout] = &[
+        LimitAbout { name: "pixels", about: "pixels of the finest level", default: Some(PIXELS) },
+        LimitAbout {
+            name: "decoded",
+            about: "bytes of RGB in strips and flat images, which are decoded whole",
+            default: Some(DECODED),
+        },
+        LimitAbout {
+            name: "directories",
+            about: "image directories of a TIFF",
+            default: Some(DIRECTORIES),
+        },
+        LimitAbout {
+            name: "fields",
+            about: "bytes of directory data read from a TIFF",
+            default: Some(FIELDS),
+        },
+        LimitAbout {
+            name: "memory",
+            about: "bytes of memory for decoded pixels (default: half of what is free)",
+            default: None,
+        },
+        LimitAbout {
+            name: "expansion",
+            about: "bytes of RGB per byte of the file, from 256 MiB of RGB on",
+            default: Some(EXPANSION),
+        },
+    ];
+
+    /// Takes a setting such as `pixels=2e10` or `memory=4G`; `K`, `M`, `G` and `T` are powers of
+    /// 1024.
+    ///
+    /// # Errors
+    /// A sentence that names what there is, or what is wrong with the value.
+    pub fn set(&mut self, setting: &str) -> Result<(), String> {
+        let names = || Self::TABLE.iter().map(|l| l.name).collect::<Vec<_>>().join(", ");
+        let (name, value) =
+            setting.split_once('=').ok_or_else(|| format!("`{setting}` is not NAME=VALUE"))?;
+        let number = parse(value.trim())
+            .ok_or_else(|| format!("limit `{}`: `{value}` is no number above 0", name.trim()))?;
+        let place = match name.trim() {
+            "pixels" => &mut self.pixels,
+            "decoded" => &mut self.decoded,
+            "directories" => &mut self.directories,
+            "fields" => &mut self.fields,
+            "memory" => &mut self.memory,
+            "expansion" => &mut self.expansion,
+            other => return Err(format!("no limit `{other}`; there are {}", names())),
+        };
+        *place = if name.trim() == "memory" { number.max(LEAST_MEMORY) } else { number };
+        Ok(())
+    }
+
+    /// Takes several settings separated by commas, as an environment variable holds them.
+    ///
+    /// # Errors
+    /// As [`Limits::set`].
+    pub fn set_all(&mut self, settings: &str) -> Result<(), String> {
+        settings.split(',').map(str::trim).filter(|s| !s.is_empty()).try_for_each(|s| self.set(s))
+    }
+
+    /// A quarter of the memory: the share of the tile cache, of images held whole, and of decoding
+    /// under way. The last quarter is for what is handed on.
+    pub(crate) fn share(&self) -> u64 {
+        self.memory / 4
+    }
+
+    /// Whether decoding may take so many bytes at once.
+    pub(crate) fn working(
+        &self,
+        what: impl FnOnce() -> String,
+        needed: u128,
+    ) -> Result<(), Breach> {
+        check("memory", self.memory / 2, needed, what)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pixels: PIXELS,
+            decoded: DECODED,
+            directories: DIRECTORIES,
+            fields: FIELDS,
+            memory: half_of_free(),
+            expansion: EXPANSION,
+        }
+    }
+}
+
+/// A number with an optional suffix.
+fn parse(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => (&text[..text.len() - 1], 1u64 << 10),
+        'M' => (&text[..text.len() - 1], 1 << 20),
+        'G' => (&text[..text.len() - 1], 1 << 30),
+        'T' => (&text[..text.len() - 1], 1 << 40),
+        _ => (text, 1),
+    };
+    let value = digits.parse::<f64>().ok().filter(|v| v.is_finite())? * unit as f64;
+    (value >= 1.0 && value < u64::MAX as f64).then_some(value as u64)
+}
+
+/// Half of the memory that was free when it was first asked for.
+fn half_of_free() -> u64 {
+    static HALF: OnceLock<u64> = OnceLock::new();
+    *HALF.get_or_init(|| (free().unwrap_or(4 << 30) / 2).max(LEAST_MEMORY))
+}
+
+/// Memory that new work can have, where the system says so.
+fn free() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let available = line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10;
+    let number = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
+    // A container may have less than the machine.
+    let group = "/sys/fs/cgroup";
+    let left = number(&format!("{group}/memory.max"))
+        .zip(number(&format!("{group}/memory.current")))
+        .map(|(most, now)| most.saturating_sub(now));
+    Some(left.map_or(available, |left| left.min(available)))
+}
+
+/// A file asked for more than a limit allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Breach {
+    pub(crate) name: &'static str,
+    pub(crate) what: String,
+    pub(crate) needed: u128,
+    pub(crate) allowed: u64,
+}
+
+/// `needed` within `allowed`, or the breach of the limit `name`.
+pub(crate) fn check(
+    name: &'static str,
+    allowed: u64,
+    needed: u128,
+    what: impl FnOnce() -> String,
+) -> Result<(), Breach> {
+    if needed <= u128::from(allowed) {
+        return Ok(());
+    }
+    Err(Breach { name, what: what(), needed, allowed })
+}
+
+/// Why a part of a file cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It contradicts itself or is cut short.
+    Damaged(String),
+    /// It is sound, as far as can be told, but nothing here reads it.
+    Unsupported(String),
+    /// It asks for too much.
+    Limit(Breach),
+}
+
+impl Fault {
+    pub(crate) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported(what.into())
+    }
+
+    /// Text in front of the reason.
+    pub(crate) fn within(self, place: &str) -> Self {
+        match self {
+            Self::Damaged(e) => Self::Damaged(format!("{place}: {e}")),
+            Self::Unsupported(e) => Self::Unsupported(format!("{place}: {e}")),
+            Self::Limit(b) => Self::Limit(Breach { what: format!("{place}: {}", b.what), ..b }),
+        }
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Damaged(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Damaged(reason.into())
+    }
+}
+
+impl From<Breach> for Fault {
+    fn from(breach: Breach) -> Self {
+        Self::Limit(breach)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_their_errors() {
+        let mut l = Limits::default();
+        l.set_all("pixels=2e10, memory=4G,expansion=77").unwrap();
+        assert_eq!((l.pixels, l.memory, l.expansion), (20_000_000_000, 4 << 30, 77));
+        l.set("decoded=0.5k").unwrap();
+        assert_eq!(l.decoded, 512);
+        for (bad, word) in [
+            ("pixel=1", "directories"),
+            ("pixels", "NAME=VALUE"),
+            ("pixels=no", "no number"),
+            ("fields=0", "above 0"),
+        ] {
+            assert!(l.set(bad).unwrap_err().contains(word), "{bad}");
+        }
+        // Every name of the table can be set.
+        for about in Limits::TABLE {
+            l.set(&format!("{}=123456789", about.name)).unwrap();
+        }
+        let all = 123_456_789;
+        let want = Limits {
+            pixels: all,
+            decoded: all,
+            directories: all,
+            fields: all,
+            memory: all,
+            expansion: all,
+        };
+        assert_eq!(l, want);
+    }
+}
