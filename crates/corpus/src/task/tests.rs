@@ -169,7 +169,7 @@ fn a_dataset_of_crops_is_read_by_part() {
             split: if i >= 18 { Split::Test } else { Split::Train },
             ..CropMeta::new(format!("{i}.png"), label, slide, mitosis::Mpp::PAPER, (8, 8))
         };
-        let png = Encoding::Png.encode(&mitosis::RgbTile::filled(8, 8, [i, 0, 9])).unwrap();
+        let png = Encoding::Png.encode(&RgbTile::filled(8, 8, [i, 0, 9])).unwrap();
         writer.push(meta, png).unwrap();
     }
     writer.finish().unwrap();
