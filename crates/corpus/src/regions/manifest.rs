@@ -111,6 +111,11 @@ fn one(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
             return fail(format!("label {i} has the unknown class `{}`", label.class));
         };
         label.kind = kind;
+        if let Some(area) = &label.bbox
+            && !inside(area)
+        {
+            return fail(format!("label {i}: box {area:?} is empty or outside the {w} x {h} px"));
+        }
         let half = |lo: f64, hi: f64, v: f64| v.is_finite() && v >= lo && v <= hi;
         // A box cut by the edge may have its centre outside by up to half of its side.
         let slack = label.bbox.map_or((0.0, 0.0), |b| ((b.x1 - b.x0) / 2.0, (b.y1 - b.y0) / 2.0));
@@ -119,11 +124,6 @@ fn one(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
                 "label {i} at ({}, {}) lies outside the {w} x {h} px",
                 label.x, label.y
             ));
-        }
-        if let Some(area) = &label.bbox
-            && !inside(area)
-        {
-            return fail(format!("label {i}: box {area:?} is empty or outside the {w} x {h} px"));
         }
     }
     Ok(())
