@@ -2,6 +2,7 @@
 
 mod command;
 mod hint;
+mod progress;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

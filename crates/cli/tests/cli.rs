@@ -289,9 +289,9 @@ fn evaluate_says_what_is_missing() {
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(run("a,b\n1,2\n", &[]).contains("no column slide"));
-    assert!(run("slide,u,v\ns,1,2\n", &[]).contains("no columns x_px"));
-    assert!(run("slide,x,y\ns,one,2\n", &[]).contains("`one` is no position"));
+    assert!(run("a,b\n1,2\n", &[]).contains("no column 'slide'"));
+    assert!(run("slide,u,v\ns,1,2\n", &[]).contains("no column 'x_px'"));
+    assert!(run("slide,x,y\ns,one,2\n", &[]).contains("'one' is not a finite number"));
     assert!(run("slide,x,y\ns.svs,1,2\n", &[]).contains("no predictions"));
     assert!(run("slide,x,y\n", &[]).contains("no rows"));
     assert!(run("slide,x,y\ns,1,2\n", &["--rule", "best"]).contains("possible values"));

@@ -94,7 +94,7 @@ fn from_a_table_to_folds() {
     assert_eq!(mithras(&args).1, first);
     let (ok, _, err) =
         mithras(&["corpus", "split", s(&out), "--out", s(&split), "--seed", "3", "--folds", "2"]);
-    assert!(!ok && err.contains("another split"), "{err}");
+    assert!(!ok && err.contains("holds other folds"), "{err}");
     let (ok, _, err) = mithras(&["corpus", "overlap", s(&out), s(&out)]);
     assert!(!ok && err.contains("6 slides"), "{err}");
     let merged = dir.path().join("m");
@@ -102,6 +102,56 @@ fn from_a_table_to_folds() {
     let v = json(&["corpus", "inspect", s(&merged), "--json"]);
     assert_eq!(v["repeated_images"].as_array().unwrap().len(), 60);
     assert_eq!(v["contradicting_images"], 0);
+}
+
+#[test]
+fn regions_from_a_table_to_folds() {
+    let dir = tempdir().unwrap();
+    let (images, more) = (dir.path().join("images"), dir.path().join("more"));
+    let mut table = "image,x,y,label,patient\n".to_owned();
+    for (folder, side) in [(&images, 80_u32), (&more, 90)] {
+        std::fs::create_dir(folder).unwrap();
+        for i in 0..4_u8 {
+            let picture = image::RgbImage::from_pixel(side, side, image::Rgb([i, 9, 9]));
+            picture.save(folder.join(format!("{i}.png"))).unwrap();
+        }
+    }
+    for i in 0..4 {
+        table += &format!("{i}.png,20,30,mf,p{i}\n{i}.png,60,50,imposter,p{i}\n");
+    }
+    let csv = dir.path().join("t.csv");
+    std::fs::write(&csv, table).unwrap();
+    let set = dir.path().join("set");
+    let mut import = vec!["corpus", "import", "--kind", "regions", "--format", "csv", s(&csv)];
+    import.extend(["--images", s(&images), "--out", s(&set)]);
+    let (ok, _, err) = mithras(&import);
+    assert!(!ok && err.contains("--mpp-table") && err.contains("3 other files"), "{err}");
+    import.extend(["--mpp", "0.25", "--json"]);
+    let v = json(&import);
+    assert_eq!((&v["images"], &v["exhaustive"], &v["patients"]), (&4.into(), &4.into(), &4.into()));
+    assert_eq!(v["classes"]["mitotic_figure"], 4);
+
+    let (ok, text, err) = mithras(&["corpus", "verify", s(&set)]);
+    assert!(ok && text.contains("4 images hold"), "{err}");
+    let plain = dir.path().join("plain");
+    let mut folder = vec!["corpus", "import", "--format", "he-folder", s(&more)];
+    folder.extend(["--mpp", "0.5", "--out", s(&plain)]);
+    let (ok, text, err) = mithras(&folder);
+    assert!(ok && text.contains("plain: 4 images"), "{text}{err}");
+    let all = dir.path().join("all");
+    let (ok, _, err) = mithras(&["corpus", "merge", s(&set), s(&plain), "--out", s(&all)]);
+    assert!(ok, "{err}");
+    let v = json(&["corpus", "inspect", s(&all), "--json"]);
+    assert_eq!((&v["counts"]["images"], &v["sources"]["more"]["images"]), (&8.into(), &4.into()));
+
+    let folds = dir.path().join("folds.json");
+    let (ok, text, err) =
+        mithras(&["corpus", "split", s(&all), "--leave-one-out", "--out", s(&folds)]);
+    assert!(ok && text.contains("fold p3: 1 groups, 1 items, 1 figures"), "{text}{err}");
+    assert!(text.contains("in every fold's training: 4 groups"), "{text}");
+    std::fs::write(images.join("0.png"), "changed").unwrap();
+    let (ok, _, err) = mithras(&["corpus", "verify", s(&all)]);
+    assert!(!ok && err.contains("0.png"), "{err}");
 }
 
 #[test]

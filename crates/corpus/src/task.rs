@@ -8,10 +8,12 @@
 //! |---|---|---|---|
 //! | `ami-br` | typical, atypical (majority of three experts) | AMi-Br, MIDOG21 | AMi-Br, TUPAC16 |
 //! | `ami-morph` | eight morphologies (expert 1) | the same | the same |
+//! | `crops` | mimicker, mitotic_figure | the crops of a dataset that are not test data | its test data |
 //! | `folder` | names of the folders | `DIR/train` or `DIR` | `DIR/test` |
 
 mod folds;
 mod read;
+mod shards;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -47,6 +49,8 @@ pub enum Task {
     AmiBr,
     /// Eight morphologies of mitotic figures.
     AmiMorph,
+    /// Mimicker or mitotic figure, of a dataset of crops.
+    Crops,
     /// One folder per class.
     Folder,
 }

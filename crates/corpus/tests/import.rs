@@ -46,7 +46,7 @@ fn midog_plus_plus() {
     assert_eq!(s.votes.len(), 3);
     let e = read("coco", &file, &plain()).unwrap_err();
     assert!(matches!(e, ImportError::Boxes { .. }), "{e}");
-    assert!(e.to_string().contains("--format midog-json"), "{e}");
+    assert!(e.to_string().contains("as `midog-json`"), "{e}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn plain_tables() {
     let s = text("csv", "a.tsv", boxes, &plain()).unwrap();
     assert_eq!((s.figures, s.mimickers, s.contradictions.len()), (1, 1, 1));
     let unlabelled = "file,cx,cy\na,1,2\n";
-    assert!(refused("csv", unlabelled).contains("--assume"));
+    assert!(refused("csv", unlabelled).contains("assumed"));
     let assumed = ImportOptions { assume: Some(Class::MitoticFigure), ..plain() };
     assert_eq!(text("csv", "a.csv", unlabelled, &assumed).unwrap().figures, 1);
     let flag = text("csv", "a.csv", "file,x,y,mitotic\na,1,2,True\na,5,2,0\n", &plain()).unwrap();
@@ -149,7 +149,7 @@ fn coco_and_midog_are_not_confused() {
     };
     let coco = file("[4336,346,50,50]");
     assert_eq!(text("coco", "a.json", &coco, &plain()).unwrap().figures, 1);
-    assert!(refused("midog-json", &coco).contains("--format coco"));
+    assert!(refused("midog-json", &coco).contains("as `coco`"));
     let ambiguous = file("[100,100,150,150]");
     assert!(refused("midog-json", &ambiguous).contains("ambiguous"));
     let stated = ImportOptions { boxes: Some(BoxOrder::Xyxy), ..plain() };

@@ -229,7 +229,7 @@ fn asap_groups_inside_groups() {
     let circle =
         file(r#"<Group Name="reader 1" PartOfGroup="x"/><Group Name="x" PartOfGroup="reader 1"/>"#);
     let e = text("asap", &circle).unwrap_err();
-    assert!(e.contains("`reader 1` (1 annotations)") && e.contains("--map"), "{e}");
+    assert!(e.contains("`reader 1` (1 annotations)") && e.contains("say what they mean"), "{e}");
     let o = ImportOptions { mapping: Mapping::parse(["reader 1=mimicker"]).unwrap(), ..plain() };
     assert_eq!(kinds(&stated("asap", &circle, &o).unwrap()), (1, 2, 0, 1));
     let e = text("asap", "<!DOCTYPE a [<!ENTITY b \"c\">]><ASAP_Annotations/>").unwrap_err();
@@ -254,7 +254,7 @@ fn tables_as_spreadsheets_write_them() {
     // x, y beside width, height: corner or centre?
     let sized = "image,x,y,width,height,label\na,100,200,40,60,mf\nb,10,20,40,60,mf\n";
     let e = text("csv", sized).unwrap_err();
-    assert!(e.contains("--boxes xywh") && e.contains("cx, cy"), "{e}");
+    assert!(e.contains("xywh") && e.contains("cx, cy"), "{e}");
     let corner = ImportOptions { boxes: Some(BoxOrder::Xywh), ..plain() };
     fs::write(&path, sized).unwrap();
     let a = import("csv", &path, &corner).unwrap();

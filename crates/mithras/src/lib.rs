@@ -4,10 +4,11 @@
 //! |---|---|
 //! | [`demo`] | drawn slides with known figures |
 //! | [`job`] | inputs, preflight, one slide after the other, resume |
-//! | [`evaluate`] | detections against ground truth |
+//! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
 //! | [`subtypes`] | subtypes of accepted figures |
+//! | [`progress`] | who is told how far a piece of work is |
 //! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
 

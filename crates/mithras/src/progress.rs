@@ -1,59 +1,27 @@
-//! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
+//! Who is told how far a piece of work is. The library itself never prints.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, stderr};
-use std::time::{Duration, Instant};
-
-/// How often a plain line is written.
-const EVERY: Duration = Duration::from_secs(10);
-
-/// How far one piece of work is.
-pub struct Meter {
-    label: String,
-    unit: &'static str,
-    bar: Option<ProgressBar>,
-    started: Instant,
-    said: Instant,
-    quiet: bool,
+/// Something that shows progress: a bar, a log, nothing.
+pub trait Listener: Send {
+    /// A piece of work begins.
+    fn begin(&mut self, label: &str, unit: &'static str);
+    /// `done` of `total` units.
+    fn update(&mut self, done: u64, total: u64);
+    /// The piece of work ended.
+    fn finish(&mut self);
+    /// What came of it, in one line.
+    fn say(&mut self, line: &str);
+    /// Something that a reader should know even of quiet work.
+    fn note(&mut self, text: &str);
 }
 
-impl Meter {
-    /// A meter for `label`, counting `unit`s. `quiet` shows nothing at all.
-    #[must_use]
-    pub fn new(label: impl Into<String>, unit: &'static str, quiet: bool) -> Self {
-        let label = label.into();
-        let bar = (!quiet && stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
-            let style = ProgressStyle::with_template(
-                "{prefix:24!} {bar:32.cyan/blue} {pos:>6}/{len:6} {msg} {eta:>5} left",
-            )
-            .expect("a template that parses")
-            .progress_chars("━╸─");
-            bar.set_style(style);
-            bar.set_prefix(label.clone());
-            bar
-        });
-        let now = Instant::now();
-        Self { label, unit, bar, started: now, said: now, quiet }
-    }
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
 
-    /// `done` of `total` units.
-    pub fn update(&mut self, done: u64, total: u64) {
-        let rate = done as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
-        if let Some(bar) = &self.bar {
-            bar.set_length(total);
-            bar.set_position(done);
-            bar.set_message(format!("{} {rate:.1}/s", self.unit));
-        } else if !self.quiet && self.said.elapsed() >= EVERY {
-            self.said = Instant::now();
-            eprintln!("{}: {done}/{total} {}, {rate:.1}/s", self.label, self.unit);
-        }
-    }
-
-    /// Clears the bar.
-    pub fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
-    }
+impl Listener for Silent {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, _: u64, _: u64) {}
+    fn finish(&mut self) {}
+    fn say(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
 }

@@ -7,6 +7,7 @@ use detect::{CancelToken, Workers};
 use mithras::evaluate::{evaluate, read_truth};
 use mithras::job::state::{State, Status};
 use mithras::job::{self, Existing, Outcome, RunError, Setup};
+use mithras::progress::Silent;
 use mithras::report;
 use mitosis::Microns;
 use mitosis::matching::Rule;
@@ -15,7 +16,7 @@ use std::path::Path;
 fn run(slides: &[&Path], out: &Path, setup: &mut Setup, existing: Existing) -> Vec<Outcome> {
     let inputs: Vec<_> = slides.iter().map(|p| input(p)).collect();
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
-    job::run(inputs, checked, setup, out, existing, true, &CancelToken::new())
+    job::run(inputs, checked, setup, out, existing, &mut Silent, &CancelToken::new())
 }
 
 fn workers(unit: usize) -> Workers {
@@ -39,7 +40,8 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     let checked = job::preflight(&inputs, &setup, &out, Existing::Refuse).unwrap();
     assert_eq!(checked.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     let cancel = CancelToken::new();
-    let outcomes = job::run(inputs, checked, &mut setup, &out, Existing::Refuse, true, &cancel);
+    let outcomes =
+        job::run(inputs, checked, &mut setup, &out, Existing::Refuse, &mut Silent, &cancel);
     let status: Vec<_> = outcomes.iter().map(|o| o.state.status).collect();
     assert_eq!(status, [Status::Finished, Status::Failed, Status::NoTissue]);
 
@@ -77,7 +79,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
         })
         .collect();
     std::fs::write(&truth, format!("file,x,y,kind\n{rows}")).unwrap();
-    let truth = read_truth(&truth).unwrap();
+    let truth = read_truth(&truth, &mithras::evaluate::TruthOptions::default()).unwrap();
     let result = evaluate(&out, &truth, Microns(7.5), &Rule::ALL).unwrap();
     assert_eq!((result.slides, result.truth), (1, 6));
     assert_eq!(result.without_truth, ["blank"]);

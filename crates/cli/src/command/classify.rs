@@ -1,13 +1,13 @@
 //! `mithras classify`: image crops to class probabilities (K5), with any classifier package.
 
 use super::detect::{EngineArgs, mpp};
+use crate::progress::Meter;
 use anyhow::{Context, Result, bail, ensure};
 use corpus::augment::geometry::centred;
 use corpus::crops::read_rgb;
 use corpus::resample::to_resolution;
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
-use mithras::progress::Meter;
 use mitosis::{ClassProbs, Mpp, RgbTile};
 use serde_json::json;
 use std::collections::BTreeSet;

@@ -1,13 +1,13 @@
 //! `mithras demo`: draw a slide, and run the whole job on it.
 
 use super::detect::{self, EngineArgs};
+use crate::progress::Meter;
 use anyhow::{Context, Result};
 use artifact::table::Writer;
 use clap::Args as ClapArgs;
 use mithras::demo::{self, Container, Kind, Layout, Spec};
 use mithras::evaluate;
 use mithras::job::{self, Existing, Stages};
-use mithras::progress::Meter;
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
     }
-    let truth = evaluate::read_truth(&args.out.join("truth.csv"))?;
+    let truth =
+        evaluate::read_truth(&args.out.join("truth.csv"), &evaluate::TruthOptions::default())?;
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
     artifact::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
     println!();

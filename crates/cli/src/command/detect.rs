@@ -1,5 +1,6 @@
 //! `mithras detect`: from slides to figures, hotspot and density.
 
+use crate::progress::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
@@ -244,7 +245,8 @@ pub fn work(
         );
     }
     let cancel = CancelToken::new();
-    let outcomes = job::run(slides, checked, setup, out, existing, quiet, &cancel);
+    let outcomes =
+        job::run(slides, checked, setup, out, existing, &mut Terminal::new(quiet), &cancel);
     let command: Vec<String> = std::env::args().collect();
     let run = report::write(out, &outcomes, setup, &command).with_context(|| {
         format!("the slides are done, but not the files over the run in {}", out.display())

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use mithras::evaluate::{self, Evaluation, Figures};
+use mithras::evaluate::{self, Evaluation, Figures, TruthOptions, curve};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::PathBuf;
@@ -34,11 +34,13 @@ Examples:
   mithras evaluate detections --predictions results --truth truth.csv
   mithras evaluate detections --predictions results --truth mitoses.csv --rule midog --json
 
-The truth is CSV. A column names the slide (slide, file, filename, case or image; matched by file
-name without suffix); positions are level-0 pixels (x_px, y_px; x, y; cx, cy) or micrometres (x_um,
-y_um). Optional columns: kind (only `mitotic` rows count), tumour. A row with empty positions says
-that the slide was looked at and may hold no figure. Slides that the truth does not name are left
-out, and named.")]
+The truth is CSV, with commas, semicolons or tabs. A column names the slide (slide, file, filename,
+case or image; matched by file name without suffix); positions are level-0 pixels (x_px, y_px; x, y;
+cx, cy) or micrometres (x_um, y_um). Where a column label or kind (or --label-column) says what a row
+is, mitotic figures alone count, mimickers never do, and a word that is not known is refused. Optional
+column: tumour. A row with empty positions says that the slide was looked at and may hold no figure.
+Slides that the truth does not name are left out, and named. Intervals are 95 % percentiles of 1000
+resamples of the slides.")]
 struct Detections {
     /// Folder that `mithras detect` wrote
     #[arg(long, value_name = "DIR")]
@@ -46,6 +48,24 @@ struct Detections {
     /// True figures
     #[arg(long, value_name = "CSV")]
     truth: PathBuf,
+    /// Column that says what a row is [default: label, else kind]
+    #[arg(long, value_name = "COLUMN")]
+    label_column: Option<String>,
+    /// Words of that column that mean a mitotic figure [default: mf, mitotic, mitotic figure, mitosis,
+    /// figure]
+    #[arg(long, value_name = "WORDS", value_delimiter = ',')]
+    figures: Vec<String>,
+    /// Evaluate these slides alone
+    #[arg(long, value_name = "SLIDES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Write the curve over all thresholds: STEM.csv and STEM.svg (with two rules STEM-midog.csv and so
+    /// on)
+    #[arg(long, value_name = "STEM")]
+    curve: Option<PathBuf>,
+    /// Package whose card is asked whether it was trained on these slides [default: the bundled one of
+    /// the predictions' name]
+    #[arg(long, value_name = "DIR")]
+    model: Option<PathBuf>,
     /// A prediction within this distance is a hit, um
     #[arg(long, value_name = "UM", default_value_t = mitosis::matching::PAPER_RADIUS.0)]
     radius_um: f64,
@@ -63,7 +83,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         What::Robustness(args) => return super::robustness::run(&args),
         What::OperatingPoint(args) => return super::robustness::choose(&args),
         What::Classification(args) => {
-            super::evaluate_classification::run(&args)?;
+            super::evaluate_classification::run(args)?;
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -71,14 +91,59 @@ pub fn run(args: Args) -> Result<ExitCode> {
         "both" => Rule::ALL.to_vec(),
         one => vec![one.parse::<Rule>()?],
     };
-    let truth = evaluate::read_truth(&args.truth)?;
+    let options = TruthOptions {
+        column: args.label_column.clone(),
+        figures: args.figures.clone(),
+        only: args.only.clone(),
+    };
+    let truth = evaluate::read_truth(&args.truth, &options)?;
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
+    warn_of_training(&args, &result)?;
+    if let Some(stem) = &args.curve {
+        for rule in &result.rules {
+            let mut name = stem.as_os_str().to_owned();
+            if result.rules.len() > 1 {
+                name.push(format!("-{}", rule.rule));
+            }
+            let file = |ending: &str| {
+                let mut name = name.clone();
+                name.push(ending);
+                PathBuf::from(name)
+            };
+            artifact::file::write(&file(".csv"), &curve::csv(&rule.curve))?;
+            let picture = curve::svg(&rule.curve, &rule.pooled.tally, result.analysed_mm2);
+            artifact::file::write(&file(".svg"), picture.as_bytes())?;
+        }
+    }
     if args.json {
         println!("{}", serde_json::to_string_pretty(&result)?);
     } else {
         say(&result);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn warn_of_training(args: &Detections, result: &Evaluation) -> Result<()> {
+    let package = match (&args.model, &result.model) {
+        (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
+        (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
+            Ok(package) => package,
+            // A package of the user's own, which lies elsewhere.
+            Err(_) => return Ok(()),
+        },
+        (None, None) => return Ok(()),
+    };
+    let known = evaluate::trained_on(result, &package.card);
+    if !known.is_empty() {
+        eprintln!(
+            "warning: {} was trained on {} of these slides ({}); the figures below do not tell how it \
+             does on others",
+            package.card.name,
+            known.len(),
+            known.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// The result in words, on standard output.
@@ -118,6 +183,17 @@ pub fn say(result: &Evaluation) {
         }
         rule.tumours.iter().for_each(|(n, f)| line(n, f));
         line("pooled", &rule.pooled);
+        if let Some(i) = &rule.intervals {
+            let range = |v: Option<[f64; 2]>| {
+                v.map_or_else(|| "-".into(), |[a, b]| format!("{a:.3} to {b:.3}"))
+            };
+            println!(
+                "95 % intervals, slides resampled: precision {}, recall {}, F1 {}",
+                range(i.precision),
+                range(i.recall),
+                range(i.f1)
+            );
+        }
         let best = rule
             .sweep
             .iter()

@@ -71,7 +71,11 @@ fn images(args: &Args) -> Result<Vec<PathBuf>> {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let truth = args.truth.as_deref().map(read_truth).transpose()?;
+    let truth = args
+        .truth
+        .as_deref()
+        .map(|path| read_truth(path, &mithras::evaluate::TruthOptions::default()))
+        .transpose()?;
     let mut images = images(args)?;
     if let Some(truth) = &truth {
         images.retain(|i| truth.contains_key(&stem(i)));

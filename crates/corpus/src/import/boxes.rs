@@ -80,8 +80,8 @@ pub fn check_order(
     };
     if only_other > 0 && only == 0 {
         let remedy = match expected {
-            BoxOrder::Xyxy => "import it with `--format coco`",
-            BoxOrder::Xywh => "import it with `--format midog-json`",
+            BoxOrder::Xyxy => "import it as `coco`",
+            BoxOrder::Xywh => "import it as `midog-json`",
         };
         return refuse(format!(
             "the boxes are {other_name}, not {name} as `{format}` has them \
@@ -92,7 +92,7 @@ pub fn check_order(
     if only_other > 0 && only_other * 20 > only {
         return refuse(format!(
             "the boxes are mixed: {only} can only be {name}, {only_other} only {other_name}; \
-             separate them, or state the order with `--boxes xyxy` or `--boxes xywh`"
+             separate them, or state the order"
         ));
     }
     if only > 0 || both == 0 {
@@ -103,7 +103,7 @@ pub fn check_order(
         (false, false) if expected == BoxOrder::Xywh => Ok(()),
         _ => refuse(format!(
             "ambiguous boxes: all {both} could be {name} or {other_name}; \
-             state the order with `--boxes xyxy` or `--boxes xywh`"
+             state the order"
         )),
     }
 }
@@ -154,11 +154,11 @@ mod tests {
         let coco = [[4336.0, 346.0, 50.0, 50.0], [20.0, 10.0, 50.0, 50.0]];
         assert!(check(Xywh, &coco, big).is_ok());
         let e = check(Xyxy, &coco, big).unwrap_err();
-        assert!(e.contains("--format coco"), "{e}");
+        assert!(e.contains("as `coco`"), "{e}");
         let midog = [[4336.0, 346.0, 4386.0, 396.0], [20.0, 10.0, 70.0, 60.0]];
         assert!(check(Xyxy, &midog, big).is_ok());
         let e = check(Xywh, &midog, big).unwrap_err();
-        assert!(e.contains("--format midog-json"), "{e}");
+        assert!(e.contains("as `midog-json`"), "{e}");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct Meaning {
     pub subtype: Option<&'static str>,
 }
 
-/// The user's own mapping, `--map NAME=mf|mimicker|other|ignore`; looked up before the built-in
+/// The user's own mapping, NAME=mf, mimicker, other or ignore; looked up before the built-in
 /// words, ignoring case and outer blanks.
 #[derive(Clone, Debug, Default)]
 pub struct Mapping(BTreeMap<String, Class>);

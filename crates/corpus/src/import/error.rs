@@ -52,8 +52,7 @@ pub enum ImportError {
     },
     /// Category names nobody has mapped.
     #[error(
-        "{file}: unknown categories {}; say what they mean with `--map \"NAME=mf\"`, \
-         `mimicker`, `other` or `ignore`",
+        "{file}: unknown categories {}; say what they mean",
         categories.iter().map(|(n, c)| format!("`{n}` ({c} annotations)")).collect::<Vec<_>>().join(", ")
     )]
     Categories {
@@ -72,7 +71,7 @@ pub enum ImportError {
     },
     /// Records with impossible content; all of them were looked at.
     #[error(
-        "{file}: {total} of the records cannot be used (`--lenient` leaves them out and counts them):\n{}{}",
+        "{file}: {total} of the records cannot be used:\n{}{}",
         problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"),
         if *total > problems.len() { format!("\n  ... and {} more", *total - problems.len()) } else { String::new() }
     )]

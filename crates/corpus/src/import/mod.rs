@@ -189,7 +189,7 @@ pub struct Annotations {
     pub images: Vec<ImageEntry>,
     /// Annotations, in the source's order, without ignored ones.
     pub annotations: Vec<Annotation>,
-    /// Annotations left out by category (regions, `--map NAME=ignore`), by name.
+    /// Annotations left out by category (regions, and what the user maps to ignore), by name.
     pub ignored: BTreeMap<String, u64>,
     /// Annotations that the source itself marks as deleted.
     pub deleted: u64,

@@ -50,7 +50,7 @@ pub struct Summary {
     pub ignored: BTreeMap<String, u64>,
     /// Marked as deleted by the source.
     pub deleted: u64,
-    /// Records left out because of `--lenient`.
+    /// Records left out because the import was lenient.
     pub skipped: usize,
     /// The first of them.
     pub skipped_records: Vec<Problem>,

@@ -94,7 +94,7 @@ impl Where {
             (Some((w, h)), Some(BoxOrder::Xywh)) if plain => Ok(Self::Sized([x, y, w, h])),
             (Some(_), _) if plain => Err(sheet.broken(
                 "ambiguous boxes: x, y beside width, height may be a corner or a centre; state \
-                 `--boxes xywh` if it is the corner, or rename x, y to cx, cy if it is the centre",
+                 that they are xywh if it is the corner, or rename x, y to cx, cy if it is the centre",
             )),
             _ => Ok(Self::Centre(x, y)),
         }
@@ -108,7 +108,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     let label = sheet.find(LABEL);
     let flag = sheet.find(FLAG);
     if label.is_none() && flag.is_none() && options.assume.is_none() {
-        sheet.need([("the label (or --assume mf|mimicker)", LABEL)])?;
+        sheet.need([("the label (unless one class is assumed for every record)", LABEL)])?;
     }
     let patient = sheet.find(&["patient", "patient_id", "case", "case_id"]);
     let scanner = sheet.find(&["scanner", "scanner_name"]);

@@ -99,7 +99,7 @@ pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
         }
         (Err(_), Some((given, source))) => Resolution { x: given, y: given, source },
         (Err(SlideError::MissingResolution { .. }), None) => {
-            return Err(RegionsError::MissingMpp { path: path.to_path_buf() });
+            return Err(RegionsError::MissingMpp { path: path.to_path_buf(), others: 0 });
         }
         (Err(e), None) => return Err(e.into()),
     };

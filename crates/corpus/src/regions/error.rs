@@ -46,10 +46,12 @@ pub enum RegionsError {
         expected: String,
     },
     /// No um/px in the file, and none given.
-    #[error("{}: the file states no micrometres per pixel, and none were given for it", path.display())]
+    #[error("{}{} no micrometres per pixel, and none were given", path.display(), also(*others))]
     MissingMpp {
         /// The file.
         path: PathBuf,
+        /// How many other files lack it, too.
+        others: usize,
     },
     /// The file states another um/px than was given for it.
     #[error("{}: states {stated}, but {given} um/px was given for it", path.display())]
@@ -70,6 +72,13 @@ pub enum RegionsError {
     /// Annotations cannot be imported.
     #[error(transparent)]
     Import(#[from] crate::import::ImportError),
+}
+
+fn also(others: usize) -> String {
+    match others {
+        0 => ": the file states".into(),
+        n => format!(" and {n} other files state"),
+    }
 }
 
 impl RegionsError {

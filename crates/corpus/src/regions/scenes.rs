@@ -85,7 +85,8 @@ impl FoldScenes {
             match loaded {
                 Loaded::Frame(scene, mimickers) => {
                     for (x, y) in mimickers {
-                        let patch = scene.cut(x, y, PATCH);
+                        // Its pixels are the frame's; a patch is for places outside of all frames.
+                        let patch = scene.cut(x, y, 1);
                         let source = scene.source.clone();
                         let place = Some((scenes.len(), x, y));
                         negatives.push(Negative { source, patch, place });

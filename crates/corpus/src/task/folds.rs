@@ -198,7 +198,7 @@ impl FoldManifest {
     pub fn fold(&self, k: usize) -> Result<Fold> {
         if k >= self.folds {
             let reason = format!("there is no fold {k}; folds are 0 to {}", self.folds - 1);
-            return Err(TaskError::file(Path::new("--fold"), reason));
+            return Err(TaskError::file(Path::new("folds"), reason));
         }
         let (validation, train) = (0..self.items.len()).partition(|&i| self.items[i].fold == k);
         Ok(Fold { train, validation })

@@ -29,6 +29,15 @@ struct Entry {
 
 pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
     let (root, classes, entries, side) = match task {
+        Task::Crops => {
+            let found = super::shards::open(dir, part)?;
+            if found.is_empty() {
+                return Err(TaskError::file(dir, "no labelled crop of this part"));
+            }
+            one_size(dir, None, &found)?;
+            let classes = super::shards::LABELS.map(str::to_owned).to_vec();
+            return Crops::new(task, classes, found);
+        }
         Task::AmiBr | Task::AmiMorph => ami(task, dir, part)?,
         Task::Folder => folder(dir, part)?,
     };
@@ -48,17 +57,23 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
             Ok((Item { file, class, votes, coarse, source, domain, hash }, image))
         })
         .collect::<Result<Vec<_>>>()?;
+    one_size(&root, side, &found)?;
+    Crops::new(task, classes, found)
+}
+
+/// Every image has the wanted size, or else that of the first.
+fn one_size(root: &Path, side: Option<(usize, usize)>, found: &[(Item, RgbTile)]) -> Result<()> {
     let wanted = side.unwrap_or_else(|| size(&found[0].1));
-    if let Some((item, image)) = found.iter().find(|(_, i)| size(i) != wanted) {
-        return Err(TaskError::file(
+    match found.iter().find(|(_, i)| size(i) != wanted) {
+        Some((item, image)) => Err(TaskError::file(
             &root.join(&item.file),
             format!(
                 "is {}x{} px, the images of this set have {}x{}",
                 image.width, image.height, wanted.0, wanted.1
             ),
-        ));
+        )),
+        None => Ok(()),
     }
-    Crops::new(task, classes, found)
 }
 
 fn size(image: &RgbTile) -> (usize, usize) {

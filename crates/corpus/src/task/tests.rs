@@ -153,3 +153,32 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
     let atypical = test.items().iter().filter(|i| i.class == 1).count();
     assert_eq!((test.items().len(), atypical), (1999, 428));
 }
+
+#[test]
+fn a_dataset_of_crops_is_read_by_part() {
+    use crate::cut::Encoding;
+    use crate::{CorpusWriter, CropMeta, Header, Label, Layout, Split};
+    let dir = tempfile::tempdir().unwrap();
+    let header = Header { name: "t".into(), builder: "test".into(), ..Header::default() };
+    let mut writer = CorpusWriter::create(dir.path(), header, Layout::default()).unwrap();
+    for i in 0..24_u8 {
+        let label = [Label::MitoticFigure, Label::Mimicker, Label::Unlabeled][usize::from(i % 3)];
+        let slide = format!("s{}", i / 6);
+        let meta = CropMeta {
+            cohort: "c".into(),
+            split: if i >= 18 { Split::Test } else { Split::Train },
+            ..CropMeta::new(format!("{i}.png"), label, slide, mitosis::Mpp::PAPER, (8, 8))
+        };
+        let png = Encoding::Png.encode(&mitosis::RgbTile::filled(8, 8, [i, 0, 9])).unwrap();
+        writer.push(meta, png).unwrap();
+    }
+    writer.finish().unwrap();
+    let train = TrainingSet::open(Task::Crops, dir.path()).unwrap();
+    let test = TestSet::open(Task::Crops, dir.path()).unwrap();
+    assert_eq!(train.classes(), ["mimicker", "mitotic_figure"]);
+    assert_eq!((train.items().len(), test.items().len()), (12, 4));
+    assert_eq!((train.items()[0].class, train.items()[0].source.as_str()), (1, "s0"));
+    assert!(test.items().iter().all(|i| i.source == "s3"));
+    assert_eq!(train.images()[1].pixel(0, 0), [1, 0, 9]);
+    assert_eq!(FoldManifest::new(&train, 3, 0).unwrap().items.len(), 12);
+}

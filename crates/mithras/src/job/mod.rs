@@ -10,7 +10,7 @@ pub use one::{SlideFailure, TISSUE, clear, detect, open};
 pub use setup::{Config, Setup, SetupError, Stages};
 
 use crate::file::Lock;
-use crate::progress::Meter;
+use crate::progress::Listener;
 use ::detect::CancelToken;
 use artifact::digest::{Digest, Sha256, hex};
 use rayon::prelude::*;
@@ -159,14 +159,14 @@ pub fn preflight(
 }
 
 /// Does every slide, one after the other; a failing slide stops no other. `checked` comes from
-/// [`preflight`]. `quiet` shows no progress.
+/// [`preflight`].
 pub fn run(
     inputs: Vec<Input>,
     checked: Vec<Result<(), String>>,
     setup: &mut Setup,
     out: &Path,
     existing: Existing,
-    quiet: bool,
+    listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Vec<Outcome> {
     let total = inputs.len();
@@ -192,9 +192,9 @@ pub fn run(
             } else {
                 input.name.clone()
             };
-            let mut meter = Meter::new(label, "windows", quiet);
-            let done = detect(&input, setup, &config, &folder, &mut meter, cancel);
-            meter.finish();
+            listener.begin(&label, "windows");
+            let done = detect(&input, setup, &config, &folder, listener, cancel);
+            listener.finish();
             done.map_err(|e| e.to_string())
         });
         let state = result.unwrap_or_else(|reason| {
@@ -214,9 +214,7 @@ pub fn run(
             }
             state
         });
-        if !quiet {
-            eprintln!("{}", line(&input.name, &state));
-        }
+        listener.say(&line(&input.name, &state));
         outcomes.push(Outcome { input, folder, state, kept: false });
     }
     outcomes

@@ -5,7 +5,7 @@ use super::setup::Setup;
 use super::state::{InputDigest, StageTime, State, Status};
 use crate::export::{self, ExportError, SlideEntry, SlideRecord};
 use crate::file::WriteError;
-use crate::progress::Meter;
+use crate::progress::Listener;
 use crate::report::assets;
 use crate::subtypes::SubtypeError;
 use detect::{
@@ -50,7 +50,7 @@ pub enum SlideFailure {
 }
 
 struct Watch<'a> {
-    meter: &'a mut Meter,
+    meter: &'a mut dyn Listener,
     checkpoint: PathBuf,
 }
 
@@ -93,7 +93,7 @@ pub fn detect(
     setup: &mut Setup,
     config: &str,
     folder: &Path,
-    meter: &mut Meter,
+    meter: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Result<State, SlideFailure> {
     let start = Instant::now();
@@ -156,15 +156,15 @@ fn run(
     job: &Job<'_>,
     setup: &mut Setup,
     folder: &Path,
-    meter: &mut Meter,
+    meter: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Result<SlideResult, DetectError> {
     let path = folder.join(CHECKPOINT);
     let stored = Checkpoint::load(&path).unwrap_or_else(|e| {
-        eprintln!("note: {e}; this slide starts anew");
+        meter.note(&format!("{e}; this slide starts anew"));
         None
     });
-    let mut attempt = |stored: Option<Checkpoint>| {
+    let mut attempt = |stored: Option<Checkpoint>, meter: &mut dyn Listener| {
         let mut watch = Watch { meter, checkpoint: path.clone() };
         detect::run(
             source,
@@ -179,11 +179,11 @@ fn run(
         )
     };
     let resumed = stored.is_some();
-    match attempt(stored) {
+    match attempt(stored, meter) {
         Err(DetectError::Checkpoint(reason)) if resumed => {
-            eprintln!("note: {reason}; this slide starts anew");
+            meter.note(&format!("{reason}; this slide starts anew"));
             remove(&path);
-            attempt(None)
+            attempt(None, meter)
         }
         other => other,
     }

@@ -4,7 +4,7 @@ use anyhow::Context;
 use corpus::Header;
 use corpus::cut::{CutOptions, CutReport, Encoding, cut};
 use corpus::import::{
-    BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, Summary, importer,
+    BoxOrder, Class, IMPORTERS, ImportError, ImportOptions, LabelSource, Mapping, Summary, importer,
 };
 use corpus::regions::Given;
 use corpus::regions::import::FOLDER_IMPORTERS;
@@ -123,6 +123,24 @@ impl Args {
     }
 }
 
+/// An error of the library with the flags that help.
+pub(super) fn hinted(e: ImportError) -> anyhow::Error {
+    let hint = match &e {
+        ImportError::Categories { .. } => {
+            "--map \"NAME=mf\" (or mimicker, other, ignore) says what a category means"
+        }
+        ImportError::Records { .. } => {
+            "--lenient leaves out and counts what cannot be used; --mpp and --mpp-table give um/px"
+        }
+        ImportError::Boxes { .. } => "--boxes xyxy or --boxes xywh states the order of a box",
+        ImportError::Missing { missing, .. } if missing.iter().any(|m| m.contains("label")) => {
+            "--assume mf (or mimicker, other) is for a table without labels"
+        }
+        _ => return e.into(),
+    };
+    anyhow::anyhow!("{e}\n{hint}")
+}
+
 #[derive(serde::Serialize)]
 struct Output<'a> {
     #[serde(flatten)]
@@ -152,7 +170,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     }
     let format = importer(&a.format)
         .with_context(|| format!("{} makes regions only: use --kind regions", a.format))?;
-    let annotations = (format.read)(&a.file, &options)?;
+    let annotations = (format.read)(&a.file, &options).map_err(hinted)?;
     let summary = annotations.summary();
     let mut report = None;
     if let Some(out) = &a.out {
@@ -175,7 +193,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
                 split: a.split,
                 header,
             };
-            report = Some(cut(&annotations, images, out, &options)?);
+            report = Some(cut(&annotations, images, out, &options).map_err(hinted)?);
         }
         write_table(&annotations, &out.join("annotations.csv"))?;
         let output = Output { summary: &summary, corpus: report.as_ref() };

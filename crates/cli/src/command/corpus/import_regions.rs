@@ -4,7 +4,7 @@ use super::import::Args;
 use anyhow::Context;
 use corpus::import::{ImportOptions, importer};
 use corpus::regions::import::{Exhaustive, Imported, Options, annotated, folder_importer};
-use corpus::regions::{Dataset, Part};
+use corpus::regions::{Dataset, Part, RegionsError};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -18,6 +18,17 @@ struct Output<'a> {
     counts: corpus::regions::Counts,
     test_images: usize,
     left_out: &'a [corpus::import::Problem],
+}
+
+/// An error of the library with the flags that help.
+fn hinted(e: RegionsError) -> anyhow::Error {
+    match e {
+        RegionsError::MissingMpp { .. } | RegionsError::ContradictingMpp { .. } => {
+            anyhow::anyhow!("{e}\n--mpp gives um/px for all images, --mpp-table for some")
+        }
+        RegionsError::Import(e) => super::import::hinted(e),
+        e => e.into(),
+    }
 }
 
 /// Imports one dataset.
@@ -38,17 +49,13 @@ pub fn run(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
         source: a.cohort.clone(),
         positive: a.positive.clone(),
     };
-    let hint = || match (a.mpp, &a.mpp_table) {
-        (None, None) => "--mpp gives um/px for all images, --mpp-table for each".to_owned(),
-        _ => format!("importing {}", a.file.display()),
-    };
     let Imported { dataset, left_out } = match folder_importer(&a.format) {
-        Some(folder) => (folder.read)(&a.file, &options).with_context(hint)?,
+        Some(folder) => (folder.read)(&a.file, &options).map_err(hinted)?,
         None => {
             let images = a.images.as_ref().context("--kind regions needs --images")?;
             let format = importer(&a.format).context("unknown format")?;
-            let read = (format.read)(&a.file, annotations)?;
-            annotated(&read, images, &options).with_context(hint)?
+            let read = (format.read)(&a.file, annotations).map_err(super::import::hinted)?;
+            annotated(&read, images, &options).map_err(hinted)?
         }
     };
     let set = dataset.write(out)?;

@@ -139,14 +139,9 @@ fn probe_all<T: Send + Sync>(
     for (found, file, what) in looked {
         match found {
             Ok(p) => out.push((p, what)),
-            Err(RegionsError::MissingMpp { path }) if missing > 1 => {
-                let reason = format!(
-                    "it and {} other files state no micrometres per pixel, and none were given",
-                    missing - 1
-                );
-                return Err(RegionsError::File { path, reason });
+            Err(RegionsError::MissingMpp { path, .. }) => {
+                return Err(RegionsError::MissingMpp { path, others: missing - 1 });
             }
-            Err(e @ RegionsError::MissingMpp { .. }) => return Err(e),
             Err(e) if lenient => {
                 left_out.push(Problem { record: file.display().to_string(), reason: e.to_string() })
             }

@@ -1,12 +1,20 @@
-//! Detections against ground truth (D6): per case, pooled, per tumour type.
+//! Predictions against ground truth: detections per case, pooled and per tumour type, here;
+//! classes in [`classification`].
+
+pub mod classification;
+pub mod curve;
+mod truth;
+
+pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
 use crate::export::{CountsFile, DetectionRow, read_detections};
-use crate::job::stem;
 use crate::report;
-use artifact::table::{Format, Table, TableError};
+use artifact::table::TableError;
+use curve::CurvePoint;
 use mitosis::matching::{Rule, Tally, match_points};
-use mitosis::{Level0, Microns, Physical, Point, Resolution};
+use mitosis::{Microns, Physical, Point};
 use serde::Serialize;
+use stats::bootstrap::{Plan, bootstrap_indices};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +27,14 @@ pub enum EvaluateError {
         /// The file.
         path: PathBuf,
         /// Row and reason.
+        reason: String,
+    },
+    /// A word that says neither figure nor something else.
+    #[error("{place}: {reason}")]
+    Word {
+        /// File, column, row and line.
+        place: String,
+        /// The word.
         reason: String,
     },
     /// The truth or the predictions are not a table as documented.
@@ -55,81 +71,6 @@ pub enum EvaluateError {
     },
 }
 
-/// A coordinate as the truth gives it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
-    Level0(f64, f64),
-    Physical(f64, f64),
-}
-
-/// Ground truth of one slide.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TruthCase {
-    points: Vec<Place>,
-    tumour: Option<String>,
-}
-
-impl TruthCase {
-    /// Its figures in micrometres.
-    #[must_use]
-    pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
-        let physical = |p: &Place| match *p {
-            Place::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
-            Place::Physical(x, y) => Point::new(x, y),
-        };
-        self.points.iter().map(physical).collect()
-    }
-}
-
-/// Ground truth by slide name.
-pub type Truth = BTreeMap<String, TruthCase>;
-
-/// Reads ground truth: CSV with a column that names the slide (`slide`, `file`, `filename`, `case`
-/// or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or level-0
-/// pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. Optional: `kind` (rows other than `mitotic` or
-/// `mitotic figure` are left out) and `tumour` (or `tumor`, `tumour_type`, `tumor_type`). A row with
-/// empty positions says that the slide was looked at.
-///
-/// # Errors
-/// [`EvaluateError::Truth`] for a missing column or a position that is no number.
-pub fn read_truth(path: &Path) -> Result<Truth, EvaluateError> {
-    let fail = |reason: String| EvaluateError::Truth { path: path.to_owned(), reason };
-    let table = Table::read(path, &Format::default())?;
-    let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
-    let px = table.find(&["x_px", "x", "cx"]).zip(table.find(&["y_px", "y", "cy"]));
-    let um = table.find(&["x_um"]).zip(table.find(&["y_um"]));
-    let (x, y) = px.or(um).ok_or_else(|| table.missing(&["x_px", "x", "cx", "x_um"]))?;
-    let kind = table.find(&["kind"]);
-    let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
-    let mut truth = Truth::new();
-    for row in 0..table.len() {
-        if table.cell(row, slide).is_empty() {
-            return Err(table.wrong(row, slide, "names no slide").into());
-        }
-        let case = truth.entry(stem(Path::new(table.cell(row, slide)))).or_default();
-        if let Some(column) = tumour
-            && let Some(t) = table.filled(row, tumour)
-        {
-            if case.tumour.as_deref().is_some_and(|known| known != t) {
-                return Err(table.wrong(row, column, "a slide with two tumour types").into());
-            }
-            case.tumour = Some(t.to_owned());
-        }
-        let wanted =
-            kind.is_none_or(|k| matches!(table.cell(row, k), "mitotic" | "mitotic figure"));
-        if !wanted || (table.cell(row, x).is_empty() && table.cell(row, y).is_empty()) {
-            continue;
-        }
-        let (vx, vy) = (table.number(row, x)?, table.number(row, y)?);
-        case.points.push(if px.is_some() {
-            Place::Level0(vx, vy)
-        } else {
-            Place::Physical(vx, vy)
-        });
-    }
-    if truth.is_empty() { Err(fail("has no rows".into())) } else { Ok(truth) }
-}
-
 /// What one evaluation found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
@@ -143,8 +84,81 @@ pub struct Evaluation {
     pub truth: usize,
     /// Slides with predictions that the truth does not name; left out.
     pub without_truth: Vec<String>,
+    /// Analysed tissue of all slides, mm2.
+    #[serde(skip)]
+    pub analysed_mm2: f64,
+    /// Digests of the slides' files, by name.
+    #[serde(skip)]
+    pub digests: BTreeMap<String, String>,
+    /// Name of the model that made the predictions.
+    #[serde(skip)]
+    pub model: Option<String>,
     /// One per rule.
     pub rules: Vec<RuleResult>,
+}
+
+/// 95 % percentile intervals of the pooled figures, slides resampled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Intervals {
+    /// Of the precision.
+    pub precision: Option<[f64; 2]>,
+    /// Of the recall.
+    pub recall: Option<[f64; 2]>,
+    /// Of F1.
+    pub f1: Option<[f64; 2]>,
+    /// Resamples.
+    pub replicates: usize,
+    /// Their seed.
+    pub seed: u64,
+}
+
+impl Intervals {
+    /// Resamples of the slides and their seed.
+    const PLAN: Plan = Plan { replicates: 1000, seed: 0, level: 0.95 };
+
+    /// `None` with fewer than two slides, which cannot be resampled.
+    fn of(slides: &[Tally]) -> Option<Self> {
+        if slides.len() < 2 {
+            return None;
+        }
+        let sum = |drawn: &[usize]| {
+            drawn.iter().fold(Tally::default(), |mut all, &i| {
+                all += slides[i];
+                all
+            })
+        };
+        let all: Vec<usize> = (0..slides.len()).collect();
+        let interval = |figure: fn(&Tally) -> Option<f64>| {
+            let estimate = figure(&sum(&all))?;
+            let drawn = bootstrap_indices(slides.len(), Self::PLAN, estimate, |d| figure(&sum(d)));
+            drawn.ok().map(|b| [b.interval.lower, b.interval.upper])
+        };
+        Some(Self {
+            precision: interval(Tally::precision),
+            recall: interval(Tally::recall),
+            f1: interval(Tally::f1),
+            replicates: Self::PLAN.replicates,
+            seed: Self::PLAN.seed,
+        })
+    }
+}
+
+/// Slides of an evaluation that a model's card lists among those it was trained on: by digest or by
+/// name, in the array `slides` of the card's `[training]`.
+#[must_use]
+pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
+    let listed: std::collections::BTreeSet<String> = card
+        .training
+        .as_ref()
+        .and_then(|t| t.get("slides")?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|v| v.as_str())
+        .flat_map(|v| [v.to_owned(), crate::job::stem(Path::new(v))])
+        .collect();
+    let known =
+        |(name, digest): &(&String, &String)| listed.contains(*name) || listed.contains(*digest);
+    evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
 }
 
 /// What one rule gives.
@@ -154,6 +168,8 @@ pub struct RuleResult {
     pub rule: Rule,
     /// Over all slides, at the recorded threshold pair.
     pub pooled: Figures,
+    /// How sure the pooled figures are; none with fewer than two slides.
+    pub intervals: Option<Intervals>,
     /// Per tumour type, where the truth names it.
     pub tumours: BTreeMap<String, Figures>,
     /// Per slide.
@@ -161,7 +177,13 @@ pub struct RuleResult {
     /// How the pooled figures move with the last threshold. For information: a threshold chosen here
     /// is chosen on the test set.
     pub sweep: Vec<SweepPoint>,
+    /// The same at every threshold that the scores give (at most [`CURVE_POINTS`]), highest first.
+    #[serde(skip)]
+    pub curve: Vec<CurvePoint>,
 }
+
+/// Points of a curve at most.
+pub const CURVE_POINTS: usize = 200;
 
 /// Counts with the three figures made of them; none where undefined.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -232,12 +254,16 @@ pub fn evaluate(
         });
     }
     let mut cases = Vec::new();
+    let (mut analysed_mm2, mut digests, mut model) = (0.0, BTreeMap::new(), None);
     for (name, case) in truth {
         let folder = folder(name);
         let counts: CountsFile = report::counts(&folder)?;
         let resolution = counts
             .resolution()
             .map_err(|source| EvaluateError::Resolution { slide: name.clone(), source })?;
+        analysed_mm2 += counts.analysed_mm2;
+        digests.insert(name.clone(), counts.slide.digest.clone());
+        model = Some(counts.model.name.clone());
         cases.push(Case {
             name: name.clone(),
             tumour: case.tumour.clone(),
@@ -248,7 +274,7 @@ pub fn evaluate(
     }
     let rules = rules
         .iter()
-        .map(|&rule| one_rule(&cases, radius, rule))
+        .map(|&rule| one_rule(&cases, radius, rule, analysed_mm2))
         .collect::<Result<_, EvaluateError>>()?;
     Ok(Evaluation {
         schema: "mithras.evaluation/1",
@@ -256,26 +282,33 @@ pub fn evaluate(
         slides: cases.len(),
         truth: cases.iter().map(|c| c.truth.len()).sum(),
         without_truth: without_truth(dir, truth),
+        analysed_mm2,
+        digests,
+        model,
         rules,
     })
 }
 
-fn one_rule(cases: &[Case], radius: Microns, rule: Rule) -> Result<RuleResult, EvaluateError> {
+fn one_rule(
+    cases: &[Case],
+    radius: Microns,
+    rule: Rule,
+    analysed_mm2: f64,
+) -> Result<RuleResult, EvaluateError> {
     let mut pooled = Tally::default();
     let mut tumours: BTreeMap<String, Tally> = BTreeMap::new();
-    let mut own = BTreeMap::new();
+    let (mut own, mut slides) = (BTreeMap::new(), Vec::new());
     for case in cases {
         let accepted = physical(case.rows.iter().copied().filter(|r| r.accepted));
         let tally = match_points(&case.truth, &accepted, radius, rule)?.tally;
         pooled += tally;
+        slides.push(tally);
         if let Some(t) = &case.tumour {
             *tumours.entry(t.clone()).or_default() += tally;
         }
         own.insert(case.name.clone(), Figures::from(tally));
     }
-    let mut sweep = Vec::new();
-    for step in 1..20u8 {
-        let threshold = f32::from(step) / 20.0;
+    let at = |threshold: f32| -> Result<Tally, EvaluateError> {
         let mut tally = Tally::default();
         for case in cases {
             let kept = case.rows.iter().copied().filter(|r| match r.s_cls {
@@ -284,15 +317,44 @@ fn one_rule(cases: &[Case], radius: Microns, rule: Rule) -> Result<RuleResult, E
             });
             tally += match_points(&case.truth, &physical(kept), radius, rule)?.tally;
         }
-        sweep.push(SweepPoint { threshold, figures: tally.into() });
-    }
+        Ok(tally)
+    };
+    let sweep = (1..20_u8)
+        .map(|step| {
+            let threshold = f32::from(step) / 20.0;
+            Ok(SweepPoint { threshold, figures: at(threshold)?.into() })
+        })
+        .collect::<Result<_, EvaluateError>>()?;
+    let curve = thresholds(cases)
+        .into_iter()
+        .map(|threshold| {
+            let tally = at(threshold)?;
+            let fp_per_mm2 = (analysed_mm2 > 0.0).then(|| tally.fp as f64 / analysed_mm2);
+            Ok(CurvePoint { threshold, tally, fp_per_mm2 })
+        })
+        .collect::<Result<_, EvaluateError>>()?;
     Ok(RuleResult {
         rule,
         pooled: pooled.into(),
+        intervals: Intervals::of(&slides),
         tumours: tumours.into_iter().map(|(k, v)| (k, v.into())).collect(),
         cases: own,
         sweep,
+        curve,
     })
+}
+
+/// Scores that candidates have, highest first, thinned evenly.
+fn thresholds(cases: &[Case]) -> Vec<f32> {
+    let mut scores: Vec<f32> =
+        cases.iter().flat_map(|c| c.rows.iter().map(DetectionRow::score)).collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    scores.dedup();
+    let n = scores.len();
+    if n <= CURVE_POINTS {
+        return scores;
+    }
+    (0..CURVE_POINTS).map(|i| scores[i * (n - 1) / (CURVE_POINTS - 1)]).collect()
 }
 
 fn without_truth(dir: &Path, truth: &Truth) -> Vec<String> {

@@ -1,0 +1,383 @@
+//! From tables of predictions and labels to coded items.
+
+use super::{ClassificationError, ClassificationPlan, LargestF1, Result, Setting};
+use outcome::Table;
+use stats::metrics::f1_threshold;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+const TRUTH: &[&str] =
+    &["truth", "label", "target", "true_class", "y_true", "true", "majority_atypical"];
+const PREDICTED: &[&str] = &["class", "predicted", "prediction", "pred", "y_pred"];
+const POSITIVE: &[&str] = &["atypical", "mitotic", "positive", "1", "true", "yes"];
+const KEYS: &[&str] = &["file", "path", "image", "filename", "name", "id", "dataset_uid"];
+
+/// Items coded by class.
+pub(super) struct Items {
+    pub classes: Vec<String>,
+    pub truth: Vec<usize>,
+    pub predicted: Vec<usize>,
+    /// Row-major items x classes.
+    pub scores: Option<Vec<f64>>,
+    pub positive: Option<usize>,
+}
+
+pub(super) fn wrong(
+    table: &Table,
+    row: usize,
+    column: usize,
+    reason: impl Into<String>,
+) -> ClassificationError {
+    ClassificationError::Cell { place: table.place(row, column), reason: reason.into() }
+}
+
+fn content(path: &Path, setting: Setting, reason: impl Into<String>) -> ClassificationError {
+    let (path, reason) = (path.to_owned(), reason.into());
+    ClassificationError::Content { path, reason, setting: Some(setting) }
+}
+
+/// The text that names each row, and by which column.
+struct Keys {
+    cells: Vec<String>,
+    column: usize,
+}
+
+impl Keys {
+    /// The stated column, or the first usual one; AMi-Br's own table names a crop by `dataset` and
+    /// `uid`.
+    fn of(table: &Table, stated: Option<&str>) -> Result<Self> {
+        let column = match stated {
+            Some(name) => Some(table.column(name)?),
+            None => table.first_of(KEYS),
+        };
+        if let Some(column) = column {
+            let cells = (0..table.len()).map(|row| table.raw(row, column).to_owned()).collect();
+            return Ok(Self { cells, column });
+        }
+        let (Some(dataset), Some(uid)) = (table.first_of(&["dataset"]), table.first_of(&["uid"]))
+        else {
+            let reason = format!("no column that names the items ({})", KEYS.join(", "));
+            return Err(content(table.path(), Setting::Key, reason));
+        };
+        let cell = |row| format!("{}_{}.png", table.raw(row, dataset), table.raw(row, uid));
+        Ok(Self { cells: (0..table.len()).map(cell).collect(), column: uid })
+    }
+}
+
+/// Rows by key: by the whole text, else by the file name alone where only one row has it.
+struct Index<'a> {
+    whole: HashMap<&'a str, usize>,
+    names: HashMap<&'a str, Option<usize>>,
+}
+
+fn name_of(text: &str) -> &str {
+    text.rsplit(['/', '\\']).next().unwrap_or(text)
+}
+
+impl<'a> Index<'a> {
+    fn of(table: &Table, keys: &'a Keys) -> Result<Self> {
+        let (mut whole, mut names) = (HashMap::new(), HashMap::new());
+        for (row, cell) in keys.cells.iter().enumerate() {
+            if whole.insert(cell.as_str(), row).is_some() {
+                return Err(wrong(table, row, keys.column, format!("'{cell}' occurs twice")));
+            }
+            names.entry(name_of(cell)).and_modify(|r| *r = None).or_insert(Some(row));
+        }
+        Ok(Self { whole, names })
+    }
+
+    fn find(&self, key: &str) -> Option<usize> {
+        let by_name = || self.names.get(name_of(key)).copied().flatten();
+        self.whole.get(key).copied().or_else(by_name)
+    }
+}
+
+fn text(table: &Table, row: usize, column: usize) -> Result<String> {
+    let cell = table.cell(row, column);
+    cell.map(str::to_owned).ok_or_else(|| wrong(table, row, column, "the class is missing"))
+}
+
+fn pick(table: &Table, named: Option<&str>, usual: &[&str]) -> Result<Option<usize>> {
+    Ok(match named {
+        Some(name) => Some(table.column(name)?),
+        None => table.first_of(usual),
+    })
+}
+
+/// A column of yes and no about one of two classes (`majority_atypical`) as those classes.
+fn named_by_column(truth: &mut [String], column: &str, classes: &[String]) {
+    let [a, b] = classes else { return };
+    let ends =
+        |class: &String| column.to_lowercase().ends_with(&format!("_{}", class.to_lowercase()));
+    let (yes, no) = match (ends(a), ends(b)) {
+        (true, false) => (a, b),
+        (false, true) => (b, a),
+        _ => return,
+    };
+    let is = |t: &String, words: [&str; 2]| words.contains(&&*t.to_lowercase());
+    if truth.iter().all(|t| is(t, ["true", "1"]) || is(t, ["false", "0"])) {
+        for t in truth {
+            *t = if is(t, ["true", "1"]) { yes.clone() } else { no.clone() };
+        }
+    }
+}
+
+fn true_classes(
+    plan: &ClassificationPlan,
+    table: &Table,
+    classes: &[String],
+) -> Result<Vec<String>> {
+    let named = plan.truth.as_deref();
+    let Some(path) = &plan.labels else {
+        let column = pick(table, named, TRUTH)?.ok_or_else(|| {
+            let reason = format!("no column of true classes ({})", TRUTH.join(", "));
+            content(&plan.predictions, Setting::Truth, reason)
+        })?;
+        return (0..table.len()).map(|row| text(table, row, column)).collect();
+    };
+    let labels = Table::read(path, &[])?;
+    let column = pick(&labels, named, TRUTH)?.or(labels.first_of(&["class"])).ok_or_else(|| {
+        content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
+    })?;
+    let ours = Keys::of(table, plan.key.as_deref())?;
+    let stated = plan.key.as_deref().filter(|k| labels.first_of(&[k]).is_some());
+    let theirs = Keys::of(&labels, stated)?;
+    let index = Index::of(&labels, &theirs)?;
+    let mut truth = ours
+        .cells
+        .iter()
+        .enumerate()
+        .map(|(row, key)| {
+            let at = index.find(key).ok_or_else(|| {
+                let reason = format!("'{key}' has no label in {}", path.display());
+                wrong(table, row, ours.column, reason)
+            })?;
+            text(&labels, at, column)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    named_by_column(&mut truth, &labels.names()[column], classes);
+    Ok(truth)
+}
+
+pub(super) fn read(
+    plan: &ClassificationPlan,
+    table: &Table,
+    notes: &mut Vec<String>,
+) -> Result<Items> {
+    let rows = 0..table.len();
+    let probabilities: Vec<(String, usize)> = table
+        .names()
+        .iter()
+        .enumerate()
+        .filter_map(|(j, n)| n.strip_prefix("p_").map(|class| (class.to_owned(), j)))
+        .collect();
+    let known: Vec<String> = probabilities.iter().map(|(class, _)| class.clone()).collect();
+    let truth = true_classes(plan, table, &known)?;
+    let predicted: Vec<String> = match pick(table, plan.predicted.as_deref(), PREDICTED)? {
+        Some(column) => rows.clone().map(|row| text(table, row, column)).collect::<Result<_>>()?,
+        None if probabilities.len() > 1 => rows
+            .clone()
+            .map(|row| {
+                let p = probabilities.iter().map(|(_, j)| table.number(row, *j));
+                let p = p.collect::<outcome::Result<Vec<_>>>()?;
+                Ok(probabilities[mitosis::likeliest(&p)].0.clone())
+            })
+            .collect::<Result<_>>()?,
+        None => {
+            let reason = format!(
+                "no column of predicted classes ({}) and no p_<class> columns",
+                PREDICTED.join(", ")
+            );
+            return Err(content(&plan.predictions, Setting::Predicted, reason));
+        }
+    };
+    let mut set: BTreeSet<String> = truth.iter().chain(&predicted).cloned().collect();
+    set.extend(known);
+    let classes: Vec<String> = set.into_iter().collect();
+    let code = |values: &[String]| -> Vec<usize> {
+        values.iter().map(|v| classes.partition_point(|c| c < v)).collect()
+    };
+    let scores = match probabilities.len() {
+        k if k == classes.len() => {
+            let columns: HashMap<&str, usize> =
+                probabilities.iter().map(|(c, j)| (c.as_str(), *j)).collect();
+            let all = rows.flat_map(|row| classes.iter().map(move |c| (row, c)));
+            let cell = |(row, class): (usize, &String)| table.number(row, columns[class.as_str()]);
+            Some(all.map(cell).collect::<outcome::Result<Vec<f64>>>()?)
+        }
+        1 if classes.len() == 2 => {
+            let (class, j) = &probabilities[0];
+            let mut all = Vec::new();
+            for row in rows {
+                let p = table.number(row, *j)?;
+                all.extend(classes.iter().map(|c| if c == class { p } else { 1.0 - p }));
+            }
+            Some(all)
+        }
+        0 => None,
+        k => {
+            notes.push(format!("{k} p_<class> columns for {} classes: no ROC-AUC", classes.len()));
+            None
+        }
+    };
+    let positive = match &plan.positive {
+        Some(name) => Some(classes.iter().position(|c| c == name).ok_or_else(|| {
+            let reason = format!("no class '{name}'; the classes are {}", classes.join(", "));
+            ClassificationError::Plan { setting: Setting::Positive, reason }
+        })?),
+        None if classes.len() == 2 => {
+            let usual = POSITIVE.iter().find_map(|p| classes.iter().position(|c| c == p));
+            let found = usual.unwrap_or(1);
+            notes.push(format!("positive class: {}", classes[found]));
+            Some(found)
+        }
+        None => None,
+    };
+    let (truth, predicted) = (code(&truth), code(&predicted));
+    Ok(Items { classes, truth, predicted, scores, positive })
+}
+
+/// Averages the probabilities with those of the other tables and calls the likeliest class.
+pub(super) fn join(plan: &ClassificationPlan, table: &Table, items: &mut Items) -> Result<()> {
+    if plan.mean_with.is_empty() {
+        return Ok(());
+    }
+    let ours = Keys::of(table, plan.key.as_deref())?;
+    let k = items.classes.len();
+    let none =
+        |path: &PathBuf| content(path, Setting::Predicted, "no p_<class> column for each class");
+    let mut sums = items.scores.take().ok_or_else(|| none(&plan.predictions))?;
+    for path in &plan.mean_with {
+        let other = Table::read(path, &[])?;
+        let named = ClassificationPlan { predictions: path.clone(), ..plan.clone() };
+        let theirs = read(&named, &other, &mut Vec::new())?;
+        let refuse = |reason: String| {
+            Err(ClassificationError::Content { path: path.clone(), reason, setting: None })
+        };
+        if theirs.classes != items.classes {
+            let (a, b) = (theirs.classes.join(", "), items.classes.join(", "));
+            return refuse(format!("its classes are {a}, those of the first table {b}"));
+        }
+        let scores = theirs.scores.ok_or_else(|| none(path))?;
+        let keys = Keys::of(&other, plan.key.as_deref())?;
+        let index = Index::of(&other, &keys)?;
+        if other.len() != table.len() {
+            return refuse(format!("{} items, the first table has {}", other.len(), table.len()));
+        }
+        for (row, sum) in sums.chunks_exact_mut(k).enumerate() {
+            let at = index.find(&ours.cells[row]).ok_or_else(|| {
+                wrong(table, row, ours.column, format!("is not in {}", path.display()))
+            })?;
+            if theirs.truth[at] != items.truth[row] {
+                let reason = format!("has another true class in {}", path.display());
+                return Err(wrong(table, row, ours.column, reason));
+            }
+            sum.iter_mut().zip(&scores[at * k..(at + 1) * k]).for_each(|(s, p)| *s += p);
+        }
+    }
+    let n = (1 + plan.mean_with.len()) as f64;
+    sums.iter_mut().for_each(|s| *s /= n);
+    items.predicted = sums.chunks_exact(k).map(mitosis::likeliest).collect();
+    items.scores = Some(sums);
+    Ok(())
+}
+
+/// Calls the positive class from the threshold on.
+pub(super) fn call(threshold: Option<f64>, items: &mut Items) -> Result<()> {
+    let Some(threshold) = threshold else { return Ok(()) };
+    let (Some(scores), Some(positive), 2) = (&items.scores, items.positive, items.classes.len())
+    else {
+        let reason = "a threshold needs two classes and their p_<class> columns".into();
+        return Err(ClassificationError::Plan { setting: Setting::Threshold, reason });
+    };
+    for (called, p) in items.predicted.iter_mut().zip(scores.chunks_exact(2)) {
+        *called = if p[positive] >= threshold { positive } else { 1 - positive };
+    }
+    Ok(())
+}
+
+pub(super) fn largest_f1(items: &Items) -> Result<Option<LargestF1>> {
+    let (Some(scores), Some(positive), 2) = (&items.scores, items.positive, items.classes.len())
+    else {
+        return Ok(None);
+    };
+    let scores: Vec<f64> = scores.chunks_exact(2).map(|p| p[positive]).collect();
+    let truth: Vec<bool> = items.truth.iter().map(|&t| t == positive).collect();
+    let found = f1_threshold(&scores, &truth)?;
+    Ok(found.map(|(threshold, f1)| LargestF1 { threshold, f1 }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ClassificationPlan, classification};
+    use std::path::{Path, PathBuf};
+
+    fn put(dir: &Path, name: &str, text: &str) -> PathBuf {
+        let path = dir.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    const PREDICTIONS: &str = "file,class,p_atypical,p_typical\n\
+        crops/Atypical/MIDOG21_1.png,atypical,0.9,0.1\n\
+        crops/Normal/MIDOG21_2.png,typical,0.2,0.8\n\
+        crops/Normal/TUPAC16_2.png,atypical,0.7,0.3\n";
+
+    #[test]
+    fn paths_join_with_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let labels = "file,label\nTUPAC16_2.png,typical\nMIDOG21_2.png,typical\n\
+                      elsewhere/MIDOG21_1.png,atypical\n";
+        let plan = ClassificationPlan {
+            predictions: put(dir.path(), "p.csv", PREDICTIONS),
+            labels: Some(put(dir.path(), "l.csv", labels)),
+            ..ClassificationPlan::default()
+        };
+        let found = classification(&plan).unwrap();
+        assert_eq!(found.all.confusion, [[1, 0], [1, 1]]);
+        assert_eq!(found.all.positive.unwrap().positive, "atypical");
+        // A name that two folders have says nothing.
+        let labels = "file,label\na/MIDOG21_1.png,typical\nb/MIDOG21_1.png,atypical\n";
+        let plan = ClassificationPlan { labels: Some(put(dir.path(), "two.csv", labels)), ..plan };
+        let error = classification(&plan).unwrap_err().to_string();
+        assert!(error.contains("MIDOG21_1.png' has no label"), "{error}");
+    }
+
+    #[test]
+    fn ami_br_s_own_table_is_a_truth() {
+        let dir = tempfile::tempdir().unwrap();
+        let labels = ",slide,dataset,uid,majority_atypical\n0,002.tiff,MIDOG21,1,True\n\
+                      1,002.tiff,MIDOG21,2,False\n2,a,TUPAC16,2,False\n";
+        let plan = ClassificationPlan {
+            predictions: put(dir.path(), "p.csv", PREDICTIONS),
+            labels: Some(put(dir.path(), "labels.csv", labels)),
+            ..ClassificationPlan::default()
+        };
+        let found = classification(&plan).unwrap();
+        assert_eq!(found.all.classes, ["atypical", "typical"]);
+        assert_eq!(found.all.confusion, [[1, 0], [1, 1]]);
+        assert_eq!(found.all.positive.unwrap().recall, 1.0);
+    }
+
+    #[test]
+    fn the_real_table_of_ami_br_names_every_crop() {
+        let Some(data) = testkit::data("ami_br") else { return };
+        let dir = tempfile::tempdir().unwrap();
+        let mut text = "file,class,p_atypical,p_typical\n".to_owned();
+        let mut n = 0;
+        for (folder, class, p) in [("Atypical", "atypical", 0.9), ("Normal", "typical", 0.1)] {
+            for entry in std::fs::read_dir(data.join(folder)).unwrap().take(50) {
+                let path = entry.unwrap().path();
+                text += &format!("{},{class},{p},{}\n", path.display(), 1.0 - p);
+                n += 1;
+            }
+        }
+        let plan = ClassificationPlan {
+            predictions: put(dir.path(), "p.csv", &text),
+            labels: Some(data.join("labels.csv")),
+            ..ClassificationPlan::default()
+        };
+        let found = classification(&plan).unwrap();
+        assert_eq!((found.all.n, found.all.accuracy), (n, 1.0));
+    }
+}

@@ -1,0 +1,172 @@
+//! The whole chain on drawn images: MIDOG-shaped annotations to a package that detects.
+#![cfg(feature = "train")]
+
+use corpus::import::{ImportOptions, importer};
+use corpus::regions::import::{Options, annotated};
+use corpus::regions::{Dataset, Given};
+use mithras::train::DetectorError;
+use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, StepKind, Watch};
+use mitosis::Mpp;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const SIDE: u32 = 512;
+
+/// Where figures and look-alikes lie on the drawn image of this number.
+fn places(number: u32) -> Vec<(u32, u32, bool)> {
+    (0..12)
+        .map(|i| {
+            let (column, row) = (i % 4, i / 4);
+            let shift = (number * 17 + i * 29) % 40;
+            (60 + 120 * column + shift, 80 + 150 * row + shift / 2, i % 3 != 2)
+        })
+        .collect()
+}
+
+/// Pink tissue with dark round figures and paler, bluer look-alikes.
+fn drawn(number: u32) -> image::RgbImage {
+    let mut image = image::RgbImage::from_fn(SIDE, SIDE, |x, y| {
+        let grain = ((x * 7919 + y * 104_729 + number * 31) % 23) as u8;
+        image::Rgb([215 + grain % 12, 165 + grain, 195 + grain / 2])
+    });
+    for (cx, cy, figure) in places(number) {
+        let radius = if figure { 12_i64 } else { 10 };
+        for y in -radius..=radius {
+            for x in -radius..=radius {
+                if x * x + y * y <= radius * radius {
+                    let at = |c: u32, d: i64| (i64::from(c) + d) as u32;
+                    let colour = if figure { [45, 20, 70] } else { [120, 110, 190] };
+                    image.put_pixel(at(cx, x), at(cy, y), image::Rgb(colour));
+                }
+            }
+        }
+    }
+    image
+}
+
+/// Six images of six slides, imported from boxes with corners as MIDOG writes them.
+fn dataset(dir: &Path) -> Dataset {
+    let (mut images, mut boxes) = (vec![], vec![]);
+    for n in 0..6 {
+        drawn(n).save(dir.join(format!("{n}.tiff"))).unwrap();
+        images.push(format!(r#"{{"id": {n}, "file_name": "{n}.tiff", "tumor_type": "drawn"}}"#));
+        for (x, y, figure) in places(n) {
+            let category = if figure { 1 } else { 2 };
+            boxes.push(format!(
+                r#"{{"id": {}, "image_id": {n}, "category_id": {category}, "bbox": [{}, {}, {}, {}]}}"#,
+                boxes.len(),
+                x as i64 - 25,
+                y as i64 - 25,
+                x + 25,
+                y + 25
+            ));
+        }
+    }
+    let json = format!(
+        r#"{{"images": [{}], "annotations": [{}], "categories": [
+           {{"id": 1, "name": "mitotic figure"}}, {{"id": 2, "name": "hard negative"}}]}}"#,
+        images.join(","),
+        boxes.join(",")
+    );
+    let file = dir.join("labels.json");
+    fs::write(&file, json).unwrap();
+    let read = (importer("midog-json").unwrap().read)(&file, &ImportOptions::default()).unwrap();
+    let options = Options {
+        name: "drawn".into(),
+        program: "test".into(),
+        given: Given { all: Some(Mpp::PAPER), ..Given::default() },
+        positive: Some("mitosis".into()),
+        ..Options::default()
+    };
+    annotated(&read, dir, &options).unwrap().dataset.write(&dir.join("set")).unwrap()
+}
+
+#[derive(Default)]
+struct Seen(Vec<(String, bool)>);
+
+impl Watch for Seen {
+    fn step(&mut self, _: usize, of: usize, step: &PlannedStep, done_before: bool) {
+        assert!(of >= 12, "{of} steps");
+        self.0.push((step.name.clone(), done_before));
+    }
+}
+
+fn preset(set: &[&str]) -> DetectorPreset {
+    let file = testkit::workspace().join("presets/detector-smoke.toml");
+    let set: Vec<String> = set.iter().map(|s| (*s).to_string()).collect();
+    DetectorPreset::load(&file, &set).unwrap()
+}
+
+fn options(out: PathBuf) -> ChainOptions {
+    ChainOptions { out, segment_init: None, finetune_init: None, device: "cpu".into() }
+}
+
+#[test]
+fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
+    let mut seen = 0;
+    for entry in fs::read_dir(testkit::workspace().join("presets")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("detector-") {
+            let preset = DetectorPreset::load(&path, &[]).unwrap_or_else(|e| panic!("{e}"));
+            let text = preset.to_toml();
+            assert_eq!(toml::from_str::<DetectorPreset>(&text).unwrap(), preset, "{name}");
+            let first = fs::read_to_string(&path).unwrap().lines().next().unwrap().to_string();
+            let command = "# mithras train detector --data ";
+            assert!(first.starts_with(command) && first.contains(&name), "{first}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 3);
+    let file = testkit::workspace().join("presets/detector-smoke.toml");
+    let refused =
+        |set: &str| DetectorPreset::load(&file, &[set.to_string()]).unwrap_err().to_string();
+    assert!(refused("calibrate.rule=best").contains("calibrate.rule"));
+    assert!(refused("folds.count=1").contains("at least 2"));
+    assert!(refused("segment.train.warmups=3").contains("did you mean `warmup`"));
+    assert!(refused("segment.data.patch=250").contains("multiple of 32"));
+}
+
+#[test]
+fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dataset(dir.path());
+    let (preset, options) = (preset(&[]), options(dir.path().join("run")));
+    let chain = Chain::new(&preset, &set, &options).unwrap();
+
+    let plan = chain.plan().unwrap();
+    assert!(!options.out.exists(), "a plan writes nothing");
+    let of = |kind| plan.steps.iter().filter(|s| s.kind == kind).collect::<Vec<_>>();
+    assert_eq!((of(StepKind::Segment).len(), of(StepKind::Calibrate).len()), (3, 1));
+    assert_eq!(of(StepKind::Calibrate)[0].images, 6);
+    assert_eq!(of(StepKind::Calibrate)[0].figures, 48);
+    assert!(plan.seconds > 0.0 && plan.memory > u64::from(3 * SIDE * SIDE));
+
+    let mut seen = Seen::default();
+    let package = chain.run(&mut seen).unwrap();
+    assert!(seen.0.iter().all(|s| !s.1));
+    let opened = infer::ModelPackage::open(&package).unwrap();
+    let training = opened.card.training.as_ref().unwrap();
+    assert_eq!(training["dataset_sha256"].as_str(), Some(set.digest()));
+    assert_eq!(training["positive_class"].as_str(), Some("mitosis"));
+    let table = fs::read_to_string(options.out.join("calibration/candidates.csv")).unwrap();
+    assert!(table.lines().count() > 6, "{table}");
+
+    // All is there: nothing is done again.
+    let mut again = Seen::default();
+    chain.run(&mut again).unwrap();
+    assert!(again.0.iter().all(|s| s.1), "{:?}", again.0);
+
+    // A run that was killed before its last marks does what is missing, and no more.
+    fs::remove_file(options.out.join("steps/package.json")).unwrap();
+    fs::remove_file(options.out.join("fold-1/mined.csv")).unwrap();
+    let mut rest = Seen::default();
+    chain.run(&mut rest).unwrap();
+    let done: Vec<&str> = rest.0.iter().filter(|s| !s.1).map(|s| s.0.as_str()).collect();
+    assert_eq!(done, ["mine-fold-1", "package"]);
+
+    // Another preset does not go on in this folder.
+    let other = self::preset(&["finetune.train.seed=9"]);
+    let refused = Chain::new(&other, &set, &options).unwrap().run(&mut ()).unwrap_err();
+    assert!(matches!(refused, DetectorError::OtherRun { .. }), "{refused}");
+}
