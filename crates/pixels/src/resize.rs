@@ -3,20 +3,23 @@
 //! Bilinear convolution on 8-bit RGB with pixel centres at .5 (support grows with the reduction, as
 //! Pillow's `BILINEAR`), through `fast_image_resize`.
 
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use mitosis::{Mpp, RgbTile};
 
+// The typed calls build the filter for 8-bit RGB alone: the others would cost minutes of building.
 fn convolve(tile: &RgbTile, width: usize, height: usize, source: (f64, f64)) -> RgbTile {
     let px = |n: usize| u32::try_from(n).expect("an image side fits 32 bits");
-    let src = ImageRef::new(px(tile.width), px(tile.height), &tile.data, PixelType::U8x3)
+    let src = TypedImageRef::<U8x3>::from_buffer(px(tile.width), px(tile.height), &tile.data)
         .expect("an RgbTile's buffer has its size");
-    let mut dst = Image::new(px(width), px(height), PixelType::U8x3);
+    let mut dst = TypedImage::<U8x3>::new(px(width), px(height));
     let options = ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
         .crop(0.0, 0.0, source.0, source.1);
-    Resizer::new().resize(&src, &mut dst, &options).expect("same pixel type, non-empty sizes");
-    RgbTile::new(width, height, dst.into_vec())
+    Resizer::new().resize_typed(&src, &mut dst, &options).expect("non-empty sizes");
+    let data = dst.pixels().iter().flat_map(|p| p.0).collect();
+    RgbTile::new(width, height, data)
 }
 
 /// Resizes to `width` x `height` pixels; the same size is a plain copy.
