@@ -5,7 +5,8 @@ use super::{DetectorError, Result};
 use crate::robustness::point::{Chosen, NamedPoint};
 use artifact::{digest, file};
 use infer::card::{
-    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, ResolutionCard, SCHEMA, SegmenterCard,
+    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, ResolutionCard, SCHEMA,
+    SegmenterCard,
 };
 use mitosis::{Mpp, OperatingPoint, Score};
 use net::onnx::{self, ExportOptions, WeightKind};
