@@ -18,6 +18,8 @@
 //! # Ok::<(), artifact::table::TableError>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod digest;
 pub mod file;
 pub mod json;

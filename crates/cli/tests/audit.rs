@@ -98,7 +98,7 @@ fn bad_count_tables_are_refused() {
     let dir = tempdir().unwrap();
     let file = dir.path().join("c.csv");
     for (text, part) in [
-        ("cohort,stratum,confirmed,unsure\n", "not_confirmed"),
+        ("cohort,stratum,confirmed,unsure\na,b,1,0\n", "not_confirmed"),
         ("cohort,stratum,confirmed,not_confirmed,unsure\na,b,1,x,0\n", "line 2"),
         ("cohort,stratum,confirmed,not_confirmed,unsure\na,b,-1,0,0\n", "not a count"),
         ("cohort,stratum,confirmed,not_confirmed,unsure\n", "no rows"),

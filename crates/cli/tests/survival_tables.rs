@@ -276,7 +276,12 @@ fn bad_joins_are_refused_in_words() {
     says(&counts, &clinical, &["--join", "slide=ID"], &["no column 'ID'", "did you mean 'id'"]);
     says(&counts, &clinical, &["--join", "file=id"], &["no column 'file'", "slide"]);
     says(&counts, &clinical, &["--join", "slide=sex"], &["occurs twice"]);
-    says(&counts, &clinical, &["--join", "slide=months"], &["no slide of", "matches a row of"]);
+    says(
+        &counts,
+        &clinical,
+        &["--join", "slide=months"],
+        &["no slide (slide)", "matches a row of"],
+    );
     says(&counts, &clinical, &["--join", "=id"], &["--join", "expected A=B"]);
     let twice =
         write(folder.path(), "twice.csv", "slide,hotspot_count,density\nA-1,1,2\nA-1,2,3\n");

@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn borders_and_doubles_count() {
         let points = [[0.0, 0.0], [10.0, 0.0], [10.0, 10.0], [10.1, 0.0], [0.0, 0.0]];
-        assert_eq!(counts(&points, 10.0, &mut 0), [4, 5, 4, 3, 4]);
+        assert_eq!(counts(&points, 10.0, &mut 0), [4, 5, 5, 3, 4]);
         assert!(counts(&[], 1.0, &mut 0).is_empty());
     }
 }

@@ -30,6 +30,8 @@
 //! # Ok::<(), outcome::Error>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod cindex;
 mod cohort;
 mod cox;

@@ -14,6 +14,8 @@
 //!
 //! Everything random is deterministic given the generator it is handed ([`rng_of`]).
 
+#![forbid(unsafe_code)]
+
 mod boxed;
 pub mod change;
 pub mod geometry;

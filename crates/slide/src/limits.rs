@@ -36,7 +36,7 @@ const PIXELS: u64 = 100_000_000_000;
 const DECODED: u64 = 32 << 30;
 const DIRECTORIES: u64 = 4096;
 const FIELDS: u64 = 256 << 20;
-const EXPANSION: u64 = 10_000;
+const EXPANSION: u64 = 16_384;
 /// Below this an image is small, however much it was shrunk.
 pub(crate) const SMALL: u64 = 256 << 20;
 /// Memory that is always allowed.

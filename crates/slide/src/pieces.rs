@@ -73,7 +73,8 @@ impl Slide {
             let rect = self.tile_rect(at);
             rect.width as f64 * rect.height as f64 * pixel
         };
-        Ok(Mm2(tiles.into_iter().map(area).sum()))
+        // An empty sum of floats is -0.
+        Ok(Mm2(tiles.into_iter().map(area).fold(0.0, |a, b| a + b)))
     }
 
     pub(crate) fn tile_error(&self, at: TileAt, fault: Fault) -> SlideError {

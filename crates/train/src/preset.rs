@@ -281,7 +281,10 @@ impl Preset for FinetunePreset {
         }
         scanner(&self.photometric)?;
         let known = |name: &str| {
-            name == "icpr" || name == "ami" || self.data.images.iter().any(|i| i.name == name)
+            name == "icpr"
+                || name == "ami"
+                || crate::data::REGION_DOMAINS.contains(&name)
+                || self.data.images.iter().any(|i| i.name == name)
         };
         if let Some(p) = self.pools.iter().find(|p| !known(&p.domain)) {
             return Err(("pools", format!("name `{}`, which data.images does not", p.domain)));

@@ -100,6 +100,13 @@ fn flatten(name: &str, value: &serde_json::Value, all: &mut BTreeMap<String, Str
             list.iter().enumerate().for_each(|(i, v)| flatten(&within(&i.to_string()), v, all));
         }
         serde_json::Value::String(text) => drop(all.insert(name.into(), text.clone())),
+        // Scores are f32: written as they were given, not as the f64 they become.
+        serde_json::Value::Number(n) if n.is_f64() => {
+            let v = n.as_f64().unwrap_or(f64::NAN);
+            let short = v as f32;
+            let text = if f64::from(short) == v { short.to_string() } else { v.to_string() };
+            all.insert(name.into(), text);
+        }
         other => drop(all.insert(name.into(), other.to_string())),
     }
 }
