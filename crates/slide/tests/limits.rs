@@ -88,7 +88,8 @@ fn written(dir: &tempfile::TempDir, bytes: &[u8]) -> PathBuf {
 fn what_is_not_read_is_unsupported_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let data = [7u8; 4 * 2 * 3 * 4];
-    let cases: [(&[(u16, u16, &[u32])], &str); 8] = [
+    type Case<'a> = (&'a [(u16, u16, &'a [u32])], &'a str);
+    let cases: [Case<'_>; 8] = [
         (&[(258, 3, &[16, 16, 16])], "16 bits"),
         (&[(258, 3, &[32, 32, 32]), (339, 3, &[3, 3, 3])], "32 bits"),
         (&[(258, 3, &[1, 1, 1])], "1 bits"),

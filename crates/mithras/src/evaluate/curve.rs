@@ -54,7 +54,8 @@ pub fn svg(points: &[CurvePoint], operating: &Tally, analysed_mm2: f64) -> Strin
     let precision = |t: &Tally| t.recall().zip(t.precision());
     let per_mm2 = |t: &Tally| (analysed_mm2 > 0.0).then(|| t.fp as f64 / analysed_mm2);
     let froc = |t: &Tally| per_mm2(t).zip(t.recall()).map(|(x, y)| (x / most, y));
-    let panels: [(f64, &str, &str, f64, &dyn Fn(&Tally) -> Option<(f64, f64)>); 2] = [
+    type Panel<'a> = (f64, &'a str, &'a str, f64, &'a dyn Fn(&Tally) -> Option<(f64, f64)>);
+    let panels: [Panel<'_>; 2] = [
         (60.0, "Recall", "Precision", 1.0, &precision),
         (430.0, "False positives per mm\u{b2}", "Recall", most, &froc),
     ];

@@ -325,6 +325,7 @@ pub struct Compared {
 }
 
 /// A C-index, or why there is none.
+#[expect(clippy::large_enum_variant, reason = "a handful per study")]
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum ComparedResult {
@@ -359,6 +360,7 @@ pub struct PatientLevel {
 }
 
 /// A model with its C-index, or why there is none.
+#[expect(clippy::large_enum_variant, reason = "a handful per study")]
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum PatientResult {
