@@ -228,7 +228,9 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     file("note.txt", b"hello");
     file("dicom-without-suffix", &[&[0; 128][..], b"DICM", &[0; 40]].concat());
     let find = || {
-        let found = job::find(std::slice::from_ref(&folder), None, &std::collections::BTreeMap::new()).unwrap();
+        let found =
+            job::find(std::slice::from_ref(&folder), None, &std::collections::BTreeMap::new())
+                .unwrap();
         let names: Vec<String> = found.slides.iter().map(|s| s.name.clone()).collect();
         (found.slides, names, found.skipped.len())
     };
