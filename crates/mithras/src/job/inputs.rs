@@ -135,7 +135,7 @@ const LONGEST: usize = 200;
 /// suffix), made safe so that it is always one folder below the one it is joined to. Control
 /// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
 /// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
-/// ([`mitosis::text::cell`]).
+/// ([`artifact::table::cell`]).
 #[must_use]
 pub fn stem(path: &Path) -> String {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
