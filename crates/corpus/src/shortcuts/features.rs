@@ -21,7 +21,7 @@ const fn context(name: &'static str) -> Feature {
     Feature { name, context: true }
 }
 
-/// Every feature, in the order of [`of`].
+/// Every feature, in the order of `of`.
 pub const NAMES: [Feature; 21] = [
     own("fine detail of Y"),
     own("fine detail of Cb"),
