@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`file`] | files that are there whole or not at all, folders with one writer |
+//! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 //! | [`digest`] | SHA-256 and the one way to hexadecimal digits |
 //! | [`json`] | JSON with a schema that is checked before anything else |
 //! | [`table`] | delimited text: columns by name, cells with their place |
