@@ -47,13 +47,25 @@ fn end_quietly_on_a_closed_pipe() {
     }));
 }
 
+/// An error and its causes, without those that it already ends with: many of our errors say why.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.ends_with(&cause) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+        }
+    }
+    text
+}
+
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(error) => {
             // A file's name must not reach the terminal as a command.
-            eprintln!("error: {}", mitosis::text::plain_lines(&format!("{error:#}")));
+            eprintln!("error: {}", mitosis::text::plain_lines(&said_once(&error)));
             if let Some(flags) = hint::hint(&error) {
                 eprintln!("hint: see {flags}");
             }
@@ -76,5 +88,21 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Slide(args) => command::slide::run(args),
         Command::Survival(args) => command::survival::run(args),
         Command::Train(args) => command::train::run(args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said_once;
+    use anyhow::Context;
+
+    #[test]
+    fn a_reason_is_said_once() {
+        let disk = || std::io::Error::other("no such file");
+        let twice =
+            anyhow::Error::new(artifact::file::ReadError { path: "a.csv".into(), source: disk() });
+        assert_eq!(said_once(&twice), "a.csv: cannot be read: no such file");
+        let outer = Err::<(), _>(disk()).context("a.csv").unwrap_err();
+        assert_eq!(said_once(&outer), "a.csv: no such file");
     }
 }
