@@ -1,4 +1,4 @@
-//! `mithras train`: the training build's verbs (D1, D4, D5, K2). Without the cargo feature `train`
+//! `mithras train`: the training build's verbs. Without the cargo feature `train`
 //! the verb says how to get that build.
 
 use anyhow::Result;

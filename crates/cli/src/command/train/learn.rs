@@ -46,7 +46,7 @@ pub struct SegmentArgs {
     common: Common,
 }
 
-/// Train classifiers: the second stage, or a task over folds (K2)
+/// Train classifiers: the second stage, or a task over folds
 ///
 /// A preset without `task` trains the detector's second stage. One with `task` (ami-br, ami-morph,
 /// folder) fine-tunes over folds of whole slides and writes predictions and metrics of the held-out

@@ -11,7 +11,7 @@ use train::protocol::{
     self, About, FinetunePreset, PREDICTIONS, Prediction, ProbePreset, fold_dir, tables,
 };
 
-/// Linear probing (K3): a linear head on the frozen encoder, over folds of whole slides
+/// Linear probing: a linear head on the frozen encoder, over folds of whole slides
 ///
 /// The encoder sees every image once (per symmetric copy); its features are kept in the run. Test
 /// parts are never read.
