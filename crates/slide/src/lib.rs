@@ -29,9 +29,9 @@ mod tiff;
 mod tissue;
 
 pub use error::SlideError;
-pub use format::{FORMATS, Format, openslide_version};
-pub use limits::{LimitAbout, Limits};
-pub use outline::Polygon;
+pub use format::{FORMATS, Format, NoOpenSlide, openslide_version};
+pub use limits::{LimitAbout, LimitError, Limits};
+pub use outline::{Outlines, Polygon};
 pub use pieces::TileAt;
 pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};

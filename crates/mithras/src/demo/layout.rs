@@ -61,7 +61,7 @@ impl Spec {
 pub enum SpecError {
     /// A side too short or too long.
     #[error(
-        "a drawn slide has sides of {min} to {max} px, not {0}: change --size",
+        "a drawn slide has sides of {min} to {max} px, not {0}",
         min = Spec::MIN_SIDE,
         max = Spec::MAX_SIDE
     )]

@@ -1,6 +1,7 @@
 //! Predicted classes against true ones, with figures equal to scikit-learn's.
 
 mod items;
+mod words;
 
 use items::Items;
 use outcome::Table;

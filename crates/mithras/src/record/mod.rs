@@ -1,8 +1,14 @@
-//! One slide's result, gathered for the exports.
+//! One slide's result: every candidate, the count and what it rests on. [`crate::Detector::run`] gives
+//! it, the exports write it.
 
-use super::csv::DetectionRow;
-use crate::subtypes::SubtypeModel;
+mod row;
+mod subtype;
+
+pub use row::DetectionRow;
+pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
+
 use detect::{SlideResult, UnreadWindow};
+use mitosis::count::Hotspot;
 use mitosis::{Count, Level0, Mm2, OperatingPoint, Point, Resolution};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +45,7 @@ pub struct ModelEntry {
 }
 
 /// What is known of the pixels that were read, and of their resolution.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Condition {
     /// Area of the tiles that the file says were left out; they are read as white.
     pub absent_mm2: f64,
@@ -51,8 +57,10 @@ pub struct Condition {
     pub resolution_note: Option<String>,
 }
 
-/// Everything the exports need of one slide.
-#[derive(Clone, Debug)]
+/// Everything found on one slide.
+///
+/// Positions are level-0 pixels and micrometres from the level-0 origin; areas are mm2.
+#[derive(Clone, Debug, Serialize)]
 pub struct SlideRecord {
     /// The file.
     pub slide: SlideEntry,
@@ -141,9 +149,33 @@ impl SlideRecord {
         }
     }
 
-    /// Rows that the threshold pair accepts.
-    pub fn accepted(&self) -> impl Iterator<Item = &DetectionRow> {
+    /// The figures: candidates that the threshold pair accepts, in reading order.
+    pub fn figures(&self) -> impl Iterator<Item = &DetectionRow> {
         self.rows.iter().filter(|r| r.accepted)
+    }
+
+    /// The 2 mm2 square with the most figures; `None` without figures.
+    #[must_use]
+    pub fn hotspot(&self) -> Option<&Hotspot> {
+        self.count.as_ref()?.hotspot.as_ref()
+    }
+
+    /// Figures per 20 mm2 of analysed tissue; `None` without analysed tissue.
+    #[must_use]
+    pub fn density_per_20_mm2(&self) -> Option<f64> {
+        self.count.as_ref().map(|c| c.density_per_20_mm2)
+    }
+
+    /// Tissue that was read, mm2.
+    #[must_use]
+    pub fn analysed_mm2(&self) -> f64 {
+        self.count.as_ref().map_or(0.0, |c| c.analysed.0)
+    }
+
+    /// Tissue that could not be read, mm2; it is left out of the density.
+    #[must_use]
+    pub fn unread_mm2(&self) -> f64 {
+        self.count.as_ref().map_or(0.0, |c| c.unread.0)
     }
 
     /// A level-0 point as QuPath counts it: from the slide's bounds.

@@ -1,9 +1,10 @@
-//! Who a slide belongs to, and which slides must not be read (C5).
+//! Who a slide belongs to, and which slides must not be read.
 
-use anyhow::{Context, bail};
-use artifact::table::Format;
+use super::error::ConstructError;
+use crate::input::stem;
+use artifact::file::ReadError;
+use artifact::table::{Format, Table};
 use corpus::{Columns, Corpus};
-use mithras::job::stem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -18,13 +19,15 @@ pub struct Origin {
 
 /// The slide table: `slide`, and `cohort` and `patient` where known.
 #[derive(Default)]
-pub struct Table(BTreeMap<String, (Option<String>, Option<String>)>);
+pub struct Origins(BTreeMap<String, (Option<String>, Option<String>)>);
 
-impl Table {
+impl Origins {
     /// Reads the CSV.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let table =
-            artifact::table::Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+    ///
+    /// # Errors
+    /// [`ConstructError::Table`], also for a slide that stands twice.
+    pub fn read(path: &Path) -> Result<Self, ConstructError> {
+        let table = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
         let slide = table.need(&["slide"])?;
         let (cohort, patient) = (table.find(&["cohort"]), table.find(&["patient"]));
         let mut rows = BTreeMap::new();
@@ -32,7 +35,7 @@ impl Table {
             let cell = |column| table.filled(row, column).map(str::to_owned);
             let Some(name) = cell(Some(slide)) else { continue };
             if rows.insert(name.clone(), (cell(cohort), cell(patient))).is_some() {
-                bail!("{}: slide `{name}` is listed twice", table.place(row, slide));
+                return Err(ConstructError::Twice { place: table.place(row, slide), slide: name });
             }
         }
         Ok(Self(rows))
@@ -42,20 +45,23 @@ impl Table {
     /// barcode (first twelve characters), then the default cohort.
     ///
     /// # Errors
-    /// When neither names the cohort: it decides whether the slide may be read.
-    pub fn origin(&self, slide: &str, file: &str, default: Option<&str>) -> anyhow::Result<Origin> {
+    /// [`ConstructError::NoCohort`] when neither names the cohort: it decides whether the slide may
+    /// be read.
+    pub fn origin(
+        &self,
+        slide: &str,
+        file: &str,
+        default: Option<&str>,
+    ) -> Result<Origin, ConstructError> {
         let (cohort, patient) =
             [slide, file].iter().find_map(|n| self.0.get(*n)).cloned().unwrap_or_default();
         let barcode = slide.get(..12).filter(|b| {
             let b = b.to_ascii_uppercase();
             b.starts_with("TCGA-") && b.as_bytes()[7] == b'-'
         });
-        let cohort = cohort.or_else(|| default.map(str::to_owned)).with_context(|| {
-            format!(
-                "slide `{slide}` has no cohort, and excluded cohorts are known by it; \
-                 name it in --table or give --cohort"
-            )
-        })?;
+        let cohort = cohort
+            .or_else(|| default.map(str::to_owned))
+            .ok_or_else(|| ConstructError::NoCohort { slide: slide.to_owned() })?;
         let patient = patient.or_else(|| barcode.map(str::to_ascii_uppercase));
         Ok(Origin { cohort, patient })
     }
@@ -72,16 +78,20 @@ pub struct Exclusions {
 impl Exclusions {
     /// From the preset's cohorts, lists of `cohort|patient|slide,NAME` lines, and evaluation
     /// corpora whose slides and patients must not be trained on.
+    ///
+    /// # Errors
+    /// A list or corpus that cannot be read; [`ConstructError::Line`].
     pub fn new(
         cohorts: &[String],
         lists: &[impl AsRef<Path>],
         evaluation: &[impl AsRef<Path>],
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, ConstructError> {
         let mut out =
             Self { cohorts: cohorts.iter().map(|c| plain(c)).collect(), ..Self::default() };
         for path in lists {
             let path = path.as_ref();
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| ReadError { path: path.to_owned(), source })?;
             for (i, line) in text.lines().enumerate() {
                 let line = line.trim();
                 if line.is_empty() || line.starts_with('#') {
@@ -92,11 +102,13 @@ impl Exclusions {
                     Some(("cohort", v)) => drop(out.cohorts.insert(plain(v))),
                     Some(("patient", v)) => drop(out.patients.insert(v.to_owned(), why)),
                     Some(("slide", v)) => out.slide(v, &why),
-                    _ => bail!(
-                        "{}, line {}: `{line}` is not `cohort|patient|slide,NAME`",
-                        path.display(),
-                        i + 1
-                    ),
+                    _ => {
+                        return Err(ConstructError::Line {
+                            path: path.to_owned(),
+                            number: i + 1,
+                            line: line.to_owned(),
+                        });
+                    }
                 }
             }
         }
@@ -122,6 +134,7 @@ impl Exclusions {
     }
 
     /// Why a slide must not be read.
+    #[must_use]
     pub fn reason(&self, slide: &str, origin: &Origin) -> Option<String> {
         if self.cohorts.contains(&plain(&origin.cohort)) {
             return Some(format!("cohort {} is excluded", origin.cohort));
@@ -167,7 +180,7 @@ mod tests {
         let csv = dir.path().join("t.csv");
         let name = "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1";
         std::fs::write(&csv, format!("slide,cohort\n{name},GBM\nb.x.svs,BRCA\n")).unwrap();
-        let t = Table::read(&csv).unwrap();
+        let t = Origins::read(&csv).unwrap();
         let gbm = t.origin(name, "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1.png", None).unwrap();
         assert_eq!((gbm.cohort.as_str(), gbm.patient.as_deref()), ("GBM", Some("TCGA-06-0174")));
         assert_eq!(t.origin("b.x", "b.x.svs", None).unwrap().cohort, "BRCA");

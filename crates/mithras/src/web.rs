@@ -1,8 +1,10 @@
-//! As much of HTTP/1.1 as the review page needs: one request per connection, each bounded in size
-//! and in time, so that a stalled one holds up nobody.
+//! As much of HTTP/1.1 as pages on this machine need: one request per connection, each bounded in
+//! size and in time, so that a stalled one holds up nobody. Only this machine is answered.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -17,28 +19,72 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MOST: usize = 128;
 
 /// A whole request.
+#[derive(Clone, Debug)]
 pub struct Request {
+    /// `GET`, `POST`, ...
     pub method: String,
+    /// Path and query, as sent.
     pub path: String,
     headers: Vec<(String, String)>,
+    /// At most 64 KiB.
     pub body: Vec<u8>,
 }
 
 /// What is sent back.
+#[derive(Clone, Debug)]
 pub struct Answer {
+    /// HTTP status.
     pub status: u16,
+    /// Content type.
     pub kind: &'static str,
+    /// Content.
     pub body: Vec<u8>,
 }
 
 impl Answer {
+    /// Plain text.
+    #[must_use]
     pub fn text(status: u16, text: &str) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", body: text.as_bytes().to_vec() }
     }
 }
 
+#[derive(Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+}
+
+impl Answer {
+    /// JSON that says what is wrong.
+    #[must_use]
+    pub fn refusal(status: u16, error: &str) -> Self {
+        Self::json(status, &Refusal { error })
+    }
+
+    /// JSON.
+    #[must_use]
+    pub fn json(status: u16, value: &impl Serialize) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(body) => Self { status, kind: "application/json", body },
+            Err(e) => Self::text(500, &e.to_string()),
+        }
+    }
+}
+
 impl Request {
+    /// The body as JSON, or the answer that says what is wrong with it.
+    ///
+    /// # Errors
+    /// An answer with status 415 or 400.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Answer> {
+        if !self.header("Content-Type").is_some_and(|v| v.starts_with("application/json")) {
+            return Err(Answer::refusal(415, "JSON only"));
+        }
+        serde_json::from_slice(&self.body).map_err(|e| Answer::refusal(400, &e.to_string()))
+    }
+
     /// The value of a header; a header that stands twice has none.
+    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
         let first = all.next().map(|(_, v)| v.as_str());
@@ -47,7 +93,7 @@ impl Request {
 
     /// The name in the request must be this machine's, so that no foreign page can reach the server
     /// through a name of its own. The port may be another one: that of a tunnel.
-    pub fn is_local(&self) -> bool {
+    fn is_local(&self) -> bool {
         let Some(host) = self.header("Host") else { return false };
         let (name, port) = match host.rsplit_once(':') {
             Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -61,7 +107,15 @@ impl Request {
     }
 }
 
-/// Answers requests, each on a thread of its own, until the process ends.
+/// Listens on this machine alone; port 0 takes a free one.
+///
+/// # Errors
+/// When the port is taken.
+pub fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+/// Answers requests of pages on this machine, each on a thread of its own, until the process ends.
 ///
 /// # Errors
 /// When the listener itself fails.
@@ -107,7 +161,8 @@ impl Drop for Leaves {
 
 fn one(stream: &TcpStream, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
     let answer = match request(stream, Instant::now() + PATIENCE) {
-        Ok(request) => answer(&request),
+        Ok(request) if request.is_local() => answer(&request),
+        Ok(_) => Answer::text(403, "only from this machine"),
         Err(Refused::Gone) => return Ok(()),
         Err(Refused::With(status, why)) => Answer::text(status, why),
     };

@@ -1,26 +1,13 @@
 //! From what stands on the command line to slides: files, folders, patterns, resolutions.
 
-use super::state::State;
-use artifact::table::{Format, Table, TableError, uncell};
+use super::state::is_at;
+use crate::input::{Input, file_name, stem};
+use artifact::table::{Format, Table, TableError};
 use mitosis::Mpp;
-use mitosis::text::{Shown, plain};
+use mitosis::text::Shown;
 use slide::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-/// One slide to read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Input {
-    /// Its file.
-    pub path: PathBuf,
-    /// Name of its folder in the results: the file name without its suffix.
-    pub name: String,
-    /// The user's um/px, if given.
-    pub mpp: Option<Mpp>,
-    /// Whether `mpp` was given for this slide alone: then the slide must not contradict it. One for
-    /// all slides serves those that state none.
-    pub own_mpp: bool,
-}
 
 /// What the inputs came to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,7 +51,7 @@ pub enum InputError {
     /// Two slides would share a folder.
     #[error(
         "{} and {} would both be written to the folder `{name}`; rename one or run them into \
-         different --out folders",
+         different folders",
         Shown(first),
         Shown(second)
     )]
@@ -128,59 +115,6 @@ pub fn find(
     Ok(found)
 }
 
-/// Longest folder name in bytes; file systems take 255.
-const LONGEST: usize = 200;
-
-/// The name of a slide's folder: the file name without its last suffix (`.ome.tif` counts as one
-/// suffix), made safe so that it is always one folder below the one it is joined to. Control
-/// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
-/// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
-/// ([`artifact::table::cell`]).
-#[must_use]
-pub fn stem(path: &Path) -> String {
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    let lower = name.to_ascii_lowercase();
-    let short = match lower.strip_suffix(".ome") {
-        Some(short) if !short.is_empty() => &name[..short.len()],
-        _ => &name,
-    };
-    folder_name(uncell(short))
-}
-
-fn folder_name(name: &str) -> String {
-    let strange = |c: char| c.is_control() || r#"/\:*?"<>|"#.contains(c) || plain_differs(c);
-    let mut safe: String = name.chars().map(|c| if strange(c) { '_' } else { c }).collect();
-    while safe.len() > LONGEST {
-        safe.pop();
-    }
-    let dots = |s: &str, from_end: bool| {
-        let dot = |c: &char| matches!(c, '.' | ' ');
-        if from_end {
-            s.chars().rev().take_while(dot).count()
-        } else {
-            s.chars().take_while(|c| *c == '.').count()
-        }
-    };
-    let (head, tail) = (dots(&safe, false), dots(&safe, true));
-    let all = safe.chars().count();
-    if all == 0 {
-        return "_".into();
-    }
-    let keep = |(i, c): (usize, char)| if i < head || i + tail >= all { '_' } else { c };
-    safe.chars().enumerate().map(keep).collect()
-}
-
-/// Whether a character is written out when it is shown.
-fn plain_differs(c: char) -> bool {
-    let mut buffer = [0; 4];
-    let text: &str = c.encode_utf8(&mut buffer);
-    plain(text) != text
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
-}
-
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
     let text = argument.to_string_lossy().into_owned();
     if argument.exists() || !text.contains(['*', '?', '[']) {
@@ -220,7 +154,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
 
 /// Whether a folder is one that this program made for a slide: its pictures are no slides.
 fn holds_results(folder: &Path) -> bool {
-    State::load(folder).is_some()
+    is_at(folder)
 }
 
 /// A damaged or unknown slide is one too: it shall fail aloud, not be passed over.
@@ -276,37 +210,6 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stems() {
-        for (path, name) in
-            [("a/b.svs", "b"), ("x.ome.tif", "x"), ("c.1.tiff", "c.1"), (".ome.tif", "_ome")]
-        {
-            assert_eq!(stem(Path::new(path)), name);
-        }
-    }
-
-    #[test]
-    fn no_name_leads_out_of_the_folder() {
-        for (file, name) in [
-            ("...svs", "__"),
-            ("..svs", "_"),
-            ("....svs", "___"),
-            ("..", "__"),
-            ("a..svs", "a_"),
-            ("a\nb.svs", "a_b"),
-            ("\u{1b}[2Jx.svs", "_[2Jx"),
-            ("a\\..\\b.svs", "a_.._b"),
-            ("<img src=x>.svs", "_img src=x_"),
-            ("=1+1.svs", "=1+1"),
-            ("'=1+1.svs", "=1+1"),
-            ("Fall 12 (HE).svs", "Fall 12 (HE)"),
-        ] {
-            assert_eq!(stem(Path::new(file)), name, "{file}");
-        }
-        let long = stem(Path::new(&format!("{}.svs", "ü".repeat(300))));
-        assert!(long.len() <= LONGEST && long.len() > LONGEST - 4, "{}", long.len());
-    }
 
     #[test]
     fn the_same_stem_twice_is_refused_and_the_same_file_counts_once() {

@@ -1,24 +1,25 @@
-//! Presets of `corpus build`: everything that changes a crop.
+//! Presets of corpus construction: everything that changes a crop.
 
-use anyhow::{Context, ensure};
+use super::error::ConstructError;
 use artifact::digest::sha256;
+use artifact::file::ReadError;
 use mitosis::Mpp;
 use mitosis::pseudo_label::PseudoLabelRule;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 const BUNDLED: &[(&str, &str)] = &[
-    ("tcga-mf-pseudo", include_str!("../../../../../../presets/corpus/tcga-mf-pseudo.toml")),
-    ("tcga-unlabeled", include_str!("../../../../../../presets/corpus/tcga-unlabeled.toml")),
+    ("tcga-mf-pseudo", include_str!("../../../../presets/corpus/tcga-mf-pseudo.toml")),
+    ("tcga-unlabeled", include_str!("../../../../presets/corpus/tcga-unlabeled.toml")),
 ];
 
 /// What is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Pseudo-labelled crops (C1-C3).
+    /// Pseudo-labelled crops.
     PseudoLabels,
-    /// Patches at several resolutions (C4).
+    /// Patches at several resolutions.
     Unlabeled,
 }
 
@@ -31,7 +32,7 @@ pub struct Preset {
     pub name: String,
     /// What is built.
     pub kind: Kind,
-    /// Cohorts never read (C5).
+    /// Cohorts never read.
     #[serde(default)]
     pub exclude_cohorts: Vec<String>,
     /// Tissue tiles and tumour filter.
@@ -44,7 +45,7 @@ pub struct Preset {
     pub patches: Option<Patches>,
 }
 
-/// Tissue tiles (C1) and their filter (C2).
+/// Tissue tiles and their filter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tiles {
@@ -58,7 +59,7 @@ pub struct Tiles {
     pub tumour_class: String,
 }
 
-/// Crops (C3).
+/// Crops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crops {
@@ -73,7 +74,7 @@ pub struct Crops {
     pub jpeg_quality: Option<u8>,
 }
 
-/// Patches at several resolutions (C4).
+/// Patches at several resolutions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Patches {
@@ -91,62 +92,72 @@ pub struct Patches {
 
 impl Preset {
     /// A bundled preset by name, or a file.
-    pub fn find(name: &str) -> anyhow::Result<Self> {
+    ///
+    /// # Errors
+    /// [`ConstructError::NoPreset`], [`ConstructError::Preset`], or the file cannot be read.
+    pub fn find(name: &str) -> Result<Self, ConstructError> {
         let bundled = BUNDLED.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
         let text = match bundled {
             Some(text) => text,
-            None if Path::new(name).is_file() => {
-                std::fs::read_to_string(name).context(name.to_owned())?
-            }
+            None if Path::new(name).is_file() => std::fs::read_to_string(name)
+                .map_err(|source| ReadError { path: name.into(), source })?,
             None => {
                 let known: Vec<&str> = BUNDLED.iter().map(|(n, _)| *n).collect();
-                anyhow::bail!("no preset `{name}`: a file, or one of {}", known.join(", "))
+                let (name, known) = (name.to_owned(), known.join(", "));
+                return Err(ConstructError::NoPreset { name, known });
             }
         };
-        let preset: Self = toml::from_str(&text).with_context(|| format!("preset {name}"))?;
-        preset.check().with_context(|| format!("preset {name}"))?;
+        let wrong = |reason: String| ConstructError::Preset { name: name.to_owned(), reason };
+        let preset: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        preset.check().map_err(wrong)?;
         Ok(preset)
     }
 
-    fn check(&self) -> anyhow::Result<()> {
-        ensure!(self.schema == 1, "schema {}, this program reads 1", self.schema);
+    fn check(&self) -> Result<(), String> {
+        let need = |holds: bool, what: &str| holds.then_some(()).ok_or_else(|| what.to_owned());
+        need(self.schema == 1, &format!("schema {}, this program reads 1", self.schema))?;
         match self.kind {
             Kind::PseudoLabels => {
-                let t = self.tiles.as_ref().context("no [tiles]")?;
-                ensure!(self.rule.is_some(), "no [rule]");
-                let c = self.crops.as_ref().context("no [crops]")?;
-                ensure!(
-                    t.sub > 0 && t.side > 0 && t.side.is_multiple_of(t.sub) && t.side <= 8192,
-                    "tiles of {} px are no whole number of sub-patches of {} px",
-                    t.side,
-                    t.sub
-                );
-                ensure!(
+                let t = self.tiles.as_ref().ok_or("no [tiles]")?;
+                need(self.rule.is_some(), "no [rule]")?;
+                let c = self.crops.as_ref().ok_or("no [crops]")?;
+                let whole = t.sub > 0 && t.side > 0 && t.side.is_multiple_of(t.sub);
+                need(
+                    whole && t.side <= 8192,
+                    &format!(
+                        "tiles of {} px are no whole number of sub-patches of {} px",
+                        t.side, t.sub
+                    ),
+                )?;
+                need(
                     (1..=2048).contains(&c.side) && (1..=c.side).contains(&c.box_side),
-                    "crops.side and crops.box"
-                );
+                    "crops.side and crops.box",
+                )?;
                 quality(c.jpeg_quality)
             }
             Kind::Unlabeled => {
-                let p = self.patches.as_ref().context("no [patches]")?;
-                ensure!(
+                let p = self.patches.as_ref().ok_or("no [patches]")?;
+                need(
                     !p.mpp.is_empty() && (1..=8192).contains(&p.side),
-                    "patches.mpp and patches.side"
-                );
+                    "patches.mpp and patches.side",
+                )?;
                 quality(p.jpeg_quality)
             }
         }
     }
 
     /// SHA-256 of the resolved preset.
+    #[must_use]
     pub fn digest(&self) -> String {
         sha256(serde_json::to_vec(self).unwrap_or_default())
     }
 }
 
-fn quality(q: Option<u8>) -> anyhow::Result<()> {
-    ensure!(q.is_none_or(|q| (1..=100).contains(&q)), "jpeg_quality lies between 1 and 100");
-    Ok(())
+fn quality(q: Option<u8>) -> Result<(), String> {
+    match q {
+        Some(q) if !(1..=100).contains(&q) => Err("jpeg_quality lies between 1 and 100".into()),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

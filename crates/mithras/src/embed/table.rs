@@ -1,6 +1,6 @@
 //! Features with what they are of, as Parquet and HDF5 (`docs/artifacts.md`).
 
-use anyhow::{Context, Result};
+use super::error::EmbedError;
 use artifact::file;
 use hdf5_pure::{AttrValue, FileBuilder};
 use parquet::basic::Compression;
@@ -16,13 +16,19 @@ use std::sync::Arc;
 
 /// What a vector is of.
 pub struct Row {
+    /// Its own name.
     pub name: String,
+    /// The slide that it is of.
     pub slide: String,
+    /// `mitotic_figure`, `mimicker`, `unlabeled`.
     pub label: String,
+    /// Its subtype, or nothing.
     pub subtype: String,
+    /// Its side of an evaluation.
     pub split: String,
     /// Level-0 px: centre of a crop's object (NaN where unknown), upper left corner of a tile.
     pub x: f64,
+    /// The same, down.
     pub y: f64,
 }
 
@@ -32,6 +38,7 @@ pub struct Tiles {
     pub side: i64,
     /// Side in level-0 pixels.
     pub level0: i64,
+    /// um/px.
     pub mpp: f64,
 }
 
@@ -41,6 +48,7 @@ pub struct Table {
     dim: usize,
     rows: Vec<Row>,
     values: Vec<f32>,
+    /// The grid, of slide tiles.
     pub tiles: Option<Tiles>,
 }
 
@@ -56,12 +64,22 @@ const MESSAGE: &str = "message features {
 }";
 
 impl Table {
+    /// Without rows yet; `dim` numbers each.
+    #[must_use]
     pub fn new(encoder: &str, dim: usize) -> Self {
         Self { encoder: encoder.into(), dim, rows: vec![], values: vec![], tiles: None }
     }
 
+    /// Rows.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Whether it has no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// Adds rows with their vectors, row by row.
@@ -71,8 +89,12 @@ impl Table {
         self.values.extend_from_slice(values);
     }
 
-    pub fn write_parquet(&self, path: &Path) -> Result<()> {
-        let bytes = self.parquet().context("encoding the table")?;
+    /// Writes Parquet.
+    ///
+    /// # Errors
+    /// [`EmbedError`].
+    pub fn write_parquet(&self, path: &Path) -> Result<(), EmbedError> {
+        let bytes = self.parquet()?;
         Ok(file::write(path, &bytes)?)
     }
 
@@ -121,8 +143,11 @@ impl Table {
         writer.into_inner()
     }
 
-    /// `features` and `coords` at the root, with CLAM's and TRIDENT's attributes.
-    pub fn write_hdf5(&self, path: &Path) -> Result<()> {
+    /// Writes HDF5: `features` and `coords` at the root, with CLAM's and TRIDENT's attributes.
+    ///
+    /// # Errors
+    /// [`EmbedError`].
+    pub fn write_hdf5(&self, path: &Path) -> Result<(), EmbedError> {
         let n = self.rows.len() as u64;
         let coords: Vec<i64> = self.rows.iter().flat_map(|r| [r.x as i64, r.y as i64]).collect();
         let mut out = FileBuilder::new();
@@ -137,7 +162,7 @@ impl Table {
             made.set_attr("patch_size_level0", AttrValue::I64(t.level0));
             made.set_attr("patch_mpp", AttrValue::F64(t.mpp));
         }
-        let bytes = out.finish().map_err(|e| anyhow::anyhow!("encoding HDF5: {e}"))?;
+        let bytes = out.finish().map_err(|e| EmbedError::Hdf5(e.to_string()))?;
         Ok(file::write(path, &bytes)?)
     }
 }

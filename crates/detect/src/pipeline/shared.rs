@@ -1,6 +1,7 @@
 //! Stopping, failing and timing of stages.
 
-use crate::{DetectError, StageReport};
+use crate::error::DetectError;
+use crate::result::StageReport;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,12 +10,12 @@ use std::time::{Duration, Instant};
 
 /// Shared by all stages of a run.
 #[derive(Default)]
-pub(super) struct Control {
+pub(super) struct Shared {
     stop: AtomicBool,
     failure: Mutex<Option<DetectError>>,
 }
 
-impl Control {
+impl Shared {
     pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -50,7 +51,7 @@ impl Control {
 }
 
 /// Lets the stages end when the caller's thread unwinds.
-pub(super) struct StopOnDrop<'a>(pub(super) &'a Control);
+pub(super) struct StopOnDrop<'a>(pub(super) &'a Shared);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

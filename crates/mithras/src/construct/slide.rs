@@ -1,129 +1,55 @@
-//! One slide: tissue tiles, tumour filter, detector, pseudo-labels, crops, into its own folder.
+//! One slide: tissue tiles, tumour filter, detector, pseudo-labels, crops, into a corpus of its own.
 
+use super::error::ConstructError;
 use super::exclude::Origin;
+use super::funnel::{Funnel, Seconds};
 use super::preset::{Crops, Kind, Patches, Preset, Tiles};
-use anyhow::{Context, ensure};
+use crate::detector::Detector;
 use artifact::digest::{Digest, Sha256};
 use corpus::cut::Encoding;
 use corpus::schema::pixel_hash;
 use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout};
-use detect::{CancelToken, Checkpoint, Job, Observer, WindowAt};
-use mithras::job::Setup;
+use detect::{Control, Job, StateFile, WindowAt};
 use mitosis::pseudo_label::{PseudoLabel, assign};
 use mitosis::{Classifier, Detection, Level0, Mpp, Point, RgbTile};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
-use serde::{Deserialize, Serialize};
 use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-/// How many of each came through (C5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Funnel {
-    /// Tiles of the slide's grid.
-    pub grid_tiles: u64,
-    /// Tiles that touch tissue.
-    pub tissue_tiles: u64,
-    /// Tiles that could not be read.
-    pub unread_tiles: u64,
-    /// Tiles that the filter kept.
-    pub tumour_tiles: u64,
-    /// Candidates of the first stage in windows on kept tiles.
-    pub candidates: u64,
-    /// Candidates whose centroid lies in a kept tile, with both scores.
-    pub in_tiles: u64,
-    /// Pseudo-figures.
-    pub figures: u64,
-    /// Pseudo-mimickers.
-    pub mimickers: u64,
-    /// Between both: excluded by the rule.
-    pub excluded: u64,
-    /// Crops that could not be read.
-    pub unread_crops: u64,
-    /// Unlabelled patches.
-    pub patches: u64,
-    /// Resolutions left out because the slide itself is coarser.
-    #[serde(default)]
-    pub too_fine: u64,
-}
-
-impl Funnel {
-    /// Names and values, in order.
-    pub fn rows(&self) -> [(&'static str, u64); 12] {
-        [
-            ("tiles in the grid", self.grid_tiles),
-            ("tiles on tissue", self.tissue_tiles),
-            ("tiles unreadable", self.unread_tiles),
-            ("tiles kept by the filter", self.tumour_tiles),
-            ("candidates", self.candidates),
-            ("candidates in kept tiles", self.in_tiles),
-            ("pseudo-figures", self.figures),
-            ("pseudo-mimickers", self.mimickers),
-            ("excluded by the rule", self.excluded),
-            ("crops unreadable", self.unread_crops),
-            ("unlabelled patches", self.patches),
-            ("resolutions finer than the slide", self.too_fine),
-        ]
-    }
-
-    /// Adds another slide's counts.
-    pub fn add(&mut self, o: &Self) {
-        self.grid_tiles += o.grid_tiles;
-        self.tissue_tiles += o.tissue_tiles;
-        self.unread_tiles += o.unread_tiles;
-        self.tumour_tiles += o.tumour_tiles;
-        self.candidates += o.candidates;
-        self.in_tiles += o.in_tiles;
-        self.figures += o.figures;
-        self.mimickers += o.mimickers;
-        self.excluded += o.excluded;
-        self.unread_crops += o.unread_crops;
-        self.patches += o.patches;
-        self.too_fine += o.too_fine;
-    }
-}
-
-/// Seconds per stage; never part of a digest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Seconds {
-    /// Opening and tissue mask.
-    pub tissue: f64,
-    /// Tumour filter, reading included.
-    pub filter: f64,
-    /// Detector.
-    pub detect: f64,
-    /// Crops: reading, encoding, writing.
-    pub crops: f64,
-}
-
 /// What works on slides: one per thread.
 pub struct Worker {
     /// Detector; `None` for unlabelled patches.
-    pub setup: Option<Setup>,
+    pub detector: Option<Detector>,
     /// Tumour filter and the number of its tumour class.
     pub filter: Option<(Box<dyn Classifier>, usize)>,
 }
 
+/// A slide and whose it is.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    pub slide: &'a Slide,
+    pub name: &'a str,
+    pub origin: &'a Origin,
+}
+
 /// Builds one slide's crops in `part` (removed first) and counts.
 pub fn build(
-    slide: &Slide,
-    name: &str,
-    origin: &Origin,
+    Source { slide, name, origin }: Source<'_>,
     preset: &Preset,
     worker: &mut Worker,
     part: &Path,
     identity: &str,
-) -> anyhow::Result<(Funnel, Seconds)> {
+) -> Result<(Funnel, Seconds), ConstructError> {
     let start = Instant::now();
     if part.exists() {
-        std::fs::remove_dir_all(part).with_context(|| part.display().to_string())?;
+        std::fs::remove_dir_all(part).map_err(|e| ConstructError::io(part, e))?;
     }
     let mask = TissueMask::find(slide)?;
     let mut seconds = Seconds { tissue: start.elapsed().as_secs_f64(), ..Seconds::default() };
-    let header =
-        Header { name: name.into(), builder: super::super::builder(), ..Header::default() };
+    let header = Header { name: name.into(), builder: crate::program(), ..Header::default() };
     let mut out = Out {
         writer: CorpusWriter::create(part, header, Layout::default())?,
         slide,
@@ -137,7 +63,7 @@ pub fn build(
         }
         Kind::Unlabeled => {
             let start = Instant::now();
-            let patches = preset.patches.as_ref().context("no [patches]")?;
+            let patches = preset.patches.as_ref().ok_or(ConstructError::Part("no [patches]"))?;
             let funnel = unlabeled(&mut out, patches, &mask)?;
             seconds.crops = start.elapsed().as_secs_f64();
             funnel
@@ -166,13 +92,20 @@ struct Said<'d> {
 }
 
 impl Out<'_> {
-    fn push(&mut self, tile: &RgbTile, encoding: Encoding, said: Said<'_>) -> anyhow::Result<()> {
-        let bytes = encoding.encode(tile).map_err(anyhow::Error::msg)?;
+    fn push(
+        &mut self,
+        tile: &RgbTile,
+        encoding: Encoding,
+        said: Said<'_>,
+    ) -> Result<(), ConstructError> {
+        let bytes = encoding.encode(tile).map_err(ConstructError::Encode)?;
         // What a reader will decode, not what was encoded.
         let stored = match encoding {
             Encoding::Png => pixel_hash(tile),
             Encoding::Jpeg(_) => {
-                let image = image::load_from_memory(&bytes)?.into_rgb8();
+                let image = image::load_from_memory(&bytes)
+                    .map_err(|e| ConstructError::Encode(e.to_string()))?
+                    .into_rgb8();
                 pixel_hash(&RgbTile::new(tile.width, tile.height, image.into_raw()))
             }
         };
@@ -190,7 +123,7 @@ impl Out<'_> {
                 said.label,
                 self.name.to_owned(),
                 said.mpp,
-                (u32::try_from(tile.width)?, u32::try_from(tile.height)?),
+                (tile.width as u32, tile.height as u32),
             )
         };
         Ok(self.writer.push(meta, bytes)?)
@@ -209,11 +142,11 @@ fn pseudo(
     part: &Path,
     identity: &str,
     seconds: &mut Seconds,
-) -> anyhow::Result<Funnel> {
-    let tiles = preset.tiles.as_ref().context("no [tiles]")?;
-    let rule = preset.rule.as_ref().context("no [rule]")?;
-    let crops = preset.crops.as_ref().context("no [crops]")?;
-    let setup = worker.setup.as_mut().context("no detector")?;
+) -> Result<Funnel, ConstructError> {
+    let tiles = preset.tiles.as_ref().ok_or(ConstructError::Part("no [tiles]"))?;
+    let rule = preset.rule.as_ref().ok_or(ConstructError::Part("no [rule]"))?;
+    let crops = preset.crops.as_ref().ok_or(ConstructError::Part("no [crops]"))?;
+    let detector = worker.detector.as_mut().ok_or(ConstructError::Part("no detector"))?;
     let mut funnel = Funnel::default();
     let start = Instant::now();
     let kept = kept_tiles(out.slide, mask, tiles, worker.filter.as_mut(), &mut funnel)?;
@@ -222,7 +155,7 @@ fn pseudo(
         return Ok(funnel);
     }
     let start = Instant::now();
-    let detections = detect_on(out.slide, tiles, &kept, setup, part, identity, &mut funnel)?;
+    let detections = detect_on(out.slide, tiles, &kept, detector, part, identity, &mut funnel)?;
     seconds.detect = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let (sx, sy) = out.slide.working_scale(crops.mpp)?;
@@ -276,7 +209,7 @@ fn kept_tiles(
     tiles: &Tiles,
     filter: Option<&mut (Box<dyn Classifier>, usize)>,
     funnel: &mut Funnel,
-) -> anyhow::Result<BTreeSet<PlannedWindow>> {
+) -> Result<BTreeSet<PlannedWindow>, ConstructError> {
     let side = tiles.side as usize;
     let plan = WindowPlan::new(slide, tiles.mpp, side, side, Some(mask))?;
     let (columns, rows) = plan.grid();
@@ -319,34 +252,21 @@ fn sub_patches(tile: &RgbTile, sub: usize) -> Vec<RgbTile> {
     out
 }
 
-struct Store<'a>(&'a Path);
-
-impl Observer for Store<'_> {
-    fn stores(&self) -> bool {
-        true
-    }
-
-    fn store(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
-        checkpoint.save(self.0)
-    }
-}
-
 /// Runs the detector on the windows that touch kept tiles; keeps what lies inside one.
 fn detect_on(
     slide: &Slide,
     tiles: &Tiles,
     kept: &BTreeSet<PlannedWindow>,
-    setup: &mut Setup,
+    detector: &mut Detector,
     part: &Path,
     identity: &str,
     funnel: &mut Funnel,
-) -> anyhow::Result<Vec<Detection>> {
-    let recipe = &setup.config.recipe;
+) -> Result<Vec<Detection>, ConstructError> {
+    let recipe = &detector.config.recipe;
     let (window, stride) = (i64::from(recipe.grid.window()), i64::from(recipe.grid.stride()));
-    ensure!(
-        recipe.crops.is_some(),
-        "the model has no second stage; pseudo-labels need both scores"
-    );
+    if recipe.crops.is_none() {
+        return Err(ConstructError::OneStage);
+    }
     // Tiles in pixels of the detector.
     let ratio = tiles.mpp.get() / recipe.mpp.get();
     let side = f64::from(tiles.side);
@@ -364,7 +284,8 @@ fn detect_on(
         };
         for row in span(tile.y) {
             for col in span(tile.x) {
-                windows.insert(WindowAt { row: u32::try_from(row)?, col: u32::try_from(col)? });
+                let place = |v: i64| u32::try_from(v).unwrap_or(u32::MAX);
+                windows.insert(WindowAt { row: place(row), col: place(col) });
             }
         }
     }
@@ -374,25 +295,8 @@ fn detect_on(
     // The analysed area is not asked for.
     let job = Job { windows, tissue: None, identity: identity.to_owned() };
     let path = part.with_extension("checkpoint");
-    let stored = Checkpoint::load(&path).unwrap_or_default();
-    let mut attempt = |stored| {
-        detect::run(
-            slide,
-            &job,
-            setup.segmenter.as_mut(),
-            setup.classifier.as_deref_mut().map(|c| c as &mut dyn Classifier),
-            &setup.config.recipe,
-            &setup.workers,
-            stored,
-            &mut Store(&path),
-            &CancelToken::new(),
-        )
-    };
-    let resumed = stored.is_some();
-    let result = match attempt(stored) {
-        Err(detect::DetectError::Checkpoint(_)) if resumed => attempt(None)?,
-        other => other?,
-    };
+    let mut store = StateFile(path);
+    let result = detector.windows(slide, &job, Control::default().stored(&mut store))?;
     funnel.candidates = (result.detections.len() + result.unclassified.len()) as u64;
     funnel.unread_crops += result.unclassified.len() as u64;
     let (sx, sy) = slide.working_scale(tiles.mpp)?;
@@ -404,7 +308,7 @@ fn detect_on(
     };
     let detections: Vec<Detection> = result.detections.into_iter().filter(inside).collect();
     funnel.in_tiles = detections.len() as u64;
-    let _ = std::fs::remove_file(&path);
+    detect::Store::discard(&mut store);
     Ok(detections)
 }
 
@@ -412,7 +316,7 @@ fn detect_on(
 const COARSER: f64 = 1.3;
 
 /// Patches inside the slide whose centre lies on tissue, at every resolution that the slide has.
-fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> anyhow::Result<Funnel> {
+fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel, ConstructError> {
     let mut funnel = Funnel::default();
     let side = p.side as usize;
     for &mpp in &p.mpp {

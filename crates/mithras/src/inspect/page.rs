@@ -1,6 +1,6 @@
-//! The HTML page of `corpus inspect`: one file, no script, nothing from outside.
+//! The HTML page of a dataset: one file, no script, nothing from outside.
 
-use super::inspect::Report;
+use super::report::CropsReport;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use corpus::Label;
@@ -8,9 +8,10 @@ use corpus::inspect::BINS;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
-/// The page; `png` is the montage.
-pub fn corpus_page(r: &Report<'_>, png: &[u8]) -> String {
-    let (m, c) = (r.manifest, &r.manifest.counts);
+/// The page of a dataset of crops; `png` is a montage of some of them, or empty.
+#[must_use]
+pub fn page(r: &CropsReport, png: &[u8]) -> String {
+    let (m, c) = (&r.manifest, &r.manifest.counts);
     let mut h = String::from(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Corpus</title><style>\
          body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#222}\

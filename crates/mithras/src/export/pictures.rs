@@ -1,8 +1,7 @@
 //! Pictures and outlines of one slide, which the summary shows: thumbnail, tissue, top figures.
 
-use crate::export::{DetectionRow, SlideRecord};
-use crate::file;
-use crate::job::{SlideFailure, TISSUE};
+use super::kind::ExportError;
+use crate::record::{DetectionRow, SlideRecord};
 use detect::Recipe;
 use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
@@ -13,6 +12,8 @@ use std::path::Path;
 pub const THUMBNAIL: &str = "thumbnail.jpg";
 /// The best-scored candidates side by side, best first, [`COLUMNS`] to a row.
 pub const FIGURES: &str = "figures.jpg";
+/// The tissue's outline, for QuPath and for the summary.
+pub const TISSUE: &str = "tissue.geojson";
 /// Files written here.
 pub const FILES: &[&str] = &[THUMBNAIL, FIGURES, TISSUE];
 
@@ -39,23 +40,23 @@ pub fn top(rows: &[DetectionRow]) -> Vec<&DetectionRow> {
 /// Writes thumbnail, outline and figures of a slide.
 ///
 /// # Errors
-/// [`SlideFailure`] when a picture cannot be read, encoded or written.
+/// [`ExportError`] when a picture cannot be read, encoded or written.
 pub fn write(
     slide: &Slide,
     mask: &TissueMask,
     record: &SlideRecord,
     recipe: &Recipe,
     folder: &Path,
-) -> Result<(), SlideFailure> {
+) -> Result<(), ExportError> {
     let offset = record.slide.bounds_offset;
     artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
     let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
-    jpeg(&folder.join(THUMBNAIL), &thumbnail, 82)?;
+    jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
     let figures = figures(slide, record, recipe)?;
-    jpeg(&folder.join(FIGURES), &figures, 88)
+    jpeg(folder, FIGURES, &figures, 88)
 }
 
-fn figures(slide: &Slide, record: &SlideRecord, recipe: &Recipe) -> Result<RgbTile, SlideFailure> {
+fn figures(slide: &Slide, record: &SlideRecord, recipe: &Recipe) -> Result<RgbTile, ExportError> {
     let best = top(&record.rows);
     let rows = best.len().div_ceil(COLUMNS).max(1);
     let mut sheet = RgbTile::filled(COLUMNS * SIDE, rows * SIDE, [255; 3]);
@@ -77,14 +78,11 @@ fn figures(slide: &Slide, record: &SlideRecord, recipe: &Recipe) -> Result<RgbTi
     Ok(sheet)
 }
 
-fn jpeg(path: &Path, tile: &RgbTile, quality: u8) -> Result<(), SlideFailure> {
+fn jpeg(folder: &Path, file: &'static str, tile: &RgbTile, quality: u8) -> Result<(), ExportError> {
     let mut bytes = Vec::new();
     JpegEncoder::new_with_quality(&mut bytes, quality)
         .encode(&tile.data, tile.width as u32, tile.height as u32, image::ExtendedColorType::Rgb8)
-        .map_err(|e| SlideFailure::Io {
-            path: path.to_owned(),
-            source: std::io::Error::other(e),
-        })?;
-    file::write(path, &bytes)?;
+        .map_err(|e| ExportError::Encode { file, reason: e.to_string() })?;
+    crate::file::write(&folder.join(file), &bytes)?;
     Ok(())
 }
