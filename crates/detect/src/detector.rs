@@ -73,10 +73,8 @@ impl Detector<'_> {
         control: &mut Control<'_>,
     ) -> Result<SlideResult, DetectError> {
         let run = Run { source, job, recipe: self.recipe, workers: &self.workers };
-        let classifier = match &mut self.models.classifier {
-            Some(c) => Some(&mut **c as &mut dyn Classifier),
-            None => None,
-        };
+        let second = self.models.classifier.as_mut();
+        let classifier = second.map(|c| &mut **c as &mut dyn Classifier);
         pipeline::run(&run, &mut *self.models.segmenter, classifier, resume, control)
     }
 }

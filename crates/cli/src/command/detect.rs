@@ -1,5 +1,6 @@
 //! `mithras detect`: from slides to figures, hotspot and density.
 
+use crate::hint;
 use crate::progress::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -244,6 +245,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&run)?);
     } else {
         say(&args.out, &run);
+    }
+    let failures: Vec<_> = outcomes.iter().filter_map(|o| o.failure.as_ref()).collect();
+    for flags in hint::of_slides(&failures) {
+        eprintln!("hint: see {flags}");
     }
     let failed = outcomes.iter().filter(|o| !o.is_done()).count();
     Ok(match failed {

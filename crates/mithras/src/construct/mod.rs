@@ -136,7 +136,8 @@ pub fn construct(
     }
     let lines: Vec<Line> = lines.into_values().collect();
     let digest = join::join(plan, config, &lines, &parts)?;
-    let report = Report::new(plan, lines, digest, resumed, start.elapsed());
+    let failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
+    let report = Report::new(plan, lines, digest, (resumed, failures), start.elapsed());
     artifact::json::write(&plan.out.join("build.json"), &report)?;
     Ok(report)
 }

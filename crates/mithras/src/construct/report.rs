@@ -1,6 +1,7 @@
 //! What came of a construction: `build.json`.
 
 use super::Plan;
+use super::error::SlideFailure;
 use super::exclude::Origin;
 use super::funnel::{Funnel, Seconds};
 use super::task::Work;
@@ -71,7 +72,7 @@ impl Line {
 }
 
 /// `build.json`.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Report {
     /// The corpus.
     pub corpus: PathBuf,
@@ -107,6 +108,9 @@ pub struct Report {
     /// The same per cohort.
     #[serde(skip)]
     pub per_cohort: BTreeMap<String, Funnel>,
+    /// Why slides failed.
+    #[serde(skip)]
+    pub failures: Vec<SlideFailure>,
     /// Slides without crops, failed and excluded, by name.
     #[serde(skip)]
     pub without: Vec<Line>,
@@ -117,7 +121,7 @@ impl Report {
         plan: &Plan,
         lines: Vec<Line>,
         digest: String,
-        resumed: usize,
+        (resumed, failures): (usize, Vec<SlideFailure>),
         wall: Duration,
     ) -> Self {
         let (mut total, mut seconds) = (Funnel::default(), Seconds::default());
@@ -155,6 +159,7 @@ impl Report {
             crops_per_second: rate(crops),
             wall_seconds: wall.as_secs_f64(),
             resumed,
+            failures,
             without: lines.iter().filter(|s| s.status != Status::Done).cloned().collect(),
             total,
             per_cohort,

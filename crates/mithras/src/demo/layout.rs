@@ -69,7 +69,7 @@ pub enum SpecError {
     /// The tissue has no room for so many.
     #[error(
         "only {placed} of {wanted} figures and mimickers fit on the tissue: \
-         lower --figures or enlarge --size"
+         draw fewer, or a larger slide"
     )]
     Crowded {
         /// Asked for.

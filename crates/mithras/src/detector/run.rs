@@ -149,10 +149,7 @@ impl Detector {
         job: &Job<'_>,
         control: Control<'_>,
     ) -> Result<SlideResult, detect::DetectError> {
-        let classifier = match &mut self.classifier {
-            Some(c) => Some(&mut **c as &mut dyn Classifier),
-            None => None,
-        };
+        let classifier = self.classifier.as_mut().map(|c| &mut **c as &mut dyn Classifier);
         let models = Models { segmenter: &mut *self.segmenter, classifier };
         let mut stages =
             detect::Detector { models, recipe: &self.config.recipe, workers: self.workers };

@@ -1,6 +1,7 @@
 //! `mithras corpus build`.
 
 use crate::command::detect::EngineArgs;
+use crate::hint;
 use crate::progress::Lines;
 use anyhow::{Context, bail};
 use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset, Report};
@@ -88,6 +89,9 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         print(&report);
+    }
+    for flags in hint::of_slides(&report.failures.iter().collect::<Vec<_>>()) {
+        eprintln!("hint: see {flags}");
     }
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
