@@ -248,7 +248,7 @@ pub fn workers() -> Workers {
 /// (x, y, s_seg, s_cls) as bits.
 pub type Bits = (u64, u64, u32, Option<u32>);
 
-pub fn bits(result: &detect::SlideResult) -> Vec<Bits> {
+pub fn bits(result: &SlideResult) -> Vec<Bits> {
     result
         .detections
         .iter()
@@ -292,11 +292,11 @@ pub fn in_memory(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> Vec
 }
 
 /// A run with fakes.
-pub fn run(
+pub fn run<'a>(
     source: &dyn TileSource,
     job: &Job<'_>,
-    (segmenter, classifier): (&mut dyn Segmenter, Option<&mut dyn Classifier>),
-    recipe: &Recipe,
+    (segmenter, classifier): (&'a mut dyn Segmenter, Option<&'a mut dyn Classifier>),
+    recipe: &'a Recipe,
     workers: Workers,
     control: Control<'_>,
 ) -> Result<SlideResult, DetectError> {
