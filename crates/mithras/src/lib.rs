@@ -71,6 +71,8 @@ pub mod robustness;
 pub mod slide_info;
 pub mod subtypes;
 #[cfg(feature = "train")]
+pub mod torch;
+#[cfg(feature = "train")]
 pub mod train;
 pub mod web;
 
