@@ -1,8 +1,20 @@
 //! Libraries name the fact; here it meets the flag that a user can change.
 
+use infer::EngineError;
+use mithras::audit::AuditError;
+use mithras::batch::{Failure, InputError};
+use mithras::construct::ConstructError;
+use mithras::demo::SpecError;
 use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
+use mithras::job::{SlideFailure, StartError};
+use mithras::slide_info::TissueError;
+use mithras::subtypes::SubtypeError;
+use mithras::{DetectorError, RunError};
 use outcome::Setting;
+use slide::SlideError;
+use std::collections::BTreeSet;
+use std::error::Error;
 
 /// What to try, where a flag could help.
 pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
@@ -15,7 +27,94 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
                 "--figures for the words that mean a figure, --label-column for another column",
             );
         }
-        e.downcast_ref::<ClassificationError>().and_then(of_classes)
+        e.downcast_ref::<ClassificationError>().and_then(of_classes).or_else(|| of(e))
+    })
+}
+
+/// What to try for slides that failed, each hint once.
+pub fn of_slides<E: Error + 'static>(failures: &[&Failure<E>]) -> BTreeSet<&'static str> {
+    let work = failures.iter().filter_map(|f| match f {
+        Failure::Work(e) => of(e),
+        _ => None,
+    });
+    work.collect()
+}
+
+/// Of an error that may stand for another one, which is no cause of it then.
+fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    if let Some(e) = error.downcast_ref::<SlideFailure>() {
+        match e {
+            SlideFailure::Slide(e) => of(e),
+            SlideFailure::Run(e) => of(e),
+            SlideFailure::Export(_) => None,
+        }
+    } else if let Some(e) = error.downcast_ref::<RunError>() {
+        match e {
+            RunError::Slide(e) => of(e),
+            RunError::Detect(e) => of(e),
+            RunError::Resolution { .. } => Some("--any-mpp"),
+            _ => None,
+        }
+    } else if let Some(e) = error.downcast_ref::<ConstructError>() {
+        match e {
+            ConstructError::Slide(e) => of(e),
+            ConstructError::Detect(e) => of(e),
+            ConstructError::Detector(e) => of(e),
+            ConstructError::Engine(e) => of(e),
+            ConstructError::NoCohort { .. } => {
+                Some("--table for the cohorts of slides, --cohort for that of all others")
+            }
+            ConstructError::FilterClass { .. } => Some("--tumour-class"),
+            _ => None,
+        }
+    } else if let Some(e) = error.downcast_ref::<DetectorError>() {
+        match e {
+            DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => of(e),
+            DetectorError::OneStage(_) => Some("--stages 1"),
+            DetectorError::Share(_) => Some("--max-unread"),
+            _ => None,
+        }
+    } else if let Some(e) = error.downcast_ref::<TissueError>() {
+        if let TissueError::Slide(e) = e { of(e) } else { None }
+    } else if let Some(e) = error.downcast_ref::<StartError>() {
+        match e {
+            StartError::Exists { .. } => {
+                Some("--resume, which keeps finished ones and goes on, and --overwrite")
+            }
+            StartError::Config { .. } => Some("--out for another folder, or --overwrite"),
+            StartError::Input { .. } => Some("--overwrite"),
+            StartError::Out { .. } => None,
+        }
+    } else {
+        of_one(error)
+    }
+}
+
+fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    match error.downcast_ref::<SlideError>() {
+        Some(SlideError::MissingResolution { .. } | SlideError::ImplausibleResolution { .. }) => {
+            return Some("--mpp, e.g. --mpp 0.25");
+        }
+        Some(SlideError::ContradictingResolution { .. }) => {
+            return Some("--mpp, and --force-mpp where that contradicts the slide");
+        }
+        _ => {}
+    }
+    if let Some(detect::DetectError::Unread { .. }) = error.downcast_ref() {
+        return Some("--max-unread");
+    }
+    if let Some(EngineError::Unavailable { .. } | EngineError::Options(_)) = error.downcast_ref() {
+        return Some("--engine, --provider, --precision and --engine-library");
+    }
+    if let Some(InputError::SameName { .. }) = error.downcast_ref() {
+        return Some("--out, for runs into different folders");
+    }
+    if let Some(AuditError::NoReview { .. }) = error.downcast_ref() {
+        return Some("mithras audit serve");
+    }
+    error.downcast_ref::<SpecError>().map(|e| match e {
+        SpecError::Side(_) => "--size",
+        SpecError::Crowded { .. } => "--figures and --size",
     })
 }
 

@@ -5,6 +5,7 @@
 mod command;
 mod hint;
 mod progress;
+mod show;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

@@ -82,7 +82,8 @@ fn inputs_that_cannot_be_read_are_named_with_the_reason() {
     assert!(stdout.contains("4 of 4 slides failed"), "{stdout}{stderr}");
     let csv = fs::read_to_string(out.join("counts.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5);
-    assert!(csv.contains("--mpp"), "a missing resolution names the flag: {csv}");
+    assert!(csv.contains("have to be given"), "a missing resolution says what is wanted: {csv}");
+    assert!(stderr.contains("hint: see --mpp"), "and the flag is named: {stderr}");
     assert!(csv.contains("empty"), "{csv}");
     let html = fs::read_to_string(out.join("summary.html")).unwrap();
     assert!(html.contains("4 of 4 slides failed"));

@@ -3,7 +3,9 @@
 //! Run: `cargo bench -p detect`. Windows of 512 px at stride 400 over a frame of 40 x 12 windows;
 //! reading and the "models" only copy, so the stage report gives the time of the stage itself.
 
-use detect::{CancelToken, CandidateRule, Grid, Job, ReadError, Recipe, TileSource, Workers, run};
+use detect::{
+    CandidateRule, Control, Detector, Grid, Job, Models, ReadError, Recipe, TileSource, Workers,
+};
 use mitosis::{Mpp, PortError, ProbMap, Resolution, RgbTile, Score, Segmenter};
 
 const SIDE: usize = 512;
@@ -74,11 +76,12 @@ fn main() {
             let job = Job::whole(&White, &recipe).expect("a valid slide");
             let mut best = f64::INFINITY;
             for _ in 0..5 {
-                let (mut model, cancel) = (Fixed(map.clone()), CancelToken::new());
-                let workers = Workers::default();
+                let mut model = Fixed(map.clone());
+                let models = Models { segmenter: &mut model, classifier: None };
+                let mut detector =
+                    Detector { models, recipe: &recipe, workers: Workers::default() };
                 let result =
-                    run(&White, &job, &mut model, None, &recipe, &workers, None, &mut (), &cancel)
-                        .expect("nothing fails here");
+                    detector.run(&White, &job, Control::default()).expect("nothing fails here");
                 let stage = result.stages[2];
                 best = best.min(stage.busy.as_secs_f64() * 1e3 / stage.items as f64);
             }

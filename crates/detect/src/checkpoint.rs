@@ -1,7 +1,9 @@
 //! The state of a run between two units, from which a killed run goes on to the same bytes.
 
 use crate::candidates::{Extractor, Region};
-use crate::{DetectError, Job, Recipe, WindowAt};
+use crate::error::{DetectError, StoreError};
+use crate::grid::WindowAt;
+use crate::recipe::{Job, Recipe};
 use mitosis::Score;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -70,21 +72,21 @@ impl Checkpoint {
     /// Writes the state under a temporary name beside `path`, then renames it.
     ///
     /// # Errors
-    /// The path and the system's reason.
-    pub fn save(&self, path: &Path) -> Result<(), String> {
+    /// [`StoreError`].
+    pub fn save(&self, path: &Path) -> Result<(), StoreError> {
         let part = path.with_extension("part");
-        let mut text = serde_json::to_vec(self).map_err(|e| e.to_string())?;
-        let digest = hex(&text);
-        text.extend_from_slice(format!("\n{digest}\n").as_bytes());
         let write = || {
+            let mut text = serde_json::to_vec(self)?;
+            let digest = hex(&text);
+            text.extend_from_slice(format!("\n{digest}\n").as_bytes());
             let mut file = fs::File::create(&part)?;
             file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&part, path)
         };
-        write().map_err(|e| {
+        write().map_err(|source| {
             let _ = fs::remove_file(&part);
-            format!("{}: {e}", path.display())
+            StoreError { path: path.to_owned(), source }
         })
     }
 

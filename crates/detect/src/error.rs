@@ -1,6 +1,7 @@
 //! What can end a slide.
 
 use mitosis::PortError;
+use std::path::PathBuf;
 
 /// Why a slide has no result.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +49,7 @@ pub enum DetectError {
     Checkpoint(String),
     /// Storing the state failed.
     #[error("cannot store the state of the run: {0}")]
-    Store(String),
+    Store(#[from] StoreError),
     /// A stage panicked: a bug, reported instead of a hang.
     #[error("the {stage} stage stopped: {message}")]
     Panicked {
@@ -66,3 +67,13 @@ pub enum DetectError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReadError(pub String);
+
+/// The state of a run cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct StoreError {
+    /// The file.
+    pub path: PathBuf,
+    /// The reason.
+    pub source: std::io::Error,
+}

@@ -4,7 +4,7 @@
 //! likewise down, whatever is cut out of the slide. Cell (row, col) is its first `stride` pixels each
 //! way; cells tile the frame, and only the windows (row - 1 | row, col - 1 | col) reach into a cell.
 
-use crate::DetectError;
+use crate::error::DetectError;
 use serde::{Deserialize, Serialize};
 
 /// Window side and stride in working pixels (D2: 512 and 400).

@@ -1,7 +1,7 @@
 //! Two-stage detection: segment, stitch, extract, classify, accept.
 //!
-//! [`run`] takes a slide ([`TileSource`]), a [`Job`] (which windows, which tissue), the two models
-//! behind their ports and a [`Recipe`], and gives a [`SlideResult`]. [`extract`] and
+//! [`Detector`] holds the two models behind their ports and a [`Recipe`]; [`Detector::run`] takes a slide
+//! ([`TileSource`]) and a [`Job`] (which windows, which tissue), and gives a [`SlideResult`]. [`extract`] and
 //! [`stitch()`] do the same on one probability map in memory, with the same bits. The flow and what
 //! holds in it are told in `docs/detect.md`.
 //!
@@ -18,6 +18,8 @@
 mod area;
 pub mod candidates;
 mod checkpoint;
+mod control;
+mod detector;
 mod error;
 mod grid;
 mod pipeline;
@@ -29,10 +31,11 @@ mod stitch;
 pub use area::{TISSUE_MARGIN_UM, Tissue};
 pub use candidates::{CandidateRule, RawCandidate, extract};
 pub use checkpoint::Checkpoint;
-pub use error::{DetectError, ReadError};
+pub use control::{CancelToken, Control, Observer, Progress, StateFile, Store};
+pub use detector::{Detector, Models};
+pub use error::{DetectError, ReadError, StoreError};
 pub use grid::{Frame, Grid, WindowAt};
-pub use pipeline::run;
-pub use recipe::{CancelToken, CropRecipe, Job, Observer, Progress, Recipe, Workers};
+pub use recipe::{CropRecipe, Job, Recipe, Workers};
 pub use result::{SlideResult, StageReport, Unclassified, UnreadWindow};
 pub use source::TileSource;
 pub use stitch::stitch;

@@ -12,69 +12,45 @@
 //! the others run ahead without bound. A failing stage notes its error, sets `stop` and drops its
 //! channels; every other stage then finds its channel closed and ends, so nothing can hang.
 
-mod control;
+mod flow;
 mod second;
+mod shared;
 mod stages;
 
+use crate::area::{self, TISSUE_MARGIN_UM};
 use crate::candidates::Extractor;
-use crate::checkpoint::{Scored, Second, run_digest};
-use crate::source::WorkingFrame;
-use crate::{
-    Checkpoint, DetectError, Job, Observer, Progress, ReadError, Recipe, SlideResult,
-    TISSUE_MARGIN_UM, TileSource, Unclassified, UnreadWindow, WindowAt, Workers, area,
-};
-use control::{Control, Meter, StopOnDrop};
+use crate::checkpoint::{Checkpoint, Scored, Second, run_digest};
+use crate::control::{Control, Progress};
+use crate::error::DetectError;
+use crate::grid::WindowAt;
+use crate::recipe::{Job, Recipe, Workers};
+use crate::result::{SlideResult, StageReport, Unclassified, UnreadWindow};
+use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
+use flow::{Event, Item};
 use mitosis::{Candidate, Classifier, Detection, Mm2, Point, Score, Segmenter};
+use shared::{Meter, Shared, StopOnDrop};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
 
-/// A window to read.
-#[derive(Clone, Copy, Debug)]
-struct Item {
-    at: WindowAt,
-    /// Already done before the run was resumed; read again for its overlap with the next row.
-    warm: bool,
-    /// Last window of its unit.
-    unit_end: bool,
+/// One run over a slide.
+pub(crate) struct Run<'a> {
+    pub(crate) source: &'a dyn TileSource,
+    pub(crate) job: &'a Job<'a>,
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) workers: &'a Workers,
 }
 
-/// What stages tell the caller's thread.
-enum Event {
-    Unread(WindowAt, String),
-    WindowDone,
-    Scored(Scored),
-    UnitEnd(Box<Stored>),
-    End,
-}
-
-/// State of the assembling stage at the end of a unit.
-struct Stored {
-    next_row: u32,
-    extractor: Extractor,
-}
-
-/// Detects on one slide (D2-D4, W1): the windows of `job` in, every candidate with its scores out.
-///
-/// The result is the same, bit for bit, for any [`Workers`], any order of `job.windows`, and any
-/// point at which the run was stopped and resumed, as long as the models answer for each tile alone.
-/// A window that cannot be read is recorded and left out of the analysed area.
-///
-/// # Errors
-/// [`DetectError`]; the first one, when several stages fail.
-#[expect(clippy::too_many_arguments, reason = "each is a different thing, named at the call")]
-pub fn run(
-    source: &dyn TileSource,
-    job: &Job<'_>,
+/// See [`Detector::run`](crate::Detector::run); `resume` is checked, not trusted.
+pub(crate) fn run(
+    of: &Run<'_>,
     segmenter: &mut dyn Segmenter,
     classifier: Option<&mut dyn Classifier>,
-    recipe: &Recipe,
-    workers: &Workers,
     resume: Option<Checkpoint>,
-    observer: &mut dyn Observer,
-    cancel: &crate::CancelToken,
+    watched: &mut Control<'_>,
 ) -> Result<SlideResult, DetectError> {
+    let &Run { source, job, recipe, workers } = of;
     let start = Instant::now();
     recipe.check()?;
     let frame = WorkingFrame::of(source, recipe.mpp)?;
@@ -89,7 +65,7 @@ pub fn run(
     let items = items(&windows, &done, workers.unit_windows);
     let first_row = done.next_row;
     let extractor = done.extractor.take().unwrap_or_else(|| Extractor::new(&recipe.candidates));
-    let control = Control::default();
+    let control = Shared::default();
     let readers = workers.readers.max(1);
     let meters = [
         Meter::new("decode", readers),
@@ -143,7 +119,7 @@ pub fn run(
             workers.classify_batch.max(1),
             (regions, crop_out, crops, event_out),
         );
-        watch(&events, &mut done, (source, &digest), observer, cancel, control);
+        watch(&events, &mut done, (source, &digest), watched, control);
     });
 
     if let Some(error) = control.failure() {
@@ -153,7 +129,7 @@ pub fn run(
         return Err(DetectError::Panicked { stage: "watch", message: "no stage ended".into() });
     }
     let stages = meters.iter().map(Meter::report).collect();
-    Ok(done.result(source, recipe, job, &frame, &windows, stages, start.elapsed()))
+    Ok(done.result(of, &frame, &windows, stages, start.elapsed()))
 }
 
 /// The windows in row-major order, each once, each inside the frame.
@@ -204,13 +180,12 @@ fn watch(
     events: &Receiver<Event>,
     done: &mut Done,
     (source, digest): (&dyn TileSource, &str),
-    observer: &mut dyn Observer,
-    cancel: &crate::CancelToken,
-    control: &Control,
+    watched: &mut Control<'_>,
+    control: &Shared,
 ) {
-    observer.progress(done.progress);
+    watched.progress(done.progress);
     loop {
-        if cancel.is_cancelled() {
+        if watched.cancel.is_cancelled() {
             control.fail(DetectError::Cancelled);
         }
         match events.recv_timeout(Duration::from_millis(50)) {
@@ -219,14 +194,15 @@ fn watch(
             }
             Ok(Event::WindowDone) => {
                 done.progress.windows_done += 1;
-                observer.progress(done.progress);
+                watched.progress(done.progress);
             }
             Ok(Event::Scored(scored)) => {
                 done.scored.push(scored);
                 done.progress.candidates += 1;
-                observer.progress(done.progress);
+                watched.progress(done.progress);
             }
-            Ok(Event::UnitEnd(stored)) if observer.stores() => {
+            Ok(Event::UnitEnd(stored)) => {
+                let Some(store) = &mut watched.store else { continue };
                 // The first stage runs ahead: what it found in later rows is not part of the unit.
                 let unread = done.unread.iter().filter(|u| u.0.row < stored.next_row);
                 let state = Checkpoint::new(
@@ -237,11 +213,10 @@ fn watch(
                     unread.cloned().collect(),
                     source.suspect(),
                 );
-                if let Err(reason) = observer.store(&state) {
-                    control.fail(DetectError::Store(reason));
+                if let Err(e) = store.save(&state) {
+                    control.fail(e.into());
                 }
             }
-            Ok(Event::UnitEnd(_)) => {}
             Ok(Event::End) => done.ended = true,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -286,15 +261,12 @@ impl Done {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call, at the end of `run`")]
     fn result(
         mut self,
-        source: &dyn TileSource,
-        recipe: &Recipe,
-        job: &Job<'_>,
+        &Run { source, job, recipe, .. }: &Run<'_>,
         frame: &WorkingFrame,
         windows: &[WindowAt],
-        stages: Vec<crate::StageReport>,
+        stages: Vec<StageReport>,
         wall: Duration,
     ) -> SlideResult {
         self.scored.sort_by_key(|s| s.region.first);
@@ -344,6 +316,3 @@ impl Done {
         }
     }
 }
-
-/// A read result: pixels or the reader's words.
-type Tile = (usize, Result<mitosis::RgbTile, ReadError>);

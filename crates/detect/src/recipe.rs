@@ -1,13 +1,12 @@
-//! What a run does (recipe, job), how fast (workers), and who watches (observer, cancel token).
+//! What a run does (recipe, job) and how fast (workers).
 
-use crate::source::WorkingFrame;
-use crate::{
-    CandidateRule, Checkpoint, DetectError, Frame, Grid, ReadError, TileSource, Tissue, WindowAt,
-};
+use crate::area::Tissue;
+use crate::candidates::CandidateRule;
+use crate::error::{DetectError, ReadError};
+use crate::grid::{Frame, Grid, WindowAt};
+use crate::source::{TileSource, WorkingFrame};
 use mitosis::Mpp;
 use serde::Serialize;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Everything that changes a number; comes from the model card and the preset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -134,64 +133,5 @@ impl Default for Workers {
             classify_batch: 32,
             unit_windows: 256,
         }
-    }
-}
-
-/// How far a slide has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Windows segmented and stitched, or found unreadable.
-    pub windows_done: usize,
-    /// Windows of the plan.
-    pub windows_total: usize,
-    /// Candidates with all their scores.
-    pub candidates: usize,
-}
-
-/// Watches a run; called on the thread that called [`run`](crate::run).
-pub trait Observer {
-    /// Something was finished.
-    fn progress(&mut self, progress: Progress) {
-        let _ = progress;
-    }
-
-    /// Whether [`Observer::store`] wants to be called.
-    fn stores(&self) -> bool {
-        false
-    }
-
-    /// A unit was finished: the run can go on from here after a kill.
-    ///
-    /// # Errors
-    /// The reason ends the run as [`DetectError::Store`].
-    fn store(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
-        let _ = checkpoint;
-        Ok(())
-    }
-}
-
-/// Watches nothing.
-impl Observer for () {}
-
-/// Ends a run from another thread or a signal handler.
-#[derive(Clone, Debug, Default)]
-pub struct CancelToken(Arc<AtomicBool>);
-
-impl CancelToken {
-    /// A token that is not set.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Asks every run with this token to end with [`DetectError::Cancelled`].
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether it was set.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
     }
 }

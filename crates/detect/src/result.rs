@@ -1,6 +1,6 @@
 //! What a run gives.
 
-use crate::WindowAt;
+use crate::grid::WindowAt;
 use mitosis::count::CountError;
 use mitosis::{Candidate, Count, Detection, Level0, Mm2, OperatingPoint, Point, Resolution};
 use serde::Serialize;

@@ -1,6 +1,7 @@
 //! What the pipeline needs of a slide.
 
-use crate::{Frame, ReadError};
+use crate::error::ReadError;
+use crate::grid::Frame;
 use mitosis::{Level0, Mpp, Point, Resolution, RgbTile, Window};
 use slide::TileAt;
 

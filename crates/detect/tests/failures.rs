@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Drawn, Failure, Mean, Shade, bits, in_memory, recipe, workers};
+use common::{Anew, Drawn, Failure, Keep, Mean, Shade, bits, in_memory, recipe, run, workers};
 use detect::{
-    CancelToken, CandidateRule, Checkpoint, DetectError, Job, Observer, Progress, ReadError,
-    Recipe, SlideResult, TileSource, Tissue, WindowAt, run,
+    CancelToken, CandidateRule, Checkpoint, Control, DetectError, Job, Observer, Progress,
+    ReadError, Recipe, SlideResult, StateFile, Store, StoreError, TileSource, Tissue, WindowAt,
 };
 use mitosis::{Level0, Mm2, Mpp, OperatingPoint, Point, Resolution, RgbTile, Score};
 
@@ -16,7 +16,7 @@ fn go(
     shade: &mut Shade,
     mean: &mut Mean,
 ) -> Result<SlideResult, DetectError> {
-    run(source, job, shade, Some(mean), recipe, &workers(), None, &mut (), &CancelToken::new())
+    run(source, job, (shade, Some(mean)), recipe, workers(), Control::default())
 }
 
 fn small() -> (Drawn, Recipe) {
@@ -158,76 +158,92 @@ fn cancelling_ends_the_run() {
         let token = CancelToken::new();
         let mut watch = CancelAt(n, token.clone(), Progress::default());
         let (mut shade, mut mean) = (Shade::default(), Mean::default());
-        let w = workers();
-        let out =
-            run(&source, &job, &mut shade, Some(&mut mean), &recipe, &w, None, &mut watch, &token);
+        let control = Control::watched(&mut watch).until(&token);
+        let models = (&mut shade as _, Some(&mut mean as _));
+        let out = run(&source, &job, models, &recipe, workers(), control);
         assert!(matches!(out, Err(DetectError::Cancelled)), "{n}: {out:?}");
     }
 }
 
-/// Keeps the first state in a file, and fails when told to.
-struct File(std::path::PathBuf, bool);
+/// Keeps the first state alone, as a run that is killed after its first unit leaves it.
+struct First(StateFile);
 
-impl Observer for File {
-    fn stores(&self) -> bool {
-        true
+impl Store for First {
+    fn load(&mut self) -> Result<Option<Checkpoint>, DetectError> {
+        self.0.load()
     }
-    fn store(&mut self, state: &Checkpoint) -> Result<(), String> {
-        match (self.1, self.0.exists()) {
-            (true, _) => Err("no space left".into()),
-            (false, false) => state.save(&self.0),
-            (false, true) => Ok(()),
-        }
+    fn save(&mut self, state: &Checkpoint) -> Result<(), StoreError> {
+        if self.0.0.exists() { Ok(()) } else { self.0.save(state) }
+    }
+    fn discard(&mut self) {
+        self.0.discard();
     }
 }
 
 #[test]
-fn states_that_do_not_fit_are_refused() {
+fn states_that_do_not_fit_are_not_used() {
     let (source, recipe) = small();
     let job = Job::whole(&source, &recipe).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("slide.state");
     assert!(Checkpoint::load(&path).unwrap().is_none());
-    let go =
-        |source: &Drawn, job: &Job<'_>, recipe: &Recipe, state, observer: &mut dyn Observer| {
-            let (mut shade, mut mean) = (Shade::default(), Mean::default());
-            let (w, c) = (workers(), CancelToken::new());
-            run(source, job, &mut shade, Some(&mut mean), recipe, &w, state, observer, &c)
-        };
-    let whole = go(&source, &job, &recipe, None, &mut File(path.clone(), false)).unwrap();
+    let go = |source: &Drawn, job: &Job<'_>, recipe: &Recipe, store: &mut dyn Store| {
+        let (mut shade, mut mean) = (Shade::default(), Mean::default());
+        let mut anew = Anew::default();
+        let control = Control::watched(&mut anew).stored(store);
+        let models = (&mut shade as _, Some(&mut mean as _));
+        let out = run(source, job, models, recipe, workers(), control);
+        (out, anew.0)
+    };
+    let whole = go(&source, &job, &recipe, &mut First(StateFile(path.clone()))).0.unwrap();
     let state = Checkpoint::load(&path).unwrap().unwrap();
-    let again = go(&source, &job, &recipe, Some(state.clone()), &mut ()).unwrap();
+    let from = || Keep { from: Some(state.clone()), ..Keep::default() };
+    let (again, anew) = go(&source, &job, &recipe, &mut from());
+    let again = again.unwrap();
     assert_eq!(bits(&again), bits(&whole));
-    assert_eq!(again.resumed_windows, 8);
+    assert_eq!((again.resumed_windows, anew.len()), (8, 0));
 
-    let refused = |out: Result<SlideResult, DetectError>| {
-        let error = out.unwrap_err();
-        assert!(matches!(error, DetectError::Checkpoint(_)), "{error}");
-        assert!(error.to_string().contains("delete it"));
+    let refused = |source: &Drawn, job: &Job<'_>, recipe: &Recipe| {
+        let mut store = from();
+        let (out, anew) = go(source, job, recipe, &mut store);
+        assert_eq!(anew.len(), 1, "{anew:?}");
+        assert!(store.from.is_none(), "the state stays");
+        if let Ok(out) = &out {
+            assert_eq!(out.resumed_windows, 0);
+        }
+        (out, anew)
     };
     let mut other = recipe.clone();
     other.max_unread_share = 0.5;
-    refused(go(&source, &job, &other, Some(state.clone()), &mut ()));
+    let (out, anew) = refused(&source, &job, &other);
+    assert_eq!(bits(&out.unwrap()), bits(&whole));
+    assert!(anew[0].contains("another slide, model, recipe"), "{anew:?}");
     let mut other = job.clone();
     other.identity = "other weights".into();
-    refused(go(&source, &other, &recipe, Some(state.clone()), &mut ()));
+    assert_eq!(bits(&refused(&source, &other, &recipe).0.unwrap()), bits(&whole));
     let mut other = job.clone();
     other.windows.pop();
-    refused(go(&source, &other, &recipe, Some(state.clone()), &mut ()));
+    assert_eq!(refused(&source, &other, &recipe).0.unwrap().windows, 47);
     // Read before, unreadable now: never a silently different result.
     let mut broken = Drawn::new(200, 150, 8);
     broken
         .broken
         .extend(job.windows.iter().map(|w| (i64::from(w.col) * 25, i64::from(w.row) * 25, 32)));
-    refused(go(&broken, &job, &recipe, Some(state), &mut ()));
+    let (out, anew) = refused(&broken, &job, &recipe);
+    assert!(anew[0].contains("cannot be read now"), "{anew:?}");
+    assert_eq!(out.unwrap().unread.len(), 48);
 
     let text = std::fs::read(&path).unwrap();
     for damaged in [&text[..text.len() / 2], &text[..10], &b""[..], &[&b" "[..], &text].concat()] {
         std::fs::write(&path, damaged).unwrap();
         let error = Checkpoint::load(&path).unwrap_err();
         assert!(error.to_string().contains("checksum"), "{error}");
+        let (out, anew) = go(&source, &job, &recipe, &mut StateFile(path.clone()));
+        assert_eq!(bits(&out.unwrap()), bits(&whole));
+        assert!(anew.len() == 1 && anew[0].contains("checksum"), "{anew:?}");
     }
-    let error = go(&source, &job, &recipe, None, &mut File(path, true)).unwrap_err();
+    let mut full = Keep { full: true, ..Keep::default() };
+    let error = go(&source, &job, &recipe, &mut full).0.unwrap_err();
     assert!(matches!(error, DetectError::Store(_)) && error.to_string().contains("no space left"));
 }
 
@@ -238,9 +254,8 @@ fn what_does_not_fit_together_is_refused() {
     let refused = |job: &Job<'_>, recipe: &Recipe, two: bool, word: &str| {
         let (mut shade, mut mean) = (Shade::default(), Mean::default());
         let second = two.then_some(&mut mean as &mut dyn mitosis::Classifier);
-        let c = CancelToken::new();
-        let w = workers();
-        let out = run(&source, job, &mut shade, second, recipe, &w, None, &mut (), &c);
+        let models = (&mut shade as _, second);
+        let out = run(&source, job, models, recipe, workers(), Control::default());
         let error = out.unwrap_err();
         assert!(
             matches!(error, DetectError::Recipe(_)) && error.to_string().contains(word),

@@ -2,14 +2,12 @@
 
 mod common;
 
-use common::{Drawn, Mean, Shade, bits, in_memory, mpp, recipe, score, workers};
-use detect::{
-    CancelToken, CandidateRule, Checkpoint, Job, Observer, Recipe, SlideResult, Workers, run,
-};
+use common::{Anew, Drawn, Keep, Mean, Shade, bits, in_memory, mpp, recipe, run, score, workers};
+use detect::{CandidateRule, Control, Job, Recipe, SlideResult, Workers};
 use proptest::prelude::*;
 
 fn detect(source: &Drawn, job: &Job<'_>, recipe: &Recipe, workers: &Workers) -> SlideResult {
-    resumed(source, job, recipe, workers, None, &mut (), &mut Shade::default())
+    resumed(source, job, recipe, workers, &mut Keep::default(), &mut Shade::default())
 }
 
 fn resumed(
@@ -17,28 +15,20 @@ fn resumed(
     job: &Job<'_>,
     recipe: &Recipe,
     workers: &Workers,
-    state: Option<Checkpoint>,
-    observer: &mut dyn Observer,
+    states: &mut Keep,
     shade: &mut Shade,
 ) -> SlideResult {
     let mut mean = Mean::default();
     let second = recipe.crops.is_some().then_some(&mut mean as &mut dyn mitosis::Classifier);
-    let cancel = CancelToken::new();
-    run(source, job, shade, second, recipe, workers, state, observer, &cancel).unwrap()
+    let mut anew = Anew::default();
+    let control = Control::watched(&mut anew).stored(states);
+    let result = run(source, job, (shade, second), recipe, *workers, control).unwrap();
+    assert!(anew.0.is_empty(), "a state was not used: {:?}", anew.0);
+    result
 }
 
-/// Keeps every state, through its stored form.
-#[derive(Default)]
-struct Keep(Vec<String>);
-
-impl Observer for Keep {
-    fn stores(&self) -> bool {
-        true
-    }
-    fn store(&mut self, state: &Checkpoint) -> Result<(), String> {
-        self.0.push(serde_json::to_string(state).unwrap());
-        Ok(())
-    }
+fn from(state: &str) -> Keep {
+    Keep { from: Some(serde_json::from_str(state).unwrap()), ..Keep::default() }
 }
 
 fn any_recipe() -> impl Strategy<Value = Recipe> {
@@ -97,14 +87,13 @@ proptest! {
         job.windows.sort_by_key(|w| common::mix(&[seed, w.row.into(), w.col.into()]));
         let mut states = Keep::default();
         let result =
-            resumed(&source, &job, &recipe, &workers, None, &mut states, &mut Shade::default());
+            resumed(&source, &job, &recipe, &workers, &mut states, &mut Shade::default());
         prop_assert_eq!(bits(&result), &expected[..]);
         // Killed after a unit and resumed: the same, areas and unread windows too.
-        let n = states.0.len();
-        for state in [0, n / 2, n.saturating_sub(1)].into_iter().filter_map(|i| states.0.get(i)) {
-            let state = Some(serde_json::from_str(state).unwrap());
-            let again =
-                resumed(&source, &job, &recipe, &workers, state, &mut (), &mut Shade::default());
+        let n = states.states.len();
+        for state in [0, n / 2, n.saturating_sub(1)].into_iter().filter_map(|i| states.states.get(i)) {
+            let (mut state, mut shade) = (from(state), Shade::default());
+            let again = resumed(&source, &job, &recipe, &workers, &mut state, &mut shade);
             prop_assert_eq!(bits(&again), &expected[..]);
             prop_assert_eq!(&again.unread, &result.unread);
             prop_assert_eq!(again.analysed, result.analysed);
@@ -139,12 +128,11 @@ fn resume_repeats_the_same_batches() {
     let sensitive = || Shade { batch_sensitive: true, ..Shade::default() };
     let mut states = Keep::default();
     let mut shade = sensitive();
-    let whole = resumed(&source, &job, &recipe, &workers(), None, &mut states, &mut shade);
-    assert!(states.0.len() > 2 && whole.detections.len() > 30);
-    for state in states.0 {
-        let state = Some(serde_json::from_str(&state).unwrap());
-        let mut shade = sensitive();
-        let again = resumed(&source, &job, &recipe, &workers(), state, &mut (), &mut shade);
+    let whole = resumed(&source, &job, &recipe, &workers(), &mut states, &mut shade);
+    assert!(states.states.len() > 2 && whole.detections.len() > 30);
+    for state in states.states {
+        let (mut state, mut shade) = (from(&state), sensitive());
+        let again = resumed(&source, &job, &recipe, &workers(), &mut state, &mut shade);
         assert_eq!(bits(&again), bits(&whole));
     }
 }

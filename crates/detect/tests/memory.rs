@@ -3,7 +3,9 @@
 mod common;
 
 use common::{mpp, recipe, score};
-use detect::{CancelToken, CandidateRule, Job, ReadError, TileSource, WindowAt, Workers, run};
+use detect::{
+    CandidateRule, Control, Detector, Job, Models, ReadError, TileSource, WindowAt, Workers,
+};
 use mitosis::{Mpp, PortError, ProbMap, Resolution, RgbTile, Segmenter};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -86,9 +88,9 @@ fn peak(side: u64) -> (usize, usize) {
     };
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let cancel = CancelToken::new();
-    let result =
-        run(&source, &job, &mut Red, None, &recipe, &workers, None, &mut (), &cancel).unwrap();
+    let models = Models { segmenter: &mut Red, classifier: None };
+    let mut detector = Detector { models, recipe: &recipe, workers };
+    let result = detector.run(&source, &job, Control::default()).unwrap();
     (PEAK.load(Ordering::Relaxed) - before, result.detections.len())
 }
 

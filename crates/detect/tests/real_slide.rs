@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Bits, Mean, Shade, bits, in_memory, mpp, recipe, workers};
-use detect::{CancelToken, Job, ReadError, Recipe, SlideResult, TileSource, run};
+use common::{Bits, Mean, Shade, bits, in_memory, mpp, recipe, run, workers};
+use detect::{Control, Job, ReadError, Recipe, SlideResult, TileSource};
 use mitosis::{Mpp, Resolution, RgbTile};
 
 /// A whole image in memory, at its own resolution only.
@@ -35,8 +35,7 @@ impl TileSource for Image {
 
 fn detect(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> SlideResult {
     let (mut shade, mut mean) = (Shade::default(), Mean::default());
-    let c = CancelToken::new();
-    run(source, job, &mut shade, Some(&mut mean), recipe, &workers(), None, &mut (), &c).unwrap()
+    run(source, job, (&mut shade, Some(&mut mean)), recipe, workers(), Control::default()).unwrap()
 }
 
 /// Equal bits, with a readable word where not.

@@ -67,7 +67,7 @@ pub enum PackageError {
     /// Neither a folder with a card nor a bundled name.
     #[error(
         "no model `{name}`: this build bundles {known}, and no folder of that name holds a \
-         card.toml; give a package folder with --model"
+         card.toml; give a package folder"
     )]
     Unknown {
         /// What was asked for.
@@ -78,7 +78,7 @@ pub enum PackageError {
     /// The card was built in, its weights were not.
     #[error(
         "this build carries the card of `{name}` but not its weights (`{file}`); \
-         give a complete package folder with --model, or rebuild with the file in models/{name}/"
+         give a complete package folder, or rebuild with the file in models/{name}/"
     )]
     NoWeights {
         /// Package name.

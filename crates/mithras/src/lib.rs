@@ -1,9 +1,43 @@
 //! Mitotic-figure analysis of H&E slides as a library: drawn slides, runs, exports, reports, evaluation.
 //!
+//! A model package is opened once and run on slide after slide:
+//!
+//! ```
+//! use mithras::demo::{self, Container, Layout, Spec};
+//! use mithras::{Builder, EngineChoice};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A drawn slide of 800 x 800 px with four figures; any slide will do.
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("drawn.tiff");
+//! let layout = Layout::new(Spec::new(800, 800, 7, 4)?)?;
+//! demo::write(&layout, &path, Container::Auto, &mut |_, _| {})?;
+//!
+//! // `Detector::bundled()` takes the fastest engine found; the embedded one is always there.
+//! let mut detector = Builder::default().engine(EngineChoice::Rten).bundled()?;
+//! let slide = detector.slide(&path)?;
+//! let found = detector.run(&slide)?;
+//!
+//! for figure in found.figures() {
+//!     println!("{} {} px, s_seg {}, s_cls {:?}", figure.x_px, figure.y_px, figure.s_seg, figure.s_cls);
+//! }
+//! let hotspot = found.hotspot().ok_or("the drawn figures are found")?;
+//! let density = found.density_per_20_mm2().ok_or("the slide has tissue")?;
+//! println!("{} figures in the densest 2 mm2, {density:.1} per 20 mm2", hotspot.count);
+//! assert!(found.analysed_mm2() > 0.0 && found.unread_mm2() == 0.0);
+//! println!("{}", serde_json::to_string(&found)?);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! | module | what |
 //! |---|---|
+//! | [`detector`] | a package at work on slides |
+//! | [`record`] | what one slide gave |
 //! | [`demo`] | drawn slides with known figures |
-//! | [`job`] | inputs, preflight, one slide after the other, resume |
+//! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again |
+//! | [`job`] | detection as such work |
+//! | [`construct`] | construction of crop corpora as such work |
 //! | [`privacy`] | what of a slide's properties may be shown |
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
@@ -15,16 +49,40 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audit;
+pub mod batch;
+pub mod classify;
+pub mod construct;
 pub mod demo;
+pub mod detector;
+pub mod doctor;
+#[cfg(feature = "train")]
+pub mod embed;
 pub mod evaluate;
 pub mod export;
+pub mod input;
+pub mod inspect;
 pub mod job;
 pub mod privacy;
 pub mod progress;
+pub mod record;
 pub mod report;
 pub mod robustness;
+pub mod slide_info;
 pub mod subtypes;
 #[cfg(feature = "train")]
+pub mod torch;
+#[cfg(feature = "train")]
 pub mod train;
+pub mod web;
 
 pub use artifact::file;
+pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Thresholds};
+pub use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
+pub use record::SlideRecord;
+
+/// Program and version, as files name what wrote them.
+#[must_use]
+pub fn program() -> String {
+    concat!("mithras ", env!("CARGO_PKG_VERSION")).to_owned()
+}

@@ -1,7 +1,7 @@
 //! Subtypes of accepted figures (K5): probability of being atypical, and of eight morphologies.
 
-use crate::export::DetectionRow;
-use corpus::task::{MORPHOLOGY, Task};
+use crate::record::{DetectionRow, SubtypeModel, Subtypes};
+use corpus::task::MORPHOLOGY;
 use infer::{EngineError, EngineOptions, ModelPackage, PackageError};
 use mitosis::{Classifier, Mpp, PortError};
 use serde::{Deserialize, Serialize};
@@ -13,63 +13,6 @@ pub const BUNDLED: &str = "mithras-morphology";
 
 /// The bundled package with the same network's sums, whose card has their operating point.
 const SUMS: &str = "mithras-atypical";
-
-/// Names of the added columns, in order.
-pub const COLUMNS: [&str; 9] = [
-    "p_atypical",
-    "p_prometaphase",
-    "p_metaphase",
-    "p_ring_shape",
-    "p_anaphase_telophase",
-    "p_bipolar_asymmetric",
-    "p_multipolar",
-    "p_segregation",
-    "p_other",
-];
-
-/// Subtype probabilities of one figure, in the order of [`COLUMNS`], each in [0, 1].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Subtypes(pub [f32; 9]);
-
-impl Subtypes {
-    /// From the probabilities of [`MORPHOLOGY`]: a figure is atypical as likely as it is one of the
-    /// four atypical morphologies.
-    fn of(morphology: &[f32; 8]) -> Self {
-        let mut all = [0.0; 9];
-        all[1..].copy_from_slice(morphology);
-        let coarser = Task::AmiMorph.coarser().expect("morphologies are typical or atypical");
-        for (&class, p) in coarser.of.iter().zip(morphology) {
-            all[0] += if class == 1 { *p } else { 0.0 };
-        }
-        all[0] = all[0].min(1.0);
-        Self(all)
-    }
-
-    /// Probability of being atypical.
-    #[must_use]
-    pub fn atypical(&self) -> f32 {
-        self.0[0]
-    }
-
-    /// The likeliest morphology; the first of equals.
-    #[must_use]
-    pub fn morphology(&self) -> &'static str {
-        MORPHOLOGY[mitosis::likeliest(&self.0[1..])]
-    }
-}
-
-/// Which subtype weights ran.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SubtypeModel {
-    /// Package name.
-    pub name: String,
-    /// SHA-256 of its network.
-    pub sha256: String,
-    /// Licence of the weights.
-    pub license: String,
-    /// `p_atypical` from which on a figure counts as atypical.
-    pub atypical_from: f32,
-}
 
 /// Subtypes of a slide's accepted figures, as in `counts.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,7 +66,7 @@ pub enum SubtypeError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A package for something else.
-    #[error("model `{name}` has the classes {have:?}; --subtypes needs {MORPHOLOGY:?}")]
+    #[error("model `{name}` has the classes {have:?}; telling subtypes needs {MORPHOLOGY:?}")]
     Classes {
         /// The package.
         name: String,
@@ -218,6 +161,7 @@ impl SubtypeNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::COLUMNS;
     use corpus::task::ATYPIA;
     use mitosis::RgbTile;
 

@@ -1,10 +1,8 @@
 //! Every export, field by field, on one small record.
 
 use detect::SlideResult;
-use mithras::export::{
-    CountsFile, EXPORTS, ModelEntry, SlideEntry, SlideRecord, read_detections, write_all,
-};
-use mithras::subtypes::{self, SubtypeModel, Subtypes};
+use mithras::export::{CountsFile, EXPORTS, read_detections, write_all};
+use mithras::record::{self, ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };
@@ -168,7 +166,7 @@ fn counts_say_what_was_measured() {
     assert_eq!(counts.resolution.source, "aperio.MPP");
     assert_eq!(counts, CountsFile::of(&record()));
     let other = String::from_utf8(bytes("counts.json")).unwrap().replace("counts/1", "counts/9");
-    assert!(CountsFile::parse(&other).unwrap_err().contains("counts/9"));
+    assert!(CountsFile::parse(&other).unwrap_err().to_string().contains("counts/9"));
 }
 
 #[test]
@@ -191,7 +189,7 @@ fn subtypes_are_added_to_accepted_figures_alone() {
     let text = std::fs::read_to_string(&csv).unwrap();
     let header = text.lines().next().unwrap();
     assert!(
-        header.ends_with(&format!("accepted,outside_tissue,{}", subtypes::COLUMNS.join(","))),
+        header.ends_with(&format!("accepted,outside_tissue,{}", record::COLUMNS.join(","))),
         "{header}"
     );
     assert!(text.lines().nth(2).unwrap().ends_with(&",".repeat(9)), "{text}");

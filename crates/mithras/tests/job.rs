@@ -4,16 +4,17 @@ mod common;
 
 use common::{draw, input, results, setup};
 use detect::{CancelToken, Workers};
+use mithras::Detector;
 use mithras::evaluate::{evaluate, read_truth};
-use mithras::job::state::{State, Status};
-use mithras::job::{self, Existing, Outcome, RunError, Setup};
+use mithras::job::state::Status;
+use mithras::job::{self, Existing, Outcome, StartError, State};
 use mithras::progress::Silent;
 use mithras::report;
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::Path;
 
-fn run(slides: &[&Path], out: &Path, setup: &mut Setup, existing: Existing) -> Vec<Outcome> {
+fn run(slides: &[&Path], out: &Path, setup: &mut Detector, existing: Existing) -> Vec<Outcome> {
     let inputs: Vec<_> = slides.iter().map(|p| input(p)).collect();
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
     job::run(inputs, checked, setup, out, existing, &mut Silent, &CancelToken::new())
@@ -109,7 +110,7 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
     drop(held);
     let on = run(&[&slide], &cut, &mut setup(true, usize::MAX, workers(3)), Existing::Resume);
     assert_eq!(on[0].state.status, Status::Finished);
-    assert!(on[0].state.resumed_windows > 0, "nothing was taken over");
+    assert!(on[0].state.work.resumed_windows > 0, "nothing was taken over");
     let (a, b) = (results(&whole.join("s")), results(&cut.join("s")));
     assert_eq!(a.len(), b.len());
     for ((name, x), (_, y)) in a.iter().zip(&b) {
@@ -127,21 +128,21 @@ fn resume_refuses_what_has_changed() {
     let slide = dir.path().join("s.tiff");
     draw(&slide, 1024, 1024, 5, 3);
     let out = dir.path().join("out");
-    let go = |setup: &Setup, existing| job::preflight(&[input(&slide)], setup, &out, existing);
+    let go = |setup: &Detector, existing| job::preflight(&[input(&slide)], setup, &out, existing);
     let mut first = setup(false, usize::MAX, workers(256));
     run(&[&slide], &out, &mut first, Existing::Refuse);
-    assert!(matches!(go(&first, Existing::Refuse), Err(RunError::Exists { count: 1, .. })));
+    assert!(matches!(go(&first, Existing::Refuse), Err(StartError::Exists { count: 1, .. })));
     assert!(go(&first, Existing::Resume).is_ok());
     let mut other = setup(false, usize::MAX, workers(256));
     other.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
     let refused = go(&other, Existing::Resume).unwrap_err();
-    assert!(matches!(refused, RunError::Config { .. }));
+    assert!(matches!(refused, StartError::Config { .. }));
     let text = refused.to_string();
     assert!(text.contains("thresholds.seg was `0.35`") && text.contains("is `0.9`"), "{text}");
     assert!(!text.contains("thresholds.cls"), "what is the same is not named: {text}");
     assert!(go(&other, Existing::Overwrite).is_ok());
     draw(&slide, 1024, 1024, 6, 3);
-    assert!(matches!(go(&first, Existing::Resume), Err(RunError::Input { .. })));
+    assert!(matches!(go(&first, Existing::Resume), Err(StartError::Input { .. })));
     run(&[&slide], &out, &mut other, Existing::Overwrite);
     assert_eq!(State::load(&out.join("s")).unwrap().status, Status::Finished);
 }

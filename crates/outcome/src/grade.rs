@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result, Setting};
 use crate::table::Table;
+use artifact::file::WriteError;
+use artifact::table::Writer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
@@ -53,6 +55,21 @@ pub struct Grades {
     pub slides: Vec<Graded>,
     /// What a reader must be told.
     pub notes: Vec<String>,
+}
+
+impl Grades {
+    /// Writes one row per slide as CSV: slide, count, count_in_scheme_area, grade.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_csv(&self, path: &Path) -> std::result::Result<(), WriteError> {
+        let mut table = Writer::new(["slide", "count", "count_in_scheme_area", "grade"]);
+        for g in &self.slides {
+            let (count, scaled) = (g.count.to_string(), g.count_in_scheme_area.to_string());
+            table.push([&g.slide, &count, &scaled, &g.grade]);
+        }
+        table.write(path)
+    }
 }
 
 /// One slide.

@@ -35,6 +35,7 @@
 mod cindex;
 mod cohort;
 mod cox;
+mod display;
 mod error;
 mod frame;
 mod grade;

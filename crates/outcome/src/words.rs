@@ -46,3 +46,27 @@ pub fn plain_p(p: f64) -> String {
         .collect();
     format!("{digits} \u{d7} 10{power}")
 }
+
+/// Lines with columns padded to equal width: the first left, the others right.
+#[must_use]
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let mut text = String::new();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width: Vec<usize> = (0..columns)
+        .map(|j| rows.iter().filter_map(|r| r.get(j)).map(|c| c.chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in rows {
+        let mut line = String::new();
+        for (j, cell) in row.iter().enumerate() {
+            let pad = " ".repeat(width[j] - cell.chars().count());
+            if j == 0 {
+                line += &format!("{cell}{pad}");
+            } else {
+                line += &format!("  {pad}{cell}");
+            }
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}

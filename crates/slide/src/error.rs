@@ -52,7 +52,7 @@ pub enum SlideError {
     },
     /// No field states micrometres per pixel.
     #[error(
-        "{}: no micrometres per pixel in the file{hint}; give them with --mpp, e.g. --mpp 0.25",
+        "{}: no micrometres per pixel in the file{hint}; they have to be given, e.g. 0.25",
         Shown(path)
     )]
     MissingResolution {
@@ -63,7 +63,7 @@ pub enum SlideError {
     },
     /// Two fields state different resolutions.
     #[error(
-        "{}: contradicting resolutions: {first} against {second}; say which holds with --mpp, and --override-mpp where that contradicts the slide",
+        "{}: contradicting resolutions: {first} against {second}; the one that holds has to be given, and forced where it contradicts the slide",
         Shown(path)
     )]
     ContradictingResolution {
@@ -75,7 +75,7 @@ pub enum SlideError {
         second: String,
     },
     /// The stated resolution cannot be that of a microscope slide.
-    #[error("{}: implausible resolution: {found}; give the true one with --mpp", Shown(path))]
+    #[error("{}: implausible resolution: {found}; the true one has to be given", Shown(path))]
     ImplausibleResolution {
         /// The slide.
         path: PathBuf,

@@ -42,6 +42,29 @@ pub(crate) const SMALL: u64 = 256 << 20;
 /// Memory that is always allowed.
 const LEAST_MEMORY: u64 = 64 << 20;
 
+/// Why a limit cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitError {
+    /// Not `NAME=VALUE`.
+    #[error("`{0}` is not NAME=VALUE")]
+    Form(String),
+    /// No number.
+    #[error("limit `{name}`: `{value}` is no number above 0")]
+    Number {
+        /// The limit.
+        name: String,
+        /// What was given.
+        value: String,
+    },
+    /// There is no such limit.
+    #[error("no limit `{0}`; there are {names}", names = names())]
+    Unknown(String),
+}
+
+fn names() -> String {
+    Limits::TABLE.iter().map(|l| l.name).collect::<Vec<_>>().join(", ")
+}
+
 impl Limits {
     /// Every limit.
     pub const TABLE: &[LimitAbout] = &[
@@ -77,13 +100,14 @@ impl Limits {
     /// 1024.
     ///
     /// # Errors
-    /// A sentence that names what there is, or what is wrong with the value.
-    pub fn set(&mut self, setting: &str) -> Result<(), String> {
-        let names = || Self::TABLE.iter().map(|l| l.name).collect::<Vec<_>>().join(", ");
+    /// [`LimitError`].
+    pub fn set(&mut self, setting: &str) -> Result<(), LimitError> {
         let (name, value) =
-            setting.split_once('=').ok_or_else(|| format!("`{setting}` is not NAME=VALUE"))?;
-        let number = parse(value.trim())
-            .ok_or_else(|| format!("limit `{}`: `{value}` is no number above 0", name.trim()))?;
+            setting.split_once('=').ok_or_else(|| LimitError::Form(setting.to_owned()))?;
+        let number = parse(value.trim()).ok_or_else(|| LimitError::Number {
+            name: name.trim().to_owned(),
+            value: value.to_owned(),
+        })?;
         let place = match name.trim() {
             "pixels" => &mut self.pixels,
             "decoded" => &mut self.decoded,
@@ -91,7 +115,7 @@ impl Limits {
             "fields" => &mut self.fields,
             "memory" => &mut self.memory,
             "expansion" => &mut self.expansion,
-            other => return Err(format!("no limit `{other}`; there are {}", names())),
+            other => return Err(LimitError::Unknown(other.to_owned())),
         };
         *place = if name.trim() == "memory" { number.max(LEAST_MEMORY) } else { number };
         Ok(())
@@ -101,7 +125,7 @@ impl Limits {
     ///
     /// # Errors
     /// As [`Limits::set`].
-    pub fn set_all(&mut self, settings: &str) -> Result<(), String> {
+    pub fn set_all(&mut self, settings: &str) -> Result<(), LimitError> {
         settings.split(',').map(str::trim).filter(|s| !s.is_empty()).try_for_each(|s| self.set(s))
     }
 
@@ -250,7 +274,7 @@ mod tests {
             ("pixels=no", "no number"),
             ("fields=0", "above 0"),
         ] {
-            assert!(l.set(bad).unwrap_err().contains(word), "{bad}");
+            assert!(l.set(bad).unwrap_err().to_string().contains(word), "{bad}");
         }
         // Every name of the table can be set.
         for about in Limits::TABLE {

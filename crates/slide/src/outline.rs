@@ -1,6 +1,8 @@
 //! From a mask to polygons along pixel edges.
 
+use serde::Serialize;
 use std::collections::HashMap;
+use uuid::Uuid;
 
 /// One connected piece: a closed outer ring (first point repeated) and its holes.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +12,66 @@ pub struct Polygon {
     pub outer: Vec<[f64; 2]>,
     /// Holes, wound the other way.
     pub holes: Vec<Vec<[f64; 2]>>,
+}
+
+/// Polygons as a GeoJSON FeatureCollection of annotations, as QuPath reads it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outlines {
+    r#type: &'static str,
+    features: Vec<Feature>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Feature {
+    r#type: &'static str,
+    id: String,
+    geometry: Geometry,
+    properties: Properties,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Geometry {
+    r#type: &'static str,
+    coordinates: Vec<Vec<[f64; 2]>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    object_type: &'static str,
+    is_locked: bool,
+    classification: Class,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Class {
+    name: &'static str,
+    color: [u8; 3],
+}
+
+impl Outlines {
+    /// `offset` (level-0 px) is taken off every coordinate.
+    pub(crate) fn new(polygons: &[Polygon], offset: (i64, i64)) -> Self {
+        let shift = |ring: &Vec<[f64; 2]>| -> Vec<[f64; 2]> {
+            ring.iter().map(|[x, y]| [x - offset.0 as f64, y - offset.1 as f64]).collect()
+        };
+        let feature = |p: &Polygon| {
+            let rings: Vec<_> = std::iter::once(&p.outer).chain(&p.holes).map(shift).collect();
+            let name = serde_json::to_vec(&rings).unwrap_or_default();
+            Feature {
+                r#type: "Feature",
+                id: Uuid::new_v5(&Uuid::NAMESPACE_OID, &name).to_string(),
+                geometry: Geometry { r#type: "Polygon", coordinates: rings },
+                properties: Properties {
+                    object_type: "annotation",
+                    is_locked: true,
+                    classification: Class { name: "Tissue", color: [0, 128, 0] },
+                },
+            }
+        };
+        let features = polygons.iter().map(feature).collect();
+        Self { r#type: "FeatureCollection", features }
+    }
 }
 
 /// Twice the signed area by the shoelace rule.

@@ -2,22 +2,10 @@
 
 use crate::limits::Fault;
 use crate::scratch::Piece;
-use crate::source::{Decoded, Rect, TileState};
+use crate::source::{Decoded, Rect, TileAt, TileState};
 use crate::{Slide, SlideError};
 use mitosis::Mm2;
-use serde::{Deserialize, Serialize};
 use std::sync::{Arc, PoisonError};
-
-/// A tile or strip of a pyramid level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TileAt {
-    /// The level, 0 being the finest.
-    pub level: usize,
-    /// Its column.
-    pub column: u64,
-    /// Its row.
-    pub row: u64,
-}
 
 impl Slide {
     /// Tiles of a level that the file says were left out. They are read as white.

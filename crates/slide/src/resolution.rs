@@ -136,7 +136,7 @@ pub(crate) fn given(mpp: Mpp, stated: Result<Resolution, Refusal>) -> Result<Res
     let off = |own: Mpp| differ(own.get(), mpp.get(), CONTRADICTION);
     if off(stated.x) || off(stated.y) {
         let own = format!("{} = {} um/px", stated.source, stated.x.get());
-        return Err(Refusal::Contradicting(format!("--mpp = {} um/px", mpp.get()), own));
+        return Err(Refusal::Contradicting(format!("the given {} um/px", mpp.get()), own));
     }
     Ok(user)
 }
@@ -165,7 +165,7 @@ mod tests {
         let file = || settle(&[Claim::vendor("aperio.MPP", 0.499, 0.499)], None);
         assert_eq!(given(of(0.5), file()).unwrap().x, of(0.5));
         let Err(Refusal::Contradicting(first, second)) = given(of(0.25), file()) else { panic!() };
-        assert!(first.contains("--mpp = 0.25") && second.contains("aperio.MPP = 0.499"));
+        assert!(first.contains("given 0.25") && second.contains("aperio.MPP = 0.499"));
         assert_eq!(given(of(0.25), settle(&[], None)).unwrap().x, of(0.25));
         let torn = [Claim::vendor("a", 0.25, 0.25), Claim::vendor("b", 0.5, 0.5)];
         assert_eq!(given(of(0.5), settle(&torn, None)).unwrap().x, of(0.5));
@@ -178,7 +178,7 @@ mod tests {
             None,
         );
         let text = e.unwrap_err().error(Path::new("a.svs")).to_string();
-        for part in ["a.svs", "0.25", "0.5", "aperio.MPP", "tiff.XResolution", "--mpp"] {
+        for part in ["a.svs", "0.25", "0.5", "aperio.MPP", "tiff.XResolution", "has to be given"] {
             assert!(text.contains(part), "{text}");
         }
         let e = settle(&[Claim::vendor("ome", 0.25, 0.5)], None).unwrap_err();
@@ -190,9 +190,9 @@ mod tests {
     }
 
     #[test]
-    fn missing_names_the_flag() {
+    fn missing_says_what_is_wanted() {
         let text = settle(&[], Some(40.0)).unwrap_err().error(Path::new("a.svs")).to_string();
-        assert!(text.contains("--mpp"), "{text}");
+        assert!(text.contains("have to be given"), "{text}");
         // A screen density beside nothing is no resolution.
         let e = settle(&[Claim::density("png.pHYs", 264.6, 264.6)], None).unwrap_err();
         assert!(matches!(e, Refusal::Missing(_)));

@@ -3,12 +3,12 @@
 use crate::SlideError;
 use crate::cache::TileCache;
 use crate::format;
-use crate::limits::{Fault, Limits};
-use crate::pieces::TileAt;
+use crate::limits::Fault;
+use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, given, settle};
 use crate::scratch::{Gate, Scratch};
-use crate::source::{AssociatedImage, Level, Opened, Rect};
+use crate::source::{AssociatedImage, Level, Opened, Rect, TileAt};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,48 +20,6 @@ pub const BACKGROUND: u8 = 255;
 pub const MAX_READ_BYTES: u64 = 2 << 30;
 /// Source bytes that one resampling step holds at most; larger requests are cut.
 const STEP_BYTES: u64 = 48 << 20;
-
-/// What a resolution given by the user means beside one that the file states.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MppRule {
-    /// It must agree with the file's.
-    #[default]
-    Agree,
-    /// It serves a file that states none, or contradicts itself; the file's own goes first.
-    Fill,
-    /// It holds, whatever the file says.
-    Force,
-}
-
-/// How to open a slide.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OpenOptions {
-    /// The user's um/px: for a file that states none, or contradicts itself.
-    pub mpp: Option<Mpp>,
-    /// What [`OpenOptions::mpp`] means beside what the file says.
-    pub mpp_rule: MppRule,
-    /// Memory for decoded tiles, bytes; at most a quarter of the limit `memory`.
-    pub cache_bytes: usize,
-    /// What the file may ask for.
-    pub limits: Limits,
-    /// Path of an OpenSlide 4 library; without it the usual places are searched.
-    pub openslide: Option<PathBuf>,
-    /// Read through OpenSlide even what the built-in readers know (for comparison).
-    pub force_openslide: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self {
-            mpp: None,
-            mpp_rule: MppRule::Agree,
-            cache_bytes: 256 << 20,
-            limits: Limits::default(),
-            openslide: None,
-            force_openslide: false,
-        }
-    }
-}
 
 /// An opened slide. `Send + Sync`; reads from several threads run at once.
 pub struct Slide {

@@ -3,7 +3,7 @@
 use crate::limits::Fault;
 use crate::resolution::Claim;
 use mitosis::RgbTile;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,6 +46,17 @@ pub struct Rect {
     pub width: u64,
     /// Height.
     pub height: u64,
+}
+
+/// A tile or strip of a pyramid level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TileAt {
+    /// The level, 0 being the finest.
+    pub level: usize,
+    /// Its column.
+    pub column: u64,
+    /// Its row.
+    pub row: u64,
 }
 
 /// A label, macro photograph or thumbnail stored beside the pyramid.

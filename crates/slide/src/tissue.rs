@@ -1,6 +1,6 @@
 //! Where tissue lies (W1): Otsu on a grey overview, cleaned of specks and pinholes.
 
-use crate::outline::{self, Polygon};
+use crate::outline::{self, Outlines, Polygon};
 use crate::{Rect, Slide, SlideError, otsu};
 use mitosis::{Level0, Mpp, Point};
 use serde::Serialize;
@@ -267,29 +267,8 @@ impl TissueMask {
     /// The outlines as a GeoJSON FeatureCollection of annotations, as QuPath reads it; `offset`
     /// (level-0 px) is taken off every coordinate (QuPath counts from the slide's bounds).
     #[must_use]
-    pub fn geojson(&self, offset: (i64, i64)) -> serde_json::Value {
-        let shift = |ring: &Vec<[f64; 2]>| -> Vec<[f64; 2]> {
-            ring.iter().map(|[x, y]| [x - offset.0 as f64, y - offset.1 as f64]).collect()
-        };
-        let features: Vec<_> = self
-            .polygons()
-            .iter()
-            .map(|p| {
-                let rings: Vec<_> = std::iter::once(&p.outer).chain(&p.holes).map(shift).collect();
-                let name = serde_json::to_vec(&rings).unwrap_or_default();
-                serde_json::json!({
-                    "type": "Feature",
-                    "id": uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, &name).to_string(),
-                    "geometry": { "type": "Polygon", "coordinates": rings },
-                    "properties": {
-                        "objectType": "annotation",
-                        "isLocked": true,
-                        "classification": { "name": "Tissue", "color": [0, 128, 0] },
-                    },
-                })
-            })
-            .collect();
-        serde_json::json!({ "type": "FeatureCollection", "features": features })
+    pub fn geojson(&self, offset: (i64, i64)) -> Outlines {
+        Outlines::new(&self.polygons(), offset)
     }
 
     /// The mask as an 8-bit grey PNG, 255 is tissue.

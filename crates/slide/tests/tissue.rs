@@ -61,7 +61,7 @@ fn a_drawn_block_is_found_with_its_area() {
         assert!((x - 500.0).abs() < 6.0 || (x - 1377.0).abs() < 6.0, "{x}");
         assert!((y - 333.0).abs() < 6.0 || (y - 901.0).abs() < 6.0, "{y}");
     }
-    let json = mask.geojson((10, 20));
+    let json = serde_json::to_value(mask.geojson((10, 20))).unwrap();
     let first = &json["features"][0]["geometry"]["coordinates"][0][0];
     assert_eq!(first[0].as_f64().unwrap(), polygons[0].outer[0][0] - 10.0);
     assert_eq!(json["features"][0]["properties"]["objectType"], "annotation");

@@ -60,11 +60,33 @@ fn encoders(_: &Encoders) -> Result<()> {
     Err(super::train::missing("time encoders"))
 }
 
+/// What `--json` holds.
+#[cfg(feature = "train")]
+#[derive(serde::Serialize)]
+struct Benchmark<'a> {
+    schema: &'static str,
+    device: String,
+    threads: i32,
+    precision: &'a str,
+    batch: i64,
+    runs: u16,
+    reference: &'static str,
+    encoders: Vec<Line>,
+}
+
+#[cfg(feature = "train")]
+#[derive(serde::Serialize)]
+struct Line {
+    encoder: String,
+    image: i64,
+    crop_s: f64,
+    relative: f64,
+}
+
 #[cfg(feature = "train")]
 fn encoders(a: &Encoders) -> Result<()> {
     use anyhow::{Context, bail};
     use net::device::Precision;
-    use serde_json::json;
     use train::bench::{Bench, REFERENCE, encoder, known, machine};
 
     train::set_up(a.threads);
@@ -87,18 +109,23 @@ fn encoders(a: &Encoders) -> Result<()> {
     }
     let base = rows.iter().find(|r| r.name == REFERENCE).context("the reference is timed")?.seconds;
     if a.json {
-        let each: Vec<_> = rows
-            .iter()
-            .map(|r| {
-                json!({ "encoder": r.name, "image": r.image, "crop_s": r.seconds,
-                    "relative": r.seconds / base })
-            })
-            .collect();
+        let line = |r: &train::bench::Timed| Line {
+            encoder: r.name.to_owned(),
+            image: r.image,
+            crop_s: r.seconds,
+            relative: r.seconds / base,
+        };
         let (device, threads) = machine(&a.device)?;
-        let out = json!({ "schema": "mithras.bench/1", "device": device, "threads": threads,
-            "precision": a.precision, "batch": a.batch, "runs": a.runs, "reference": REFERENCE,
-            "encoders": each });
-        println!("{}", serde_json::to_string_pretty(&out)?);
+        crate::show::json(&Benchmark {
+            schema: "mithras.bench/1",
+            device,
+            threads,
+            precision: &a.precision,
+            batch: a.batch,
+            runs: a.runs,
+            reference: REFERENCE,
+            encoders: rows.iter().map(line).collect(),
+        })?;
     } else {
         println!("{:<24}  {:>5}  {:>10}  {:>8}", "encoder", "px", "ms/crop", "relative");
         for r in rows {

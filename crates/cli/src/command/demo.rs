@@ -3,11 +3,10 @@
 use super::detect::{self, EngineArgs};
 use crate::progress::Meter;
 use anyhow::{Context, Result};
-use artifact::table::Writer;
 use clap::Args as ClapArgs;
-use mithras::demo::{self, Container, Kind, Layout, Spec};
+use mithras::demo::{self, Container, Layout, Spec};
 use mithras::evaluate;
-use mithras::job::{self, Existing, Stages};
+use mithras::job::{self, Existing};
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -69,11 +68,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // First, so that a model that does not open costs no drawing.
-    let mut setup = args.engine.setup(Stages::Two)?;
+    let mut detector = args.engine.detector()?;
     draw(&args, &slide)?;
     let inputs = job::find(&[slide], None, &BTreeMap::new())?;
     let (outcomes, run) =
-        detect::work(inputs.slides, &mut setup, &args.out, Existing::Overwrite, false)?;
+        detect::work(inputs.slides, &mut detector, &args.out, Existing::Overwrite, false)?;
     detect::say(&args.out, &run);
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
@@ -83,7 +82,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
     artifact::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
     println!();
-    super::evaluate::say(&result);
+    print!("{result}");
     println!();
     println!("This slide is drawn: the score above says nothing about real tissue.");
     Ok(ExitCode::SUCCESS)
@@ -101,17 +100,7 @@ fn draw(args: &Args, slide: &Path) -> Result<()> {
     let mut meter = Meter::new("drawing", "tiles", false);
     demo::write(&layout, slide, container, &mut |done, total| meter.update(done, total))?;
     meter.finish();
-    let truth = args.out.join("truth.csv");
-    let mut table = Writer::new(["slide", "x_px", "y_px", "kind", "phase"]);
-    for p in layout.truth() {
-        let kind = match p.kind {
-            Kind::Mitotic => "mitotic",
-            Kind::Mimicker => "mimicker",
-        };
-        let (x, y) = (p.x_px.to_string(), p.y_px.to_string());
-        table.push(["drawn".into(), x, y, kind.into(), p.phase.to_string()]);
-    }
-    table.write(&truth)?;
+    demo::write_truth(&layout, "drawn", &args.out.join("truth.csv"))?;
     eprintln!(
         "drew {} ({} x {} px at {} um/px, {} mitotic figures, {} mimickers, seed {})",
         slide.display(),

@@ -1,5 +1,6 @@
 //! `mithras detect`: from slides to figures, hotspot and density.
 
+use crate::hint;
 use crate::progress::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
@@ -7,10 +8,10 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use detect::{CancelToken, Workers};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
-use mithras::job::{self, Existing, Outcome, Setup, Stages};
+use mithras::job::{self, Existing, Outcome};
 use mithras::report::{self, RunFile};
-use mithras::subtypes::SubtypeNetwork;
-use mitosis::text::{Shown, plain};
+use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
+use mitosis::text::Shown;
 use mitosis::{Mpp, OperatingPoint, Score};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -156,28 +157,11 @@ impl EngineArgs {
         }
     }
 
-    /// The threshold pair that `--operating-point` means.
-    fn point(&self, asked: &str) -> Result<OperatingPoint> {
-        let Some((seg, cls)) = asked.split_once(',') else {
-            return Ok(ModelPackage::find(self.model.as_deref())?.card.point(asked)?);
-        };
-        let number = |text: &str| -> Result<Score> {
-            let value: f32 = text
-                .trim()
-                .parse()
-                .with_context(|| format!("--operating-point: `{text}` is not a number"))?;
-            Ok(Score::new(value)?)
-        };
-        let provenance = format!("given by hand: {asked}");
-        Ok(OperatingPoint { seg: number(seg)?, cls: number(cls)?, provenance })
-    }
-
-    /// Loads the models.
-    pub fn setup(&self, stages: Stages) -> Result<Setup> {
+    /// Package and settings of a detector.
+    pub fn builder(&self) -> Result<(ModelPackage, Builder), DetectorError> {
         let package = ModelPackage::find(self.model.as_deref())?;
         let threads = self.threads.map_or(0, usize::from);
         let batch = self.batch.map_or(0, usize::from);
-        let options = self.options();
         let mut workers = Workers::default();
         if threads > 0 {
             workers.readers = workers.readers.min(threads);
@@ -186,8 +170,30 @@ impl EngineArgs {
             workers.segment_batch = batch;
             workers.in_flight = workers.in_flight.max(2 * batch);
         }
-        Ok(Setup::new(&package, &options, stages, workers)?)
+        Ok((package, Builder::default().engine_options(self.options()).workers(workers)))
     }
+
+    /// A detector with the package's own settings.
+    pub fn detector(&self) -> Result<Detector, DetectorError> {
+        let (package, builder) = self.builder()?;
+        builder.open(&package)
+    }
+}
+
+/// What `--operating-point` means: a name, or two numbers.
+fn thresholds(asked: &str) -> Result<Thresholds> {
+    let Some((seg, cls)) = asked.split_once(',') else {
+        return Ok(Thresholds::Named(asked.to_owned()));
+    };
+    let number = |text: &str| -> Result<Score> {
+        let value: f32 = text
+            .trim()
+            .parse()
+            .with_context(|| format!("--operating-point: `{text}` is not a number"))?;
+        Ok(Score::new(value)?)
+    };
+    let provenance = format!("given by hand: {asked}");
+    Ok(Thresholds::Given(OperatingPoint { seg: number(seg)?, cls: number(cls)?, provenance }))
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -214,29 +220,35 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
-    let mut setup = args.engine.setup(stages)?;
-    setup.config.recipe.max_unread_share = args.max_unread;
-    if let Some(asked) = &args.operating_point {
-        setup.config.thresholds = args.engine.point(asked)?;
-    }
-    setup.openslide = args.openslide.clone();
-    setup.force_mpp = args.force_mpp;
-    setup.any_mpp = args.any_mpp;
-    setup.limits = limits;
-    setup.fit_memory();
-    if args.subtypes {
-        setup = setup.with_subtypes(SubtypeNetwork::bundled(&args.engine.options())?);
-    }
+    let thresholds = match &args.operating_point {
+        None => Thresholds::Package,
+        Some(asked) => thresholds(asked)?,
+    };
+    let (package, builder) = args.engine.builder()?;
+    let mut detector = builder
+        .stages(stages)
+        .thresholds(thresholds)
+        .max_unread_share(args.max_unread)
+        .limits(limits)
+        .openslide(args.openslide.clone())
+        .force_mpp(args.force_mpp)
+        .any_mpp(args.any_mpp)
+        .subtypes(args.subtypes)
+        .open(&package)?;
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,
         _ => Existing::Refuse,
     };
-    let (outcomes, run) = work(inputs.slides, &mut setup, &args.out, existing, args.quiet)?;
+    let (outcomes, run) = work(inputs.slides, &mut detector, &args.out, existing, args.quiet)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&run)?);
     } else {
         say(&args.out, &run);
+    }
+    let failures: Vec<_> = outcomes.iter().filter_map(|o| o.failure.as_ref()).collect();
+    for flags in hint::of_slides(&failures) {
+        eprintln!("hint: see {flags}");
     }
     let failed = outcomes.iter().filter(|o| !o.is_done()).count();
     Ok(match failed {
@@ -249,26 +261,26 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Checks all slides, does them, and writes the run's files.
 pub fn work(
     slides: Vec<job::Input>,
-    setup: &mut Setup,
+    detector: &mut Detector,
     out: &Path,
     existing: Existing,
     quiet: bool,
 ) -> Result<(Vec<Outcome>, RunFile)> {
-    let checked = job::preflight(&slides, setup, out, existing)?;
+    let checked = job::preflight(&slides, detector, out, existing)?;
     let bad = checked.iter().filter(|c| c.is_err()).count();
     if !quiet {
         eprintln!(
             "{} slides checked, {} usable; {}",
             slides.len(),
             slides.len() - bad,
-            setup.engine
+            detector.engine
         );
     }
     let cancel = CancelToken::new();
     let outcomes =
-        job::run(slides, checked, setup, out, existing, &mut Terminal::new(quiet), &cancel);
+        job::run(slides, checked, detector, out, existing, &mut Terminal::new(quiet), &cancel);
     let command: Vec<String> = std::env::args().collect();
-    let run = report::write(out, &outcomes, setup, &command).with_context(|| {
+    let run = report::write(out, &outcomes, detector, &command).with_context(|| {
         format!("the slides are done, but not the files over the run in {}", out.display())
     })?;
     Ok((outcomes, run))
@@ -276,44 +288,6 @@ pub fn work(
 
 /// The result in words, on standard output.
 pub fn say(out: &Path, run: &RunFile) {
-    let width = run.slides.iter().map(|s| s.name.chars().count()).max().unwrap_or(5).clamp(5, 48);
-    println!(
-        "{:<width$}  {:>7}  {:>7}  {:>10}  {:>12}  {:>8}",
-        "slide", "figures", "hotspot", "per 20 mm2", "analysed mm2", "um/px"
-    );
-    for slide in &run.slides {
-        let name = &slide.name;
-        match &slide.counts {
-            None => {
-                println!("{name:<width$}  FAILED  {}", plain(slide.reason.as_deref().unwrap_or("")))
-            }
-            Some(c) => {
-                let density = c.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
-                println!(
-                    "{name:<width$}  {:>7}  {:>7}  {density:>10}  {:>12.2}  {:>8}{}",
-                    c.figures,
-                    c.hotspot_count,
-                    c.analysed_mm2,
-                    c.resolution.x,
-                    match (c.has_tissue, slide.kept) {
-                        (false, _) => "  no tissue",
-                        (_, true) => "  kept",
-                        _ => "",
-                    }
-                );
-            }
-        }
-    }
-    for slide in &run.slides {
-        for note in slide.counts.iter().flat_map(|c| c.notes()) {
-            println!("{}: {}", slide.name, plain(&note));
-        }
-    }
-    if run.without_tissue > 0 {
-        println!("{} of {} slides have no tissue", run.without_tissue, run.slides.len());
-    }
-    if run.failed > 0 {
-        println!("{} of {} slides failed", run.failed, run.slides.len());
-    }
+    print!("{run}");
     println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
 }

@@ -2,8 +2,6 @@
 //! how to get that build.
 
 #[cfg(feature = "train")]
-mod table;
-#[cfg(feature = "train")]
 mod work;
 
 #[cfg(feature = "train")]

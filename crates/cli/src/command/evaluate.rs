@@ -1,8 +1,9 @@
 //! `mithras evaluate`: predictions against ground truth.
 
+use crate::show;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use mithras::evaluate::{self, Evaluation, Figures, TruthOptions, curve};
+use mithras::evaluate::{self, Evaluation, TruthOptions};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::PathBuf;
@@ -100,26 +101,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
     warn_of_training(&args, &result)?;
     if let Some(stem) = &args.curve {
-        for rule in &result.rules {
-            let mut name = stem.as_os_str().to_owned();
-            if result.rules.len() > 1 {
-                name.push(format!("-{}", rule.rule));
-            }
-            let file = |ending: &str| {
-                let mut name = name.clone();
-                name.push(ending);
-                PathBuf::from(name)
-            };
-            artifact::file::write(&file(".csv"), &curve::csv(&rule.curve))?;
-            let picture = curve::svg(&rule.curve, &rule.pooled.tally, result.analysed_mm2);
-            artifact::file::write(&file(".svg"), picture.as_bytes())?;
-        }
+        result.write_curves(stem)?;
     }
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&result)?);
-    } else {
-        say(&result);
-    }
+    show::result(args.json, &result)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -144,74 +128,4 @@ fn warn_of_training(args: &Detections, result: &Evaluation) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// The result in words, on standard output.
-pub fn say(result: &Evaluation) {
-    println!(
-        "{} figures on {} slides, radius {} um",
-        result.truth, result.slides, result.radius_um
-    );
-    for rule in &result.rules {
-        let names = rule.cases.keys().chain(rule.tumours.keys());
-        let width = names.map(|n| n.chars().count()).max().unwrap_or(0).clamp(10, 48);
-        println!();
-        println!(
-            "{:<width$}  {:>5}  {:>5}  {:>5}  {:>9}  {:>6}  {:>6}",
-            format!("rule {}", rule.rule),
-            "TP",
-            "FP",
-            "FN",
-            "precision",
-            "recall",
-            "F1"
-        );
-        let line = |name: &str, f: &Figures| {
-            let share = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.3}"));
-            println!(
-                "{name:<width$}  {:>5}  {:>5}  {:>5}  {:>9}  {:>6}  {:>6}",
-                f.tally.tp,
-                f.tally.fp,
-                f.tally.fn_,
-                share(f.precision),
-                share(f.recall),
-                share(f.f1)
-            );
-        };
-        if rule.cases.len() > 1 {
-            rule.cases.iter().for_each(|(n, f)| line(n, f));
-        }
-        rule.tumours.iter().for_each(|(n, f)| line(n, f));
-        line("pooled", &rule.pooled);
-        if let Some(i) = &rule.intervals {
-            let range = |v: Option<[f64; 2]>| {
-                v.map_or_else(|| "-".into(), |[a, b]| format!("{a:.3} to {b:.3}"))
-            };
-            println!(
-                "95 % intervals, slides resampled: precision {}, recall {}, F1 {}",
-                range(i.precision),
-                range(i.recall),
-                range(i.f1)
-            );
-        }
-        let best = rule
-            .sweep
-            .iter()
-            .filter(|p| p.figures.f1.is_some())
-            .max_by(|a, b| a.figures.f1.partial_cmp(&b.figures.f1).expect("shares are no NaN"));
-        if let Some(best) = best {
-            println!(
-                "for information: the best F1 on this very truth would be {:.3}, at threshold {:.2}",
-                best.figures.f1.unwrap_or(0.0),
-                best.threshold
-            );
-        }
-    }
-    if !result.without_truth.is_empty() {
-        println!();
-        println!(
-            "not evaluated, the truth does not name them: {}",
-            result.without_truth.join(", ")
-        );
-    }
 }

@@ -1,10 +1,8 @@
 //! `mithras evaluate classification`: predicted classes against true ones.
 
-use super::survival::output::{print_columns, print_json, say};
+use crate::show::{result, say};
 use anyhow::Result;
-use mithras::evaluate::classification::{
-    ClassFigures, Classification, ClassificationPlan, classification,
-};
+use mithras::evaluate::classification::{ClassificationPlan, classification};
 use std::path::PathBuf;
 
 /// Classification metrics of a table of predictions, equal to scikit-learn's
@@ -102,61 +100,5 @@ pub fn run(args: Args) -> Result<()> {
     let json = args.json;
     let figures = classification(&args.into())?;
     say("note", &figures.notes);
-    if json {
-        return print_json(&figures);
-    }
-    print(&figures);
-    Ok(())
-}
-
-fn number(v: Option<f64>) -> String {
-    v.map_or_else(|| "-".to_owned(), |v| format!("{v:.4}"))
-}
-
-fn print(out: &Classification) {
-    let all = &out.all;
-    println!("{} items, {} classes", all.n, all.classes.len());
-    let keys = [
-        "accuracy",
-        "balanced_accuracy",
-        "macro_f1",
-        "precision",
-        "recall",
-        "f1",
-        "specificity",
-        "roc_auc",
-        "macro_roc_auc",
-        "kappa",
-    ];
-    let mut rows = Vec::new();
-    for key in keys {
-        let Some((_, value)) = all.numbers().into_iter().find(|(k, _)| *k == key) else { continue };
-        let mut row = vec![key.to_owned(), number(value)];
-        if let Some(s) = out.over_folds.as_ref().and_then(|f| f.get(key)) {
-            row.push(format!("folds: {} +- {}", number(Some(s.mean)), number(s.sd)));
-        }
-        rows.push(row);
-    }
-    print_columns(&rows);
-    if let Some(l) = &out.largest_f1 {
-        let (f1, threshold) = (number(Some(l.f1)), number(Some(l.threshold)));
-        println!("F1 of these items is largest, {f1}, from {threshold} on");
-    }
-    println!("\nconfusion matrix (rows: truth)");
-    let mut rows = vec![std::iter::once(String::new()).chain(all.classes.clone()).collect()];
-    for (class, counts) in all.classes.iter().zip(&all.confusion) {
-        let cells = counts.iter().map(ToString::to_string);
-        rows.push(std::iter::once(class.clone()).chain(cells).collect::<Vec<_>>());
-    }
-    print_columns(&rows);
-    for (name, figures) in out.domains.iter().flatten() {
-        let of = |key: &str, f: &ClassFigures| number(f.number(key));
-        println!(
-            "\n{name}: {} items, macro F1 {}, balanced accuracy {}, F1 {}",
-            figures.n,
-            of("macro_f1", figures),
-            of("balanced_accuracy", figures),
-            of("f1", figures)
-        );
-    }
+    result(json, &figures)
 }

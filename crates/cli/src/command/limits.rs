@@ -1,6 +1,6 @@
 //! `--limit` and `--memory`: what one slide may ask of this machine.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use slide::Limits;
 
 /// The environment variable with limits for every command, e.g. `pixels=2e11,memory=4G`.
@@ -23,13 +23,13 @@ impl LimitArgs {
     pub fn limits(&self) -> Result<Limits> {
         let mut limits = Limits::default();
         if let Ok(settings) = std::env::var(VARIABLE) {
-            limits.set_all(&settings).map_err(|e| anyhow!(e)).context(VARIABLE)?;
+            limits.set_all(&settings).context(VARIABLE)?;
         }
         for setting in &self.limits {
-            limits.set(setting).map_err(|e| anyhow!(e)).context("--limit")?;
+            limits.set(setting).context("--limit")?;
         }
         if let Some(memory) = &self.memory {
-            limits.set(&format!("memory={memory}")).map_err(|e| anyhow!(e)).context("--memory")?;
+            limits.set(&format!("memory={memory}")).context("--memory")?;
         }
         Ok(limits)
     }

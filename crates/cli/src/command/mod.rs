@@ -15,6 +15,4 @@ mod limits;
 pub mod robustness;
 pub mod slide;
 pub mod survival;
-#[cfg(feature = "train")]
-mod torch;
 pub mod train;

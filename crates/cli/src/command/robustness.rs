@@ -3,7 +3,7 @@
 use super::detect::{EngineArgs, mpp};
 use anyhow::{Context, Result, ensure};
 use mithras::evaluate::read_truth;
-use mithras::job::{Stages, stem};
+use mithras::job::stem;
 use mithras::robustness::point::{self, FoldRun, NamedPoint};
 use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
@@ -81,13 +81,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         images.retain(|i| truth.contains_key(&stem(i)));
     }
     ensure!(!images.is_empty(), "{} holds no image to measure on", args.images.display());
-    let mut setup = args.engine.setup(Stages::Two)?;
+    let mut detector = args.engine.detector()?;
     let changes =
         if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
     let options = Options { mpp: args.mpp, changes, ..Options::default() };
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let say = &mut |line: &str| eprintln!("{line}");
-    let result = robustness::run(&mut setup, &images, truth.as_ref(), &options, say)?;
+    let result = robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?;
     result.write(&args.out)?;
     println!(
         "{:<18} {:>4} {:>4} {:>4}  {:>5} {:>5} {:>5}  {:>5}  {:>7}",

@@ -1,13 +1,14 @@
 //! `mithras slide`: what a file is, a picture of it, where its tissue lies.
 
-use anyhow::{Context, Result};
+use super::detect::mpp;
+use crate::show;
+use anyhow::Result;
 use artifact::file::write;
 use clap::Subcommand;
+use mithras::slide_info::{SlideInfo, write_tissue};
 use mitosis::Mpp;
-use mitosis::text::{Shown, plain};
-use serde_json::json;
-use slide::{MppRule, OpenOptions, Slide, TissueMask, TissueOptions};
-use std::collections::BTreeMap;
+use mitosis::text::Shown;
+use slide::{MppRule, OpenOptions, Slide};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,7 +34,7 @@ struct Input {
     /// The slide.
     file: PathBuf,
     /// Micrometres per pixel of level 0, for a file that states none.
-    #[arg(long, value_parser = parse_mpp, allow_negative_numbers = true)]
+    #[arg(long, value_parser = mpp, allow_negative_numbers = true)]
     mpp: Option<Mpp>,
     /// Take --mpp even where the file states another resolution.
     #[arg(long, alias = "override-mpp", requires = "mpp")]
@@ -81,11 +82,6 @@ struct Tissue {
     json: bool,
 }
 
-fn parse_mpp(text: &str) -> Result<Mpp, String> {
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    Mpp::new(value).map_err(|e| e.to_string())
-}
-
 /// Runs `mithras slide`.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
@@ -108,72 +104,7 @@ fn open(input: &Input) -> Result<Slide> {
 }
 
 fn info(args: &Info) -> Result<()> {
-    let slide = open(&args.input)?;
-    let (width, height) = slide.dimensions();
-    if args.json {
-        let resolution = match slide.resolution() {
-            Ok(r) => json!({ "x_um": r.x, "y_um": r.y, "source": r.source.to_string() }),
-            Err(e) => json!({ "error": e.to_string() }),
-        };
-        let report = json!({
-            "file": slide.path(),
-            "reader": slide.format(),
-            "vendor": slide.vendor(),
-            "width": width,
-            "height": height,
-            "resolution": resolution,
-            "levels": slide.levels(),
-            "bounds": slide.bounds(),
-            "associated_images": slide.associated_images(),
-            "properties": public(&slide),
-        });
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(());
-    }
-    println!("file        {}", Shown(slide.path()));
-    println!("reader      {} (vendor {})", slide.format(), slide.vendor());
-    println!("size        {width} x {height} px");
-    match slide.resolution() {
-        Ok(r) => {
-            let mm = |n: u64, mpp: Mpp| n as f64 * mpp.get() / 1000.0;
-            println!("resolution  {} x {} um/px ({})", r.x.get(), r.y.get(), r.source);
-            println!("            {:.3} x {:.3} mm", mm(width, r.x), mm(height, r.y));
-        }
-        Err(e) => println!("resolution  {e}"),
-    }
-    for (i, l) in slide.levels().iter().enumerate() {
-        println!(
-            "level {i:<5} {} x {} px, 1/{:.4}, tiles {} x {}",
-            l.width, l.height, l.downsample_x, l.tile_width, l.tile_height
-        );
-    }
-    if let Some(b) = slide.bounds() {
-        println!("bounds      {} x {} px at ({}, {})", b.width, b.height, b.x, b.y);
-    }
-    for a in slide.associated_images() {
-        println!("image       {} {} x {} px", plain(&a.name), a.width, a.height);
-    }
-    for (key, value) in public(&slide) {
-        let line = plain(&value);
-        let short: String = line.chars().take(120).collect();
-        println!(
-            "            {} = {short}{}",
-            plain(&key),
-            if short.len() < line.len() { " ..." } else { "" }
-        );
-    }
-    Ok(())
-}
-
-/// The properties of a slide without those that say who the patient is.
-fn public(slide: &Slide) -> BTreeMap<String, String> {
-    let properties = slide.properties().iter();
-    properties
-        .map(|(key, value)| {
-            let shown = if mithras::privacy::names_patient(key) { "(not shown)" } else { value };
-            (key.clone(), shown.to_owned())
-        })
-        .collect()
+    show::result(args.json, &SlideInfo::of(&open(&args.input)?))
 }
 
 fn thumbnail(args: &Thumbnail) -> Result<()> {
@@ -197,40 +128,5 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
 }
 
 fn tissue(args: &Tissue) -> Result<()> {
-    let slide = open(&args.input)?;
-    let options = TissueOptions::default();
-    let mask = TissueMask::find_with(&slide, &options)?;
-    std::fs::create_dir_all(&args.out)
-        .with_context(|| format!("cannot make the folder {}", Shown(&args.out)))?;
-    let (png, geojson) = (args.out.join("tissue.png"), args.out.join("tissue.geojson"));
-    write(&png, &mask.png()?)?;
-    let offset = slide.bounds().map_or((0, 0), |b| (b.x, b.y));
-    write(&geojson, &serde_json::to_vec_pretty(&mask.geojson(offset))?)?;
-    if args.json {
-        let report = json!({
-            "file": slide.path(),
-            "area_mm2": mask.area_mm2(),
-            "empty": mask.is_empty(),
-            "rule": mask.rule,
-            "otsu_threshold": mask.threshold,
-            "mask_um_per_px": mask.mpp,
-            "mask_width": mask.width,
-            "mask_height": mask.height,
-            "level0_offset": [offset.0, offset.1],
-            "parameters": options,
-            "mask": png,
-            "geojson": geojson,
-        });
-        println!("{}", serde_json::to_string_pretty(&report)?);
-        return Ok(());
-    }
-    if mask.is_empty() {
-        println!("{}: no tissue found", Shown(slide.path()));
-    } else {
-        println!("{}: {:.3} mm2 of tissue", Shown(slide.path()), mask.area_mm2());
-    }
-    let threshold = mask.threshold.map_or("none".into(), |t| t.to_string());
-    println!("rule {:?}, Otsu threshold {threshold}, at {}", mask.rule, mask.mpp);
-    println!("{}\n{}", Shown(&png), Shown(&geojson));
-    Ok(())
+    show::result(args.json, &write_tissue(&open(&args.input)?, &args.out)?)
 }

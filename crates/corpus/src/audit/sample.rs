@@ -158,7 +158,7 @@ pub fn sample(corpus: &Corpus, out: &Path, o: &SampleOptions) -> Result<Key> {
     }
     if !short.is_empty() && !o.allow_short {
         return Err(CorpusError::Invalid(format!(
-            "too few crops ({}); --allow-short takes what there is",
+            "too few crops ({}), unless what there is may do",
             short.join("; ")
         )));
     }

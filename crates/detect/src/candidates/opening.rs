@@ -2,7 +2,7 @@
 //!
 //! With radius r the opened row y needs the rows y - 2r to y + 2r: it comes out 2r rows late.
 
-use super::SparseRow;
+use super::rows::SparseRow;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

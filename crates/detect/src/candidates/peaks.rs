@@ -1,6 +1,7 @@
 //! Local maxima, row by row.
 
-use super::{Region, SparseRow};
+use super::region::Region;
+use super::rows::SparseRow;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

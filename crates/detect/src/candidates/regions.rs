@@ -1,7 +1,8 @@
 //! 8-connected regions, row by row: a union-find over the runs of two neighbouring rows.
 
 use super::opening::Runs;
-use super::{Region, SparseRow};
+use super::region::Region;
+use super::rows::SparseRow;
 use serde::{Deserialize, Serialize};
 
 /// Regions that the last row still touches.

@@ -1,4 +1,5 @@
 use super::*;
+use mitosis::Point;
 use proptest::prelude::*;
 
 fn score(p: f32) -> Score {

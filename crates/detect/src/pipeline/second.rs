@@ -1,12 +1,13 @@
 //! Second stage: crops around the candidates, and their class (D4).
 
-use super::control::{Control, Meter};
+use super::flow::{Event, Stored};
+use super::shared::{Meter, Shared};
 use super::stages::Found;
-use super::{Event, Stored};
 use crate::candidates::Region;
 use crate::checkpoint::{self, Scored};
-use crate::source::WorkingFrame;
-use crate::{CropRecipe, DetectError, Recipe, TileSource};
+use crate::error::DetectError;
+use crate::recipe::{CropRecipe, Recipe};
+use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, Sender};
 use mitosis::{Classifier, RgbTile, Score};
 use std::thread::Scope;
@@ -84,7 +85,7 @@ impl<'a, 'm> Second<'a, 'm> {
     pub(super) fn spawn<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        control: &'scope Control,
+        control: &'scope Shared,
         (crop_meter, classify_meter): (&'scope Meter, &'scope Meter),
         batch: usize,
         (regions, crop_out, crops_in, events): (

@@ -1,10 +1,13 @@
 //! First stage: read windows, segment them, stitch and extract.
 
-use super::control::{Control, Meter};
-use super::{Event, Item, Stored, Tile};
+use super::flow::{Event, Item, Stored, Tile};
+use super::shared::{Meter, Shared};
 use crate::candidates::{Extractor, Region, SparseRow};
+use crate::error::DetectError;
+use crate::grid::Frame;
+use crate::recipe::Recipe;
+use crate::source::TileSource;
 use crate::stitch::{Sink, Stitcher};
-use crate::{DetectError, Frame, Recipe, TileSource};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use mitosis::{ProbMap, RgbTile, Segmenter};
 use std::collections::BTreeMap;
@@ -33,7 +36,7 @@ impl Read<'_> {
         next: &AtomicUsize,
         tokens: &Receiver<()>,
         out: &Sender<Tile>,
-        control: &Control,
+        control: &Shared,
     ) -> Result<(), DetectError> {
         let grid = self.recipe.grid;
         let (side, stride) = (grid.window() as usize, i64::from(grid.stride()));
@@ -71,7 +74,7 @@ impl Segment<'_> {
         tokens: &Sender<()>,
         out: &Sender<(usize, Option<ProbMap>)>,
         events: &Sender<Event>,
-        control: &Control,
+        control: &Shared,
     ) -> Result<(), DetectError> {
         let mut early: BTreeMap<usize, _> = BTreeMap::new();
         // The batch under way: windows in order, without the unread ones, and their tiles.
@@ -222,7 +225,7 @@ impl Assemble<'_> {
         maps: &Receiver<(usize, Option<ProbMap>)>,
         out: &Sender<Found>,
         events: &Sender<Event>,
-        control: &Control,
+        control: &Shared,
     ) -> Result<(), DetectError> {
         let mut stitcher = Stitcher::new(self.recipe.grid, self.frame, first_row);
         let mut rows = Rows::new(self.recipe, self.frame, first_row, extractor);

@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use detect::{
-    CandidateRule, CropRecipe, Grid, Job, ReadError, Recipe, TileSource, WindowAt, Workers,
-    extract, stitch,
+    CandidateRule, Checkpoint, Control, CropRecipe, DetectError, Detector, Grid, Job, Models,
+    Observer, Progress, ReadError, Recipe, SlideResult, Store, StoreError, TileSource, WindowAt,
+    Workers, extract, stitch,
 };
 use mitosis::{
     ClassProbs, Classifier, Mpp, PortError, ProbMap, Resolution, ResolutionSource, RgbTile, Score,
@@ -247,7 +248,7 @@ pub fn workers() -> Workers {
 /// (x, y, s_seg, s_cls) as bits.
 pub type Bits = (u64, u64, u32, Option<u32>);
 
-pub fn bits(result: &detect::SlideResult) -> Vec<Bits> {
+pub fn bits(result: &SlideResult) -> Vec<Bits> {
     result
         .detections
         .iter()
@@ -288,4 +289,54 @@ pub fn in_memory(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> Vec
         (at.x.to_bits(), at.y.to_bits(), c.s_seg.get().to_bits(), s_cls)
     });
     found.collect()
+}
+
+/// A run with fakes.
+pub fn run<'a>(
+    source: &dyn TileSource,
+    job: &Job<'_>,
+    (segmenter, classifier): (&'a mut dyn Segmenter, Option<&'a mut dyn Classifier>),
+    recipe: &'a Recipe,
+    workers: Workers,
+    control: Control<'_>,
+) -> Result<SlideResult, DetectError> {
+    let models = Models { segmenter, classifier };
+    Detector { models, recipe, workers }.run(source, job, control)
+}
+
+/// Keeps every state in its stored form, and starts from a given one.
+#[derive(Default)]
+pub struct Keep {
+    pub from: Option<Checkpoint>,
+    pub states: Vec<String>,
+    /// Says that nothing can be written.
+    pub full: bool,
+}
+
+impl Store for Keep {
+    fn load(&mut self) -> Result<Option<Checkpoint>, DetectError> {
+        Ok(self.from.clone())
+    }
+    fn save(&mut self, state: &Checkpoint) -> Result<(), StoreError> {
+        if self.full {
+            let source = std::io::Error::other("no space left");
+            return Err(StoreError { path: "slide.state".into(), source });
+        }
+        self.states.push(serde_json::to_string(state).unwrap());
+        Ok(())
+    }
+    fn discard(&mut self) {
+        self.from = None;
+    }
+}
+
+/// Why a stored state was not used.
+#[derive(Default)]
+pub struct Anew(pub Vec<String>);
+
+impl Observer for Anew {
+    fn progress(&mut self, _: Progress) {}
+    fn starts_anew(&mut self, reason: &str) {
+        self.0.push(reason.to_owned());
+    }
 }

@@ -12,7 +12,7 @@ pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 pub(crate) const PLUGIN_VARIABLE: &str = "MITHRAS_OPENVINO_PLUGIN";
 /// What installs ONNX Runtime.
 pub(crate) const INSTALL_RUNTIME: &str =
-    "pip install onnxruntime, or name the library with --engine-library PATH or ORT_DYLIB_PATH";
+    "pip install onnxruntime, or name the library itself (ORT_DYLIB_PATH)";
 /// What installs the OpenVINO provider.
 pub(crate) const INSTALL_OPENVINO: &str = "pip install onnxruntime onnxruntime-ep-openvino, or name the plug-in with MITHRAS_OPENVINO_PLUGIN";
 /// What installs OpenVINO itself.

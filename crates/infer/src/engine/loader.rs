@@ -115,7 +115,8 @@ impl Loader {
         .map_err(|reason| EngineError::Unavailable {
             what: format!("{}/{}", self.report.engine, self.report.provider),
             reason: format!("the network does not load: {reason}"),
-            remedy: "try --engine rten, and report this with the output of `mithras doctor`".into(),
+            remedy: "take the engine rten, and report this with the output of `mithras doctor`"
+                .into(),
         })
     }
 }

@@ -80,7 +80,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
     let gpu = || find::nvidia_gpu().then_some(OnnxRuntime(Provider::Cuda)).into_iter();
     let misfit = |engine| {
         Err(EngineError::Options(format!(
-            "the {engine} engine has no provider {}; use --engine onnxruntime",
+            "the {engine} engine has no provider {}; take the engine onnxruntime",
             options.provider
         )))
     };
@@ -139,8 +139,9 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
         _ => Err(EngineError::Unavailable {
             what: "no engine runs".into(),
             reason: reasons(&failures),
-            remedy: "try --engine rten, which needs nothing; `mithras doctor` says what is missing"
-                .into(),
+            remedy:
+                "take the engine rten, which needs nothing; `mithras doctor` says what is missing"
+                    .into(),
         }),
     }
 }
@@ -210,7 +211,7 @@ fn open_on(
     rehearse(package, &mut models).map_err(|e| EngineError::Unavailable {
         what: backend.to_string(),
         reason: format!("the first run failed: {e}"),
-        remedy: "try --engine rten, and report this with the output of `mithras doctor`".into(),
+        remedy: "take the engine rten, and report this with the output of `mithras doctor`".into(),
     })?;
     Ok(models)
 }

@@ -12,7 +12,8 @@ use super::{EngineError, Precision};
 /// # Errors
 /// [`EngineError::Options`] where engine or processor have no bf16.
 pub(super) fn bf16(asked: Precision, backend: Backend) -> Result<bool, EngineError> {
-    let refuse = |reason: &str| Err(EngineError::Options(format!("{reason}; use --precision f32")));
+    let refuse =
+        |reason: &str| Err(EngineError::Options(format!("{reason}; take the precision f32")));
     match (asked, backend) {
         (Precision::F32 | Precision::Auto, _) => Ok(false),
         (Precision::Bf16, Backend::Torch) => Ok(true),

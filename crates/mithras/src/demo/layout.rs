@@ -61,7 +61,7 @@ impl Spec {
 pub enum SpecError {
     /// A side too short or too long.
     #[error(
-        "a drawn slide has sides of {min} to {max} px, not {0}: change --size",
+        "a drawn slide has sides of {min} to {max} px, not {0}",
         min = Spec::MIN_SIDE,
         max = Spec::MAX_SIDE
     )]
@@ -69,7 +69,7 @@ pub enum SpecError {
     /// The tissue has no room for so many.
     #[error(
         "only {placed} of {wanted} figures and mimickers fit on the tissue: \
-         lower --figures or enlarge --size"
+         draw fewer, or a larger slide"
     )]
     Crowded {
         /// Asked for.

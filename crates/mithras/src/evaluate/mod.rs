@@ -4,10 +4,12 @@
 pub mod classification;
 pub mod curve;
 mod truth;
+mod words;
 
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
-use crate::export::{CountsFile, DetectionRow, read_detections};
+use crate::export::{CountsFile, read_detections};
+use crate::record::DetectionRow;
 use crate::report;
 use artifact::table::TableError;
 use curve::CurvePoint;

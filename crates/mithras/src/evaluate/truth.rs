@@ -1,7 +1,7 @@
 //! Ground truth of detections: a table of figures, as annotators and importers write it.
 
 use super::EvaluateError;
-use crate::job::stem;
+use crate::input::stem;
 use artifact::table::{Format, Table};
 use mitosis::{Level0, Physical, Point, Resolution};
 use std::collections::{BTreeMap, BTreeSet};

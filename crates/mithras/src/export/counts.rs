@@ -1,7 +1,7 @@
 //! `counts.json`: the mitotic count of one slide with everything needed to judge it.
 
-use super::record::{ModelEntry, SlideEntry};
-use super::{Export, ExportError, SlideRecord, json};
+use super::kind::{Export, ExportError, json};
+use crate::record::{ModelEntry, SlideEntry, SlideRecord};
 use crate::subtypes::SubtypeCounts;
 use mitosis::Resolution;
 use mitosis::count::HALF_SIDE_UM;
@@ -15,6 +15,17 @@ pub(super) const EXPORT: Export = Export {
 
 /// The only schema this build reads.
 pub const SCHEMA: &str = "mithras.counts/1";
+
+/// Why a `counts.json` cannot be read back.
+#[derive(Debug, thiserror::Error)]
+pub enum CountsError {
+    /// It is not JSON, or a field is missing or of another kind.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// It is of another schema.
+    #[error("schema {0:?}, this build reads {SCHEMA}")]
+    Schema(Option<String>),
+}
 
 /// The file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,7 +141,7 @@ impl CountsFile {
             thresholds: record.point.clone(),
             has_tissue: record.windows > 0,
             candidates: record.rows.len(),
-            figures: record.accepted().count(),
+            figures: record.figures().count(),
             hotspot_count: count.map_or(0, mitosis::Count::hotspot_count),
             hotspot: count.and_then(|c| c.hotspot).map(|h| {
                 let um = r.to_physical(h.centre);
@@ -162,7 +173,7 @@ impl CountsFile {
             suspect_mm2: round(record.condition.suspect_mm2, 1e6),
             suspect_reasons: record.condition.suspect_reasons.clone(),
             resolution_note: record.condition.resolution_note.clone(),
-            subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.accepted(), m)),
+            subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.figures(), m)),
         }
     }
 
@@ -189,12 +200,12 @@ impl CountsFile {
     /// Reads one back.
     ///
     /// # Errors
-    /// The parser's words, or that the schema is another.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    /// [`CountsError`].
+    pub fn parse(text: &str) -> Result<Self, CountsError> {
+        let value: serde_json::Value = serde_json::from_str(text)?;
         match value.get("schema").and_then(|s| s.as_str()) {
-            Some(SCHEMA) => serde_json::from_value(value).map_err(|e| e.to_string()),
-            other => Err(format!("schema {other:?}, this build reads {SCHEMA}")),
+            Some(SCHEMA) => Ok(serde_json::from_value(value)?),
+            other => Err(CountsError::Schema(other.map(str::to_owned))),
         }
     }
 

@@ -1,8 +1,9 @@
 //! `grand-challenge.json`: a "Multiple points" annotation in millimetres. Points under the
 //! threshold are kept, named otherwise, with their probabilities.
 
-use super::{Export, ExportError, SlideRecord, json};
-use serde_json::json;
+use super::kind::{Export, ExportError, json};
+use crate::record::{DetectionRow, SlideRecord};
+use serde::Serialize;
 
 pub(super) const EXPORT: Export = Export {
     file: "grand-challenge.json",
@@ -10,24 +11,44 @@ pub(super) const EXPORT: Export = Export {
     bytes,
 };
 
+#[derive(Serialize)]
+struct Document {
+    name: &'static str,
+    r#type: &'static str,
+    points: Vec<Point>,
+    version: Version,
+}
+
+#[derive(Serialize)]
+struct Point {
+    name: &'static str,
+    point: [f64; 3],
+    probability: f64,
+}
+
+#[derive(Serialize)]
+struct Version {
+    major: u32,
+    minor: u32,
+}
+
+impl Point {
+    fn of(r: &DetectionRow) -> Self {
+        Self {
+            name: if r.accepted { "mitotic figure" } else { "non-mitotic figure" },
+            point: [mm(r.x_um), mm(r.y_um), 0.0],
+            probability: f64::from(r.score()),
+        }
+    }
+}
+
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
-    let points: Vec<_> = record
-        .rows
-        .iter()
-        .map(|r| {
-            json!({
-                "name": if r.accepted { "mitotic figure" } else { "non-mitotic figure" },
-                "point": [mm(r.x_um), mm(r.y_um), 0.0],
-                "probability": f64::from(r.score()),
-            })
-        })
-        .collect();
-    let document = json!({
-        "name": "mitotic figures",
-        "type": "Multiple points",
-        "points": points,
-        "version": { "major": 1, "minor": 0 },
-    });
+    let document = Document {
+        name: "mitotic figures",
+        r#type: "Multiple points",
+        points: record.rows.iter().map(Point::of).collect(),
+        version: Version { major: 1, minor: 0 },
+    };
     json(EXPORT.file, &document)
 }
 

@@ -1,7 +1,7 @@
 //! `detections.parquet`: the same rows, typed.
 
-use super::{DetectionRow, Export, ExportError, SlideRecord};
-use crate::subtypes;
+use super::kind::{Export, ExportError};
+use crate::record::{self, DetectionRow, SlideRecord};
 use parquet::basic::Compression;
 use parquet::data_type::{BoolType, DataType, DoubleType, FloatType};
 use parquet::errors::ParquetError;
@@ -41,7 +41,7 @@ fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
             about("mithras.mpp_y", &record.resolution.y.get().to_string()),
         ]))
         .build();
-    let more = if record.subtypes.is_some() { &subtypes::COLUMNS[..] } else { &[] };
+    let more = if record.subtypes.is_some() { &record::COLUMNS[..] } else { &[] };
     let more_columns: String = more.iter().map(|c| format!("optional float {c};\n")).collect();
     let message = format!("message detections {{{COLUMNS}{more_columns}}}");
     let schema = Arc::new(parse_message_type(&message)?);

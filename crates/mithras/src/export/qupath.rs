@@ -1,9 +1,10 @@
 //! `qupath.geojson`: accepted figures as detections, the hotspot as an annotation.
 
-use super::{Export, ExportError, SlideRecord, json};
-use crate::subtypes::COLUMNS;
+use super::kind::{Export, ExportError, json};
+use crate::record::{COLUMNS, SlideRecord};
 use mitosis::Point;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Map;
 use uuid::Uuid;
 
 pub(super) const EXPORT: Export = Export {
@@ -19,54 +20,93 @@ const CORNERS: usize = 12;
 /// Its radius, um: the matching radius of the paper.
 const RADIUS_UM: f64 = mitosis::matching::PAPER_RADIUS.0;
 
+#[derive(Serialize)]
+struct Collection {
+    r#type: &'static str,
+    features: Vec<Feature>,
+}
+
+#[derive(Serialize)]
+struct Feature {
+    r#type: &'static str,
+    id: String,
+    geometry: Polygon,
+    properties: Properties,
+}
+
+#[derive(Serialize)]
+struct Polygon {
+    r#type: &'static str,
+    coordinates: [Vec<[f64; 2]>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Properties {
+    object_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_locked: Option<bool>,
+    classification: Class,
+    measurements: Map<String, serde_json::Value>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    name: &'static str,
+    color: [u8; 3],
+}
+
+impl Feature {
+    fn new(id: String, ring: Vec<[f64; 2]>, properties: Properties) -> Self {
+        let geometry = Polygon { r#type: "Polygon", coordinates: [ring] };
+        Self { r#type: "Feature", id, geometry, properties }
+    }
+}
+
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let (rx, ry) = (RADIUS_UM / record.resolution.x.get(), RADIUS_UM / record.resolution.y.get());
     let id = |what: &str| {
         Uuid::new_v5(&NAMESPACE, format!("{}/{what}", record.slide.digest).as_bytes()).to_string()
     };
-    let mut features: Vec<Value> = Vec::new();
-    for row in record.accepted() {
+    let mut features = Vec::new();
+    for row in record.figures() {
         // Counterclockwise as GeoJSON wants it, the first corner repeated.
-        let ring: Vec<[f64; 2]> = (0..=CORNERS)
-            .map(|k| {
-                let angle = std::f64::consts::TAU * (k % CORNERS) as f64 / CORNERS as f64;
-                let at = Point::new(row.x_px + rx * angle.cos(), row.y_px + ry * angle.sin());
-                record.qupath(at)
-            })
-            .collect();
-        let mut measurements = json!({ "s_seg": f64::from(row.s_seg) });
-        if let Some(s) = row.s_cls {
-            measurements["s_cls"] = json!(f64::from(s));
-        }
+        let ring = (0..=CORNERS).map(|k| {
+            let angle = std::f64::consts::TAU * (k % CORNERS) as f64 / CORNERS as f64;
+            let at = Point::new(row.x_px + rx * angle.cos(), row.y_px + ry * angle.sin());
+            record.qupath(at)
+        });
+        let mut measurements = Map::new();
+        let mut say = |name: &str, p: f32| measurements.insert(name.into(), f64::from(p).into());
+        say("s_seg", row.s_seg);
+        row.s_cls.map(|s| say("s_cls", s));
         for (name, p) in row.subtypes.iter().flat_map(|s| COLUMNS.iter().zip(s.0)) {
-            measurements[*name] = json!(f64::from(p));
+            say(name, p);
         }
-        features.push(json!({
-            "type": "Feature",
-            "id": id(&format!("{},{}", row.x_px, row.y_px)),
-            "geometry": { "type": "Polygon", "coordinates": [ring] },
-            "properties": {
-                "objectType": "detection",
-                "classification": { "name": "Mitotic figure", "color": [214, 39, 40] },
-                "measurements": measurements,
-            },
-        }));
+        let properties = Properties {
+            object_type: "detection",
+            name: None,
+            is_locked: None,
+            classification: Class { name: "Mitotic figure", color: [214, 39, 40] },
+            measurements,
+        };
+        let id = id(&format!("{},{}", row.x_px, row.y_px));
+        features.push(Feature::new(id, ring.collect(), properties));
     }
-    if let Some(hotspot) = record.count.as_ref().and_then(|c| c.hotspot) {
+    if let Some(hotspot) = record.hotspot() {
         let (a, b) = (record.qupath(hotspot.min), record.qupath(hotspot.max));
-        let ring = [a, [b[0], a[1]], b, [a[0], b[1]], a];
-        features.push(json!({
-            "type": "Feature",
-            "id": id("hotspot"),
-            "geometry": { "type": "Polygon", "coordinates": [ring] },
-            "properties": {
-                "objectType": "annotation",
-                "name": "Hotspot 2 mm²",
-                "isLocked": true,
-                "classification": { "name": "Hotspot", "color": [31, 119, 180] },
-                "measurements": { "Mitotic figures": hotspot.count as f64 },
-            },
-        }));
+        let ring = vec![a, [b[0], a[1]], b, [a[0], b[1]], a];
+        let count = ("Mitotic figures".to_owned(), (hotspot.count as f64).into());
+        let properties = Properties {
+            object_type: "annotation",
+            name: Some("Hotspot 2 mm²"),
+            is_locked: Some(true),
+            classification: Class { name: "Hotspot", color: [31, 119, 180] },
+            measurements: Map::from_iter([count]),
+        };
+        features.push(Feature::new(id("hotspot"), ring, properties));
     }
-    json(EXPORT.file, &json!({ "type": "FeatureCollection", "features": features }))
+    json(EXPORT.file, &Collection { r#type: "FeatureCollection", features })
 }

@@ -1,256 +1,37 @@
-//! Many slides: a check of all of them first, then one after the other, each on its own.
+//! Detection on many slides: a check of all of them first, then one after the other, each on its own.
 
-mod inputs;
-mod one;
-mod setup;
-pub mod state;
+mod start;
+mod task;
 
-pub use inputs::{Input, InputError, Inputs, find, read_mpp_table, stem};
-pub use one::{SlideFailure, TISSUE, clear, detect, open};
-pub use setup::{Config, Setup, SetupError, Stages};
+pub use crate::batch::{Existing, InputError, Inputs, find, read_mpp_table, state};
+pub use crate::detector::Stages;
+pub use crate::input::{Input, stem};
+pub use start::{StartError, preflight};
+pub use task::{SlideFailure, StageTime, Work, clear};
 
-use crate::file::Lock;
+use crate::batch;
+use crate::detector::Detector;
 use crate::progress::Listener;
-use ::detect::CancelToken;
-use artifact::digest::{Digest, Sha256, hex};
-use mitosis::text::{Shown, plain};
-use rayon::prelude::*;
-use state::{InputDigest, State, Status};
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use detect::CancelToken;
+use std::path::Path;
 
-/// What to do about results that are already there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Existing {
-    /// Refuse.
-    Refuse,
-    /// Keep finished slides, go on with interrupted ones, try failed ones again.
-    Resume,
-    /// Do every slide anew.
-    Overwrite,
-}
-
-/// Why a run does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// Nothing can be written there.
-    #[error("cannot write into {}: {source}", Shown(path))]
-    Out {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
-    /// Results are there, and nobody said what to do about them.
-    #[error(
-        "{} already holds results of {count} of these slides; --resume keeps finished ones and goes \
-         on, --overwrite does them anew",
-        Shown(path)
-    )]
-    Exists {
-        /// The folder.
-        path: PathBuf,
-        /// How many.
-        count: usize,
-    },
-    /// The stored results were made otherwise.
-    #[error(
-        "cannot resume in {}: slide `{slide}` was done with another configuration: {differs}; \
-         use another --out, or --overwrite",
-        Shown(path)
-    )]
-    Config {
-        /// The folder.
-        path: PathBuf,
-        /// The slide.
-        slide: String,
-        /// Which settings differ, with both values.
-        differs: String,
-    },
-    /// The slide is another one.
-    #[error(
-        "cannot resume in {}: the file of slide `{slide}` has changed since; use --overwrite",
-        Shown(path)
-    )]
-    Input {
-        /// The folder.
-        path: PathBuf,
-        /// The slide.
-        slide: String,
-    },
-}
-
+/// A slide's state.
+pub type State = state::State<Work>;
 /// How one slide ended.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The slide.
-    pub input: Input,
-    /// Its folder.
-    pub folder: PathBuf,
-    /// Its final state, with the reason if it failed.
-    pub state: State,
-    /// Finished by an earlier run and kept.
-    pub kept: bool,
-}
-
-impl Outcome {
-    /// Whether all its files are written.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        matches!(self.state.status, Status::Finished | Status::NoTissue)
-    }
-}
-
-/// Digest of what changes a number on this slide.
-#[must_use]
-pub fn config_digest(setup: &Setup, input: &Input) -> String {
-    let mut hash = Sha256::new();
-    hash.update(setup.config.digest());
-    hash.update(input.mpp.map_or_else(String::new, |m| m.get().to_string()));
-    hex(&hash.finalize())
-}
-
-/// The settings of a run on one slide, by name.
-fn settings(setup: &Setup, input: &Input) -> BTreeMap<String, String> {
-    let mut all = setup.config.settings();
-    all.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
-    all
-}
-
-/// What differs, in words.
-fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
-    if before.is_empty() {
-        return "an earlier version of mithras did not note which".into();
-    }
-    let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
-    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let differ = names
-        .into_iter()
-        .filter(|n| before.get(*n) != now.get(*n))
-        .map(|n| format!("{n} was {} and is {}", value(before.get(n)), value(now.get(n))));
-    let all: Vec<String> = differ.collect();
-    if all.is_empty() { "what it was given".into() } else { all.join(", ") }
-}
-
-/// Looks at every input and at what is already in `out`, before any work: which slides cannot be
-/// used (with the reason), and whether the run may start at all.
-///
-/// # Errors
-/// [`RunError`].
-pub fn preflight(
-    inputs: &[Input],
-    setup: &Setup,
-    out: &Path,
-    existing: Existing,
-) -> Result<Vec<Result<(), String>>, RunError> {
-    let refuse = |source| RunError::Out { path: out.to_owned(), source };
-    std::fs::create_dir_all(out).map_err(refuse)?;
-    tempfile::Builder::new().prefix(".writing-").tempfile_in(out).map_err(refuse)?;
-    let stored: Vec<(&Input, State)> =
-        inputs.iter().filter_map(|i| State::load(&out.join(&i.name)).map(|s| (i, s))).collect();
-    match existing {
-        Existing::Refuse if !stored.is_empty() => {
-            return Err(RunError::Exists { path: out.to_owned(), count: stored.len() });
-        }
-        Existing::Resume => {
-            for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
-                let (path, slide) = (out.to_owned(), input.name.clone());
-                if state.config != config_digest(setup, input) {
-                    let differs = differences(&state.settings, &settings(setup, input));
-                    return Err(RunError::Config { path, slide, differs });
-                }
-                // A file that cannot be read now is that slide's own failure.
-                if InputDigest::of(&input.path).is_ok_and(|d| !d.same(&state.input)) {
-                    return Err(RunError::Input { path, slide });
-                }
-            }
-        }
-        _ => {}
-    }
-    let rules = one::Rules::of(setup);
-    Ok(inputs
-        .par_iter()
-        .map(|input| {
-            let slide = rules.open(input).map_err(|e| e.to_string())?;
-            rules.fitting(&slide).map_err(|e| e.to_string())?;
-            InputDigest::of(&input.path).map_err(|e| format!("{}: {e}", Shown(&input.path)))?;
-            Ok(())
-        })
-        .collect())
-}
+pub type Outcome = batch::Outcome<Work, SlideFailure>;
 
 /// Does every slide, one after the other; a failing slide stops no other. `checked` comes from
 /// [`preflight`].
 pub fn run(
     inputs: Vec<Input>,
-    checked: Vec<Result<(), String>>,
-    setup: &mut Setup,
+    checked: Vec<Result<(), SlideFailure>>,
+    detector: &mut Detector,
     out: &Path,
     existing: Existing,
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Vec<Outcome> {
-    let total = inputs.len();
-    let mut outcomes = Vec::with_capacity(total);
-    for (k, (input, checked)) in inputs.into_iter().zip(checked).enumerate() {
-        let folder = out.join(&input.name);
-        let config = config_digest(setup, &input);
-        let stored = State::load(&folder).filter(|_| existing == Existing::Resume);
-        if let Some(state) = stored
-            && matches!(state.status, Status::Finished | Status::NoTissue)
-            && checked.is_ok()
-        {
-            outcomes.push(Outcome { input, folder, state, kept: true });
-            continue;
-        }
-        let lock = Lock::take(&folder).map_err(|e| e.to_string());
-        let result = checked.and(lock.as_ref().map_err(String::clone)).and_then(|_| {
-            if existing == Existing::Overwrite {
-                clear(&folder).map_err(|e| e.to_string())?;
-            }
-            let label = if total > 1 {
-                format!("[{}/{total}] {}", k + 1, input.name)
-            } else {
-                input.name.clone()
-            };
-            listener.begin(&label, "windows");
-            let done = detect(&input, setup, &config, &folder, listener, cancel);
-            listener.finish();
-            done.map_err(|e| e.to_string())
-        });
-        let state = result.unwrap_or_else(|reason| {
-            let digest = InputDigest::of(&input.path).unwrap_or_else(|_| InputDigest {
-                path: input.path.display().to_string(),
-                size: 0,
-                modified: 0,
-                sha256: String::new(),
-            });
-            let mut state = State::running(&config, digest);
-            state.settings = settings(setup, &input);
-            state.status = Status::Failed;
-            state.reason = Some(reason);
-            // The failure itself is reported anyway; a full disk must not hide it. Where another
-            // process is at work, its state stays.
-            if lock.is_ok() {
-                let _ = state.save(&folder);
-            }
-            state
-        });
-        listener.say(&plain(&line(&input.name, &state)));
-        outcomes.push(Outcome { input, folder, state, kept: false });
-    }
-    outcomes
-}
-
-fn line(name: &str, state: &State) -> String {
-    match state.status {
-        Status::Failed => {
-            format!("{name}: FAILED: {}", state.reason.as_deref().unwrap_or("unknown"))
-        }
-        Status::NoTissue => format!("{name}: no tissue found"),
-        _ => {
-            let windows = state.stages.first().map_or(0, |s| s.items);
-            format!("{name}: {windows} windows in {:.1} s", state.seconds)
-        }
-    }
+    let inputs = inputs.into_iter().zip(checked).collect();
+    let mut worker = [task::Detection { detector, cancel: cancel.clone() }];
+    batch::run(inputs, &mut worker, out, existing, listener)
 }

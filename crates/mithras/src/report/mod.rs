@@ -1,44 +1,23 @@
 //! What is written over a whole run: `counts.csv`, `run.json`, `summary.html`.
 
-pub mod assets;
+mod counts;
+mod error;
 mod run_file;
 mod summary;
 mod view;
+mod words;
 
+pub use counts::counts;
+pub use error::ReportError;
 pub use run_file::{RunFile, SlideLine};
 
+use crate::detector::Detector;
 use crate::export::CountsFile;
 use crate::file::{self, Lock, LockError, WriteError};
-use crate::job::{Outcome, Setup};
+use crate::job::Outcome;
 use artifact::table::Writer;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
-
-/// Why a run-level file was not written.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The disk said no.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Another process keeps the folder.
-    #[error(transparent)]
-    Lock(#[from] LockError),
-    /// A slide's own files cannot be read back.
-    #[error("{path}: {reason}")]
-    Read {
-        /// The file.
-        path: std::path::PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// A slide's detections cannot be read back.
-    #[error(transparent)]
-    Table(#[from] artifact::table::TableError),
-    /// The template failed.
-    #[error("cannot render the summary: {0}")]
-    Render(#[from] askama::Error),
-}
 
 /// Writes the three files of a run into `out`.
 ///
@@ -47,7 +26,7 @@ pub enum ReportError {
 pub fn write(
     out: &Path,
     outcomes: &[Outcome],
-    setup: &Setup,
+    detector: &Detector,
     command: &[String],
 ) -> Result<RunFile, ReportError> {
     let mut lines = Vec::new();
@@ -55,11 +34,11 @@ pub fn write(
         let counts = outcome.is_done().then(|| counts(&outcome.folder)).transpose()?;
         lines.push(SlideLine::new(outcome, counts.as_ref()));
     }
-    let run = RunFile::new(lines, setup, command);
+    let run = RunFile::new(lines, detector, command);
     let _alone = alone(out)?;
     counts_csv(&out.join("counts.csv"), &run.slides)?;
     artifact::json::write(&out.join("run.json"), &run)?;
-    file::write(&out.join("summary.html"), summary::render(&run, outcomes, setup)?.as_bytes())?;
+    file::write(&out.join("summary.html"), summary::render(&run, outcomes, detector)?.as_bytes())?;
     Ok(run)
 }
 
@@ -73,17 +52,6 @@ fn alone(out: &Path) -> Result<Lock, ReportError> {
         }
     }
     Ok(Lock::take(out)?)
-}
-
-/// Reads a slide's `counts.json`.
-///
-/// # Errors
-/// [`ReportError::Read`].
-pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
-    let path = folder.join("counts.json");
-    let fail = |reason: String| ReportError::Read { path: path.clone(), reason };
-    let text = std::fs::read_to_string(&path).map_err(|e: io::Error| fail(e.to_string()))?;
-    CountsFile::parse(&text).map_err(fail)
 }
 
 fn counts_csv(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {

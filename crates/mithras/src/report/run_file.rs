@@ -1,8 +1,9 @@
 //! `run.json`: what ran, on what, with what, and how it ended.
 
+use crate::batch::state::Status;
+use crate::detector::{Config, Detector};
 use crate::export::CountsFile;
-use crate::job::state::{StageTime, Status};
-use crate::job::{Config, Outcome, Setup};
+use crate::job::{Outcome, StageTime};
 use infer::EngineReport;
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -96,26 +97,26 @@ impl SlideLine {
             kept: outcome.kept,
             input_sha256: state.input.sha256.clone(),
             seconds: state.seconds,
-            stages: state.stages.clone(),
-            resumed_windows: state.resumed_windows,
+            stages: state.work.stages.clone(),
+            resumed_windows: state.work.resumed_windows,
             counts: counts.cloned(),
         }
     }
 }
 
 impl RunFile {
-    pub(super) fn new(slides: Vec<SlideLine>, setup: &Setup, command: &[String]) -> Self {
+    pub(super) fn new(slides: Vec<SlideLine>, detector: &Detector, command: &[String]) -> Self {
         let count = |status: &str| slides.iter().filter(|s| s.status == status).count();
-        let w = &setup.workers;
+        let w = &detector.workers;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         Self {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             command: command.to_vec(),
             finished_unix: now,
-            config: setup.config.clone(),
-            config_sha256: setup.config.digest(),
-            engine: setup.engine.clone(),
+            config: detector.config.clone(),
+            config_sha256: detector.config.digest(),
+            engine: detector.engine.clone(),
             workers: Workers {
                 readers: w.readers,
                 in_flight: w.in_flight,

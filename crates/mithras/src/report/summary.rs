@@ -1,8 +1,11 @@
 //! `summary.html`: one file, nothing loaded from elsewhere.
 
+use super::error::ReportError;
+use super::run_file::{RunFile, SlideLine};
 use super::view::{SlideView, seconds};
-use super::{ReportError, RunFile, SlideLine, assets};
-use crate::job::{Outcome, Setup};
+use crate::detector::Detector;
+use crate::export::pictures as assets;
+use crate::job::Outcome;
 use askama::Template;
 use infer::EngineReport;
 
@@ -24,7 +27,7 @@ struct Summary<'a> {
 pub(super) fn render(
     run: &RunFile,
     outcomes: &[Outcome],
-    setup: &Setup,
+    detector: &Detector,
 ) -> Result<String, ReportError> {
     let slides: Vec<SlideView> =
         outcomes.iter().filter(|o| o.is_done()).map(SlideView::new).collect::<Result<_, _>>()?;
@@ -35,8 +38,8 @@ pub(super) fn render(
         run,
         failed: run.slides.iter().filter(|s| s.status == "failed").collect(),
         engine,
-        provenance: &setup.config.thresholds.provenance,
-        two_stages: setup.config.recipe.crops.is_some(),
+        provenance: &detector.config.thresholds.provenance,
+        two_stages: detector.config.recipe.crops.is_some(),
         drawn: run.command.get(1).is_some_and(|c| c == "demo"),
         total_seconds: seconds(total),
         sheet_width: assets::COLUMNS * assets::SIDE,

@@ -1,11 +1,13 @@
 //! What the summary shows of one slide, drawn from the files in its folder.
 
-use super::{ReportError, assets, counts};
-use crate::export::{CountsFile, DetectionRow, read_detections};
-use crate::job::state::StageTime;
-use crate::job::{Outcome, TISSUE};
+use super::counts::counts;
+use super::error::ReportError;
+use crate::export::{CountsFile, pictures as assets, read_detections};
+use crate::job::{Outcome, StageTime};
+use crate::record::DetectionRow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use mitosis::matching::PAPER_RADIUS;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -74,11 +76,11 @@ impl SlideView {
             name: outcome.input.name.clone(),
             file: counts.slide.file.clone(),
             kept: outcome.kept,
-            resumed_windows: outcome.state.resumed_windows,
+            resumed_windows: outcome.state.work.resumed_windows,
             seconds: seconds(outcome.state.seconds),
-            stages: outcome.state.stages.iter().map(StageView::new).collect(),
+            stages: outcome.state.work.stages.iter().map(StageView::new).collect(),
             thumbnail: base64(&folder.join(assets::THUMBNAIL))?,
-            overlay: overlay(&counts, &rows, &folder.join(TISSUE))?,
+            overlay: overlay(&counts, &rows, &folder.join(assets::TISSUE))?,
             figures,
             tiles,
             counts,
@@ -164,7 +166,7 @@ fn overlay(
     }
     let mut svg = format!("<path class=\"tissue\" d=\"{path}\"/>");
     // A figure is drawn as large as its matching circle, but never too small to see.
-    let radius = (7.5 / counts.resolution.x).max(w.max(h) / 220.0);
+    let radius = (PAPER_RADIUS.0 / counts.resolution.x).max(w.max(h) / 220.0);
     if let Some(spot) = counts.hotspot {
         let [x, y] = spot.min_px;
         let _ = write!(

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 
 use artifact::file;
 use artifact::table::Writer;
-use detect::{CancelToken, Job};
+use detect::{Control, Job};
 use mitosis::matching::{Case, PAPER_RADIUS, Rule, Scored, Tally};
 use mitosis::{Microns, Mpp, OperatingPoint, Physical, Point, Resolution, RgbTile, Score};
 use pixels::perturb::Perturbation;
 use serde::{Deserialize, Serialize};
 use slide::{OpenOptions, Slide};
 
+use crate::detector::Detector;
 use crate::evaluate::Truth;
-use crate::job::{Setup, stem};
+use crate::input::stem;
 
 /// Schema of `robustness.json`.
 pub const SCHEMA: &str = "mithras.robustness/1";
@@ -204,7 +205,7 @@ fn read(path: &Path, truth: Option<&Truth>, options: &Options) -> Result<Image, 
 /// # Errors
 /// [`RobustnessError`].
 pub fn run(
-    setup: &mut Setup,
+    detector: &mut Detector,
     images: &[PathBuf],
     truth: Option<&Truth>,
     options: &Options,
@@ -223,7 +224,7 @@ pub fn run(
         let (x, y) = (image.resolution.x.get(), image.resolution.y.get());
         mm2 += image.tile.width as f64 * x * image.tile.height as f64 * y / 1e6;
         for (change, rows) in changes.iter().zip(&mut looked) {
-            let found = look(setup, &image, *change, index as u64, folder.path())?;
+            let found = look(detector, &image, *change, index as u64, folder.path())?;
             rows.push(Looked {
                 image: image.name.clone(),
                 truth: image.truth.iter().map(|p| (p.x, p.y)).collect(),
@@ -232,7 +233,7 @@ pub fn run(
         }
         said(&format!("{} of {}: {}", index + 1, images.len(), image.name));
     }
-    let point = setup.config.thresholds.clone();
+    let point = detector.config.thresholds.clone();
     let rows = changes
         .iter()
         .zip(looked)
@@ -245,7 +246,7 @@ pub fn run(
         .min_by(|a, b| a.1.total_cmp(&b.1));
     Ok(Robustness {
         schema: SCHEMA.into(),
-        model: setup.config.model.name.clone(),
+        model: detector.config.model.name.clone(),
         operating_point: point,
         radius_um: options.radius.0,
         rule: options.rule,
@@ -285,7 +286,7 @@ fn row(
 
 /// Every candidate of one image under one change, through the same reader and pipeline as a slide.
 fn look(
-    setup: &mut Setup,
+    detector: &mut Detector,
     image: &Image,
     change: Perturbation,
     index: u64,
@@ -307,23 +308,8 @@ fn look(
         perturbation: change.to_string(),
         source,
     };
-    let recipe = setup.config.recipe.clone();
-    let job = Job::whole(&slide, &recipe).map_err(fail)?;
-    let result = detect::run(
-        &slide,
-        &job,
-        setup.segmenter.as_mut(),
-        match &mut setup.classifier {
-            Some(c) => Some(c.as_mut()),
-            None => None,
-        },
-        &recipe,
-        &setup.workers,
-        None,
-        &mut (),
-        &CancelToken::new(),
-    )
-    .map_err(fail)?;
+    let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
+    let result = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
     let found = result.detections.iter().map(|d| {
         // Pixels are where they were: the true resolution places them.
         let at = image.resolution.to_physical(d.candidate.centroid);

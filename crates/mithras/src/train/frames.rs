@@ -1,7 +1,7 @@
 //! Detection on labelled images with trained weights, through the same `detect` as on slides.
 
 use super::{DetectorError, Result};
-use detect::{CancelToken, CandidateRule, CropRecipe, Grid, Job, Recipe, Workers};
+use detect::{CandidateRule, Control, CropRecipe, Detector, Grid, Job, Models, Recipe, Workers};
 use mitosis::{Classifier, Detection, Mpp, PortError, ProbMap, RgbTile, Score, Segmenter};
 use serde::{Deserialize, Serialize};
 use slide::Slide;
@@ -124,17 +124,9 @@ pub fn detect(
 ) -> Result<Vec<Detection>> {
     let job = Job::whole(slide, recipe)?;
     let workers = Workers { readers: 1, ..Workers::default() };
-    let found = detect::run(
-        slide,
-        &job,
-        segmenter,
-        classifier,
-        recipe,
-        &workers,
-        None,
-        &mut (),
-        &CancelToken::new(),
-    )?;
+    let classifier = classifier.map(|c| c as &mut dyn Classifier);
+    let models = Models { segmenter: &mut *segmenter, classifier };
+    let found = Detector { models, recipe, workers }.run(slide, &job, Control::default())?;
     match found.unclassified.first() {
         Some(u) => Err(DetectorError::File {
             path: slide.path().to_path_buf(),

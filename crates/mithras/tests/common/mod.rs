@@ -3,9 +3,10 @@
 
 use detect::{CandidateRule, CropRecipe, Grid, Recipe, Workers};
 use infer::EngineReport;
+use mithras::Detector;
 use mithras::demo::{Container, Layout, Spec, write};
-use mithras::export::ModelEntry;
-use mithras::job::{Input, Setup};
+use mithras::job::Input;
+use mithras::record::ModelEntry;
 use mitosis::{
     ClassProbs, Classifier, Mpp, OperatingPoint, PortError, ProbMap, RgbTile, Score, Segmenter,
 };
@@ -79,7 +80,7 @@ impl Classifier for Middle {
     }
 }
 
-pub fn setup(two: bool, left: usize, workers: Workers) -> Setup {
+pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
     let score = |p| Score::new(p).unwrap();
     let recipe = Recipe {
         mpp: Mpp::PAPER,
@@ -113,7 +114,7 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Setup {
     };
     let point = OperatingPoint { seg: score(0.35), cls: score(0.5), provenance: "a test".into() };
     let names = vec!["non_mitotic".into(), "mitotic".into()];
-    Setup::with_models(
+    Detector::with_models(
         Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
         two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
         engine,
@@ -125,7 +126,7 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Setup {
 }
 
 pub fn input(path: &Path) -> Input {
-    Input { path: path.to_owned(), name: mithras::job::stem(path), mpp: None, own_mpp: false }
+    Input::new(path)
 }
 
 /// Every file below a folder that holds results, without the lock and what holds times.

@@ -4,6 +4,7 @@
 mod plan;
 mod results;
 
+pub(crate) use plan::FEATURES;
 pub use plan::{Counts, CutPoints, StudyPlan};
 pub use results::{
     Adjusted, CStudy, Compared, ComparedResult, Feature, LogRankStudy, Model, PValue, PatientLevel,
@@ -22,10 +23,6 @@ use stats::survival::Survival;
 use stats::survival::concordance::Pairs;
 use stats::survival::cox::{Options, TimeTransform, fit, likelihood_ratio};
 use stats::survival::logrank::logrank;
-
-/// The two counts with their names for people.
-pub(crate) const FEATURES: [(&str, &str); 2] =
-    [(HOTSPOT, "Hotspot count (2 mm\u{b2})"), (DENSITY, "Density (per 20 mm\u{b2})")];
 
 /// Joins the counts with the clinical table and runs the whole protocol.
 ///

@@ -1,10 +1,13 @@
 //! What a study is asked.
 
-use super::FEATURES;
-use crate::cohort::PatientRule;
+use crate::cohort::{DENSITY, HOTSPOT, PatientRule};
 use crate::error::{Error, Result, Setting};
 use crate::table::Table;
 use stats::survival::cox::Ties;
+
+/// The two counts with their names for people.
+pub(crate) const FEATURES: [(&str, &str); 2] =
+    [(HOTSPOT, "Hotspot count (2 mm\u{b2})"), (DENSITY, "Density (per 20 mm\u{b2})")];
 
 /// The counts of one method.
 #[derive(Clone, Debug)]

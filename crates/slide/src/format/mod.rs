@@ -7,7 +7,7 @@ mod ome;
 mod openslide;
 mod pyramid;
 
-pub use self::openslide::openslide_version;
+pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::limits::{Fault, Limits, check};
 use crate::source::Opened;

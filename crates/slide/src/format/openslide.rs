@@ -308,10 +308,15 @@ impl Source for OpenSlide {
     }
 }
 
-/// Version of the OpenSlide library found at run time, or what was tried.
+/// No OpenSlide library opens: every place that was looked at, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoOpenSlide(String);
+
+/// Version of the OpenSlide library found at run time.
 ///
 /// # Errors
-/// Every place that was looked at, and the remedy.
-pub fn openslide_version() -> Result<String, String> {
-    library::find(None).map(|l| l.version.clone())
+/// [`NoOpenSlide`].
+pub fn openslide_version() -> Result<String, NoOpenSlide> {
+    library::find(None).map(|l| l.version.clone()).map_err(NoOpenSlide)
 }

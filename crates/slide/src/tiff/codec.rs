@@ -2,24 +2,10 @@
 
 use super::ifd::{Ifd, tag};
 use super::jp2k;
-use super::unpack;
+use super::unpack::{self, Compression};
 use crate::jpeg;
 use crate::limits::Fault;
 use std::io::BufRead;
-
-/// Compression schemes read here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
-    None,
-    Lzw,
-    Deflate,
-    PackBits,
-    Jpeg,
-    /// Aperio 33003 (YCbCr inside) and 33005 (RGB inside), and plain 34712 (RGB).
-    Jpeg2000 {
-        ycbcr: bool,
-    },
-}
 
 /// Colour of the decompressed samples.
 #[derive(Clone, Debug, PartialEq)]

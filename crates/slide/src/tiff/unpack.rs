@@ -1,9 +1,22 @@
 //! Plain compression schemes as streams of samples.
 
-use super::codec::Compression;
 use flate2::bufread::ZlibDecoder;
 use std::io::{self, BufRead, Read};
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
+
+/// Compression schemes read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Lzw,
+    Deflate,
+    PackBits,
+    Jpeg,
+    /// Aperio 33003 (YCbCr inside) and 33005 (RGB inside), and plain 34712 (RGB).
+    Jpeg2000 {
+        ycbcr: bool,
+    },
+}
 
 /// The decompressed bytes.
 pub(crate) fn reader<'a>(scheme: Compression, bytes: Box<dyn BufRead + 'a>) -> Box<dyn Read + 'a> {

@@ -1,6 +1,5 @@
 //! `mithras audit`: blinded review of labels (A1, A2).
 
-mod http;
 mod sample;
 mod score;
 mod serve;

@@ -5,7 +5,6 @@ mod import;
 mod import_regions;
 mod inspect;
 mod labelled;
-mod page;
 mod reshape;
 mod shortcuts;
 
@@ -52,6 +51,14 @@ struct VerifiedRegions<'a> {
     digest: &'a str,
 }
 
+#[derive(serde::Serialize)]
+struct VerifiedCrops<'a> {
+    verified: bool,
+    crops: u64,
+    shards: usize,
+    digest: &'a str,
+}
+
 /// Runs a corpus verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
@@ -85,10 +92,9 @@ fn verify(a: &Verify) -> anyhow::Result<ExitCode> {
     corpus.verify()?;
     let m = corpus.manifest();
     if a.json {
-        println!(
-            "{}",
-            serde_json::json!({"verified": true, "crops": m.counts.crops, "shards": m.shards.len(), "digest": m.digest})
-        );
+        let (crops, shards) = (m.counts.crops, m.shards.len());
+        let report = VerifiedCrops { verified: true, crops, shards, digest: &m.digest };
+        println!("{}", serde_json::to_string(&report)?);
     } else {
         println!("{} crops in {} shards hold", m.counts.crops, m.shards.len());
         println!("digest {}", m.digest);
@@ -98,5 +104,5 @@ fn verify(a: &Verify) -> anyhow::Result<ExitCode> {
 
 /// Program and version, as manifests name it.
 fn builder() -> String {
-    concat!("mithras ", env!("CARGO_PKG_VERSION")).to_owned()
+    mithras::program()
 }

@@ -1,14 +1,11 @@
 //! The verb in the training build.
 
 use anyhow::{Context, Result, bail};
-use corpus::{Columns, Corpus};
-use mitosis::{Mpp, RgbTile};
-use slide::{OpenOptions, Slide, TissueMask, WindowPlan};
-use std::path::{Path, PathBuf};
+use mithras::embed::{Source, embed, is_hdf5};
+use mitosis::Mpp;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use train::embed::Embedder;
-
-use super::table::{Row, Table, Tiles};
 
 /// Write features of crops or slide tiles, by any encoder of the table
 ///
@@ -57,91 +54,25 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(a: Args) -> Result<ExitCode> {
-    let form = a.out.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let hdf5 = match form {
-        "parquet" => false,
-        "h5" | "hdf5" => true,
-        _ => bail!("{}: write to FILE.parquet or FILE.h5", a.out.display()),
+    let source = match (a.corpus, a.slide) {
+        (Some(dir), _) => Source::Crops(dir),
+        (None, Some(slide)) => Source::Tiles {
+            slide,
+            level0: a.mpp.map(Mpp::new).transpose().context("--mpp")?,
+            mpp: Mpp::new(a.tile_mpp).context("--tile-mpp")?,
+            side: a.tile,
+        },
+        (None, None) => bail!("name --corpus or --slide"),
     };
-    if hdf5 && a.slide.is_none() {
-        bail!("{}: HDF5 is for slide tiles; crops go to FILE.parquet", a.out.display());
-    }
+    let hdf5 = is_hdf5(&a.out, &source)?;
     train::set_up(a.threads);
     let net = Embedder::open(&a.weights, a.encoder.as_deref(), a.image, &a.device)?;
-    let mut table = Table::new(net.architecture(), net.dim());
-    match (&a.corpus, &a.slide) {
-        (Some(dir), _) => crops(&net, dir, a.batch as usize, &mut table)?,
-        (None, Some(file)) => tiles(&net, file, &a, &mut table)?,
-        (None, None) => bail!("name --corpus or --slide"),
-    }
+    let table = embed(&net, &source, a.batch as usize)?;
     if hdf5 {
-        table.write_hdf5(&a.out)?
+        table.write_hdf5(&a.out)?;
     } else {
-        table.write_parquet(&a.out)?
+        table.write_parquet(&a.out)?;
     }
     eprintln!("{} x {} features by {}", table.len(), net.dim(), net.architecture());
     Ok(ExitCode::SUCCESS)
-}
-
-fn crops(net: &Embedder, dir: &Path, batch: usize, table: &mut Table) -> Result<()> {
-    let corpus = Corpus::open(dir)?;
-    let mut waiting: Vec<(Row, RgbTile)> = vec![];
-    let mut flush = |waiting: &mut Vec<(Row, RgbTile)>| {
-        let (rows, tiles): (Vec<_>, Vec<_>) = waiting.drain(..).unzip();
-        table.extend(rows, &net.embed(&tiles));
-    };
-    for crop in corpus.crops(Columns::All)? {
-        let crop = crop?;
-        let tile = crop.decode()?;
-        let m = crop.meta;
-        let (x, y) = m.centroid.map_or((f64::NAN, f64::NAN), |p| (p.x, p.y));
-        let row = Row {
-            name: m.path,
-            slide: m.slide,
-            label: m.label.name().into(),
-            subtype: m.subtype.unwrap_or_default(),
-            split: m.split.name().into(),
-            x,
-            y,
-        };
-        waiting.push((row, tile));
-        if waiting.len() == batch {
-            flush(&mut waiting);
-        }
-    }
-    flush(&mut waiting);
-    Ok(())
-}
-
-fn tiles(net: &Embedder, file: &Path, a: &Args, table: &mut Table) -> Result<()> {
-    use rayon::prelude::*;
-    let level0 = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
-    let mpp = Mpp::new(a.tile_mpp).context("--tile-mpp")?;
-    let slide = Slide::open_with(file, &OpenOptions { mpp: level0, ..OpenOptions::default() })?;
-    let mask = TissueMask::find(&slide)?;
-    let side = a.tile as usize;
-    let plan = WindowPlan::new(&slide, mpp, side, side, Some(&mask))?;
-    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let windows: Vec<_> = plan.iter().collect();
-    for part in windows.chunks(a.batch as usize) {
-        let read = |w: &slide::PlannedWindow| slide.read_at(mpp, w.x, w.y, side, side);
-        let pixels = part.par_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let rows = part.iter().map(|w| {
-            let at = plan.level0(*w);
-            Row {
-                name: format!("{name}_{}_{}", at.x, at.y),
-                slide: name.clone(),
-                label: "unlabeled".into(),
-                subtype: String::new(),
-                split: "unassigned".into(),
-                x: at.x as f64,
-                y: at.y as f64,
-            }
-        });
-        table.extend(rows.collect(), &net.embed(&pixels));
-    }
-    let (scale, _) = slide.working_scale(mpp)?;
-    let level0 = (side as f64 * scale).round() as i64;
-    table.tiles = Some(Tiles { side: i64::from(a.tile), level0, mpp: mpp.get() });
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `mithras survival cindex`.
 
-use super::output::{print_json, say, show};
 use super::{Input, Ties};
+use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{CIndexPlan, c_index};
 
@@ -46,31 +46,5 @@ pub fn run(args: &Args) -> Result<()> {
     let c = c_index(&args.input.table()?, &plan)?;
     say("note", &c.notes);
     say("warning", &c.warnings);
-    if args.input.json {
-        return print_json(&c);
-    }
-    let se = c.se.unwrap_or(f64::NAN);
-    println!(
-        "C-index {} ({} to {}, se {})",
-        show(c.c_index),
-        show(c.lower),
-        show(c.upper),
-        show(se)
-    );
-    for (unit, b) in [("rows", &c.bootstrap.rows), ("clusters", &c.bootstrap.clusters)] {
-        let Some(b) = b else { continue };
-        println!(
-            "bootstrap of {unit}, {} replicates, risks fixed: {} to {}",
-            b.defined,
-            show(b.lower),
-            show(b.upper)
-        );
-    }
-    let p = &c.pairs;
-    println!(
-        "{} concordant, {} discordant, {} tied risk (count half); left out: {} pairs of events \
-         tied in time, {} tied in both",
-        p.concordant, p.discordant, p.tied_risk, p.tied_time, p.tied_both
-    );
-    Ok(())
+    result(args.input.json, &c)
 }

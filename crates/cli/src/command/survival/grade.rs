@@ -1,8 +1,7 @@
 //! `mithras survival grade`.
 
-use super::output::{print_columns, print_json, say, show};
+use crate::show::{result, say};
 use anyhow::Result;
-use artifact::table::Writer;
 use outcome::{GradePlan, Table, grade};
 use std::path::PathBuf;
 
@@ -46,23 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
     let grades = grade(&Table::read(&args.counts, &[])?, &plan)?;
     say("note", &grades.notes);
     if let Some(out) = &args.out {
-        let mut table = Writer::new(["slide", "count", "count_in_scheme_area", "grade"]);
-        for g in &grades.slides {
-            let (count, scaled) = (g.count.to_string(), g.count_in_scheme_area.to_string());
-            table.push([&g.slide, &count, &scaled, &g.grade]);
-        }
-        table.write(out)?;
+        grades.write_csv(out)?;
     }
-    if args.json {
-        return print_json(&grades);
-    }
-    let mut lines =
-        vec![["slide", "count", "in scheme's area", "grade"].map(String::from).to_vec()];
-    for g in &grades.slides {
-        let (count, scaled) = (show(g.count), show(g.count_in_scheme_area));
-        lines.push(vec![g.slide.clone(), count, scaled, g.grade.clone()]);
-    }
-    print_columns(&lines);
-    println!("\n{}", grades.source);
-    Ok(())
+    result(args.json, &grades)
 }

@@ -1,7 +1,7 @@
 //! `mithras survival km`.
 
 use super::Input;
-use super::output::{print_columns, print_json, say, show, show_option};
+use crate::show::{result, say};
 use anyhow::Result;
 use clap::ValueEnum;
 use outcome::{CurvesPlan, IntervalType, kaplan_meier};
@@ -55,43 +55,5 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let curves = kaplan_meier(&args.input.table()?, &plan)?;
     say("note", &curves.notes);
-    if args.input.json {
-        return print_json(&curves);
-    }
-    println!("Kaplan-Meier, {} rows, {} events", curves.summary.n, curves.summary.events);
-    println!();
-    let mut rows =
-        vec![["group", "rows", "events", "median", "lower", "upper"].map(String::from).to_vec()];
-    for c in &curves.groups {
-        let (n, events) = (c.n.to_string(), c.events.to_string());
-        let mut row = vec![label(&c.name), n, events];
-        row.extend([c.median, c.median_lower, c.median_upper].map(show_option));
-        rows.push(row);
-    }
-    print_columns(&rows);
-    for c in &curves.groups {
-        println!("\n{}", label(&c.name));
-        let head = ["time", "at risk", "events", "S", "se", "lower", "upper"];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        if args.at.is_empty() {
-            for p in c.points.iter().filter(|p| p.events > 0.0) {
-                let limits = [p.se, p.lower, p.upper].map(show_option);
-                let mut row = [p.time, p.at_risk, p.events, p.survival].map(show).to_vec();
-                row.extend(limits);
-                rows.push(row);
-            }
-        }
-        for p in &c.at {
-            let limits = [p.se, p.lower, p.upper].map(show_option);
-            let mut row = [p.time, p.at_risk, p.events, p.survival].map(show).to_vec();
-            row.extend(limits);
-            rows.push(row);
-        }
-        print_columns(&rows);
-    }
-    Ok(())
-}
-
-fn label(name: &str) -> String {
-    if name.is_empty() { "all".into() } else { name.to_owned() }
+    result(args.input.json, &curves)
 }

@@ -1,7 +1,7 @@
 //! `mithras survival logrank`.
 
 use super::Input;
-use super::output::{print_columns, print_json, say, show, show_test};
+use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{Cut, LogRankPlan, log_rank};
 
@@ -41,17 +41,5 @@ pub fn run(args: &Args) -> Result<()> {
     let test = log_rank(&args.input.table()?, &plan)?;
     say("note", &test.notes);
     say("warning", &test.warnings);
-    if args.input.json {
-        return print_json(&test);
-    }
-    println!("Log-rank test, {} rows, {} events", test.summary.n, test.summary.events);
-    println!();
-    let mut rows = vec![["group", "rows", "observed", "expected"].map(String::from).to_vec()];
-    for g in &test.groups {
-        rows.push(vec![g.name.clone(), g.n.to_string(), show(g.observed), show(g.expected)]);
-    }
-    print_columns(&rows);
-    println!();
-    print_columns(&[show_test("log-rank", &test.logrank)]);
-    Ok(())
+    result(args.input.json, &test)
 }

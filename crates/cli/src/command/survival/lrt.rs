@@ -1,7 +1,7 @@
 //! `mithras survival lrt`.
 
-use super::output::{print_columns, print_json, say, show, show_test};
 use super::{Input, Ties};
+use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{LrtPlan, likelihood_ratio};
 
@@ -41,14 +41,5 @@ pub fn run(args: &Args) -> Result<()> {
     let test = likelihood_ratio(&args.input.table()?, &plan)?;
     say("note", &test.notes);
     say("warning", &test.warnings);
-    if args.input.json {
-        return print_json(&test);
-    }
-    let list = |c: &[String]| if c.is_empty() { "nothing".into() } else { c.join(" + ") };
-    println!("{} rows, {} events, {} ties", test.summary.n, test.summary.events, test.ties);
-    let (small, full) = (list(&test.reduced_covariates), list(&test.full_covariates));
-    println!("reduced: {small}, log-likelihood {}", show(test.loglik_reduced));
-    println!("full:    {full}, log-likelihood {}", show(test.loglik));
-    print_columns(&[show_test("likelihood ratio", &test.lrt)]);
-    Ok(())
+    result(args.input.json, &test)
 }

@@ -6,7 +6,6 @@ mod grade;
 mod km;
 mod logrank;
 mod lrt;
-pub mod output;
 mod study;
 
 use anyhow::Result;

@@ -167,8 +167,8 @@ pub fn run(args: &Args) -> Result<()> {
     let clinical = Table::read(&args.clinical, &args.missing)?;
     let plan = args.plan()?;
     let study = outcome::study(&clinical, &plan)?;
-    super::output::say("note", &study.notes);
-    super::output::say("warning", &study.warnings);
+    crate::show::say("note", &study.notes);
+    crate::show::say("warning", &study.warnings);
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
     outcome::write_report(&args.out, &clinical, &plan, &study)?;

@@ -1,6 +1,6 @@
 //! From tables of predictions and labels to coded items.
 
-use super::{ClassificationError, ClassificationPlan, LargestF1, Result, Setting};
+use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result, Setting};
 use outcome::Table;
 use stats::metrics::f1_threshold;
 use std::collections::{BTreeSet, HashMap};

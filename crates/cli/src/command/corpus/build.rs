@@ -1,0 +1,131 @@
+//! `mithras corpus build`.
+
+use crate::command::detect::EngineArgs;
+use crate::hint;
+use crate::progress::Lines;
+use anyhow::{Context, bail};
+use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset, Report};
+use mithras::job;
+use mitosis::Mpp;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Builds a corpus from slides: tissue tiles, tumour filter, detector, pseudo-labels, crops.
+///
+/// Run the same command again to go on after a kill, a failure, or with more slides.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Slides, folders or patterns.
+    #[arg(required = true)]
+    slides: Vec<PathBuf>,
+    /// Bundled preset (tcga-mf-pseudo, tcga-unlabeled) or a preset file.
+    #[arg(long)]
+    preset: String,
+    /// Corpus folder.
+    #[arg(long)]
+    out: PathBuf,
+    /// CSV with the columns slide, cohort, patient.
+    #[arg(long, value_name = "CSV")]
+    table: Option<PathBuf>,
+    /// Cohort of slides that the table does not name.
+    #[arg(long)]
+    cohort: Option<String>,
+    /// List of `cohort|patient|slide,NAME` lines to keep out. Repeat for several.
+    #[arg(long, value_name = "FILE")]
+    exclude: Vec<PathBuf>,
+    /// Evaluation corpus whose slides and patients are kept out. Repeat for several.
+    #[arg(long, value_name = "DIR")]
+    evaluation: Vec<PathBuf>,
+    /// Model package of the tumour filter.
+    #[arg(long, value_name = "DIR", conflicts_with = "no_tumour_filter")]
+    tumour_filter: Option<PathBuf>,
+    /// The filter's class that counts as tumour, against the preset.
+    #[arg(long, value_name = "CLASS", requires = "tumour_filter")]
+    tumour_class: Option<String>,
+    /// Keeps every tissue tile; the manifest says so.
+    #[arg(long)]
+    no_tumour_filter: bool,
+    /// um/px of slides that do not state theirs.
+    #[arg(long, value_name = "UM_PER_PX")]
+    mpp: Option<f64>,
+    /// CSV with the columns slide, mpp.
+    #[arg(long, value_name = "CSV")]
+    mpp_table: Option<PathBuf>,
+    /// Slides at once; each worker loads the models.
+    #[arg(long, default_value_t = 1)]
+    workers: usize,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// Prints the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the build.
+pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    let mut preset = Preset::find(&a.preset)?;
+    if let (Some(class), Some(tiles)) = (&a.tumour_class, &mut preset.tiles) {
+        tiles.tumour_class.clone_from(class);
+    }
+    if preset.kind == Kind::PseudoLabels && a.tumour_filter.is_none() && !a.no_tumour_filter {
+        bail!(
+            "name the tumour filter with --tumour-filter DIR, or keep all tissue with --no-tumour-filter"
+        );
+    }
+    let mpp = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
+    let mpps = a.mpp_table.as_deref().map(job::read_mpp_table).transpose()?.unwrap_or_default();
+    let plan = Plan {
+        slides: job::find(&a.slides, mpp, &mpps)?.slides,
+        origins: a.table.as_deref().map(Origins::read).transpose()?.unwrap_or_default(),
+        cohort: a.cohort.clone(),
+        exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?,
+        preset,
+        tumour_filter: a.tumour_filter.clone(),
+        workers: a.workers,
+        out: a.out.clone(),
+    };
+    let report = construct::construct(&plan, &|| a.engine.detector(), &mut Lines)?;
+    if a.json {
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        print(&report);
+    }
+    for flags in hint::of_slides(&report.failures.iter().collect::<Vec<_>>()) {
+        eprintln!("hint: see {flags}");
+    }
+    Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(r: &Report) {
+    print!("{:<34}", "");
+    for cohort in r.per_cohort.keys() {
+        print!("{cohort:>14}");
+    }
+    println!("{:>14}", "all");
+    for (k, (name, n)) in r.total.rows().into_iter().enumerate() {
+        print!("{name:<34}");
+        for f in r.per_cohort.values() {
+            print!("{:>14}", f.rows()[k].1);
+        }
+        println!("{n:>14}");
+    }
+    let shares: Vec<String> =
+        r.shares.iter().map(|(n, s)| format!("{n} {:.0} %", 100.0 * s)).collect();
+    println!(
+        "{:.1} tiles/s, {:.1} crops/s ({})",
+        r.tiles_per_second,
+        r.crops_per_second,
+        shares.join(", ")
+    );
+    println!(
+        "{} slides: {} excluded, {} failed, {} taken over from before",
+        r.slides,
+        r.excluded,
+        r.failed.len(),
+        r.resumed
+    );
+    for s in &r.without {
+        println!("  {}: {}", s.slide, s.reason.as_deref().unwrap_or(""));
+    }
+    println!("digest {}", r.digest);
+}

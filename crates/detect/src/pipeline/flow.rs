@@ -1,0 +1,34 @@
+//! What passes between the stages.
+
+use crate::candidates::Extractor;
+use crate::checkpoint::Scored;
+use crate::error::ReadError;
+use crate::grid::WindowAt;
+
+/// A window to read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub(super) at: WindowAt,
+    /// Already done before the run was resumed; read again for its overlap with the next row.
+    pub(super) warm: bool,
+    /// Last window of its unit.
+    pub(super) unit_end: bool,
+}
+
+/// What stages tell the caller's thread.
+pub(super) enum Event {
+    Unread(WindowAt, String),
+    WindowDone,
+    Scored(Scored),
+    UnitEnd(Box<Stored>),
+    End,
+}
+
+/// State of the assembling stage at the end of a unit.
+pub(super) struct Stored {
+    pub(super) next_row: u32,
+    pub(super) extractor: Extractor,
+}
+
+/// A read result: pixels or the reader's words.
+pub(super) type Tile = (usize, Result<mitosis::RgbTile, ReadError>);

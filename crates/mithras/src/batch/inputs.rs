@@ -1,0 +1,249 @@
+//! From what stands on the command line to slides: files, folders, patterns, resolutions.
+
+use super::state::is_at;
+use crate::input::{Input, file_name, stem};
+use artifact::table::{Format, Table, TableError};
+use mitosis::Mpp;
+use mitosis::text::Shown;
+use slide::SlideError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What the inputs came to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inputs {
+    /// Slides, sorted by path within each argument, each once.
+    pub slides: Vec<Input>,
+    /// Files inside folders that are no slides, left aside.
+    pub skipped: Vec<PathBuf>,
+}
+
+/// Why the inputs cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum InputError {
+    /// Nothing matches.
+    #[error("{0}: no such file, folder or pattern match")]
+    Missing(String),
+    /// The pattern is wrong.
+    #[error("{pattern}: {reason}")]
+    Pattern {
+        /// The argument.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A folder cannot be listed.
+    #[error("{}: cannot be listed: {source}", Shown(path))]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A folder without slides.
+    #[error("{}: no slide in this folder ({others} other files)", Shown(path))]
+    NoSlides {
+        /// The folder.
+        path: PathBuf,
+        /// Files that are no slides.
+        others: usize,
+    },
+    /// Two slides would share a folder.
+    #[error(
+        "{} and {} would both be written to the folder `{name}`; rename one or run them into \
+         different folders",
+        Shown(first),
+        Shown(second)
+    )]
+    SameName {
+        /// The folder's name.
+        name: String,
+        /// One file.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
+    /// The resolution table is wrong.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+/// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
+/// and a file in them counts when its content or its suffix is that of a slide, so that one which
+/// cannot be read fails by name; `*`, `?` and `[..]` are patterns where no file of that very name
+/// exists. Folders below that hold the results of a slide are passed over.
+///
+/// # Errors
+/// [`InputError`].
+pub fn find(
+    arguments: &[PathBuf],
+    mpp: Option<Mpp>,
+    table: &BTreeMap<String, Mpp>,
+) -> Result<Inputs, InputError> {
+    let mut found = Inputs::default();
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for argument in arguments {
+        for path in expand(argument)? {
+            if !path.is_dir() {
+                paths.push(path);
+                continue;
+            }
+            let mut files = Vec::new();
+            walk(&path, &mut files)?;
+            let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| is_slide(f));
+            if slides.is_empty() {
+                return Err(InputError::NoSlides { path, others: others.len() });
+            }
+            paths.extend(slides);
+            found.skipped.extend(others);
+        }
+    }
+    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for path in paths {
+        let same = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !seen.insert(same) {
+            continue;
+        }
+        let name = stem(&path);
+        if let Some(first) = names.insert(name.clone(), path.clone()) {
+            return Err(InputError::SameName { name, first, second: path });
+        }
+        let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
+        found.slides.push(Input { path, name, mpp: own.or(mpp), own_mpp: own.is_some() });
+    }
+    Ok(found)
+}
+
+fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let text = argument.to_string_lossy().into_owned();
+    if argument.exists() || !text.contains(['*', '?', '[']) {
+        // A missing file is reported with the others that cannot be opened.
+        return Ok(vec![argument.to_owned()]);
+    }
+    let wrong = |reason: String| InputError::Pattern { pattern: text.clone(), reason };
+    let mut matched = Vec::new();
+    for path in glob::glob(&text).map_err(|e| wrong(e.to_string()))? {
+        matched.push(path.map_err(|e| wrong(e.to_string()))?);
+    }
+    if matched.is_empty() { Err(InputError::Missing(text)) } else { Ok(matched) }
+}
+
+/// Every file below a folder, sorted; links to folders and hidden entries are not followed.
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
+    let fail = |source| InputError::List { path: folder.to_owned(), source };
+    let mut entries: Vec<_> =
+        std::fs::read_dir(folder).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let path = entry.path();
+        let kind = entry.file_type().map_err(fail)?;
+        if kind.is_dir() {
+            if !holds_results(&path) {
+                walk(&path, files)?;
+            }
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder is one that this program made for a slide: its pictures are no slides.
+fn holds_results(folder: &Path) -> bool {
+    is_at(folder)
+}
+
+/// A damaged or unknown slide is one too: it shall fail aloud, not be passed over.
+fn is_slide(path: &Path) -> bool {
+    named_as_slide(path)
+        || starts_as_slide(path)
+        || !matches!(
+            slide::Slide::open(path),
+            Err(SlideError::Unsupported { .. } | SlideError::Empty { .. })
+        )
+}
+
+/// Suffixes of slides and of pictures that can be slides.
+const SUFFIXES: &[&str] = &[
+    "afi", "bif", "btf", "czi", "dcm", "i2syntax", "isyntax", "jpeg", "jpg", "lif", "mrxs", "ndpi",
+    "png", "qptiff", "scn", "svs", "svslide", "tif", "tiff", "tron", "vmic", "vms", "vmu", "vsi",
+    "zvi",
+];
+
+fn named_as_slide(path: &Path) -> bool {
+    let suffix = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    suffix.is_some_and(|s| SUFFIXES.contains(&s.as_str()))
+}
+
+/// Whether a file starts as those formats do that need a library to be read.
+fn starts_as_slide(path: &Path) -> bool {
+    let mut head = [0; 132];
+    let Ok(mut file) = std::fs::File::open(path) else { return true };
+    let n = std::io::Read::read(&mut file, &mut head).unwrap_or(0);
+    let head = &head[..n];
+    head.get(128..132) == Some(b"DICM") || head.starts_with(b"ZISRAWFILE")
+}
+
+/// Reads a resolution table: CSV with the columns `slide` (file name or stem) and `mpp` (um/px).
+///
+/// # Errors
+/// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is no
+/// resolution.
+pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> {
+    let rows = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+    let (slide, column) = (rows.need(&["slide"])?, rows.need(&["mpp"])?);
+    let mut table = BTreeMap::new();
+    for row in 0..rows.len() {
+        let mpp = Mpp::new(rows.number(row, column)?)
+            .map_err(|e| rows.wrong(row, column, e.to_string()))?;
+        if table.insert(rows.cell(row, slide).to_owned(), mpp).is_some() {
+            return Err(rows.wrong(row, slide, "the slide stands twice").into());
+        }
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_stem_twice_is_refused_and_the_same_file_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |n: &str| {
+            let path = dir.path().join(n);
+            std::fs::write(&path, b"x").unwrap();
+            path
+        };
+        let (a, b) = (file("a.svs"), file("a.tiff"));
+        let none = BTreeMap::new();
+        assert!(matches!(
+            find(&[a.clone(), b], None, &none),
+            Err(InputError::SameName { name, .. }) if name == "a"
+        ));
+        assert_eq!(find(&[a.clone(), a], None, &none).unwrap().slides.len(), 1);
+    }
+
+    #[test]
+    fn the_table_wins_over_the_flag() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("mpp.csv");
+        std::fs::write(&table, "slide,mpp\na,0.5\nb.tiff, 0.23\n").unwrap();
+        let table = read_mpp_table(&table).unwrap();
+        let mpp = |name: &str| {
+            find(&[PathBuf::from(name)], Some(Mpp::PAPER), &table).unwrap().slides[0].mpp
+        };
+        assert_eq!(mpp("a.svs").unwrap().get(), 0.5);
+        assert_eq!(mpp("b.tiff").unwrap().get(), 0.23);
+        assert_eq!(mpp("c.tiff").unwrap().get(), 0.25);
+        for bad in ["slide,mpp\na,NaN\n", "slide,mpp\na,0.2\na,0.3\n", "file,mpp\na,0.2\n"] {
+            let path = dir.path().join("bad.csv");
+            std::fs::write(&path, bad).unwrap();
+            assert!(read_mpp_table(&path).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! Work on many slides that can be killed and taken up again: each slide in a folder of its own, with
+//! its state; one that fails stops no other; several workers, in one process or in many.
+//!
+//! Detection ([`crate::job`]) and corpus construction ([`crate::construct`]) are such work.
+
+mod inputs;
+mod run;
+pub mod state;
+
+pub use inputs::{InputError, Inputs, find, read_mpp_table};
+pub use run::{Ended, Existing, Failure, Key, Outcome, Task, run};

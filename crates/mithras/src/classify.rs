@@ -1,0 +1,227 @@
+//! Image crops to class probabilities, with any classifier package.
+
+use crate::progress::Listener;
+use corpus::augment::geometry::centred;
+use corpus::crops::read_rgb;
+use corpus::resample::to_resolution;
+use infer::card::ClassifierCard;
+use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
+use mitosis::{ClassProbs, Mpp, PortError, RgbTile};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Larger images are no crops.
+const LARGEST: usize = 8192;
+
+/// Why crops are not classified.
+#[derive(Debug, thiserror::Error)]
+pub enum ClassifyError {
+    /// The package is for something else.
+    #[error("model `{0}` has no classifier")]
+    NoClassifier(String),
+    /// A folder without images.
+    #[error("{}: no image in this folder", .0.display())]
+    NoImage(PathBuf),
+    /// Nothing is there.
+    #[error("{}: no such file or folder", .0.display())]
+    Missing(PathBuf),
+    /// A folder cannot be listed.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// No engine runs the package.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The network stopped.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The table cannot be encoded.
+    #[error("the table cannot be encoded: {0}")]
+    Csv(#[from] csv::Error),
+    /// The table cannot be written.
+    #[error(transparent)]
+    Write(#[from] artifact::file::WriteError),
+}
+
+/// What was done.
+#[derive(Clone, Debug, Serialize)]
+pub struct Classified {
+    /// Version of this format.
+    pub schema: &'static str,
+    /// Name of the package.
+    pub model: String,
+    /// The table.
+    pub out: PathBuf,
+    /// Images in it.
+    pub images: usize,
+    /// Images that could not be used, with the reason.
+    pub failed: Vec<String>,
+    /// um/px of the images.
+    pub mpp: f64,
+    /// Who said so.
+    pub mpp_source: &'static str,
+    /// Side of the square in the middle that is looked at, px at the model's resolution.
+    pub crop_px: usize,
+    /// The model's resolution, um/px.
+    pub model_mpp: f64,
+    /// What ran the network.
+    pub engine: EngineReport,
+    /// Seconds, all in all.
+    pub seconds: f64,
+    /// Images per class, in the package's order.
+    #[serde(serialize_with = "in_order")]
+    pub classes: Vec<(String, usize)>,
+}
+
+fn in_order<S: serde::Serializer>(all: &[(String, usize)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(all.iter().map(|(class, n)| (class, n)))
+}
+
+impl fmt::Display for Classified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each: Vec<_> = self.classes.iter().map(|(c, n)| format!("{n} {c}")).collect();
+        let source = if self.mpp_source == OWN { ", taken from the model" } else { "" };
+        writeln!(f, "{} images at {} um/px{source}: {}", self.images, self.mpp, each.join(", "))?;
+        writeln!(f, "written to {}", self.out.display())
+    }
+}
+
+const OWN: &str = "the model's own";
+
+fn is_image(path: &Path) -> bool {
+    let suffix = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+    ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"].contains(&suffix.as_str())
+}
+
+fn walk(dir: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), ClassifyError> {
+    let fail = |source| ClassifyError::Io { path: dir.to_owned(), source };
+    for entry in std::fs::read_dir(dir).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.is_dir() {
+            walk(&path, found)?;
+        } else if is_image(&path) {
+            found.insert(path);
+        }
+    }
+    Ok(())
+}
+
+/// The images that `inputs` name, each once; folders are searched through.
+///
+/// # Errors
+/// [`ClassifyError::NoImage`], [`ClassifyError::Missing`], or a folder cannot be read.
+pub fn images(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, ClassifyError> {
+    let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
+    for input in inputs {
+        let mut found = BTreeSet::new();
+        if input.is_dir() {
+            walk(input, &mut found)?;
+            if found.is_empty() {
+                return Err(ClassifyError::NoImage(input.clone()));
+            }
+        } else if input.exists() {
+            found.insert(input.clone());
+        } else {
+            return Err(ClassifyError::Missing(input.clone()));
+        }
+        all.extend(found.into_iter().filter(|p| seen.insert(p.clone())));
+    }
+    Ok(all)
+}
+
+/// An image as the model wants it.
+fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
+    let image = read_rgb(path).map_err(|e| e.to_string())?;
+    let (w, h) = (image.width, image.height);
+    if w.max(h) > LARGEST {
+        return Err(format!(
+            "{}: {w}x{h} px is no crop (at most {LARGEST}); slides go through `mithras detect`",
+            path.display()
+        ));
+    }
+    let least = w.min(h) as f64 / own.ratio(card.mpp);
+    if least < 8.0 {
+        return Err(format!(
+            "{}: {w}x{h} px at {} um/px is less than 8 px at the model's {} um/px",
+            path.display(),
+            own.get(),
+            card.mpp.get()
+        ));
+    }
+    // Enlarged before the symmetric copies are taken, as in training: the order shows in the last bit.
+    let side = card.input.max(card.crop);
+    Ok(centred(&to_resolution(&image, own, card.mpp), card.crop, side))
+}
+
+/// Classifies `files` at `mpp` um/px (the model's own where it is not given) and writes one row per
+/// image to `out`: file, class, p_<class>...
+///
+/// # Errors
+/// [`ClassifyError`]; an image that cannot be used is told in the result instead.
+pub fn classify(
+    package: &ModelPackage,
+    options: &EngineOptions,
+    files: &[PathBuf],
+    mpp: Option<Mpp>,
+    out: &Path,
+    listener: &mut dyn Listener,
+) -> Result<Classified, ClassifyError> {
+    let none = || ClassifyError::NoClassifier(package.card.name.clone());
+    let card = package.card.classifier.as_ref().ok_or_else(none)?;
+    let own = mpp.unwrap_or(card.mpp);
+    let models = infer::open(package, options)?;
+    let mut classifier = models.classifier.ok_or_else(none)?;
+    let started = Instant::now();
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let header = ["file".to_owned(), "class".into()];
+    table.write_record(header.into_iter().chain(card.classes.iter().map(|c| format!("p_{c}"))))?;
+    let mut counts = vec![0_usize; card.classes.len()];
+    let mut failed = Vec::new();
+    let mut done = 0;
+    listener.begin("classify", "images");
+    for part in files.chunks(64) {
+        let (mut names, mut crops) = (Vec::new(), Vec::new());
+        for path in part {
+            match crop_of(path, own, card) {
+                Ok(crop) => {
+                    names.push(path.display().to_string());
+                    crops.push(crop);
+                }
+                Err(reason) => failed.push(reason),
+            }
+        }
+        for (name, ClassProbs(p)) in names.into_iter().zip(classifier.classes(&crops)?) {
+            let best = card.called(&p);
+            counts[best] += 1;
+            let cells = [name, card.classes[best].clone()];
+            table.write_record(cells.into_iter().chain(p.iter().map(|v| format!("{v:.6}"))))?;
+        }
+        done += part.len();
+        listener.update(done as u64, files.len() as u64);
+    }
+    listener.finish();
+    let bytes = table.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
+    artifact::file::write(out, &bytes)?;
+    Ok(Classified {
+        schema: "mithras.classify/1",
+        model: package.card.name.clone(),
+        out: out.to_owned(),
+        images: files.len() - failed.len(),
+        failed,
+        mpp: own.get(),
+        mpp_source: if mpp.is_some() { "given by the user" } else { OWN },
+        crop_px: card.crop,
+        model_mpp: card.mpp.get(),
+        engine: models.report,
+        seconds: started.elapsed().as_secs_f64(),
+        classes: card.classes.iter().cloned().zip(counts).collect(),
+    })
+}

@@ -1,0 +1,178 @@
+//! Presets of corpus construction: everything that changes a crop.
+
+use super::error::ConstructError;
+use artifact::digest::sha256;
+use artifact::file::ReadError;
+use mitosis::Mpp;
+use mitosis::pseudo_label::PseudoLabelRule;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const BUNDLED: &[(&str, &str)] = &[
+    ("tcga-mf-pseudo", include_str!("../../../../presets/corpus/tcga-mf-pseudo.toml")),
+    ("tcga-unlabeled", include_str!("../../../../presets/corpus/tcga-unlabeled.toml")),
+];
+
+/// What is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Pseudo-labelled crops.
+    PseudoLabels,
+    /// Patches at several resolutions.
+    Unlabeled,
+}
+
+/// A preset file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    schema: u32,
+    /// Name, recorded in the manifest.
+    pub name: String,
+    /// What is built.
+    pub kind: Kind,
+    /// Cohorts never read.
+    #[serde(default)]
+    pub exclude_cohorts: Vec<String>,
+    /// Tissue tiles and tumour filter.
+    pub tiles: Option<Tiles>,
+    /// Pseudo-label rule.
+    pub rule: Option<PseudoLabelRule>,
+    /// Crops.
+    pub crops: Option<Crops>,
+    /// Patches.
+    pub patches: Option<Patches>,
+}
+
+/// Tissue tiles and their filter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tiles {
+    /// um/px.
+    pub mpp: Mpp,
+    /// Side in pixels; a whole number of sub-patches.
+    pub side: u32,
+    /// Side of a sub-patch; every one must be tumour.
+    pub sub: u32,
+    /// The filter's class that counts as tumour.
+    pub tumour_class: String,
+}
+
+/// Crops.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Crops {
+    /// um/px.
+    pub mpp: Mpp,
+    /// Side in pixels.
+    pub side: u32,
+    /// Side of the pseudo box at the centre, pixels.
+    #[serde(rename = "box")]
+    pub box_side: u32,
+    /// JPEG quality; absent means PNG.
+    pub jpeg_quality: Option<u8>,
+}
+
+/// Patches at several resolutions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Patches {
+    /// um/px, one set of patches each.
+    pub mpp: Vec<Mpp>,
+    /// Side in pixels.
+    pub side: u32,
+    /// Patches per slide and resolution; 0 takes all.
+    pub per_slide: usize,
+    /// Seed of the draw.
+    pub seed: u64,
+    /// JPEG quality; absent means PNG.
+    pub jpeg_quality: Option<u8>,
+}
+
+impl Preset {
+    /// A bundled preset by name, or a file.
+    ///
+    /// # Errors
+    /// [`ConstructError::NoPreset`], [`ConstructError::Preset`], or the file cannot be read.
+    pub fn find(name: &str) -> Result<Self, ConstructError> {
+        let bundled = BUNDLED.iter().find(|(n, _)| *n == name).map(|(_, text)| (*text).to_owned());
+        let text = match bundled {
+            Some(text) => text,
+            None if Path::new(name).is_file() => std::fs::read_to_string(name)
+                .map_err(|source| ReadError { path: name.into(), source })?,
+            None => {
+                let known: Vec<&str> = BUNDLED.iter().map(|(n, _)| *n).collect();
+                let (name, known) = (name.to_owned(), known.join(", "));
+                return Err(ConstructError::NoPreset { name, known });
+            }
+        };
+        let wrong = |reason: String| ConstructError::Preset { name: name.to_owned(), reason };
+        let preset: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        preset.check().map_err(wrong)?;
+        Ok(preset)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let need = |holds: bool, what: &str| holds.then_some(()).ok_or_else(|| what.to_owned());
+        need(self.schema == 1, &format!("schema {}, this program reads 1", self.schema))?;
+        match self.kind {
+            Kind::PseudoLabels => {
+                let t = self.tiles.as_ref().ok_or("no [tiles]")?;
+                need(self.rule.is_some(), "no [rule]")?;
+                let c = self.crops.as_ref().ok_or("no [crops]")?;
+                let whole = t.sub > 0 && t.side > 0 && t.side.is_multiple_of(t.sub);
+                need(
+                    whole && t.side <= 8192,
+                    &format!(
+                        "tiles of {} px are no whole number of sub-patches of {} px",
+                        t.side, t.sub
+                    ),
+                )?;
+                need(
+                    (1..=2048).contains(&c.side) && (1..=c.side).contains(&c.box_side),
+                    "crops.side and crops.box",
+                )?;
+                quality(c.jpeg_quality)
+            }
+            Kind::Unlabeled => {
+                let p = self.patches.as_ref().ok_or("no [patches]")?;
+                need(
+                    !p.mpp.is_empty() && (1..=8192).contains(&p.side),
+                    "patches.mpp and patches.side",
+                )?;
+                quality(p.jpeg_quality)
+            }
+        }
+    }
+
+    /// SHA-256 of the resolved preset.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        sha256(serde_json::to_vec(self).unwrap_or_default())
+    }
+}
+
+fn quality(q: Option<u8>) -> Result<(), String> {
+    match q {
+        Some(q) if !(1..=100).contains(&q) => Err("jpeg_quality lies between 1 and 100".into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundled_presets_hold_the_papers_numbers() {
+        let p = Preset::find("tcga-mf-pseudo").unwrap();
+        assert_eq!(p.rule, Some(PseudoLabelRule::PAPER));
+        assert_eq!(p.exclude_cohorts, ["GBM", "SARC", "DLBC", "THCA", "LGG"]);
+        let t = p.tiles.unwrap();
+        assert_eq!((t.mpp, t.side, t.sub), (Mpp::PAPER, 896, 224));
+        let u = Preset::find("tcga-unlabeled").unwrap().patches.unwrap();
+        assert_eq!(u.mpp.iter().map(|m| m.get()).collect::<Vec<_>>(), [0.25, 0.5, 1.0, 2.0]);
+        assert!(Preset::find("none-of-them").is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! What a detector is opened with.
+
+use super::card::from_card;
+use super::error::DetectorError;
+use super::options::{Stages, Thresholds};
+use super::run::Detector;
+use crate::subtypes::SubtypeNetwork;
+use detect::{Recipe, Workers};
+use infer::{CardError, EngineChoice, EngineOptions, ModelPackage};
+use slide::Limits;
+use std::path::{Path, PathBuf};
+
+/// What a detector is opened with; every setting has a default.
+///
+/// ```no_run
+/// use mithras::{Builder, EngineChoice, Thresholds};
+///
+/// let detector = Builder::default()
+///     .engine(EngineChoice::OnnxRuntime)
+///     .thresholds(Thresholds::Named("sensitive".into()))
+///     .bundled()?;
+/// println!("{}", detector.engine);
+/// # Ok::<(), mithras::DetectorError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Builder {
+    engine: EngineOptions,
+    stages: Stages,
+    thresholds: Thresholds,
+    workers: Workers,
+    max_unread_share: f64,
+    limits: Limits,
+    openslide: Option<PathBuf>,
+    force_mpp: bool,
+    any_mpp: bool,
+    subtypes: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            engine: EngineOptions::default(),
+            stages: Stages::default(),
+            thresholds: Thresholds::default(),
+            workers: Workers::default(),
+            max_unread_share: Recipe::MAX_UNREAD_SHARE,
+            limits: Limits::default(),
+            openslide: None,
+            force_mpp: false,
+            any_mpp: false,
+            subtypes: false,
+        }
+    }
+}
+
+impl Builder {
+    /// What runs the networks; by default the fastest engine found.
+    #[must_use]
+    pub fn engine(mut self, engine: EngineChoice) -> Self {
+        self.engine.engine = engine;
+        self
+    }
+
+    /// Engine, device, precision, threads and batch.
+    #[must_use]
+    pub fn engine_options(mut self, options: EngineOptions) -> Self {
+        self.engine = options;
+        self
+    }
+
+    /// One stage or two (the default).
+    #[must_use]
+    pub fn stages(mut self, stages: Stages) -> Self {
+        self.stages = stages;
+        self
+    }
+
+    /// The threshold pair; by default the package's own.
+    #[must_use]
+    pub fn thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.thresholds = thresholds;
+        self
+    }
+
+    /// Threads and batches; they change no number.
+    #[must_use]
+    pub fn workers(mut self, workers: Workers) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// Largest share of windows that may be unreadable before a slide fails, 0 to 1.
+    #[must_use]
+    pub fn max_unread_share(mut self, share: f64) -> Self {
+        self.max_unread_share = share;
+        self
+    }
+
+    /// What a slide may ask for, its share of memory among them.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// An OpenSlide library to use instead of the one found.
+    #[must_use]
+    pub fn openslide(mut self, library: Option<PathBuf>) -> Self {
+        self.openslide = library;
+        self
+    }
+
+    /// Takes a given um/px even where the slide states another.
+    #[must_use]
+    pub fn force_mpp(mut self, force: bool) -> Self {
+        self.force_mpp = force;
+        self
+    }
+
+    /// Runs on slides of any resolution, whatever the model is made for.
+    #[must_use]
+    pub fn any_mpp(mut self, any: bool) -> Self {
+        self.any_mpp = any;
+        self
+    }
+
+    /// Tells the subtypes of accepted figures, too.
+    #[must_use]
+    pub fn subtypes(mut self, subtypes: bool) -> Self {
+        self.subtypes = subtypes;
+        self
+    }
+
+    /// Opens the bundled package.
+    ///
+    /// # Errors
+    /// [`DetectorError`].
+    pub fn bundled(self) -> Result<Detector, DetectorError> {
+        self.open(&ModelPackage::bundled()?)
+    }
+
+    /// Opens a package.
+    ///
+    /// # Errors
+    /// [`DetectorError`].
+    pub fn open(self, package: &ModelPackage) -> Result<Detector, DetectorError> {
+        if !(0.0..=1.0).contains(&self.max_unread_share) {
+            return Err(DetectorError::Share(self.max_unread_share));
+        }
+        let (mut recipe, own, model) = from_card(package, self.stages)?;
+        recipe.max_unread_share = self.max_unread_share;
+        let thresholds = match self.thresholds {
+            Thresholds::Package => own,
+            Thresholds::Named(name) => package.card.point(&name)?,
+            Thresholds::Given(point) => point,
+        };
+        let models = infer::open(package, &self.engine)?;
+        let segmenter = models.segmenter.ok_or_else(|| CardError::Missing {
+            name: package.card.name.clone(),
+            part: "segmenter",
+            job: "detection",
+        })?;
+        let classifier = models.classifier.filter(|_| self.stages == Stages::Two);
+        let mut detector = Detector::with_models(
+            segmenter,
+            classifier,
+            models.report,
+            recipe,
+            thresholds,
+            model,
+            self.workers,
+        );
+        detector.config.resolution = package.card.resolution;
+        detector.openslide = self.openslide;
+        detector.force_mpp = self.force_mpp;
+        detector.any_mpp = self.any_mpp;
+        detector.limits = self.limits;
+        detector.fit_memory();
+        if self.subtypes {
+            detector.set_subtypes(SubtypeNetwork::bundled(&self.engine)?);
+        }
+        Ok(detector)
+    }
+}
+
+impl Detector {
+    /// The bundled package with the defaults of [`Builder`].
+    ///
+    /// # Errors
+    /// [`DetectorError`].
+    pub fn bundled() -> Result<Self, DetectorError> {
+        Builder::default().bundled()
+    }
+
+    /// A package folder with the defaults of [`Builder`].
+    ///
+    /// # Errors
+    /// [`DetectorError`].
+    pub fn open(package: impl AsRef<Path>) -> Result<Self, DetectorError> {
+        Builder::default().open(&ModelPackage::open(package.as_ref())?)
+    }
+}

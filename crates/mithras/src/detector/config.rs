@@ -1,0 +1,76 @@
+//! Everything that changes a number, in one place that is written down and compared.
+
+use crate::record::{ModelEntry, SubtypeModel};
+use artifact::digest::sha256;
+use detect::Recipe;
+use infer::card::ResolutionCard;
+use mitosis::OperatingPoint;
+use serde::Serialize;
+use slide::TissueOptions;
+use std::collections::BTreeMap;
+
+/// Everything that changes a number, as written to `run.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// Version of mithras.
+    pub version: &'static str,
+    /// The weights.
+    pub model: ModelEntry,
+    /// Windows, candidates, crops.
+    pub recipe: Recipe,
+    /// The frozen threshold pair (D5).
+    pub thresholds: OperatingPoint,
+    /// How tissue is found.
+    pub tissue: TissueOptions,
+    /// How far outside the tissue a candidate may lie and be accepted, um.
+    pub tissue_margin_um: f64,
+    /// Resolutions of slides that the model is made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolution: Option<ResolutionCard>,
+    /// Engine, provider and precision: they move scores in the last digits.
+    pub arithmetic: String,
+    /// Weights that tell subtypes, after `--subtypes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtypes: Option<Vec<SubtypeModel>>,
+}
+
+impl Config {
+    /// Every setting by its dotted name, in words, for telling a difference.
+    #[must_use]
+    pub fn settings(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        flatten("", &serde_json::to_value(self).unwrap_or_default(), &mut all);
+        all
+    }
+
+    /// SHA-256 of the configuration.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        let text = serde_json::to_vec(self).expect("plain data becomes JSON");
+        sha256(text)
+    }
+}
+
+fn flatten(name: &str, value: &serde_json::Value, all: &mut BTreeMap<String, String>) {
+    let within = |key: &str| match name {
+        "" => key.to_owned(),
+        name => format!("{name}.{key}"),
+    };
+    match value {
+        serde_json::Value::Object(map) => {
+            map.iter().for_each(|(key, value)| flatten(&within(key), value, all));
+        }
+        serde_json::Value::Array(list) => {
+            list.iter().enumerate().for_each(|(i, v)| flatten(&within(&i.to_string()), v, all));
+        }
+        serde_json::Value::String(text) => drop(all.insert(name.into(), text.clone())),
+        // Scores are f32: written as they were given, not as the f64 they become.
+        serde_json::Value::Number(n) if n.is_f64() => {
+            let v = n.as_f64().unwrap_or(f64::NAN);
+            let short = v as f32;
+            let text = if f64::from(short) == v { short.to_string() } else { v.to_string() };
+            all.insert(name.into(), text);
+        }
+        other => drop(all.insert(name.into(), other.to_string())),
+    }
+}

@@ -1,0 +1,77 @@
+//! Why a detector does not open, or gives no result.
+
+use crate::subtypes::SubtypeError;
+use detect::DetectError;
+use infer::{CardError, EngineError, PackageError};
+use mitosis::text::Shown;
+use slide::SlideError;
+use std::path::PathBuf;
+
+/// Why a detector does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectorError {
+    /// The package is not there or damaged.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The package is not a detector, or has no such threshold pair.
+    #[error(transparent)]
+    Card(#[from] CardError),
+    /// No engine runs it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The card's numbers cannot be carried out.
+    #[error("model `{name}`: {source}")]
+    Recipe {
+        /// The package.
+        name: String,
+        /// What is wrong.
+        source: DetectError,
+    },
+    /// Two stages were asked for, the package has one.
+    #[error("model `{0}` has no classifier; it can run the first stage alone")]
+    OneStage(String),
+    /// The share of unreadable windows is not between 0 and 1.
+    #[error("the largest share of unreadable windows is {0}, not a share between 0 and 1")]
+    Share(f64),
+    /// Subtypes cannot be told.
+    #[error(transparent)]
+    Subtypes(#[from] SubtypeError),
+}
+
+/// Why a slide has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It cannot be opened or read.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// The model is not made for its resolution.
+    #[error(
+        "{}: {found} um/px lies outside what the model is made for, {min} to {max} um/px: what it \
+         finds there means nothing, unless it is forced to",
+        Shown(path)
+    )]
+    Resolution {
+        /// The slide.
+        path: PathBuf,
+        /// Its resolution, um/px.
+        found: f64,
+        /// The finest of the model's card, um/px.
+        min: f64,
+        /// The coarsest, um/px.
+        max: f64,
+    },
+    /// The file cannot be read.
+    #[error("{}: {source}", Shown(path))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Detection ended.
+    #[error(transparent)]
+    Detect(#[from] DetectError),
+    /// The subtypes' network stopped.
+    #[error(transparent)]
+    Subtypes(#[from] SubtypeError),
+}

@@ -1,0 +1,16 @@
+//! One slide's way: open, find tissue, plan windows, segment, classify, accept, count.
+
+mod builder;
+mod card;
+mod config;
+mod error;
+mod opener;
+mod options;
+mod run;
+
+pub use builder::Builder;
+pub use config::Config;
+pub use error::{DetectorError, RunError};
+pub use opener::Opener;
+pub use options::{Stages, Thresholds};
+pub use run::{Detector, Examined};

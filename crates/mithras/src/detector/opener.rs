@@ -1,0 +1,62 @@
+//! What decides whether a slide can be used, without the networks.
+
+use super::error::RunError;
+use crate::input::Input;
+use infer::card::ResolutionCard;
+use mitosis::Resolution;
+use slide::{MppRule, OpenOptions, Slide, SlideError};
+
+/// What decides whether a slide can be used, without the networks.
+#[derive(Clone, Debug)]
+pub struct Opener {
+    pub(super) force_mpp: bool,
+    pub(super) any_mpp: bool,
+    pub(super) range: Option<ResolutionCard>,
+    pub(super) options: OpenOptions,
+}
+
+impl Opener {
+    /// Opens a slide.
+    ///
+    /// # Errors
+    /// [`SlideError`].
+    pub fn open(&self, input: &Input) -> Result<Slide, SlideError> {
+        let mpp_rule = match (self.force_mpp, input.own_mpp) {
+            (true, _) => MppRule::Force,
+            (false, true) => MppRule::Agree,
+            (false, false) => MppRule::Fill,
+        };
+        let options = OpenOptions { mpp: input.mpp, mpp_rule, ..self.options.clone() };
+        Slide::open_with(&input.path, &options)
+    }
+
+    /// The resolution of a slide that the model is made for, and what is to be said of it.
+    ///
+    /// # Errors
+    /// [`RunError::Resolution`], or the slide has none.
+    pub fn fitting(&self, slide: &Slide) -> Result<(Resolution, Option<String>), RunError> {
+        let resolution = slide.resolution()?.clone();
+        let Some(range) = self.range else { return Ok((resolution, None)) };
+        let (x, y) = (resolution.x.get(), resolution.y.get());
+        let (fine, coarse) = (x.min(y), x.max(y));
+        let (min, max) = (range.min.get(), range.max.get());
+        if fine < min || coarse > max {
+            let found = if coarse > max { coarse } else { fine };
+            if !self.any_mpp {
+                return Err(RunError::Resolution { path: slide.path().into(), found, min, max });
+            }
+            let note = format!(
+                "{found} um/px lies outside what the model is made for ({min} to {max} um/px): the \
+                 counts mean nothing"
+            );
+            return Ok((resolution, Some(note)));
+        }
+        let warn = range.warn_above.filter(|w| coarse > w.get()).map(|w| {
+            format!(
+                "{coarse} um/px is coarser than {} um/px, beyond which the model misses figures",
+                w.get()
+            )
+        });
+        Ok((resolution, warn))
+    }
+}

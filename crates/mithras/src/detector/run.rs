@@ -1,0 +1,233 @@
+//! A package at work on slides.
+
+use super::config::Config;
+use super::error::RunError;
+use super::opener::Opener;
+use crate::input::{Input, InputDigest, file_name};
+use crate::record::{Condition, ModelEntry, SlideEntry, SlideRecord};
+use crate::subtypes::SubtypeNetwork;
+use detect::{Control, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, Workers};
+use infer::EngineReport;
+use mitosis::{Classifier, Mm2, OperatingPoint, Segmenter};
+use slide::{Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A package at work: its networks in an engine, and everything that changes a number.
+///
+/// The example at the crate's root shows its use; [`Builder`](super::Builder) opens one with other settings.
+pub struct Detector {
+    /// First stage.
+    pub segmenter: Box<dyn Segmenter>,
+    /// Second stage, unless segmentation runs alone.
+    pub classifier: Option<Box<dyn Classifier>>,
+    /// What runs them.
+    pub engine: EngineReport,
+    /// Everything that changes a number.
+    pub config: Config,
+    /// Threads and batches; they change none.
+    pub workers: Workers,
+    /// What a slide may ask for, its share of memory among them.
+    pub limits: Limits,
+    /// An OpenSlide library to use instead of the one found.
+    pub openslide: Option<PathBuf>,
+    /// Take an input's um/px even where the slide states another.
+    pub force_mpp: bool,
+    /// Run on slides of any resolution, whatever the model is made for.
+    pub any_mpp: bool,
+    /// The network that tells the subtypes of accepted figures, if asked for.
+    pub subtypes: Option<SubtypeNetwork>,
+}
+
+/// What one slide gave, with what it rests on.
+#[derive(Debug)]
+pub struct Examined {
+    /// Figures, count, areas.
+    pub record: SlideRecord,
+    /// Tissue found.
+    pub tissue: TissueMask,
+    /// The windows' way; `None` without tissue.
+    pub result: Option<SlideResult>,
+}
+
+impl Detector {
+    /// How this detector reads slides and which it takes; can be sent to other threads.
+    #[must_use]
+    pub fn opener(&self) -> Opener {
+        let options = OpenOptions {
+            openslide: self.openslide.clone(),
+            limits: self.limits.clone(),
+            ..OpenOptions::default()
+        };
+        let range = self.config.resolution;
+        Opener { force_mpp: self.force_mpp, any_mpp: self.any_mpp, range, options }
+    }
+
+    /// Opens a slide as this detector reads it: within its limits, with its OpenSlide library.
+    ///
+    /// # Errors
+    /// [`SlideError`].
+    pub fn slide(&self, path: impl AsRef<Path>) -> Result<Slide, SlideError> {
+        self.opener().open(&Input::new(path.as_ref()))
+    }
+
+    /// Detects on a slide.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run(&mut self, slide: &Slide) -> Result<SlideRecord, RunError> {
+        let digest = InputDigest::of(slide.path())
+            .map_err(|source| RunError::Io { path: slide.path().into(), source })?;
+        let name = crate::input::stem(slide.path());
+        Ok(self.examine(slide, &name, &digest.sha256, "", Control::default())?.record)
+    }
+
+    /// Opens a slide and detects on it.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run_file(&mut self, path: impl AsRef<Path>) -> Result<SlideRecord, RunError> {
+        let slide = self.slide(path)?;
+        self.run(&slide)
+    }
+
+    /// Detects on a slide, watched, stored and stopped by `control`: what [`Self::run`] does, for
+    /// work that can be taken up again. `name` and `digest` go into the record; a stored state holds
+    /// for this digest and this `identity` of the configuration alone.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn examine(
+        &mut self,
+        slide: &Slide,
+        name: &str,
+        digest: &str,
+        identity: &str,
+        control: Control<'_>,
+    ) -> Result<Examined, RunError> {
+        let (resolution, note) = self.opener().fitting(slide)?;
+        let tissue = TissueMask::find_with(slide, &self.config.tissue)?;
+        let entry = SlideEntry {
+            name: name.to_owned(),
+            file: file_name(slide.path()),
+            vendor: slide.vendor().to_owned(),
+            width: slide.dimensions().0,
+            height: slide.dimensions().1,
+            bounds_offset: slide.bounds().map_or([0, 0], |b| [b.x, b.y]),
+            digest: digest.to_owned(),
+        };
+        let (model, point) = (self.config.model.clone(), self.config.thresholds.clone());
+        let result = if tissue.is_empty() {
+            None
+        } else {
+            let identity = format!("{identity} {digest}");
+            let job = Job { identity, ..Job::on_tissue(slide, &tissue, &self.config.recipe)? };
+            Some(self.windows(slide, &job, control)?)
+        };
+        let mut record = match &result {
+            None => SlideRecord::blank(entry, resolution, model, point),
+            Some(r) => {
+                let area = Mm2(tissue.area_mm2());
+                SlideRecord::new(entry, resolution, model, point, area, r)
+            }
+        };
+        if let Some(network) = &mut self.subtypes {
+            network.fill(slide, &mut record.rows)?;
+            record.subtypes = Some(vec![network.model.clone()]);
+        }
+        record.condition = self.condition(slide, note)?;
+        Ok(Examined { record, tissue, result })
+    }
+
+    /// Every candidate in the windows of `job`, by this detector's networks and recipe.
+    ///
+    /// # Errors
+    /// [`detect::DetectError`].
+    pub fn windows(
+        &mut self,
+        slide: &Slide,
+        job: &Job<'_>,
+        control: Control<'_>,
+    ) -> Result<SlideResult, detect::DetectError> {
+        let classifier = self.classifier.as_mut().map(|c| &mut **c as &mut dyn Classifier);
+        let models = Models { segmenter: &mut *self.segmenter, classifier };
+        let mut stages =
+            detect::Detector { models, recipe: &self.config.recipe, workers: self.workers };
+        stages.run(slide, job, control)
+    }
+
+    /// What is known of the pixels of the level that windows are read from.
+    fn condition(
+        &self,
+        slide: &Slide,
+        resolution_note: Option<String>,
+    ) -> Result<Condition, SlideError> {
+        let level = slide.level_for(self.config.recipe.mpp)?;
+        let suspect: Vec<_> =
+            slide.suspect_tiles().into_iter().filter(|(at, _)| at.level == level).collect();
+        let reasons: BTreeSet<String> = suspect.iter().map(|(_, why)| why.clone()).collect();
+        Ok(Condition {
+            absent_mm2: slide.tiles_area(slide.absent_tiles(level))?.0,
+            suspect_mm2: slide.tiles_area(suspect.into_iter().map(|(at, _)| at))?.0,
+            suspect_reasons: reasons.into_iter().collect(),
+            resolution_note,
+        })
+    }
+
+    /// Tells the subtypes of accepted figures from now on.
+    pub fn set_subtypes(&mut self, network: SubtypeNetwork) {
+        self.config.subtypes = Some(vec![network.model.clone()]);
+        self.subtypes = Some(network);
+    }
+
+    /// Lets no more decoded windows wait than an eighth of the memory holds.
+    pub(super) fn fit_memory(&mut self) {
+        let side = u64::from(self.config.recipe.grid.window());
+        let most = (self.limits.memory / 8 / (3 * side * side)).max(1);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.workers.in_flight = self.workers.in_flight.min(most);
+    }
+
+    /// The same with models of any make; tests use fakes.
+    #[must_use]
+    pub fn with_models(
+        segmenter: Box<dyn Segmenter>,
+        classifier: Option<Box<dyn Classifier>>,
+        engine: EngineReport,
+        recipe: Recipe,
+        thresholds: OperatingPoint,
+        model: ModelEntry,
+        workers: Workers,
+    ) -> Self {
+        let arithmetic = [
+            engine.engine.as_str(),
+            &engine.provider,
+            &engine.segmenter_precision,
+            &engine.classifier_precision,
+        ]
+        .join("/");
+        let config = Config {
+            version: env!("CARGO_PKG_VERSION"),
+            model,
+            recipe,
+            thresholds,
+            tissue: TissueOptions::default(),
+            tissue_margin_um: TISSUE_MARGIN_UM,
+            resolution: None,
+            arithmetic,
+            subtypes: None,
+        };
+        Self {
+            segmenter,
+            classifier,
+            engine,
+            config,
+            workers,
+            limits: Limits::default(),
+            openslide: None,
+            force_mpp: false,
+            any_mpp: false,
+            subtypes: None,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What is compared, and why it cannot be.
+
+use serde::Serialize;
+use stats::StatsError;
+use std::path::PathBuf;
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClassificationError {
+    /// A table.
+    #[error(transparent)]
+    Table(#[from] outcome::Error),
+    /// A figure does not exist.
+    #[error(transparent)]
+    Stats(#[from] StatsError),
+    /// A table lacks what is needed.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The table.
+        path: PathBuf,
+        /// What it lacks.
+        reason: String,
+        /// What would say it.
+        setting: Option<Setting>,
+    },
+    /// A cell.
+    #[error("{place}: {reason}")]
+    Cell {
+        /// File, column, row and line.
+        place: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The plan does not fit the classes.
+    #[error("{reason}")]
+    Plan {
+        /// What it is about.
+        setting: Setting,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Setting {
+    /// The true classes.
+    Truth,
+    /// The predicted classes.
+    Predicted,
+    /// The positive class.
+    Positive,
+    /// The threshold.
+    Threshold,
+    /// What joins two tables.
+    Key,
+}
+
+pub(super) type Result<T, E = ClassificationError> = std::result::Result<T, E>;
+
+/// What is compared.
+#[derive(Clone, Debug, Default)]
+pub struct ClassificationPlan {
+    /// One row per item: the true class, the predicted class, `p_<class>` columns.
+    pub predictions: PathBuf,
+    /// Further tables of the same items: the mean of all probabilities is judged.
+    pub mean_with: Vec<PathBuf>,
+    /// Table with the true classes, if they are not in the predictions.
+    pub labels: Option<PathBuf>,
+    /// Column that joins them: by the whole text or, where paths differ, by the file name alone.
+    pub key: Option<String>,
+    /// Column of true classes, if not a usual one.
+    pub truth: Option<String>,
+    /// Column of predicted classes, if not a usual one.
+    pub predicted: Option<String>,
+    /// The positive class.
+    pub positive: Option<String>,
+    /// Calls the positive class from this probability on.
+    pub threshold: Option<f64>,
+    /// Column of folds.
+    pub fold: Option<String>,
+    /// Column of domains.
+    pub domain: Option<String>,
+}
+
+/// Where F1 is largest.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct LargestF1 {
+    /// From which probability on.
+    pub threshold: f64,
+    /// F1 there.
+    pub f1: f64,
+}

@@ -1,0 +1,88 @@
+//! Pictures and outlines of one slide, which the summary shows: thumbnail, tissue, top figures.
+
+use super::kind::ExportError;
+use crate::record::{DetectionRow, SlideRecord};
+use detect::Recipe;
+use image::codecs::jpeg::JpegEncoder;
+use mitosis::{Mpp, RgbTile};
+use slide::{Slide, TissueMask};
+use std::path::Path;
+
+/// The slide, small.
+pub const THUMBNAIL: &str = "thumbnail.jpg";
+/// The best-scored candidates side by side, best first, [`COLUMNS`] to a row.
+pub const FIGURES: &str = "figures.jpg";
+/// The tissue's outline, for QuPath and for the summary.
+pub const TISSUE: &str = "tissue.geojson";
+/// Files written here.
+pub const FILES: &[&str] = &[THUMBNAIL, FIGURES, TISSUE];
+
+/// Longer side of the thumbnail, px.
+const THUMBNAIL_SIDE: usize = 1200;
+/// Figures shown at most.
+pub const MOST: usize = 24;
+/// Figures in a row of the picture.
+pub const COLUMNS: usize = 8;
+/// Side of one figure in the picture, px.
+pub const SIDE: usize = 96;
+/// What it shows, um: 96 px at 0.25 um/px.
+const SIDE_UM: f64 = 24.0;
+
+/// The accepted rows with the highest scores, best first; ties in reading order.
+#[must_use]
+pub fn top(rows: &[DetectionRow]) -> Vec<&DetectionRow> {
+    let mut best: Vec<_> = rows.iter().filter(|r| r.accepted).collect();
+    best.sort_by(|a, b| b.score().total_cmp(&a.score()));
+    best.truncate(MOST);
+    best
+}
+
+/// Writes thumbnail, outline and figures of a slide.
+///
+/// # Errors
+/// [`ExportError`] when a picture cannot be read, encoded or written.
+pub fn write(
+    slide: &Slide,
+    mask: &TissueMask,
+    record: &SlideRecord,
+    recipe: &Recipe,
+    folder: &Path,
+) -> Result<(), ExportError> {
+    let offset = record.slide.bounds_offset;
+    artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
+    let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
+    jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
+    let figures = figures(slide, record, recipe)?;
+    jpeg(folder, FIGURES, &figures, 88)
+}
+
+fn figures(slide: &Slide, record: &SlideRecord, recipe: &Recipe) -> Result<RgbTile, ExportError> {
+    let best = top(&record.rows);
+    let rows = best.len().div_ceil(COLUMNS).max(1);
+    let mut sheet = RgbTile::filled(COLUMNS * SIDE, rows * SIDE, [255; 3]);
+    let mpp = Mpp::new(SIDE_UM / SIDE as f64).unwrap_or(recipe.mpp);
+    let (sx, sy) = slide.working_scale(mpp)?;
+    for (k, row) in best.into_iter().enumerate() {
+        let corner = |v: f64, scale: f64| (v / scale).round() as i64 - SIDE as i64 / 2;
+        // A figure was read before; if its surroundings cannot be, its place stays empty.
+        let Ok(tile) = slide.read_at(mpp, corner(row.x_px, sx), corner(row.y_px, sy), SIDE, SIDE)
+        else {
+            continue;
+        };
+        let (left, top) = (k % COLUMNS * SIDE, k / COLUMNS * SIDE);
+        for (j, line) in tile.data.chunks_exact(3 * SIDE).enumerate() {
+            let at = 3 * ((top + j) * sheet.width + left);
+            sheet.data[at..at + 3 * SIDE].copy_from_slice(line);
+        }
+    }
+    Ok(sheet)
+}
+
+fn jpeg(folder: &Path, file: &'static str, tile: &RgbTile, quality: u8) -> Result<(), ExportError> {
+    let mut bytes = Vec::new();
+    JpegEncoder::new_with_quality(&mut bytes, quality)
+        .encode(&tile.data, tile.width as u32, tile.height as u32, image::ExtendedColorType::Rgb8)
+        .map_err(|e| ExportError::Encode { file, reason: e.to_string() })?;
+    crate::file::write(&folder.join(file), &bytes)?;
+    Ok(())
+}

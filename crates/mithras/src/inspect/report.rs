@@ -1,0 +1,150 @@
+//! What a dataset holds, in numbers.
+
+use corpus::contradiction::{SameImage, repeated_images};
+use corpus::inspect::{BINS, Histograms, histograms};
+use corpus::regions::{Class, Counts, Dataset, Image};
+use corpus::{Corpus, CorpusError};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a dataset of crops holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct CropsReport {
+    /// The manifest.
+    pub manifest: corpus::Manifest,
+    /// Score histograms, 20 bins over [0, 1].
+    pub histograms: Histograms,
+    /// Images that occur more than once.
+    pub repeated_images: Vec<SameImage>,
+    /// Those of them whose labels differ.
+    pub contradicting_images: usize,
+}
+
+impl CropsReport {
+    /// Reads every crop.
+    ///
+    /// # Errors
+    /// When one cannot be read.
+    pub fn of(corpus: &Corpus) -> Result<Self, CorpusError> {
+        let repeated_images = repeated_images(corpus)?;
+        Ok(Self {
+            manifest: corpus.manifest().clone(),
+            histograms: histograms(corpus)?,
+            contradicting_images: repeated_images.iter().filter(|r| r.contradicts).count(),
+            repeated_images,
+        })
+    }
+}
+
+impl fmt::Display for CropsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (m, c) = (&self.manifest, &self.manifest.counts);
+        writeln!(f, "{}, built by {}", m.header.name, m.header.builder)?;
+        writeln!(f, "digest {}", m.digest)?;
+        writeln!(
+            f,
+            "{} crops of {} slides, {} patients, in {} shards",
+            c.crops,
+            c.slides,
+            c.patients,
+            m.shards.len()
+        )?;
+        writeln!(
+            f,
+            "\n{:<28}{:>15}{:>12}{:>12}{:>10}",
+            "cohort", "mitotic_figure", "mimicker", "unlabeled", "all"
+        )?;
+        for (cohort, row) in &c.cohorts {
+            let n = |l: &str| row.get(l).copied().unwrap_or(0);
+            let all: u64 = row.values().sum();
+            writeln!(
+                f,
+                "{cohort:<28}{:>15}{:>12}{:>12}{all:>10}",
+                n("mitotic_figure"),
+                n("mimicker"),
+                n("unlabeled")
+            )?;
+        }
+        for (title, table) in [("subtypes", &c.subtypes), ("splits", &c.splits)] {
+            if !table.is_empty() {
+                let row: Vec<String> = table.iter().map(|(k, n)| format!("{k} {n}")).collect();
+                writeln!(f, "{title}: {}", row.join(", "))?;
+            }
+        }
+        for (score, table) in [("s_seg", &self.histograms.s_seg), ("s_cls", &self.histograms.s_cls)]
+        {
+            for (label, bins) in table {
+                writeln!(f, "{score} of {label:<15} 0 {} 1", spark(bins))?;
+            }
+        }
+        if !self.repeated_images.is_empty() {
+            writeln!(
+                f,
+                "\n{} images occur more than once, {} of them with different labels",
+                self.repeated_images.len(),
+                self.contradicting_images
+            )?;
+            for image in self.repeated_images.iter().filter(|i| i.contradicts).take(10) {
+                let rows: Vec<String> = image
+                    .crops
+                    .iter()
+                    .map(|(p, l, s)| {
+                        format!(
+                            "{p} {l}{}",
+                            s.as_ref().map(|s| format!(" ({s})")).unwrap_or_default()
+                        )
+                    })
+                    .collect();
+                writeln!(f, "  {}", rows.join(" | "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn spark(bins: &[u64; BINS]) -> String {
+    const MARKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let top = bins.iter().copied().max().unwrap_or(0).max(1);
+    bins.iter().map(|&n| MARKS[usize::try_from((n * 8).div_ceil(top)).unwrap_or(8)]).collect()
+}
+
+/// Counts of one source of regions.
+pub type SourceCounts = BTreeMap<String, Counts>;
+
+/// What a dataset of regions holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct RegionsReport<'a> {
+    name: &'a str,
+    digest: &'a str,
+    builder: &'a str,
+    classes: &'a [Class],
+    notes: &'a BTreeMap<String, String>,
+    counts: Counts,
+    training: Counts,
+    test: Counts,
+    /// Counts per source.
+    pub sources: SourceCounts,
+}
+
+impl<'a> RegionsReport<'a> {
+    /// Counts in all, per part and per source.
+    #[must_use]
+    pub fn of(set: &'a Dataset) -> Self {
+        let mut sources: BTreeMap<&str, Vec<&Image>> = BTreeMap::new();
+        for image in set.images() {
+            sources.entry(&image.source).or_default().push(image);
+        }
+        Self {
+            name: set.name(),
+            digest: set.digest(),
+            builder: set.builder(),
+            classes: set.classes(),
+            notes: set.notes(),
+            counts: set.counts(),
+            training: set.training().counts(),
+            test: set.test().counts(),
+            sources: sources.into_iter().map(|(n, i)| (n.to_owned(), Counts::of(i))).collect(),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Detection as work on one slide among many.
+
+use crate::batch::state::{self, State, Status};
+use crate::batch::{Key, Task};
+use crate::detector::{Detector, RunError};
+use crate::export::{self, ExportError, pictures};
+use crate::input::Input;
+use crate::progress::Listener;
+use artifact::digest::{Digest, Sha256, hex};
+use detect::{CancelToken, Control, Observer, Progress, SlideResult, StateFile};
+use mitosis::text::plain_lines;
+use serde::{Deserialize, Serialize};
+use slide::SlideError;
+use std::path::{Path, PathBuf};
+
+/// State of an interrupted slide; gone once it is finished.
+const CHECKPOINT: &str = "checkpoint.state";
+/// The same while it is written; a killed run may leave it.
+const CHECKPOINT_PART: &str = "checkpoint.part";
+/// Why one slide failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SlideFailure {
+    /// It cannot be opened.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// Detection gave no result.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A result was not written.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+}
+
+/// What detection adds to a slide's state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Busy time per stage.
+    pub stages: Vec<StageTime>,
+    /// Windows taken over from an interrupted run.
+    pub resumed_windows: usize,
+}
+
+/// One stage's share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageTime {
+    /// `decode`, `segment`, `stitch`, `crop`, `classify`.
+    pub stage: String,
+    /// Windows or candidates.
+    pub items: u64,
+    /// Threads at work.
+    pub threads: usize,
+    /// Seconds at work, summed over threads.
+    pub busy_seconds: f64,
+    /// Share of the wall time at work, 0 to 1.
+    pub busy_share: f64,
+}
+
+/// Digest of what changes a number on this slide, and its settings by name.
+pub(super) fn key(detector: &Detector, input: &Input) -> Key {
+    let mut hash = Sha256::new();
+    hash.update(detector.config.digest());
+    hash.update(input.mpp.map_or_else(String::new, |m| m.get().to_string()));
+    let mut settings = detector.config.settings();
+    settings.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
+    Key { digest: hex(&hash.finalize()), settings }
+}
+
+/// A detector at work on one slide after the other.
+pub(super) struct Detection<'a> {
+    pub(super) detector: &'a mut Detector,
+    pub(super) cancel: CancelToken,
+}
+
+struct Watch<'a>(&'a mut dyn Listener);
+
+impl Observer for Watch<'_> {
+    fn progress(&mut self, p: Progress) {
+        self.0.update(p.windows_done as u64, p.windows_total as u64);
+    }
+
+    fn starts_anew(&mut self, reason: &str) {
+        self.0.note(&format!("{}; this slide starts anew", plain_lines(reason)));
+    }
+}
+
+impl Task for Detection<'_> {
+    type Work = Work;
+    type Error = SlideFailure;
+
+    fn key(&self, input: &Input) -> Key {
+        key(self.detector, input)
+    }
+
+    /// The check before the run has refused results of another configuration or file.
+    fn keeps(&self, _: &Input, _: &Path, _: &State<Work>) -> bool {
+        true
+    }
+
+    fn work(
+        &mut self,
+        input: &Input,
+        folder: &Path,
+        state: &mut State<Work>,
+        listener: &mut dyn Listener,
+    ) -> Result<Status, SlideFailure> {
+        let slide = self.detector.opener().open(input)?;
+        let mut store = StateFile(folder.join(CHECKPOINT));
+        let mut watch = Watch(listener);
+        let control = Control::watched(&mut watch).stored(&mut store).until(&self.cancel);
+        let digest = &state.input.sha256;
+        let found = self.detector.examine(&slide, &input.name, digest, &state.config, control)?;
+        export::write_all(&found.record, folder)?;
+        let recipe = &self.detector.config.recipe;
+        pictures::write(&slide, &found.tissue, &found.record, recipe, folder)?;
+        let Some(result) = &found.result else { return Ok(Status::NoTissue) };
+        state.work = Work { stages: stage_times(result), resumed_windows: result.resumed_windows };
+        Ok(Status::Finished)
+    }
+
+    fn clear(&self, folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+        clear(folder)
+    }
+
+    fn tidy(&self, folder: &Path) {
+        // A leftover state does no harm: it is checked before it is used.
+        for name in [CHECKPOINT, CHECKPOINT_PART] {
+            let _ = std::fs::remove_file(folder.join(name));
+        }
+    }
+
+    fn unit(&self) -> &'static str {
+        "windows"
+    }
+
+    fn line(&self, name: &str, state: &State<Work>) -> String {
+        match state.status {
+            Status::Failed => {
+                format!("{name}: FAILED: {}", state.reason.as_deref().unwrap_or("unknown"))
+            }
+            Status::NoTissue => format!("{name}: no tissue found"),
+            _ => {
+                let windows = state.work.stages.first().map_or(0, |s| s.items);
+                format!("{name}: {windows} windows in {:.1} s", state.seconds)
+            }
+        }
+    }
+}
+
+fn stage_times(result: &SlideResult) -> Vec<StageTime> {
+    let round = |v: f64| (v * 1000.0).round() / 1000.0;
+    result
+        .stages
+        .iter()
+        .map(|s| StageTime {
+            stage: s.stage.to_owned(),
+            items: s.items,
+            threads: s.threads,
+            busy_seconds: round(s.busy.as_secs_f64()),
+            busy_share: round(s.busy_share(result.wall)),
+        })
+        .collect()
+}
+
+/// Removes everything that detection writes into a slide's folder, and nothing else.
+///
+/// # Errors
+/// The file that would not go, and why.
+pub fn clear(folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+    let exports = export::EXPORTS.iter().map(|e| e.file);
+    let ours = exports.chain(pictures::FILES.iter().copied()).chain([
+        CHECKPOINT,
+        CHECKPOINT_PART,
+        state::FILE,
+    ]);
+    for name in ours {
+        let path = folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err((path, e)),
+            _ => {}
+        }
+    }
+    Ok(())
+}

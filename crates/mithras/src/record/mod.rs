@@ -1,0 +1,190 @@
+//! One slide's result: every candidate, the count and what it rests on. [`crate::Detector::run`] gives
+//! it, the exports write it.
+
+mod row;
+mod subtype;
+
+pub use row::DetectionRow;
+pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
+
+use detect::{SlideResult, UnreadWindow};
+use mitosis::count::Hotspot;
+use mitosis::{Count, Level0, Mm2, OperatingPoint, Point, Resolution};
+use serde::{Deserialize, Serialize};
+
+/// Which file was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlideEntry {
+    /// Name of the slide's folder: the file name without its suffix.
+    pub name: String,
+    /// File name, without its folder.
+    pub file: String,
+    /// Reader's vendor word.
+    pub vendor: String,
+    /// Level-0 width, px.
+    pub width: u64,
+    /// Level-0 height, px.
+    pub height: u64,
+    /// Upper left corner of `openslide.bounds-*`, which QuPath counts from; 0, 0 without bounds.
+    pub bounds_offset: [i64; 2],
+    /// SHA-256 over size, first and last MiB.
+    pub digest: String,
+}
+
+/// Which weights ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelEntry {
+    /// Package name.
+    pub name: String,
+    /// SHA-256 of the first stage.
+    pub segmenter_sha256: String,
+    /// SHA-256 of the second stage; none when segmentation ran alone.
+    pub classifier_sha256: Option<String>,
+    /// Licence of the weights.
+    pub license: String,
+}
+
+/// What is known of the pixels that were read, and of their resolution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Condition {
+    /// Area of the tiles that the file says were left out; they are read as white.
+    pub absent_mm2: f64,
+    /// Area of the tiles that were decoded though something about their data is wrong.
+    pub suspect_mm2: f64,
+    /// What is wrong with them, each reason once.
+    pub suspect_reasons: Vec<String>,
+    /// Why the counts are to be taken with care at this resolution.
+    pub resolution_note: Option<String>,
+}
+
+/// Everything found on one slide.
+///
+/// Positions are level-0 pixels and micrometres from the level-0 origin; areas are mm2.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlideRecord {
+    /// The file.
+    pub slide: SlideEntry,
+    /// Level-0 resolution with its source.
+    pub resolution: Resolution,
+    /// The weights.
+    pub model: ModelEntry,
+    /// The frozen threshold pair (D5).
+    pub point: OperatingPoint,
+    /// Every candidate, in reading order.
+    pub rows: Vec<DetectionRow>,
+    /// The count; `None` without analysed tissue, where a density has no meaning.
+    pub count: Option<Count>,
+    /// Tissue found on the slide.
+    pub tissue: Mm2,
+    /// Windows planned.
+    pub windows: usize,
+    /// Windows left out.
+    pub unread: Vec<UnreadWindow>,
+    /// Candidates whose crop could not be read.
+    pub unclassified: usize,
+    /// What is known of the pixels.
+    pub condition: Condition,
+    /// The weights of the subtypes in `rows`, after `--subtypes`.
+    pub subtypes: Option<Vec<SubtypeModel>>,
+}
+
+impl SlideRecord {
+    /// Gathers a result. The hotspot and the density are computed from exact positions; rows are
+    /// rounded for print (0.01 px, 0.001 um).
+    #[must_use]
+    pub fn new(
+        slide: SlideEntry,
+        resolution: Resolution,
+        model: ModelEntry,
+        point: OperatingPoint,
+        tissue: Mm2,
+        result: &SlideResult,
+    ) -> Self {
+        let rows = result
+            .judged(&point)
+            .zip(result.outside_tissue.iter().copied().chain(std::iter::repeat(false)))
+            .map(|((d, accepted), outside_tissue)| DetectionRow {
+                outside_tissue,
+                ..DetectionRow::new(d, &resolution, accepted)
+            })
+            .collect();
+        let count = result.count(&point, &resolution).ok();
+        Self {
+            slide,
+            resolution,
+            model,
+            point,
+            rows,
+            count,
+            tissue,
+            windows: result.windows,
+            unread: result.unread.clone(),
+            unclassified: result.unclassified.len(),
+            condition: Condition::default(),
+            subtypes: None,
+        }
+    }
+
+    /// A slide without tissue: nothing was looked at.
+    #[must_use]
+    pub fn blank(
+        slide: SlideEntry,
+        resolution: Resolution,
+        model: ModelEntry,
+        point: OperatingPoint,
+    ) -> Self {
+        Self {
+            slide,
+            resolution,
+            model,
+            point,
+            rows: Vec::new(),
+            count: None,
+            tissue: Mm2(0.0),
+            windows: 0,
+            unread: Vec::new(),
+            unclassified: 0,
+            condition: Condition::default(),
+            subtypes: None,
+        }
+    }
+
+    /// The figures: candidates that the threshold pair accepts, in reading order.
+    pub fn figures(&self) -> impl Iterator<Item = &DetectionRow> {
+        self.rows.iter().filter(|r| r.accepted)
+    }
+
+    /// The 2 mm2 square with the most figures; `None` without figures.
+    #[must_use]
+    pub fn hotspot(&self) -> Option<&Hotspot> {
+        self.count.as_ref()?.hotspot.as_ref()
+    }
+
+    /// Figures per 20 mm2 of analysed tissue; `None` without analysed tissue.
+    #[must_use]
+    pub fn density_per_20_mm2(&self) -> Option<f64> {
+        self.count.as_ref().map(|c| c.density_per_20_mm2)
+    }
+
+    /// Tissue that was read, mm2.
+    #[must_use]
+    pub fn analysed_mm2(&self) -> f64 {
+        self.count.as_ref().map_or(0.0, |c| c.analysed.0)
+    }
+
+    /// Tissue that could not be read, mm2; it is left out of the density.
+    #[must_use]
+    pub fn unread_mm2(&self) -> f64 {
+        self.count.as_ref().map_or(0.0, |c| c.unread.0)
+    }
+
+    /// A level-0 point as QuPath counts it: from the slide's bounds.
+    #[must_use]
+    pub fn qupath(&self, p: Point<Level0>) -> [f64; 2] {
+        let round = |v: f64| (v * 100.0).round() / 100.0;
+        [
+            round(p.x - self.slide.bounds_offset[0] as f64),
+            round(p.y - self.slide.bounds_offset[1] as f64),
+        ]
+    }
+}

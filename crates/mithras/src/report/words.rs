@@ -1,0 +1,56 @@
+//! A run in words.
+
+use super::run_file::RunFile;
+use mitosis::text::plain;
+use std::fmt;
+
+impl fmt::Display for RunFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let run = self;
+        let width =
+            run.slides.iter().map(|s| s.name.chars().count()).max().unwrap_or(5).clamp(5, 48);
+        writeln!(
+            f,
+            "{:<width$}  {:>7}  {:>7}  {:>10}  {:>12}  {:>8}",
+            "slide", "figures", "hotspot", "per 20 mm2", "analysed mm2", "um/px"
+        )?;
+        for slide in &run.slides {
+            let name = &slide.name;
+            match &slide.counts {
+                None => writeln!(
+                    f,
+                    "{name:<width$}  FAILED  {}",
+                    plain(slide.reason.as_deref().unwrap_or(""))
+                )?,
+                Some(c) => {
+                    let density = c.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
+                    writeln!(
+                        f,
+                        "{name:<width$}  {:>7}  {:>7}  {density:>10}  {:>12.2}  {:>8}{}",
+                        c.figures,
+                        c.hotspot_count,
+                        c.analysed_mm2,
+                        c.resolution.x,
+                        match (c.has_tissue, slide.kept) {
+                            (false, _) => "  no tissue",
+                            (_, true) => "  kept",
+                            _ => "",
+                        }
+                    )?;
+                }
+            }
+        }
+        for slide in &run.slides {
+            for note in slide.counts.iter().flat_map(|c| c.notes()) {
+                writeln!(f, "{}: {}", slide.name, plain(&note))?;
+            }
+        }
+        if run.without_tissue > 0 {
+            writeln!(f, "{} of {} slides have no tissue", run.without_tissue, run.slides.len())?;
+        }
+        if run.failed > 0 {
+            writeln!(f, "{} of {} slides failed", run.failed, run.slides.len())?;
+        }
+        Ok(())
+    }
+}

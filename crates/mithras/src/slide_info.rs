@@ -1,0 +1,220 @@
+//! What a slide's file is, and where its tissue lies.
+
+use crate::privacy::names_patient;
+use mitosis::Mpp;
+use mitosis::text::{Shown, plain};
+use serde::Serialize;
+use slide::{
+    AssociatedImage, Level, Rect, Slide, SlideError, TissueMask, TissueOptions, TissueRule,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What a slide's file is; nothing of it says who the patient is.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlideInfo {
+    /// The file.
+    pub file: PathBuf,
+    /// What reads it.
+    pub reader: &'static str,
+    /// The reader's vendor word.
+    pub vendor: String,
+    /// Level-0 width, px.
+    pub width: u64,
+    /// Level-0 height, px.
+    pub height: u64,
+    /// um/px of level 0.
+    pub resolution: ResolutionInfo,
+    /// The pyramid, finest first.
+    pub levels: Vec<Level>,
+    /// The part that was scanned, where the file says so.
+    pub bounds: Option<Rect>,
+    /// Label, macro photograph and the like.
+    pub associated_images: Vec<AssociatedImage>,
+    /// The file's own words.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// um/px of level 0, or why there is none.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum ResolutionInfo {
+    /// It is known.
+    Known {
+        /// Horizontally.
+        x_um: Mpp,
+        /// Vertically.
+        y_um: Mpp,
+        /// The field it was read from.
+        source: String,
+    },
+    /// It is not.
+    Unknown {
+        /// Why.
+        error: String,
+    },
+}
+
+impl SlideInfo {
+    /// Asks an opened slide.
+    #[must_use]
+    pub fn of(slide: &Slide) -> Self {
+        let (width, height) = slide.dimensions();
+        let properties = slide.properties().iter().map(|(key, value)| {
+            let shown = if names_patient(key) { "(not shown)" } else { value };
+            (key.clone(), shown.to_owned())
+        });
+        Self {
+            file: slide.path().to_owned(),
+            reader: slide.format(),
+            vendor: slide.vendor().to_owned(),
+            width,
+            height,
+            resolution: match slide.resolution() {
+                Ok(r) => {
+                    ResolutionInfo::Known { x_um: r.x, y_um: r.y, source: r.source.to_string() }
+                }
+                Err(e) => ResolutionInfo::Unknown { error: e.to_string() },
+            },
+            levels: slide.levels().to_vec(),
+            bounds: slide.bounds(),
+            associated_images: slide.associated_images().to_vec(),
+            properties: properties.collect(),
+        }
+    }
+}
+
+impl fmt::Display for SlideInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (width, height) = (self.width, self.height);
+        writeln!(f, "file        {}", Shown(&self.file))?;
+        writeln!(f, "reader      {} (vendor {})", self.reader, self.vendor)?;
+        writeln!(f, "size        {width} x {height} px")?;
+        match &self.resolution {
+            ResolutionInfo::Known { x_um, y_um, source } => {
+                let mm = |n: u64, mpp: Mpp| n as f64 * mpp.get() / 1000.0;
+                writeln!(f, "resolution  {} x {} um/px ({source})", x_um.get(), y_um.get())?;
+                writeln!(f, "            {:.3} x {:.3} mm", mm(width, *x_um), mm(height, *y_um))?;
+            }
+            ResolutionInfo::Unknown { error } => writeln!(f, "resolution  {error}")?,
+        }
+        for (i, l) in self.levels.iter().enumerate() {
+            writeln!(
+                f,
+                "level {i:<5} {} x {} px, 1/{:.4}, tiles {} x {}",
+                l.width, l.height, l.downsample_x, l.tile_width, l.tile_height
+            )?;
+        }
+        if let Some(b) = self.bounds {
+            writeln!(f, "bounds      {} x {} px at ({}, {})", b.width, b.height, b.x, b.y)?;
+        }
+        for a in &self.associated_images {
+            writeln!(f, "image       {} {} x {} px", plain(&a.name), a.width, a.height)?;
+        }
+        for (key, value) in &self.properties {
+            let line = plain(value);
+            let short: String = line.chars().take(120).collect();
+            let more = if short.len() < line.len() { " ..." } else { "" };
+            writeln!(f, "            {} = {short}{more}", plain(key))?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a slide's tissue lies.
+#[derive(Clone, Debug, Serialize)]
+pub struct TissueInfo {
+    /// The slide.
+    pub file: PathBuf,
+    /// Area of the tissue.
+    pub area_mm2: f64,
+    /// Whether there is none.
+    pub empty: bool,
+    /// How it was found.
+    pub rule: TissueRule,
+    /// Otsu's threshold on saturation, if it was asked.
+    pub otsu_threshold: Option<u8>,
+    /// Resolution of the mask.
+    pub mask_um_per_px: Mpp,
+    /// Its columns.
+    pub mask_width: usize,
+    /// Its rows.
+    pub mask_height: usize,
+    /// What is taken off the outlines' coordinates, level-0 px.
+    pub level0_offset: [i64; 2],
+    /// The settings.
+    pub parameters: TissueOptions,
+    /// The mask as a picture.
+    pub mask: PathBuf,
+    /// The outlines.
+    pub geojson: PathBuf,
+}
+
+/// Why the tissue's files are not written.
+#[derive(Debug, thiserror::Error)]
+pub enum TissueError {
+    /// The slide cannot be read.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// The folder cannot be made.
+    #[error("cannot make the folder {}: {source}", Shown(path))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The picture cannot be encoded.
+    #[error(transparent)]
+    Image(#[from] image::ImageError),
+    /// The outlines cannot be encoded.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] artifact::file::WriteError),
+}
+
+/// Finds a slide's tissue and writes `tissue.png` and `tissue.geojson` into a folder.
+///
+/// # Errors
+/// [`TissueError`].
+pub fn write_tissue(slide: &Slide, out: &Path) -> Result<TissueInfo, TissueError> {
+    let parameters = TissueOptions::default();
+    let mask = TissueMask::find_with(slide, &parameters)?;
+    let folder = |source| TissueError::Folder { path: out.to_owned(), source };
+    std::fs::create_dir_all(out).map_err(folder)?;
+    let (png, geojson) = (out.join("tissue.png"), out.join("tissue.geojson"));
+    artifact::file::write(&png, &mask.png()?)?;
+    let offset = slide.bounds().map_or((0, 0), |b| (b.x, b.y));
+    artifact::file::write(&geojson, &serde_json::to_vec_pretty(&mask.geojson(offset))?)?;
+    Ok(TissueInfo {
+        file: slide.path().to_owned(),
+        area_mm2: mask.area_mm2(),
+        empty: mask.is_empty(),
+        rule: mask.rule,
+        otsu_threshold: mask.threshold,
+        mask_um_per_px: mask.mpp,
+        mask_width: mask.width,
+        mask_height: mask.height,
+        level0_offset: [offset.0, offset.1],
+        parameters,
+        mask: png,
+        geojson,
+    })
+}
+
+impl fmt::Display for TissueInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.empty {
+            writeln!(f, "{}: no tissue found", Shown(&self.file))?;
+        } else {
+            writeln!(f, "{}: {:.3} mm2 of tissue", Shown(&self.file), self.area_mm2)?;
+        }
+        let threshold = self.otsu_threshold.map_or("none".into(), |t| t.to_string());
+        let (rule, mpp) = (self.rule, self.mask_um_per_px);
+        writeln!(f, "rule {rule:?}, Otsu threshold {threshold}, at {mpp}")?;
+        writeln!(f, "{}\n{}", Shown(&self.mask), Shown(&self.geojson))
+    }
+}

@@ -1,0 +1,307 @@
+//! As much of HTTP/1.1 as pages on this machine need: one request per connection, each bounded in
+//! size and in time, so that a stalled one holds up nobody. Only this machine is answered.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest request line and headers, bytes.
+const HEAD: usize = 16 << 10;
+/// Longest body, bytes.
+const BODY: usize = 64 << 10;
+/// A request is here after this time, or never; an answer is taken in this time, or never.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Connections served at once; one more is turned away.
+const MOST: usize = 128;
+
+/// A whole request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `GET`, `POST`, ...
+    pub method: String,
+    /// Path and query, as sent.
+    pub path: String,
+    headers: Vec<(String, String)>,
+    /// At most 64 KiB.
+    pub body: Vec<u8>,
+}
+
+/// What is sent back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Content type.
+    pub kind: &'static str,
+    /// Content.
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// Plain text.
+    #[must_use]
+    pub fn text(status: u16, text: &str) -> Self {
+        Self { status, kind: "text/plain; charset=utf-8", body: text.as_bytes().to_vec() }
+    }
+}
+
+#[derive(Serialize)]
+struct Refusal<'a> {
+    error: &'a str,
+}
+
+impl Answer {
+    /// JSON that says what is wrong.
+    #[must_use]
+    pub fn refusal(status: u16, error: &str) -> Self {
+        Self::json(status, &Refusal { error })
+    }
+
+    /// JSON.
+    #[must_use]
+    pub fn json(status: u16, value: &impl Serialize) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(body) => Self { status, kind: "application/json", body },
+            Err(e) => Self::text(500, &e.to_string()),
+        }
+    }
+}
+
+impl Request {
+    /// The body as JSON, or the answer that says what is wrong with it.
+    ///
+    /// # Errors
+    /// An answer with status 415 or 400.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Answer> {
+        if !self.header("Content-Type").is_some_and(|v| v.starts_with("application/json")) {
+            return Err(Answer::refusal(415, "JSON only"));
+        }
+        serde_json::from_slice(&self.body).map_err(|e| Answer::refusal(400, &e.to_string()))
+    }
+
+    /// The value of a header; a header that stands twice has none.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut all = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
+        let first = all.next().map(|(_, v)| v.as_str());
+        first.filter(|_| all.next().is_none())
+    }
+
+    /// The name in the request must be this machine's, so that no foreign page can reach the server
+    /// through a name of its own. The port may be another one: that of a tunnel.
+    fn is_local(&self) -> bool {
+        let Some(host) = self.header("Host") else { return false };
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+            _ => (host, None),
+        };
+        let local = matches!(name, "localhost" | "127.0.0.1" | "[::1]");
+        let port = port.is_none_or(|p| p.parse::<u16>().is_ok());
+        let origins = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case("Origin"));
+        let own = origins.into_iter().all(|(_, o)| o.strip_prefix("http://") == Some(host));
+        local && port && own
+    }
+}
+
+/// Listens on this machine alone; port 0 takes a free one.
+///
+/// # Errors
+/// When the port is taken.
+pub fn listen(port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+/// Answers requests of pages on this machine, each on a thread of its own, until the process ends.
+///
+/// # Errors
+/// When the listener itself fails.
+pub fn serve(
+    listener: &TcpListener,
+    answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+) -> io::Result<()> {
+    let answer = Arc::new(answer);
+    let busy = Arc::new(AtomicUsize::new(0));
+    for stream in listener.incoming() {
+        let stream = match stream {
+            Ok(stream) => stream,
+            // A client that is gone again, or no file handle left for the moment.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Err(e),
+            Err(_) => {
+                std::thread::sleep(Duration::from_millis(20));
+                continue;
+            }
+        };
+        if busy.fetch_add(1, Ordering::SeqCst) >= MOST {
+            busy.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let (answer, left) = (Arc::clone(&answer), Leaves(Arc::clone(&busy)));
+        let spawned = std::thread::Builder::new().spawn(move || {
+            let _left = left;
+            // A browser that went away is no reason to stop.
+            let _ = one(&stream, &*answer);
+        });
+        // Without a thread its closure is dropped, and the connection with it.
+        drop(spawned);
+    }
+    Ok(())
+}
+
+struct Leaves(Arc<AtomicUsize>);
+
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn one(stream: &TcpStream, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
+    let answer = match request(stream, Instant::now() + PATIENCE) {
+        Ok(request) if request.is_local() => answer(&request),
+        Ok(_) => Answer::text(403, "only from this machine"),
+        Err(Refused::Gone) => return Ok(()),
+        Err(Refused::With(status, why)) => Answer::text(status, why),
+    };
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut out = stream;
+    let head = format!(
+        "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'self'; \
+         frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
+        answer.status,
+        phrase(answer.status),
+        answer.kind,
+        answer.body.len()
+    );
+    out.write_all(head.as_bytes())?;
+    out.write_all(&answer.body)?;
+    out.flush()?;
+    stream.shutdown(Shutdown::Write)
+}
+
+fn phrase(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        408 => "Request Timeout",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        415 => "Unsupported Media Type",
+        431 => "Request Header Fields Too Large",
+        _ => "Internal Server Error",
+    }
+}
+
+enum Refused {
+    With(u16, &'static str),
+    Gone,
+}
+
+/// Reads a whole request before `end`.
+fn request(stream: &TcpStream, end: Instant) -> Result<Request, Refused> {
+    let bad = |why| Refused::With(400, why);
+    let mut held = Vec::new();
+    let head = loop {
+        if let Some(at) = held.windows(4).position(|w| w == b"\r\n\r\n") {
+            break at;
+        }
+        if held.len() > HEAD {
+            return Err(Refused::With(431, "the headers are too long"));
+        }
+        more(stream, end, &mut held)?;
+    };
+    let text = std::str::from_utf8(&held[..head]).map_err(|_| bad("headers that are no text"))?;
+    let mut lines = text.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(path), Some("HTTP/1.1" | "HTTP/1.0"), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(bad("no HTTP request"));
+    };
+    let (method, path) = (method.to_owned(), path.to_owned());
+    let headers = lines
+        .map(|l| l.split_once(':').map(|(n, v)| (n.to_owned(), v.trim().to_owned())))
+        .collect::<Option<Vec<_>>>()
+        .ok_or(bad("a header without a colon"))?;
+    let mut request = Request { method, path, headers, body: Vec::new() };
+    if request.header("Transfer-Encoding").is_some() {
+        return Err(Refused::With(411, "say how long the body is"));
+    }
+    let length = match request.header("Content-Length") {
+        None => 0,
+        Some(n) => n.parse::<usize>().map_err(|_| bad("a body of no length"))?,
+    };
+    if length > BODY {
+        return Err(Refused::With(413, "the body is too long"));
+    }
+    let mut body = held.split_off(head + 4);
+    while body.len() < length {
+        more(stream, end, &mut body)?;
+    }
+    body.truncate(length);
+    request.body = body;
+    Ok(request)
+}
+
+/// Some more bytes, if they come before `end`.
+fn more(mut stream: &TcpStream, end: Instant, held: &mut Vec<u8>) -> Result<(), Refused> {
+    let late = Refused::With(408, "the request took too long");
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+        return Err(late);
+    }
+    let mut part = [0; 4096];
+    match stream.read(&mut part) {
+        Ok(0) => Err(Refused::Gone),
+        Ok(n) => {
+            held.extend_from_slice(&part[..n]);
+            Ok(())
+        }
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            Err(late)
+        }
+        Err(_) => Err(Refused::Gone),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(headers: &[(&str, &str)]) -> bool {
+        let headers = headers.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
+        let request = Request { method: "GET".into(), path: "/".into(), headers, body: Vec::new() };
+        request.is_local()
+    }
+
+    #[test]
+    fn only_this_machines_names_are_answered() {
+        for host in [
+            "localhost:8377",
+            "127.0.0.1:8377",
+            "localhost",
+            "127.0.0.1",
+            "[::1]:80",
+            "localhost:9000",
+        ] {
+            assert!(from(&[("Host", host)]), "{host}");
+            assert!(from(&[("host", host), ("Origin", &format!("http://{host}"))]), "{host}");
+            assert!(!from(&[("Host", host), ("Origin", "http://evil.example")]), "{host}");
+        }
+        for host in
+            ["evil.example", "localhost.evil.example:80", "localhost:x", "", "localhost:1:2"]
+        {
+            assert!(!from(&[("Host", host)]), "{host}");
+        }
+        assert!(!from(&[]));
+        assert!(!from(&[("Host", "localhost"), ("Host", "evil.example")]));
+        assert!(!from(&[("Host", "localhost:80"), ("Origin", "http://localhost:81")]));
+    }
+}

@@ -1,0 +1,200 @@
+//! Results in words, as tables.
+
+use crate::cindex::CIndex;
+use crate::cox::CoxModel;
+use crate::grade::Grades;
+use crate::km::Curves;
+use crate::logrank::LogRank;
+use crate::lrt::LikelihoodRatio;
+use crate::result::Test;
+use crate::words::{columns, show, show_p};
+use std::fmt;
+
+/// A number or a dash.
+fn show_option(v: Option<f64>) -> String {
+    v.map_or_else(|| "-".into(), show)
+}
+
+/// "chi2 on df, p".
+fn show_test(name: &str, t: &Test) -> Vec<String> {
+    vec![
+        name.into(),
+        format!("chi2 = {}", show(t.chi2)),
+        format!("df = {}", t.df),
+        format!("p = {}", show_p(t.p)),
+    ]
+}
+
+fn label(name: &str) -> String {
+    if name.is_empty() { "all".into() } else { name.to_owned() }
+}
+
+impl fmt::Display for CIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = self;
+        let se = c.se.unwrap_or(f64::NAN);
+        writeln!(
+            f,
+            "C-index {} ({} to {}, se {})",
+            show(c.c_index),
+            show(c.lower),
+            show(c.upper),
+            show(se)
+        )?;
+        for (unit, b) in [("rows", &c.bootstrap.rows), ("clusters", &c.bootstrap.clusters)] {
+            let Some(b) = b else { continue };
+            writeln!(
+                f,
+                "bootstrap of {unit}, {} replicates, risks fixed: {} to {}",
+                b.defined,
+                show(b.lower),
+                show(b.upper)
+            )?;
+        }
+        let p = &c.pairs;
+        writeln!(
+            f,
+            "{} concordant, {} discordant, {} tied risk (count half); left out: {} pairs of events \
+             tied in time, {} tied in both",
+            p.concordant, p.discordant, p.tied_risk, p.tied_time, p.tied_both
+        )?;
+        Ok(())
+    }
+}
+
+impl fmt::Display for CoxModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let model = self;
+        let (n, events) = (model.summary.n, model.summary.events);
+        writeln!(f, "Cox model, {n} rows, {events} events, {} ties", model.ties)?;
+        writeln!(f)?;
+        let se = if model.robust { "robust se" } else { "se" };
+        let head = ["covariate", "beta", "HR", "lower", "upper", se, "z", "p"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for c in &model.coefficients {
+            let (Some(r), Some(beta), Some(se), Some(z), Some(p)) =
+                (c.ratio(), c.beta, c.se, c.z, c.p)
+            else {
+                rows.push(vec![c.name.clone(), "left out".into()]);
+                continue;
+            };
+            let mut row = vec![c.name.clone()];
+            let ratio = [r.hazard_ratio, r.hazard_ratio_lower, r.hazard_ratio_upper];
+            row.extend([beta, ratio[0], ratio[1], ratio[2], se, z].map(show));
+            row.push(show_p(p));
+            rows.push(row);
+        }
+        f.write_str(&columns(&rows))?;
+        writeln!(f)?;
+        writeln!(f, "log-likelihood {} -> {}", show(model.loglik_null), show(model.loglik))?;
+        let mut tests =
+            vec![show_test("likelihood ratio", &model.lrt), show_test("score", &model.score)];
+        tests.extend(model.wald.as_ref().map(|t| show_test("Wald", t)));
+        tests.extend(model.robust_score.as_ref().map(|t| show_test("robust score", t)));
+        if let Some(z) = &model.proportional_hazards {
+            let named = |name: &str| format!("proportional: {name}");
+            tests.extend(z.terms.iter().map(|t| show_test(&named(&t.name), &t.test)));
+            tests.push(show_test(&named("all"), &z.global));
+        }
+        f.write_str(&columns(&tests))?;
+        if let Some(c) = &model.concordance {
+            writeln!(
+                f,
+                "C-index {} (se {}): {} concordant, {} discordant, {} tied risk (half), {} tied time",
+                show(c.c_index),
+                show(c.se.unwrap_or(f64::NAN)),
+                c.pairs.concordant,
+                c.pairs.discordant,
+                c.pairs.tied_risk,
+                c.pairs.tied_time + c.pairs.tied_both
+            )?;
+        }
+        if let Some(why) = &model.no_concordance {
+            writeln!(f, "C-index: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Grades {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let grades = self;
+        let mut lines =
+            vec![["slide", "count", "in scheme's area", "grade"].map(String::from).to_vec()];
+        for g in &grades.slides {
+            let (count, scaled) = (show(g.count), show(g.count_in_scheme_area));
+            lines.push(vec![g.slide.clone(), count, scaled, g.grade.clone()]);
+        }
+        f.write_str(&columns(&lines))?;
+        writeln!(f, "\n{}", grades.source)?;
+        Ok(())
+    }
+}
+
+impl fmt::Display for Curves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let curves = self;
+        writeln!(f, "Kaplan-Meier, {} rows, {} events", curves.summary.n, curves.summary.events)?;
+        writeln!(f)?;
+        let mut rows = vec![
+            ["group", "rows", "events", "median", "lower", "upper"].map(String::from).to_vec(),
+        ];
+        for c in &curves.groups {
+            let (n, events) = (c.n.to_string(), c.events.to_string());
+            let mut row = vec![label(&c.name), n, events];
+            row.extend([c.median, c.median_lower, c.median_upper].map(show_option));
+            rows.push(row);
+        }
+        f.write_str(&columns(&rows))?;
+        for c in &curves.groups {
+            writeln!(f, "\n{}", label(&c.name))?;
+            let head = ["time", "at risk", "events", "S", "se", "lower", "upper"];
+            let mut rows = vec![head.map(String::from).to_vec()];
+            if c.at.is_empty() {
+                for p in c.points.iter().filter(|p| p.events > 0.0) {
+                    let limits = [p.se, p.lower, p.upper].map(show_option);
+                    let mut row = [p.time, p.at_risk, p.events, p.survival].map(show).to_vec();
+                    row.extend(limits);
+                    rows.push(row);
+                }
+            }
+            for p in &c.at {
+                let limits = [p.se, p.lower, p.upper].map(show_option);
+                let mut row = [p.time, p.at_risk, p.events, p.survival].map(show).to_vec();
+                row.extend(limits);
+                rows.push(row);
+            }
+            f.write_str(&columns(&rows))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for LogRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let test = self;
+        writeln!(f, "Log-rank test, {} rows, {} events", test.summary.n, test.summary.events)?;
+        writeln!(f)?;
+        let mut rows = vec![["group", "rows", "observed", "expected"].map(String::from).to_vec()];
+        for g in &test.groups {
+            rows.push(vec![g.name.clone(), g.n.to_string(), show(g.observed), show(g.expected)]);
+        }
+        f.write_str(&columns(&rows))?;
+        writeln!(f)?;
+        f.write_str(&columns(&[show_test("log-rank", &test.logrank)]))?;
+        Ok(())
+    }
+}
+
+impl fmt::Display for LikelihoodRatio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let test = self;
+        let list = |c: &[String]| if c.is_empty() { "nothing".into() } else { c.join(" + ") };
+        writeln!(f, "{} rows, {} events, {} ties", test.summary.n, test.summary.events, test.ties)?;
+        let (small, full) = (list(&test.reduced_covariates), list(&test.full_covariates));
+        writeln!(f, "reduced: {small}, log-likelihood {}", show(test.loglik_reduced))?;
+        writeln!(f, "full:    {full}, log-likelihood {}", show(test.loglik))?;
+        f.write_str(&columns(&[show_test("likelihood ratio", &test.lrt)]))?;
+        Ok(())
+    }
+}
