@@ -1,5 +1,5 @@
 //! Batches of view pairs for pretraining: labelled crops by number, in an order fixed by seed and
-//! epoch, decoded and augmented on all cores (P1, P4).
+//! epoch, decoded and augmented on all cores.
 //!
 //! Sample `i` of step `s` depends on seed, `s` and `i` alone: not on the number of workers, on how a
 //! step is cut into micro-batches, or on the rank that draws it.

@@ -1,4 +1,4 @@
-//! Labelled crops of a classification task (K4, K5), as two types: a [`TrainingSet`] and a
+//! Labelled crops of a classification task, as two types: a [`TrainingSet`] and a
 //! [`TestSet`].
 //!
 //! Training takes a [`TrainingSet`] and nothing else; there is no way from one type to the other,
@@ -69,6 +69,16 @@ pub struct Coarser {
 }
 
 impl Task {
+    /// The positive class, where the task itself has one; of a folder's classes a preset states it.
+    #[must_use]
+    pub fn positive(self) -> Option<&'static str> {
+        match self {
+            Self::AmiBr => Some(ATYPIA[1]),
+            Self::Crops => Some(shards::LABELS[1]),
+            Self::AmiMorph | Self::Folder => None,
+        }
+    }
+
     /// The coarser task, if there is one: `ami-morph` has `ami-br`, as four of its morphologies
     /// are typical and four atypical.
     #[must_use]

@@ -9,6 +9,7 @@ use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, St
 use mitosis::Mpp;
 use std::fs;
 use std::path::{Path, PathBuf};
+use train::preset::Preset as _;
 
 const SIDE: u32 = 512;
 
@@ -98,7 +99,13 @@ fn preset(set: &[&str]) -> DetectorPreset {
 }
 
 fn options(out: PathBuf) -> ChainOptions {
-    ChainOptions { out, segment_init: None, finetune_init: None, device: "cpu".into() }
+    ChainOptions {
+        out,
+        segment_init: None,
+        finetune_init: None,
+        allow_partial: false,
+        device: "cpu".into(),
+    }
 }
 
 #[test]

@@ -61,6 +61,12 @@ pub enum TrainError {
     Torch(#[from] tch::TchError),
 }
 
+impl From<corpus::preset::PresetError> for TrainError {
+    fn from(e: corpus::preset::PresetError) -> Self {
+        Self::Preset { path: e.path, reason: e.reason }
+    }
+}
+
 impl TrainError {
     pub(crate) fn run(path: &Path, reason: impl ToString) -> Self {
         Self::Run { path: path.to_path_buf(), reason: reason.to_string() }

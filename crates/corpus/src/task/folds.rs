@@ -1,4 +1,4 @@
-//! Folds of a task on disk: whole sources, stratified by class and domain, seeded, digested (K4).
+//! Folds of a task on disk: whole sources, stratified by class and domain, seeded, digested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -35,7 +35,7 @@ impl Candidates {
         let crops = crop.map(|(crop, input)| {
             let (mpp, side) =
                 infer::preprocess::sampling(Mpp::PAPER, crop as usize, input as usize);
-            CropRecipe { mpp, side: side as u32, positive: train::finetune::CLASSES[1].into() }
+            CropRecipe { mpp, side: side as u32, positive: train::finetune::POSITIVE.into() }
         });
         let threshold = Score::new(self.threshold)
             .map_err(|e| DetectorError::Invalid(format!("candidates.threshold: {e}")))?;

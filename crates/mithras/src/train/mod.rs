@@ -6,6 +6,7 @@ pub mod chain;
 pub mod export;
 pub mod frames;
 pub mod parity;
+pub mod protocol;
 
 use std::path::{Path, PathBuf};
 
@@ -55,6 +56,17 @@ pub enum DetectorError {
         /// Largest allowed.
         allowed: f32,
     },
+    /// A test part is for one scoring, at the end: whoever chooses by test figures has none left.
+    #[error("{}: this run was scored on its test part before ({note})", run.display())]
+    ScoredBefore {
+        /// The run.
+        run: PathBuf,
+        /// What was noted then.
+        note: String,
+    },
+    /// Figures of a table of predictions.
+    #[error(transparent)]
+    Figures(#[from] crate::evaluate::classification::ClassificationError),
     /// A training loop.
     #[error(transparent)]
     Train(#[from] train::TrainError),

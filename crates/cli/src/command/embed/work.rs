@@ -26,6 +26,9 @@ pub struct Args {
     /// Side of the network's input, for files that do not say it
     #[arg(long, default_value_t = 224)]
     image: i64,
+    /// Take of a file what fits, and leave the rest as drawn: such features say little
+    #[arg(long)]
+    allow_partial: bool,
     /// Embed the crops of this corpus
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
@@ -67,8 +70,16 @@ pub fn run(a: Args) -> Result<ExitCode> {
         bail!("{}: HDF5 is for slide tiles; crops go to FILE.parquet", a.out.display());
     }
     train::set_up(a.threads);
-    let net = Embedder::open(&a.weights, a.encoder.as_deref(), a.image, &a.device)?;
+    let net = {
+        let how = (a.image, a.allow_partial);
+        Embedder::open(&a.weights, a.encoder.as_deref(), how, &a.device)?
+    };
+    if !net.random().is_empty() {
+        eprintln!("warning: as drawn from a seed, in no file: {}", net.random().join(", "));
+    }
+    let random = net.random().join(",");
     let mut table = Table::new(net.architecture(), net.dim());
+    table.random = random;
     match (&a.corpus, &a.slide) {
         (Some(dir), _) => crops(&net, dir, a.batch as usize, &mut table)?,
         (None, Some(file)) => tiles(&net, file, &a, &mut table)?,

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
-use train::preset::{self, FinetunePreset, Preset, SegmentPreset};
+use train::preset::{FinetunePreset, Preset, SegmentPreset};
 use train::run::RunOptions;
 use train::{finetune, segment};
 
@@ -25,6 +25,10 @@ pub struct Common {
     /// slide left out
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
+    /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the
+    /// package's card say what stayed
+    #[arg(long)]
+    allow_partial: bool,
     /// Go on where a killed run stopped
     #[arg(long)]
     resume: bool,
@@ -77,6 +81,7 @@ impl Common {
             resume: self.resume,
             device: self.device.clone(),
             init: self.init.clone(),
+            allow_partial: self.allow_partial,
             stop_after: 0,
             progress: true,
         }
@@ -87,7 +92,7 @@ impl Common {
         mut one: impl FnMut(&P, &str, &RunOptions) -> Result<()>,
     ) -> Result<()> {
         train::set_up(self.threads);
-        let preset: P = preset::load(&self.preset, &self.set)?;
+        let preset: P = P::load(&self.preset, &self.set)?;
         for (fold, out) in self.folds() {
             eprintln!("left out: {fold}; run directory {}", out.display());
             let mut options = self.options(&out);
