@@ -10,11 +10,13 @@
 //! | [`folds`] | the one manifest of folds, for both kinds |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds |
 //! | [`preset`] | what every preset file has in common |
+//! | [`ahead`] | a loop whose next steps are drawn while this one works |
 //! | [`audit`] | blinded samples, packages, verdicts |
 //! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading |
 //! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 
+pub mod ahead;
 pub mod ami;
 pub mod audit;
 pub mod augment;
@@ -43,7 +45,7 @@ pub mod task;
 pub mod transform;
 pub mod writer;
 
-pub use error::CorpusError;
+pub use error::{CorpusError, FileError};
 pub use manifest::{Counts, Header, Manifest};
 pub use pixels::resize as resample;
 pub use reader::{Corpus, Stream, StreamOptions};

@@ -203,6 +203,7 @@ pub struct Crops {
     classes: Vec<String>,
     items: Vec<Item>,
     images: Vec<RgbTile>,
+    dataset: Option<String>,
 }
 
 impl Crops {
@@ -221,7 +222,13 @@ impl Crops {
             }
         }
         let (items, images) = found.into_iter().unzip();
-        Ok(Self { task, classes, items, images })
+        Ok(Self { task, classes, items, images, dataset: None })
+    }
+
+    /// Digest of the dataset of crops, where they are of one.
+    #[must_use]
+    pub fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
     }
 
     /// The task.

@@ -52,7 +52,7 @@ impl Embedder {
             (Some(name), _) => EncoderConfig { image, ..EncoderConfig::new(name, 0) },
             (None, Some(spec)) => described(path, spec)?,
             (None, None) => {
-                let reason = "says not which encoder it is; name it with --encoder";
+                let reason = "says not which encoder it is, and none was named";
                 return Err(TrainError::run(path, reason));
             }
         };

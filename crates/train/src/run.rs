@@ -176,7 +176,7 @@ impl Session {
                 return Err(TrainError::run(
                     &state,
                     "was made with another preset or other data; \
-                     give the same ones, or another --out",
+                     give the same ones, or another folder",
                 ));
             }
             let part = |prefix: &str| -> Vec<(String, Tensor)> {
@@ -201,10 +201,7 @@ impl Session {
             rows = plot::read_rows(&options.out.join("metrics.csv"))?;
             rows.retain(|r| r.step <= start);
         } else if state.is_file() {
-            return Err(TrainError::run(
-                &state,
-                "a run is already here; add --resume to go on, or choose another --out",
-            ));
+            return Err(TrainError::There { path: state });
         }
         if writes {
             write_text(&options.out.join("preset.toml"), &preset)?;

@@ -136,10 +136,10 @@ pub fn detect(
         &CancelToken::new(),
     )?;
     match found.unclassified.first() {
-        Some(u) => Err(DetectorError::File {
-            path: slide.path().to_path_buf(),
-            reason: format!("a crop could not be read: {}", u.reason),
-        }),
+        Some(u) => {
+            let reason = format!("a crop could not be read: {}", u.reason);
+            Err(DetectorError::file(slide.path(), reason))
+        }
         None => Ok(found.detections),
     }
 }

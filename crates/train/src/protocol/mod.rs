@@ -122,7 +122,7 @@ fn begin(run: &Path, about: &About) -> Result<()> {
         if (About { positive: found.positive(), ..found }) != *about {
             return Err(TrainError::run(
                 &path,
-                "was made with another preset or other data; give the same ones, or another --out",
+                "was made with another preset or other data; give the same ones, or another folder",
             ));
         }
         return Ok(());

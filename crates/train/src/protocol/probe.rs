@@ -124,10 +124,7 @@ pub(super) fn run(
             if options.resume {
                 continue;
             }
-            return Err(TrainError::run(
-                &dir,
-                "a run is already here; add --resume to go on, or choose another --out",
-            ));
+            return Err(TrainError::There { path: dir });
         }
         std::fs::create_dir_all(&dir).map_err(|e| TrainError::run(&dir, e))?;
         let fold = manifest.fold(k)?;

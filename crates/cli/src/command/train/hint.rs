@@ -24,6 +24,7 @@ fn of_train(error: &TrainError) -> Option<&'static str> {
         TrainError::Preset { path, .. } if path.as_os_str() == "positive" => {
             Some("--set positive=CLASS, or `positive` in the preset")
         }
+        TrainError::There { .. } => Some("--resume to go on, or another --out"),
         _ => None,
     }
 }

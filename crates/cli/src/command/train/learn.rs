@@ -1,6 +1,7 @@
 //! `mithras train segment` and `mithras train finetune`.
 
 use anyhow::{Context, Result};
+use mithras::train::icpr::FOLDS;
 use std::path::{Path, PathBuf};
 use train::preset::{FinetunePreset, Preset, SegmentPreset};
 use train::run::RunOptions;
@@ -63,9 +64,6 @@ pub struct FinetuneArgs {
     #[arg(long, value_name = "CSV")]
     mined: Option<String>,
 }
-
-/// The slides of the ICPR frames, each left out once.
-pub const FOLDS: [&str; 3] = ["A00", "A01", "A02"];
 
 impl Common {
     fn folds(&self) -> Vec<(String, PathBuf)> {
