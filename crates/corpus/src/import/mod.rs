@@ -1,4 +1,4 @@
-//! Reads what annotators produced (C7). One file per format, one table: [`IMPORTERS`].
+//! Reads what annotators produced. One file per format, one table: [`IMPORTERS`].
 //!
 //! An importer turns a file into [`Annotations`]: images, and one entry per annotation with its
 //! class, the source's own word for it, single annotators' verdicts, box and centre in level-0
