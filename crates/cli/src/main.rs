@@ -3,11 +3,12 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod examples;
 mod hint;
 mod progress;
 mod show;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Mitotic-figure analysis of H&E slides: detection, counts, training, survival.
@@ -62,7 +63,8 @@ fn said_once(error: &anyhow::Error) -> String {
 
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
-    match run(Cli::parse()) {
+    let typed = examples::with_examples(Cli::command()).get_matches();
+    match run(Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit())) {
         Ok(code) => code,
         Err(error) => {
             // A file's name must not reach the terminal as a command.

@@ -52,6 +52,7 @@ fn folders_to_folds_to_test_to_package() {
         args.extend(["--out", &run_dir, "--device", "cpu", "--threads", "1"]);
         for set in [
             "task=\"folder\"",
+            "positive=\"marked\"",
             "model.image=32",
             "data.crop=21",
             "train.epochs=2",

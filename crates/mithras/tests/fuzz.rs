@@ -50,14 +50,15 @@ fn attack(seeds: &[PathBuf], read: impl Fn(&Path) + std::panic::RefUnwindSafe) {
         .iter()
         .map(|p| (folder.path().join(p.file_name().unwrap()), std::fs::read(p).unwrap()))
         .collect();
-    bolero::check!().with_test_time(Duration::from_secs(1)).with_shrink_time(Duration::ZERO).for_each(
-        |orders: &[u8]| {
+    bolero::check!()
+        .with_test_time(Duration::from_secs(1))
+        .with_shrink_time(Duration::ZERO)
+        .for_each(|orders: &[u8]| {
             let pick = orders.first().map_or(0, |&k| usize::from(k) % sound.len());
             let (path, bytes) = &sound[pick];
             std::fs::write(path, damaged(bytes, orders.get(1..).unwrap_or(&[]))).unwrap();
             read(path);
-        },
-    );
+        });
 }
 
 fn slides(suffixes: &[&str]) -> Vec<PathBuf> {
@@ -174,12 +175,13 @@ fn review_log() {
     first.set("item-2", Some(entry)).unwrap();
     drop(first);
     let sound = std::fs::read(&log).unwrap();
-    bolero::check!().with_test_time(Duration::from_secs(1)).with_shrink_time(Duration::ZERO).for_each(
-        |orders: &[u8]| {
+    bolero::check!()
+        .with_test_time(Duration::from_secs(1))
+        .with_shrink_time(Duration::ZERO)
+        .for_each(|orders: &[u8]| {
             std::fs::write(&log, damaged(&sound, orders)).unwrap();
             let _ = corpus::audit::ReviewLog::open(folder.path(), "digest", "ab");
-        },
-    );
+        });
 }
 
 #[test]
