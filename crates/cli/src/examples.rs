@@ -109,7 +109,8 @@ mod tests {
         for (verb, c) in
             verbs.iter().filter(|(v, _)| !v.starts_with("mithras train") && v != "mithras embed")
         {
-            let help = c.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let help = c.get_after_long_help().or(c.get_after_help());
+            let help = help.map(ToString::to_string).unwrap_or_default();
             let typed = help.replace(" \\\n", " ");
             let lines: Vec<&str> =
                 typed.lines().map(str::trim).filter(|l| l.starts_with("mithras ")).collect();

@@ -55,19 +55,32 @@ fn compare(frames: &Path, engine: &str) {
         }
         found.push(["A00_02", "A02_09"].map(|name| rows(&out.join(name).join("detections.csv"))));
     }
-    let (f32s, bf16s) = (found[0].iter().flatten(), found[1].iter().flatten());
-    let accepted = |rows: &[Vec<Row>]| rows.iter().flatten().filter(|r| r.accepted).count();
-    assert!(accepted(&found[0]) > 0);
-    assert_eq!(f32s.clone().count(), bf16s.clone().count());
-    for (a, b) in f32s.zip(bf16s) {
-        let apart = (a.at[0] - b.at[0]).hypot(a.at[1] - b.at[1]);
-        assert!(apart <= 1.0, "{apart} px at {:?}", a.at);
-        let [seg, cls] = [0, 1].map(|i| (a.scores[i] - b.scores[i]).abs());
+    assert!(found[0].iter().flatten().any(|r| r.accepted));
+    for (a, b) in found[0].iter().zip(&found[1]) {
+        same(a, b);
+        same(b, a);
+    }
+}
+
+/// Every candidate has its like; only where a region barely reaches the lowest threshold may it be
+/// there in one arithmetic and not in the other, and such a one is never accepted.
+fn same(ones: &[Row], others: &[Row]) {
+    let mut alone = 0;
+    for a in ones {
+        let apart = |b: &&Row| (a.at[0] - b.at[0]).hypot(a.at[1] - b.at[1]);
+        let nearest = others.iter().min_by(|b, c| apart(b).total_cmp(&apart(c))).unwrap();
+        if apart(&nearest) > 1.0 {
+            assert!(!a.accepted && a.scores[0] < 0.2, "{:?} stands alone: {:?}", a.at, a.scores);
+            alone += 1;
+            continue;
+        }
+        let [seg, cls] = [0, 1].map(|i| (a.scores[i] - nearest.scores[i]).abs());
         // Candidates far below the threshold: 0.0066 at most was seen on these frames.
         assert!(seg <= 1e-2, "{seg} at {:?}", a.at);
-        assert_eq!(a.accepted, b.accepted, "at {:?}", a.at);
+        assert_eq!(a.accepted, nearest.accepted, "at {:?}", a.at);
         if a.accepted {
             assert!(seg <= 5e-3 && cls <= 5e-3, "{seg}, {cls} at {:?}", a.at);
         }
     }
+    assert!(alone <= 1, "{alone} of {} candidates stand alone", ones.len());
 }

@@ -4,7 +4,7 @@ use crate::error::{CorpusError, Result};
 use crate::manifest::{Manifest, Tally};
 use crate::schema::Crop;
 use crate::shard::{Columns, Shard};
-use crate::writer::file_sha256;
+use artifact::digest::sha256_file;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -107,7 +107,7 @@ impl Corpus {
                     Err(CorpusError::Mismatch { path, what, found, expected })
                 }
             };
-            let (_, sha256) = file_sha256(&path)?;
+            let (_, sha256) = sha256_file(&path).map_err(|e| CorpusError::io(&e.path)(e.source))?;
             differ("SHA-256", sha256, entry.sha256.clone())?;
             let shard = Shard::open(&path)?;
             differ("crop count", shard.rows().to_string(), entry.crops.to_string())?;

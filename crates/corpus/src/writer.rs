@@ -7,13 +7,13 @@ use crate::error::{CorpusError, Result};
 use crate::file::{self, Lock};
 use crate::manifest::{Counts, Header, MANIFEST, Manifest, ShardEntry, Tally};
 use crate::reader::Corpus;
-use crate::schema::{Crop, CropMeta, SCHEMA_VERSION, hex};
+use crate::schema::{Crop, CropMeta, SCHEMA_VERSION};
 use crate::shard::{Columns, ShardWriter};
+use artifact::digest::sha256_file;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -141,7 +141,8 @@ impl CorpusWriter {
                 t.flush().and_then(|()| t.as_file().sync_all()).map_err(CorpusError::io(&path))?;
                 Ok(t)
             })?;
-        let (bytes, sha256) = file_sha256(tmp.path())?;
+        let (bytes, sha256) =
+            sha256_file(tmp.path()).map_err(|e| CorpusError::io(&e.path)(e.source))?;
         file::persist(tmp, &path)?;
         self.shards.push(ShardEntry { file: name, crops, bytes, sha256 });
         Ok(())
@@ -170,21 +171,4 @@ impl CorpusWriter {
 fn name_key(path: &str) -> u128 {
     let h = Sha256::digest(path.as_bytes());
     u128::from_le_bytes(h[..16].try_into().expect("16 of 32 bytes"))
-}
-
-/// Size and SHA-256 of a file.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn file_sha256(path: &Path) -> Result<(u64, String)> {
-    let mut file = File::open(path).map_err(CorpusError::io(path))?;
-    let (mut h, mut n, mut buf) = (Sha256::new(), 0u64, vec![0u8; 1 << 20]);
-    loop {
-        let got = file.read(&mut buf).map_err(CorpusError::io(path))?;
-        if got == 0 {
-            return Ok((n, hex(&h.finalize())));
-        }
-        h.update(&buf[..got]);
-        n += got as u64;
-    }
 }

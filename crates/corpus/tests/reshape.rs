@@ -313,7 +313,7 @@ fn crops_are_cut_around_the_centre_and_missing_images_are_named() {
     let unstated = CutOptions { given: Given::default(), ..options(16, false) };
     let e = cut(&read(&csv), &dir.path().join("images"), &dir.path().join("o6"), &unstated)
         .unwrap_err();
-    assert!(e.to_string().contains("--mpp"), "{e}");
+    assert!(e.to_string().contains("they have to be given"), "{e}");
 }
 
 #[test]
@@ -374,7 +374,7 @@ fn an_audit_is_stratified_seeded_and_blind() {
         ..sampling(0)
     };
     let e = sample(&corpus, &dir.path().join("e"), &short).unwrap_err().to_string();
-    assert!(e.contains("A mitotic_figure") && e.contains("--allow-short"), "{e}");
+    assert!(e.contains("A mitotic_figure") && e.contains("unless what there is may do"), "{e}");
     let none = SampleOptions { per_cohort: BTreeMap::from([("both".into(), 6)]), ..sampling(0) };
     assert!(sample(&corpus, &dir.path().join("f"), &none).is_err());
     assert!(sample(&corpus, &dir.path().join("a"), &sampling(3)).is_err());

@@ -128,7 +128,7 @@ fn a_network_of_another_card_is_refused_with_both_digests() {
 #[test]
 fn what_is_not_bundled_is_said() {
     let e = ModelPackage::bundled_named("no-such").unwrap_err().to_string();
-    assert!(e.contains("no-such") && e.contains("--model"), "{e}");
+    assert!(e.contains("no-such") && e.contains("give a package folder"), "{e}");
     for name in ModelPackage::bundled_names() {
         ModelPackage::bundled_named(name).unwrap();
     }

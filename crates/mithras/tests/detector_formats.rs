@@ -104,7 +104,7 @@ fn other_formats_become_packages_too() {
         let dir = tempfile::tempdir().unwrap();
         let set = dataset(format, dir.path(), words);
         let resolutions: BTreeSet<String> =
-            set.images().iter().map(|i| format!("{:.2}", i.mpp.x)).collect();
+            set.images().iter().map(|i| format!("{:.2}", i.mpp.x.get())).collect();
         assert_eq!(resolutions, BTreeSet::from(["0.25".into(), "0.50".into()]), "{format}");
         assert_eq!(set.positive(), words.0);
         let figures: usize = set.images().iter().map(|i| i.figures().count()).sum();

@@ -171,7 +171,7 @@ fn review_log() {
         size: None,
         elsewhere: false,
     };
-    first.set("item-1", Some(entry.clone())).unwrap();
+    first.set("item-1", Some(entry)).unwrap();
     first.set("item-2", Some(entry)).unwrap();
     drop(first);
     let sound = std::fs::read(&log).unwrap();

@@ -356,7 +356,7 @@ fn resolutions_that_are_none() {
         (b"MPP = 9999", "implausible"),
         (b"MPP = zero", "implausible"),
         (b"MPP = 0.50", "contradicting"),
-        (b"XXX = 0.25", "--mpp"),
+        (b"XXX = 0.25", "no micrometres per pixel"),
     ] {
         let mut b = bytes.clone();
         while let Some(i) = b.windows(old.len()).position(|w| w == old) {
@@ -366,7 +366,7 @@ fn resolutions_that_are_none() {
         std::fs::write(&path, &b).unwrap();
         let slide = Slide::open(&path).unwrap();
         let text = slide.resolution().unwrap_err().to_string();
-        assert!(text.contains(word) && text.contains("--mpp"), "{text}");
+        assert!(text.contains(word) && text.contains("be given"), "{text}");
         let given = OpenOptions { mpp: Some(Mpp::PAPER), ..options() };
         assert!(Slide::open_with(&path, &given).unwrap().resolution().is_ok());
     }

@@ -26,7 +26,7 @@ fn missing_resolution_is_refused_until_given() {
     assert_eq!(s.levels()[1].downsample_x, 2.0);
     let error = s.read_at(Mpp::PAPER, 0, 0, 8, 8).unwrap_err();
     assert!(matches!(error, SlideError::MissingResolution { .. }));
-    assert!(error.to_string().contains("--mpp"), "{error}");
+    assert!(error.to_string().contains("they have to be given"), "{error}");
     let given = OpenOptions { mpp: Some(Mpp::PAPER), ..OpenOptions::default() };
     let s = Slide::open_with(&path, &given).unwrap();
     assert_eq!(s.read_at(Mpp::PAPER, 1000, 1000, 64, 64).unwrap().width, 64);

@@ -17,8 +17,9 @@ use crate::batch::{for_each_step, images};
 use crate::data::Data;
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Mining, Preset};
-use crate::run::{Opening, RunOptions, Session, Validation, write_text};
+use crate::run::{Opening, RunOptions, Session, Validation};
 use crate::start::{Target, initialise};
+use crate::text::write_text;
 
 /// Of `run.json`.
 #[derive(Serialize)]

@@ -27,6 +27,7 @@ pub mod protocol;
 pub mod run;
 pub mod segment;
 mod start;
+mod text;
 
 pub use error::{Result, TrainError};
 

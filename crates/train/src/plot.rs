@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::error::{Result, TrainError};
-use crate::run::write_text;
+use crate::text::write_text;
 
 /// A line of `metrics.csv`.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use corpus::file::{self, Lock};
+use corpus::file::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 use net::checkpoint::{self, Spec};
 use net::ema::Ema;
@@ -24,6 +24,7 @@ use tch::{Device, Tensor};
 use crate::error::{Result, TrainError};
 use crate::plot;
 use crate::preset::{Keep, Loop};
+use crate::text::write_text;
 
 /// Where a run writes and how it starts: nothing here changes a number.
 #[derive(Clone, Debug)]
@@ -81,11 +82,6 @@ pub(crate) struct Session {
     lock: Option<Lock>,
     note: String,
     random_at_start: Vec<String>,
-}
-
-/// Writes a text file whole.
-pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
-    file::write(path, text.as_bytes()).map_err(|e| TrainError::run(path, e.source))
 }
 
 const STATE: &str = "state.safetensors";

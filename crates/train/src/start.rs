@@ -52,7 +52,11 @@ pub(crate) fn initialise(
     })?;
     let found = net::read_weights(file, None)?;
     let lite = init == Init::Lite0;
+    // A model that pools the mean has a norm of its own after it, in place of the class token's.
+    let names = vs.variables();
+    let pools = names.contains_key("fc_norm.weight") && !names.contains_key("norm.weight");
     let rename = |n: &str| match place {
+        Target::Encoder(_) if pools && n.starts_with("norm.") => None,
         Target::Segmenter if lite => (!above_the_trunk(n)).then(|| format!("encoder.{n}")),
         Target::Encoder(_) if lite && n.starts_with("classifier.") => None,
         _ => Some(n.to_string()),
@@ -61,7 +65,9 @@ pub(crate) fn initialise(
         let without = lite && n.contains(".se.");
         without
             || match place {
-                Target::Encoder(net) => n.starts_with(net.head()),
+                Target::Encoder(net) => {
+                    n.starts_with(net.head()) || pools && n.starts_with("fc_norm.")
+                }
                 Target::Segmenter => lite && !n.starts_with("encoder."),
             }
     };

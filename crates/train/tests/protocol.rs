@@ -215,7 +215,7 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
     let out = dir.path().join("probe");
     protocol::probe(&p, &set, Some(0), &options(out.clone(), false, 0)).unwrap();
     let again = protocol::probe(&p, &set, None, &options(out.clone(), false, 0)).unwrap_err();
-    assert!(again.to_string().contains("--resume"), "{again}");
+    assert!(again.to_string().contains("resume it"), "{again}");
     let kept = fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap();
     protocol::probe(&p, &set, None, &options(out.clone(), true, 0)).unwrap();
     assert_eq!(kept, fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap());
@@ -247,7 +247,7 @@ fn what_cannot_be_trained_is_said() {
     let classes = run(&["model.classes=3"]).to_string();
     assert!(classes.contains("has 2 classes"), "{classes}");
     let init = run(&["init=\"checkpoint\""]).to_string();
-    assert!(init.contains("--init"), "{init}");
+    assert!(init.contains("starts from a file of weights"), "{init}");
     let file = testkit::workspace().join("presets").join(VIT);
     for (key, word) in [("balance=2.0", "balance"), ("symmetries=3", "symmetries")] {
         let bad = FinetunePreset::load(&file, &[key.to_string()]).unwrap_err().to_string();

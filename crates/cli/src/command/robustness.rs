@@ -3,8 +3,7 @@
 use super::detect::{EngineArgs, mpp};
 use anyhow::{Context, Result, ensure};
 use mithras::evaluate::read_truth;
-use mithras::job::stem;
-use mithras::robustness::point::{self, FoldRun, NamedPoint};
+use mithras::robustness::point::{self, FoldRun};
 use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
@@ -53,34 +52,17 @@ pub struct Args {
     engine: EngineArgs,
 }
 
-fn images(args: &Args) -> Result<Vec<PathBuf>> {
-    let entries =
-        std::fs::read_dir(&args.images).with_context(|| args.images.display().to_string())?;
-    let mut all = vec![];
-    for entry in entries {
-        let path = entry?.path();
-        let kind = path.extension().map(|x| x.to_string_lossy().to_lowercase());
-        let name = stem(&path);
-        let wanted = args.only.is_empty() || args.only.iter().any(|o| name.starts_with(o));
-        if matches!(kind.as_deref(), Some("jpg" | "jpeg" | "png" | "tif" | "tiff")) && wanted {
-            all.push(path);
-        }
-    }
-    all.sort();
-    Ok(all.into_iter().step_by(args.every.max(1)).collect())
-}
-
 pub fn run(args: &Args) -> Result<ExitCode> {
     let truth = args
         .truth
         .as_deref()
         .map(|path| read_truth(path, &mithras::evaluate::TruthOptions::default()))
         .transpose()?;
-    let mut images = images(args)?;
-    if let Some(truth) = &truth {
-        images.retain(|i| truth.contains_key(&stem(i)));
-    }
-    ensure!(!images.is_empty(), "{} holds no image to measure on", args.images.display());
+    let wanted = |name: &str| {
+        (args.only.is_empty() || args.only.iter().any(|o| name.starts_with(o)))
+            && truth.as_ref().is_none_or(|t| t.contains_key(name))
+    };
+    let images = robustness::images(&args.images, args.every, wanted)?;
     let mut detector = args.engine.detector()?;
     let changes =
         if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
@@ -89,14 +71,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let say = &mut |line: &str| eprintln!("{line}");
     let result = robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?;
     result.write(&args.out)?;
-    println!(
-        "{:<18} {:>4} {:>4} {:>4}  {:>5} {:>5} {:>5}  {:>5}  {:>7}",
-        "change", "TP", "FP", "FN", "prec", "rec", "F1", "AUC", "FP/mm2"
-    );
-    result.lines().iter().for_each(|l| println!("{l}"));
-    if let (Some(mean), Some((name, worst))) = (result.mean_f1, &result.worst) {
-        println!("mean F1 {mean:.3}, worst {worst:.3} ({name}), {:.2} mm2", result.mm2);
-    }
+    print!("{result}");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -142,27 +117,7 @@ pub fn choose(args: &PointArgs) -> Result<ExitCode> {
     }
     ensure!(foreign.is_empty(), "--foreign names the fold {}, --fold does not", foreign[0].0);
     let chosen = point::choose(&folds)?;
-    println!(
-        "scale: slope {:.3}, offset {:.3}; calibration error {:.4} -> {:.4}; AUC {:.4}",
-        chosen.slope, chosen.offset, chosen.ece_before, chosen.ece_after, chosen.auc_clean
-    );
-    let line = |name: &str, p: &NamedPoint| {
-        println!(
-            "{name:<10} seg {:.2} cls {:.2}: F1 clean {:.3}, mean {:.3}, worst {:.3} ({}), \
-             precision {:.2}, recall {:.2}, foreign {} per mm2",
-            p.seg,
-            p.cls,
-            p.f1_clean,
-            p.f1_mean,
-            p.f1_worst,
-            p.worst,
-            p.precision,
-            p.recall,
-            p.foreign_per_mm2.map_or("-".into(), |v| format!("{v:.1}"))
-        );
-    };
-    chosen.points.iter().for_each(|(n, p)| line(n, p));
-    line("left out", &chosen.left_out);
+    print!("{chosen}");
     artifact::json::write(&args.out, &chosen)?;
     Ok(ExitCode::SUCCESS)
 }

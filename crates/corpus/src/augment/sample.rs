@@ -10,6 +10,7 @@ use crate::crops::{MarkKind, Scene, dark_places};
 use crate::icpr::Icpr;
 
 pub(super) mod canvas;
+pub use canvas::Spatial;
 use canvas::{View, any, mosaic, turned, window};
 
 /// Target value of pixels that must not teach anything.
@@ -35,18 +36,6 @@ pub struct SegmentShares {
     /// Anywhere in images of other tissue, which have no marks.
     #[serde(default)]
     pub foreign: f32,
-}
-
-/// Geometric changes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Spatial {
-    /// Largest free rotation on top of quarter turns and flips, degrees.
-    pub rotation: f32,
-    /// Scale in 1 +- this.
-    pub scale: f32,
-    /// Largest offset of the subject from the centre, pixels at the working resolution.
-    pub jitter: f32,
 }
 
 /// A patch with its target.

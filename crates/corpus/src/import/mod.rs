@@ -47,6 +47,7 @@ mod sliderunner;
 mod summary;
 mod table;
 mod tupac;
+mod words;
 
 pub use boxes::BoxOrder;
 pub use category::{Class, Mapping, Meaning};

@@ -25,6 +25,7 @@ mod read;
 mod scenes;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use mitosis::{Level0, Mpp, Point};
 use serde::{Deserialize, Serialize};

@@ -3,6 +3,7 @@
 
 mod chart;
 pub mod point;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -52,6 +53,35 @@ pub enum RobustnessError {
     /// Nothing to do.
     #[error("{0}")]
     Nothing(String),
+}
+
+/// Flat images of a folder whose names are `wanted`, in order of their names, every `every`-th.
+///
+/// # Errors
+/// A folder that cannot be read, or no such image in it.
+pub fn images(
+    folder: &Path,
+    every: usize,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<PathBuf>, RobustnessError> {
+    let fail =
+        |e: std::io::Error| RobustnessError::Image { path: folder.into(), reason: e.to_string() };
+    let mut all = vec![];
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let kind = path.extension().map(|x| x.to_string_lossy().to_lowercase());
+        let flat = matches!(kind.as_deref(), Some("jpg" | "jpeg" | "png" | "tif" | "tiff"));
+        if flat && wanted(&stem(&path)) {
+            all.push(path);
+        }
+    }
+    all.sort();
+    let all: Vec<PathBuf> = all.into_iter().step_by(every.max(1)).collect();
+    if all.is_empty() {
+        let what = format!("{} holds no image to measure on", folder.display());
+        return Err(RobustnessError::Nothing(what));
+    }
+    Ok(all)
 }
 
 /// What is measured.
@@ -330,27 +360,6 @@ impl Robustness {
     /// The file that is missing or of another schema.
     pub fn open(dir: &Path) -> Result<Self, artifact::json::JsonError> {
         artifact::json::read_schema(&dir.join("robustness.json"), SCHEMA)
-    }
-
-    /// The rows as text, one line each.
-    #[must_use]
-    pub fn lines(&self) -> Vec<String> {
-        let share = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.3}"));
-        let line = |r: &Row| {
-            format!(
-                "{:<18} {:>4} {:>4} {:>4}  {:>5} {:>5} {:>5}  {:>5}  {:>7.2}",
-                r.perturbation,
-                r.tally.tp,
-                r.tally.fp,
-                r.tally.fn_,
-                share(r.precision),
-                share(r.recall),
-                share(r.f1),
-                share(r.auc),
-                r.false_per_mm2
-            )
-        };
-        self.rows.iter().map(line).collect()
     }
 
     /// Writes `robustness.csv`, `robustness.json`, `robustness.svg` and `candidates.csv`.

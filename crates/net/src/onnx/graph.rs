@@ -2,12 +2,12 @@
 
 use tch::{Kind, Tensor};
 
+use super::options::{ExportOptions, WeightKind};
 use super::proto::{
     AttributeProto, Dimension, DimensionProto, GraphProto, ModelProto, NodeProto,
     OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
     TypeProto, ValueInfoProto,
 };
-use super::{ExportOptions, WeightKind};
 use crate::efficientnet::Act;
 use crate::layer::{BatchNorm, Conv2d, LayerNorm, Linear};
 

@@ -5,6 +5,7 @@
 //! Resize, Concat, LayerNormalization, MatMul, Softmax, Erf (GELU).
 
 mod graph;
+mod options;
 pub mod proto;
 mod run;
 mod vit;
@@ -21,32 +22,8 @@ use crate::encoder::{Encoder, Network};
 use crate::error::{NetError, Result};
 use crate::unet::EfficientUnet;
 
+pub use self::options::{ExportOptions, WeightKind};
 pub use self::run::Program;
-
-/// How weights are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WeightKind {
-    /// f32.
-    #[default]
-    F32,
-    /// Large tensors as f16 followed by a Cast to f32: half the file, arithmetic still in f32.
-    F16,
-}
-
-/// Settings of an export.
-#[derive(Clone, Debug, Default)]
-pub struct ExportOptions {
-    /// How weights are stored.
-    pub weights: WeightKind,
-    /// Text pairs written into the file's metadata.
-    pub metadata: Vec<(String, String)>,
-}
-
-impl ExportOptions {
-    fn pairs(&self) -> Vec<(&str, &str)> {
-        self.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect()
-    }
-}
 
 /// The U-Net as an ONNX file's bytes: `image [N, 3, H, W]` (H, W free multiples of 32) to
 /// `probability [N, 1, H, W]`.

@@ -8,7 +8,7 @@ use super::events::Events;
 use super::step::Found;
 use crate::error::{Result, TrainError};
 use crate::plot::{Line, lines};
-use crate::run::write_text;
+use crate::text::write_text;
 
 /// What the loop measured at one step.
 pub(super) struct Measured {

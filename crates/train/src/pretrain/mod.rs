@@ -4,6 +4,7 @@ mod events;
 mod figure;
 mod log;
 pub mod method;
+mod micro;
 pub mod preset;
 pub mod step;
 
@@ -23,9 +24,9 @@ use crate::batch::{MEAN, STD};
 use crate::error::{Result, TrainError};
 use crate::run::{Opening, RunOptions, Session, value};
 pub use method::{Pretraining, encoder_tensors};
+pub use micro::Micro;
 use preset::Preset as _;
 pub use preset::{Kind as MethodKind, PretrainPreset};
-pub use step::Micro;
 
 /// The encoder a run hands on, in its directory.
 pub const ENCODER: &str = "encoder.safetensors";

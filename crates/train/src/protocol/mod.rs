@@ -12,6 +12,7 @@
 //!
 //! Training takes a [`TrainingSet`]; [`test()`] alone takes a [`TestSet`].
 
+mod about;
 mod finetune;
 mod predict;
 mod preset;
@@ -20,79 +21,24 @@ mod probe;
 use std::path::{Path, PathBuf};
 
 use corpus::fold::Fold;
-use corpus::task::{FoldManifest, Task, TestSet, TrainingSet};
+use corpus::task::{FoldManifest, TestSet, TrainingSet};
 use net::checkpoint::Spec;
 use net::encoder::{Encoder, EncoderConfig};
-use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
-use crate::run::{MODEL, RunOptions, write_text};
+use crate::run::{MODEL, RunOptions};
+use crate::text::write_text;
 
+pub use about::About;
 pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
 pub use preset::{Augment, Epochs, FinetunePreset, ProbePreset, ProtocolData, task_of};
 
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
 pub const PREDICTIONS: &str = "predictions";
-const ABOUT: &str = "protocol.json";
 const FOLDS: &str = "folds.json";
-const SCHEMA: &str = "mithras.protocol/1";
-
-/// What a run over folds is about, as later verbs need it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct About {
-    /// `mithras.protocol/1`.
-    pub schema: String,
-    /// `finetune` or `probe`.
-    pub verb: String,
-    /// The task.
-    pub task: Task,
-    /// Class names in output order.
-    pub classes: Vec<String>,
-    /// The positive class, where there is one: the kept epoch, the figures and the threshold are
-    /// by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub positive: Option<String>,
-    /// Side of the centred square that is shown, pixels at 0.25 um/px.
-    pub crop: usize,
-    /// Symmetric copies averaged when predicting: 1, 4 or 8.
-    pub symmetries: u8,
-    /// Number of folds.
-    pub folds: usize,
-    /// SHA-256 of the resolved preset.
-    pub preset_sha256: String,
-    /// Digest of the training set.
-    pub set_sha256: String,
-    /// Digest of the fold manifest.
-    pub folds_sha256: String,
-}
-
-impl About {
-    /// The positive class; of runs that were begun before it was recorded, the task's own.
-    #[must_use]
-    pub fn positive(&self) -> Option<String> {
-        self.positive.clone().or_else(|| self.task.positive().map(str::to_owned))
-    }
-
-    /// Reads a run's `protocol.json`.
-    ///
-    /// # Errors
-    /// When `run` holds no such run.
-    pub fn read(run: &Path) -> Result<Self> {
-        let path = run.join(ABOUT);
-        let text = std::fs::read_to_string(&path).map_err(|e| {
-            TrainError::run(&path, format!("{e}; give the folder of a run over folds"))
-        })?;
-        let about: Self = serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
-        if about.schema != SCHEMA {
-            return Err(TrainError::run(&path, format!("schema `{}`", about.schema)));
-        }
-        Ok(about)
-    }
-}
-
 /// The folder of fold `k`.
 #[must_use]
 pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
@@ -116,7 +62,7 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<FoldManif
 
 /// Writes `protocol.json`, or checks that the one at hand is of the same preset and data.
 fn begin(run: &Path, about: &About) -> Result<()> {
-    let path = run.join(ABOUT);
+    let path = run.join(about::FILE);
     if path.is_file() {
         let found = About::read(run)?;
         if (About { positive: found.positive(), ..found }) != *about {

@@ -9,7 +9,7 @@ use mitosis::{Classifier, RgbTile, Symmetric};
 
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
-use crate::run::write_text;
+use crate::text::write_text;
 
 /// One item's probabilities.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,7 +11,7 @@ use net::encoder::EncoderConfig;
 use net::schedule::BaseLr;
 use serde::{Deserialize, Serialize};
 
-use super::{About, SCHEMA};
+use super::about::{About, SCHEMA};
 use crate::error::{Result, TrainError};
 use crate::preset::{Fault, Init, Keep, Loop, Preset};
 

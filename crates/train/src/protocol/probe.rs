@@ -25,8 +25,9 @@ use super::{PREDICTIONS, fold_dir, predict, spec_of};
 use crate::batch::images;
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
-use crate::run::{MODEL, RunOptions, write_text};
+use crate::run::{MODEL, RunOptions};
 use crate::start::{Target, initialise};
+use crate::text::write_text;
 
 const FEATURES: &str = "features.safetensors";
 

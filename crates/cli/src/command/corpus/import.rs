@@ -195,7 +195,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
             };
             report = Some(cut(&annotations, images, out, &options).map_err(hinted)?);
         }
-        write_table(&annotations, &out.join("annotations.csv"))?;
+        artifact::file::write(&out.join("annotations.csv"), &annotations.table())?;
         let output = Output { summary: &summary, corpus: report.as_ref() };
         let text = serde_json::to_string_pretty(&output)?;
         artifact::file::write(&out.join("import.json"), text.as_bytes())?;
@@ -204,106 +204,29 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         let output = Output { summary: &summary, corpus: report.as_ref() };
         println!("{}", serde_json::to_string_pretty(&output)?);
     } else {
-        print(&summary, report.as_ref());
+        print!("{summary}");
+        report.iter().for_each(|r| print!("{r}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// What `import` in the corpus's notes says.
+#[derive(serde::Serialize)]
+struct Note<'a> {
+    format: &'a str,
+    file: Option<std::borrow::Cow<'a, str>>,
+    sha256: Option<String>,
+    map: &'a [String],
+    annotator: &'a Option<String>,
+}
+
 fn source_note(file: &Path, a: &Args) -> anyhow::Result<serde_json::Value> {
-    let sha256 = if file.is_file() { Some(corpus::writer::file_sha256(file)?.1) } else { None };
-    Ok(serde_json::json!({
-        "format": a.format,
-        "file": file.file_name().map(|n| n.to_string_lossy()),
-        "sha256": sha256,
-        "map": a.map,
-        "annotator": a.annotator,
-    }))
-}
-
-/// One line per annotation, with every single label beside the agreed one.
-fn write_table(a: &corpus::import::Annotations, path: &Path) -> anyhow::Result<()> {
-    let mut w = csv::Writer::from_writer(Vec::new());
-    w.write_record([
-        "image", "record", "x", "y", "xmin", "ymin", "xmax", "ymax", "label", "category",
-        "subtype", "cohort", "patient", "split", "clipped", "votes",
-    ])?;
-    for r in &a.annotations {
-        let image = &a.images[r.image];
-        let side = |i: usize| r.bbox.map(|b| b[i].to_string()).unwrap_or_default();
-        let label = match r.class {
-            Class::MitoticFigure => "mf",
-            Class::Mimicker => "mimicker",
-            Class::Other => "other",
-            Class::Unresolved => "",
-            Class::Ignored => "ignore",
-        };
-        w.write_record([
-            image.name.as_str(),
-            &r.record,
-            &r.centre.x.to_string(),
-            &r.centre.y.to_string(),
-            &side(0),
-            &side(1),
-            &side(2),
-            &side(3),
-            label,
-            &r.category,
-            r.subtype.as_deref().unwrap_or_default(),
-            image.cohort.as_deref().unwrap_or_default(),
-            image.patient.as_deref().unwrap_or_default(),
-            r.split.map(corpus::Split::name).unwrap_or_default(),
-            if r.clipped { "true" } else { "false" },
-            &if r.votes.is_empty() { String::new() } else { serde_json::to_string(&r.votes)? },
-        ])?;
-    }
-    artifact::file::write(path, &w.into_inner()?)?;
-    Ok(())
-}
-
-fn print(s: &Summary, report: Option<&CutReport>) {
-    println!("{} ({})", s.file, s.format);
-    println!("{:>9} images, {} of them labelled", s.images, s.labelled_images);
-    println!("{:>9} mitotic figures", s.figures);
-    if let (Some(t), Some(a)) = (s.typical, s.atypical) {
-        println!("{t:>9}   typical");
-        println!("{a:>9}   atypical");
-    }
-    println!("{:>9} mimickers", s.mimickers);
-    for (n, what) in [
-        (s.other, "other cells"),
-        (s.unresolved, "without an agreed label"),
-        (s.clipped, "boxes over an image's edge (kept)"),
-        (s.duplicates, "repeated annotations (kept)"),
-        (s.contradictions.len(), "places with two labels (kept)"),
-        (s.skipped, "records left out"),
-    ] {
-        if n > 0 {
-            println!("{n:>9} {what}");
-        }
-    }
-    for (name, n) in &s.ignored {
-        println!("{n:>9} `{name}` ignored");
-    }
-    for c in s.contradictions.iter().take(10) {
-        println!(
-            "          {}: {} is `{}`, {} is `{}`",
-            c.image, c.records[0], c.categories[0], c.records[1], c.categories[1]
-        );
-    }
-    for p in &s.skipped_records {
-        println!("          left out: {p}");
-    }
-    if let Some(r) = report {
-        println!("{:>9} crops written, digest {}", r.crops, r.digest);
-        if !r.missing_images.is_empty() {
-            println!(
-                "{:>9} images were not found: {}",
-                r.missing_images.len(),
-                r.missing_images.join(", ")
-            );
-        }
-        for p in r.failed.iter().take(20) {
-            println!("          not cut: {p}");
-        }
-    }
+    let sha256 = file.is_file().then(|| artifact::digest::sha256_file(file)).transpose()?;
+    Ok(serde_json::to_value(Note {
+        format: &a.format,
+        file: file.file_name().map(|n| n.to_string_lossy()),
+        sha256: sha256.map(|(_, digest)| digest),
+        map: &a.map,
+        annotator: &a.annotator,
+    })?)
 }

@@ -4,7 +4,7 @@ use super::import::Args;
 use anyhow::Context;
 use corpus::import::{ImportOptions, importer};
 use corpus::regions::import::{Exhaustive, Imported, Options, annotated, folder_importer};
-use corpus::regions::{Dataset, Part, RegionsError};
+use corpus::regions::{Part, RegionsError};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -72,7 +72,7 @@ pub fn run(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
     if a.json {
         println!("{text}");
     } else {
-        print(&set);
+        print!("{set}");
         for p in left_out.iter().take(20) {
             println!("          left out: {p}");
         }
@@ -81,28 +81,4 @@ pub fn run(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Counts of a dataset, for people.
-pub fn print(set: &Dataset) {
-    let c = set.counts();
-    println!(
-        "{}: {} images, {} of them in the test part",
-        set.name(),
-        c.images,
-        set.test().images().len()
-    );
-    println!("{:>9} exhaustively labelled", c.exhaustive);
-    println!("{:>9} slides", c.slides);
-    if c.patients > 0 {
-        println!("{:>9} patients", c.patients);
-    }
-    for (class, n) in &c.classes {
-        let role = if class == set.positive() { " (the positive class)" } else { "" };
-        println!("{n:>9} {class}{role}");
-    }
-    if c.ignore > 0 {
-        println!("{:>9} areas to be ignored", c.ignore);
-    }
-    println!("digest {}", set.digest());
 }

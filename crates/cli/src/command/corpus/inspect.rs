@@ -67,7 +67,7 @@ fn regions(a: &Args) -> anyhow::Result<ExitCode> {
         show::json(&report)?;
         return Ok(ExitCode::SUCCESS);
     }
-    super::import_regions::print(&set);
+    print!("{set}");
     for (name, c) in &report.sources {
         let classes: Vec<String> = c.classes.iter().map(|(k, n)| format!("{n} {k}")).collect();
         println!("{name}: {} images of {} slides; {}", c.images, c.slides, classes.join(", "));

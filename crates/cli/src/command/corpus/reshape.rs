@@ -120,7 +120,7 @@ pub fn merge(a: &Merge) -> anyhow::Result<ExitCode> {
     if a.corpora.iter().any(|d| Dataset::is_at(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
         let set = regions::merge(&parts, &a.out, &a.name, &super::builder())?;
-        super::import_regions::print(&set);
+        print!("{set}");
         return Ok(ExitCode::SUCCESS);
     }
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;

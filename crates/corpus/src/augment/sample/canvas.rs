@@ -3,8 +3,20 @@
 use mitosis::RgbTile;
 use rand::Rng;
 
-use super::Spatial;
 use crate::crops::{Mark, MarkKind, Scene, mirror};
+use serde::{Deserialize, Serialize};
+
+/// Geometric changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spatial {
+    /// Largest free rotation on top of quarter turns and flips, degrees.
+    pub rotation: f32,
+    /// Scale in 1 +- this.
+    pub scale: f32,
+    /// Largest offset of the subject from the centre, pixels at the working resolution.
+    pub jitter: f32,
+}
 
 /// A square view: output pixel -> scene pixel is one similarity map.
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use super::{
     encoder_tensors, masking, mean_token, reconstruction, unit,
 };
 use crate::error::{Result, TrainError};
+use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::{Baseline, PretrainPreset};
-use crate::pretrain::step::Micro;
 
 pub(super) const METHOD: Method = Method {
     name: "cmae",

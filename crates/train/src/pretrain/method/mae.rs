@@ -4,10 +4,10 @@ use net::loss::Objective;
 use net::mae::Mae;
 use tch::nn::VarStore;
 
-use super::{Forward, Pretraining, masking, mithras, reconstruction};
+use super::{Forward, Pretraining, masking, reconstruction, total};
 use crate::error::Result;
+use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::PretrainPreset;
-use crate::pretrain::step::Micro;
 
 /// The network and the weight of its one term.
 #[derive(Debug)]
@@ -36,6 +36,6 @@ impl Pretraining for Network {
     }
 
     fn total(&self, terms: &[(&'static str, f64, f64)]) -> f64 {
-        mithras::total(&self.objective, terms)
+        total(&self.objective, terms)
     }
 }

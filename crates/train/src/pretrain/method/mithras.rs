@@ -4,10 +4,10 @@ use net::loss::{Objective, Scl, Term, scl_image, scl_token};
 use net::mae::Mae;
 
 use super::{
-    Contrast, Embedding, Forward, Method, Pretraining, Valued, mae, masking, reconstruction,
+    Contrast, Embedding, Forward, Method, Pretraining, Valued, mae, masking, reconstruction, total,
 };
+use crate::pretrain::micro::Micro;
 use crate::pretrain::preset::{Fault, PretrainPreset};
-use crate::pretrain::step::Micro;
 
 pub(super) const METHOD: Method = Method {
     name: "mithras",
@@ -28,15 +28,6 @@ fn check(p: &PretrainPreset) -> Result<(), Fault> {
         (Some(o), None) => o.check().map_err(|e| Fault::new("objective", e)),
         _ => Err(Fault::new("objective", "`mithras` needs it, and no [baseline]")),
     }
-}
-
-/// The objective's value from its terms by name, Eq. 5.
-pub(super) fn total(objective: &Objective, terms: &[(&'static str, f64, f64)]) -> f64 {
-    let value = |term: Term| {
-        let found = terms.iter().find(|(name, ..)| *name == term.name());
-        found.map_or(f64::NAN, |(_, _, value)| *value)
-    };
-    objective.total(value).0
 }
 
 #[derive(Debug)]

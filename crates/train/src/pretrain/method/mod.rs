@@ -7,14 +7,14 @@ mod supervised;
 mod supmae;
 
 use net::layer::{LayerNorm, Linear};
-use net::loss::mim;
 use net::loss::mim::normalised_pixels;
+use net::loss::{Objective, Term, mim};
 use net::mae::{Mae, MaeConfig, Masking};
 use tch::nn::{Init, Path, VarStore};
 use tch::{Kind as Dtype, Tensor};
 
+use super::micro::Micro;
 use super::preset::{Fault, Kind, PretrainPreset};
-use super::step::Micro;
 use crate::error::Result;
 
 /// Embeddings to be contrasted over the whole batch: rows, and their labels.
@@ -199,4 +199,13 @@ impl Mlp {
     fn forward(&self, x: &Tensor) -> Tensor {
         self.second.forward(&self.norm.forward(&self.first.forward(x)).gelu("none"))
     }
+}
+
+/// The objective's value from its terms by name, Eq. 5.
+fn total(objective: &Objective, terms: &[(&'static str, f64, f64)]) -> f64 {
+    let value = |term: Term| {
+        let found = terms.iter().find(|(name, ..)| *name == term.name());
+        found.map_or(f64::NAN, |(_, _, value)| *value)
+    };
+    objective.total(value).0
 }

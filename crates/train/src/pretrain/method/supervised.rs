@@ -5,7 +5,7 @@ use net::loss::CrossEntropy;
 use net::mae::Mae;
 
 use super::{Forward, Method, Pretraining, Valued, all_seen, check_baseline};
-use crate::pretrain::step::Micro;
+use crate::pretrain::micro::Micro;
 
 pub(super) const METHOD: Method = Method {
     name: "supervised",

@@ -6,7 +6,7 @@ use net::mae::Mae;
 use super::{
     Forward, Method, Mlp, Pretraining, Valued, check_baseline, masking, mean_token, reconstruction,
 };
-use crate::pretrain::step::Micro;
+use crate::pretrain::micro::Micro;
 
 pub(super) const METHOD: Method = Method {
     name: "supmae",

@@ -1,0 +1,72 @@
+//! Results in words.
+
+use super::point::{Chosen, NamedPoint};
+use super::{Robustness, Row};
+use std::fmt;
+
+impl fmt::Display for Robustness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<18} {:>4} {:>4} {:>4}  {:>5} {:>5} {:>5}  {:>5}  {:>7}",
+            "change", "TP", "FP", "FN", "prec", "rec", "F1", "AUC", "FP/mm2"
+        )?;
+        self.rows.iter().try_for_each(|r| writeln!(f, "{r}"))?;
+        match (self.mean_f1, &self.worst) {
+            (Some(mean), Some((name, worst))) => {
+                writeln!(f, "mean F1 {mean:.3}, worst {worst:.3} ({name}), {:.2} mm2", self.mm2)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.3}"));
+        write!(
+            f,
+            "{:<18} {:>4} {:>4} {:>4}  {:>5} {:>5} {:>5}  {:>5}  {:>7.2}",
+            self.perturbation,
+            self.tally.tp,
+            self.tally.fp,
+            self.tally.fn_,
+            share(self.precision),
+            share(self.recall),
+            share(self.f1),
+            share(self.auc),
+            self.false_per_mm2
+        )
+    }
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "scale: slope {:.3}, offset {:.3}; calibration error {:.4} -> {:.4}; AUC {:.4}",
+            self.slope, self.offset, self.ece_before, self.ece_after, self.auc_clean
+        )?;
+        self.points.iter().try_for_each(|(name, p)| writeln!(f, "{name:<10} {p}"))?;
+        writeln!(f, "{:<10} {}", "left out", self.left_out)
+    }
+}
+
+impl fmt::Display for NamedPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "seg {:.2} cls {:.2}: F1 clean {:.3}, mean {:.3}, worst {:.3} ({}), precision {:.2}, recall {:.2}, \
+             foreign {} per mm2",
+            self.seg,
+            self.cls,
+            self.f1_clean,
+            self.f1_mean,
+            self.f1_worst,
+            self.worst,
+            self.precision,
+            self.recall,
+            self.foreign_per_mm2.map_or("-".into(), |v| format!("{v:.1}"))
+        )
+    }
+}
