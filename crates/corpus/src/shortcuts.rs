@@ -17,7 +17,7 @@ use serde::Serialize;
 pub use features::{Feature, NAMES, Sees};
 pub use load::{ShortcutError, of_corpus, of_regions};
 
-/// Above this AUC a feature warns that sees neither the nucleus nor its surroundings.
+/// Above this AUC, by more than its standard error, a feature warns that sees neither the nucleus nor its surroundings.
 pub const LIMIT: f64 = 0.65;
 /// Above this AUC a feature warns that may tell the classes for good reasons, too.
 pub const LIMIT_SEEN: f64 = 0.80;
@@ -55,7 +55,7 @@ pub struct Verdict {
     pub context: bool,
     /// The AUC from which on it warns: at least what chance reaches.
     pub limit: f64,
-    /// Beyond the limit, and beyond chance.
+    /// Beyond the limit by more than its standard error.
     pub warns: bool,
 }
 
@@ -128,6 +128,14 @@ fn auc(scores: &[f64], figure: &[bool]) -> f64 {
     stats::metrics::roc_auc(scores, figure).ok().flatten().unwrap_or(0.5)
 }
 
+/// Standard error of an AUC over `a` items of one class and `b` of the other (Hanley and McNeil 1982).
+fn error(auc: f64, a: f64, b: f64) -> f64 {
+    let (q1, q2) = (auc / (2.0 - auc), 2.0 * auc * auc / (1.0 + auc));
+    let square = auc * auc;
+    let variance = auc * (1.0 - auc) + (a - 1.0) * (q1 - square) + (b - 1.0) * (q2 - square);
+    (variance / (a * b)).max(0.0).sqrt()
+}
+
 fn judge(
     name: &str,
     members: &[usize],
@@ -152,8 +160,8 @@ fn judge(
         let one = auc(&column, &figure);
         let auc = one.max(1.0 - one);
         let limit = f.sees.limit().max(0.5 + chance);
-        let context = f.sees != Sees::Nothing;
-        verdicts.push(Verdict { feature: f.name.into(), auc, context, limit, warns: auc > limit });
+        let (context, warns) = (f.sees != Sees::Nothing, auc - error(auc, a, b) > limit);
+        verdicts.push(Verdict { feature: f.name.into(), auc, context, limit, warns });
         if !context {
             columns.push(column);
         }
@@ -176,7 +184,7 @@ fn judge(
         auc: together,
         context: false,
         limit,
-        warns: together > limit,
+        warns: together - error(together, a, b) > limit,
     });
     verdicts.sort_by(|x, y| y.auc.total_cmp(&x.auc));
     Some(SourceReport { source: name.into(), figures, others, chance, verdicts })

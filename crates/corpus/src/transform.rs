@@ -80,6 +80,23 @@ pub struct InterchangeReport {
     pub digest: String,
 }
 
+impl std::fmt::Display for InterchangeReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n = self.figures_swapped + self.mimickers_swapped;
+        writeln!(f, "{n} of {} labels interchanged ({:.3} %)", self.crops, self.percent)?;
+        for (what, range) in [("figures", self.figure_scores), ("mimickers", self.mimicker_scores)]
+        {
+            if let Some([lo, hi]) = range {
+                writeln!(f, "{what}: s_cls {lo:.4} to {hi:.4}")?;
+            }
+        }
+        for (cohort, [figures, mimickers]) in &self.cohorts {
+            writeln!(f, "{cohort}: {figures} figures, {mimickers} mimickers")?;
+        }
+        writeln!(f, "digest {}", self.digest)
+    }
+}
+
 /// Writes a copy of a corpus in which the least certain labels are interchanged: pseudo-figures
 /// of `s_cls` in (`above`, `up_to`], lowest first, and as many pseudo-mimickers ranked by `s_cls`,
 /// highest first; ties by corpus order.

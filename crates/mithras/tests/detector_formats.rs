@@ -111,8 +111,7 @@ fn other_formats_become_packages_too() {
         assert_eq!(figures, 8 * IMAGES as usize, "{format}");
 
         let file = testkit::workspace().join("presets/detector-smoke.toml");
-        let fewer = ["segment.train.steps=30", "segment.train.epoch=30", "segment.train.warmup=5"];
-        let preset = DetectorPreset::load(&file, &fewer.map(str::to_owned)).unwrap();
+        let preset = DetectorPreset::load(&file, &[]).unwrap();
         let options = ChainOptions {
             out: dir.path().join("run"),
             segment_init: None,
@@ -122,6 +121,11 @@ fn other_formats_become_packages_too() {
         };
         let chain = Chain::new(&preset, &set, &options).unwrap();
         assert_eq!(chain.folds().folds.len(), 2);
+        assert_eq!(chain.plan().unwrap().steps[0].figures, figures, "{format}");
+        // The way from here on is the same for both; it takes half a minute.
+        if format == "csv" {
+            continue;
+        }
         let package = chain.run(&mut ()).unwrap_or_else(|e| panic!("{format}: {e}"));
         let card = infer::ModelPackage::open(&package).unwrap().card;
         let training = card.training.unwrap();

@@ -1,14 +1,16 @@
 //! Seconds per crop of each encoder.
 
+use std::fmt;
 use std::time::Instant;
 
 use net::device::Precision;
 use net::encoder::{ENCODERS, EncoderConfig, build};
 use net::unet::EfficientUnet;
+use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Kind, Tensor};
 
-use crate::error::Result;
+use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, SegmentPreset};
 
 /// What the others are compared with.
@@ -75,6 +77,73 @@ pub fn encoder(name: &'static str, bench: &Bench) -> Result<Timed> {
     let mut seconds: Vec<f64> = (0..bench.runs.max(1)).map(|_| once()).collect();
     seconds.sort_by(f64::total_cmp);
     Ok(Timed { name, image, seconds: seconds[seconds.len() / 2] })
+}
+
+/// Every encoder's time beside the reference's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Benchmark {
+    schema: &'static str,
+    device: String,
+    threads: i32,
+    precision: &'static str,
+    batch: i64,
+    runs: usize,
+    reference: &'static str,
+    encoders: Vec<Line>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Line {
+    encoder: &'static str,
+    image: i64,
+    crop_s: f64,
+    relative: f64,
+}
+
+/// Times the encoders of these names, or all, and the reference; `done` hears each name.
+///
+/// # Errors
+/// An unknown name or device, or a network that cannot be built.
+pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Result<Benchmark> {
+    let known = known();
+    if let Some(n) = names.iter().find(|n| !known.contains(&n.as_str())) {
+        let reason = format!("no such encoder; known: {}", known.join(", "));
+        return Err(TrainError::Preset { path: n.clone(), reason });
+    }
+    let asked = |n: &&str| names.is_empty() || *n == REFERENCE || names.iter().any(|m| m == n);
+    let mut rows = Vec::new();
+    for name in known.iter().copied().filter(asked) {
+        rows.push(encoder(name, bench)?);
+        done(name);
+    }
+    let base = rows.iter().find(|r| r.name == REFERENCE).map_or(f64::NAN, |r| r.seconds);
+    let line = |r: &Timed| Line {
+        encoder: r.name,
+        image: r.image,
+        crop_s: r.seconds,
+        relative: r.seconds / base,
+    };
+    let (device, threads) = machine(&bench.device)?;
+    Ok(Benchmark {
+        schema: "mithras.bench/1",
+        device,
+        threads,
+        precision: if bench.precision == Precision::Bf16 { "bf16" } else { "f32" },
+        batch: bench.batch,
+        runs: bench.runs,
+        reference: REFERENCE,
+        encoders: rows.iter().map(line).collect(),
+    })
+}
+
+impl fmt::Display for Benchmark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<24}  {:>5}  {:>10}  {:>8}", "encoder", "px", "ms/crop", "relative")?;
+        self.encoders.iter().try_for_each(|l| {
+            let ms = 1e3 * l.crop_s;
+            writeln!(f, "{:<24}  {:>5}  {ms:>10.2}  {:>8.2}", l.encoder, l.image, l.relative)
+        })
+    }
 }
 
 /// Seconds per training image of both stages of a detector.

@@ -60,78 +60,20 @@ fn encoders(_: &Encoders) -> Result<()> {
     Err(super::train::missing("time encoders"))
 }
 
-/// What `--json` holds.
-#[cfg(feature = "train")]
-#[derive(serde::Serialize)]
-struct Benchmark<'a> {
-    schema: &'static str,
-    device: String,
-    threads: i32,
-    precision: &'a str,
-    batch: i64,
-    runs: u16,
-    reference: &'static str,
-    encoders: Vec<Line>,
-}
-
-#[cfg(feature = "train")]
-#[derive(serde::Serialize)]
-struct Line {
-    encoder: String,
-    image: i64,
-    crop_s: f64,
-    relative: f64,
-}
-
 #[cfg(feature = "train")]
 fn encoders(a: &Encoders) -> Result<()> {
-    use anyhow::{Context, bail};
-    use net::device::Precision;
-    use train::bench::{Bench, REFERENCE, encoder, known, machine};
+    use train::bench::{Bench, run};
 
     train::set_up(a.threads);
-    let known = known();
-    if let Some(n) = a.names.iter().find(|n| !known.contains(&n.as_str())) {
-        bail!("no encoder `{n}`; known: {}", known.join(", "));
-    }
-    let asked = |n: &&str| a.names.is_empty() || *n == REFERENCE || a.names.iter().any(|m| m == n);
     let bench = Bench {
         image: a.image,
         batch: a.batch,
         runs: a.runs.into(),
         device: a.device.clone(),
-        precision: if a.precision == "bf16" { Precision::Bf16 } else { Precision::F32 },
+        precision: match a.precision.as_str() {
+            "bf16" => net::device::Precision::Bf16,
+            _ => net::device::Precision::F32,
+        },
     };
-    let mut rows = Vec::new();
-    for name in known.iter().copied().filter(asked) {
-        rows.push(encoder(name, &bench)?);
-        eprintln!("{name}: done");
-    }
-    let base = rows.iter().find(|r| r.name == REFERENCE).context("the reference is timed")?.seconds;
-    if a.json {
-        let line = |r: &train::bench::Timed| Line {
-            encoder: r.name.to_owned(),
-            image: r.image,
-            crop_s: r.seconds,
-            relative: r.seconds / base,
-        };
-        let (device, threads) = machine(&a.device)?;
-        crate::show::json(&Benchmark {
-            schema: "mithras.bench/1",
-            device,
-            threads,
-            precision: &a.precision,
-            batch: a.batch,
-            runs: a.runs,
-            reference: REFERENCE,
-            encoders: rows.iter().map(line).collect(),
-        })?;
-    } else {
-        println!("{:<24}  {:>5}  {:>10}  {:>8}", "encoder", "px", "ms/crop", "relative");
-        for r in rows {
-            let (ms, relative) = (1e3 * r.seconds, r.seconds / base);
-            println!("{:<24}  {:>5}  {ms:>10.2}  {relative:>8.2}", r.name, r.image);
-        }
-    }
-    Ok(())
+    crate::show::result(a.json, &run(&a.names, &bench, |name| eprintln!("{name}: done"))?)
 }

@@ -142,6 +142,20 @@ pub struct FoldCounts {
     pub figures: u64,
 }
 
+impl std::fmt::Display for FoldManifest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for c in self.counts() {
+            let what = match c.name.as_str() {
+                "train" => "in every fold's training".to_owned(),
+                "test" => "test data, in no fold".to_owned(),
+                name => format!("fold {name}"),
+            };
+            writeln!(f, "{what}: {} groups, {} items, {} figures", c.groups, c.items, c.figures)?;
+        }
+        writeln!(f, "digest {}", self.digest)
+    }
+}
+
 impl FoldManifest {
     /// Splits any items into folds of whole groups.
     ///

@@ -93,15 +93,7 @@ pub fn split(a: &Split) -> anyhow::Result<ExitCode> {
     } else {
         made.write(&a.out)?;
     }
-    for c in made.counts() {
-        let what = match c.name.as_str() {
-            "train" => "in every fold's training".to_owned(),
-            "test" => "test data, in no fold".to_owned(),
-            name => format!("fold {name}"),
-        };
-        println!("{what}: {} groups, {} items, {} figures", c.groups, c.items, c.figures);
-    }
-    println!("digest {}", made.digest);
+    print!("{made}");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -137,20 +129,6 @@ pub fn interchange(a: &Interchange) -> anyhow::Result<ExitCode> {
     let r = transform::interchange(&corpus, &a.out, what)?;
     let json = serde_json::to_string_pretty(&r).context("report")?;
     artifact::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
-    if a.json {
-        println!("{json}");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let n = r.figures_swapped + r.mimickers_swapped;
-    println!("{n} of {} labels interchanged ({:.3} %)", r.crops, r.percent);
-    for (what, range) in [("figures", r.figure_scores), ("mimickers", r.mimicker_scores)] {
-        if let Some([lo, hi]) = range {
-            println!("{what}: s_cls {lo:.4} to {hi:.4}");
-        }
-    }
-    for (cohort, [f, m]) in &r.cohorts {
-        println!("{cohort}: {f} figures, {m} mimickers");
-    }
-    println!("digest {}", r.digest);
+    crate::show::result(a.json, &r)?;
     Ok(ExitCode::SUCCESS)
 }

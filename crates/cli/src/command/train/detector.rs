@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use corpus::regions::Dataset;
-use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, Plan, PlannedStep, Watch};
+use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Watch, span};
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -49,32 +49,6 @@ pub struct Args {
     /// Threads of libtorch; 0 = all cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
-}
-
-/// Minutes or hours, for people.
-fn span(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
-fn print(plan: &Plan) {
-    println!(
-        "{:>3}  {:<44}{:>8}{:>9}{:>8}{:>10}",
-        "", "step", "images", "figures", "steps", "about"
-    );
-    for (i, s) in plan.steps.iter().enumerate() {
-        let (what, time) = (&s.what, span(s.seconds));
-        let (images, figures, steps) = (s.images, s.figures, s.optimiser_steps);
-        println!("{:>3}  {what:<44}{images:>8}{figures:>9}{steps:>8}{time:>10}", i + 1);
-    }
-    println!(
-        "in all about {}; {:.1} GB of images in memory",
-        span(plan.seconds),
-        plan.memory as f64 / 1e9
-    );
 }
 
 /// One line for the whole run.
@@ -126,7 +100,7 @@ pub fn run(args: Args) -> Result<()> {
     };
     let chain = Chain::new(&preset, &set, &options)?;
     if args.dry_run {
-        print(&chain.plan()?);
+        print!("{}", chain.plan()?);
         return Ok(());
     }
     let now = Instant::now();

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use plan::{Plan, PlannedStep, StepKind};
+pub use plan::{Plan, PlannedStep, StepKind, span};
 use train::preset::Preset as _;
 
 pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset};

@@ -5,6 +5,7 @@ use super::super::frames::WINDOW;
 use super::{Chain, WORKING};
 use corpus::regions::{Image, bytes_in_memory};
 use serde::Serialize;
+use std::fmt;
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -56,6 +57,31 @@ pub struct Plan {
     pub seconds: f64,
     /// The most bytes of pixels in memory at once.
     pub memory: u64,
+}
+
+/// Minutes or hours, for people.
+#[must_use]
+pub fn span(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let heads = ["", "step", "images", "figures", "steps", "about"];
+        let [no, what, images, figures, steps, about] = heads;
+        writeln!(f, "{no:>3}  {what:<44}{images:>8}{figures:>9}{steps:>8}{about:>10}")?;
+        for (i, s) in self.steps.iter().enumerate() {
+            let (what, time) = (&s.what, span(s.seconds));
+            let (images, figures, steps) = (s.images, s.figures, s.optimiser_steps);
+            writeln!(f, "{:>3}  {what:<44}{images:>8}{figures:>9}{steps:>8}{time:>10}", i + 1)?;
+        }
+        let (all, memory) = (span(self.seconds), self.memory as f64 / 1e9);
+        writeln!(f, "in all about {all}; {memory:.1} GB of images in memory")
+    }
 }
 
 /// Folder of a fold's models; `final` leaves nothing out.
