@@ -18,3 +18,4 @@ pub mod survival;
 #[cfg(feature = "train")]
 mod torch;
 pub mod train;
+pub mod view;
