@@ -181,11 +181,7 @@ impl Drop for Leaves {
     }
 }
 
-fn one(
-    stream: &TcpStream,
-    anywhere: bool,
-    answer: &impl Fn(&Request) -> Answer,
-) -> io::Result<()> {
+fn one(stream: &TcpStream, anywhere: bool, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
     let answer = match request(stream, Instant::now() + PATIENCE) {
         Ok(request) if request.is_own(anywhere) => answer(&request),
         Ok(_) => Answer::text(403, "only from this machine"),

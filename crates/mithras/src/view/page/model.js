@@ -1,7 +1,7 @@
 // What the page computes: which candidates are figures at the chosen thresholds, where the hotspot lies, how dense.
 
-/** Side of the hotspot, um: a square of 2 mm2. */
-export const HOTSPOT_UM = Math.sqrt(2e6);
+/** Half the side of the hotspot, um: of a square of 2 mm2. */
+export const HALF_UM = Math.SQRT2 / 2 * 1000;
 
 /** Candidates of a slide as columns, with the reviewers' corrections on top. */
 export class Figures {
@@ -16,6 +16,7 @@ export class Figures {
     this.morphology = c.morphology || null;
     this.mpp = detail.mpp;
     this.analysed = detail.analysed_mm2;
+    this.searched = detail.searched;
     this.added = [];
     this.verdict = new Map();
     this.accepted = new Uint8Array(this.x.length);
@@ -30,11 +31,13 @@ export class Figures {
     return `${this.x[i].toFixed(2)},${this.y[i].toFixed(2)}`;
   }
 
-  /** Accepted as the program accepts: both scores reach their thresholds, on tissue. */
+  /** Accepted as the program accepts: both scores reach their thresholds (the first alone where no second stage ran), on tissue. */
   accept({ seg, cls }) {
+    // Scores and thresholds are single precision in the program.
+    const [first, second] = [Math.fround(seg), Math.fround(cls)];
     for (let i = 0; i < this.x.length; i++) {
-      const second = Number.isNaN(this.cls[i]) ? false : this.cls[i] >= cls;
-      this.accepted[i] = this.seg[i] >= seg && second && !this.outside[i] ? 1 : 0;
+      const passes = Number.isNaN(this.cls[i]) || this.cls[i] >= second;
+      this.accepted[i] = this.seg[i] >= first && passes && !this.outside[i] ? 1 : 0;
     }
   }
 
@@ -55,36 +58,67 @@ export class Figures {
   }
 }
 
+/** First place in sorted `all` whose value is not `below`. */
+function place(all, below) {
+  let [low, high] = [0, all.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (below(all[middle])) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /**
  * The 2 mm2 square centred on a figure that holds most figures; null without figures or um/px.
- * A grid of half sides: only neighbouring cells can hold members.
+ * As the program counts (`mitosis::crowd`): one sweep over rows with sums over columns, however crowded
+ * they are, and the border decided by one plain comparison per axis in um.
  */
 export function hotspot(points, mpp) {
-  if (!points.length || !mpp) return null;
-  const [hx, hy] = [HOTSPOT_UM / 2 / mpp[0], HOTSPOT_UM / 2 / mpp[1]];
-  const cells = new Map();
-  const cell = (x, y) => `${x}:${y}`;
-  for (const p of points) {
-    const k = cell(Math.floor(p[0] / hx), Math.floor(p[1] / hy));
-    if (!cells.has(k)) cells.set(k, []);
-    cells.get(k).push(p);
+  const n = points.length;
+  if (!n || !mpp) return null;
+  const half = HALF_UM;
+  const um = points.map(([x, y]) => [x * mpp[0], y * mpp[1]]);
+  const [xs, ys] = [0, 1].map((axis) => Float64Array.from(um, (p) => p[axis]).sort());
+  const span = (all, at) => [place(all, (v) => v - at < -half), place(all, (v) => v - at <= half)];
+  const rank = new Int32Array(n);
+  const columns = [...um.keys()].sort((a, b) => um[a][0] - um[b][0]);
+  columns.forEach((i, k) => { rank[i] = k; });
+  const rows = columns.sort((a, b) => um[a][1] - um[b][1]);
+  // What is asked when so many rows are in: row, point, and whether it is the upper edge, in one number.
+  const asked = new Float64Array(2 * n);
+  um.forEach((p, i) => {
+    const [low, high] = span(ys, p[1]);
+    asked[2 * i] = low * 2 * n + 2 * i;
+    asked[2 * i + 1] = high * 2 * n + 2 * i + 1;
+  });
+  asked.sort();
+  const tree = new Int32Array(n + 1);
+  const below = (end) => {
+    let sum = 0;
+    for (let i = end; i > 0; i -= i & -i) sum += tree[i];
+    return sum;
+  };
+  const counts = new Int32Array(n);
+  let inside = 0;
+  for (const key of asked) {
+    const row = Math.floor(key / (2 * n));
+    const rest = key - row * 2 * n;
+    const [i, added] = [rest >> 1, rest & 1];
+    for (; inside < row; inside++) for (let k = rank[rows[inside]] + 1; k <= n; k += k & -k) tree[k] += 1;
+    const [low, high] = span(xs, um[i][0]);
+    const sum = below(high) - below(low);
+    counts[i] = added ? sum - counts[i] : sum;
   }
-  let best = null;
-  for (const p of points) {
-    const [cx, cy] = [Math.floor(p[0] / hx), Math.floor(p[1] / hy)];
-    let n = 0;
-    for (let dx = -1; dx <= 1; dx++) {
-      for (let dy = -1; dy <= 1; dy++) {
-        for (const q of cells.get(cell(cx + dx, cy + dy)) || []) {
-          if (Math.abs(q[0] - p[0]) <= hx && Math.abs(q[1] - p[1]) <= hy) n++;
-        }
-      }
-    }
+  let best = 0;
+  for (let i = 1; i < n; i++) {
     // Of equal squares the topmost, then the leftmost, as the program has it.
-    const better = !best || n > best.count || (n === best.count && (p[1] < best.y || (p[1] === best.y && p[0] < best.x)));
-    if (better) best = { count: n, x: p[0], y: p[1], min: [p[0] - hx, p[1] - hy], max: [p[0] + hx, p[1] + hy] };
+    const [p, q] = [points[i], points[best]];
+    if (counts[i] > counts[best] || (counts[i] === counts[best] && (p[1] < q[1] || (p[1] === q[1] && p[0] < q[0])))) best = i;
   }
-  return best;
+  const [x, y] = points[best];
+  const corner = (sign) => [(um[best][0] + sign * half) / mpp[0], (um[best][1] + sign * half) / mpp[1]];
+  return { count: counts[best], x, y, min: corner(-1), max: corner(1) };
 }
 
 /** Figures per square millimetre on a grid of 0.5 mm, for the heat map. */
@@ -104,9 +138,10 @@ export function density(points, mpp) {
 /** Indices of candidates in the order of the gallery. */
 export function ordered(figures, order, point) {
   const all = [...figures.x.keys()];
-  const score = (i) => (Number.isNaN(figures.cls[i]) ? -1 : figures.cls[i]);
-  const doubt = (i) => Math.abs(score(i) - point.cls);
-  if (order === 'doubt') return all.filter((i) => score(i) >= 0).sort((a, b) => doubt(a) - doubt(b));
+  const single = (i) => Number.isNaN(figures.cls[i]);
+  const score = (i) => (single(i) ? figures.seg[i] : figures.cls[i]);
+  const doubt = (i) => Math.abs(score(i) - (single(i) ? point.seg : point.cls));
+  if (order === 'doubt') return all.sort((a, b) => doubt(a) - doubt(b));
   if (order === 'open') {
     const open = (i) => (figures.verdict.has(figures.key(i)) ? 1 : 0);
     return all.sort((a, b) => open(a) - open(b) || score(b) - score(a));

@@ -61,6 +61,7 @@ async function open(id, place) {
   }
   state.figures = new Figures(state.detail);
   state.point = { ...state.detail.point };
+  state.atypical = state.detail.atypical_from ?? 0.5;
   $('atypical-label').hidden = !state.figures.atypical;
   await reviews();
   sliders();
@@ -84,7 +85,7 @@ function refresh() {
   marks.soon();
   const n = counted.length;
   const area = figures.analysed;
-  const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}`];
+  const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}${figures.searched ? '' : ' by the reviewer; the network has not searched this slide'}`];
   if (spot) parts.push(`hotspot ${spot.count} in 2 mm²`);
   if (area > 0) parts.push(`${((20 * n) / area).toFixed(1)} per 20 mm² on ${area.toFixed(2)} mm²${area < 2 ? ' (less than a hotspot)' : ''}`);
   $('numbers').textContent = $('blind').checked ? '' : parts.join(' · ');
@@ -92,6 +93,7 @@ function refresh() {
   const moved = point.seg !== card.seg || point.cls !== card.cls;
   $('moved').hidden = !moved;
   $('moved').textContent = `not the run's operating point (${card.seg}, ${card.cls})`;
+  $('thresholds').hidden = !figures.searched;
   const named = Object.entries(state.index.points).find(([, p]) => p.seg === point.seg && p.cls === point.cls);
   $('point').value = named ? named[0] : '';
   const known = named && named[1].precision !== null && named[1].precision !== undefined;
@@ -135,19 +137,27 @@ function gallery() {
   const f = state.figures;
   state.order = ordered(f, $('order').value, state.point);
   const blind = $('blind').checked;
-  $('gallery').replaceChildren(...state.order.slice(0, state.shown).map((i) => {
-    const b = document.createElement('button');
-    const picture = document.createElement('img');
-    const text = document.createElement('span');
-    picture.loading = 'lazy';
-    picture.src = crop(i);
-    picture.alt = `candidate ${i + 1}`;
-    text.textContent = [f.verdict.get(f.key(i)), blind || Number.isNaN(f.cls[i]) ? '' : f.cls[i].toFixed(2)].filter(Boolean).join(' ');
-    b.append(picture, text);
+  const shown = state.order.slice(0, state.shown);
+  // Pictures are asked for again only where the order has changed.
+  const now = `${state.slide}:${shown.join()}`;
+  if (gallery.now !== now) {
+    gallery.now = now;
+    $('gallery').replaceChildren(...shown.map((i) => {
+      const b = document.createElement('button');
+      const picture = document.createElement('img');
+      picture.loading = 'lazy';
+      picture.src = crop(i);
+      picture.alt = `candidate ${i + 1}`;
+      b.append(picture, document.createElement('span'));
+      b.onclick = () => select(i);
+      return b;
+    }));
+  }
+  shown.forEach((i, k) => {
+    const b = $('gallery').children[k];
+    b.lastElementChild.textContent = [f.verdict.get(f.key(i)), blind || Number.isNaN(f.cls[i]) ? '' : f.cls[i].toFixed(2)].filter(Boolean).join(' ');
     b.setAttribute('aria-current', String(i === state.selected));
-    b.onclick = () => select(i);
-    return b;
-  }));
+  });
   $('more').hidden = state.order.length <= state.shown;
 }
 
@@ -181,7 +191,7 @@ function apply(e) {
   const f = state.figures;
   if (e.added) {
     f.added = f.added.filter((a) => a.key !== e.key);
-    if (e.verdict === 'figure') f.added.push({ key: e.key, x: e.x, y: e.y });
+    if (e.verdict === 'figure' || e.verdict === 'atypical') f.added.push({ key: e.key, x: e.x, y: e.y });
   } else if (e.verdict === null) f.verdict.delete(e.key);
   else f.verdict.set(e.key, e.verdict);
 }
