@@ -201,7 +201,7 @@ function record(entry) {
   if (!state.reviewer) {
     say('Enter your initials first');
     $('reviewer').focus();
-    return;
+    return false;
   }
   const slide = state.slide;
   state.queue = state.queue.then(async () => {
@@ -215,14 +215,14 @@ function record(entry) {
       say(`not saved: ${e.message}`);
     }
   });
+  return true;
 }
 
 function judge(verdict) {
   const i = state.selected;
   if (i === null) return say('Choose a candidate first: click it, or press n');
   const f = state.figures;
-  record({ key: f.key(i), x: f.x[i], y: f.y[i], verdict, added: false });
-  step(1);
+  if (record({ key: f.key(i), x: f.x[i], y: f.y[i], verdict, added: false })) step(1);
   return null;
 }
 
@@ -267,7 +267,8 @@ viewer.addHandler('canvas-click', (e) => {
   if (state.adding) {
     state.adding = false;
     document.body.style.cursor = '';
-    record({ key: `+${p.x.toFixed(2)},${p.y.toFixed(2)}`, x: p.x, y: p.y, verdict: 'figure', added: true });
+    const [x, y] = [p.x.toFixed(2), p.y.toFixed(2)];
+    record({ key: `+${x},${y}`, x: Number(x), y: Number(y), verdict: 'figure', added: true });
     return;
   }
   const f = marks.frame();
