@@ -3,7 +3,7 @@
 # disk, two processes at once, the review server. Prints one table and fails on any panic, hang,
 # excess of memory or silent change.
 #
-#   scripts/attack.sh [--minutes N] [--binary PATH] [--seed N]
+#   scripts/attack.sh [--minutes N] [--binary PATH] [--seed N] [--data FOLDER]
 #
 # Without --binary the release build is used, and made where it is missing.
 set -euo pipefail
@@ -15,4 +15,4 @@ case " $* " in
     set -- "$@" --binary "${CARGO_TARGET_DIR:-target}/release/mithras"
     ;;
 esac
-exec python3 scripts/attack.py "$@"
+exec python3 scripts/attack "$@"

@@ -27,3 +27,7 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
     cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi
+
+# Two minutes of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
+step "attack"
+scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"

@@ -19,6 +19,10 @@ use std::error::Error;
 /// What to try, where a flag could help.
 pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
     error.chain().find_map(|e| {
+        #[cfg(feature = "train")]
+        if let Some(hint) = crate::command::train::hint(e) {
+            return Some(hint);
+        }
         if let Some(e) = e.downcast_ref::<outcome::Error>() {
             return of_outcome(e.setting()?);
         }

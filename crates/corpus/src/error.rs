@@ -116,5 +116,45 @@ impl From<LogError> for CorpusError {
     }
 }
 
+/// A file or folder that cannot be read, written or used: the one error of everything that names one.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// It holds something else than asked for.
+    #[error("{}: {reason}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl FileError {
+    /// Wraps the system's reason with its path.
+    pub fn io<E: From<Self>>(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> E {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::Io { path, source }.into()
+    }
+
+    /// What is wrong with a file.
+    pub fn content<E: From<Self>>(path: &Path, reason: impl ToString) -> E {
+        Self::Content { path: path.to_path_buf(), reason: reason.to_string() }.into()
+    }
+}
+
+impl From<WriteError> for FileError {
+    fn from(e: WriteError) -> Self {
+        Self::Io { path: e.path, source: e.source }
+    }
+}
+
 /// Shorthand.
 pub type Result<T, E = CorpusError> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! Folds of whole images (K4, D1): no source image on both sides, checked when a fold is made.
+//! Folds of whole images: no source image on both sides, checked when a fold is made.
 
 use std::collections::BTreeSet;
 use std::fmt;

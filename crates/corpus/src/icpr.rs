@@ -1,4 +1,4 @@
-//! ICPR 2012 frames: the only exhaustively labelled regions among the training data (D1).
+//! ICPR 2012 frames: the only exhaustively labelled regions among the training data.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

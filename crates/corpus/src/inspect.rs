@@ -1,4 +1,4 @@
-//! What a corpus holds, as figures and as a montage (C5).
+//! What a corpus holds, as figures and as a montage.
 
 use crate::error::{CorpusError, Result};
 use crate::reader::{Corpus, StreamOptions};

@@ -1,19 +1,22 @@
 //! Crop corpora: manifests, shards, importers, folds, augmentation.
 //!
-//! | module | does | requirement |
-//! |---|---|---|
-//! | [`schema`], [`manifest`] | one crop and one corpus on disk (`docs/corpus.md`) | C5 |
-//! | [`import`] | annotations of other tools | C7 |
-//! | [`cut`] | crops from annotations and images | C7 |
-//! | [`overlap`], [`transform`], [`inspect`], [`contradiction`] | overlap, merging and label interchange, figures, repeated images | C5, C6, K4 |
-//! | [`regions`] | images and slides with exhaustive labels | |
-//! | [`folds`] | the one manifest of folds, for both kinds | |
-//! | [`task`] | labelled crops of a classification task, training and test as two types, folds | K4, K5 |
-//! | [`audit`] | blinded samples, packages, verdicts | A1, A2 |
-//! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand | P1, P4 |
-//! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading | C5 |
-//! | [`mod@file`] | files that are there whole or not at all, folders with one writer | |
+//! | module | does |
+//! |---|---|
+//! | [`schema`], [`manifest`] | one crop and one corpus on disk (`docs/corpus.md`) |
+//! | [`import`] | annotations of other tools |
+//! | [`cut`] | crops from annotations and images |
+//! | [`overlap`], [`transform`], [`inspect`], [`contradiction`] | overlap, merging and label interchange, figures, repeated images |
+//! | [`regions`] | images and slides with exhaustive labels |
+//! | [`folds`] | the one manifest of folds, for both kinds |
+//! | [`task`] | labelled crops of a classification task, training and test as two types, folds |
+//! | [`preset`] | what every preset file has in common |
+//! | [`ahead`] | a loop whose next steps are drawn while this one works |
+//! | [`audit`] | blinded samples, packages, verdicts |
+//! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand |
+//! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading |
+//! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 
+pub mod ahead;
 pub mod ami;
 pub mod audit;
 pub mod augment;
@@ -32,6 +35,7 @@ pub mod labelled;
 pub mod manifest;
 pub mod overlap;
 pub mod pairs;
+pub mod preset;
 pub mod reader;
 pub mod regions;
 pub mod schema;
@@ -41,7 +45,7 @@ pub mod task;
 pub mod transform;
 pub mod writer;
 
-pub use error::CorpusError;
+pub use error::{CorpusError, FileError};
 pub use manifest::{Counts, Header, Manifest};
 pub use pixels::resize as resample;
 pub use reader::{Corpus, Stream, StreamOptions};

@@ -50,7 +50,7 @@ pub struct Counts {
     pub patients: u64,
     /// Per label.
     pub labels: BTreeMap<String, u64>,
-    /// Per cohort, per label (C5).
+    /// Per cohort, per label.
     pub cohorts: BTreeMap<String, BTreeMap<String, u64>>,
     /// Per subtype, when the source has them.
     pub subtypes: BTreeMap<String, u64>,

@@ -1,19 +1,20 @@
 //! Batches of view pairs for pretraining: labelled crops by number, in an order fixed by seed and
-//! epoch, decoded and augmented on all cores (P1, P4).
+//! epoch, decoded and augmented on all cores.
 //!
 //! Sample `i` of step `s` depends on seed, `s` and `i` alone: not on the number of workers, on how a
 //! step is cut into micro-batches, or on the rank that draws it.
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 
+use crate::ahead::each_step;
 use crate::augment::rng_of;
 use crate::augment::view::{Placement, Views, cells};
 use crate::error::{CorpusError, Result};
@@ -272,30 +273,14 @@ impl PairLoader {
     ///
     /// # Errors
     /// The first error of `work`, or of drawing.
-    pub fn for_each<E: From<CorpusError> + Send>(
+    pub fn for_each<E: From<CorpusError>>(
         &self,
         steps: Range<usize>,
         part: &Range<usize>,
-        mut work: impl FnMut(usize, PairBatch, Duration) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
-        std::thread::scope(|scope| {
-            let (send, receive) = mpsc::sync_channel(2);
-            let wanted = steps.clone();
-            scope.spawn(move || {
-                for step in wanted {
-                    if send.send(self.draw(step, part.clone())).is_err() {
-                        return;
-                    }
-                }
-            });
-            for step in steps {
-                let since = Instant::now();
-                let Ok(batch) = receive.recv() else { break };
-                let waited = since.elapsed();
-                work(step, batch?, waited)?;
-            }
-            Ok(())
-        })
+        mut work: impl FnMut(usize, PairBatch, Duration) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let draw = |step| self.draw(step, part.clone());
+        each_step(steps, draw, |step, batch, waited| work(step, batch?, waited))
     }
 }
 

@@ -22,7 +22,7 @@ pub enum Label {
     Mimicker,
     /// A mitotic figure (1 on disk).
     MitoticFigure,
-    /// No label (null on disk): patches for general-purpose pretraining (C4), other cells.
+    /// No label (null on disk): patches for general-purpose pretraining, other cells.
     Unlabeled,
 }
 
@@ -123,9 +123,9 @@ pub struct CropMeta {
     pub label: Label,
     /// Finer class, e.g. `atypical`, as the source calls it.
     pub subtype: Option<String>,
-    /// First-stage score (C3, D3).
+    /// First-stage score.
     pub s_seg: Option<Score>,
-    /// Second-stage score (C3, D4).
+    /// Second-stage score.
     pub s_cls: Option<Score>,
     /// The object's box in crop pixels.
     #[serde(rename = "box")]

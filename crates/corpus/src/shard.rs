@@ -231,13 +231,13 @@ impl Shard {
         let rg = self.reader.get_row_group(group).map_err(CorpusError::shard(&self.path))?;
         let c = Cells { shard: self, rg: rg.as_ref() };
         let n = c.rows();
-        let images = match columns {
+        let mut images = match columns {
             Columns::All => c.bytes(leaf::BYTES)?,
             Columns::Meta => vec![Some(Bytes::new()); n],
         };
-        let paths = c.text(leaf::PATH)?;
+        let mut paths = c.text(leaf::PATH)?;
         let labels = c.cells::<Int64Type>(leaf::LABEL)?;
-        let subtypes = c.text(leaf::SUBTYPE)?;
+        let mut subtypes = c.text(leaf::SUBTYPE)?;
         let s_seg = c.cells::<FloatType>(leaf::S_SEG)?;
         let s_cls = c.cells::<FloatType>(leaf::S_CLS)?;
         let sides = [0, 1, 2, 3].map(|k| c.cells::<FloatType>(leaf::BOX + k));
@@ -245,21 +245,19 @@ impl Shard {
         let (x0, y0, x1, y1) = (x0?, y0?, x1?, y1?);
         let xs = c.cells::<DoubleType>(leaf::X)?;
         let ys = c.cells::<DoubleType>(leaf::Y)?;
-        let slides = c.text(leaf::SLIDE)?;
-        let patients = c.text(leaf::PATIENT)?;
-        let cohorts = c.text(leaf::COHORT)?;
+        let mut slides = c.text(leaf::SLIDE)?;
+        let mut patients = c.text(leaf::PATIENT)?;
+        let mut cohorts = c.text(leaf::COHORT)?;
         let mpps = c.cells::<DoubleType>(leaf::MPP)?;
         let widths = c.cells::<Int32Type>(leaf::WIDTH)?;
         let heights = c.cells::<Int32Type>(leaf::HEIGHT)?;
-        let sources = c.text(leaf::SOURCE)?;
+        let mut sources = c.text(leaf::SOURCE)?;
         let splits = c.text(leaf::SPLIT)?;
-        let votes = c.text(leaf::VOTES)?;
+        let mut votes = c.text(leaf::VOTES)?;
         let pixels = c.cells::<ByteArrayType>(leaf::PIXELS)?;
 
-        let columns = izip(images, paths, subtypes, slides, patients, cohorts, sources, votes);
-        columns
-            .enumerate()
-            .map(|(i, (image, path, subtype, slide, patient, cohort, source, votes))| {
+        (0..n)
+            .map(|i| {
                 let bad = |column: &str, reason: String| CorpusError::Schema {
                     path: self.path.clone(),
                     column: column.into(),
@@ -278,32 +276,32 @@ impl Shard {
                         .ok_or_else(|| bad(column, format!("{v:?}")))
                 };
                 let meta = CropMeta {
-                    path: need("image.path", path)?,
+                    path: need("image.path", paths[i].take())?,
                     label: Label::from_code(labels[i])
                         .ok_or_else(|| bad("label", format!("{:?}", labels[i])))?,
-                    subtype,
+                    subtype: subtypes[i].take(),
                     s_seg: score("s_seg", s_seg[i])?,
                     s_cls: score("s_cls", s_cls[i])?,
                     bbox,
                     centroid: xs[i].zip(ys[i]).map(|(x, y)| Point::new(x, y)),
-                    slide: need("slide", slide)?,
-                    patient,
-                    cohort: need("cohort", cohort)?,
+                    slide: need("slide", slides[i].take())?,
+                    patient: patients[i].take(),
+                    cohort: need("cohort", cohorts[i].take())?,
                     mpp: Mpp::new(mpps[i].unwrap_or(f64::NAN))
                         .map_err(|e| bad("mpp", e.to_string()))?,
                     width: size("width", widths[i])?,
                     height: size("height", heights[i])?,
-                    source: need("source", source)?,
+                    source: need("source", sources[i].take())?,
                     split: splits[i]
                         .as_deref()
                         .unwrap_or_default()
                         .parse()
                         .map_err(|e| bad("split", e))?,
-                    votes,
+                    votes: votes[i].take(),
                     pixels: pixels[i].as_ref().and_then(hash),
                 };
                 meta.check()?;
-                Ok(Crop { meta, image: image.unwrap_or_default() })
+                Ok(Crop { meta, image: images[i].take().unwrap_or_default() })
             })
             .collect()
     }
@@ -344,40 +342,6 @@ impl Shard {
 fn walled<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let told = |e: String| CorpusError::shard(path)(ParquetError::General(e));
     mitosis::guard::caught(|| Ok(work())).map_err(told)?
-}
-
-type Row8 = (
-    Option<Bytes>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Option<String>,
-);
-
-/// Walks the columns whose values are moved, not copied, into the crops.
-#[expect(clippy::too_many_arguments, reason = "one per moved column")]
-fn izip(
-    a: Vec<Option<Bytes>>,
-    b: Vec<Option<String>>,
-    c: Vec<Option<String>>,
-    d: Vec<Option<String>>,
-    e: Vec<Option<String>>,
-    f: Vec<Option<String>>,
-    g: Vec<Option<String>>,
-    h: Vec<Option<String>>,
-) -> impl Iterator<Item = Row8> {
-    a.into_iter()
-        .zip(b)
-        .zip(c)
-        .zip(d)
-        .zip(e)
-        .zip(f)
-        .zip(g)
-        .zip(h)
-        .map(|(((((((a, b), c), d), e), f), g), h)| (a, b, c, d, e, f, g, h))
 }
 
 /// Values, definition levels, rows, level of a value that is there.

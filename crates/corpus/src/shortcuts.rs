@@ -14,11 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mitosis::RgbTile;
 use serde::Serialize;
 
-pub use features::{Feature, NAMES};
+pub use features::{Feature, NAMES, Sees};
 pub use load::{ShortcutError, of_corpus, of_regions};
 
-/// Above this AUC a feature warns.
+/// Above this AUC a feature warns that sees neither the nucleus nor its surroundings.
 pub const LIMIT: f64 = 0.65;
+/// Above this AUC a feature warns that may tell the classes for good reasons, too.
+pub const LIMIT_SEEN: f64 = 0.80;
 /// Fewest items of either class that a source is judged by.
 pub const FEWEST: usize = 20;
 /// Folds of the linear model.
@@ -44,12 +46,15 @@ pub struct Item {
 /// A feature's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The feature; `together` for the linear model over those that are no context.
+    /// The feature; `together` for the linear model over those that see nothing.
     pub feature: String,
     /// ROC-AUC, of whichever direction is above one half (the linear model's has one direction).
     pub auc: f64,
-    /// Context (colour of the border, place): may differ between classes for good reasons.
+    /// It sees the nucleus (fine detail of luma) or its surroundings (colour of the border, place),
+    /// which may differ between the classes for good reasons.
     pub context: bool,
+    /// The AUC from which on it warns: at least what chance reaches.
+    pub limit: f64,
     /// Beyond the limit, and beyond chance.
     pub warns: bool,
 }
@@ -137,7 +142,6 @@ fn judge(
     }
     let (a, b) = (figures as f64, others as f64);
     let chance = 3.0 * ((a + b + 1.0) / (12.0 * a * b)).sqrt();
-    let limit = LIMIT.max(0.5 + chance);
     let mut verdicts = vec![];
     let mut columns = vec![];
     for (k, f) in NAMES.iter().enumerate() {
@@ -147,13 +151,10 @@ fn judge(
         }
         let one = auc(&column, &figure);
         let auc = one.max(1.0 - one);
-        verdicts.push(Verdict {
-            feature: f.name.into(),
-            auc,
-            context: f.context,
-            warns: auc > limit,
-        });
-        if !f.context {
+        let limit = f.sees.limit().max(0.5 + chance);
+        let context = f.sees != Sees::Nothing;
+        verdicts.push(Verdict { feature: f.name.into(), auc, context, limit, warns: auc > limit });
+        if !context {
             columns.push(column);
         }
     }
@@ -169,10 +170,12 @@ fn judge(
         })
         .collect();
     let together = auc(&linear::cross_validated(&columns, &figure, &fold, FOLDS), &figure);
+    let limit = LIMIT.max(0.5 + chance);
     verdicts.push(Verdict {
         feature: "together".into(),
         auc: together,
         context: false,
+        limit,
         warns: together > limit,
     });
     verdicts.sort_by(|x, y| y.auc.total_cmp(&x.auc));

@@ -1,4 +1,4 @@
-//! Labelled crops of a classification task (K4, K5), as two types: a [`TrainingSet`] and a
+//! Labelled crops of a classification task, as two types: a [`TrainingSet`] and a
 //! [`TestSet`].
 //!
 //! Training takes a [`TrainingSet`] and nothing else; there is no way from one type to the other,
@@ -69,6 +69,16 @@ pub struct Coarser {
 }
 
 impl Task {
+    /// The positive class, where the task itself has one; of a folder's classes a preset states it.
+    #[must_use]
+    pub fn positive(self) -> Option<&'static str> {
+        match self {
+            Self::AmiBr => Some(ATYPIA[1]),
+            Self::Crops => Some(shards::LABELS[1]),
+            Self::AmiMorph | Self::Folder => None,
+        }
+    }
+
     /// The coarser task, if there is one: `ami-morph` has `ami-br`, as four of its morphologies
     /// are typical and four atypical.
     #[must_use]
@@ -193,6 +203,7 @@ pub struct Crops {
     classes: Vec<String>,
     items: Vec<Item>,
     images: Vec<RgbTile>,
+    dataset: Option<String>,
 }
 
 impl Crops {
@@ -211,7 +222,13 @@ impl Crops {
             }
         }
         let (items, images) = found.into_iter().unzip();
-        Ok(Self { task, classes, items, images })
+        Ok(Self { task, classes, items, images, dataset: None })
+    }
+
+    /// Digest of the dataset of crops, where they are of one.
+    #[must_use]
+    pub fn dataset(&self) -> Option<&str> {
+        self.dataset.as_deref()
     }
 
     /// The task.

@@ -1,4 +1,4 @@
-//! New corpora from old ones: merging, and the label interchange of the noise study (C6).
+//! New corpora from old ones: merging, and the label interchange of the noise study.
 
 use crate::error::{CorpusError, Result};
 use crate::manifest::{Header, Manifest};
@@ -42,7 +42,7 @@ pub fn merge(parts: &[Corpus], out: &Path, header: Header) -> Result<Manifest> {
     writer.finish()
 }
 
-/// Which labels the noise study swaps (C6).
+/// Which labels the noise study swaps.
 #[derive(Clone, Copy, Debug)]
 pub struct Interchange {
     /// Pseudo-figures with `s_cls` above this ...

@@ -7,10 +7,10 @@
 //! use mithras::{Builder, EngineChoice};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // A drawn slide of 900 x 900 px with eight figures; any slide will do.
+//! // A drawn slide of 800 x 800 px with four figures; any slide will do.
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("drawn.tiff");
-//! let layout = Layout::new(Spec::new(900, 900, 7, 8)?)?;
+//! let layout = Layout::new(Spec::new(800, 800, 7, 4)?)?;
 //! demo::write(&layout, &path, Container::Auto, &mut |_, _| {})?;
 //!
 //! // `Detector::bundled()` takes the fastest engine found; the embedded one is always there.
@@ -71,6 +71,8 @@ pub mod report;
 pub mod robustness;
 pub mod slide_info;
 pub mod subtypes;
+#[cfg(feature = "train")]
+pub mod torch;
 #[cfg(feature = "train")]
 pub mod train;
 pub mod view;

@@ -1,6 +1,8 @@
 //! The whole chain on drawn images: MIDOG-shaped annotations to a package that detects.
 #![cfg(feature = "train")]
 
+mod drawn;
+
 use corpus::import::{ImportOptions, importer};
 use corpus::regions::import::{Options, annotated};
 use corpus::regions::{Dataset, Given};
@@ -9,46 +11,15 @@ use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, St
 use mitosis::Mpp;
 use std::fs;
 use std::path::{Path, PathBuf};
+use train::preset::Preset as _;
 
-const SIDE: u32 = 512;
-
-/// Where figures and look-alikes lie on the drawn image of this number.
-fn places(number: u32) -> Vec<(u32, u32, bool)> {
-    (0..12)
-        .map(|i| {
-            let (column, row) = (i % 4, i / 4);
-            let shift = (number * 17 + i * 29) % 40;
-            (60 + 120 * column + shift, 80 + 150 * row + shift / 2, i % 3 != 2)
-        })
-        .collect()
-}
-
-/// Pink tissue with dark round figures and paler, bluer look-alikes.
-fn drawn(number: u32) -> image::RgbImage {
-    let mut image = image::RgbImage::from_fn(SIDE, SIDE, |x, y| {
-        let grain = ((x * 7919 + y * 104_729 + number * 31) % 23) as u8;
-        image::Rgb([215 + grain % 12, 165 + grain, 195 + grain / 2])
-    });
-    for (cx, cy, figure) in places(number) {
-        let radius = if figure { 12_i64 } else { 10 };
-        for y in -radius..=radius {
-            for x in -radius..=radius {
-                if x * x + y * y <= radius * radius {
-                    let at = |c: u32, d: i64| (i64::from(c) + d) as u32;
-                    let colour = if figure { [45, 20, 70] } else { [120, 110, 190] };
-                    image.put_pixel(at(cx, x), at(cy, y), image::Rgb(colour));
-                }
-            }
-        }
-    }
-    image
-}
+use drawn::{SIDE, drawn, places};
 
 /// Six images of six slides, imported from boxes with corners as MIDOG writes them.
 fn dataset(dir: &Path) -> Dataset {
     let (mut images, mut boxes) = (vec![], vec![]);
     for n in 0..6 {
-        drawn(n).save(dir.join(format!("{n}.tiff"))).unwrap();
+        drawn(n, 1).save(dir.join(format!("{n}.tiff"))).unwrap();
         images.push(format!(r#"{{"id": {n}, "file_name": "{n}.tiff", "tumor_type": "drawn"}}"#));
         for (x, y, figure) in places(n) {
             let category = if figure { 1 } else { 2 };
@@ -98,7 +69,13 @@ fn preset(set: &[&str]) -> DetectorPreset {
 }
 
 fn options(out: PathBuf) -> ChainOptions {
-    ChainOptions { out, segment_init: None, finetune_init: None, device: "cpu".into() }
+    ChainOptions {
+        out,
+        segment_init: None,
+        finetune_init: None,
+        allow_partial: false,
+        device: "cpu".into(),
+    }
 }
 
 #[test]

@@ -322,7 +322,8 @@ pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
     Ok(spec)
 }
 
-/// Loads whatever fits and reports the rest. `rename` maps a name of the file to one of the model,
+/// Loads whatever fits and reports the rest; [`crate::foreign::load`] is the one that refuses a part.
+/// `rename` maps a name of the file to one of the model,
 /// or to `None` to pass it over; `|n| Some(format!("encoder.{n}"))` puts a timm encoder into a
 /// U-Net. `num_batches_tracked` is always passed over.
 #[must_use]
@@ -334,13 +335,23 @@ pub fn load_matching(
     match_names(tensors, vs, rename).apply()
 }
 
-struct Plan {
+pub(crate) struct Plan {
     report: LoadReport,
     copies: Vec<(Tensor, Tensor)>,
 }
 
 impl Plan {
-    fn apply(self) -> LoadReport {
+    pub(crate) fn report(&self) -> &LoadReport {
+        &self.report
+    }
+
+    /// What would be copied: the model's name and the file's tensor.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        let copies = self.copies.iter().map(|(_, from)| from);
+        self.report.taken.iter().map(String::as_str).zip(copies)
+    }
+
+    pub(crate) fn apply(self) -> LoadReport {
         tch::no_grad(|| {
             for (mut to, from) in self.copies {
                 to.copy_(&from);
@@ -350,7 +361,7 @@ impl Plan {
     }
 }
 
-fn match_names(
+pub(crate) fn match_names(
     tensors: &BTreeMap<String, Tensor>,
     vs: &VarStore,
     rename: impl Fn(&str) -> Option<String>,

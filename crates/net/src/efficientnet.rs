@@ -187,7 +187,7 @@ pub struct EfficientNetConfig {
     /// Stochastic depth at the last block, growing linearly from 0, [0, 1).
     #[serde(default)]
     pub drop_path: f64,
-    /// Constant bias of the head (K1).
+    /// Constant bias of the head.
     #[serde(default)]
     pub head_bias: f64,
 }
@@ -412,7 +412,7 @@ pub struct EfficientNet {
 }
 
 impl EfficientNet {
-    /// Builds it under `p` with timm's names; the classifier starts at zero weights (K1).
+    /// Builds it under `p` with timm's names; the classifier starts at zero weights.
     ///
     /// # Errors
     /// [`NetError::Config`] for a setting out of range.

@@ -70,7 +70,7 @@ pub struct EncoderConfig {
     /// Dropout before the head (EfficientNets), [0, 1).
     #[serde(default)]
     pub dropout: f64,
-    /// Constant bias of the head (K1).
+    /// Constant bias of the head.
     #[serde(default)]
     pub head_bias: f64,
     /// Pooling (transformers).
@@ -170,7 +170,7 @@ pub fn build(p: &Path, config: &EncoderConfig) -> Result<Box<dyn Encoder>> {
     (entry.build)(p, config)
 }
 
-/// AdamW groups for fine-tuning (K2): layer-wise rate decay and no decay where timm has none.
+/// AdamW groups for fine-tuning: layer-wise rate decay and no decay where timm has none.
 /// The encoder lies at the root of `vs`.
 #[must_use]
 pub fn layer_decay_groups(

@@ -37,6 +37,18 @@ pub enum NetError {
         /// What to do.
         remedy: String,
     },
+    /// Weights of others that are not the model's.
+    #[error("{path}: {reason}{}", lines(problems))]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+        /// Tensor by tensor.
+        problems: Vec<String>,
+        /// Whether a part could be taken.
+        fits_in_part: bool,
+    },
     /// A device was asked for that is not there.
     #[error("device `{asked}`: {reason}")]
     Device {
@@ -67,4 +79,14 @@ impl NetError {
     pub(crate) fn config(key: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Config { key: key.into(), reason: reason.into() }
     }
+}
+
+/// The first of a list, one on each line: a file of another network has hundreds.
+fn lines(problems: &[String]) -> String {
+    const SHOWN: usize = 40;
+    let mut out: String = problems.iter().take(SHOWN).map(|p| format!("\n  {p}")).collect();
+    if problems.len() > SHOWN {
+        out.push_str(&format!("\n  ... and {} more", problems.len() - SHOWN));
+    }
+    out
 }

@@ -114,7 +114,7 @@ impl BatchNorm {
         }
     }
 
-    /// Without scale and shift (linear probing, K3).
+    /// Without scale and shift (linear probing).
     #[must_use]
     pub fn affine_free(p: &Path, channels: i64) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Linear {
         }
     }
 
-    /// A head with zero weights and a constant bias (K1).
+    /// A head with zero weights and a constant bias.
     #[must_use]
     pub fn head(p: &Path, input: i64, output: i64, bias: f64) -> Self {
         Self {

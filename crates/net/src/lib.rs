@@ -1,17 +1,17 @@
 //! Encoders, heads, losses, optimisers, checkpoints, ONNX export (libtorch).
 //!
-//! | module | requirement | reference |
-//! |---|---|---|
-//! | [`encoder`], [`vit`], [`efficientnet`] | Z1, Z3, Z4, K1 | timm |
-//! | [`unet`] | D1 | timm's features and a plain decoder |
-//! | [`mae`] | P2, P5 | the MAE reference's network on timm's blocks |
-//! | [`loss`] | Eq. 1-5, P3-P6, P10, K2, D1 | loops in f64, torch |
-//! | [`optim`], [`schedule`], [`ema`] | K2, K3, P7 | torch, timm, the MAE reference |
-//! | [`probe`] | K3 | the MAE reference |
-//! | [`checkpoint`], [`read_weights`] | | safetensors, `torch.save` |
-//! | [`onnx`] | model package | ONNX opset 17 |
-//! | [`device`] | | |
-//! | [`dist`] | P9 | c10d |
+//! | module | reference |
+//! |---|---|
+//! | [`encoder`], [`vit`], [`efficientnet`] | timm |
+//! | [`unet`] | timm's features and a plain decoder |
+//! | [`mae`] | the MAE reference's network on timm's blocks |
+//! | [`loss`] | loops in f64, torch |
+//! | [`optim`], [`schedule`], [`ema`] | torch, timm, the MAE reference |
+//! | [`probe`] | the MAE reference |
+//! | [`checkpoint`], [`foreign`], [`read_weights`] | safetensors, `torch.save` |
+//! | [`onnx`] | ONNX opset 17 |
+//! | [`device`] | |
+//! | [`dist`] | c10d |
 //!
 //! A training loop, in short:
 //!
@@ -74,6 +74,7 @@ pub mod efficientnet;
 pub mod ema;
 pub mod encoder;
 mod error;
+pub mod foreign;
 pub mod layer;
 mod lite;
 pub mod loss;

@@ -1,4 +1,4 @@
-//! Masked autoencoder with projection heads (P2-P5): the MAE reference's network on timm's blocks,
+//! Masked autoencoder with projection heads: the MAE reference's network on timm's blocks,
 //! and one head each for the image (class token) and for the visible tokens.
 
 use serde::{Deserialize, Serialize};
@@ -321,12 +321,12 @@ impl Mae {
         self.decoder_pred.forward(&self.decoder_norm.forward(&y)).slice(1, 1, None, 1)
     }
 
-    /// Latents to unit vectors of the class token `[N, 512]` (P3), f32.
+    /// Latents to unit vectors of the class token `[N, 512]`, f32.
     pub fn project_image(&self, latent: &Tensor) -> Tensor {
         unit(&self.head_image.forward(&latent.select(1, 0)))
     }
 
-    /// Latents to unit vectors of the visible tokens `[N, V, 512]` (P4), f32.
+    /// Latents to unit vectors of the visible tokens `[N, V, 512]`, f32.
     pub fn project_tokens(&self, latent: &Tensor) -> Tensor {
         unit(&self.head_token.forward(&latent.slice(1, 1, None, 1)))
     }

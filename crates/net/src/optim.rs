@@ -92,7 +92,7 @@ pub struct AdamWConfig {
 }
 
 impl Default for AdamWConfig {
-    /// 0.9, 0.999, 1e-8: torch's. Pretraining (P7) takes 0.9, 0.95.
+    /// 0.9, 0.999, 1e-8: torch's. Pretraining takes 0.9, 0.95.
     fn default() -> Self {
         Self { beta1: 0.9, beta2: 0.999, eps: 1e-8 }
     }
@@ -272,7 +272,7 @@ pub(crate) fn restore_state(
     Ok(())
 }
 
-/// LARS as in the MAE reference (K3): for matrices, weight decay joins the gradient and the trust
+/// LARS as in the MAE reference: for matrices, weight decay joins the gradient and the trust
 /// ratio `trust |p| / |g|` scales it; then momentum; then `p -= lr m`. One-dimensional parameters
 /// have neither decay nor ratio.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Linear probing (K3): affine-free batch norm and a linear layer on frozen features.
+//! Linear probing: affine-free batch norm and a linear layer on frozen features.
 
 use tch::nn::Path;
 use tch::{Kind, Tensor};
@@ -14,7 +14,7 @@ pub struct Probe {
 
 impl Probe {
     /// Names `norm.*`, `head.*`. eps 1e-6 as in the MAE reference; zero weights and a constant
-    /// bias (K1).
+    /// bias.
     #[must_use]
     pub fn new(p: &Path, dim: i64, classes: i64, head_bias: f64) -> Self {
         let mut norm = BatchNorm::affine_free(&(p / "norm"), dim);

@@ -57,7 +57,7 @@ impl WarmupCosine {
     }
 }
 
-/// A rate stated per 256 samples (fine-tuning K2, probing K3): `base x batch / 256`.
+/// A rate stated per 256 samples (fine-tuning, probing): `base x batch / 256`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BaseLr(pub f64);

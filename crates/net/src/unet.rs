@@ -1,4 +1,4 @@
-//! Efficient-UNet (D1): an EfficientNet trunk and a U-Net decoder.
+//! Efficient-UNet: an EfficientNet trunk and a U-Net decoder.
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;

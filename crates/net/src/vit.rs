@@ -94,7 +94,7 @@ pub struct VitConfig {
     pub drop_path: f64,
     /// Classes of the head; 0 leaves it out.
     pub classes: i64,
-    /// Constant bias of the head (K1).
+    /// Constant bias of the head.
     #[serde(default)]
     pub head_bias: f64,
 }
@@ -260,8 +260,8 @@ pub struct Vit {
 }
 
 impl Vit {
-    /// Builds it under `p` with timm's names; the head starts at zero weights and a constant bias
-    /// (K1).
+    /// Builds it under `p` with timm's names; the head starts at zero weights and a constant
+    /// bias.
     ///
     /// # Errors
     /// [`NetError::Config`] for a setting out of range.

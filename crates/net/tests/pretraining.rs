@@ -1,4 +1,4 @@
-//! The masked autoencoder and the losses of pretraining (P2-P6) against a PyTorch reference, loops
+//! The masked autoencoder and the losses of pretraining against a PyTorch reference, loops
 //! in f64, and finite differences.
 
 mod common;

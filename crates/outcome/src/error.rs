@@ -35,6 +35,14 @@ pub enum Error {
         /// The reason.
         source: std::io::Error,
     },
+    /// A Parquet column of lists, maps or structs.
+    #[error("{}: column '{column}' holds lists, maps or structs, which no table of cells has", path.display())]
+    ParquetColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+    },
     /// Parquet bytes where text was expected.
     #[error("{}: is a Parquet file; give it the extension .parquet", path.display())]
     ParquetName {

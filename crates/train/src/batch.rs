@@ -1,7 +1,6 @@
 //! Samples to tensors, drawn ahead of the loop on all cores.
 
-use std::sync::mpsc;
-
+use corpus::ahead::each_step;
 use mitosis::RgbTile;
 use pixels::input::Normalisation;
 use rayon::prelude::*;
@@ -27,29 +26,16 @@ pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
 ///
 /// # Errors
 /// The first error of `work`.
-pub fn for_each_step<T: Send, E: Send>(
+pub fn for_each_step<T: Send, E>(
     (from, steps): (usize, usize),
     batch: usize,
     draw: impl Fn(u64) -> T + Sync,
     mut work: impl FnMut(usize, Vec<T>) -> Result<(), E>,
 ) -> Result<(), E> {
-    std::thread::scope(|scope| {
-        let (send, receive) = mpsc::sync_channel(2);
-        let draw = &draw;
-        scope.spawn(move || {
-            for step in from..steps {
-                let samples: Vec<T> =
-                    (0..batch).into_par_iter().map(|i| draw((step * batch + i) as u64)).collect();
-                if send.send((step, samples)).is_err() {
-                    return;
-                }
-            }
-        });
-        for (step, samples) in receive {
-            work(step, samples)?;
-        }
-        Ok(())
-    })
+    let samples = |step: usize| -> Vec<T> {
+        (0..batch).into_par_iter().map(|i| draw((step * batch + i) as u64)).collect()
+    };
+    each_step(from..steps, samples, |step, samples, _| work(step, samples))
 }
 
 #[cfg(test)]

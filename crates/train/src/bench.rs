@@ -1,4 +1,4 @@
-//! Seconds per crop of each encoder (T1).
+//! Seconds per crop of each encoder.
 
 use std::time::Instant;
 

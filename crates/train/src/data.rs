@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use artifact::digest::hex;
 use corpus::ami::{Part, TrainingSet};
 use corpus::augment::{Domain, ImageFolder};
 use corpus::crops::Scene;
@@ -13,7 +14,6 @@ use mitosis::Mpp;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::preset::hex;
 
 /// Domains of a regions dataset in `pools`: frames, patches around figures, images without labels.
 pub const REGION_DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];

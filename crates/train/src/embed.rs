@@ -6,6 +6,7 @@ use corpus::resample::resize;
 use mitosis::RgbTile;
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder, EncoderConfig};
+use net::foreign::{self, Allowed};
 use tch::nn::VarStore;
 use tch::{Device, Kind};
 
@@ -18,17 +19,26 @@ pub struct Embedder {
     net: Box<dyn Encoder>,
     device: Device,
     side: usize,
+    random: Vec<String>,
 }
 
 impl Embedder {
     /// Loads weights: a checkpoint of this project (`encoder.safetensors` of a pretraining, a
     /// classifier's `model.safetensors`), or with `name` any file in timm's names (safetensors or
     /// `torch.save`). `image` is the side for encoders that take any, and for files in timm's names.
+    /// With `partial` what fits is taken, and [`Self::random`] says what stayed as drawn.
     ///
     /// # Errors
-    /// [`TrainError`] when the file does not hold the whole encoder, or says not which one it is.
-    pub fn open(path: &Path, name: Option<&str>, image: i64, device: &str) -> Result<Self> {
+    /// [`TrainError`] when the file does not hold the whole encoder and no more than a head beside it,
+    /// or says not which one it is.
+    pub fn open(
+        path: &Path,
+        name: Option<&str>,
+        (image, partial): (i64, bool),
+        device: &str,
+    ) -> Result<Self> {
         let device = net::device::pick(device)?;
+        tch::manual_seed(0); // what no file gives is at least the same every time
         let file = if path.extension().is_some_and(|e| e == "safetensors") {
             checkpoint::read_tensors(path)?
         } else {
@@ -42,19 +52,18 @@ impl Embedder {
             (Some(name), _) => EncoderConfig { image, ..EncoderConfig::new(name, 0) },
             (None, Some(spec)) => described(path, spec)?,
             (None, None) => {
-                let reason = "says not which encoder it is; name it with --encoder";
+                let reason = "says not which encoder it is, and none was named";
                 return Err(TrainError::run(path, reason));
             }
         };
         let vs = VarStore::new(device);
         let net = encoder::build(&vs.root(), &config)?;
-        let report = checkpoint::load_matching(&file.tensors, &vs, |n| Some(n.to_string()));
-        let head = |names: &[String]| names.iter().any(|n| !n.starts_with(net.head()));
-        if head(&report.missing) || !report.reshaped.is_empty() {
-            return Err(TrainError::run(path, report));
-        }
+        let free = |n: &str| n.starts_with(net.head());
+        let allowed = Allowed { free: &free, partial };
+        let random =
+            foreign::load(path, &file.tensors, &vs, |n| Some(n.to_string()), &allowed)?.random;
         let side = net.image().unwrap_or(image) as usize;
-        Ok(Self { _vs: vs, net, device, side })
+        Ok(Self { _vs: vs, net, device, side, random })
     }
 
     /// An encoder as drawn from a seed, for comparison.
@@ -67,13 +76,19 @@ impl Embedder {
         let config = EncoderConfig { image, ..EncoderConfig::new(name, 0) };
         let net = encoder::build(&vs.root(), &config)?;
         let side = net.image().unwrap_or(image) as usize;
-        Ok(Self { _vs: vs, net, device: Device::Cpu, side })
+        Ok(Self { _vs: vs, net, device: Device::Cpu, side, random: vec![] })
     }
 
     /// timm's name.
     #[must_use]
     pub fn architecture(&self) -> &str {
         self.net.architecture()
+    }
+
+    /// Weights that no file gave, where a part was allowed.
+    #[must_use]
+    pub fn random(&self) -> &[String] {
+        &self.random
     }
 
     /// Length of a feature vector.

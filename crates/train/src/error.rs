@@ -21,10 +21,16 @@ pub enum TrainError {
         /// Why, and what to do.
         reason: String,
     },
+    /// A run that is there from before.
+    #[error("{path}: a run is already here; resume it, or choose another folder")]
+    There {
+        /// Its state or folder.
+        path: PathBuf,
+    },
     /// The loss is not a number any more.
     #[error(
         "the loss is {value} at step {step}; lower train.lr or raise train.warmup, \
-         then --resume from the last state"
+         then resume from the last state"
     )]
     NotFinite {
         /// Where.
@@ -59,6 +65,12 @@ pub enum TrainError {
     /// libtorch itself.
     #[error("libtorch: {0}")]
     Torch(#[from] tch::TchError),
+}
+
+impl From<corpus::preset::PresetError> for TrainError {
+    fn from(e: corpus::preset::PresetError) -> Self {
+        Self::Preset { path: e.path, reason: e.reason }
+    }
 }
 
 impl TrainError {

@@ -1,4 +1,4 @@
-//! `mithras train finetune`: the second stage (D4, K1, K2).
+//! `mithras train finetune`: the second stage.
 
 use std::path::Path;
 
@@ -8,19 +8,36 @@ use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
-use serde_json::json;
+use net::optim::AdamWConfig;
+use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::batch::{for_each_step, images};
 use crate::data::Data;
 use crate::error::{Result, TrainError};
-use crate::preset::{FinetunePreset, Mining};
-use crate::run::{RunOptions, Session, Validation, write_text};
-use crate::segment::initialise;
+use crate::preset::{FinetunePreset, Mining, Preset};
+use crate::run::{Opening, RunOptions, Session, Validation, write_text};
+use crate::start::{Target, initialise};
+
+/// Of `run.json`.
+#[derive(Serialize)]
+struct About<'a> {
+    stage: &'a str,
+    left_out: &'a str,
+    init: &'a str,
+    places: Vec<String>,
+    shortcuts: Vec<String>,
+    mined: usize,
+    validation_crops: usize,
+}
 
 /// Class names of the second stage, in output order.
 pub const CLASSES: [&str; 2] = ["non_mitotic", "mitotic"];
+/// The one of [`CLASSES`] that is a figure.
+pub const POSITIVE: &str = CLASSES[FIGURE as usize];
+/// Its place.
+const FIGURE: i64 = 1;
 
 /// A mined place on a training frame, working pixels (0.25 um/px).
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +106,7 @@ fn validate(
         let logits = net.forward(&images(&tiles(part), device), false).to_kind(Kind::Float);
         let l = loss.forward(&logits, &labels(part, device));
         sum += l.double_value(&[]) * part.len() as f64;
-        let p = logits.softmax(-1, Kind::Float).select(1, 1);
+        let p = logits.softmax(-1, Kind::Float).select(1, FIGURE);
         for (i, s) in part.iter().enumerate() {
             scores.push((p.double_value(&[i as i64]), s.mitotic));
         }
@@ -120,7 +137,7 @@ fn mine(
         let crops: Vec<RgbTile> = part.iter().map(|p| pool.plain(*p)).collect();
         let p = tch::no_grad(|| {
             let logits = net.forward(&images(&crops, device), false).to_kind(Kind::Float);
-            logits.softmax(-1, Kind::Float).select(1, 1)
+            logits.softmax(-1, Kind::Float).select(1, FIGURE)
         });
         scored.extend(part.iter().enumerate().map(|(i, c)| (p.double_value(&[i as i64]), *c)));
     }
@@ -191,8 +208,7 @@ pub fn on(
         digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
     }
     if !mined.is_empty() {
-        use sha2::{Digest, Sha256};
-        digest = crate::preset::hex(&Sha256::digest(digest.as_bytes()));
+        digest = artifact::digest::sha256(digest);
     }
     let recipe = CropRecipe {
         crop: preset.data.crop,
@@ -213,16 +229,30 @@ pub fn on(
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
     let net = encoder::build(&vs.root(), &preset.model)?;
-    let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
+    let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset)?;
     spec.corpus_digest = digest;
-    let about = json!({
-        "stage": "finetune", "left_out": data.left_out, "init": start,
-        "places": pool.sizes(),
-        "shortcuts": shortcuts.warnings(), "mined": mined.len(), "validation_crops": held.len(),
-    });
-    let mut session = Session::open(vs, groups, preset, spec, about, options)?;
+    let about = About {
+        stage: "finetune",
+        left_out: &data.left_out,
+        init: &start.text,
+        places: pool.sizes(),
+        shortcuts: shortcuts.warnings(),
+        mined: mined.len(),
+        validation_crops: held.len(),
+    };
+    let opening = Opening {
+        groups,
+        adam: AdamWConfig::default(),
+        settings: p.clone(),
+        preset: preset.to_toml(),
+        spec,
+        about,
+        random: start.random,
+        writes: true,
+    };
+    let mut session = Session::open(vs, opening, options)?;
 
     let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
     let start = session.start;

@@ -1,15 +1,15 @@
 //! One flat, readable training loop per stage (libtorch).
 //!
-//! | module | does | requirement |
-//! |---|---|---|
-//! | [`segment`] | first stage | D1 |
-//! | [`finetune`] | second stage | D4, K1, K2 |
-//! | [`pretrain`] | masked reconstruction and contrast, baselines | P1-P10 |
-//! | [`protocol`] | fine-tuning and linear probing over folds, the test part | K1-K5 |
-//! | [`port`] | trained weights behind the ports of `mitosis` | D2, D4 |
-//! | [`embed`] | frozen features | T1 |
-//! | [`preset`] | what changes a number | |
-//! | [`run`] | run directory, state, metrics | |
+//! | module | does |
+//! |---|---|
+//! | [`segment`] | first stage |
+//! | [`finetune`] | second stage |
+//! | [`pretrain`] | masked reconstruction and contrast, baselines |
+//! | [`protocol`] | fine-tuning and linear probing over folds, the test part |
+//! | [`port`] | trained weights behind the ports of `mitosis` |
+//! | [`embed`] | frozen features |
+//! | [`preset`] | what changes a number |
+//! | [`run`] | run directory, state, metrics |
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +26,7 @@ pub mod pretrain;
 pub mod protocol;
 pub mod run;
 pub mod segment;
+mod start;
 
 pub use error::{Result, TrainError};
 

@@ -1,9 +1,4 @@
-//! Presets: everything that changes a number, in one TOML file per experiment.
-//!
-//! Unknown keys are errors that name the path and the nearest key. `--set key=value` goes through
-//! the same deserialiser.
-
-use std::path::Path;
+//! Presets of the detector's two stages, and what the loops' presets have in common.
 
 use corpus::ami::Part;
 use corpus::augment::{ImageFolder, Photometric, PoolShare, SegmentShares, Spatial};
@@ -11,11 +6,9 @@ use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::loss::SegmentLoss;
 use net::unet::UnetConfig;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use crate::error::{Result, TrainError};
+pub use corpus::preset::{Fault, Preset, PresetError};
 
 /// Length and optimiser of a run; the same words for every loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -183,33 +176,7 @@ pub struct FinetunePreset {
     pub train: Loop,
 }
 
-/// Checks that the deserialiser cannot make.
-pub trait Preset: Serialize + DeserializeOwned {
-    /// The loop's settings.
-    fn train(&self) -> &Loop;
-
-    /// Further checks: `(key, reason)` of the first value out of range.
-    ///
-    /// # Errors
-    /// As said.
-    fn check(&self) -> std::result::Result<(), (&'static str, String)>;
-
-    /// The resolved preset as TOML.
-    fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a preset is plain data")
-    }
-
-    /// SHA-256 of the resolved preset.
-    fn hash(&self) -> String {
-        hex(&Sha256::digest(self.to_toml().as_bytes()))
-    }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-type Checked = std::result::Result<(), (&'static str, String)>;
+type Checked = Result<(), Fault>;
 
 impl Loop {
     fn check(&self) -> Checked {
@@ -220,17 +187,17 @@ impl Loop {
             ("train.save_every", self.save_every),
         ] {
             if n == 0 {
-                return Err((key, "must be at least 1".into()));
+                return Err(Fault::new(key, "must be at least 1"));
             }
         }
         if !(self.lr > 0.0 && self.lr.is_finite()) {
-            return Err(("train.lr", format!("{} is not a positive rate", self.lr)));
+            return Err(Fault::new("train.lr", format!("{} is not a positive rate", self.lr)));
         }
         if !(0.0..1.0).contains(&self.ema) {
-            return Err(("train.ema", format!("{} is not in [0, 1)", self.ema)));
+            return Err(Fault::new("train.ema", format!("{} is not in [0, 1)", self.ema)));
         }
         if self.warmup > self.steps {
-            return Err(("train.warmup", "is longer than train.steps".into()));
+            return Err(Fault::new("train.warmup", "is longer than train.steps"));
         }
         Ok(())
     }
@@ -250,34 +217,29 @@ impl Loop {
 
 fn scanner(photometric: &Photometric) -> Checked {
     let checked = photometric.scanner.as_ref().map_or(Ok(()), |s| s.check());
-    checked.map_err(|(key, reason)| ("photometric.scanner", format!("{key} {reason}")))
+    checked.map_err(|(key, reason)| Fault::new(format!("photometric.scanner.{key}"), reason))
 }
 
 impl Preset for SegmentPreset {
-    fn train(&self) -> &Loop {
-        &self.train
-    }
-
     fn check(&self) -> Checked {
         if self.data.patch == 0 || !self.data.patch.is_multiple_of(32) {
-            return Err(("data.patch", format!("{} is no multiple of 32", self.data.patch)));
+            return Err(Fault::new(
+                "data.patch",
+                format!("{} is no multiple of 32", self.data.patch),
+            ));
         }
         scanner(&self.photometric)?;
         if self.data.ring < self.data.radius {
-            return Err(("data.ring", "is smaller than data.radius".into()));
+            return Err(Fault::new("data.ring", "is smaller than data.radius"));
         }
         self.train.check()
     }
 }
 
 impl Preset for FinetunePreset {
-    fn train(&self) -> &Loop {
-        &self.train
-    }
-
     fn check(&self) -> Checked {
         if self.data.crop < 16 {
-            return Err(("data.crop", format!("{} px is too small", self.data.crop)));
+            return Err(Fault::new("data.crop", format!("{} px is too small", self.data.crop)));
         }
         scanner(&self.photometric)?;
         let known = |name: &str| {
@@ -287,89 +249,19 @@ impl Preset for FinetunePreset {
                 || self.data.images.iter().any(|i| i.name == name)
         };
         if let Some(p) = self.pools.iter().find(|p| !known(&p.domain)) {
-            return Err(("pools", format!("name `{}`, which data.images does not", p.domain)));
+            return Err(Fault::new(
+                "pools",
+                format!("name `{}`, which data.images does not", p.domain),
+            ));
         }
         if let Some(m) = &self.mining
             && (m.every == 0 || !(0.0..1.0).contains(&m.share))
         {
-            return Err(("mining", "needs `every` above 0 and `share` in [0, 1)".into()));
+            return Err(Fault::new("mining", "needs `every` above 0 and `share` in [0, 1)"));
         }
         if self.model.classes != 2 {
-            return Err(("model.classes", "must be 2 (non_mitotic, mitotic)".into()));
+            return Err(Fault::new("model.classes", "must be 2 (non_mitotic, mitotic)"));
         }
         self.train.check()
     }
-}
-
-/// Reads a preset and applies `key=value` overrides.
-///
-/// # Errors
-/// [`TrainError::Preset`] with the file, the key's path, and for unknown keys the nearest one.
-pub fn load<P: Preset>(path: &Path, set: &[String]) -> Result<P> {
-    load_with(path, set, |p: &P| p.check().map_err(|(key, reason)| format!("{key} {reason}")))
-}
-
-/// [`load`] for anything that can be checked.
-///
-/// # Errors
-/// As there; `check` gives the reason alone.
-pub fn load_with<P: DeserializeOwned>(
-    path: &Path,
-    set: &[String],
-    check: impl Fn(&P) -> std::result::Result<(), String>,
-) -> Result<P> {
-    let bad = |reason: String| TrainError::Preset { path: path.to_path_buf(), reason };
-    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-    let mut table: toml::Table = text.parse().map_err(|e: toml::de::Error| bad(e.to_string()))?;
-    for item in set {
-        let (key, value) = item
-            .split_once('=')
-            .ok_or_else(|| bad(format!("--set {item}: write key=value, e.g. train.lr=1e-4")))?;
-        let value = format!("v = {value}")
-            .parse::<toml::Table>()
-            .ok()
-            .and_then(|mut t| t.remove("v"))
-            .unwrap_or_else(|| toml::Value::String(value.to_string()));
-        let mut at = &mut table;
-        let (folders, leaf) = key.rsplit_once('.').map_or((None, key), |(f, l)| (Some(f), l));
-        for part in folders.into_iter().flat_map(|f| f.split('.')) {
-            at = at
-                .entry(part)
-                .or_insert_with(|| toml::Value::Table(toml::Table::new()))
-                .as_table_mut()
-                .ok_or_else(|| bad(format!("--set {key}: `{part}` is no table")))?;
-        }
-        at.insert(leaf.to_string(), value);
-    }
-    let preset: P = serde_path_to_error::deserialize(toml::Value::Table(table)).map_err(|e| {
-        let at = e.path().to_string();
-        let reason = e.into_inner().to_string().trim().to_string();
-        let hint = nearest(&reason).map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
-        bad(format!("{at}: {reason}{hint}"))
-    })?;
-    check(&preset).map_err(bad)?;
-    Ok(preset)
-}
-
-/// The expected key nearest to the unknown one, out of serde's message.
-fn nearest(message: &str) -> Option<String> {
-    let rest = message.strip_prefix("unknown field ")?;
-    let mut names = rest.split('`').skip(1).step_by(2);
-    let unknown = names.next()?;
-    names.min_by_key(|n| edits(unknown, n)).map(str::to_string)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

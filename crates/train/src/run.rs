@@ -17,14 +17,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use net::checkpoint::{self, Spec};
 use net::ema::Ema;
 use net::optim::{AdamW, AdamWConfig, ParamGroup};
-use serde_json::json;
-use sha2::{Digest, Sha256};
+use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Tensor};
 
 use crate::error::{Result, TrainError};
 use crate::plot;
-use crate::preset::{Keep, Loop, Preset};
+use crate::preset::{Keep, Loop};
 
 /// Where a run writes and how it starts: nothing here changes a number.
 #[derive(Clone, Debug)]
@@ -37,10 +36,19 @@ pub struct RunOptions {
     pub device: String,
     /// File of starting weights, for presets whose `init` asks for one.
     pub init: Option<PathBuf>,
+    /// Take of that file what fits, and leave the rest as drawn.
+    pub allow_partial: bool,
     /// Stop after this many steps of this call (for tests of resuming); 0 = never.
     pub stop_after: usize,
     /// Draw the progress bar.
     pub progress: bool,
+}
+
+impl RunOptions {
+    /// The file of starting weights, and whether a part of it will do.
+    pub(crate) fn weights(&self) -> (Option<&Path>, bool) {
+        (self.init.as_deref(), self.allow_partial)
+    }
 }
 
 /// One validation.
@@ -72,11 +80,7 @@ pub(crate) struct Session {
     /// Held by the rank that writes; the others have none.
     lock: Option<Lock>,
     note: String,
-}
-
-/// SHA-256 of a resolved preset.
-pub(crate) fn hash_of(toml: &str) -> String {
-    crate::preset::hex(&Sha256::digest(toml.as_bytes()))
+    random_at_start: Vec<String>,
 }
 
 /// Writes a text file whole.
@@ -87,35 +91,75 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
 const STATE: &str = "state.safetensors";
 /// The weights a run hands on, in its directory.
 pub const MODEL: &str = "model.safetensors";
+/// In a model's notes: the weights outside the head that no file gave, where a part was allowed.
+pub const RANDOM: &str = "random_at_start";
+
+/// What a run begins with.
+pub(crate) struct Opening<A> {
+    /// Weights by decay and rate.
+    pub groups: Vec<ParamGroup>,
+    pub adam: AdamWConfig,
+    pub settings: Loop,
+    /// The resolved preset.
+    pub preset: String,
+    pub spec: Spec,
+    /// What `run.json` says of the data and the start.
+    pub about: A,
+    /// Weights outside the head that no file gave.
+    pub random: Vec<String>,
+    /// Whether this process writes the run's files; of several ranks the first does.
+    pub writes: bool,
+}
+
+/// `run.json`.
+#[derive(Serialize)]
+struct RunFile<'a, A> {
+    version: &'a str,
+    libtorch: &'a str,
+    seed: u64,
+    preset_sha256: &'a str,
+    corpus_digest: &'a str,
+    device: String,
+    threads: i32,
+    started_at_step: usize,
+    about: &'a A,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    random_at_start: &'a [String],
+}
+
+/// Notes of a model that a run hands on.
+#[derive(Serialize)]
+struct ModelNotes<'a> {
+    step: usize,
+    validation_loss: Option<f64>,
+    validation_metric: Option<f64>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    random_at_start: &'a [String],
+}
+
+/// Notes of a state.
+#[derive(Serialize)]
+struct StateNotes {
+    step: usize,
+    best: Option<f64>,
+    loss_sum: f64,
+    loss_n: usize,
+}
+
+/// Plain data as a JSON value.
+pub(crate) fn value(data: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(data).expect("plain data")
+}
 
 impl Session {
+    /// Opens the run directory, and goes on from its state where asked.
     pub fn open(
         vs: VarStore,
-        groups: Vec<ParamGroup>,
-        preset: &impl Preset,
-        spec: Spec,
-        about: serde_json::Value,
+        opening: Opening<impl Serialize>,
         options: &RunOptions,
     ) -> Result<Self> {
-        let (settings, toml) = (preset.train().clone(), preset.to_toml());
-        let adam = AdamWConfig::default();
-        Self::open_with(vs, groups, adam, settings, &toml, spec, about, options, true)
-    }
-
-    /// [`Self::open`] on a resolved preset; a rank that is not the first writes no files.
-    #[expect(clippy::too_many_arguments, reason = "one call per loop, each argument its own type")]
-    pub fn open_with(
-        vs: VarStore,
-        groups: Vec<ParamGroup>,
-        adam: AdamWConfig,
-        settings: Loop,
-        preset_toml: &str,
-        mut spec: Spec,
-        about: serde_json::Value,
-        options: &RunOptions,
-        writes: bool,
-    ) -> Result<Self> {
-        spec.preset_hash = hash_of(preset_toml);
+        let Opening { groups, adam, settings, preset, mut spec, about, random, writes } = opening;
+        spec.preset_hash = artifact::digest::sha256(&preset);
         let lock = writes.then(|| Lock::take(&options.out)).transpose()?;
         settings.memory_format.apply(&vs);
         let mut optimiser = AdamW::new(&vs, groups, adam)?;
@@ -132,7 +176,7 @@ impl Session {
                 return Err(TrainError::run(
                     &state,
                     "was made with another preset or other data; \
-                     give the same ones, or another --out",
+                     give the same ones, or another folder",
                 ));
             }
             let part = |prefix: &str| -> Vec<(String, Tensor)> {
@@ -157,26 +201,24 @@ impl Session {
             rows = plot::read_rows(&options.out.join("metrics.csv"))?;
             rows.retain(|r| r.step <= start);
         } else if state.is_file() {
-            return Err(TrainError::run(
-                &state,
-                "a run is already here; add --resume to go on, or choose another --out",
-            ));
+            return Err(TrainError::There { path: state });
         }
         if writes {
-            write_text(&options.out.join("preset.toml"), preset_toml)?;
+            write_text(&options.out.join("preset.toml"), &preset)?;
         }
-        let json = json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "libtorch": "2.11",
-            "seed": settings.seed,
-            "preset_sha256": spec.preset_hash,
-            "corpus_digest": spec.corpus_digest,
-            "device": format!("{:?}", vs.device()),
-            "threads": tch::get_num_threads(),
-            "started_at_step": start,
-            "about": about,
-        });
-        let text = serde_json::to_string_pretty(&json).expect("plain data");
+        let file = RunFile {
+            version: env!("CARGO_PKG_VERSION"),
+            libtorch: "2.11",
+            seed: settings.seed,
+            preset_sha256: &spec.preset_hash,
+            corpus_digest: &spec.corpus_digest,
+            device: format!("{:?}", vs.device()),
+            threads: tch::get_num_threads(),
+            started_at_step: start,
+            about: &about,
+            random_at_start: &random,
+        };
+        let text = serde_json::to_string_pretty(&file).expect("plain data");
         if writes {
             write_text(&options.out.join("run.json"), &text)?;
         }
@@ -207,6 +249,7 @@ impl Session {
             loss_n,
             lock,
             note: String::new(),
+            random_at_start: random,
         })
     }
 
@@ -304,10 +347,11 @@ impl Session {
             };
             if keep && self.lock.is_some() {
                 let mut spec = self.spec.clone();
-                spec.notes = json!({
-                    "step": done,
-                    "validation_loss": found.map(|v| v.loss),
-                    "validation_metric": found.map(|v| v.metric),
+                spec.notes = value(&ModelNotes {
+                    step: done,
+                    validation_loss: found.map(|v| v.loss),
+                    validation_metric: found.map(|v| v.metric),
+                    random_at_start: &self.random_at_start,
                 });
                 checkpoint::save(&self.options.out.join(MODEL), &self.vs, &spec)?;
             }
@@ -352,8 +396,8 @@ impl Session {
         }
         let mut spec = self.spec.clone();
         let best = self.best.is_finite().then_some(self.best);
-        spec.notes =
-            json!({ "step": done, "best": best, "loss_sum": self.loss_sum, "loss_n": self.loss_n });
+        let (loss_sum, loss_n) = (self.loss_sum, self.loss_n);
+        spec.notes = value(&StateNotes { step: done, best, loss_sum, loss_n });
         Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
     }
 }

@@ -1,4 +1,4 @@
-//! `mithras train segment`: the first stage (D1).
+//! `mithras train segment`: the first stage.
 
 use std::path::Path;
 
@@ -6,22 +6,35 @@ use corpus::augment::sample::IGNORE;
 use corpus::augment::{SegmentPool, SegmentSample, rng_of};
 use corpus::fold::LeftOut;
 use mitosis::RgbTile;
-use net::checkpoint::{self, Spec};
+use net::checkpoint::Spec;
 use net::loss::SegmentLoss;
-use net::optim;
+use net::optim::{self, AdamWConfig};
 use net::unet::EfficientUnet;
-use serde_json::json;
+use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::batch::{for_each_step, images};
 use crate::data::Data;
-use crate::error::{Result, TrainError};
-use crate::preset::{Init, SegmentPreset};
-use crate::run::{RunOptions, Session, Validation};
+use crate::error::Result;
+use crate::preset::{Preset, SegmentPreset};
+use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::start::{Target, initialise};
 
 /// Salt of the photometric draws, so that they do not repeat the spatial ones.
 pub(crate) const PHOTOMETRIC: u64 = 0x5eed_c010;
+
+/// Of `run.json`.
+#[derive(Serialize)]
+struct About<'a> {
+    stage: &'a str,
+    left_out: &'a str,
+    init: &'a str,
+    frames: usize,
+    midog_patches: usize,
+    foreign_images: usize,
+    validation_patches: usize,
+}
 
 /// Target and keep-mask, `[N, 1, H, W]` each.
 fn targets(samples: &[SegmentSample], device: Device) -> (Tensor, Tensor) {
@@ -41,38 +54,6 @@ fn tiles(samples: &[SegmentSample]) -> Vec<RgbTile> {
 /// Never in practice: the configuration is plain data.
 pub fn spec(preset: &SegmentPreset) -> Result<Spec> {
     Ok(Spec::new(preset.model.architecture(), &preset.model, preset.data.patch as u32)?)
-}
-
-/// Copies starting weights into a model at `prefix` of the store. Unless the model is new, the
-/// classifier of the file is passed over.
-pub(crate) fn initialise(
-    vs: &VarStore,
-    init: Init,
-    file: Option<&Path>,
-    prefix: &str,
-) -> Result<String> {
-    if init == Init::Scratch {
-        return Ok("drawn from the seed".into());
-    }
-    let file = file.ok_or_else(|| TrainError::Preset {
-        path: "init".into(),
-        reason: "this preset starts from a file of weights: give it with --init".into(),
-    })?;
-    let found = net::read_weights(file, None)?;
-    let report = checkpoint::load_matching(&found, vs, |n| {
-        let head =
-            n.starts_with("classifier.") || n.starts_with("conv_head") || n.starts_with("bn2.");
-        match (init, head) {
-            (Init::Lite0, true) if !prefix.is_empty() => None,
-            (Init::Lite0, _) if n.starts_with("classifier.") => None,
-            (Init::Lite0, _) => Some(format!("{prefix}{n}")),
-            _ => Some(n.to_string()),
-        }
-    });
-    if report.taken.is_empty() {
-        return Err(TrainError::run(file, "none of its tensors fits the model"));
-    }
-    Ok(report.to_string())
 }
 
 fn validate(
@@ -132,7 +113,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
     let net = EfficientUnet::new(&vs.root(), &preset.model)?;
-    let start = initialise(&vs, preset.init, options.init.as_deref(), "encoder.")?;
+    let start = initialise(&vs, preset.init, options.weights(), &Target::Segmenter)?;
     let groups = optim::groups_by(
         &vs,
         p.weight_decay,
@@ -143,14 +124,26 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     );
     let mut spec = spec(preset)?;
     spec.corpus_digest = data.digest.clone();
-    let about = json!({
-        "stage": "segment", "left_out": data.left_out, "init": start,
-        "frames": data.icpr.train.scenes.len(),
-        "midog_patches": data.midog.as_ref().map_or(0, |m| m.scenes().len()),
-        "foreign_images": data.foreign.iter().map(|f| f.1.len()).sum::<usize>(),
-        "validation_patches": held.len(),
-    });
-    let mut session = Session::open(vs, groups, preset, spec, about, options)?;
+    let about = About {
+        stage: "segment",
+        left_out: &data.left_out,
+        init: &start.text,
+        frames: data.icpr.train.scenes.len(),
+        midog_patches: data.midog.as_ref().map_or(0, |m| m.scenes().len()),
+        foreign_images: data.foreign.iter().map(|f| f.1.len()).sum(),
+        validation_patches: held.len(),
+    };
+    let opening = Opening {
+        groups,
+        adam: AdamWConfig::default(),
+        settings: p.clone(),
+        preset: preset.to_toml(),
+        spec,
+        about,
+        random: start.random,
+        writes: true,
+    };
+    let mut session = Session::open(vs, opening, options)?;
 
     let draw = |i: u64| {
         let sample = pool.sample(p.seed, i);

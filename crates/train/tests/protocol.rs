@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use corpus::task::{Task, TestSet, TrainingSet};
 use image::{Rgb, RgbImage};
 use train::TrainError;
+use train::preset::Preset as _;
 use train::protocol::{self, FinetunePreset, ProbePreset, fold_dir, task_of};
 use train::run::{MODEL, RunOptions};
 
@@ -57,7 +58,15 @@ fn preset(name: &str, set: &[&str]) -> FinetunePreset {
 const VIT: &str = "finetune-ami-br-vit-tiny.toml";
 
 fn options(out: PathBuf, resume: bool, stop_after: usize) -> RunOptions {
-    RunOptions { out, resume, device: "cpu".into(), init: None, stop_after, progress: false }
+    RunOptions {
+        out,
+        resume,
+        device: "cpu".into(),
+        init: None,
+        allow_partial: false,
+        stop_after,
+        progress: false,
+    }
 }
 
 #[test]

@@ -3,9 +3,8 @@
 use super::detect::{self, EngineArgs};
 use crate::progress::Meter;
 use anyhow::{Context, Result};
-use artifact::table::Writer;
 use clap::Args as ClapArgs;
-use mithras::demo::{self, Container, Kind, Layout, Spec};
+use mithras::demo::{self, Container, Layout, Spec};
 use mithras::evaluate;
 use mithras::job::{self, Existing};
 use mitosis::matching::{PAPER_RADIUS, Rule};
@@ -101,17 +100,7 @@ fn draw(args: &Args, slide: &Path) -> Result<()> {
     let mut meter = Meter::new("drawing", "tiles", false);
     demo::write(&layout, slide, container, &mut |done, total| meter.update(done, total))?;
     meter.finish();
-    let truth = args.out.join("truth.csv");
-    let mut table = Writer::new(["slide", "x_px", "y_px", "kind", "phase"]);
-    for p in layout.truth() {
-        let kind = match p.kind {
-            Kind::Mitotic => "mitotic",
-            Kind::Mimicker => "mimicker",
-        };
-        let (x, y) = (p.x_px.to_string(), p.y_px.to_string());
-        table.push(["drawn".into(), x, y, kind.into(), p.phase.to_string()]);
-    }
-    table.write(&truth)?;
+    demo::write_truth(&layout, "drawn", &args.out.join("truth.csv"))?;
     eprintln!(
         "drew {} ({} x {} px at {} um/px, {} mitotic figures, {} mimickers, seed {})",
         slide.display(),

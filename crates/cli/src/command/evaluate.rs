@@ -3,7 +3,7 @@
 use crate::show;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use mithras::evaluate::{self, Evaluation, TruthOptions, curve};
+use mithras::evaluate::{self, Evaluation, TruthOptions};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::PathBuf;
@@ -101,20 +101,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
     warn_of_training(&args, &result)?;
     if let Some(stem) = &args.curve {
-        for rule in &result.rules {
-            let mut name = stem.as_os_str().to_owned();
-            if result.rules.len() > 1 {
-                name.push(format!("-{}", rule.rule));
-            }
-            let file = |ending: &str| {
-                let mut name = name.clone();
-                name.push(ending);
-                PathBuf::from(name)
-            };
-            artifact::file::write(&file(".csv"), &curve::csv(&rule.curve))?;
-            let picture = curve::svg(&rule.curve, &rule.pooled.tally, result.analysed_mm2);
-            artifact::file::write(&file(".svg"), picture.as_bytes())?;
-        }
+        result.write_curves(stem)?;
     }
     show::result(args.json, &result)?;
     Ok(ExitCode::SUCCESS)

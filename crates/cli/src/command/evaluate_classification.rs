@@ -74,28 +74,6 @@ impl From<Args> for ClassificationPlan {
     }
 }
 
-/// The figures of a file of predictions, with folds and domains named by their columns; with a
-/// threshold, the positive class is called from that probability on.
-#[cfg(feature = "train")]
-pub fn report(
-    predictions: &std::path::Path,
-    fold: Option<&str>,
-    domain: Option<&str>,
-    threshold: Option<f64>,
-) -> Result<serde_json::Map<String, serde_json::Value>> {
-    let plan = ClassificationPlan {
-        predictions: predictions.to_path_buf(),
-        threshold,
-        fold: fold.map(str::to_owned),
-        domain: domain.map(str::to_owned),
-        ..ClassificationPlan::default()
-    };
-    match serde_json::to_value(classification(&plan)?)? {
-        serde_json::Value::Object(map) => Ok(map),
-        other => anyhow::bail!("figures are an object, not {other}"),
-    }
-}
-
 pub fn run(args: Args) -> Result<()> {
     let json = args.json;
     let figures = classification(&args.into())?;

@@ -15,7 +15,5 @@ mod limits;
 pub mod robustness;
 pub mod slide;
 pub mod survival;
-#[cfg(feature = "train")]
-mod torch;
 pub mod train;
 pub mod view;

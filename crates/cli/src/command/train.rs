@@ -11,6 +11,8 @@ mod detector;
 #[cfg(feature = "train")]
 mod export;
 #[cfg(feature = "train")]
+mod hint;
+#[cfg(feature = "train")]
 mod images;
 #[cfg(feature = "train")]
 mod learn;
@@ -22,6 +24,9 @@ mod package;
 mod pretrain;
 #[cfg(feature = "train")]
 mod protocol;
+
+#[cfg(feature = "train")]
+pub use hint::hint;
 
 /// Train models: segmenter, classifier, hard negatives, operating point, package
 ///

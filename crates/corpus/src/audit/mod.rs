@@ -1,4 +1,4 @@
-//! Blinded review (A1, A2): seeded stratified samples, packages without labels, verdict logs.
+//! Blinded review: seeded stratified samples, packages without labels, verdict logs.
 //!
 //! A package is a folder with pictures and `audit.json`, safe to hand to a reviewer. What the
 //! pipeline thought of each crop is in `key.json` beside the package, never inside it.

@@ -10,12 +10,13 @@ mod regions;
 #[cfg(test)]
 mod tests;
 
+use crate::error::FileError;
 use artifact::digest::hex;
 use artifact::file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use deal::Unit;
 pub use regions::RegionFold;
@@ -28,22 +29,9 @@ pub const SCHEMA: u32 = 1;
 /// Why folds cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum FoldsError {
-    /// The file cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The manifest.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// The file is no manifest, was changed, or belongs to other data.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The manifest.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The manifest cannot be read or written, is none, was changed, or belongs to other data.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The data cannot be split as asked.
     #[error("{0}")]
     Invalid(String),
@@ -212,9 +200,8 @@ impl FoldManifest {
     /// # Errors
     /// [`FoldsError`] naming the file.
     pub fn read(path: &Path) -> Result<Self> {
-        let bad = |reason: String| FoldsError::File { path: path.into(), reason };
-        let text =
-            std::fs::read(path).map_err(|source| FoldsError::Io { path: path.into(), source })?;
+        let bad = |reason: String| -> FoldsError { FileError::content(path, reason) };
+        let text = std::fs::read(path).map_err(FileError::io::<FoldsError>(path))?;
         let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|e| bad(format!("no manifest of folds ({e})")))?;
         if value["format"] != FORMAT || value["schema"] != SCHEMA {
@@ -237,10 +224,9 @@ impl FoldManifest {
     /// When the disk refuses.
     pub fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self)
-            .map_err(|e| FoldsError::File { path: path.into(), reason: e.to_string() })?;
+            .map_err(|e| FileError::content::<FoldsError>(path, e))?;
         text.push('\n');
-        file::write(path, text.as_bytes())
-            .map_err(|e| FoldsError::Io { path: e.path, source: e.source })
+        Ok(file::write(path, text.as_bytes()).map_err(FileError::from)?)
     }
 
     /// The number of a fold by its name.
@@ -267,6 +253,14 @@ impl FoldManifest {
         let rest = [row("train", Place::Train), row("test", Place::Test)];
         out.extend(rest.into_iter().filter(|r| r.groups > 0));
         out
+    }
+
+    /// What becomes of the group that a patient or, of no such patient, a slide of this name is in.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Option<Place> {
+        let index = self.index().ok()?;
+        let group = index.patients.get(name).or_else(|| index.slides.get(name))?;
+        Some(self.groups[*group].place)
     }
 
     /// Where the crop of a slide and patient lies in fold `k`.

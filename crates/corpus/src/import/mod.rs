@@ -1,9 +1,38 @@
-//! Reads what annotators produced (C7). One file per format, one table: [`IMPORTERS`].
+//! Reads what annotators produced. One file per format, one table: [`IMPORTERS`].
 //!
 //! An importer turns a file into [`Annotations`]: images, and one entry per annotation with its
 //! class, the source's own word for it, single annotators' verdicts, box and centre in level-0
 //! pixels. Nothing is dropped silently: unknown categories and impossible records are errors that
 //! name them, and with `lenient` they are left out and counted.
+//!
+//! From a table of labels and a folder of images to a regions dataset that trainers read:
+//!
+//! ```
+//! use corpus::import::{ImportOptions, importer};
+//! use corpus::regions::Given;
+//! use corpus::regions::import::{Options, annotated};
+//! use mitosis::Mpp;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let dir = tempfile::tempdir()?;
+//! let (images, table) = (dir.path().join("images"), dir.path().join("labels.csv"));
+//! std::fs::create_dir(&images)?;
+//! image::RgbImage::from_pixel(256, 256, image::Rgb([230, 210, 225])).save(images.join("a.png"))?;
+//! // Positions are level-0 pixels.
+//! std::fs::write(&table, "image,x,y,label\na.png,60,80,mf\na.png,150,90,imposter\n")?;
+//!
+//! let csv = importer("csv").ok_or("no such format")?;
+//! let labels = (csv.read)(&table, &ImportOptions::default())?;
+//! // A PNG states no micrometres per pixel, and none are guessed.
+//! let given = Given { all: Some(Mpp::new(0.25)?), ..Given::default() };
+//! let options = Options { name: "mine".into(), given, ..Options::default() };
+//! let dataset = annotated(&labels, &images, &options)?.dataset.write(&dir.path().join("mine"))?;
+//!
+//! let counts = dataset.counts();
+//! assert_eq!((counts.images, counts.classes["mitotic_figure"], counts.classes["mimicker"]), (1, 1, 1));
+//! # Ok(())
+//! # }
+//! ```
 
 mod asap;
 mod boxes;

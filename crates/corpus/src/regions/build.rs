@@ -135,7 +135,7 @@ fn subsampling(bytes: &[u8]) -> Option<&'static str> {
         }
         let (marker, length) =
             (bytes[i + 1], usize::from(bytes[i + 2]) << 8 | usize::from(bytes[i + 3]));
-        // Frame headers are C0 to CF but for the Huffman (C4), arithmetic (CC) and JPG (C8) markers.
+        // Frame headers are C0 to CF but for the Huffman, arithmetic (CC) and JPG markers.
         if (0xC0..=0xCF).contains(&marker) && ![0xC4, 0xC8, 0xCC].contains(&marker) {
             let parts = *bytes.get(i + 9)?;
             let sampling = |k: usize| bytes.get(i + 11 + 3 * k).copied();

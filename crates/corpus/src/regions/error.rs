@@ -1,27 +1,15 @@
 //! What can go wrong with a regions dataset, always with the file or image.
 
+use crate::error::FileError;
 use slide::SlideError;
 use std::path::{Path, PathBuf};
 
 /// Errors of making, opening and reading a regions dataset.
 #[derive(Debug, thiserror::Error)]
 pub enum RegionsError {
-    /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// File or folder.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A manifest or table that cannot be used.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A file or folder, a manifest or a table.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// An entry of the manifest that cannot be used.
     #[error("image `{image}`: {reason}")]
     Image {
@@ -82,14 +70,12 @@ fn also(others: usize) -> String {
 }
 
 impl RegionsError {
-    /// Wraps an I/O error with its path.
     pub(crate) fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.as_ref().to_path_buf();
-        move |source| Self::Io { path, source }
+        FileError::io(path)
     }
 
     pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
-        Self::File { path: path.to_path_buf(), reason: reason.to_string() }
+        FileError::content(path, reason)
     }
 
     pub(crate) fn image(image: &str, reason: impl ToString) -> Self {
@@ -99,6 +85,6 @@ impl RegionsError {
 
 impl From<artifact::file::WriteError> for RegionsError {
     fn from(e: artifact::file::WriteError) -> Self {
-        Self::Io { path: e.path, source: e.source }
+        Self::File(e.into())
     }
 }

@@ -1,29 +1,20 @@
 //! Training images and test images as two types. Trainers take a [`TrainingPart`]; nothing turns a
 //! [`TestPart`] into one.
 
+use std::ops::Deref;
+
 use super::{Counts, Dataset, Image, Part};
 
-/// The images of a dataset that may be trained on, validated on and calibrated with.
+/// Images of one part.
 #[derive(Clone, Debug)]
-pub struct TrainingPart<'a> {
+pub struct PartImages<'a> {
     set: &'a Dataset,
     images: Vec<&'a Image>,
 }
 
-/// The images of a dataset that may be scored once, at the end.
-#[derive(Clone, Debug)]
-pub struct TestPart<'a> {
-    set: &'a Dataset,
-    images: Vec<&'a Image>,
-}
-
-fn of(set: &Dataset, part: Part) -> Vec<&Image> {
-    set.images().iter().filter(|i| i.part == part).collect()
-}
-
-impl<'a> TrainingPart<'a> {
-    pub(super) fn new(set: &'a Dataset) -> Self {
-        Self { set, images: of(set, Part::Train) }
+impl<'a> PartImages<'a> {
+    fn of(set: &'a Dataset, part: Part) -> Self {
+        Self { set, images: set.images().iter().filter(|i| i.part == part).collect() }
     }
 
     /// The dataset.
@@ -42,29 +33,39 @@ impl<'a> TrainingPart<'a> {
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts::of(self.images.iter().copied())
+    }
+}
+
+/// The images of a dataset that may be trained on, validated on and calibrated with.
+#[derive(Clone, Debug)]
+pub struct TrainingPart<'a>(PartImages<'a>);
+
+/// The images of a dataset that may be scored once, at the end.
+#[derive(Clone, Debug)]
+pub struct TestPart<'a>(PartImages<'a>);
+
+impl<'a> TrainingPart<'a> {
+    pub(super) fn new(set: &'a Dataset) -> Self {
+        Self(PartImages::of(set, Part::Train))
     }
 }
 
 impl<'a> TestPart<'a> {
     pub(super) fn new(set: &'a Dataset) -> Self {
-        Self { set, images: of(set, Part::Test) }
+        Self(PartImages::of(set, Part::Test))
     }
+}
 
-    /// The dataset.
-    #[must_use]
-    pub fn dataset(&self) -> &'a Dataset {
-        self.set
+impl<'a> Deref for TrainingPart<'a> {
+    type Target = PartImages<'a>;
+    fn deref(&self) -> &PartImages<'a> {
+        &self.0
     }
+}
 
-    /// The images, in the dataset's order.
-    #[must_use]
-    pub fn images(&self) -> &[&'a Image] {
-        &self.images
-    }
-
-    /// Counts of them.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        Counts::of(self.images.iter().copied())
+impl<'a> Deref for TestPart<'a> {
+    type Target = PartImages<'a>;
+    fn deref(&self) -> &PartImages<'a> {
+        &self.0
     }
 }

@@ -9,32 +9,60 @@ use super::Item;
 pub struct Feature {
     /// Its name.
     pub name: &'static str,
-    /// Of the surroundings, which may differ for good reasons.
-    pub context: bool,
+    /// What it can see for good reasons.
+    pub sees: Sees,
 }
 
-const fn own(name: &'static str) -> Feature {
-    Feature { name, context: false }
+/// What a feature can see besides a shortcut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sees {
+    /// Neither the nucleus nor its place: telling the classes is a shortcut.
+    Nothing,
+    /// The nucleus: clumped chromatin has more fine detail than smooth chromatin.
+    Nucleus,
+    /// The surroundings, which may differ between the classes.
+    Surroundings,
+}
+
+impl Sees {
+    /// The AUC from which on the feature warns: what is seen for good reasons may tell something.
+    #[must_use]
+    pub const fn limit(self) -> f64 {
+        match self {
+            Self::Nothing => super::LIMIT,
+            Self::Nucleus | Self::Surroundings => super::LIMIT_SEEN,
+        }
+    }
+}
+
+const fn blind(name: &'static str) -> Feature {
+    Feature { name, sees: Sees::Nothing }
+}
+
+const fn nucleus(name: &'static str) -> Feature {
+    Feature { name, sees: Sees::Nucleus }
 }
 
 const fn context(name: &'static str) -> Feature {
-    Feature { name, context: true }
+    Feature { name, sees: Sees::Surroundings }
 }
 
 /// Every feature, in the order of `of`.
-pub const NAMES: [Feature; 21] = [
-    own("fine detail of Y"),
-    own("fine detail of Cb"),
-    own("fine detail of Cr"),
-    own("chroma bandwidth of Cb"),
-    own("chroma bandwidth of Cr"),
-    own("JPEG blockiness"),
-    own("JPEG grid phase, x, cosine"),
-    own("JPEG grid phase, x, sine"),
-    own("JPEG grid phase, y, cosine"),
-    own("JPEG grid phase, y, sine"),
-    own("noise level"),
-    own("bytes"),
+pub const NAMES: [Feature; 23] = [
+    nucleus("fine detail of Y"),
+    nucleus("noise level"),
+    blind("fine detail of Y around the nucleus"),
+    blind("noise level around the nucleus"),
+    blind("fine detail of Cb"),
+    blind("fine detail of Cr"),
+    blind("chroma bandwidth of Cb"),
+    blind("chroma bandwidth of Cr"),
+    blind("JPEG blockiness"),
+    blind("JPEG grid phase, x, cosine"),
+    blind("JPEG grid phase, x, sine"),
+    blind("JPEG grid phase, y, cosine"),
+    blind("JPEG grid phase, y, sine"),
+    blind("bytes"),
     context("border red"),
     context("border green"),
     context("border blue"),
@@ -45,6 +73,9 @@ pub const NAMES: [Feature; 21] = [
     context("place, y"),
     context("distance from the image's edge"),
 ];
+
+/// Radius of the disc that a nucleus in the middle fills, as a share of the crop's side: 20 px of 64.
+const NUCLEUS: f64 = 0.31;
 
 struct Plane {
     w: usize,
@@ -57,11 +88,18 @@ impl Plane {
         self.v[y * self.w + x]
     }
 
-    /// Mean absolute value of the second difference along both axes at a step of `d` px.
-    fn detail(&self, d: usize) -> f64 {
+    /// Whether a pixel lies outside the disc that a nucleus in the middle fills.
+    fn around(&self, x: usize, y: usize) -> bool {
+        let (dx, dy) = (x as f64 - self.w as f64 / 2.0, y as f64 - self.h as f64 / 2.0);
+        (dx * dx + dy * dy).sqrt() > NUCLEUS * self.w.min(self.h) as f64
+    }
+
+    /// Mean absolute value of the second difference along both axes at a step of `d` px, of the
+    /// pixels that are `asked` for.
+    fn detail(&self, d: usize, asked: impl Fn(usize, usize) -> bool) -> f64 {
         let (mut sum, mut n) = (0.0, 0.0);
         for y in d..self.h - d {
-            for x in d..self.w - d {
+            for x in (d..self.w - d).filter(|&x| asked(x, y)) {
                 let row = |y: usize| self.at(x - d, y) - 2.0 * self.at(x, y) + self.at(x + d, y);
                 sum += (row(y - d) - 2.0 * row(y) + row(y + d)).abs();
                 n += 1.0;
@@ -92,10 +130,10 @@ impl Plane {
         Self { w: self.h, h: self.w, v }
     }
 
-    fn noise(&self) -> f64 {
+    fn noise(&self, asked: impl Fn(usize, usize) -> bool) -> f64 {
         let mut all: Vec<f64> = vec![];
         for y in 1..self.h - 1 {
-            for x in 1..self.w - 1 {
+            for x in (1..self.w - 1).filter(|&x| asked(x, y)) {
                 let row = |y: usize| self.at(x - 1, y) - 2.0 * self.at(x, y) + self.at(x + 1, y);
                 all.push((row(y - 1) - 2.0 * row(y) + row(y + 1)).abs());
             }
@@ -167,12 +205,16 @@ pub(super) fn of(item: &Item) -> Vec<f64> {
     let [y, cb, cr] = planes(t);
     let log = |v: f64| (v + 0.01).ln();
     // Against the detail at twice the step: how sharp, not how rich in structure.
-    let fine = |p: &Plane| log(p.detail(1)) - log(p.detail(2));
-    let wide = |p: &Plane| log(p.detail(1)) - log(p.detail(4));
+    let all = |_, _| true;
+    let around = |px, py| y.around(px, py);
+    let fine = |p: &Plane| log(p.detail(1, all)) - log(p.detail(2, all));
+    let wide = |p: &Plane| log(p.detail(1, all)) - log(p.detail(4, all));
     let (bx, cx, sx) = grid(&y.steps());
     let (by, cy, sy) = grid(&y.turned().steps());
-    let mut out = vec![fine(&y), fine(&cb), fine(&cr), wide(&cb), wide(&cr)];
-    out.extend([bx + by, cx, sx, cy, sy, y.noise()]);
+    let mut out = vec![fine(&y), y.noise(all)];
+    out.extend([log(y.detail(1, around)) - log(y.detail(2, around)), y.noise(around)]);
+    out.extend([fine(&cb), fine(&cr), wide(&cb), wide(&cr)]);
+    out.extend([bx + by, cx, sx, cy, sy]);
     out.push(item.bytes.map_or(f64::NAN, |b| b as f64));
     out.extend(border(t));
     let (px, py) = item.place.unwrap_or((f64::NAN, f64::NAN));

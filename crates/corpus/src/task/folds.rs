@@ -1,4 +1,4 @@
-//! Folds of a task on disk: whole sources, stratified by class and domain, seeded, digested (K4).
+//! Folds of a task on disk: whole sources, stratified by class and domain, seeded, digested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -119,6 +119,40 @@ impl FoldManifest {
         Ok(made)
     }
 
+    /// The folds of the one manifest that `corpus split` writes, on the crops of its dataset.
+    ///
+    /// # Errors
+    /// A manifest of other data, or of which a crop is in no fold.
+    pub fn of_manifest(set: &TrainingSet, folds: &crate::folds::FoldManifest) -> Result<Self> {
+        let fail = |reason: String| TaskError::file(Path::new("folds"), reason);
+        let dataset = set.dataset().ok_or_else(|| {
+            fail("the manifest of a dataset's folds serves `task = \"crops\"` alone".into())
+        })?;
+        folds.check_dataset(dataset).map_err(|e| fail(e.to_string()))?;
+        let mut items = vec![];
+        for item in set.items() {
+            let Some(crate::folds::Place::Fold(fold)) = folds.place(&item.source) else {
+                return Err(fail(format!("`{}` of `{}` is in no fold", item.file, item.source)));
+            };
+            let class = set.classes()[item.class].clone();
+            let (file, source) = (item.file.clone(), item.source.clone());
+            items.push(FoldItem { file, class, source, fold });
+        }
+        let mut made = Self {
+            schema: SCHEMA.into(),
+            task: set.task(),
+            classes: set.classes().to_vec(),
+            seed: folds.seed,
+            folds: folds.folds.len(),
+            set_sha256: set.digest(),
+            items,
+            digest: String::new(),
+        };
+        made.digest = made.own_digest();
+        made.check(Path::new("folds"))?;
+        Ok(made)
+    }
+
     fn own_digest(&self) -> String {
         let bare = Self { digest: String::new(), ..self.clone() };
         hex(&Sha256::digest(serde_json::to_vec(&bare).unwrap_or_default()))
@@ -164,7 +198,8 @@ impl FoldManifest {
         Ok(())
     }
 
-    /// Reads a manifest and checks it against the set it belongs to.
+    /// Reads a manifest, this run's own or that of the dataset, and checks it against the set it
+    /// belongs to.
     ///
     /// # Errors
     /// When it is no manifest, was changed, has a source on both sides or lacks a class, or
@@ -172,6 +207,11 @@ impl FoldManifest {
     pub fn read(path: &Path, set: &TrainingSet) -> Result<Self> {
         let fail = |reason: String| TaskError::file(path, reason);
         let text = std::fs::read_to_string(path).map_err(|e| fail(e.to_string()))?;
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        if value["format"] == crate::folds::FORMAT {
+            let folds = crate::folds::FoldManifest::read(path).map_err(|e| fail(e.to_string()))?;
+            return Self::of_manifest(set, &folds);
+        }
         let manifest: Self =
             serde_json::from_str(&text).map_err(|e| fail(format!("no fold manifest ({e})")))?;
         manifest.check(path)?;

@@ -30,13 +30,14 @@ struct Entry {
 pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
     let (root, classes, entries, side) = match task {
         Task::Crops => {
-            let found = super::shards::open(dir, part)?;
+            let (found, digest) = super::shards::open(dir, part)?;
             if found.is_empty() {
                 return Err(TaskError::file(dir, "no labelled crop of this part"));
             }
             one_size(dir, None, &found)?;
             let classes = super::shards::LABELS.map(str::to_owned).to_vec();
-            return Crops::new(task, classes, found);
+            let made = Crops::new(task, classes, found)?;
+            return Ok(Crops { dataset: Some(digest), ..made });
         }
         Task::AmiBr | Task::AmiMorph => ami(task, dir, part)?,
         Task::Folder => folder(dir, part)?,

@@ -12,8 +12,8 @@ use crate::schema::{Label, Split, hex, pixel_hash};
 /// Classes of a dataset of crops, in output order; the second is the positive one.
 pub const LABELS: [&str; 2] = ["mimicker", "mitotic_figure"];
 
-/// The labelled crops of one part, in the dataset's order. Unlabelled ones are passed over.
-pub(super) fn open(dir: &Path, part: Part) -> Result<Vec<(Item, RgbTile)>> {
+/// The labelled crops of one part, in the dataset's order, and the dataset's digest. Unlabelled ones are passed over.
+pub(super) fn open(dir: &Path, part: Part) -> Result<(Vec<(Item, RgbTile)>, String)> {
     let fail = |e: crate::CorpusError| TaskError::file(dir, e);
     let corpus = Corpus::open(dir).map_err(fail)?;
     let mut out = vec![];
@@ -44,5 +44,5 @@ pub(super) fn open(dir: &Path, part: Part) -> Result<Vec<(Item, RgbTile)>> {
         };
         out.push((item, image));
     }
-    Ok(out)
+    Ok((out, corpus.manifest().digest.clone()))
 }

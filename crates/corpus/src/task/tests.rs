@@ -181,4 +181,19 @@ fn a_dataset_of_crops_is_read_by_part() {
     assert!(test.items().iter().all(|i| i.source == "s3"));
     assert_eq!(train.images()[1].pixel(0, 0), [1, 0, 9]);
     assert_eq!(FoldManifest::new(&train, 3, 0).unwrap().items.len(), 12);
+
+    // The dataset's one manifest of folds serves as it is.
+    let corpus = crate::Corpus::open(dir.path()).unwrap();
+    let scheme = crate::folds::Scheme::Stratified(3);
+    let one = crate::folds::FoldManifest::of_crops(&corpus, scheme, 0).unwrap();
+    let path = dir.path().join("folds.json");
+    one.write(&path).unwrap();
+    let folds = FoldManifest::read(&path, &train).unwrap();
+    assert_eq!((folds.folds, folds.items.len()), (3, 12));
+    for i in &folds.items {
+        assert_eq!(one.side(i.fold, &i.source).unwrap(), Split::Validation, "{}", i.file);
+    }
+    let other = crate::folds::FoldManifest { dataset: "another".into(), ..one };
+    let refused = FoldManifest::of_manifest(&train, &other).unwrap_err().to_string();
+    assert!(refused.contains("made for the dataset another"), "{refused}");
 }

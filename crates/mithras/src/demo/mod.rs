@@ -20,7 +20,28 @@ mod pyramid;
 mod shape;
 mod truth;
 
+use artifact::file::WriteError;
+use artifact::table::Writer;
+use std::path::Path;
+
 pub use layout::{Layout, Spec, SpecError};
 pub use paint::draw;
 pub use pyramid::{Container, PyramidError, write};
 pub use truth::{Kind, Phase, TruthPoint};
+
+/// Writes the true places of a drawn slide as CSV: slide, x_px, y_px, kind, phase.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_truth(layout: &Layout, slide: &str, path: &Path) -> Result<(), WriteError> {
+    let mut table = Writer::new(["slide", "x_px", "y_px", "kind", "phase"]);
+    for p in layout.truth() {
+        let kind = match p.kind {
+            Kind::Mitotic => "mitotic",
+            Kind::Mimicker => "mimicker",
+        };
+        let (x, y) = (p.x_px.to_string(), p.y_px.to_string());
+        table.push([slide.into(), x, y, kind.into(), p.phase.to_string()]);
+    }
+    table.write(path)
+}

@@ -50,6 +50,7 @@ pub fn is_hdf5(out: &Path, source: &Source) -> Result<bool, EmbedError> {
 /// [`EmbedError`].
 pub fn embed(net: &Embedder, source: &Source, batch: usize) -> Result<Table, EmbedError> {
     let mut table = Table::new(net.architecture(), net.dim());
+    table.random = net.random().join(",");
     match source {
         Source::Crops(dir) => crops(net, dir, batch, &mut table)?,
         Source::Tiles { slide, level0, mpp, side } => {

@@ -50,6 +50,8 @@ pub struct Table {
     values: Vec<f32>,
     /// The grid, of slide tiles.
     pub tiles: Option<Tiles>,
+    /// Names of weights that no file gave, comma-separated.
+    pub random: String,
 }
 
 const MESSAGE: &str = "message features {
@@ -67,7 +69,14 @@ impl Table {
     /// Without rows yet; `dim` numbers each.
     #[must_use]
     pub fn new(encoder: &str, dim: usize) -> Self {
-        Self { encoder: encoder.into(), dim, rows: vec![], values: vec![], tiles: None }
+        Self {
+            encoder: encoder.into(),
+            dim,
+            rows: vec![],
+            values: vec![],
+            tiles: None,
+            random: String::new(),
+        }
     }
 
     /// Rows.
@@ -100,14 +109,18 @@ impl Table {
 
     fn parquet(&self) -> Result<Vec<u8>, ParquetError> {
         let about = |k: &str, v: &str| KeyValue::new(k.to_owned(), v.to_owned());
+        let mut notes = vec![
+            about("mithras.schema", "mithras.features/1"),
+            about("mithras.encoder", &self.encoder),
+            about("mithras.dim", &self.dim.to_string()),
+        ];
+        if !self.random.is_empty() {
+            notes.push(about("mithras.random_at_start", &self.random));
+        }
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("mithras {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(vec![
-                about("mithras.schema", "mithras.features/1"),
-                about("mithras.encoder", &self.encoder),
-                about("mithras.dim", &self.dim.to_string()),
-            ]))
+            .set_key_value_metadata(Some(notes))
             .build();
         let schema = Arc::new(parse_message_type(MESSAGE)?);
         let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
@@ -151,10 +164,15 @@ impl Table {
         let n = self.rows.len() as u64;
         let coords: Vec<i64> = self.rows.iter().flat_map(|r| [r.x as i64, r.y as i64]).collect();
         let mut out = FileBuilder::new();
-        out.create_dataset("features")
+        let features = out.create_dataset("features");
+        features
             .with_f32_data(&self.values)
             .with_shape(&[n, self.dim as u64])
             .set_attr("encoder", AttrValue::AsciiString(self.encoder.clone()));
+        // An empty attribute would say that something stayed as drawn.
+        if !self.random.is_empty() {
+            features.set_attr("random_at_start", AttrValue::AsciiString(self.random.clone()));
+        }
         let made = out.create_dataset("coords").with_i64_data(&coords).with_shape(&[n, 2]);
         if let Some(t) = &self.tiles {
             made.set_attr("patch_level", AttrValue::I64(0));

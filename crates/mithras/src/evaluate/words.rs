@@ -1,7 +1,34 @@
-//! An evaluation in words.
+//! An evaluation in words and pictures.
 
-use super::{Evaluation, Figures};
+use super::{Evaluation, Figures, curve};
+use artifact::file::{WriteError, write};
 use std::fmt;
+use std::path::{Path, PathBuf};
+
+impl Evaluation {
+    /// Writes each rule's curve over all thresholds as `STEM.csv` and `STEM.svg`; of several rules as
+    /// `STEM-RULE.csv` and so on.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write_curves(&self, stem: &Path) -> Result<(), WriteError> {
+        for rule in &self.rules {
+            let mut name = stem.as_os_str().to_owned();
+            if self.rules.len() > 1 {
+                name.push(format!("-{}", rule.rule));
+            }
+            let file = |ending: &str| {
+                let mut name = name.clone();
+                name.push(ending);
+                PathBuf::from(name)
+            };
+            write(&file(".csv"), &curve::csv(&rule.curve))?;
+            let picture = curve::svg(&rule.curve, &rule.pooled.tally, self.analysed_mm2);
+            write(&file(".svg"), picture.as_bytes())?;
+        }
+        Ok(())
+    }
+}
 
 impl fmt::Display for Evaluation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

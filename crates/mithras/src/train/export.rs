@@ -183,6 +183,19 @@ fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
     found.as_f64().ok_or_else(|| DetectorError::file(path, format!("has no {}", keys.join("."))))
 }
 
+/// Says which weights no file gave, where a training took a part of one.
+pub fn note_random(training: &mut toml::Table, prefix: &str, spec: &net::checkpoint::Spec) {
+    let names = spec.notes[train::run::RANDOM].as_array();
+    let names: Vec<toml::Value> = names
+        .into_iter()
+        .flatten()
+        .filter_map(|n| Some(toml::Value::String(n.as_str()?.to_owned())))
+        .collect();
+    if !names.is_empty() {
+        training.insert(format!("{prefix}{}", train::run::RANDOM), toml::Value::Array(names));
+    }
+}
+
 /// Writes a package into a folder: ONNX files and their card, which is read back.
 ///
 /// # Errors
@@ -211,6 +224,9 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     note("segmenter_corpus_sha256", &s.corpus_digest);
     note("classifier_preset_sha256", &c.preset_hash);
     note("classifier_corpus_sha256", &c.corpus_digest);
+    for (stage, spec) in [("segmenter", s), ("classifier", c)] {
+        note_random(&mut training, &format!("{stage}_"), spec);
+    }
     let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
     let card = ModelCard {
         schema: SCHEMA,
@@ -243,7 +259,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             mean: c.mean,
             std: c.std,
             classes: c.classes.clone(),
-            positive: train::finetune::CLASSES[1].into(),
+            positive: train::finetune::POSITIVE.into(),
             symmetries: settled.symmetries,
             threshold: None,
         }),

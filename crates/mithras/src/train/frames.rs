@@ -35,7 +35,7 @@ impl Candidates {
         let crops = crop.map(|(crop, input)| {
             let (mpp, side) =
                 infer::preprocess::sampling(Mpp::PAPER, crop as usize, input as usize);
-            CropRecipe { mpp, side: side as u32, positive: train::finetune::CLASSES[1].into() }
+            CropRecipe { mpp, side: side as u32, positive: train::finetune::POSITIVE.into() }
         });
         let threshold = Score::new(self.threshold)
             .map_err(|e| DetectorError::Invalid(format!("candidates.threshold: {e}")))?;
@@ -128,10 +128,10 @@ pub fn detect(
     let models = Models { segmenter: &mut *segmenter, classifier };
     let found = Detector { models, recipe, workers }.run(slide, &job, Control::default())?;
     match found.unclassified.first() {
-        Some(u) => Err(DetectorError::File {
-            path: slide.path().to_path_buf(),
-            reason: format!("a crop could not be read: {}", u.reason),
-        }),
+        Some(u) => {
+            let reason = format!("a crop could not be read: {}", u.reason);
+            Err(DetectorError::file(slide.path(), reason))
+        }
         None => Ok(found.detections),
     }
 }

@@ -5,29 +5,19 @@ pub mod calibrate;
 pub mod chain;
 pub mod export;
 pub mod frames;
+pub mod icpr;
 pub mod parity;
+pub mod protocol;
 
+use corpus::FileError;
 use std::path::{Path, PathBuf};
 
 /// Why a detector could not be trained, calibrated or packaged.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectorError {
     /// A file or folder.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A file that cannot be used.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// What was asked for cannot be done.
     #[error("{0}")]
     Invalid(String),
@@ -55,6 +45,17 @@ pub enum DetectorError {
         /// Largest allowed.
         allowed: f32,
     },
+    /// A test part is for one scoring, at the end: whoever chooses by test figures has none left.
+    #[error("{}: this run was scored on its test part before ({note})", run.display())]
+    ScoredBefore {
+        /// The run.
+        run: PathBuf,
+        /// What was noted then.
+        note: String,
+    },
+    /// Figures of a table of predictions.
+    #[error(transparent)]
+    Figures(#[from] crate::evaluate::classification::ClassificationError),
     /// A training loop.
     #[error(transparent)]
     Train(#[from] train::TrainError),
@@ -101,11 +102,10 @@ pub type Result<T, E = DetectorError> = std::result::Result<T, E>;
 
 impl DetectorError {
     pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
-        Self::File { path: path.to_path_buf(), reason: reason.to_string() }
+        FileError::content(path, reason)
     }
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { path, source }
+        FileError::io(path)
     }
 }

@@ -1,4 +1,4 @@
-//! Cross-entropy with label smoothing and class weights (K2).
+//! Cross-entropy with label smoothing and class weights.
 
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Reduction, Tensor};

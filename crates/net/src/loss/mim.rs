@@ -1,4 +1,4 @@
-//! Masked-image reconstruction (Eq. 4, P5).
+//! Masked-image reconstruction (Eq. 4).
 
 use tch::{Kind, Tensor};
 

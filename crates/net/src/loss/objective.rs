@@ -1,4 +1,4 @@
-//! The objective (Eq. 5, P6): a list of weighted terms.
+//! The objective (Eq. 5): a list of weighted terms.
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -15,6 +15,49 @@ pub enum Term {
     Image,
     /// Token-level contrast, Eq. 3.
     Token,
+}
+
+impl Term {
+    /// The word in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mim => "mim",
+            Self::Image => "image",
+            Self::Token => "token",
+        }
+    }
+}
+
+/// A term's value: a number, or a scalar that back-propagates.
+pub trait Value {
+    /// Times a weight.
+    #[must_use]
+    fn times(&self, weight: f64) -> Self;
+
+    /// Plus another.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Value for Tensor {
+    fn times(&self, weight: f64) -> Self {
+        self * weight
+    }
+
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
+}
+
+impl Value for f64 {
+    fn times(&self, weight: f64) -> Self {
+        self * weight
+    }
+
+    fn plus(self, other: Self) -> Self {
+        self + other
+    }
 }
 
 /// Weights of the terms; every row of the ablation table is one of these.
@@ -74,17 +117,17 @@ impl Objective {
     /// # Panics
     /// When every weight is zero; [`Self::check`] first.
     #[doc(alias = "Eq. 5")]
-    pub fn total(&self, mut compute: impl FnMut(Term) -> Tensor) -> (Tensor, Vec<(Term, Tensor)>) {
-        let mut total: Option<Tensor> = None;
+    pub fn total<V: Value>(&self, mut compute: impl FnMut(Term) -> V) -> (V, Vec<(Term, V)>) {
+        let mut total: Option<V> = None;
         let mut parts = Vec::new();
         for (term, weight) in self.terms() {
             let value = compute(term);
-            let weighted = &value * weight;
+            let weighted = value.times(weight);
             total = Some(match total {
-                Some(t) => t + weighted,
+                Some(t) => t.plus(weighted),
                 None => weighted,
             });
-            parts.push((term, value.detach()));
+            parts.push((term, value));
         }
         (total.expect("at least one term"), parts)
     }

@@ -1,8 +1,8 @@
-//! The semi-supervised contrastive loss (Eq. 1, P3, P4), streamed.
+//! The semi-supervised contrastive loss (Eq. 1), streamed.
 //!
 //! For unit vectors `z_u` and `K` anchors, with `P(u)` the others of the same label:
 //! `L = factor / K sum_u [ log sum_{a != u} exp(z_u.z_a / tau) - mean_{q in P(u)} z_u.z_q / tau ]`,
-//! an anchor without positives adding zero but counting in `K` (P10).
+//! an anchor without positives adding zero but counting in `K`.
 //!
 //! The `K x K` similarities are never held: the positives have the closed form
 //! `sum_q z_u.z_q = z_u.(S - z_u)` with `S` the sum of the label's vectors, and the rest runs over
@@ -55,7 +55,8 @@ pub fn scl_image(z: &Tensor, labels: &Tensor, config: &Scl) -> Tensor {
     scl(z, labels, config)
 }
 
-/// Eq. 3: [`scl`] over all projected visible tokens `[2N, V, D]`, labels `[2N, V]`.
+/// Eq. 3: [`scl`] over all projected visible tokens `[2N, V, D]`, labels `[2N, V]`; both may be
+/// flattened already, as they are when they were gathered from several processes.
 #[doc(alias = "Eq. 3")]
 pub fn scl_token(z: &Tensor, labels: &Tensor, config: &Scl) -> Tensor {
     let d = *z.size().last().expect("[2N, V, D]");
@@ -65,11 +66,12 @@ pub fn scl_token(z: &Tensor, labels: &Tensor, config: &Scl) -> Tensor {
 /// A scalar of value `value` whose gradient with respect to `z` is `grad`.
 pub fn attach(z: &Tensor, value: &Tensor, grad: &Tensor) -> Tensor {
     let linear = (z.to_kind(Kind::Float) * grad.detach()).sum(Kind::Float);
-    value.detach() + &linear - linear.detach()
+    // The difference is an exact zero, so the value keeps its last bit.
+    value.detach() + (&linear - linear.detach())
 }
 
 /// Eq. 1's value (f32 scalar) and its gradient `[K, D]` (f32) with respect to `z`, no graph kept.
-/// For contrast over gathered embeddings (P9): gather, call once, hand every part its rows.
+/// For contrast over gathered embeddings: gather, call once, hand every part its rows.
 ///
 /// # Panics
 /// When the shapes do not fit, or the temperature is so low that the terms leave f64's range.

@@ -1,4 +1,4 @@
-//! Segmentation loss (D1): weighted binary cross-entropy plus soft Dice, with an ignore mask.
+//! Segmentation loss: weighted binary cross-entropy plus soft Dice, with an ignore mask.
 
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};

@@ -7,7 +7,7 @@ use net::loss::mim::{tiles, untile};
 use net::mae::Masking;
 use tch::{Device, Kind, Tensor};
 
-use super::method::Method;
+use super::method::Pretraining;
 use super::normalise;
 use crate::batch::{MEAN, STD};
 use crate::error::{Result, TrainError};
@@ -18,7 +18,7 @@ use crate::error::{Result, TrainError};
 pub(super) fn write(
     dir: &Path,
     epoch: usize,
-    method: &Method,
+    method: &dyn Pretraining,
     shown: &[u8],
     (size, patch): (usize, usize),
     device: Device,

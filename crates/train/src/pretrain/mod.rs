@@ -1,9 +1,9 @@
-//! `mithras train pretrain` (P1-P10): objective presets and baselines on one loop.
+//! `mithras train pretrain`: objective presets and baselines on one loop.
 
 mod events;
 mod figure;
 mod log;
-mod method;
+pub mod method;
 pub mod preset;
 pub mod step;
 
@@ -13,29 +13,54 @@ use corpus::pairs::{CropSet, PairBatch, PairLoader};
 use net::checkpoint::{self, Spec};
 use net::dist::{Group, Launch};
 use net::encoder::EncoderConfig;
-use net::loss::Term;
 use net::mae::Mae;
 use net::optim::{AdamWConfig, groups_weight_decay};
-use serde_json::json;
+use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::batch::{MEAN, STD};
 use crate::error::{Result, TrainError};
-use crate::run::{RunOptions, Session};
-pub use method::{Method, encoder_tensors};
+use crate::run::{Opening, RunOptions, Session, value};
+pub use method::{Pretraining, encoder_tensors};
+use preset::Preset as _;
 pub use preset::{Kind as MethodKind, PretrainPreset};
 pub use step::Micro;
 
 /// The encoder a run hands on, in its directory.
 pub const ENCODER: &str = "encoder.safetensors";
 
-/// `[n, S, S, 3]` bytes to `[n, 3, S, S]`, normalised, on `device`.
+/// Of `run.json`.
+#[derive(Serialize)]
+struct About<'a> {
+    stage: &'a str,
+    method: &'a str,
+    crops: usize,
+    figures: usize,
+    others: usize,
+    ranks: usize,
+    ranks_by: &'a str,
+    micro_batch: usize,
+    steps_per_epoch: usize,
+    steps: usize,
+}
+
+/// Notes of the encoder that a run hands on.
+#[derive(Serialize)]
+struct Handed<'a> {
+    pretraining: &'a str,
+    objective: Option<net::loss::Objective>,
+}
+
+/// `[n, S, S, 3]` bytes to `[n, 3, S, S]`, normalised, on `device`: bytes travel there, and the
+/// arithmetic is [`pixels::input::Normalisation`]'s, to the last bit. Divisors are tensors because
+/// a GPU multiplies by the inverse of a plain number.
 pub(crate) fn normalise(pixels: &[u8], size: usize, device: Device) -> Tensor {
     let s = size as i64;
-    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device) * 255.0;
+    let of = |v: [f32; 3]| Tensor::from_slice(&v).view([1, 3, 1, 1]).to_device(device);
     let x = Tensor::from_slice(pixels).view([-1, s, s, 3]).to_device(device);
-    ((x.permute([0, 3, 1, 2]).to_kind(Kind::Float) - of(MEAN)) / of(STD)).contiguous()
+    let x = x.permute([0, 3, 1, 2]).to_kind(Kind::Float) / of([255.0; 3]);
+    ((x - of(MEAN)) / of(STD)).contiguous()
 }
 
 /// A batch cut into micro-batches of `k` samples, on `device`.
@@ -111,37 +136,41 @@ pub fn run(
 
     tch::manual_seed(seed as i64);
     let vs = VarStore::new(device);
-    let method = Method::new(&vs, p)?;
+    let method = method::build(&vs, p)?;
     let groups = groups_weight_decay(&vs, p.train.weight_decay, Mae::no_decay);
-    let mut spec = Spec::new(&format!("pretraining-{}", p.kind().name()), p, size as u32)?;
+    let mut spec = Spec::new(&format!("pretraining-{}", p.method.name()), p, size as u32)?;
     spec.corpus_digest = digest.clone();
-    let about = json!({
-        "stage": "pretrain", "method": p.kind().name(), "crops": crops, "figures": classes[0],
-        "others": classes[1], "ranks": group.world(), "ranks_by": Group::backend(device),
-        "micro_batch": share.micro,
-        "steps_per_epoch": settings.epoch, "steps": steps,
-    });
-    let adam = AdamWConfig { beta1: p.train.betas[0], beta2: p.train.betas[1], eps: 1e-8 };
+    let about = About {
+        stage: "pretrain",
+        method: p.method.name(),
+        crops,
+        figures: classes[0],
+        others: classes[1],
+        ranks: group.world(),
+        ranks_by: Group::backend(device),
+        micro_batch: share.micro,
+        steps_per_epoch: settings.epoch,
+        steps,
+    };
     let writes = group.is_first();
-    let toml = p.to_toml();
-    let mut session = Session::open_with(
-        vs,
+    let opening = Opening {
         groups,
-        adam,
-        settings.clone(),
-        &toml,
+        adam: AdamWConfig { beta1: p.train.betas[0], beta2: p.train.betas[1], eps: 1e-8 },
+        settings: settings.clone(),
+        preset: p.to_toml(),
         spec,
         about,
-        options,
+        random: vec![],
         writes,
-    )?;
+    };
+    let mut session = Session::open(vs, opening, options)?;
     let variables: Vec<_> = session.vs.variables().into_iter().collect();
     let name = p.model.size.name();
     let config = EncoderConfig { image: size, ..EncoderConfig::new(name, 0) };
     let mut handed = Spec::new(name, &config, size as u32)?;
     handed.corpus_digest = digest;
-    handed.preset_hash = p.hash();
-    handed.notes = json!({ "pretraining": p.kind().name(), "objective": p.objective });
+    handed.preset_hash = p.digest();
+    handed.notes = value(&Handed { pretraining: p.method.name(), objective: p.objective });
     let figures = options.out.join("figures");
     let shown = if method.reconstructs() { loader.plain(8)? } else { vec![] };
     let mut terms = log::TermLog::open(&options.out, session.start, writes)?;
@@ -153,7 +182,7 @@ pub fn run(
             let device = session.device();
             let pieces = micros(&batch, sides.0, share.micro, device);
             session.zero_grad();
-            let found = step::gradients(&method, &pieces, p.train.precision, &group)?;
+            let found = step::gradients(&*method, &pieces, p.train.precision, &group)?;
             let applied = step::sum_gradients(&session.vs, &group)
                 .and_then(|()| session.apply(at, found.total));
             let norm = applied.inspect_err(|_| {
@@ -171,7 +200,7 @@ pub fn run(
             let at_epochs_end = || {
                 if writes {
                     let done = save_encoder(&options.out.join(ENCODER), &variables, &handed);
-                    let drawn = figure::write(&figures, epoch + 1, &method, &shown, sides, device);
+                    let drawn = figure::write(&figures, epoch + 1, &*method, &shown, sides, device);
                     if let Err(e) = done.and(drawn) {
                         eprintln!("warning: {e}");
                     }
@@ -208,11 +237,6 @@ impl From<corpus::CorpusError> for Stop {
     fn from(e: corpus::CorpusError) -> Self {
         TrainError::from(e).into()
     }
-}
-
-/// Whether a term is in the objective of a preset.
-pub(crate) fn has(preset: &PretrainPreset, term: Term) -> bool {
-    preset.objective.is_some_and(|o| o.has(term))
 }
 
 #[cfg(test)]

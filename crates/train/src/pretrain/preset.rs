@@ -1,7 +1,6 @@
-//! Presets of pretraining (P2-P8).
+//! Presets of pretraining.
 
 use std::ops::Range;
-use std::path::Path;
 
 use corpus::augment::view::Views;
 use net::device::{MemoryFormat, Precision};
@@ -11,6 +10,7 @@ use net::vit::Size;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
+pub use crate::preset::{Fault, Preset};
 use crate::preset::{Keep, Loop};
 
 /// What is trained.
@@ -31,12 +31,7 @@ impl Kind {
     /// The word in presets.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Mithras => "mithras",
-            Self::Supervised => "supervised",
-            Self::Supmae => "supmae",
-            Self::Cmae => "cmae",
-        }
+        self.method().name
     }
 }
 
@@ -95,7 +90,7 @@ pub struct Baseline {
     pub feature_depth: i64,
 }
 
-/// Length and optimiser (P7).
+/// Length and optimiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -170,20 +165,10 @@ impl Share {
 }
 
 impl PretrainPreset {
-    /// What is trained.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.method
-    }
-
     /// Whether crops need labels.
     #[must_use]
     pub fn needs_labels(&self) -> bool {
-        match self.method {
-            Kind::Mithras => self.objective.is_some_and(|o| o.image > 0.0 || o.token > 0.0),
-            Kind::Supervised | Kind::Supmae => true,
-            Kind::Cmae => false,
-        }
+        (self.method.method().needs_labels)(self)
     }
 
     /// Cuts a batch for `world` ranks.
@@ -228,52 +213,16 @@ impl PretrainPreset {
             memory_format: MemoryFormat::Contiguous,
         }
     }
+}
 
-    /// The resolved preset as TOML.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a preset is plain data")
-    }
-
-    /// SHA-256 of the resolved preset.
-    #[must_use]
-    pub fn hash(&self) -> String {
-        crate::run::hash_of(&self.to_toml())
-    }
-
-    /// Reads a preset, applies `key=value` overrides, and checks it.
-    ///
-    /// # Errors
-    /// [`TrainError::Preset`] with the file and the key.
-    pub fn load(path: &Path, set: &[String]) -> Result<Self> {
-        let check = |p: &Self| p.check().map_err(|e| e.to_string());
-        crate::preset::load_with(path, set, check)
-    }
-
-    /// Checks ranges.
-    ///
-    /// # Errors
-    /// [`TrainError::Preset`] naming the key.
-    pub fn check(&self) -> Result<()> {
-        let bad = |key: &str, reason: String| Err(TrainError::Preset { path: key.into(), reason });
-        self.model.mae().check()?;
+impl Preset for PretrainPreset {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let bad = |key: &str, reason: String| Err(Fault::new(key, reason));
+        self.model.mae().check().map_err(|e| Fault::new("model", e))?;
         if let Err((key, reason)) = self.views.check() {
             return bad(&key, reason);
         }
-        match (self.method, &self.objective, &self.baseline) {
-            (Kind::Mithras, Some(o), None) => o.check()?,
-            (Kind::Mithras, ..) => {
-                return bad("objective", "`mithras` needs it, and no [baseline]".into());
-            }
-            (_, Some(_), _) => {
-                return bad("objective", "is for method = \"mithras\" alone".into());
-            }
-            (Kind::Supervised, None, None) | (Kind::Supmae | Kind::Cmae, None, Some(_)) => {}
-            (Kind::Supervised, ..) => {
-                return bad("baseline", "`supervised` has no constants".into());
-            }
-            (_, None, None) => return bad("baseline", "is missing".into()),
-        }
+        (self.method.method().check)(self)?;
         if let Some(b) = &self.baseline {
             let ok = b.weight > 0.0 && b.temperature > 0.0 && (0.0..1.0).contains(&b.momentum);
             if !ok || b.feature_depth < 1 {

@@ -1,4 +1,4 @@
-//! The gradients of one optimiser step over micro-batches and ranks (P9, two-pass GradCache).
+//! The gradients of one optimiser step over micro-batches and ranks (two-pass GradCache).
 //!
 //! The contrastive terms are defined over the whole effective batch: the first pass embeds without
 //! a graph, everything is contrasted once, and the second pass hands each micro-batch its rows of
@@ -9,7 +9,7 @@ use net::dist::Group;
 use tch::nn::VarStore;
 use tch::{Kind, Tensor};
 
-use super::method::{Embedding, Forward, Method};
+use super::method::{Embedding, Forward, Pretraining};
 use crate::error::Result;
 
 /// Samples of one forward pass, on the device; views of a sample follow each other.
@@ -74,7 +74,7 @@ fn gather(parts: &[Forward], group: &Group) -> Result<Vec<Embedding>> {
 /// # Panics
 /// Without a micro-batch.
 pub fn gradients(
-    method: &Method,
+    method: &dyn Pretraining,
     micros: &[Micro],
     precision: Precision,
     group: &Group,
@@ -140,18 +140,15 @@ pub fn gradients(
     let values: Vec<f64> = local.iter().map(|l| l.2).collect();
     let values = Tensor::from_slice(&values).to_kind(Kind::Float);
     group.sum(&[values.shallow_clone()])?;
-    let mut found = Found { total: 0.0, terms: vec![] };
-    for (i, (name, weight, _)) in local.iter().enumerate() {
-        let value = if group.world() == 1 { local[i].2 } else { values.double_value(&[i as i64]) };
-        found.terms.push((name, value));
-        found.total += weight * value;
+    if group.world() > 1 {
+        for (i, l) in local.iter_mut().enumerate() {
+            l.2 = values.double_value(&[i as i64]);
+        }
     }
-    for v in contrast.iter().flat_map(|c| &c.terms) {
-        let value = scalar(&v.value);
-        found.terms.push((v.name, value));
-        found.total += v.weight * value;
-    }
-    Ok(found)
+    let contrasted = contrast.iter().flat_map(|c| &c.terms);
+    local.extend(contrasted.map(|v| (v.name, v.weight, scalar(&v.value))));
+    let total = method.total(&local);
+    Ok(Found { total, terms: local.into_iter().map(|(name, _, value)| (name, value)).collect() })
 }
 
 /// Sums the gradients of all trainable variables over the ranks.

@@ -1,4 +1,4 @@
-//! The loop on a drawn corpus: presets, resuming, guards; cutting a batch changes nothing (P9).
+//! The loop on a drawn corpus: presets, resuming, guards; cutting a batch changes nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,6 +91,7 @@ fn options(out: &Path, stop_after: usize) -> RunOptions {
         resume: true,
         device: "cpu".into(),
         init: None,
+        allow_partial: false,
         stop_after,
         progress: false,
     }
@@ -131,6 +132,18 @@ fn every_preset_runs_shrunken_and_says_how_it_is_run() {
 }
 
 #[test]
+fn pretraining_sees_the_same_numbers_as_every_other_loop() {
+    let value = |i: usize| ((i * 2_654_435_761) >> 9) as u8;
+    let tiles: Vec<RgbTile> = (0..3)
+        .map(|t| RgbTile::new(48, 48, (0..3 * 48 * 48).map(|i| value(i + 7000 * t)).collect()))
+        .collect();
+    let bytes: Vec<u8> = tiles.iter().flat_map(|t| t.data.iter().copied()).collect();
+    let here = normalise(&bytes, 48, Device::Cpu);
+    let there = crate::batch::images(&tiles, Device::Cpu);
+    assert!(here.equal(&there.contiguous()), "differs from the table of grey values");
+}
+
+#[test]
 fn every_row_of_the_ablation_table_has_its_objective() {
     let weights = |name: &str| {
         let o = preset(name, &[]).objective.unwrap();
@@ -150,7 +163,7 @@ fn every_row_of_the_ablation_table_has_its_objective() {
     ] {
         assert_eq!(weights(name), want, "{name}");
     }
-    // P7.
+    // The recipe.
     let main = preset("pretrain-mithras-vit-base", &[]);
     let t = &main.train;
     assert_eq!((t.batch, t.lr, t.epochs, t.warmup_epochs), (512, 3e-4, 200, 10.0));
@@ -242,11 +255,11 @@ fn gradients_of(name: &str, micro: usize, group: &Group) -> (Vec<(String, Tensor
     let loader = PairLoader::new(crops, p.views.clone(), (48, 16), 5, 32, 1).unwrap();
     tch::manual_seed(11);
     let vs = VarStore::new(Device::Cpu);
-    let method = Method::new(&vs, &p).unwrap();
+    let method = method::build(&vs, &p).unwrap();
     let each = 32 / group.world();
     let batch = loader.draw(0, group.rank() * each..(group.rank() + 1) * each).unwrap();
     let pieces = micros(&batch, 48, micro, Device::Cpu);
-    let found = step::gradients(&method, &pieces, p.train.precision, group).unwrap();
+    let found = step::gradients(&*method, &pieces, p.train.precision, group).unwrap();
     step::sum_gradients(&vs, group).unwrap();
     let grads = vs.variables().into_iter().filter(|(_, t)| t.requires_grad());
     let mut grads: Vec<_> = grads.map(|(n, t)| (n, t.grad())).filter(|g| g.1.defined()).collect();

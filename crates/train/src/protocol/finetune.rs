@@ -1,16 +1,16 @@
-//! Fine-tuning of one fold (K2).
+//! Fine-tuning of one fold.
 
 use corpus::augment::geometry::{Erased, centred};
 use corpus::augment::rng_of;
 use corpus::fold::Fold;
-use corpus::task::{FoldManifest, TrainingSet};
+use corpus::task::{FoldManifest, Task, TrainingSet};
 use mitosis::RgbTile;
 use net::encoder;
 use net::loss::{CrossEntropy, cross_entropy};
 use net::optim::AdamWConfig;
 use rand::Rng;
 use rand::seq::SliceRandom;
-use serde_json::json;
+use serde::Serialize;
 use stats::metrics::ConfusionMatrix;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -19,11 +19,23 @@ use super::preset::{FinetunePreset, Targets};
 use super::{reset_head, spec_of};
 use crate::batch::{for_each_step, images};
 use crate::error::{Result, TrainError};
-use crate::run::{RunOptions, Session, Validation};
-use crate::segment::initialise;
+use crate::preset::Preset as _;
+use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::start::{Target, initialise};
 
 /// Salt of the order, so that it does not repeat the augmentation's draws.
 const ORDER: u64 = 0x0_0dde_5eed;
+
+/// Of `run.json`.
+#[derive(Serialize)]
+struct About<'a> {
+    stage: &'a str,
+    task: Task,
+    init: &'a str,
+    train_items: usize,
+    validation_items: usize,
+    folds_sha256: &'a str,
+}
 
 /// A training image with its targets and the rectangle to erase.
 struct Sample {
@@ -115,7 +127,7 @@ fn batch(samples: &[Sample], device: Device) -> Tensor {
 
 pub(super) fn fold(
     preset: &FinetunePreset,
-    set: &TrainingSet,
+    (set, positive): (&TrainingSet, Option<&str>),
     manifest: &FoldManifest,
     fold: &Fold,
     options: &RunOptions,
@@ -126,20 +138,30 @@ pub(super) fn fold(
     tch::manual_seed(settings.seed as i64);
     let vs = VarStore::new(device);
     let net = encoder::build(&vs.root(), &preset.model)?;
-    let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
+    let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     reset_head(&vs, net.as_ref(), preset.model.head_bias);
     let groups =
         encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
-    let about = json!({
-        "stage": "finetune", "task": preset.task, "init": start,
-        "train_items": fold.train.len(), "validation_items": fold.validation.len(),
-        "folds_sha256": manifest.digest,
-    });
+    let about = About {
+        stage: "finetune",
+        task: preset.task,
+        init: &start.text,
+        train_items: fold.train.len(),
+        validation_items: fold.validation.len(),
+        folds_sha256: &manifest.digest,
+    };
     let spec = spec_of(&preset.model, set, manifest)?;
-    let adam = AdamWConfig::default();
-    let toml = preset.toml();
-    let mut session =
-        Session::open_with(vs, groups, adam, settings.clone(), &toml, spec, about, options, true)?;
+    let opening = Opening {
+        groups,
+        adam: AdamWConfig::default(),
+        settings: settings.clone(),
+        preset: preset.to_toml(),
+        spec,
+        about,
+        random: start.random,
+        writes: true,
+    };
+    let mut session = Session::open(vs, opening, options)?;
 
     let s = &settings;
     let items =
@@ -177,6 +199,7 @@ pub(super) fn fold(
     let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
     let labels: Vec<i64> = truth.iter().map(|&c| c as i64).collect();
     let labels = Tensor::from_slice(&labels).to_device(device);
+    let positive = positive.and_then(|p| set.classes().iter().position(|c| c == p));
     let validate = || {
         let mut parts = vec![];
         for part in held.chunks(s.batch) {
@@ -187,7 +210,10 @@ pub(super) fn fold(
         let best = Vec::<i64>::try_from(all.argmax(-1, false).to_device(Device::Cpu)).ok()?;
         let found: Vec<usize> = best.into_iter().map(|c| c as usize).collect();
         let matrix = ConfusionMatrix::from_labels(&truth, &found, set.classes().len()).ok()?;
-        let metric = if set.classes().len() == 2 { matrix.f1(1) } else { matrix.macro_f1() };
+        let metric = match positive {
+            Some(class) if set.classes().len() == 2 => matrix.f1(class),
+            _ => matrix.macro_f1(),
+        };
         Some(Validation { loss: value, metric })
     };
     let stopped = for_each_step((session.start, s.steps), s.batch, draw, |step, samples| {
@@ -211,7 +237,6 @@ pub(super) fn fold(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corpus::task::Task;
 
     #[test]
     fn epochs_are_permutations_or_balanced_draws() {

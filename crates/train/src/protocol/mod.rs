@@ -1,4 +1,4 @@
-//! Classification protocols (K1-K5): fine-tuning and linear probing over folds of whole slides,
+//! Classification protocols: fine-tuning and linear probing over folds of whole slides,
 //! and the test part, scored once.
 //!
 //! ```text
@@ -31,6 +31,7 @@ use crate::port::TorchClassifier;
 use crate::run::{MODEL, RunOptions, write_text};
 
 pub use predict::{Prediction, tables, write as write_predictions};
+use preset::Described as _;
 pub use preset::{Augment, Epochs, FinetunePreset, ProbePreset, ProtocolData, task_of};
 
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
@@ -50,6 +51,10 @@ pub struct About {
     pub task: Task,
     /// Class names in output order.
     pub classes: Vec<String>,
+    /// The positive class, where there is one: the kept epoch, the figures and the threshold are
+    /// by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
     /// Side of the centred square that is shown, pixels at 0.25 um/px.
     pub crop: usize,
     /// Symmetric copies averaged when predicting: 1, 4 or 8.
@@ -65,6 +70,12 @@ pub struct About {
 }
 
 impl About {
+    /// The positive class; of runs that were begun before it was recorded, the task's own.
+    #[must_use]
+    pub fn positive(&self) -> Option<String> {
+        self.positive.clone().or_else(|| self.task.positive().map(str::to_owned))
+    }
+
     /// Reads a run's `protocol.json`.
     ///
     /// # Errors
@@ -107,10 +118,11 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<FoldManif
 fn begin(run: &Path, about: &About) -> Result<()> {
     let path = run.join(ABOUT);
     if path.is_file() {
-        if About::read(run)? != *about {
+        let found = About::read(run)?;
+        if (About { positive: found.positive(), ..found }) != *about {
             return Err(TrainError::run(
                 &path,
-                "was made with another preset or other data; give the same ones, or another --out",
+                "was made with another preset or other data; give the same ones, or another folder",
             ));
         }
         return Ok(());
@@ -125,7 +137,7 @@ fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &FoldManifest) -> Re
     Ok(spec)
 }
 
-/// K1: zero weights and a constant bias, whatever the starting weights brought.
+/// Zero weights and a constant bias, whatever the starting weights brought.
 fn reset_head(vs: &VarStore, net: &dyn Encoder, bias: f64) {
     tch::no_grad(|| {
         for (name, mut t) in vs.variables() {
@@ -134,6 +146,27 @@ fn reset_head(vs: &VarStore, net: &dyn Encoder, bias: f64) {
             }
         }
     });
+}
+
+/// The positive class: as the preset states it, else the task's own.
+///
+/// # Errors
+/// [`TrainError::Preset`] for a class that is none, and for two classes of which neither is stated.
+fn positive(set: &TrainingSet, stated: Option<&str>) -> Result<Option<String>> {
+    let classes = set.classes();
+    let bad = |reason: String| Err(TrainError::Preset { path: "positive".into(), reason });
+    let found = stated.or_else(|| set.task().positive());
+    match found {
+        Some(name) if !classes.iter().any(|c| c == name) => {
+            bad(format!("`{name}` is none of the classes {}", classes.join(", ")))
+        }
+        None if classes.len() == 2 => bad(format!(
+            "say which class is the positive one, {}: the kept epoch, the figures and the \
+             threshold are by it",
+            classes.join(" or ")
+        )),
+        found => Ok(found.map(str::to_owned)),
+    }
 }
 
 fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Result<()> {
@@ -147,7 +180,7 @@ fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Resu
     Ok(())
 }
 
-/// Fine-tunes fold `k` (K2): weights in `RUN/fold-k/model.safetensors`, the held-out items'
+/// Fine-tunes fold `k`: weights in `RUN/fold-k/model.safetensors`, the held-out items'
 /// predictions beside them. `options.out` is RUN.
 ///
 /// # Errors
@@ -160,18 +193,19 @@ pub fn finetune(
 ) -> Result<()> {
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
-    begin(&options.out, &preset.about(set, &manifest))?;
+    let about = preset.about(set, &manifest)?;
+    begin(&options.out, &about)?;
     let fold = manifest.fold(k)?;
     let dir = fold_dir(&options.out, k);
     let own = RunOptions { out: dir.clone(), ..options.clone() };
-    finetune::fold(preset, set, &manifest, &fold, &own)?;
+    finetune::fold(preset, (set, about.positive.as_deref()), &manifest, &fold, &own)?;
     if dir.join(MODEL).is_file() {
         held_out(set, &fold, k, preset.data.crop, preset.symmetries, &own)?;
     }
     Ok(())
 }
 
-/// Linear probing of every fold (K3) on features that are computed once.
+/// Linear probing of every fold on features that are computed once.
 ///
 /// # Errors
 /// As [`finetune`].
@@ -183,7 +217,7 @@ pub fn probe(
 ) -> Result<()> {
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
-    begin(&options.out, &preset.about(set, &manifest))?;
+    begin(&options.out, &preset.about(set, &manifest)?)?;
     probe::run(preset, set, &manifest, only, options)
 }
 

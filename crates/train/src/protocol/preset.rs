@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{About, SCHEMA};
 use crate::error::{Result, TrainError};
-use crate::preset::{Init, Keep, Loop, load_with};
-use crate::run::hash_of;
+use crate::preset::{Fault, Init, Keep, Loop, Preset};
 
 /// The task of a preset, if it has one; presets of the detector's second stage have none.
 ///
@@ -33,7 +32,7 @@ pub fn task_of(path: &Path) -> Result<Option<String>> {
 pub struct ProtocolData {
     /// Side of the centred square that is shown, pixels at 0.25 um/px.
     pub crop: usize,
-    /// Folds of whole slides (K4).
+    /// Folds of whole slides.
     pub folds: usize,
     /// Seed of the folds.
     pub split_seed: u64,
@@ -111,18 +110,19 @@ impl Epochs {
         }
     }
 
-    fn check(&self) -> std::result::Result<(), String> {
+    fn check(&self) -> Checked {
         if self.batch == 0 || self.epochs == 0 {
-            return Err("train.batch and train.epochs must be at least 1".into());
+            return Err(Fault::new("train", "batch and epochs must be at least 1"));
         }
         if !(0.0..=self.epochs as f64).contains(&self.warmup_epochs) {
-            return Err("train.warmup_epochs is not in [0, train.epochs]".into());
+            return Err(Fault::new("train.warmup_epochs", "is not in [0, train.epochs]"));
         }
         if !(self.base_lr > 0.0 && self.base_lr.is_finite()) {
-            return Err(format!("train.base_lr {} is not a positive rate", self.base_lr));
+            let reason = format!("{} is not a positive rate", self.base_lr);
+            return Err(Fault::new("train.base_lr", reason));
         }
         if !(0.0..1.0).contains(&self.ema) {
-            return Err(format!("train.ema {} is not in [0, 1)", self.ema));
+            return Err(Fault::new("train.ema", format!("{} is not in [0, 1)", self.ema)));
         }
         Ok(())
     }
@@ -143,13 +143,16 @@ fn none(weight: &f64) -> bool {
     *weight == 0.0
 }
 
-/// `mithras train finetune` on labelled crops (K2).
+/// `mithras train finetune` on labelled crops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FinetunePreset {
     /// What is classified.
     pub task: Task,
-    /// Where the encoder starts; the head starts at zero weights and `model.head_bias` (K1).
+    /// The positive class, for tasks that have none of their own (`folder`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
+    /// Where the encoder starts; the head starts at zero weights and `model.head_bias`.
     pub init: Init,
     /// Layer-wise rate decay (1 = none).
     pub layer_decay: f64,
@@ -176,12 +179,15 @@ pub struct FinetunePreset {
     pub train: Epochs,
 }
 
-/// `mithras train probe` (K3).
+/// `mithras train probe`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbePreset {
     /// What is classified.
     pub task: Task,
+    /// The positive class, for tasks that have none of their own (`folder`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<String>,
     /// The frozen encoder's weights.
     pub init: Init,
     /// Weak augmentation: each epoch sees one of this many symmetric copies (1, 4, 8) of an item.
@@ -214,93 +220,89 @@ pub struct ProbeEpochs {
     pub weight_decay: f64,
 }
 
-fn common(data: &ProtocolData, symmetries: u8) -> std::result::Result<(), String> {
+type Checked = std::result::Result<(), Fault>;
+
+fn common(data: &ProtocolData, symmetries: u8) -> Checked {
     if data.crop < 16 {
-        return Err(format!("data.crop {} px is too small", data.crop));
+        return Err(Fault::new("data.crop", format!("{} px is too small", data.crop)));
     }
     if ![1, 4, 8].contains(&symmetries) {
-        return Err(format!("symmetries {symmetries} is none of 1, 4, 8"));
+        return Err(Fault::new("symmetries", format!("{symmetries} is none of 1, 4, 8")));
     }
     Ok(())
 }
 
-impl FinetunePreset {
-    /// Reads a preset and applies `key=value` overrides.
-    ///
-    /// # Errors
-    /// [`TrainError::Preset`] with the key's path.
-    pub fn load(path: &Path, set: &[String]) -> Result<Self> {
-        load_with(path, set, |p: &Self| {
-            common(&p.data, p.symmetries)?;
-            for (key, v) in [("balance", p.balance), ("layer_decay", p.layer_decay)] {
-                if !(0.0..=1.0).contains(&v) {
-                    return Err(format!("{key} {v} is not in [0, 1]"));
-                }
+impl Preset for FinetunePreset {
+    fn check(&self) -> Checked {
+        common(&self.data, self.symmetries)?;
+        for (key, v) in [("balance", self.balance), ("layer_decay", self.layer_decay)] {
+            if !(0.0..=1.0).contains(&v) {
+                return Err(Fault::new(key, format!("{v} is not in [0, 1]")));
             }
-            if !(p.coarse >= 0.0 && p.coarse.is_finite()) {
-                return Err(format!("coarse {} is no weight", p.coarse));
-            }
-            if p.coarse > 0.0 && p.task.coarser().is_none() {
-                return Err("coarse: the task has no coarser one; leave the key out".into());
-            }
-            if !(0.0..1.0).contains(&p.smoothing) {
-                return Err(format!("smoothing {} is not in [0, 1)", p.smoothing));
-            }
-            p.train.check()
-        })
-    }
-
-    pub(super) fn toml(&self) -> String {
-        toml::to_string(self).expect("a preset is plain data")
-    }
-
-    pub(super) fn about(&self, set: &TrainingSet, folds: &FoldManifest) -> About {
-        about("finetune", set, folds, (&self.data, self.symmetries), &self.toml())
+        }
+        if !(self.coarse >= 0.0 && self.coarse.is_finite()) {
+            return Err(Fault::new("coarse", format!("{} is no weight", self.coarse)));
+        }
+        if self.coarse > 0.0 && self.task.coarser().is_none() {
+            return Err(Fault::new("coarse", "the task has no coarser one; leave the key out"));
+        }
+        if !(0.0..1.0).contains(&self.smoothing) {
+            return Err(Fault::new("smoothing", format!("{} is not in [0, 1)", self.smoothing)));
+        }
+        self.train.check()
     }
 }
 
-impl ProbePreset {
-    /// Reads a preset and applies `key=value` overrides.
-    ///
-    /// # Errors
-    /// [`TrainError::Preset`] with the key's path.
-    pub fn load(path: &Path, set: &[String]) -> Result<Self> {
-        load_with(path, set, |p: &Self| {
-            common(&p.data, p.symmetries)?;
-            let t = &p.train;
-            if t.batch == 0 || t.epochs == 0 || t.base_lr <= 0.0 {
-                return Err("train.batch, train.epochs and train.base_lr must be positive".into());
-            }
-            Ok(())
-        })
-    }
-
-    pub(super) fn toml(&self) -> String {
-        toml::to_string(self).expect("a preset is plain data")
-    }
-
-    pub(super) fn about(&self, set: &TrainingSet, folds: &FoldManifest) -> About {
-        about("probe", set, folds, (&self.data, self.symmetries), &self.toml())
+impl Preset for ProbePreset {
+    fn check(&self) -> Checked {
+        common(&self.data, self.symmetries)?;
+        let t = &self.train;
+        if t.batch == 0 || t.epochs == 0 || t.base_lr <= 0.0 {
+            return Err(Fault::new("train", "batch, epochs and base_lr must be positive"));
+        }
+        Ok(())
     }
 }
 
-fn about(
-    verb: &str,
-    set: &TrainingSet,
-    folds: &FoldManifest,
-    (data, symmetries): (&ProtocolData, u8),
-    toml: &str,
-) -> About {
-    About {
-        schema: SCHEMA.into(),
-        verb: verb.into(),
-        task: set.task(),
-        classes: set.classes().to_vec(),
-        crop: data.crop,
-        symmetries,
-        folds: folds.folds,
-        preset_sha256: hash_of(toml),
-        set_sha256: set.digest(),
-        folds_sha256: folds.digest.clone(),
+/// What both protocols' presets are about.
+pub(super) trait Described: Preset {
+    /// `finetune` or `probe`.
+    const VERB: &'static str;
+
+    /// Crops and folds, the copies averaged, and the positive class as stated.
+    fn parts(&self) -> (&ProtocolData, u8, Option<&str>);
+
+    /// What a run of it is about.
+    fn about(&self, set: &TrainingSet, folds: &FoldManifest) -> Result<About> {
+        let (data, symmetries, stated) = self.parts();
+        Ok(About {
+            schema: SCHEMA.into(),
+            verb: Self::VERB.into(),
+            task: set.task(),
+            classes: set.classes().to_vec(),
+            positive: super::positive(set, stated)?,
+            crop: data.crop,
+            symmetries,
+            folds: folds.folds,
+            preset_sha256: self.digest(),
+            set_sha256: set.digest(),
+            folds_sha256: folds.digest.clone(),
+        })
+    }
+}
+
+impl Described for FinetunePreset {
+    const VERB: &'static str = "finetune";
+
+    fn parts(&self) -> (&ProtocolData, u8, Option<&str>) {
+        (&self.data, self.symmetries, self.positive.as_deref())
+    }
+}
+
+impl Described for ProbePreset {
+    const VERB: &'static str = "probe";
+
+    fn parts(&self) -> (&ProtocolData, u8, Option<&str>) {
+        (&self.data, self.symmetries, self.positive.as_deref())
     }
 }

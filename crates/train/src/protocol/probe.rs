@@ -1,4 +1,4 @@
-//! Linear probing (K3): the encoder sees every item once, the head trains on cached features.
+//! Linear probing: the encoder sees every item once, the head trains on cached features.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use net::probe::Probe;
 use net::schedule::{BaseLr, WarmupCosine};
 use rand::Rng;
 use rand::seq::SliceRandom;
-use serde_json::json;
+use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
@@ -24,10 +24,22 @@ use super::preset::ProbePreset;
 use super::{PREDICTIONS, fold_dir, predict, spec_of};
 use crate::batch::images;
 use crate::error::{Result, TrainError};
+use crate::preset::Preset as _;
 use crate::run::{MODEL, RunOptions, write_text};
-use crate::segment::initialise;
+use crate::start::{Target, initialise};
 
 const FEATURES: &str = "features.safetensors";
+
+/// Notes of the frozen encoder.
+#[derive(Serialize)]
+struct Notes<'a> {
+    init: &'a str,
+    weights: &'a str,
+    symmetries: u8,
+    crop: usize,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    random_at_start: &'a [String],
+}
 
 /// The encoder with the head that the task needs.
 struct Model {
@@ -73,7 +85,7 @@ fn frozen(preset: &ProbePreset, spec: Spec, options: &RunOptions) -> Result<Mode
     tch::manual_seed(preset.train.seed as i64);
     let vs = VarStore::new(device);
     let net = encoder::build(&vs.root(), &preset.model)?;
-    let start = initialise(&vs, preset.init, options.init.as_deref(), "")?;
+    let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     super::reset_head(&vs, net.as_ref(), preset.model.head_bias);
     let mut sums: Vec<(String, f64)> = vs
         .variables()
@@ -81,9 +93,14 @@ fn frozen(preset: &ProbePreset, spec: Spec, options: &RunOptions) -> Result<Mode
         .map(|(n, t)| (n, t.detach().abs().sum(Kind::Double).double_value(&[])))
         .collect();
     sums.sort_by(|a, b| a.0.cmp(&b.0));
-    let weights = crate::run::hash_of(&format!("{sums:?}"));
-    let notes = json!({ "init": start, "weights": weights, "symmetries": preset.symmetries,
-        "crop": preset.data.crop });
+    let weights = artifact::digest::sha256(format!("{sums:?}"));
+    let notes = crate::run::value(&Notes {
+        init: &start.text,
+        weights: &weights,
+        symmetries: preset.symmetries,
+        crop: preset.data.crop,
+        random_at_start: &start.random,
+    });
     Ok(Model { vs, net, spec: Spec { notes, ..spec } })
 }
 
@@ -95,10 +112,10 @@ pub(super) fn run(
     options: &RunOptions,
 ) -> Result<()> {
     let mut spec = spec_of(&preset.model, set, manifest)?;
-    spec.preset_hash = crate::run::hash_of(&preset.toml());
+    spec.preset_hash = preset.digest();
     let mut model = frozen(preset, spec, options)?;
     let _lock = Lock::take(&options.out)?;
-    write_text(&options.out.join("preset.toml"), &preset.toml())?;
+    write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
     let features = features(preset, set, &model, &options.out.join(FEATURES))?;
     for k in (0..manifest.folds).filter(|k| only.is_none_or(|o| o == *k)) {
         let dir = fold_dir(&options.out, k);
@@ -107,10 +124,7 @@ pub(super) fn run(
             if options.resume {
                 continue;
             }
-            return Err(TrainError::run(
-                &dir,
-                "a run is already here; add --resume to go on, or choose another --out",
-            ));
+            return Err(TrainError::There { path: dir });
         }
         std::fs::create_dir_all(&dir).map_err(|e| TrainError::run(&dir, e))?;
         let fold = manifest.fold(k)?;
@@ -136,7 +150,7 @@ pub(super) fn run(
                 }
             }
         });
-        model.spec.notes["fold"] = json!(k);
+        model.spec.notes["fold"] = k.into();
         checkpoint::save(&dir.join(MODEL), &model.vs, &model.spec)?;
         predict::write(&dir, PREDICTIONS, set, &rows)?;
     }

@@ -23,6 +23,9 @@ pub struct Args {
     /// Side of the network's input, for files that do not say it
     #[arg(long, default_value_t = 224)]
     image: i64,
+    /// Take of a file what fits, and leave the rest as drawn: such features say little
+    #[arg(long)]
+    allow_partial: bool,
     /// Embed the crops of this corpus
     #[arg(long, value_name = "DIR")]
     corpus: Option<PathBuf>,
@@ -66,7 +69,11 @@ pub fn run(a: Args) -> Result<ExitCode> {
     };
     let hdf5 = is_hdf5(&a.out, &source)?;
     train::set_up(a.threads);
-    let net = Embedder::open(&a.weights, a.encoder.as_deref(), a.image, &a.device)?;
+    let how = (a.image, a.allow_partial);
+    let net = Embedder::open(&a.weights, a.encoder.as_deref(), how, &a.device)?;
+    if !net.random().is_empty() {
+        eprintln!("warning: as drawn from a seed, in no file: {}", net.random().join(", "));
+    }
     let table = embed(&net, &source, a.batch as usize)?;
     if hdf5 {
         table.write_hdf5(&a.out)?;

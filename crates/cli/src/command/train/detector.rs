@@ -6,6 +6,7 @@ use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, Plan, PlannedSt
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use train::preset::Preset as _;
 
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
 ///
@@ -32,6 +33,10 @@ pub struct Args {
     /// Starting weights of the second stage
     #[arg(long, value_name = "FILE")]
     finetune_init: Option<PathBuf>,
+    /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the
+    /// package's card say what stayed
+    #[arg(long)]
+    allow_partial: bool,
     /// Change a key of the preset, e.g. segment.train.steps=100
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -116,6 +121,7 @@ pub fn run(args: Args) -> Result<()> {
         out: args.out,
         segment_init: args.init,
         finetune_init: args.finetune_init,
+        allow_partial: args.allow_partial,
         device: args.device,
     };
     let chain = Chain::new(&preset, &set, &options)?;

@@ -1,12 +1,6 @@
-//! The ICPR frames as the single verbs detect on them.
+//! How candidates are taken, as flags.
 
-use anyhow::{Context, Result};
-use corpus::crops::Scene;
-use detect::Recipe;
-use mithras::train::frames::{self, Candidates};
-use mitosis::{Classifier, Detection, Mpp, Resolution, Segmenter};
-use slide::{OpenOptions, Slide};
-use std::path::{Path, PathBuf};
+use mithras::train::frames::Candidates;
 
 /// From probabilities to candidates; written into the package's card.
 #[derive(clap::Args, Debug, Clone)]
@@ -30,28 +24,4 @@ impl CandidateArgs {
             min_area_px: self.min_area,
         }
     }
-}
-
-/// The frames' resolution, as the data states it.
-pub fn resolution() -> Resolution {
-    Resolution::user(Mpp::new(corpus::icpr::APERIO_MPP).expect("a plausible constant"))
-}
-
-/// All candidates of one frame, accepted or not.
-pub fn detect(
-    path: &Path,
-    recipe: &Recipe,
-    segmenter: &mut dyn Segmenter,
-    classifier: Option<&mut dyn Classifier>,
-) -> Result<Vec<Detection>> {
-    let options = OpenOptions { mpp: Some(resolution().x), ..OpenOptions::default() };
-    let slide = Slide::open_with(path, &options)?;
-    frames::detect(&slide, recipe, segmenter, classifier)
-        .with_context(|| path.display().to_string())
-}
-
-/// Where a scene's image lies in the data folder.
-pub fn image_of(data: &Path, scene: &Scene) -> PathBuf {
-    let folder = if scene.partial { "partial" } else { "frames" };
-    data.join("icpr2012").join(folder).join(format!("{}.jpg", scene.name))
 }

@@ -1,8 +1,9 @@
 //! `mithras train segment` and `mithras train finetune`.
 
 use anyhow::{Context, Result};
+use mithras::train::icpr::FOLDS;
 use std::path::{Path, PathBuf};
-use train::preset::{self, FinetunePreset, Preset, SegmentPreset};
+use train::preset::{FinetunePreset, Preset, SegmentPreset};
 use train::run::RunOptions;
 use train::{finetune, segment};
 
@@ -25,6 +26,10 @@ pub struct Common {
     /// slide left out
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
+    /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the
+    /// package's card say what stayed
+    #[arg(long)]
+    allow_partial: bool,
     /// Go on where a killed run stopped
     #[arg(long)]
     resume: bool,
@@ -60,9 +65,6 @@ pub struct FinetuneArgs {
     mined: Option<String>,
 }
 
-/// The slides of the ICPR frames, each left out once.
-pub const FOLDS: [&str; 3] = ["A00", "A01", "A02"];
-
 impl Common {
     fn folds(&self) -> Vec<(String, PathBuf)> {
         match self.fold.as_str() {
@@ -77,6 +79,7 @@ impl Common {
             resume: self.resume,
             device: self.device.clone(),
             init: self.init.clone(),
+            allow_partial: self.allow_partial,
             stop_after: 0,
             progress: true,
         }
@@ -87,7 +90,7 @@ impl Common {
         mut one: impl FnMut(&P, &str, &RunOptions) -> Result<()>,
     ) -> Result<()> {
         train::set_up(self.threads);
-        let preset: P = preset::load(&self.preset, &self.set)?;
+        let preset: P = P::load(&self.preset, &self.set)?;
         for (fold, out) in self.folds() {
             eprintln!("left out: {fold}; run directory {}", out.display());
             let mut options = self.options(&out);

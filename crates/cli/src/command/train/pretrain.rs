@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use std::path::PathBuf;
+use train::preset::Preset as _;
 use train::pretrain::{self, PretrainPreset};
 use train::run::RunOptions;
 
@@ -45,6 +46,7 @@ pub fn run(a: &Args) -> Result<()> {
         resume: a.resume,
         device: a.device.clone(),
         init: None,
+        allow_partial: false,
         stop_after: 0,
         progress: true,
     };

@@ -30,6 +30,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use plan::{Plan, PlannedStep, StepKind};
+use train::preset::Preset as _;
+
 pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset};
 
 /// Where a chain runs: nothing here changes a number.
@@ -41,6 +43,8 @@ pub struct ChainOptions {
     pub segment_init: Option<PathBuf>,
     /// Starting weights of the classifier.
     pub finetune_init: Option<PathBuf>,
+    /// Take of those files what fits, and leave the rest as drawn.
+    pub allow_partial: bool,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
 }
@@ -88,7 +92,7 @@ impl<'a> Chain<'a> {
         options: &'a ChainOptions,
     ) -> Result<Self> {
         let folds = FoldManifest::of_regions(set, preset.folds.scheme(), preset.folds.seed)?;
-        let mut parts = vec![preset.hash(), set.digest().to_owned(), folds.digest.clone()];
+        let mut parts = vec![preset.digest(), set.digest().to_owned(), folds.digest.clone()];
         for weights in [&options.segment_init, &options.finetune_init].into_iter().flatten() {
             let (_, sha256) =
                 digest::sha256_file(weights).map_err(|e| DetectorError::file(weights, e.source))?;

@@ -1,13 +1,10 @@
 //! A detector's preset: everything that changes a number, in one TOML file.
 
-use super::super::Result;
 use super::super::frames::Candidates;
-use artifact::digest;
 use corpus::folds::Scheme;
 use mitosis::matching::Rule;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
-use train::preset::{FinetunePreset, Preset, SegmentPreset, load_with};
+use train::preset::{Fault, FinetunePreset, Preset, SegmentPreset};
 
 /// How the data are split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,51 +67,30 @@ pub struct DetectorPreset {
     pub finetune: FinetunePreset,
 }
 
-impl DetectorPreset {
-    /// Reads a preset and applies `key=value` changes.
-    ///
-    /// # Errors
-    /// The key that is unknown or out of range, with the nearest one.
-    pub fn load(path: &Path, set: &[String]) -> Result<Self> {
-        Ok(load_with(path, set, Self::check)?)
-    }
-
-    fn check(&self) -> std::result::Result<(), String> {
-        let stage = |name: &str, checked: std::result::Result<(), (&'static str, String)>| {
-            checked.map_err(|(key, reason)| format!("{name}.{key} {reason}"))
-        };
-        stage("segment", self.segment.check())?;
-        stage("finetune", self.finetune.check())?;
-        self.rule().map_err(|e| format!("calibrate.rule: {e}"))?;
+impl Preset for DetectorPreset {
+    fn check(&self) -> Result<(), Fault> {
+        self.segment.check().map_err(|e| e.below("segment"))?;
+        self.finetune.check().map_err(|e| e.below("finetune"))?;
+        self.rule().map_err(|e| Fault::new("calibrate.rule", e))?;
         if !(1..=8).contains(&self.calibrate.symmetries) {
-            return Err("calibrate.symmetries must be from 1 to 8".into());
+            return Err(Fault::new("calibrate.symmetries", "must be from 1 to 8"));
         }
         if !(0.0..=1.0).contains(&self.candidates.threshold) {
-            return Err("candidates.threshold must be from 0 to 1".into());
+            return Err(Fault::new("candidates.threshold", "must be from 0 to 1"));
         }
         if self.folds.count == 1 {
-            return Err("folds.count must be 0 (one per slide) or at least 2".into());
+            return Err(Fault::new("folds.count", "must be 0 (one per slide) or at least 2"));
         }
         Ok(())
     }
+}
 
+impl DetectorPreset {
     /// The matching rule.
     ///
     /// # Errors
     /// A word that is none.
-    pub fn rule(&self) -> std::result::Result<Rule, mitosis::matching::MatchError> {
+    pub fn rule(&self) -> Result<Rule, mitosis::matching::MatchError> {
         self.calibrate.rule.parse()
-    }
-
-    /// The resolved preset as TOML.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).unwrap_or_default()
-    }
-
-    /// SHA-256 of the resolved preset.
-    #[must_use]
-    pub fn hash(&self) -> String {
-        digest::sha256(self.to_toml())
     }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use train::data::Data;
 use train::finetune::{self, Mined};
 use train::port::{TorchClassifier, TorchSegmenter};
+use train::preset::Preset as _;
 use train::run::{MODEL, RunOptions};
 use train::segment;
 
@@ -62,6 +63,7 @@ fn options(chain: &Chain<'_>, out: PathBuf, init: &Option<PathBuf>) -> RunOption
         resume: true,
         device: chain.options.device.clone(),
         init: init.clone(),
+        allow_partial: chain.options.allow_partial,
         stop_after: 0,
         progress: false,
     }
@@ -184,7 +186,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         ("dataset", chain.set.name().to_owned()),
         ("dataset_sha256", chain.set.digest().to_owned()),
         ("folds_sha256", chain.folds.digest.clone()),
-        ("preset_sha256", p.hash()),
+        ("preset_sha256", p.digest()),
         ("positive_class", chain.set.positive().to_owned()),
         ("images", counts.images.to_string()),
         ("slides", counts.slides.to_string()),

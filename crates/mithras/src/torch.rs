@@ -1,10 +1,11 @@
-//! libtorch as an engine (`--engine torch`): the ports over the very file that is shipped.
+//! libtorch as an engine: the ports over the very file that is shipped.
 
 use infer::{EngineError, Network, Plugin, Provider, Session, Started};
 use net::device;
 use net::onnx::Program;
 
 /// libtorch of the training build.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Torch;
 
 impl Plugin for Torch {
@@ -25,7 +26,7 @@ impl Plugin for Torch {
         let device = device::pick(asked).map_err(|e| EngineError::Unavailable {
             what: format!("torch/{asked}"),
             reason: e.to_string(),
-            remedy: "take --provider cpu".into(),
+            remedy: "take the provider cpu".into(),
         })?;
         device::set_threads(threads);
         let provider = if device.is_cuda() { Provider::Cuda } else { Provider::Cpu };

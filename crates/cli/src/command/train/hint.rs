@@ -1,0 +1,30 @@
+//! What a user can change about an error of a training.
+
+use mithras::train::DetectorError;
+use net::NetError;
+use std::error::Error;
+use train::TrainError;
+
+/// The flag that helps, if one does.
+pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    match error.downcast_ref() {
+        Some(DetectorError::Train(e)) => return of_train(e),
+        Some(DetectorError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
+        _ => {}
+    }
+    of_train(error.downcast_ref()?)
+}
+
+fn of_train(error: &TrainError) -> Option<&'static str> {
+    match error {
+        TrainError::Net(NetError::Weights { fits_in_part: true, .. }) => {
+            Some("--allow-partial, which takes what fits and records what stays as drawn")
+        }
+        TrainError::Preset { path, .. } if path.as_os_str() == "init" => Some("--init FILE"),
+        TrainError::Preset { path, .. } if path.as_os_str() == "positive" => {
+            Some("--set positive=CLASS, or `positive` in the preset")
+        }
+        TrainError::There { .. } => Some("--resume to go on, or another --out"),
+        _ => None,
+    }
+}

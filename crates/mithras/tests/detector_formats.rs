@@ -1,0 +1,138 @@
+//! The chain on other formats than MIDOG's: QuPath GeoJSON and plain tables, with classes named by the
+//! user, TIFF and PNG images, two resolutions in one dataset and two folds.
+#![cfg(feature = "train")]
+
+mod drawn;
+
+use corpus::import::{ImportOptions, Mapping, importer};
+use corpus::regions::import::{Options, annotated};
+use corpus::regions::{Dataset, Given};
+use drawn::{drawn, places};
+use mithras::train::chain::{Chain, ChainOptions, DetectorPreset};
+use mitosis::Mpp;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use train::preset::Preset as _;
+
+const IMAGES: u32 = 4;
+
+/// Every second image is at 0.5 um/px.
+fn coarse(number: u32) -> u32 {
+    1 + number % 2
+}
+
+fn name(number: u32) -> String {
+    format!("case{number}.{}", if number < 2 { "tiff" } else { "png" })
+}
+
+fn images(dir: &Path) {
+    for n in 0..IMAGES {
+        drawn(n, coarse(n)).save(dir.join(name(n))).unwrap();
+    }
+}
+
+/// One GeoJSON per image, as QuPath exports objects: a polygon with a classification.
+fn geojson(dir: &Path, figure: &str, other: &str) {
+    for n in 0..IMAGES {
+        let (mut features, k) = (vec![], coarse(n));
+        for (x, y, is_figure) in places(n) {
+            let (x, y, r) = (x / k, y / k, 25 / k);
+            let class = if is_figure { figure } else { other };
+            let (x0, y0, x1, y1) = (x - r, y - r, x + r, y + r);
+            features.push(format!(
+                r#"{{"type": "Feature", "geometry": {{"type": "Polygon", "coordinates":
+                [[[{x0}, {y0}], [{x1}, {y0}], [{x1}, {y1}], [{x0}, {y1}], [{x0}, {y0}]]]}},
+                "properties": {{"objectType": "annotation", "image": "{}",
+                "classification": {{"name": "{class}"}}}}}}"#,
+                name(n)
+            ));
+        }
+        let text =
+            format!(r#"{{"type": "FeatureCollection", "features": [{}]}}"#, features.join(","));
+        fs::write(dir.join(format!("case{n}.geojson")), text).unwrap();
+    }
+}
+
+fn table(path: &Path, figure: &str, other: &str) {
+    let mut text = String::from("image,cx,cy,label\n");
+    for n in 0..IMAGES {
+        for (x, y, is_figure) in places(n) {
+            let class = if is_figure { figure } else { other };
+            let (x, y) = (x / coarse(n), y / coarse(n));
+            let _ = writeln!(text, "{},{x},{y},{class}", name(n));
+        }
+    }
+    fs::write(path, text).unwrap();
+}
+
+fn dataset(format: &str, dir: &Path, (figure, other): (&str, &str)) -> Dataset {
+    let pictures = dir.join("images");
+    fs::create_dir_all(&pictures).unwrap();
+    images(&pictures);
+    let labels = dir.join(format!("labels-{format}"));
+    let file = if format == "geojson" {
+        fs::create_dir_all(&labels).unwrap();
+        geojson(&labels, figure, other);
+        labels
+    } else {
+        let file = labels.with_extension("csv");
+        table(&file, figure, other);
+        file
+    };
+    let mapping = [format!("{figure}=mf"), format!("{other}=mimicker")];
+    let how = ImportOptions { mapping: Mapping::parse(mapping).unwrap(), ..Default::default() };
+    let read = (importer(format).unwrap().read)(&file, &how).unwrap();
+    let half = Mpp::new(0.5).unwrap();
+    let table: HashMap<String, Mpp> =
+        (0..IMAGES).filter(|n| coarse(*n) == 2).map(|n| (name(n), half)).collect();
+    let options = Options {
+        name: "drawn".into(),
+        program: "test".into(),
+        given: Given { all: Some(Mpp::PAPER), table },
+        positive: Some(figure.into()),
+        ..Options::default()
+    };
+    annotated(&read, &pictures, &options).unwrap().dataset.write(&dir.join("set")).unwrap()
+}
+
+#[test]
+fn other_formats_become_packages_too() {
+    for (format, words) in [("geojson", ("Mitose", "Doppelgaenger")), ("csv", ("MF", "look alike"))]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let set = dataset(format, dir.path(), words);
+        let resolutions: BTreeSet<String> =
+            set.images().iter().map(|i| format!("{:.2}", i.mpp.x)).collect();
+        assert_eq!(resolutions, BTreeSet::from(["0.25".into(), "0.50".into()]), "{format}");
+        assert_eq!(set.positive(), words.0);
+        let figures: usize = set.images().iter().map(|i| i.figures().count()).sum();
+        assert_eq!(figures, 8 * IMAGES as usize, "{format}");
+
+        let file = testkit::workspace().join("presets/detector-smoke.toml");
+        let fewer = ["segment.train.steps=30", "segment.train.epoch=30", "segment.train.warmup=5"];
+        let preset = DetectorPreset::load(&file, &fewer.map(str::to_owned)).unwrap();
+        let options = ChainOptions {
+            out: dir.path().join("run"),
+            segment_init: None,
+            finetune_init: None,
+            allow_partial: false,
+            device: "cpu".into(),
+        };
+        let chain = Chain::new(&preset, &set, &options).unwrap();
+        assert_eq!(chain.folds().folds.len(), 2);
+        let package = chain.run(&mut ()).unwrap_or_else(|e| panic!("{format}: {e}"));
+        let card = infer::ModelPackage::open(&package).unwrap().card;
+        let training = card.training.unwrap();
+        assert_eq!(training["positive_class"].as_str(), Some(words.0), "{format}");
+        let slides = training["slides"].as_str().unwrap().to_owned();
+        assert_eq!(slides, IMAGES.to_string(), "{format}");
+        assert_eq!(card.classifier.unwrap().positive, train::finetune::POSITIVE);
+        // Every image was held out once, at its own resolution.
+        let found = fs::read_to_string(options.out.join("calibration/candidates.csv")).unwrap();
+        let frames: BTreeSet<&str> =
+            found.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
+        assert_eq!(frames.len(), IMAGES as usize, "{format}: {frames:?}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Every parser on damaged files: an answer or a typed error, never a panic.
+//!
+//! A target takes the fuzzer's bytes as orders to damage a small sound file, so that random bytes
+//! reach deep. Here each runs for a second; with `cargo bolero test -p mithras --test fuzz NAME`
+//! (nightly, libFuzzer) the same target is guided by coverage.
+
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use std::time::Duration;
+
+/// Damages a sound file as the bytes say: five bytes an order.
+fn damaged(sound: &[u8], orders: &[u8]) -> Vec<u8> {
+    let mut b = sound.to_vec();
+    for order in orders.chunks_exact(5).take(16) {
+        if b.is_empty() {
+            break;
+        }
+        let [how, hi, lo, value, length] = [0, 1, 2, 3, 4].map(|k| usize::from(order[k]));
+        // Headers are hit as often as all the rest.
+        let reach = if how & 0x80 == 0 { b.len().min(256) } else { b.len() };
+        let at = (hi << 8 | lo) * reach / 0x1_0000;
+        let end = (at + 1 + length % 64).min(b.len());
+        match how % 6 {
+            0 => b[at] ^= 1 << (value % 8),
+            1 => b[at] = value as u8,
+            2 => b.truncate(at),
+            3 => drop(b.drain(at..end)),
+            4 => {
+                let again = b[at..end].to_vec();
+                b.splice(at..at, again);
+            }
+            _ => {
+                let numbers = [0_u32, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 1 << 20];
+                for (k, v) in numbers[value % 6].to_le_bytes().into_iter().enumerate() {
+                    if let Some(byte) = b.get_mut(at + k) {
+                        *byte = v;
+                    }
+                }
+            }
+        }
+    }
+    b
+}
+
+/// Runs a reader over damaged copies of every seed; each stays at the same path.
+fn attack(seeds: &[PathBuf], read: impl Fn(&Path) + std::panic::RefUnwindSafe) {
+    assert!(!seeds.is_empty());
+    let folder = tempfile::tempdir().unwrap();
+    let sound: Vec<(PathBuf, Vec<u8>)> = seeds
+        .iter()
+        .map(|p| (folder.path().join(p.file_name().unwrap()), std::fs::read(p).unwrap()))
+        .collect();
+    bolero::check!().with_test_time(Duration::from_secs(1)).with_shrink_time(Duration::ZERO).for_each(
+        |orders: &[u8]| {
+            let pick = orders.first().map_or(0, |&k| usize::from(k) % sound.len());
+            let (path, bytes) = &sound[pick];
+            std::fs::write(path, damaged(bytes, orders.get(1..).unwrap_or(&[]))).unwrap();
+            read(path);
+        },
+    );
+}
+
+fn slides(suffixes: &[&str]) -> Vec<PathBuf> {
+    let folder = testkit::workspace().join("crates/slide/tests/golden/slides");
+    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| suffixes.iter().any(|s| p.to_str().unwrap().ends_with(s)))
+        .collect();
+    all.sort();
+    all
+}
+
+fn open_and_look(path: &Path) {
+    let options = slide::OpenOptions {
+        openslide: Some("/no/such/library".into()),
+        cache_bytes: 8 << 20,
+        ..slide::OpenOptions::default()
+    };
+    if let Ok(slide) = slide::Slide::open_with(path, &options) {
+        let _ = slide.resolution();
+        let _ = slide.thumbnail(64);
+    }
+}
+
+#[test]
+fn tiff() {
+    attack(&slides(&[".tif", ".svs"]), open_and_look);
+}
+
+#[test]
+fn jpeg_and_png() {
+    attack(&slides(&[".jpg", ".png"]), open_and_look);
+}
+
+#[test]
+fn tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("t.csv");
+    std::fs::write(&csv, "slide;x,\"y\"\n\"a\"\"b\";1,5;2\n=1;\t3;-4e5\n").unwrap();
+    attack(&[csv], |path| {
+        let _ = artifact::table::Table::read(path, &artifact::table::Format::default());
+        let _ = outcome::Table::read(path, &[]);
+    });
+}
+
+/// A Parquet table through the record reader, which is not ours: its panics are caught.
+#[test]
+fn parquet() {
+    use parquet::data_type::DoubleType;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let schema = "message t { required double t; }";
+    let schema = parquet::schema::parser::parse_message_type(schema).unwrap().into();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut w =
+        parquet::file::writer::SerializedFileWriter::new(file, schema, Default::default()).unwrap();
+    let mut group = w.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<DoubleType>().write_batch(&[1.0, 2.0], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    w.close().unwrap();
+    attack(&[path], |path| {
+        let _ = outcome::Table::read(path, &[]);
+    });
+}
+
+#[test]
+fn annotations() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let coco = r#"{"images":[{"id":1,"file_name":"a.tiff","width":900,"height":800}],
+        "categories":[{"id":1,"name":"mitotic figure"},{"id":2,"name":"hard negative"}],
+        "annotations":[{"id":1,"image_id":1,"category_id":1,"bbox":[10,20,60,70],"labels":[]}]}"#;
+    let geojson = r#"{"type":"FeatureCollection","features":[{"type":"Feature",
+        "geometry":{"type":"Polygon","coordinates":[[[1,2],[30,2],[30,40],[1,2]]]},
+        "properties":{"objectType":"annotation","classification":{"name":"mf"}}}]}"#;
+    let asap = r#"<?xml version="1.0"?><ASAP_Annotations><Annotations><Annotation Name="a" Type="Dot" PartOfGroup="mf">
+        <Coordinates><Coordinate Order="0" X="5.5" Y="6"/></Coordinates></Annotation></Annotations>
+        <AnnotationGroups><Group Name="mf" PartOfGroup="None"/></AnnotationGroups></ASAP_Annotations>"#;
+    let seeds = [
+        write("a.json", coco),
+        write("a.geojson", geojson),
+        write("a.xml", asap),
+        write("a.csv", "image,x,y,label\na.tiff,5,6,mf\na.tiff,7,8,mimicker\n"),
+    ];
+    let options = corpus::import::ImportOptions::default();
+    let readers: Vec<_> = ["midog-json", "coco", "geojson", "asap", "csv", "sliderunner"]
+        .map(|name| corpus::import::importer(name).unwrap().read)
+        .into();
+    attack(&seeds, |path| {
+        for read in &readers {
+            let _ = read(path, &options);
+        }
+    });
+}
+
+#[test]
+fn review_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("reviews/ab.jsonl");
+    let mut first = corpus::audit::ReviewLog::open(folder.path(), "digest", "ab").unwrap();
+    let entry = corpus::audit::Entry {
+        verdict: corpus::audit::Verdict::Confirmed,
+        size: None,
+        elsewhere: false,
+    };
+    first.set("item-1", Some(entry.clone())).unwrap();
+    first.set("item-2", Some(entry)).unwrap();
+    drop(first);
+    let sound = std::fs::read(&log).unwrap();
+    bolero::check!().with_test_time(Duration::from_secs(1)).with_shrink_time(Duration::ZERO).for_each(
+        |orders: &[u8]| {
+            std::fs::write(&log, damaged(&sound, orders)).unwrap();
+            let _ = corpus::audit::ReviewLog::open(folder.path(), "digest", "ab");
+        },
+    );
+}
+
+#[test]
+fn model_packages() {
+    static QUIET: Once = Once::new();
+    // Panics inside the engine are caught and become errors; their messages would fill the log.
+    QUIET.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if info.location().is_some_and(|l| l.file().contains("crates/")) {
+                loud(info);
+            }
+        }));
+    });
+    let golden = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let folder = tempfile::tempdir().unwrap();
+    let card = std::fs::read_to_string(golden.join("card.toml")).unwrap();
+    let seeds = ["segmenter.onnx", "classifier.onnx"].map(|n| golden.join(n));
+    attack(&seeds, |damaged| {
+        let at = folder.path();
+        let mut text = card.clone();
+        for seed in &seeds {
+            let name = seed.file_name().unwrap();
+            let of = if damaged.file_name() == Some(name) { damaged } else { seed.as_path() };
+            let (old, new) = (std::fs::read(seed).unwrap(), std::fs::read(of).unwrap());
+            text = text.replace(&artifact::digest::sha256(&old), &artifact::digest::sha256(&new));
+            std::fs::write(at.join(name), new).unwrap();
+        }
+        std::fs::write(at.join("card.toml"), text).unwrap();
+        let options = infer::EngineOptions {
+            engine: infer::EngineChoice::Rten,
+            ..infer::EngineOptions::default()
+        };
+        if let Ok(package) = infer::ModelPackage::open(at) {
+            let _ = infer::open(&package, &options);
+        }
+    });
+}
+
+#[test]
+fn model_cards() {
+    let golden = testkit::workspace().join("crates/infer/tests/golden/tiny/card.toml");
+    attack(&[golden], |path| {
+        let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        let _ = infer::ModelCard::parse(&text);
+    });
+}
+
+#[cfg(feature = "train")]
+#[test]
+fn weights() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("w.safetensors");
+    let header = br#"{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#;
+    let mut file = std::fs::File::create(&plain).unwrap();
+    file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+    file.write_all(header).unwrap();
+    file.write_all(&[0; 16]).unwrap();
+    let golden = testkit::workspace().join("crates/net/tests/golden");
+    attack(&[plain, golden.join("legacy.pth"), golden.join("zip.pth")], |path| {
+        let _ = net::read_weights(path, None);
+    });
+}

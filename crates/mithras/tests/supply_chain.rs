@@ -1,0 +1,83 @@
+//! What the project depends on, against `deny.toml`: licences, sources, refused and doubled crates.
+
+use cargo_metadata::{Metadata, MetadataCommand};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Deserialize)]
+struct Deny {
+    licenses: Licenses,
+    bans: Bans,
+}
+
+#[derive(Deserialize)]
+struct Licenses {
+    allow: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct Bans {
+    deny: Vec<Named>,
+    skip: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    #[serde(rename = "crate")]
+    name: String,
+    reason: String,
+}
+
+fn rules() -> Deny {
+    let text = std::fs::read_to_string(testkit::workspace().join("deny.toml")).unwrap();
+    toml::from_str(&text).unwrap()
+}
+
+fn everything() -> Metadata {
+    MetadataCommand::new()
+        .manifest_path(testkit::workspace().join("Cargo.toml"))
+        .features(cargo_metadata::CargoOpt::AllFeatures)
+        .other_options(["--offline".to_owned(), "--locked".to_owned()])
+        .exec()
+        .expect("cargo metadata")
+}
+
+fn allowed(expression: &str, allow: &BTreeSet<String>) -> Result<bool, String> {
+    let parsed = spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX)
+        .map_err(|e| e.to_string())?;
+    Ok(parsed.evaluate(|r| r.license.id().is_some_and(|id| allow.contains(id.name))))
+}
+
+#[test]
+fn licences_and_sources_are_those_allowed() {
+    let rules = rules();
+    let mut wrong = vec![];
+    for p in everything().packages.iter().filter(|p| p.source.is_some()) {
+        let source = p.source.as_ref().unwrap();
+        if !source.is_crates_io() {
+            wrong.push(format!("{} {}: from {source}", p.name, p.version));
+        }
+        match &p.license {
+            Some(l) if allowed(l, &rules.licenses.allow) == Ok(true) => {}
+            other => wrong.push(format!("{} {}: licence {other:?}", p.name, p.version)),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(allowed("GPL-3.0-only AND MIT", &rules.licenses.allow), Ok(false));
+}
+
+#[test]
+fn doubled_and_refused_crates_are_those_listed() {
+    let rules = rules();
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for p in everything().packages {
+        versions.entry(p.name.to_string()).or_default().insert(p.version.to_string());
+    }
+    for refused in &rules.bans.deny {
+        assert!(!versions.contains_key(&refused.name), "{}: {}", refused.name, refused.reason);
+    }
+    let doubled: BTreeSet<&str> =
+        versions.iter().filter(|(_, v)| v.len() > 1).map(|(n, _)| n.as_str()).collect();
+    let listed: BTreeSet<&str> = rules.bans.skip.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(doubled, listed, "deny.toml lists what is there in several versions, and why");
+}

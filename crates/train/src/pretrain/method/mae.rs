@@ -1,0 +1,41 @@
+//! Masked autoencoder: reconstruction alone.
+
+use net::loss::Objective;
+use net::mae::Mae;
+use tch::nn::VarStore;
+
+use super::{Forward, Pretraining, masking, mithras, reconstruction};
+use crate::error::Result;
+use crate::pretrain::preset::PretrainPreset;
+use crate::pretrain::step::Micro;
+
+/// The network and the weight of its one term.
+#[derive(Debug)]
+pub(super) struct Network {
+    mae: Mae,
+    objective: Objective,
+}
+
+impl Network {
+    pub(super) fn new(vs: &VarStore, p: &PretrainPreset, objective: Objective) -> Result<Self> {
+        Ok(Self { mae: Mae::new(&vs.root(), &p.model.mae())?, objective })
+    }
+}
+
+impl Pretraining for Network {
+    fn mae(&self) -> &Mae {
+        &self.mae
+    }
+
+    fn forward(&self, micro: &Micro, _embed_only: bool) -> Forward {
+        let masking = masking(&self.mae, &micro.noise);
+        let latent = self.mae.encode(&micro.views, &masking, true);
+        let weight = self.objective.mim;
+        let local = vec![reconstruction(&self.mae, weight, &latent, &masking, &micro.views)];
+        Forward { embeddings: vec![], local }
+    }
+
+    fn total(&self, terms: &[(&'static str, f64, f64)]) -> f64 {
+        mithras::total(&self.objective, terms)
+    }
+}
