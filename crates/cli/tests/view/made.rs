@@ -13,6 +13,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -39,13 +40,13 @@ pub fn made() -> Made {
     let folder = tempfile::tempdir().unwrap();
     let (run, slides) = (folder.path().join("run"), folder.path().join("slides"));
     std::fs::create_dir_all(&slides).unwrap();
-    let layout = Layout::new(Spec::new(3000, 2200, 11, 12).unwrap()).unwrap();
+    let (layout, bytes) = drawing();
     let drawn = slides.join("drawn.tiff");
-    write(&layout, &drawn, Container::Auto, &mut |_, _| {}).unwrap();
+    std::fs::write(&drawn, bytes).unwrap();
     let found = layout.truth().iter().enumerate().map(|(k, t)| {
         // The first figure stands exactly at the threshold, which rounds differently in two precisions.
         let cls = match (t.kind, k) {
-            (Kind::Mitotic, k) if first(&layout) == k => 0.7,
+            (Kind::Mitotic, k) if first(layout) == k => 0.7,
             (Kind::Mitotic, k) => 0.8 + k as f32 / 1000.0,
             (Kind::Mimicker, _) => 0.2,
         };
@@ -67,6 +68,19 @@ pub fn made() -> Made {
     let found: Vec<_> = DOTS.iter().map(|d| (d[0], d[1], 0.9, Some(0.9), false)).collect();
     record(&run, &dots, (2600, 2100), &found, 4.0);
     Made { folder, run }
+}
+
+/// The drawn slide; drawn once for all tests of a process.
+fn drawing() -> &'static (Layout, Vec<u8>) {
+    static DRAWING: OnceLock<(Layout, Vec<u8>)> = OnceLock::new();
+    DRAWING.get_or_init(|| {
+        let layout = Layout::new(Spec::new(3000, 2200, 11, 12).unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("drawn.tiff");
+        write(&layout, &path, Container::Auto, &mut |_, _| {}).unwrap();
+        let bytes = std::fs::read(path).unwrap();
+        (layout, bytes)
+    })
 }
 
 fn first(layout: &Layout) -> usize {

@@ -105,7 +105,7 @@ pub struct Change {
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// [`SCHEMA`].
+    /// `mithras.review/1`.
     pub schema: String,
     /// Seconds since 1970, UTC.
     pub time: f64,

@@ -357,7 +357,7 @@ for (const [id, name] of [['toggle-list', 'no-list'], ['toggle-side', 'no-side']
 
 const KEYS = {
   n: () => step(1), p: () => step(-1), z: undo, '+': () => $('add').click(), 0: () => viewer.viewport.goHome(),
-  1: () => judge('figure'), 2: () => judge('mimicker'), 3: () => judge('unsure'), 4: () => judge('atypical'),
+  1: () => judge('figure'), 2: () => judge('mimicker'), 3: () => judge('unsure'), 4: () => judge('atypical'), x: () => judge('removed'),
   h: () => { const on = !marks.layers.accepted; layer('accepted', on); layer('rejected', on); },
   d: () => layer('heat', !marks.layers.heat), t: () => layer('tissue', !marks.layers.tissue),
   b: () => { $('blind').checked = !$('blind').checked; refresh(); },
