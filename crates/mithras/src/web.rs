@@ -193,7 +193,7 @@ fn one(stream: &TcpStream, anywhere: bool, answer: &impl Fn(&Request) -> Answer)
     let head = format!(
         "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'self'; \
-         frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
+         style-src 'self' 'unsafe-inline'; frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
         answer.status,
         phrase(answer.status),
         answer.kind,
