@@ -32,9 +32,11 @@ enum Command {
     Evaluate(command::evaluate::Args),
     Doctor(command::doctor::Args),
     Embed(command::embed::Args),
+    Recount(command::view::RecountArgs),
     Slide(command::slide::Args),
     Survival(command::survival::Args),
     Train(command::train::Args),
+    View(command::view::Args),
 }
 
 /// A reader that went away (`| head`) is no fault: end as other tools do, without a panic.
@@ -88,9 +90,11 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Evaluate(args) => command::evaluate::run(args),
         Command::Doctor(args) => command::doctor::run(args),
         Command::Embed(args) => command::embed::run(args),
+        Command::Recount(args) => command::view::recount(&args),
         Command::Slide(args) => command::slide::run(args),
         Command::Survival(args) => command::survival::run(args),
         Command::Train(args) => command::train::run(args),
+        Command::View(args) => command::view::run(&args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong with a corpus on disk, always with the path and the remedy.
 
 use crate::file::{LockError, WriteError};
+use artifact::log::LogError;
 use std::path::{Path, PathBuf};
 
 /// Errors of reading, writing and checking a corpus.
@@ -102,6 +103,15 @@ impl From<LockError> for CorpusError {
         match e {
             LockError::Busy { path } => Self::Locked { path },
             LockError::Io { path, source } => Self::Io { path, reason: source },
+        }
+    }
+}
+
+impl From<LogError> for CorpusError {
+    fn from(e: LogError) -> Self {
+        match e {
+            LogError::Busy { path } => Self::Locked { path },
+            LogError::Io { path, source } => Self::Io { path, reason: source },
         }
     }
 }

@@ -43,6 +43,7 @@
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
 //! | [`subtypes`] | subtypes of accepted figures |
+//! | [`view`] | slides, results and reviews as a page on this machine |
 //! | [`progress`] | who is told how far a piece of work is |
 //! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
@@ -74,6 +75,7 @@ pub mod subtypes;
 pub mod torch;
 #[cfg(feature = "train")]
 pub mod train;
+pub mod view;
 pub mod web;
 
 pub use artifact::file;

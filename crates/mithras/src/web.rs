@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -93,7 +93,9 @@ impl Request {
 
     /// The name in the request must be this machine's, so that no foreign page can reach the server
     /// through a name of its own. The port may be another one: that of a tunnel.
-    fn is_local(&self) -> bool {
+    /// `anywhere`: of a server that other machines may reach, by whatever name it has there. Pages of
+    /// another origin are refused in either case.
+    fn is_own(&self, anywhere: bool) -> bool {
         let Some(host) = self.header("Host") else { return false };
         let (name, port) = match host.rsplit_once(':') {
             Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -103,7 +105,7 @@ impl Request {
         let port = port.is_none_or(|p| p.parse::<u16>().is_ok());
         let origins = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case("Origin"));
         let own = origins.into_iter().all(|(_, o)| o.strip_prefix("http://") == Some(host));
-        local && port && own
+        (local || anywhere) && port && own
     }
 }
 
@@ -115,12 +117,32 @@ pub fn listen(port: u16) -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
+/// Listens on one of this machine's addresses, which others may reach unless it is loopback.
+///
+/// # Errors
+/// When the port is taken, or the address is none of this machine.
+pub fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
+    TcpListener::bind(SocketAddr::from((address, port)))
+}
+
 /// Answers requests of pages on this machine, each on a thread of its own, until the process ends.
 ///
 /// # Errors
 /// When the listener itself fails.
 pub fn serve(
     listener: &TcpListener,
+    answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+) -> io::Result<()> {
+    serve_from(listener, false, answer)
+}
+
+/// [`serve`]; `anywhere`: requests may name this machine as others do.
+///
+/// # Errors
+/// When the listener itself fails.
+pub fn serve_from(
+    listener: &TcpListener,
+    anywhere: bool,
     answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
 ) -> io::Result<()> {
     let answer = Arc::new(answer);
@@ -143,7 +165,7 @@ pub fn serve(
         let spawned = std::thread::Builder::new().spawn(move || {
             let _left = left;
             // A browser that went away is no reason to stop.
-            let _ = one(&stream, &*answer);
+            let _ = one(&stream, anywhere, &*answer);
         });
         // Without a thread its closure is dropped, and the connection with it.
         drop(spawned);
@@ -159,9 +181,9 @@ impl Drop for Leaves {
     }
 }
 
-fn one(stream: &TcpStream, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
+fn one(stream: &TcpStream, anywhere: bool, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
     let answer = match request(stream, Instant::now() + PATIENCE) {
-        Ok(request) if request.is_local() => answer(&request),
+        Ok(request) if request.is_own(anywhere) => answer(&request),
         Ok(_) => Answer::text(403, "only from this machine"),
         Err(Refused::Gone) => return Ok(()),
         Err(Refused::With(status, why)) => Answer::text(status, why),
@@ -171,7 +193,7 @@ fn one(stream: &TcpStream, answer: &impl Fn(&Request) -> Answer) -> io::Result<(
     let head = format!(
         "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
          X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'self'; \
-         frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
+         style-src 'self' 'unsafe-inline'; frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
         answer.status,
         phrase(answer.status),
         answer.kind,
@@ -278,7 +300,7 @@ mod tests {
     fn from(headers: &[(&str, &str)]) -> bool {
         let headers = headers.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();
         let request = Request { method: "GET".into(), path: "/".into(), headers, body: Vec::new() };
-        request.is_local()
+        request.is_own(false)
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn dataset(format: &str, dir: &Path, (figure, other): (&str, &str)) -> Dataset {
 }
 
 #[test]
-fn other_formats_become_packages_too() {
+fn datasets_of_other_formats_are_planned_alike() {
     for (format, words) in [("geojson", ("Mitose", "Doppelgaenger")), ("csv", ("MF", "look alike"))]
     {
         let dir = tempfile::tempdir().unwrap();
@@ -122,21 +122,5 @@ fn other_formats_become_packages_too() {
         let chain = Chain::new(&preset, &set, &options).unwrap();
         assert_eq!(chain.folds().folds.len(), 2);
         assert_eq!(chain.plan().unwrap().steps[0].figures, figures, "{format}");
-        // The way from here on is the same for both; it takes half a minute.
-        if format == "csv" {
-            continue;
-        }
-        let package = chain.run(&mut ()).unwrap_or_else(|e| panic!("{format}: {e}"));
-        let card = infer::ModelPackage::open(&package).unwrap().card;
-        let training = card.training.unwrap();
-        assert_eq!(training["positive_class"].as_str(), Some(words.0), "{format}");
-        let slides = training["slides"].as_str().unwrap().to_owned();
-        assert_eq!(slides, IMAGES.to_string(), "{format}");
-        assert_eq!(card.classifier.unwrap().positive, train::finetune::POSITIVE);
-        // Every image was held out once, at its own resolution.
-        let found = fs::read_to_string(options.out.join("calibration/candidates.csv")).unwrap();
-        let frames: BTreeSet<&str> =
-            found.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
-        assert_eq!(frames.len(), IMAGES as usize, "{format}: {frames:?}");
     }
 }

@@ -36,7 +36,7 @@ pub struct Slide {
 }
 
 /// What is said of a tile that cannot be decoded: `Ok` leaves its pixels white.
-type Unread<'a> = &'a mut dyn FnMut(SlideError, TileAt) -> Result<(), SlideError>;
+pub(crate) type Unread<'a> = &'a mut dyn FnMut(SlideError, TileAt) -> Result<(), SlideError>;
 
 /// Leaves nothing out.
 fn strict(e: SlideError, _: TileAt) -> Result<(), SlideError> {
@@ -395,7 +395,7 @@ impl Slide {
         self.read_axes(index, &ax, &ay, (0, 0, ow as usize, oh as usize), unread)
     }
 
-    fn read_axes(
+    pub(crate) fn read_axes(
         &self,
         level: usize,
         ax: &Axis,

@@ -20,6 +20,12 @@ pub fn chi2_upper(x: f64, df: usize) -> f64 {
     }
 }
 
+/// P(X <= k) for a Poisson variable of this mean.
+#[must_use]
+pub fn poisson_below(k: u64, mean: f64) -> f64 {
+    if mean <= 0.0 { 1.0 } else { gamma_ur(k as f64 + 1.0, mean) }
+}
+
 /// Two-sided p-value of a standard normal statistic.
 #[must_use]
 pub fn normal_two_sided(z: f64) -> f64 {

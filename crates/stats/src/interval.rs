@@ -1,6 +1,6 @@
 //! Intervals for proportions and for resampled statistics (A2, S1).
 
-use crate::distribution::normal_critical;
+use crate::distribution::{normal_critical, poisson_below};
 use crate::error::{StatsError, level as check_level};
 
 /// An estimate with its lower and upper bound.
@@ -43,6 +43,42 @@ pub fn wilson(successes: u64, trials: u64, level: f64) -> Result<Interval, Stats
     let lower = if successes == 0 { 0.0 } else { centre - half };
     let upper = if successes == trials { 1.0 } else { centre + half };
     Ok(Interval { estimate: p, lower, upper })
+}
+
+/// The exact interval of a Poisson count at confidence `level` (Garwood): the means at which so many
+/// or more, and so many or fewer, are as rare as half of what `level` leaves.
+///
+/// ```
+/// // R: poisson.test(10)$conf.int
+/// let i = stats::interval::poisson(10, 0.95).unwrap();
+/// assert!((i.lower - 4.795389).abs() < 5e-7 && (i.upper - 18.390356).abs() < 5e-7);
+/// // R: poisson.test(0)$conf.int
+/// let none = stats::interval::poisson(0, 0.95).unwrap();
+/// assert!(none.lower == 0.0 && (none.upper - 3.688879).abs() < 5e-7);
+/// ```
+///
+/// Reference: Garwood, Biometrika 28 (1936) 437-442.
+///
+/// # Errors
+/// For a level outside (0, 1).
+pub fn poisson(count: u64, level: f64) -> Result<Interval, StatsError> {
+    let tail = (1.0 - check_level(level)?) / 2.0;
+    let n = count as f64;
+    // Neither bound lies so far away; z of 40 standard deviations is beyond any level.
+    let far = n + 40.0 * (n + 1.0).sqrt() + 1000.0;
+    let root = |above: &dyn Fn(f64) -> bool| {
+        let (mut low, mut high) = (0.0, far);
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            if above(middle) { high = middle } else { low = middle }
+        }
+        0.5 * (low + high)
+    };
+    // P(X >= n) grows with the mean, P(X <= n) falls with it.
+    let lower =
+        if count == 0 { 0.0 } else { root(&|mean| poisson_below(count - 1, mean) <= 1.0 - tail) };
+    let upper = root(&|mean| poisson_below(count, mean) <= tail);
+    Ok(Interval { estimate: n, lower, upper })
 }
 
 /// Precision of a review with unsure verdicts: unsure counted wrong at the lower endpoint and

@@ -16,3 +16,4 @@ pub mod robustness;
 pub mod slide;
 pub mod survival;
 pub mod train;
+pub mod view;

@@ -1,11 +1,10 @@
 //! One reviewer's verdicts: a log that is only ever appended to, one line per key stroke.
 
 use crate::error::{CorpusError, Result};
+use artifact::log::{Log, is_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the reviewer says about the centre of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,36 +59,10 @@ struct Line {
     entry: Option<Entry>,
 }
 
-/// What a log is written to.
-trait Disk: Send {
-    /// Adds bytes at the end; on disk when this returns.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-
-    /// Cuts everything from `length` on.
-    fn cut(&mut self, length: u64) -> io::Result<()>;
-}
-
-impl Disk for File {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.write_all(bytes)?;
-        self.sync_data()
-    }
-
-    fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.set_len(length)?;
-        self.sync_data()
-    }
-}
-
 /// A reviewer's log, read and open for appending.
 pub struct ReviewLog {
-    path: PathBuf,
     audit: String,
-    disk: Box<dyn Disk>,
-    /// Length of the whole lines.
-    good: u64,
-    /// A failed line could not be cut off: nothing may follow it.
-    torn: bool,
+    log: Log,
     entries: BTreeMap<String, Entry>,
     order: Vec<(String, Option<Entry>)>,
 }
@@ -106,32 +79,9 @@ impl ReviewLog {
         let dir = package.join("reviews");
         std::fs::create_dir_all(&dir).map_err(CorpusError::io(&dir))?;
         let path = dir.join(format!("{reviewer}.jsonl"));
-        let mut file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(&path)
-            .map_err(CorpusError::io(&path))?;
-        if file.try_lock().is_err() {
-            return Err(CorpusError::Locked { path });
-        }
-        // Read under the lock: nobody adds a line between reading and writing.
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(CorpusError::io(&path))?;
-        let (entries, good) = parse(&text, &path, audit)?;
-        let mut log = Self {
-            path,
-            audit: audit.into(),
-            disk: Box::new(file),
-            good,
-            torn: false,
-            entries,
-            order: Vec::new(),
-        };
-        if good < text.len() as u64 {
-            log.disk.cut(good).map_err(CorpusError::io(&log.path))?;
-        }
-        Ok(log)
+        let (log, text) = Log::open(&path)?;
+        let entries = parse(&text, &path, audit)?;
+        Ok(Self { audit: audit.into(), log, entries, order: Vec::new() })
     }
 
     /// Verdicts as they stand, by item.
@@ -166,21 +116,11 @@ impl ReviewLog {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let unix_ms = now.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
         let line = Line { audit: self.audit.clone(), item: item.into(), unix_ms, entry };
-        let mut text = serde_json::to_string(&line).map_err(|e| CorpusError::Manifest {
-            path: self.path.clone(),
+        let text = serde_json::to_string(&line).map_err(|e| CorpusError::Manifest {
+            path: self.log.path().to_owned(),
             reason: e.to_string(),
         })?;
-        text.push('\n');
-        if self.torn {
-            self.disk.cut(self.good).map_err(CorpusError::io(&self.path))?;
-            self.torn = false;
-        }
-        if let Err(e) = self.disk.append(text.as_bytes()) {
-            // Half a line must not stay: the next one would be glued to it.
-            self.torn = self.disk.cut(self.good).is_err();
-            return Err(CorpusError::io(&self.path)(e));
-        }
-        self.good += text.len() as u64;
+        self.log.append(&text)?;
         match entry {
             Some(e) => self.entries.insert(item.into(), e),
             None => self.entries.remove(item),
@@ -205,7 +145,7 @@ impl ReviewLog {
             let path = file.map_err(CorpusError::io(&dir))?.path();
             if path.extension().is_some_and(|e| e == "jsonl") {
                 let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                out.insert(name, read(&path, audit)?.0);
+                out.insert(name, parse(&Log::read(&path)?, &path, audit)?);
             }
         }
         Ok(out)
@@ -213,11 +153,7 @@ impl ReviewLog {
 }
 
 fn check_name(reviewer: &str) -> Result<()> {
-    let ok = !reviewer.is_empty()
-        && reviewer.len() <= 64
-        && !reviewer.starts_with('.')
-        && reviewer.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
-    if ok {
+    if is_name(reviewer) {
         return Ok(());
     }
     Err(CorpusError::Invalid(format!(
@@ -225,16 +161,10 @@ fn check_name(reviewer: &str) -> Result<()> {
     )))
 }
 
-fn read(path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry>, u64)> {
-    let text = std::fs::read_to_string(path).map_err(CorpusError::io(path))?;
-    parse(&text, path, audit)
-}
-
-/// Verdicts and the length of the whole lines.
-fn parse(text: &str, path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry>, u64)> {
-    let whole = text.rfind('\n').map_or(0, |i| i + 1);
+/// Verdicts of whole lines.
+fn parse(text: &str, path: &Path, audit: &str) -> Result<BTreeMap<String, Entry>> {
     let mut entries = BTreeMap::new();
-    for (i, line) in text[..whole].lines().enumerate() {
+    for (i, line) in text.lines().enumerate() {
         let bad = |reason: String| CorpusError::Manifest {
             path: path.into(),
             reason: format!("line {}: {reason}", i + 1),
@@ -248,7 +178,7 @@ fn parse(text: &str, path: &Path, audit: &str) -> Result<(BTreeMap<String, Entry
             None => entries.remove(&line.item),
         };
     }
-    Ok((entries, whole as u64))
+    Ok(entries)
 }
 
 /// A line. Earlier versions left half a line on a full disk and glued the next one to it: that one
@@ -263,58 +193,8 @@ fn one(line: &str) -> serde_json::Result<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
 
     const SURE: Entry = Entry { verdict: Verdict::Confirmed, size: None, elsewhere: false };
-
-    /// A disk with so much room; `stuck`: what was half written cannot be cut off.
-    struct Small {
-        file: File,
-        room: Arc<Mutex<(usize, bool)>>,
-    }
-
-    impl Disk for Small {
-        fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-            let mut room = self.room.lock().unwrap();
-            let n = bytes.len().min(room.0);
-            self.file.append(&bytes[..n])?;
-            room.0 -= n;
-            if n < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
-        }
-
-        fn cut(&mut self, length: u64) -> io::Result<()> {
-            match self.room.lock().unwrap().1 {
-                true => Err(io::Error::other("stuck")),
-                false => self.file.cut(length),
-            }
-        }
-    }
-
-    #[test]
-    fn a_full_disk_loses_no_verdict_that_was_acknowledged() {
-        for stuck in [false, true] {
-            let dir = tempfile::tempdir().unwrap();
-            let mut log = ReviewLog::open(dir.path(), "a1", "anna").unwrap();
-            log.set("one", Some(SURE)).unwrap();
-            let room = Arc::new(Mutex::new((40, stuck)));
-            let file = OpenOptions::new().append(true).open(&log.path).unwrap();
-            log.disk = Box::new(Small { file, room: Arc::clone(&room) });
-            assert!(log.set("two", Some(SURE)).is_err(), "no room, no acknowledgement");
-            assert!(!log.entries().contains_key("two"));
-            assert!(log.undo().is_err(), "an undo that is not on disk is none");
-            assert_eq!(log.entries().get("one"), Some(&SURE));
-            // Room again: the next verdict stands on a line of its own.
-            *room.lock().unwrap() = (10_000, false);
-            log.set("three", Some(SURE)).unwrap();
-            let text = std::fs::read_to_string(&log.path).unwrap();
-            drop(log);
-            let lines: Vec<Line> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-            let items: Vec<_> = lines.iter().map(|l| l.item.as_str()).collect();
-            assert_eq!(items, ["one", "three"], "stuck: {stuck}");
-            let again = ReviewLog::open(dir.path(), "a1", "anna").unwrap();
-            assert_eq!(again.entries().len(), 2);
-        }
-    }
 
     #[test]
     fn a_log_from_a_full_disk_is_read_and_goes_on() {
@@ -343,7 +223,7 @@ mod tests {
             ReviewLog::open(dir.path(), "a1", "bert"),
             Err(CorpusError::Locked { .. })
         ));
-        let path = log.path.clone();
+        let path = log.log.path().to_owned();
         drop(log);
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str(r#"{"audit":"a1","item":"tw"#);

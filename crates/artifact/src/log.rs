@@ -1,0 +1,189 @@
+//! Logs of lines that are only ever appended to: a line is on disk before it is acknowledged, and
+//! there whole or not at all.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Whether a name may be a log's, and leads nowhere: up to 64 letters, digits, `-`, `_` or `.`, which
+/// is not the first.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && !name.starts_with('.')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+/// Why a log cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The file.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Another process holds it.
+    #[error("{}: another process is at work on it", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What a log is written to.
+trait Disk: Send {
+    /// Adds bytes at the end; on disk when this returns.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts everything from `length` on.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Disk for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)?;
+        self.sync_data()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)?;
+        self.sync_data()
+    }
+}
+
+/// A log that this process alone appends to, as long as this lives.
+pub struct Log {
+    path: PathBuf,
+    disk: Box<dyn Disk>,
+    /// Length of the whole lines.
+    good: u64,
+    /// What follows them must go before anything is added.
+    torn: bool,
+}
+
+impl Log {
+    /// Opens a file, creating it when new, and gives its whole lines. A last line that a crash cut
+    /// short is no part of them, and is cut off before the next one is added.
+    ///
+    /// # Errors
+    /// [`LogError`].
+    pub fn open(path: &Path) -> Result<(Self, String), LogError> {
+        let fail = |source| LogError::Io { path: path.to_owned(), source };
+        let mut file =
+            OpenOptions::new().create(true).read(true).append(true).open(path).map_err(fail)?;
+        if file.try_lock().is_err() {
+            return Err(LogError::Busy { path: path.to_owned() });
+        }
+        // Read under the lock: nobody adds a line between reading and writing.
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(fail)?;
+        let whole = text.rfind('\n').map_or(0, |i| i + 1);
+        let torn = whole < text.len();
+        text.truncate(whole);
+        let disk = Box::new(file);
+        Ok((Self { path: path.to_owned(), disk, good: whole as u64, torn }, text))
+    }
+
+    /// The whole lines of a log that somebody else may hold.
+    ///
+    /// # Errors
+    /// [`LogError::Io`].
+    pub fn read(path: &Path) -> Result<String, LogError> {
+        let fail = |source| LogError::Io { path: path.to_owned(), source };
+        let mut text = std::fs::read_to_string(path).map_err(fail)?;
+        text.truncate(text.rfind('\n').map_or(0, |i| i + 1));
+        Ok(text)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds a line, which holds no line break itself. On disk before this returns; after an error the
+    /// log is as before.
+    ///
+    /// # Errors
+    /// [`LogError::Io`] when the disk refuses.
+    pub fn append(&mut self, line: &str) -> Result<(), LogError> {
+        let fail = |source| LogError::Io { path: self.path.clone(), source };
+        if self.torn {
+            self.disk.cut(self.good).map_err(fail)?;
+            self.torn = false;
+        }
+        let text = format!("{line}\n");
+        if let Err(e) = self.disk.append(text.as_bytes()) {
+            // Half a line must not stay: the next one would be glued to it.
+            self.torn = self.disk.cut(self.good).is_err();
+            return Err(fail(e));
+        }
+        self.good += text.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// A disk with so much room; `stuck`: what was half written cannot be cut off.
+    struct Small {
+        file: File,
+        room: Arc<Mutex<(usize, bool)>>,
+    }
+
+    impl Disk for Small {
+        fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+            let mut room = self.room.lock().unwrap();
+            let n = bytes.len().min(room.0);
+            self.file.append(&bytes[..n])?;
+            room.0 -= n;
+            if n < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            match self.room.lock().unwrap().1 {
+                true => Err(io::Error::other("stuck")),
+                false => self.file.cut(length),
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_no_half_line() {
+        for stuck in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.jsonl");
+            let (mut log, before) = Log::open(&path).unwrap();
+            assert!(before.is_empty());
+            log.append("one").unwrap();
+            let room = Arc::new(Mutex::new((2, stuck)));
+            let file = OpenOptions::new().append(true).open(&path).unwrap();
+            log.disk = Box::new(Small { file, room: Arc::clone(&room) });
+            assert!(log.append("two").is_err() && log.append("2").is_err());
+            // Room again: the next line stands on its own.
+            *room.lock().unwrap() = (100, false);
+            log.append("three").unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nthree\n", "stuck: {stuck}");
+        }
+    }
+
+    #[test]
+    fn a_cut_last_line_goes_and_one_process_holds_a_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.jsonl");
+        std::fs::write(&path, "one\ntw").unwrap();
+        let (mut log, text) = Log::open(&path).unwrap();
+        assert_eq!(text, "one\n");
+        assert!(matches!(Log::open(&path), Err(LogError::Busy { .. })));
+        assert_eq!(Log::read(&path).unwrap(), "one\n");
+        log.append("three").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nthree\n");
+    }
+}

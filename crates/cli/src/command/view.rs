@@ -1,0 +1,96 @@
+//! `mithras view` and `mithras recount`: slides in the browser, and the count after review.
+
+use crate::show::result;
+use anyhow::Context;
+use mithras::view::{Viewer, open};
+use mithras::web;
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Show slides, what was found on them, and review it, in a browser
+///
+/// Serves a page on this machine: pan and zoom, accepted and rejected candidates, hotspot, tissue and
+/// density, both thresholds to be turned, and a reviewer's words on every candidate. The first line
+/// printed is its address; whoever has it may look and review. Words are saved at once into
+/// RUN/reviews/REVIEWER.jsonl; `mithras recount` counts with them. See docs/view.md.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  mithras view results                        # a run of mithras detect
+  mithras view results/case                   # one slide of it
+  mithras view case.svs --reviews reviews     # a slide without a run
+  mithras view results --slides /mnt/slides   # its slides lie elsewhere now
+
+On another machine: ssh -L 8378:localhost:8378 SERVER mithras view results --port 8378, then open the
+printed address here.")]
+pub struct Args {
+    /// Runs (folders of `mithras detect`), single folders of a run, slides, or folders of slides
+    #[arg(required = true, value_name = "RUN|SLIDE")]
+    inputs: Vec<PathBuf>,
+    /// Folder where the slides of a run lie now [default: where the run read them]
+    #[arg(long, value_name = "DIR")]
+    slides: Option<PathBuf>,
+    /// Folder of the review logs [default: RUN/reviews]
+    #[arg(long, value_name = "DIR")]
+    reviews: Option<PathBuf>,
+    /// Port; 0 takes a free one
+    #[arg(long, default_value_t = 8378)]
+    port: u16,
+    /// Another address of this machine, which others can then reach
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), hide_default_value = true)]
+    host: IpAddr,
+    /// Only print the address; this version opens no browser in either case
+    #[arg(long)]
+    no_browser: bool,
+}
+
+/// Runs `view` until it is interrupted.
+pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    let opened = open(&a.inputs, a.slides.as_deref(), a.reviews.as_deref())?;
+    let viewer = Viewer::new(opened);
+    let listener = web::listen_on(a.host, a.port)
+        .with_context(|| format!("{}:{}: choose another --port", a.host, a.port))?;
+    let anywhere = !a.host.is_loopback();
+    if anywhere {
+        eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
+    }
+    // Nobody has to go on reading what is said here.
+    let _ = writeln!(
+        std::io::stdout(),
+        "http://{}/{}/\n{} slides; Ctrl-C ends the server",
+        listener.local_addr()?,
+        viewer.token(),
+        viewer.slides()
+    );
+    web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Count a run again with a reviewer's words on top
+///
+/// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
+/// exact 95 % Poisson interval; slides with less than 2 mm2 of tissue are marked. Writes recount.csv
+/// beside counts.csv.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  mithras recount results --reviews anna
+  mithras recount results --reviews from-elsewhere/anna.jsonl --json")]
+pub struct RecountArgs {
+    /// Folder of `mithras detect`
+    run: PathBuf,
+    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log
+    #[arg(long, value_name = "NAME|FILE")]
+    reviews: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `recount`.
+pub fn recount(a: &RecountArgs) -> anyhow::Result<ExitCode> {
+    result(a.json, &mithras::view::recount(&a.run, &a.reviews)?)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,147 @@
+// Looks at a run and reviews it in headless Chromium, as a person with a keyboard would.
+//
+// usage: node --experimental-websocket view.mjs URL CHROMIUM DOTS [SCREENSHOT.png]
+//
+// The run: `dots` (black squares of 10 px on white, each an accepted figure) and `drawn`.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { start } from './chromium.mjs';
+
+const [url, chromium, places, picture] = process.argv.slice(2);
+const dots = JSON.parse(places);
+const { page, end, troubles } = await start(chromium);
+
+const text = (id) => `document.getElementById('${id}').textContent`;
+const numbers = (start) => `${text('numbers')}.startsWith('${start}')`;
+const shownAs = (name, start) => `${text('name')} === '${name}' && ${numbers(start)}`;
+const slide = (id, value) => `(() => { const s = document.getElementById('${id}'); s.value = ${value}; s.dispatchEvent(new Event('input')); })()`;
+const reviewer = (name) => `(() => { const r = document.getElementById('reviewer'); r.value = '${name}'; r.dispatchEvent(new Event('change')); r.blur(); })()`;
+const reviewed = (n) => `${text('reviewed')} === '${n} reviewed'`;
+
+/** Pixels of PNGs, by a page that may load anything. */
+async function differ(blank, first, second) {
+  return blank.run(`(async () => {
+    const pixels = async (data) => {
+      const bitmap = await createImageBitmap(await (await fetch('data:image/png;base64,' + data)).blob());
+      const pen = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+      pen.drawImage(bitmap, 0, 0);
+      return pen.getImageData(0, 0, bitmap.width, bitmap.height);
+    };
+    const [a, b] = [await pixels(${JSON.stringify(first)}), await pixels(${JSON.stringify(second)})];
+    let [n, x, y, x0, y0, x1, y1, marked] = [0, 0, 0, 1e9, 1e9, -1, -1, 0];
+    for (let j = 0; j < a.height; j++) for (let i = 0; i < a.width; i++) {
+      const k = 4 * (j * a.width + i);
+      const weight = 255 - (a.data[k] + a.data[k + 1] + a.data[k + 2]) / 3;
+      if (weight > 100) { n += weight; x += weight * (i + 0.5); y += weight * (j + 0.5); }
+      if (Math.abs(a.data[k] - b.data[k]) + Math.abs(a.data[k + 1] - b.data[k + 1]) + Math.abs(a.data[k + 2] - b.data[k + 2]) > 60) {
+        marked += 1; x0 = Math.min(x0, i); x1 = Math.max(x1, i + 1); y0 = Math.min(y0, j); y1 = Math.max(y1, j + 1);
+      }
+    }
+    return { dark: n / 255, dot: [x / n, y / n], marked, mark: [(x0 + x1) / 2, (y0 + y1) / 2], size: [x1 - x0, y1 - y0], shot: [a.width, a.height] };
+  })()`);
+}
+
+const same = async (take) => {
+  let before = null;
+  for (let i = 0; i < 100; i += 1) {
+    const now = await take();
+    if (now === before) return now;
+    before = now;
+    await new Promise((r) => { setTimeout(r, 400); });
+  }
+  throw new Error('the picture never rests');
+};
+
+try {
+  const a = await page();
+  await a.call('Page.navigate', { url });
+  await a.until(shownAs('dots', '3 figures · hotspot 3'), 'the first slide');
+  assert.equal(await a.run("document.getElementById('moved').hidden"), true);
+
+  // Thresholds: the count follows, and the page says that it is not the run's point.
+  await a.run(slide('cls', 0.95));
+  await a.until(`${numbers('0 figures')} && !document.getElementById('moved').hidden`);
+  await a.run(slide('cls', 0.7));
+  await a.until(`${numbers('3 figures')} && document.getElementById('moved').hidden`);
+
+  // Without a name nothing is said.
+  await a.key('n');
+  await a.key('1');
+  await a.until(`${text('say')}.includes('initials')`);
+  await a.run(reviewer('anna'));
+  await a.run('new Promise((r) => setTimeout(r, 300))');
+  await a.key('p');
+  await a.key('2');
+  await a.until(`${numbers('2 figures · hotspot 2')} && ${reviewed(1)}`);
+  await a.key('z');
+  await a.until(`${numbers('3 figures')} && ${reviewed(0)}`);
+  await a.key('2');
+  await a.until(`${numbers('2 figures')} && ${reviewed(1)}`);
+  await a.key('1');
+  await a.until(reviewed(2));
+  await a.key('z');
+  await a.until(reviewed(1));
+
+  // A figure that the network missed, where the next click is.
+  await a.key('0');
+  await a.run('new Promise((r) => setTimeout(r, 1500))');
+  await a.key('+');
+  const middle = await a.run("(() => { const r = document.getElementById('osd').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()");
+  await a.click(...middle);
+  await a.until(`${numbers('3 figures')} && ${reviewed(2)}`, 'an added figure');
+
+  // Closing the page loses nothing; a second window sees the same.
+  const b = await page();
+  for (const p of [a, b]) {
+    await p.call('Page.navigate', { url: 'about:blank' });
+    await p.call('Page.navigate', { url });
+    await p.until(shownAs('dots', '3 figures'));
+    await p.run(reviewer('anna'));
+    await p.until(reviewed(2));
+    assert.equal(await p.run(text('numbers')).then((t) => t.startsWith('3 figures')), true);
+  }
+  await b.run(reviewer('bert'));
+  await b.until(reviewed(0));
+
+  // A deep link leads to its place, and the mark lies around the dot, not beside it.
+  const blank = await page();
+  for (const [x, y] of dots) {
+    await b.call('Page.navigate', { url: 'about:blank' });
+    await b.call('Page.navigate', { url: `${url}#slide=dots&x=${x}&y=${y}` });
+    await b.until(shownAs('dots', '3 figures'));
+    for (const box of ['hotspot', 'tissue']) await b.run(`document.querySelector('[data-layer=${box}]').click()`);
+    const stage = await b.run("(() => { const r = document.getElementById('osd').getBoundingClientRect(); return { x: r.x, y: r.y, width: r.width, height: r.height }; })()");
+    // A square of the stage's middle, without scale bar, place and overview.
+    const clip = { x: Math.round(stage.x + stage.width / 2) - 200, y: Math.round(stage.y + stage.height / 2) - 200, width: 400, height: 400 };
+    const shot = () => b.screenshot(clip);
+    const wait = () => new Promise((r) => { setTimeout(r, 1500); });
+    await wait();
+    const marked = await same(shot);
+    if (picture) writeFileSync(picture, Buffer.from(await b.screenshot(), 'base64'));
+    await b.key('h');
+    await wait();
+    const plain = await same(shot);
+    const found = await differ(blank, plain, marked);
+    const seen = JSON.stringify({ x, y, ...found });
+    assert.ok(found.dark > 50, `no dot: ${seen}`);
+    assert.ok(found.marked > 100, `no mark: ${seen}`);
+    for (const k of [0, 1]) {
+      assert.ok(Math.abs(found.dot[k] - 200) <= 2, `the link leads elsewhere: ${seen}`);
+      assert.ok(Math.abs(found.dot[k] - found.mark[k]) <= 1, `the mark is beside the dot: ${seen}`);
+      assert.ok(found.size[k] < 300, seen);
+    }
+  }
+
+  // The other slide, with its own numbers; one candidate outside the tissue never counts.
+  await a.key('j');
+  await a.until(shownAs('drawn', '12 figures · hotspot 12'));
+  await a.run(slide('cls', 0));
+  await a.until(numbers('30 figures'));
+  if (picture) writeFileSync(picture.replace(/(\.png)?$/, '-drawn.png'), Buffer.from(await a.screenshot(), 'base64'));
+  assert.deepEqual(troubles, []);
+  console.log(JSON.stringify({ ok: true }));
+} finally {
+  await end();
+}
+process.exit(0);

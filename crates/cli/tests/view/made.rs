@@ -1,0 +1,241 @@
+//! A run made by hand on a drawn slide and on one of plain dots, and a server of it.
+
+use detect::SlideResult;
+use mithras::batch::state::Status;
+use mithras::demo::{Container, Kind, Layout, Spec, write};
+use mithras::export::write_all;
+use mithras::input::InputDigest;
+use mithras::job::State;
+use mithras::record::{ModelEntry, SlideEntry, SlideRecord};
+use mitosis::{Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, Score};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Centres of the dots, level-0 px.
+pub const DOTS: [[f64; 2]; 3] = [[700.0, 600.0], [1900.0, 600.0], [1300.0, 1500.0]];
+
+/// A run of two slides: `drawn` with 12 figures and 18 mimickers, `dots` with three figures.
+pub struct Made {
+    pub folder: TempDir,
+    pub run: PathBuf,
+}
+
+impl Made {
+    pub fn slide(&self, name: &str) -> PathBuf {
+        self.folder.path().join("slides").join(name)
+    }
+}
+
+pub fn score(p: f32) -> Score {
+    Score::new(p).unwrap()
+}
+
+pub fn made() -> Made {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, slides) = (folder.path().join("run"), folder.path().join("slides"));
+    std::fs::create_dir_all(&slides).unwrap();
+    let (layout, bytes) = drawing();
+    let drawn = slides.join("drawn.tiff");
+    std::fs::write(&drawn, bytes).unwrap();
+    let found = layout.truth().iter().enumerate().map(|(k, t)| {
+        // The first figure stands exactly at the threshold, which rounds differently in two precisions.
+        let cls = match (t.kind, k) {
+            (Kind::Mitotic, k) if first(layout) == k => 0.7,
+            (Kind::Mitotic, k) => 0.8 + k as f32 / 1000.0,
+            (Kind::Mimicker, _) => 0.2,
+        };
+        (t.x_px, t.y_px, 0.9, Some(cls), false)
+    });
+    // Dirt on glass: both scores high, outside the tissue.
+    let found: Vec<_> = found.chain([(5.0, 5.0, 0.99, Some(0.99), true)]).collect();
+    record(&run, &drawn, (3000, 2200), &found, 0.25);
+    let mut image = image::RgbImage::from_pixel(2600, 2100, image::Rgb([255; 3]));
+    for [x, y] in DOTS {
+        // Nine px wide around the centre of the pixel that the place lies in the middle of.
+        for (dx, dy) in (0..10).flat_map(|dy| (0..10).map(move |dx| (dx, dy))) {
+            let at = (x as u32 - 5 + dx, y as u32 - 5 + dy);
+            image.put_pixel(at.0, at.1, image::Rgb([0, 0, 0]));
+        }
+    }
+    let dots = slides.join("dots.png");
+    image.save(&dots).unwrap();
+    let found: Vec<_> = DOTS.iter().map(|d| (d[0], d[1], 0.9, Some(0.9), false)).collect();
+    record(&run, &dots, (2600, 2100), &found, 4.0);
+    Made { folder, run }
+}
+
+/// The drawn slide; drawn once for all tests of a process.
+fn drawing() -> &'static (Layout, Vec<u8>) {
+    static DRAWING: OnceLock<(Layout, Vec<u8>)> = OnceLock::new();
+    DRAWING.get_or_init(|| {
+        let layout = Layout::new(Spec::new(3000, 2200, 11, 12).unwrap()).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("drawn.tiff");
+        write(&layout, &path, Container::Auto, &mut |_, _| {}).unwrap();
+        let bytes = std::fs::read(path).unwrap();
+        (layout, bytes)
+    })
+}
+
+fn first(layout: &Layout) -> usize {
+    layout.truth().iter().position(|t| t.kind == Kind::Mitotic).unwrap()
+}
+
+type Found = (f64, f64, f32, Option<f32>, bool);
+
+fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found], area: f64) {
+    let detection = |&(x, y, seg, cls, _): &Found| Detection {
+        candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
+        s_cls: cls.map(score),
+    };
+    let result = SlideResult {
+        detections: found.iter().map(detection).collect(),
+        outside_tissue: found.iter().map(|f| f.4).collect(),
+        unclassified: Vec::new(),
+        unread: Vec::new(),
+        analysed: Mm2(area),
+        unread_area: Mm2(0.0),
+        windows: 4,
+        resumed_windows: 0,
+        stages: Vec::new(),
+        wall: Duration::from_secs(1),
+    };
+    let input = InputDigest::of(file).unwrap();
+    let name = mithras::input::stem(file);
+    let slide = SlideEntry {
+        name: name.clone(),
+        file: file.file_name().unwrap().to_string_lossy().into_owned(),
+        vendor: "made".into(),
+        width,
+        height,
+        bounds_offset: [30, 40],
+        digest: input.sha256.clone(),
+    };
+    let model = ModelEntry {
+        name: "made".into(),
+        segmenter_sha256: "00".into(),
+        classifier_sha256: Some("11".into()),
+        license: "none".into(),
+    };
+    let point = OperatingPoint { seg: score(0.5), cls: score(0.7), provenance: "a test".into() };
+    let resolution = Resolution::user(Mpp::PAPER);
+    let record = SlideRecord::new(slide, resolution, model, point, Mm2(area), &result);
+    let folder = run.join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    write_all(&record, &folder).unwrap();
+    let ring = "[[-30,-40],[470,-40],[470,460],[-30,-40]]";
+    let tissue = format!(r#"{{"features":[{{"geometry":{{"coordinates":[{ring}]}}}}]}}"#);
+    std::fs::write(folder.join("tissue.geojson"), tissue).unwrap();
+    let mut state = State::running("made", input);
+    state.status = Status::Finished;
+    state.save(&folder).unwrap();
+}
+
+/// A running `mithras view`; ended by SIGKILL.
+pub struct Server {
+    child: Child,
+    /// With the token, and `/` at the end.
+    pub url: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn serve(args: &[&Path]) -> Server {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.arg("view").args(args).args(["--port", "0", "--no-browser"]);
+    start(&mut command).expect("an address")
+}
+
+/// Starts a server whose first line is its address.
+pub fn start(command: &mut Command) -> Option<Server> {
+    let mut child = command.stdout(Stdio::piped()).spawn().ok()?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take()?).read_line(&mut line).unwrap();
+    let server = Server { child, url: line.trim().to_owned() };
+    server.url.starts_with("http://").then_some(server)
+}
+
+/// An answer: status and body.
+pub struct Told {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Told {
+    pub fn json(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+impl Server {
+    fn address(&self) -> &str {
+        self.url.trim_start_matches("http://").split('/').next().unwrap()
+    }
+
+    pub fn token(&self) -> &str {
+        self.url.trim_end_matches('/').rsplit('/').next().unwrap()
+    }
+
+    /// Sends a whole request; `HOST` stands for the server's own.
+    pub fn raw(&self, request: &str) -> Told {
+        let mut stream = TcpStream::connect(self.address()).unwrap();
+        stream.write_all(request.replace("HOST", self.address()).as_bytes()).unwrap();
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        let head = all.windows(4).position(|w| w == b"\r\n\r\n").expect("an answer");
+        let status = std::str::from_utf8(&all[9..12]).unwrap().parse().unwrap();
+        Told { status, body: all.split_off(head + 4) }
+    }
+
+    /// A path below the token.
+    pub fn get(&self, path: &str) -> Told {
+        self.raw(&format!("GET /{}/{path} HTTP/1.1\r\nHost: HOST\r\n\r\n", self.token()))
+    }
+
+    pub fn post(&self, path: &str, body: &str) -> Told {
+        self.raw(&format!(
+            "POST /{}/{path} HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            self.token(),
+            body.len()
+        ))
+    }
+
+    /// Says a word about a place; `verdict` as JSON.
+    pub fn say(&self, who: &str, slide: usize, at: [f64; 2], verdict: &str, added: bool) -> Told {
+        let [x, y] = at;
+        let plus = if added { "+" } else { "" };
+        let body = format!(
+            r#"{{"reviewer":"{who}","slide":{slide},"key":"{plus}{x:.2},{y:.2}","x":{x},"y":{y},"verdict":{verdict},"added":{added}}}"#
+        );
+        self.post("api/review", &body)
+    }
+
+    /// What stands, as `key: verdict`.
+    pub fn standing(&self, who: &str, slide: usize) -> Vec<(String, String)> {
+        let all = self.get(&format!("api/reviews/{slide}?reviewer={who}")).json();
+        let entries = all["entries"].as_array().unwrap().iter();
+        let text = |v: &Value| v.as_str().unwrap().to_owned();
+        entries.map(|e| (text(&e["key"]), text(&e["verdict"]))).collect()
+    }
+}
+
+/// A program in the path.
+pub fn found(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|d| names.iter().map(move |n| d.join(n)).collect::<Vec<_>>())
+        .find(|p| p.is_file())
+}

@@ -1,0 +1,136 @@
+//! The page: its model in Node, all of it in Chromium.
+
+use super::made::{DOTS, found, made, serve};
+use mitosis::count::hotspot;
+use mitosis::{Level0, Mpp, Point, Resolution, ResolutionSource};
+use serde::Serialize;
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[derive(Serialize)]
+struct Case {
+    mpp: [f64; 2],
+    points: Vec<[f64; 2]>,
+}
+
+fn page_file(name: &str) -> PathBuf {
+    testkit::workspace().join("crates/mithras/src/view/page").join(name)
+}
+
+fn random(seed: &mut u64) -> f64 {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Spread and crowded points, ties in count and row, borders met exactly, none, one.
+fn cases() -> Vec<Case> {
+    let mut seed = 7;
+    let mut all = vec![
+        Case { mpp: [0.25, 0.25], points: vec![] },
+        Case { mpp: [0.25, 0.5], points: vec![[10.0, 20.0]] },
+        Case { mpp: [0.25, 0.25], points: vec![[9.0, 5.0], [3.0, 5.0], [9.0, 5.0], [4.0, 4.0]] },
+    ];
+    for k in 0..60_u32 {
+        let n = [5, 40, 300, 2000][k as usize % 4];
+        let side = [800.0, 6000.0, 40_000.0][k as usize % 3];
+        let mut place = || (random(&mut seed) * side * 100.0).round() / 100.0;
+        let mut points: Vec<[f64; 2]> = (0..n).map(|_| [place(), place()]).collect();
+        if k % 5 == 0 {
+            // On a grid whose pitch divides the square's side: many lie on borders.
+            let pitch = mitosis::count::HALF_SIDE_UM / 0.25 / 4.0;
+            points.iter_mut().flatten().for_each(|v| *v = (*v / pitch).round() * pitch);
+        }
+        all.push(Case { mpp: [[0.25, 0.25], [0.23, 0.46]][k as usize % 2], points });
+    }
+    all
+}
+
+#[test]
+fn the_page_finds_the_programs_hotspot() {
+    let Some(node) = found(&["node"]) else {
+        return eprintln!("SKIPPED: the page's own counting was not tested; it needs Node");
+    };
+    let cases = cases();
+    let script = format!(
+        "import {{ hotspot }} from {:?}; let text = ''; \
+         for await (const part of process.stdin) text += part; \
+         console.log(JSON.stringify(JSON.parse(text).map((c) => hotspot(c.points, c.mpp))));",
+        format!("file://{}", page_file("model.js").display())
+    );
+    let mut child = Command::new(node)
+        .args(["--input-type=module", "-e", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&serde_json::to_vec(&cases).unwrap()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success());
+    let told: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(told.len(), cases.len());
+    for (case, told) in cases.iter().zip(told) {
+        let points: Vec<Point<Level0>> =
+            case.points.iter().map(|p| Point::new(p[0], p[1])).collect();
+        let [x, y] = case.mpp.map(|v| Mpp::new(v).unwrap());
+        let resolution = Resolution { x, y, source: ResolutionSource::User };
+        let Some(spot) = hotspot(&points, &resolution).unwrap() else {
+            assert_eq!(told, Value::Null);
+            continue;
+        };
+        assert_eq!(told["count"], spot.count, "{} points", points.len());
+        let number = |v: &Value| v.as_f64().unwrap();
+        let near = |v: &Value, x: f64| assert!((number(v) - x).abs() < 1e-6, "{v} is not {x}");
+        near(&told["x"], spot.centre.x);
+        near(&told["y"], spot.centre.y);
+        for (corner, at) in [("min", spot.min), ("max", spot.max)] {
+            near(&told[corner][0], at.x);
+            near(&told[corner][1], at.y);
+        }
+    }
+}
+
+// Followed to the second window so far; what comes after it has not been seen to pass.
+#[ignore = "not yet seen to its end"]
+#[test]
+fn a_reviewer_in_a_real_browser() {
+    let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
+    let speaks = "typeof WebSocket === 'function' || process.exit(1)";
+    let node = found(&["node"]).filter(|node| {
+        let probe = Command::new(node).args(["--experimental-websocket", "-e", speaks]).output();
+        probe.is_ok_and(|p| p.status.success())
+    });
+    let (Some(chromium), Some(node)) = (chromium, node) else {
+        eprintln!(
+            "SKIPPED: the viewer's page was not tested; it needs chromium and Node 20.10 or later \
+             (scripts/setup.sh installs both)"
+        );
+        return;
+    };
+    let made = made();
+    let server = serve(&[&made.run]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/view.mjs");
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let run = Command::new(node)
+        .arg("--experimental-websocket")
+        .arg(script)
+        .arg(&server.url)
+        .arg(chromium)
+        .arg(serde_json::to_string(&DOTS).unwrap())
+        .args(shot)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "{}{told}", String::from_utf8_lossy(&run.stdout));
+    // What the page showed as saved is on disk: one figure taken out, one added.
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .arg("recount")
+        .arg(&made.run)
+        .args(["--reviews", "anna", "--json"])
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let dots = &told["slides"][0];
+    assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{told}");
+}

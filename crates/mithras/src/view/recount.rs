@@ -1,0 +1,292 @@
+//! The count of a run with a reviewer's words on top, beside the network's own.
+
+use super::open::{OpenError, run_folders};
+use super::review::{Change, Entry, ReviewError, Reviews, Standing};
+use crate::export::{CountsFile, read_detections};
+use crate::file::WriteError;
+use crate::record::DetectionRow;
+use crate::report::{ReportError, counts};
+use artifact::table::{TableError, Writer};
+use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
+use mitosis::text::Shown;
+use mitosis::{Level0, MppError, Point};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Below this a slide holds less tissue than the square of a hotspot.
+const SQUARE_MM2: f64 = 2.0;
+/// Confidence of the intervals.
+const LEVEL: f64 = 0.95;
+
+/// Why there is no recount.
+#[derive(Debug, thiserror::Error)]
+pub enum RecountError {
+    /// The run's folder.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// No run.
+    #[error("{}: no slide's results are in this folder", Shown(path))]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The reviews.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    /// Nothing said about this run.
+    #[error("{}: says nothing about the slides of this run", Shown(path))]
+    Unsaid {
+        /// The log.
+        path: PathBuf,
+    },
+    /// A slide's count.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A slide's candidates.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A slide's resolution.
+    #[error("{slide}: {source}")]
+    Resolution {
+        /// The slide.
+        slide: String,
+        /// What is wrong with it.
+        source: MppError,
+    },
+    /// A place that is none.
+    #[error("{slide}: {source}")]
+    Count {
+        /// The slide.
+        slide: String,
+        /// What is wrong with it.
+        source: CountError,
+    },
+    /// The table cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// One way to count a slide.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Counted {
+    /// Figures.
+    pub figures: usize,
+    /// Exact 95 % interval of the figures as a Poisson count.
+    pub figures_95: [f64; 2],
+    /// Figures in the densest 2 mm2.
+    pub hotspot_count: usize,
+    /// Its centre, level-0 px; none without figures.
+    pub hotspot_px: Option<[f64; 2]>,
+    /// Figures per 20 mm2 of analysed tissue; none without any.
+    pub density_per_20_mm2: Option<f64>,
+    /// The figures' interval per 20 mm2.
+    pub density_95: Option<[f64; 2]>,
+}
+
+/// One slide.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RecountRow {
+    /// Name of its folder.
+    pub slide: String,
+    /// Places that the reviewer said something about.
+    pub said: usize,
+    /// Of them: accepted candidates that the reviewer took out.
+    pub taken_out: usize,
+    /// Of them: rejected candidates that the reviewer took in.
+    pub taken_in: usize,
+    /// Of them: figures that the network missed.
+    pub added: usize,
+    /// Of them: unsure, which leaves the network's word.
+    pub unsure: usize,
+    /// The network alone, as the run counted.
+    pub model: Counted,
+    /// With the reviewer's words on top.
+    pub reviewed: Counted,
+    /// Tissue read, mm2.
+    pub analysed_mm2: f64,
+    /// What is to be known of the numbers; empty where nothing is.
+    pub notes: Vec<String>,
+}
+
+/// A run recounted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Recount {
+    /// Name of the log without its suffix.
+    pub reviewer: String,
+    /// The table written.
+    pub file: PathBuf,
+    /// Every slide of the run with a result.
+    pub slides: Vec<RecountRow>,
+}
+
+/// Recounts every slide of a run with a reviewer's log: a file, or a name of one in the run's folder
+/// `reviews`. Writes `recount.csv` beside `counts.csv`.
+///
+/// # Errors
+/// [`RecountError`].
+pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
+    let folders = run_folders(run)?;
+    if folders.is_empty() || folders.iter().any(|f| f == run) {
+        return Err(RecountError::NoRun { path: run.to_owned() });
+    }
+    let log = match Path::new(reviews) {
+        file if file.is_file() => file.to_owned(),
+        _ => Reviews::path(&run.join("reviews"), reviews)?,
+    };
+    let said = Reviews::read(&log)?;
+    let mut slides = Vec::new();
+    let mut heard = false;
+    for folder in folders.iter().filter(|f| f.join("counts.json").is_file()) {
+        let counts = counts(folder)?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let rows = read_detections(&folder.join("detections.csv"))?;
+        let about: Vec<_> = said.iter().filter(|(of, _)| of.slide == name).collect();
+        heard |= !about.is_empty();
+        slides.push(row(name, &counts, &rows, &about)?);
+    }
+    if !heard {
+        return Err(RecountError::Unsaid { path: log });
+    }
+    let reviewer = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let recount = Recount { reviewer, file: run.join("recount.csv"), slides };
+    table(&recount).write(&recount.file)?;
+    Ok(recount)
+}
+
+fn row(
+    slide: String,
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+    about: &[(&Change, &Standing)],
+) -> Result<RecountRow, RecountError> {
+    let mut notes = Vec::new();
+    let mut words: BTreeMap<&str, &Entry> = BTreeMap::new();
+    for (of, standing) in about {
+        if of.slide_digest == counts.slide.digest {
+            words.extend(standing.entries.iter().map(|(k, e)| (k.as_str(), e)));
+        } else if !standing.entries.is_empty() {
+            let n = standing.entries.len();
+            notes.push(format!("{n} words are about another file of this name and left out"));
+        }
+    }
+    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
+    let lost = words.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
+    if lost > 0 {
+        notes.push(format!("{lost} words are about candidates that this run lacks and left out"));
+    }
+    if counts.analysed_mm2 > 0.0 && counts.analysed_mm2 < SQUARE_MM2 {
+        let area = counts.analysed_mm2;
+        notes.push(format!("{area:.3} mm2 of tissue, less than the 2 mm2 of a hotspot"));
+    }
+    let (mut taken_out, mut taken_in) = (0, 0);
+    let mut figures: Vec<Point<Level0>> = Vec::new();
+    for r in rows {
+        let word = words.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        let stands = word.and_then(|e| e.verdict?.counts()).unwrap_or(r.accepted);
+        taken_out += usize::from(r.accepted && !stands);
+        taken_in += usize::from(!r.accepted && stands);
+        if stands {
+            figures.push(Point::new(r.x_px, r.y_px));
+        }
+    }
+    let said: Vec<&&Entry> = words.values().filter(|e| e.added || keys.contains(&e.key)).collect();
+    let counts_here = |e: &Entry| e.verdict.and_then(super::review::Verdict::counts);
+    let added = said.iter().filter(|e| e.added && counts_here(e) == Some(true));
+    let before = figures.len();
+    figures.extend(added.map(|e| Point::new(e.x, e.y)));
+    let resolution = counts
+        .resolution()
+        .map_err(|source| RecountError::Resolution { slide: slide.clone(), source })?;
+    let spot = hotspot(&figures, &resolution)
+        .map_err(|source| RecountError::Count { slide: slide.clone(), source })?;
+    let area = counts.analysed_mm2;
+    let model = counts.hotspot.map(|h| h.centre_px);
+    Ok(RecountRow {
+        said: said.len(),
+        taken_out,
+        taken_in,
+        added: figures.len() - before,
+        unsure: said.iter().filter(|e| counts_here(e).is_none()).count(),
+        model: counted(counts.figures, counts.hotspot_count, model, area),
+        reviewed: counted(
+            figures.len(),
+            spot.map_or(0, |s| s.count),
+            spot.map(|s| [s.centre.x, s.centre.y]),
+            area,
+        ),
+        analysed_mm2: area,
+        notes,
+        slide,
+    })
+}
+
+fn counted(n: usize, hotspot_count: usize, hotspot_px: Option<[f64; 2]>, area: f64) -> Counted {
+    let round = |v: f64| (v * 1e6).round() / 1e6;
+    let i = stats::interval::poisson(n as u64, LEVEL).expect("a level of 0.95");
+    let (lower, upper) = (i.lower, i.upper);
+    let per = (area > 0.0).then(|| DENSITY_REFERENCE_MM2 / area);
+    Counted {
+        figures: n,
+        figures_95: [round(lower), round(upper)],
+        hotspot_count,
+        hotspot_px,
+        density_per_20_mm2: per.map(|p| round(n as f64 * p)),
+        density_95: per.map(|p| [round(lower * p), round(upper * p)]),
+    }
+}
+
+fn table(recount: &Recount) -> Writer {
+    let mut header = vec!["slide", "reviewer", "said", "taken_out", "taken_in", "added", "unsure"];
+    header.extend(["figures", "reviewed_figures", "figures_low", "figures_high"]);
+    header.extend(["reviewed_figures_low", "reviewed_figures_high"]);
+    header.extend(["hotspot_count", "reviewed_hotspot_count", "hotspot_x_px", "hotspot_y_px"]);
+    header.extend(["reviewed_hotspot_x_px", "reviewed_hotspot_y_px"]);
+    header.extend(["density_per_20_mm2", "reviewed_density_per_20_mm2", "density_low"]);
+    header.extend(["density_high", "reviewed_density_low", "reviewed_density_high"]);
+    header.extend(["analysed_mm2", "notes"]);
+    let mut table = Writer::new(&header);
+    for s in &recount.slides {
+        let (m, r) = (&s.model, &s.reviewed);
+        let mut cells = vec![s.slide.clone(), recount.reviewer.clone()];
+        let whole = [s.said, s.taken_out, s.taken_in, s.added, s.unsure, m.figures, r.figures];
+        cells.extend(whole.map(|n| n.to_string()));
+        cells.extend([m.figures_95, r.figures_95].concat().iter().map(f64::to_string));
+        cells.extend([m.hotspot_count, r.hotspot_count].map(|n| n.to_string()));
+        let both =
+            |v: Option<[f64; 2]>| v.map_or_else(Default::default, |v| v.map(|v| v.to_string()));
+        cells.extend(both(m.hotspot_px));
+        cells.extend(both(r.hotspot_px));
+        let one = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
+        cells.extend([m.density_per_20_mm2, r.density_per_20_mm2].map(one));
+        cells.extend(both(m.density_95));
+        cells.extend(both(r.density_95));
+        cells.extend([s.analysed_mm2.to_string(), s.notes.join("; ")]);
+        table.push(cells);
+    }
+    table
+}
+
+impl fmt::Display for Recount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for s in &self.slides {
+            let line = |f: &mut fmt::Formatter<'_>, who: &str, c: &Counted| {
+                let [low, high] = c.figures_95;
+                let (n, spot) = (c.figures, c.hotspot_count);
+                write!(f, "  {who}: {n} figures ({low:.1} to {high:.1}), hotspot {spot}")?;
+                match c.density_per_20_mm2.zip(c.density_95) {
+                    Some((d, [l, h])) => writeln!(f, ", {d:.1} per 20 mm2 ({l:.1} to {h:.1})"),
+                    None => writeln!(f),
+                }
+            };
+            writeln!(f, "{} ({} words of {})", s.slide, s.said, self.reviewer)?;
+            line(f, "network ", &s.model)?;
+            line(f, "reviewed", &s.reviewed)?;
+            for note in &s.notes {
+                writeln!(f, "  note: {note}")?;
+            }
+        }
+        writeln!(f, "{}", Shown(&self.file))
+    }
+}

@@ -1,0 +1,426 @@
+//! Answers the page's requests.
+
+use super::open::{Item, Opened};
+use super::review::{Change, Entry, ReviewError, Reviews};
+use super::tiles::{TILE, TileError, Tiles, max_level};
+use crate::export::{pictures, read_detections};
+use crate::record::DetectionRow;
+use crate::web::{Answer, Request};
+use artifact::digest::sha256;
+use infer::ModelPackage;
+use mitosis::Score;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// The page: path, kind, content.
+const PAGE: [(&str, &str, &str); 6] = [
+    ("", HTML, include_str!("page/index.html")),
+    ("view.js", SCRIPT, include_str!("page/view.js")),
+    ("model.js", SCRIPT, include_str!("page/model.js")),
+    ("marks.js", SCRIPT, include_str!("page/marks.js")),
+    ("view.css", "text/css; charset=utf-8", include_str!("page/view.css")),
+    ("openseadragon.js", SCRIPT, include_str!("page/openseadragon.js")),
+];
+
+#[derive(Serialize)]
+struct Index {
+    points: BTreeMap<String, Point>,
+    slides: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    seg: Score,
+    cls: Score,
+    precision: Option<f64>,
+    recall: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    id: usize,
+    name: String,
+    note: String,
+    width: u64,
+    height: u64,
+    tile: usize,
+    max_level: u32,
+}
+
+#[derive(Serialize)]
+struct Detail {
+    /// Whether detection ran and ended; without it nothing below says anything about figures.
+    searched: bool,
+    point: Pair,
+    mpp: Option<[f64; 2]>,
+    analysed_mm2: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    atypical_from: Option<f32>,
+    columns: Columns,
+    tissue: Vec<Vec<[f64; 2]>>,
+    unread: Vec<[f64; 4]>,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    seg: Score,
+    cls: Score,
+}
+
+#[derive(Serialize)]
+struct Columns {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    s_seg: Vec<f32>,
+    s_cls: Vec<Option<f32>>,
+    outside: Vec<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p_atypical: Option<Vec<Option<f32>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    morphology: Option<Vec<Option<&'static str>>>,
+}
+
+#[derive(Serialize)]
+struct Standing {
+    entries: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Saved {
+    saved: bool,
+}
+
+#[derive(Serialize)]
+struct Undone {
+    entry: Option<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Say {
+    reviewer: String,
+    slide: usize,
+    key: String,
+    x: f64,
+    y: f64,
+    verdict: Option<super::review::Verdict>,
+    added: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Undo {
+    reviewer: String,
+    slide: usize,
+}
+
+/// As much of a `tissue.geojson` as is drawn.
+#[derive(Deserialize)]
+struct Outlines {
+    features: Vec<Feature>,
+}
+
+#[derive(Deserialize)]
+struct Feature {
+    geometry: Geometry,
+}
+
+#[derive(Deserialize)]
+struct Geometry {
+    coordinates: Vec<Vec<[f64; 2]>>,
+}
+
+/// Slides under view. Every path below its token is answered, none without it.
+pub struct Viewer {
+    items: Vec<Item>,
+    token: String,
+    tiles: Tiles,
+    /// Held while a log is used, never while a request is read or an answer sent.
+    logs: Mutex<HashMap<(PathBuf, String), Reviews>>,
+    /// Keys of the slide's candidates, of the slides that were reviewed.
+    keys: Mutex<HashMap<usize, std::collections::HashSet<String>>>,
+}
+
+impl Viewer {
+    /// A viewer with a new token.
+    #[must_use]
+    pub fn new(opened: Opened) -> Self {
+        Self {
+            items: opened.items,
+            token: uuid::Uuid::new_v4().simple().to_string(),
+            tiles: Tiles::default(),
+            logs: Mutex::default(),
+            keys: Mutex::default(),
+        }
+    }
+
+    /// What stands in the address before every path: nobody else on this machine knows it.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Slides in the list.
+    #[must_use]
+    pub fn slides(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Answers one request.
+    pub fn answer(&self, request: &Request) -> Answer {
+        let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        let below = path
+            .strip_prefix('/')
+            .and_then(|p| p.strip_prefix(self.token.as_str()))
+            .and_then(|p| p.strip_prefix('/'));
+        let Some(below) = below else { return Answer::refusal(403, "the address is not whole") };
+        let result = match (request.method.as_str(), below) {
+            ("GET", "api/index") => Ok(Answer::json(200, &self.index())),
+            ("GET", path) => self.get(path, query),
+            ("POST", "api/review") => request.json().and_then(|s: Say| self.say(s)),
+            ("POST", "api/undo") => request.json().and_then(|u: Undo| self.undo(&u)),
+            _ => Err(nothing()),
+        };
+        result.unwrap_or_else(|refusal| refusal)
+    }
+
+    fn get(&self, path: &str, query: &str) -> Result<Answer, Answer> {
+        if let Some((_, kind, text)) = PAGE.iter().find(|(name, ..)| *name == path) {
+            return Ok(Answer { status: 200, kind, body: text.as_bytes().to_vec() });
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts[..] {
+            ["api", "slide", id] => self.detail(number(id)?),
+            ["api", "reviews", id] => {
+                let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
+                let (folder, of) = self.change(number(id)?)?;
+                let entries = self.with(folder, reviewer, |log| Ok(log.of(&of)))?;
+                Ok(Answer::json(200, &Standing { entries }))
+            }
+            ["tile", id, level, place] => {
+                let (x, y) = pair(place)?;
+                let (id, level) = (number(id)?, number(level)?);
+                let (_, file) = self.file(id)?;
+                let at = (u32::try_from(level).map_err(|_| nothing())?, number(x)?, number(y)?);
+                let at = (at.0, at.1 as u64, at.2 as u64);
+                picture(self.tiles.tile(id, file, at).map(|t| t.to_vec()))
+            }
+            ["crop", id, place] => {
+                let (x, y) = pair(place)?;
+                let id = number(id)?;
+                let (item, file) = self.file(id)?;
+                let at = (coordinate(x)?, coordinate(y)?);
+                let mpp = match &item.counts {
+                    Some(c) => Some(c.resolution.x),
+                    None => self.mpp(id, file).map(|m| m[0]),
+                };
+                picture(self.tiles.crop(id, file, mpp, at))
+            }
+            _ => Err(nothing()),
+        }
+    }
+
+    fn item(&self, id: usize) -> Result<&Item, Answer> {
+        self.items.get(id).ok_or_else(nothing)
+    }
+
+    fn file(&self, id: usize) -> Result<(&Item, &Path), Answer> {
+        let item = self.item(id)?;
+        item.file.as_deref().map(|f| (item, f)).ok_or_else(nothing)
+    }
+
+    fn mpp(&self, id: usize, file: &Path) -> Option<[f64; 2]> {
+        let slide = self.tiles.slide(id, file).ok()?;
+        let r = slide.resolution().ok()?;
+        Some([r.x.get(), r.y.get()])
+    }
+
+    fn index(&self) -> Index {
+        let line = |(id, i): (usize, &Item)| {
+            let (width, height) = if i.file.is_some() { i.size } else { (0, 0) };
+            let (name, note) = (i.name.clone(), i.note.clone());
+            let max_level = max_level((width, height));
+            Line { id, name, note, width, height, tile: TILE, max_level }
+        };
+        Index { points: self.points(), slides: self.items.iter().enumerate().map(line).collect() }
+    }
+
+    /// The named points of the weights that all slides were searched with, where they are at hand.
+    fn points(&self) -> BTreeMap<String, Point> {
+        let mut models: Vec<_> =
+            self.items.iter().filter_map(|i| Some(&i.counts.as_ref()?.model)).collect();
+        models.dedup_by(|a, b| a == b);
+        let [model] = models[..] else { return BTreeMap::new() };
+        let Ok(package) = ModelPackage::bundled_named(&model.name) else { return BTreeMap::new() };
+        let card = &package.card;
+        if card.segmenter.as_ref().is_none_or(|s| s.sha256 != model.segmenter_sha256) {
+            return BTreeMap::new();
+        }
+        card.operating_points
+            .iter()
+            .map(|(name, p)| {
+                let (precision, recall) = (Some(p.precision), Some(p.recall));
+                (name.clone(), Point { seg: p.seg, cls: p.cls, precision, recall })
+            })
+            .collect()
+    }
+
+    fn detail(&self, id: usize) -> Result<Answer, Answer> {
+        let (item, file) = self.file(id)?;
+        // A slide that cannot be opened says so here, before its tiles stay white.
+        self.tiles.slide(id, file).map_err(|e| Answer::refusal(500, &e.to_string()))?;
+        let (rows, tissue) = match &item.folder {
+            Some(folder) if item.counts.is_some() => (rows(folder)?, outlines(folder, item)),
+            _ => (Vec::new(), Vec::new()),
+        };
+        let all = |f: fn(&DetectionRow) -> f64| rows.iter().map(f).collect();
+        let subtyped = rows.iter().any(|r| r.subtypes.is_some());
+        let counts = item.counts.as_ref();
+        let pair = counts.map(|c| Pair { seg: c.thresholds.seg, cls: c.thresholds.cls });
+        let detail = Detail {
+            searched: counts.is_some(),
+            point: pair.unwrap_or(Pair { seg: Score::ZERO, cls: Score::ZERO }),
+            mpp: match counts {
+                Some(c) => Some([c.resolution.x, c.resolution.y]),
+                None => self.mpp(id, file),
+            },
+            analysed_mm2: counts.map_or(0.0, |c| c.analysed_mm2),
+            atypical_from: counts
+                .and_then(|c| c.subtypes.as_ref()?.models.first())
+                .map(|m| m.atypical_from),
+            columns: Columns {
+                x: all(|r| r.x_px),
+                y: all(|r| r.y_px),
+                s_seg: rows.iter().map(|r| r.s_seg).collect(),
+                s_cls: rows.iter().map(|r| r.s_cls).collect(),
+                outside: rows.iter().map(|r| r.outside_tissue).collect(),
+                p_atypical: subtyped
+                    .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.atypical())).collect()),
+                morphology: subtyped
+                    .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.morphology())).collect()),
+            },
+            tissue,
+            unread: counts.map_or_else(Vec::new, |c| {
+                let corners = c.unread_windows.iter();
+                corners.map(|u| [u.min_px[0], u.min_px[1], u.max_px[0], u.max_px[1]]).collect()
+            }),
+        };
+        Ok(Answer::json(200, &detail))
+    }
+
+    /// Where a slide's reviews go, and what names it there.
+    fn change(&self, id: usize) -> Result<(&Path, Change), Answer> {
+        let item = self.item(id)?;
+        let none =
+            || Answer::refusal(400, "no folder was given for reviews of slides without a run");
+        let folder = item.reviews.as_deref().ok_or_else(none)?;
+        let model = item.counts.as_ref().map(|c| &c.model);
+        let model_digest = model.map_or_else(String::new, |m| {
+            let second = m.classifier_sha256.as_deref().unwrap_or_default();
+            sha256(format!("{} {second}", m.segmenter_sha256))
+        });
+        let of = Change { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
+        Ok((folder, of))
+    }
+
+    /// Works on a reviewer's log. One that failed is closed: the next request reads what is on disk.
+    fn with<T>(
+        &self,
+        folder: &Path,
+        reviewer: &str,
+        work: impl FnOnce(&mut Reviews) -> Result<T, ReviewError>,
+    ) -> Result<T, Answer> {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (folder.to_owned(), reviewer.to_owned());
+        if !logs.contains_key(&key) {
+            let log = Reviews::open(folder, reviewer);
+            logs.insert(key.clone(), log.map_err(|e| Answer::refusal(400, &e.to_string()))?);
+        }
+        let Some(log) = logs.get_mut(&key) else { return Err(nothing()) };
+        work(log).map_err(|e| {
+            logs.remove(&key);
+            Answer::refusal(500, &format!("nothing was saved: {e}"))
+        })
+    }
+
+    fn say(&self, s: Say) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        let item = self.item(s.slide)?;
+        let (width, height) = item.size;
+        if !((0.0..=width as f64).contains(&s.x) && (0.0..=height as f64).contains(&s.y)) {
+            return Err(wrong("the place is not on the slide"));
+        }
+        let key = Entry::key_of(s.x, s.y);
+        let expected = if s.added { format!("+{key}") } else { key };
+        if s.key != expected {
+            return Err(wrong("the key is not that of the place"));
+        }
+        if !s.added && !self.is_candidate(s.slide, &s.key)? {
+            return Err(Answer::refusal(404, "no candidate there"));
+        }
+        let (folder, of) = self.change(s.slide)?;
+        let entry = Entry { key: s.key, x: s.x, y: s.y, verdict: s.verdict, added: s.added };
+        self.with(folder, &s.reviewer, |log| log.say(&of, entry))?;
+        Ok(Answer::json(200, &Saved { saved: true }))
+    }
+
+    fn undo(&self, u: &Undo) -> Result<Answer, Answer> {
+        let (folder, of) = self.change(u.slide)?;
+        let entry = self.with(folder, &u.reviewer, |log| log.undo(&of))?;
+        Ok(Answer::json(200, &Undone { entry }))
+    }
+
+    fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if !keys.contains_key(&id) {
+            let rows = self.item(id)?.folder.as_deref().map(rows).transpose()?.unwrap_or_default();
+            keys.insert(id, rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect());
+        }
+        Ok(keys.get(&id).is_some_and(|k| k.contains(key)))
+    }
+}
+
+fn nothing() -> Answer {
+    Answer::refusal(404, "nothing here")
+}
+
+fn number(text: &str) -> Result<usize, Answer> {
+    let digits = !text.is_empty() && text.len() < 10 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(nothing)
+}
+
+fn coordinate(text: &str) -> Result<f64, Answer> {
+    number(text).map(|n| n as f64)
+}
+
+/// The two halves of `X_Y.jpg`.
+fn pair(text: &str) -> Result<(&str, &str), Answer> {
+    text.strip_suffix(".jpg").and_then(|t| t.split_once('_')).ok_or_else(nothing)
+}
+
+fn picture(made: Result<Vec<u8>, TileError>) -> Result<Answer, Answer> {
+    match made {
+        Ok(body) => Ok(Answer { status: 200, kind: "image/jpeg", body }),
+        Err(TileError::Outside) => Err(nothing()),
+        Err(e) => Err(Answer::refusal(500, &e.to_string())),
+    }
+}
+
+fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
+    read_detections(&folder.join("detections.csv"))
+        .map_err(|e| Answer::refusal(500, &e.to_string()))
+}
+
+/// Rings of the tissue in level-0 px; a run without outlines is shown without them.
+fn outlines(folder: &Path, item: &Item) -> Vec<Vec<[f64; 2]>> {
+    let read = artifact::json::read::<Outlines>(&folder.join(pictures::TISSUE));
+    let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+    let place = |[x, y]: [f64; 2]| [x + offset[0] as f64, y + offset[1] as f64];
+    let features = read.map_or_else(|_| Vec::new(), |o| o.features);
+    let rings = features.into_iter().flat_map(|f| f.geometry.coordinates);
+    rings.map(|ring| ring.into_iter().map(place).collect()).collect()
+}
