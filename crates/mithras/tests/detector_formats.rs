@@ -1,4 +1,4 @@
-//! The chain on other formats than MIDOG's: QuPath GeoJSON and plain tables, with classes named by the
+//! Datasets of other formats than MIDOG's before the chain: QuPath GeoJSON and plain tables, with classes named by the
 //! user, TIFF and PNG images, two resolutions in one dataset and two folds.
 #![cfg(feature = "train")]
 

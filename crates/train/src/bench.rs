@@ -108,7 +108,7 @@ pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Resul
     let known = known();
     if let Some(n) = names.iter().find(|n| !known.contains(&n.as_str())) {
         let reason = format!("no such encoder; known: {}", known.join(", "));
-        return Err(TrainError::Preset { path: n.clone(), reason });
+        return Err(TrainError::Preset { path: n.into(), reason });
     }
     let asked = |n: &&str| names.is_empty() || *n == REFERENCE || names.iter().any(|m| m == n);
     let mut rows = Vec::new();

@@ -10,6 +10,7 @@ use artifact::digest::sha256;
 use infer::ModelPackage;
 use mitosis::Score;
 use serde::{Deserialize, Serialize};
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -376,11 +377,15 @@ impl Viewer {
 
     fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if !keys.contains_key(&id) {
-            let rows = self.item(id)?.folder.as_deref().map(rows).transpose()?.unwrap_or_default();
-            keys.insert(id, rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect());
-        }
-        Ok(keys.get(&id).is_some_and(|k| k.contains(key)))
+        let of_slide = match keys.entry(id) {
+            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Vacant(place) => {
+                let rows = self.item(id)?.folder.as_deref().map(rows).transpose()?;
+                let rows = rows.unwrap_or_default();
+                place.insert(rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect())
+            }
+        };
+        Ok(of_slide.contains(key))
     }
 }
 
