@@ -38,7 +38,6 @@
 //! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again |
 //! | [`job`] | detection as such work |
 //! | [`construct`] | construction of crop corpora as such work |
-//! | [`privacy`] | what of a slide's properties may be shown |
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
@@ -64,7 +63,6 @@ pub mod export;
 pub mod input;
 pub mod inspect;
 pub mod job;
-pub mod privacy;
 pub mod progress;
 pub mod record;
 pub mod report;

@@ -1,9 +1,9 @@
 //! What a slide's file is, and where its tissue lies.
 
-use crate::privacy::names_patient;
 use mitosis::Mpp;
 use mitosis::text::{Shown, plain};
 use serde::Serialize;
+use slide::privacy::names_patient;
 use slide::{
     AssociatedImage, Level, Rect, Slide, SlideError, TissueMask, TissueOptions, TissueRule,
 };

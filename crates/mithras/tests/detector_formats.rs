@@ -121,6 +121,10 @@ fn datasets_of_other_formats_are_planned_alike() {
         };
         let chain = Chain::new(&preset, &set, &options).unwrap();
         assert_eq!(chain.folds().folds.len(), 2);
-        assert_eq!(chain.plan().unwrap().steps[0].figures, figures, "{format}");
+        assert_eq!(
+            chain.plan().unwrap().steps.iter().map(|s| s.figures).max(),
+            Some(figures),
+            "{format}"
+        );
     }
 }

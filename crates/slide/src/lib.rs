@@ -21,6 +21,7 @@ pub mod otsu;
 mod outline;
 mod pieces;
 mod plan;
+pub mod privacy;
 mod reduced;
 mod resample;
 mod resolution;
