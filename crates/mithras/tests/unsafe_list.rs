@@ -17,7 +17,8 @@ fn sources(folder: &Path, all: &mut Vec<PathBuf>) {
 /// Whether a line of code, comments aside, holds the word.
 fn is_unsafe(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    code.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|word| word == "unsafe")
+    code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-'))
+        .any(|word| word == "unsafe")
 }
 
 #[test]
