@@ -162,7 +162,7 @@ fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, Stri
 }
 
 /// Classifies `files` at `mpp` um/px (the model's own where it is not given) and writes one row per
-/// image to `out`: file, class, p_<class>...
+/// image to `out`: file, class, `p_CLASS`...
 ///
 /// # Errors
 /// [`ClassifyError`]; an image that cannot be used is told in the result instead.

@@ -80,7 +80,7 @@ fn validate(
 /// Trains the segmenter of one fold; the weights end in `RUN/model.safetensors`.
 ///
 /// # Errors
-/// [`TrainError`]: data, preset, run directory, or a loss that is no number.
+/// [`crate::TrainError`]: data, preset, run directory, or a loss that is no number.
 pub fn run(
     preset: &SegmentPreset,
     dir: &Path,
