@@ -34,10 +34,12 @@ fn rules() -> Deny {
 }
 
 fn everything() -> Metadata {
+    let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     MetadataCommand::new()
         .manifest_path(testkit::workspace().join("Cargo.toml"))
         .features(cargo_metadata::CargoOpt::AllFeatures)
-        .other_options(["--offline".to_owned(), "--locked".to_owned()])
+        // What the build has fetched: other platforms' crates are not there.
+        .other_options(["--offline", "--locked", "--filter-platform", &host].map(str::to_owned))
         .exec()
         .expect("cargo metadata")
 }
@@ -49,6 +51,7 @@ fn allowed(expression: &str, allow: &BTreeSet<String>) -> Result<bool, String> {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn licences_and_sources_are_those_allowed() {
     let rules = rules();
     let mut wrong = vec![];
@@ -67,6 +70,7 @@ fn licences_and_sources_are_those_allowed() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn doubled_and_refused_crates_are_those_listed() {
     let rules = rules();
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -79,5 +83,7 @@ fn doubled_and_refused_crates_are_those_listed() {
     let doubled: BTreeSet<&str> =
         versions.iter().filter(|(_, v)| v.len() > 1).map(|(n, _)| n.as_str()).collect();
     let listed: BTreeSet<&str> = rules.bans.skip.iter().map(|s| s.name.as_str()).collect();
-    assert_eq!(doubled, listed, "deny.toml lists what is there in several versions, and why");
+    let unlisted: Vec<_> = doubled.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "deny.toml says why these are there twice: {unlisted:?}");
+    assert!(doubled.len() > 5, "{doubled:?}");
 }
