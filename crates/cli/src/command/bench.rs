@@ -1,4 +1,4 @@
-//! `mithras bench`: how fast things run on this machine (T1).
+//! `mithras bench`: how fast things run on this machine.
 
 use anyhow::Result;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ enum What {
     Encoders(Encoders),
 }
 
-/// Seconds per crop of every encoder, relative to ViT-base (T1; needs the training build)
+/// Seconds per crop of every encoder, relative to ViT-base (needs the training build)
 ///
 /// Weights are seeded: time does not depend on their values. The median over runs of one batch,
 /// forward pass alone, inputs already normalised.

@@ -1,4 +1,4 @@
-//! `mithras classify`: image crops to class probabilities (K5), with any classifier package.
+//! `mithras classify`: image crops to class probabilities, with any classifier package.
 
 use super::detect::{EngineArgs, mpp};
 use crate::progress::Terminal;

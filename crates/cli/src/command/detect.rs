@@ -198,7 +198,7 @@ fn thresholds(asked: &str) -> Result<Thresholds> {
 
 pub fn run(args: Args) -> Result<ExitCode> {
     if !(0.0..=1.0).contains(&args.max_unread) {
-        bail!("--max-unread {} is no share between 0 and 1", args.max_unread);
+        bail!("--max-unread {} is not between 0 and 1", args.max_unread);
     }
     let table = match &args.mpp_table {
         None => BTreeMap::new(),

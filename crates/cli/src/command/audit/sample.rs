@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Draws a blinded, seeded, stratified sample (A1).
+/// Draws a blinded, seeded, stratified sample.
 ///
 /// By default 30 mitotic figures and 20 mimickers per cohort. For tissue tiles whose subtype says
 /// which filter kept them: `--question tumour --by subtype --per both=25 --per a-only=25 --per

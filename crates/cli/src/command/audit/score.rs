@@ -5,7 +5,7 @@ use mithras::audit::{score_counts, score_reviews};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers (A2).
+/// Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers.
 #[derive(clap::Args)]
 pub struct Args {
     /// Folder of `audit sample` with `key.json` and `package/`.

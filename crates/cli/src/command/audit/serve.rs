@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Serves the review page on this machine (A2). Every key stroke is saved at once.
+/// Serves the review page on this machine. Every key stroke is saved at once.
 #[derive(clap::Args)]
 pub struct Args {
     /// Package folder from `audit sample`.
