@@ -123,7 +123,7 @@ fn wrong_flags_are_refused_in_words() {
         (&["--mpp", "wide"], "not a number"),
         (&["--provider", "magic"], "possible values"),
         (&["--stages", "3"], "1..=2"),
-        (&["--max-unread", "2"], "no share"),
+        (&["--max-unread", "2"], "not between 0 and 1"),
         (&["--resume", "--overwrite"], "cannot be used with"),
         (&["--limit", "pixel=1"], "directories"),
         (&["--limit", "pixels"], "NAME=VALUE"),
