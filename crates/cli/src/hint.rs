@@ -1,5 +1,8 @@
 //! Libraries name the fact; here it meets the flag that a user can change.
 
+use corpus::CorpusError;
+use corpus::import::ImportError;
+use corpus::regions::RegionsError;
 use infer::EngineError;
 use mithras::audit::AuditError;
 use mithras::batch::{Failure, InputError};
@@ -104,6 +107,19 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
         }
         _ => {}
     }
+    match error.downcast_ref::<RegionsError>() {
+        Some(RegionsError::MissingMpp { .. } | RegionsError::ContradictingMpp { .. }) => {
+            return Some("--mpp, which gives um/px for all images, and --mpp-table, for some");
+        }
+        Some(RegionsError::Import(e)) => return of_import(e),
+        _ => {}
+    }
+    if let Some(e) = error.downcast_ref::<ImportError>() {
+        return of_import(e);
+    }
+    if let Some(CorpusError::TooFew(_)) = error.downcast_ref() {
+        return Some("--allow-short, which takes what there is");
+    }
     if let Some(detect::DetectError::Unread { .. }) = error.downcast_ref() {
         return Some("--max-unread");
     }
@@ -119,6 +135,22 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
     error.downcast_ref::<SpecError>().map(|e| match e {
         SpecError::Side(_) => "--size",
         SpecError::Crowded { .. } => "--figures and --size",
+    })
+}
+
+fn of_import(error: &ImportError) -> Option<&'static str> {
+    Some(match error {
+        ImportError::Categories { .. } => {
+            "--map \"NAME=mf\" (or mimicker, other, ignore), which says what a category means"
+        }
+        ImportError::Records { .. } => {
+            "--lenient, which leaves out and counts what cannot be used, and --mpp and --mpp-table for um/px"
+        }
+        ImportError::Boxes { .. } => "--boxes xyxy or --boxes xywh for the order of a box",
+        ImportError::Missing { missing, .. } if missing.iter().any(|m| m.contains("label")) => {
+            "--assume mf (or mimicker, other) for a table without labels"
+        }
+        _ => return None,
     })
 }
 

@@ -71,6 +71,9 @@ pub enum CorpusError {
         /// Why not.
         reason: String,
     },
+    /// A sample that the corpus cannot fill.
+    #[error("too few crops ({0}), unless what there is may do")]
+    TooFew(String),
     /// The request itself cannot be met.
     #[error("{0}")]
     Invalid(String),

@@ -3,7 +3,7 @@
 use crate::show;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use mithras::evaluate::{self, Evaluation, TruthOptions};
+use mithras::evaluate::{self, TruthOptions};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::PathBuf;
@@ -99,33 +99,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let truth = evaluate::read_truth(&args.truth, &options)?;
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
-    warn_of_training(&args, &result)?;
+    if let Some(warning) = evaluate::seen_in_training(&result, args.model.as_deref())? {
+        eprintln!("warning: {warning}");
+    }
     if let Some(stem) = &args.curve {
         result.write_curves(stem)?;
     }
     show::result(args.json, &result)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn warn_of_training(args: &Detections, result: &Evaluation) -> Result<()> {
-    let package = match (&args.model, &result.model) {
-        (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
-        (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
-            Ok(package) => package,
-            // A package of the user's own, which lies elsewhere.
-            Err(_) => return Ok(()),
-        },
-        (None, None) => return Ok(()),
-    };
-    let known = evaluate::trained_on(result, &package.card);
-    if !known.is_empty() {
-        eprintln!(
-            "warning: {} was trained on {} of these slides ({}); the figures below do not tell how it \
-             does on others",
-            package.card.name,
-            known.len(),
-            known.join(", ")
-        );
-    }
-    Ok(())
 }

@@ -15,5 +15,9 @@ mod limits;
 pub mod robustness;
 pub mod slide;
 pub mod survival;
+#[cfg(feature = "train")]
+pub mod train;
+#[cfg(not(feature = "train"))]
+#[path = "train_missing.rs"]
 pub mod train;
 pub mod view;

@@ -5,6 +5,7 @@ use crate::show;
 use anyhow::Result;
 use artifact::file::write;
 use clap::Subcommand;
+use corpus::cut::Encoding;
 use mithras::slide_info::{SlideInfo, write_tissue};
 use mitosis::Mpp;
 use mitosis::text::Shown;
@@ -113,16 +114,8 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
         Some(name) => slide.associated_image(name)?,
         None => slide.thumbnail(args.size as usize)?,
     };
-    let mut png = std::io::Cursor::new(Vec::new());
-    image::write_buffer_with_format(
-        &mut png,
-        &tile.data,
-        u32::try_from(tile.width)?,
-        u32::try_from(tile.height)?,
-        image::ExtendedColorType::Rgb8,
-        image::ImageFormat::Png,
-    )?;
-    write(&args.out, png.get_ref())?;
+    let png = Encoding::Png.encode(&tile).map_err(anyhow::Error::msg)?;
+    write(&args.out, &png)?;
     println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
 }

@@ -157,10 +157,7 @@ pub fn sample(corpus: &Corpus, out: &Path, o: &SampleOptions) -> Result<Key> {
         )));
     }
     if !short.is_empty() && !o.allow_short {
-        return Err(CorpusError::Invalid(format!(
-            "too few crops ({}), unless what there is may do",
-            short.join("; ")
-        )));
+        return Err(CorpusError::TooFew(short.join("; ")));
     }
 
     let package = out.join("package");

@@ -38,6 +38,7 @@ mod asap;
 mod boxes;
 mod category;
 mod collect;
+mod crops;
 mod error;
 mod geojson;
 mod json;
@@ -51,6 +52,7 @@ mod words;
 
 pub use boxes::BoxOrder;
 pub use category::{Class, Mapping, Meaning};
+pub use crops::{CropsPlan, ImportedCrops};
 pub use error::{ImportError, Problem};
 pub use summary::{Contradiction, Summary};
 

@@ -18,6 +18,15 @@ pub struct Inputs {
     pub skipped: Vec<PathBuf>,
 }
 
+impl Inputs {
+    /// Names, with or without suffix, that none of the slides has.
+    pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+        let known: BTreeSet<&str> = self.slides.iter().map(|i| i.name.as_str()).collect();
+        let there = |n: &str| known.contains(n) || known.contains(stem(Path::new(n)).as_str());
+        names.map(String::as_str).filter(|n| !there(n)).collect()
+    }
+}
+
 /// Why the inputs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {

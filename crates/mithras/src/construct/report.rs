@@ -8,6 +8,7 @@ use super::task::Work;
 use crate::batch::{Outcome, state};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -164,5 +165,38 @@ impl Report {
             total,
             per_cohort,
         }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<34}", "")?;
+        for cohort in self.per_cohort.keys() {
+            write!(f, "{cohort:>14}")?;
+        }
+        writeln!(f, "{:>14}", "all")?;
+        for (k, (name, n)) in self.total.rows().into_iter().enumerate() {
+            write!(f, "{name:<34}")?;
+            for funnel in self.per_cohort.values() {
+                write!(f, "{:>14}", funnel.rows()[k].1)?;
+            }
+            writeln!(f, "{n:>14}")?;
+        }
+        let share = |(n, s): (&&str, &f64)| format!("{n} {:.0} %", 100.0 * s);
+        let shares: Vec<String> = self.shares.iter().map(share).collect();
+        let (tiles, crops) = (self.tiles_per_second, self.crops_per_second);
+        writeln!(f, "{tiles:.1} tiles/s, {crops:.1} crops/s ({})", shares.join(", "))?;
+        writeln!(
+            f,
+            "{} slides: {} excluded, {} failed, {} taken over from before",
+            self.slides,
+            self.excluded,
+            self.failed.len(),
+            self.resumed
+        )?;
+        for s in &self.without {
+            writeln!(f, "  {}: {}", s.slide, s.reason.as_deref().unwrap_or(""))?;
+        }
+        writeln!(f, "digest {}", self.digest)
     }
 }

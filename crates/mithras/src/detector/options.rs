@@ -1,8 +1,9 @@
 //! What may be chosen.
 
-use mitosis::OperatingPoint;
+use mitosis::{OperatingPoint, Score};
+use std::str::FromStr;
 
-/// How many stages run (D4, D7).
+/// How many stages run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stages {
     /// Segmentation alone; `s_cls` stays empty.
@@ -22,4 +23,26 @@ pub enum Thresholds {
     Named(String),
     /// This one.
     Given(OperatingPoint),
+}
+
+/// Text that is no threshold pair.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a number from 0 to 1")]
+pub struct NoThreshold(String);
+
+impl FromStr for Thresholds {
+    type Err = NoThreshold;
+
+    /// A name, or two numbers with a comma between them: first stage, second stage.
+    fn from_str(text: &str) -> Result<Self, NoThreshold> {
+        let Some((seg, cls)) = text.split_once(',') else {
+            return Ok(Self::Named(text.to_owned()));
+        };
+        let number = |text: &str| {
+            let score = text.trim().parse().ok().and_then(|v: f32| Score::new(v).ok());
+            score.ok_or_else(|| NoThreshold(text.trim().to_owned()))
+        };
+        let provenance = format!("given by hand: {text}");
+        Ok(Self::Given(OperatingPoint { seg: number(seg)?, cls: number(cls)?, provenance }))
+    }
 }

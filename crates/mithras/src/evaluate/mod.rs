@@ -65,6 +65,9 @@ pub enum EvaluateError {
     /// The radius is none, or a point is no number.
     #[error(transparent)]
     Match(#[from] mitosis::matching::MatchError),
+    /// The package asked for is none.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
     /// A stored resolution is none.
     #[error("{slide}: {source}")]
     Resolution {
@@ -163,6 +166,35 @@ pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<Strin
     let known =
         |(name, digest): &(&String, &String)| listed.contains(*name) || listed.contains(*digest);
     evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
+}
+
+/// A warning when the model behind the predictions was trained on some of the slides: of the package
+/// `model`, or else of the bundled one that the predictions name.
+///
+/// # Errors
+/// [`EvaluateError::Package`] when `model` is none.
+pub fn seen_in_training(
+    evaluation: &Evaluation,
+    model: Option<&Path>,
+) -> Result<Option<String>, EvaluateError> {
+    let package = match (model, &evaluation.model) {
+        (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
+        // Else a package of the user's own, which lies elsewhere.
+        (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
+            Ok(package) => package,
+            Err(_) => return Ok(None),
+        },
+        (None, None) => return Ok(None),
+    };
+    let known = trained_on(evaluation, &package.card);
+    let (name, count) = (&package.card.name, known.len());
+    Ok((count > 0).then(|| {
+        format!(
+            "{name} was trained on {count} of these slides ({}); the figures do not tell how it does on \
+             others",
+            known.join(", ")
+        )
+    }))
 }
 
 /// What one rule gives.

@@ -2,6 +2,8 @@
 
 mod page;
 mod report;
+mod verify;
 
 pub use page::page;
-pub use report::{CropsReport, RegionsReport, SourceCounts};
+pub use report::{CropsReport, RegionsReport};
+pub use verify::{Verified, VerifyError, verify};

@@ -109,12 +109,14 @@ fn spark(bins: &[u64; BINS]) -> String {
     bins.iter().map(|&n| MARKS[usize::try_from((n * 8).div_ceil(top)).unwrap_or(8)]).collect()
 }
 
-/// Counts of one source of regions.
-pub type SourceCounts = BTreeMap<String, Counts>;
+/// Counts per source of regions.
+type SourceCounts = BTreeMap<String, Counts>;
 
 /// What a dataset of regions holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct RegionsReport<'a> {
+    #[serde(skip)]
+    set: &'a Dataset,
     name: &'a str,
     digest: &'a str,
     builder: &'a str,
@@ -123,8 +125,7 @@ pub struct RegionsReport<'a> {
     counts: Counts,
     training: Counts,
     test: Counts,
-    /// Counts per source.
-    pub sources: SourceCounts,
+    sources: SourceCounts,
 }
 
 impl<'a> RegionsReport<'a> {
@@ -136,6 +137,7 @@ impl<'a> RegionsReport<'a> {
             sources.entry(&image.source).or_default().push(image);
         }
         Self {
+            set,
             name: set.name(),
             digest: set.digest(),
             builder: set.builder(),
@@ -146,5 +148,17 @@ impl<'a> RegionsReport<'a> {
             test: set.test().counts(),
             sources: sources.into_iter().map(|(n, i)| (n.to_owned(), Counts::of(i))).collect(),
         }
+    }
+}
+
+impl fmt::Display for RegionsReport<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.set)?;
+        for (name, c) in &self.sources {
+            let classes: Vec<String> = c.classes.iter().map(|(k, n)| format!("{n} {k}")).collect();
+            let (images, slides) = (c.images, c.slides);
+            writeln!(f, "{name}: {images} images of {slides} slides; {}", classes.join(", "))?;
+        }
+        Ok(())
     }
 }

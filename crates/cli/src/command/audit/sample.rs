@@ -54,12 +54,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let question = if a.question == "tumour" { Question::Tumour } else { Question::MitoticFigure };
     let options =
         SampleOptions { question, by, per_cohort, seed: a.seed, allow_short: a.allow_short };
-    let key = sample(&corpus, &a.out, &options).map_err(|e| match e.to_string() {
-        text if text.starts_with("too few crops") => {
-            anyhow::anyhow!("{text}\n--allow-short takes what there is")
-        }
-        _ => e.into(),
-    })?;
+    let key = sample(&corpus, &a.out, &options)?;
     for s in &key.strata {
         println!("{:<28} {:<16} {:>5} of {}", s.cohort, s.stratum, s.drawn, s.pool);
     }

@@ -62,15 +62,6 @@ fn regions(a: &Args) -> anyhow::Result<ExitCode> {
         "--html and --montage show crops; this is a dataset of regions"
     );
     let set = Dataset::open(&a.corpus)?;
-    let report = RegionsReport::of(&set);
-    if a.json {
-        show::json(&report)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    print!("{set}");
-    for (name, c) in &report.sources {
-        let classes: Vec<String> = c.classes.iter().map(|(k, n)| format!("{n} {k}")).collect();
-        println!("{name}: {} images of {} slides; {}", c.images, c.slides, classes.join(", "));
-    }
+    show::result(a.json, &RegionsReport::of(&set))?;
     Ok(ExitCode::SUCCESS)
 }

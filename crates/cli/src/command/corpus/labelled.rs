@@ -34,7 +34,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         box_side: a.box_side,
         fold: a.fold,
         icpr_slide: a.icpr_slide.clone(),
-        builder: super::builder(),
+        builder: mithras::program(),
         ..LabelledOptions::default()
     };
     let manifest = labelled::write(&a.data, &a.out, &options)?;

@@ -2,14 +2,12 @@
 
 mod build;
 mod import;
-mod import_regions;
 mod inspect;
 mod labelled;
 mod reshape;
 mod shortcuts;
 
 use clap::Subcommand;
-use corpus::regions::Dataset;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,21 +42,6 @@ struct Verify {
     json: bool,
 }
 
-#[derive(serde::Serialize)]
-struct VerifiedRegions<'a> {
-    verified: bool,
-    images: usize,
-    digest: &'a str,
-}
-
-#[derive(serde::Serialize)]
-struct VerifiedCrops<'a> {
-    verified: bool,
-    crops: u64,
-    shards: usize,
-    digest: &'a str,
-}
-
 /// Runs a corpus verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
@@ -66,43 +49,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Verb::Import(a) => import::run(&a),
         Verb::Inspect(a) => inspect::run(&a),
         Verb::Labelled(a) => labelled::run(&a),
-        Verb::Verify(a) => verify(&a),
+        Verb::Verify(a) => {
+            crate::show::result(a.json, &mithras::inspect::verify(&a.corpus)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Verb::Shortcuts(a) => shortcuts::run(&a),
         Verb::Split(a) => reshape::split(&a),
         Verb::Overlap(a) => reshape::overlap(&a),
         Verb::Merge(a) => reshape::merge(&a),
         Verb::Interchange(a) => reshape::interchange(&a),
     }
-}
-
-fn verify(a: &Verify) -> anyhow::Result<ExitCode> {
-    if Dataset::is_at(&a.corpus) {
-        let set = Dataset::open(&a.corpus)?;
-        set.verify()?;
-        let images = set.images().len();
-        if a.json {
-            let report = VerifiedRegions { verified: true, images, digest: set.digest() };
-            println!("{}", serde_json::to_string(&report)?);
-        } else {
-            println!("{images} images hold\ndigest {}", set.digest());
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let corpus = corpus::Corpus::open(&a.corpus)?;
-    corpus.verify()?;
-    let m = corpus.manifest();
-    if a.json {
-        let (crops, shards) = (m.counts.crops, m.shards.len());
-        let report = VerifiedCrops { verified: true, crops, shards, digest: &m.digest };
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!("{} crops in {} shards hold", m.counts.crops, m.shards.len());
-        println!("digest {}", m.digest);
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Program and version, as manifests name it.
-fn builder() -> String {
-    mithras::program()
 }

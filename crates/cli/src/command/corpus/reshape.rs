@@ -111,12 +111,12 @@ pub fn overlap(a: &Overlap) -> anyhow::Result<ExitCode> {
 pub fn merge(a: &Merge) -> anyhow::Result<ExitCode> {
     if a.corpora.iter().any(|d| Dataset::is_at(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
-        let set = regions::merge(&parts, &a.out, &a.name, &super::builder())?;
+        let set = regions::merge(&parts, &a.out, &a.name, &mithras::program())?;
         print!("{set}");
         return Ok(ExitCode::SUCCESS);
     }
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;
-    let header = Header { name: a.name.clone(), builder: super::builder(), ..Header::default() };
+    let header = Header { name: a.name.clone(), builder: mithras::program(), ..Header::default() };
     let m = transform::merge(&parts, &a.out, header)?;
     println!("{} crops of {} slides, digest {}", m.counts.crops, m.counts.slides, m.digest);
     Ok(ExitCode::SUCCESS)

@@ -1,6 +1,7 @@
 //! `mithras train calibrate`: one threshold pair over the left-out folds, and what it reaches.
 
 use super::images::CandidateArgs;
+use super::machine::Machine;
 use anyhow::{Context, Result};
 use mithras::train::icpr::{Calibrate, calibrate};
 use mitosis::matching::Rule;
@@ -39,16 +40,12 @@ pub struct Args {
     /// Flips and quarter turns of a crop whose probabilities are averaged
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     symmetries: u8,
-    /// auto, cpu, cuda, cuda:N
-    #[arg(long, default_value = "auto")]
-    device: String,
-    /// Threads of libtorch; 0 = all cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 pub fn run(args: Args) -> Result<()> {
-    train::set_up(args.threads);
+    let device = args.machine.set_up();
     let named = |c: &String| {
         let (name, path) = c.split_once('=').context("--classifier: write NAME=FILE")?;
         Ok((name.to_string(), path.to_string()))
@@ -62,7 +59,7 @@ pub fn run(args: Args) -> Result<()> {
         rule: args.rule,
         crop: args.crop,
         symmetries: args.symmetries,
-        device: args.device,
+        device,
     };
     let mut told = |frame: &str, n: usize| eprintln!("{frame}: {n} candidates");
     let report = calibrate(&what, &args.out, &mut told)?;

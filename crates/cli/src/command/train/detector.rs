@@ -1,5 +1,6 @@
 //! `mithras train detector`: from a regions dataset to a package.
 
+use super::machine::Machine;
 use anyhow::Result;
 use corpus::regions::Dataset;
 use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Watch, span};
@@ -43,12 +44,8 @@ pub struct Args {
     /// Print the steps with sizes and an estimate of time, and stop
     #[arg(long)]
     dry_run: bool,
-    /// auto, cpu, cuda, cuda:N
-    #[arg(long, default_value = "auto")]
-    device: String,
-    /// Threads of libtorch; 0 = all cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 /// One line for the whole run.
@@ -88,7 +85,7 @@ impl Watch for Line {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    train::set_up(args.threads);
+    let device = args.machine.set_up();
     let preset = DetectorPreset::load(&args.preset, &args.set)?;
     let set = Dataset::open(&args.data)?;
     let options = ChainOptions {
@@ -96,7 +93,7 @@ pub fn run(args: Args) -> Result<()> {
         segment_init: args.init,
         finetune_init: args.finetune_init,
         allow_partial: args.allow_partial,
-        device: args.device,
+        device,
     };
     let chain = Chain::new(&preset, &set, &options)?;
     if args.dry_run {

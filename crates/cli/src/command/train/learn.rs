@@ -1,5 +1,6 @@
 //! `mithras train segment` and `mithras train finetune`.
 
+use super::machine::Machine;
 use anyhow::{Context, Result};
 use mithras::train::icpr::FOLDS;
 use std::path::{Path, PathBuf};
@@ -36,12 +37,8 @@ pub struct Common {
     /// Change a key of the preset, e.g. train.steps=100
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
-    /// auto, cpu, cuda, cuda:N
-    #[arg(long, default_value = "auto")]
-    device: String,
-    /// Threads of libtorch; 0 = all cores
-    #[arg(long, default_value_t = 0)]
-    pub(super) threads: usize,
+    #[command(flatten)]
+    pub(super) machine: Machine,
 }
 
 /// Train the first stage (Efficient-UNet) on exhaustively labelled frames
@@ -73,11 +70,11 @@ impl Common {
         }
     }
 
-    pub(super) fn options(&self, out: &Path) -> RunOptions {
+    pub(super) fn options(&self, out: &Path, device: String) -> RunOptions {
         RunOptions {
             out: out.to_path_buf(),
             resume: self.resume,
-            device: self.device.clone(),
+            device,
             init: self.init.clone(),
             allow_partial: self.allow_partial,
             stop_after: 0,
@@ -89,11 +86,11 @@ impl Common {
         &self,
         mut one: impl FnMut(&P, &str, &RunOptions) -> Result<()>,
     ) -> Result<()> {
-        train::set_up(self.threads);
+        let device = self.machine.set_up();
         let preset: P = P::load(&self.preset, &self.set)?;
         for (fold, out) in self.folds() {
             eprintln!("left out: {fold}; run directory {}", out.display());
-            let mut options = self.options(&out);
+            let mut options = self.options(&out, device.clone());
             let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
             options.init = options.init.map(in_fold);
             one(&preset, &fold, &options).with_context(|| format!("fold {fold}"))?;

@@ -1,6 +1,7 @@
 //! `mithras train mine`: false candidates of a segmenter on its own training frames.
 
 use super::images::CandidateArgs;
+use super::machine::Machine;
 use anyhow::Result;
 use mithras::train::icpr::{Mine, mine};
 use std::path::PathBuf;
@@ -25,22 +26,18 @@ pub struct Args {
     out: PathBuf,
     #[command(flatten)]
     candidates: CandidateArgs,
-    /// auto, cpu, cuda, cuda:N
-    #[arg(long, default_value = "auto")]
-    device: String,
-    /// Threads of libtorch; 0 = all cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 pub fn run(args: Args) -> Result<()> {
-    train::set_up(args.threads);
+    let device = args.machine.set_up();
     let what = Mine {
         segmenter: args.segmenter,
         data: args.data,
         left_out: args.fold.parse()?,
         candidates: args.candidates.resolved(),
-        device: args.device,
+        device,
     };
     let (n, frames) = mine(&what, &args.out)?;
     println!("{n} hard negatives on {frames} frames: {}", args.out.display());

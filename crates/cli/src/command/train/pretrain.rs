@@ -1,5 +1,6 @@
 //! `mithras train pretrain`.
 
+use super::machine::Machine;
 use anyhow::Result;
 use std::path::PathBuf;
 use train::preset::Preset as _;
@@ -27,24 +28,20 @@ pub struct Args {
     /// Change a key of the preset, e.g. train.epochs=100
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// auto, cpu, cuda, cuda:N
-    #[arg(long, default_value = "auto")]
-    device: String,
-    /// Threads of libtorch; 0 = all cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    machine: Machine,
     /// Threads of the loader; 0 = all cores
     #[arg(long, default_value_t = 0)]
     workers: usize,
 }
 
 pub fn run(a: &Args) -> Result<()> {
-    train::set_up(a.threads);
+    let device = a.machine.set_up();
     let preset = PretrainPreset::load(&a.preset, &a.set)?;
     let options = RunOptions {
         out: a.out.clone(),
         resume: a.resume,
-        device: a.device.clone(),
+        device,
         init: None,
         allow_partial: false,
         stop_after: 0,

@@ -1,6 +1,7 @@
 //! `mithras train finetune` on a task, `mithras train probe`, `mithras train test`.
 
 use super::learn::Common;
+use super::machine::Machine;
 use anyhow::{Context, Result, bail};
 use corpus::task::TrainingSet;
 use mithras::evaluate::classification::Classification;
@@ -41,12 +42,8 @@ pub struct TestArgs {
     /// Score a run that was scored before
     #[arg(long)]
     again: bool,
-    /// auto, cpu, cuda, cuda:N
-    #[arg(long, default_value = "auto")]
-    device: String,
-    /// Threads of libtorch; 0 = all cores
-    #[arg(long, default_value_t = 0)]
-    threads: usize,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 fn folds_of(text: &str, folds: usize) -> Result<Vec<usize>> {
@@ -60,10 +57,10 @@ fn folds_of(text: &str, folds: usize) -> Result<Vec<usize>> {
 }
 
 pub fn finetune(c: &Common) -> Result<()> {
-    train::set_up(c.threads);
+    let device = c.machine.set_up();
     let preset = FinetunePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
-    let options = c.options(&c.out);
+    let options = c.options(&c.out, device);
     for k in folds_of(&c.fold, preset.data.folds)? {
         eprintln!("fold {k}: run directory {}", fold_dir(&c.out, k).display());
         train::protocol::finetune(&preset, &set, k, &options)
@@ -74,14 +71,14 @@ pub fn finetune(c: &Common) -> Result<()> {
 
 pub fn probe(args: ProbeArgs) -> Result<()> {
     let c = &args.common;
-    train::set_up(c.threads);
+    let device = c.machine.set_up();
     let preset = ProbePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let only = match c.fold.as_str() {
         "all" => None,
         one => folds_of(one, preset.data.folds)?.first().copied(),
     };
-    train::protocol::probe(&preset, &set, only, &c.options(&c.out))?;
+    train::protocol::probe(&preset, &set, only, &c.options(&c.out, device))?;
     finish(&c.out)
 }
 
@@ -107,10 +104,10 @@ fn say(name: &str, folds: usize, figures: &Classification) {
 }
 
 pub fn test(args: TestArgs) -> Result<()> {
-    train::set_up(args.threads);
+    let device = args.machine.set_up();
     let out = args.out.clone().unwrap_or_else(|| args.run.join("test"));
     let folds = About::read(&args.run)?.folds;
-    let TestArgs { run, data, again, device, .. } = args;
+    let TestArgs { run, data, again, .. } = args;
     let what = protocol::Test { run, data, out, again, device };
     for (name, figures) in protocol::test(&what)? {
         say(&name, folds, &figures);

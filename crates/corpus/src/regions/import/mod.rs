@@ -5,11 +5,13 @@ mod ami;
 mod annotations;
 mod folder;
 mod icpr;
+mod report;
 
 pub use ami::ami_br;
 pub use annotations::annotated;
 pub use folder::he_folder;
 pub use icpr::icpr;
+pub use report::{ImportedRegions, RegionsPlan};
 
 use super::{Builder, Given, Image, Part, Probe, RegionsError, Result, probe};
 use crate::import::Problem;
