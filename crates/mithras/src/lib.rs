@@ -53,7 +53,6 @@ pub mod audit;
 pub mod batch;
 pub mod classify;
 pub mod construct;
-pub mod demo;
 pub mod detector;
 pub mod doctor;
 #[cfg(feature = "train")]
@@ -78,6 +77,7 @@ pub mod web;
 
 pub use artifact::file;
 pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Thresholds};
+pub use draw as demo;
 pub use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 pub use record::SlideRecord;
 

@@ -1,6 +1,6 @@
 //! Drawn slides: the same from every side, and readable as a slide.
 
-use mithras::demo::{Container, Kind, Layout, Spec, SpecError, draw, write};
+use draw::{Container, Kind, Layout, Spec, SpecError, draw, write};
 use mitosis::Mpp;
 use slide::Slide;
 

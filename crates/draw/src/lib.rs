@@ -4,14 +4,16 @@
 //! invariance. A score on it says nothing about real tissue.
 //!
 //! ```
-//! use mithras::demo::{Layout, Spec, draw};
+//! use draw::{Layout, Spec, draw};
 //! let layout = Layout::new(Spec::new(1024, 1024, 7, 3)?)?;
 //! assert_eq!(layout.truth().len(), 3 + 4);
 //! let whole = draw(&layout, 0, 0, 96, 64);
 //! let part = draw(&layout, 32, 32, 64, 32);
 //! assert_eq!(part.pixel(0, 0), whole.pixel(32, 32));
-//! # Ok::<(), mithras::demo::SpecError>(())
+//! # Ok::<(), draw::SpecError>(())
 //! ```
+
+#![forbid(unsafe_code)]
 
 mod layout;
 mod noise;
