@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Trains the detector's networks for long on a machine with a GPU that is there for a short while.
+#
+#   scripts/gpu_train.sh pack DATA PACK          what the presets read, as parts of at most 48 MiB
+#   scripts/gpu_train.sh run PACK|DATA OUT       every step that is not done yet; run it again to go on
+#   scripts/gpu_train.sh collect OUT WEIGHTS     the weights alone, to carry home
+#   scripts/gpu_train.sh check WEIGHTS DATA OUT  at home: packages, and their scores on the slides left out
+#
+# Settings: BINARY (target/release/mithras with the feature train), INIT (EfficientNet-Lite0 weights),
+# DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training goes on from its state), SCALE
+# (1; 0.002 tries the whole way on a CPU), FOLDS ("A00 A01 A02 none"), PRECISION (bf16 on a GPU).
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+binary=${BINARY:-$here/target/release/mithras}
+device=${DEVICE:-cuda}
+scale=${SCALE:-1}
+folds=${FOLDS:-A00 A01 A02 none}
+precision=${PRECISION:-$([ "$device" = cpu ] && echo f32 || echo bf16)}
+ends=$(($(date +%s) + ${SECONDS_LEFT:-540}))
+
+die() { echo "gpu_train: $*" >&2; exit 1; }
+left() { echo $((ends - $(date +%s))); }
+# A whole number of steps, at least the second one.
+steps() { python3 -c "import sys; print(max(int(float(sys.argv[1]) * $scale), int(sys.argv[2])))" "$1" "$2"; }
+
+pack() {
+    local data=$1 pack=$2
+    mkdir -p "$pack"
+    rm -f "$pack"/part-*
+    # Of AMi-Br the training part alone; the test part stays at home.
+    (cd "$data" && {
+        find icpr2012 extra_he/consep_256 extra_he/monuseg_1000 -type f
+        find ami_br -name 'MIDOG21_*.png'
+        ls ami_br/labels.csv
+    } | LC_ALL=C sort) >"$pack/files"
+    tar --sort=name --mtime=@0 -C "$data" -cf - -T "$pack/files" | split -b 48M - "$pack/part-"
+    (cd "$pack" && sha256sum part-* >SHA256SUMS)
+    du -sh "$pack"
+}
+
+# A folder as it is, or a pack unpacked beside it.
+unpacked() {
+    [ -e "$1/SHA256SUMS" ] || { echo "$1"; return; }
+    if [ ! -e "$1/data/.whole" ]; then
+        (cd "$1" && sha256sum --quiet -c SHA256SUMS) >&2 || die "$1: parts are missing or damaged"
+        mkdir -p "$1/data" && cat "$1"/part-* | tar -C "$1/data" -xf - && touch "$1/data/.whole"
+    fi
+    echo "$1/data"
+}
+
+# step NAME COMMAND...: once; killed in good time it goes on with the next call.
+step() {
+    local name=$1
+    shift
+    [ -e "$out/done/$name" ] && return
+    [ "$(left)" -gt 20 ] || { echo "no time left before $name; run again" >&2; exit 3; }
+    echo "== $name" >&2
+    local code=0
+    timeout --signal=INT --kill-after=15 "$(left)" "$@" >>"$out/log" 2>&1 || code=$?
+    case $code in
+    0) touch "$out/done/$name" ;;
+    124 | 130 | 137) echo "$name is not done; run again to go on" >&2 && exit 3 ;;
+    *) tail -n 20 "$out/log" >&2 && die "$name failed ($code); see $out/log" ;;
+    esac
+}
+
+run() {
+    local data
+    data=$(unpacked "$1") out=$2
+    local init=${INIT:?INIT: the file of EfficientNet-Lite0 weights}
+    [ -x "$binary" ] || die "no $binary; build it with --release --features train, or set BINARY"
+    mkdir -p "$out/done"
+    "$binary" --version | tee -a "$out/log" >&2
+    local common=(--data "$data" --init "$init" --resume --device "$device" --set "train.precision=$precision")
+    local seg cls every warmup fold
+    seg=$(steps 4000 8) cls=$(steps 6000 12) every=$(steps 1000 4) warmup=$(steps 100 1)
+    common+=(--set "train.warmup=$warmup")
+    for fold in $folds; do
+        step "segment-$fold" "$binary" train segment --preset "$here/presets/segment-icpr.toml" "${common[@]}" --fold "$fold" \
+            --out "$out/segment/$fold" --set train.steps="$seg" --set train.epoch="$every" --set train.save_every="$every" \
+            --set train.ema=0.998
+        step "finetune-$fold" "$binary" train finetune --preset "$here/presets/finetune-mitosis-lite0.toml" "${common[@]}" --fold "$fold" \
+            --out "$out/finetune/$fold" --set train.steps="$cls" --set train.epoch="$every" --set train.save_every="$every" \
+            --set mining.first="$every" --set mining.every="$every" --set train.ema=0.998
+    done
+    echo "all steps are done" >&2
+}
+
+collect() {
+    local fold stage
+    for stage in segment finetune; do
+        for fold in $folds; do
+            mkdir -p "$2/$stage/$fold"
+            cp "$1/$stage/$fold"/{model.safetensors,run.json,preset.toml,metrics.csv} "$2/$stage/$fold/"
+        done
+    done
+    du -sh "$2"
+}
+
+check() {
+    local weights=$1 data=$2 out=$3 fold
+    mkdir -p "$out/done"
+    for fold in $folds; do
+        step "export-$fold" "$binary" train export --segmenter "$weights/segment/$fold/model.safetensors" \
+            --classifier "$weights/finetune/$fold/model.safetensors" --threshold 0.05 --license research --name "fold-$fold" \
+            --out "$out/package/$fold"
+        [ "$fold" = none ] && continue
+        step "robustness-$fold" "$binary" evaluate robustness --images "$data/icpr2012/frames" --truth "$data/icpr2012/mitoses.csv" \
+            --mpp 0.2456 --only "$fold" --model "$out/package/$fold" --out "$out/robustness/$fold"
+    done
+    echo "next: mithras evaluate operating-point (docs/results/detection.md)" >&2
+}
+
+case ${1:-} in
+pack) [ $# = 3 ] || die "pack DATA PACK"; pack "$2" "$3" ;;
+run) [ $# = 3 ] || die "run PACK|DATA OUT"; run "$2" "$3" ;;
+collect) [ $# = 3 ] || die "collect OUT WEIGHTS"; collect "$2" "$3" ;;
+check) [ $# = 4 ] || die "check WEIGHTS DATA OUT"; SECONDS_LEFT=${SECONDS_LEFT:-7200}; ends=$(($(date +%s) + SECONDS_LEFT)); check "$2" "$3" "$4" ;;
+*) sed -n '2,/^set/p' "$0" | sed '$d' | cut -c3-; exit 2 ;;
+esac
