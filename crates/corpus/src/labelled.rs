@@ -103,9 +103,10 @@ impl Writer<'_> {
         let side = self.options.crop;
         let tile = p.scene.cut(p.x, p.y, side as usize);
         let path = format!("{}_{}_{:.0}_{:.0}.png", p.scene.name, p.kind, p.x, p.y);
-        let image = Encoding::Png
-            .encode(&tile)
-            .map_err(|reason| CorpusError::Crop { crop: path.clone(), reason })?;
+        let image = Encoding::Png.encode(&tile).map_err(|reason| CorpusError::Crop {
+            crop: path.clone(),
+            reason: reason.to_string(),
+        })?;
         let meta = CropMeta {
             subtype: p.subtype.map(Into::into),
             bbox: Some(CropBox::centred(side, self.options.box_side)),

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::schema::hex;
-pub use folds::{FoldItem, FoldManifest};
+pub use folds::Folds;
 
 /// Classes of `ami-morph`, in output order: the typical four, then the atypical four.
 pub const MORPHOLOGY: [&str; 8] = [
@@ -151,20 +151,6 @@ pub enum TaskError {
         side: &'static str,
         /// Images of the class in the whole set.
         count: usize,
-    },
-    /// The same source on both sides.
-    #[error(
-        "{path}: source `{source_name}` lies in folds {first} and {second}; no source may be on both sides"
-    )]
-    Leak {
-        /// The manifest.
-        path: PathBuf,
-        /// Slide.
-        source_name: String,
-        /// A fold.
-        first: usize,
-        /// Another.
-        second: usize,
     },
 }
 

@@ -59,6 +59,15 @@ impl Default for Interchange {
     }
 }
 
+/// What `interchange` in the corpus's notes says.
+#[derive(Serialize)]
+struct Note<'a> {
+    of: &'a str,
+    above: f32,
+    up_to: f32,
+    each: usize,
+}
+
 /// What was swapped.
 #[derive(Clone, Debug, Serialize)]
 pub struct InterchangeReport {
@@ -147,9 +156,9 @@ pub fn interchange(corpus: &Corpus, out: &Path, what: Interchange) -> Result<Int
     }
     let mut header = corpus.manifest().header.clone();
     header.name = format!("{}-interchanged", header.name);
-    let note = serde_json::json!({
-        "of": corpus.manifest().digest, "above": what.above, "up_to": what.up_to, "each": n,
-    });
+    let Interchange { above, up_to, .. } = what;
+    let note = Note { of: &corpus.manifest().digest, above, up_to, each: n };
+    let note = serde_json::to_value(note).map_err(|e| CorpusError::Invalid(e.to_string()))?;
     header.notes.insert("interchange".into(), note);
     let mut writer = CorpusWriter::create(out, header, Layout::default())?;
     for (i, crop) in corpus.crops(Columns::All)?.enumerate() {

@@ -192,6 +192,22 @@ fn circles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSe
     edges.keys().map(circle).filter(|c| !c.is_empty()).collect()
 }
 
+/// The same between the folders and files that lie side by side: an import joins the two branches
+/// below the folder that both ends share.
+fn branches(
+    edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
+) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
+    let mut all: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for (from, to) in edges.iter().flat_map(|(from, all)| all.iter().map(move |to| (from, to))) {
+        let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+        // A file and the folder around it are one thing.
+        if shared < from.len() && shared < to.len() {
+            all.entry(from[..=shared].to_vec()).or_default().insert(to[..=shared].to_vec());
+        }
+    }
+    all
+}
+
 fn crates() -> Vec<PathBuf> {
     let folder = testkit::workspace().join("crates");
     let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
@@ -220,6 +236,19 @@ fn no_circle_of_imports_between_files() {
             if !files.iter().any(|f| KNOWN.contains(&f.as_str())) {
                 found.push(files.join(" <-> "));
             }
+        }
+    }
+    assert!(found.is_empty(), "{} circles of imports:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn no_circle_of_imports_between_folders() {
+    let mut found = Vec::new();
+    for root in crates() {
+        let name = root.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        for circle in circles(&branches(&edges(&read(&root)))) {
+            let parts: Vec<String> = circle.iter().map(|m| m.join("/")).collect();
+            found.push(format!("{name}: {}", parts.join(" <-> ")));
         }
     }
     assert!(found.is_empty(), "{} circles of imports:\n{}", found.len(), found.join("\n"));

@@ -8,12 +8,23 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
+/// A panic inside other people's code, with its message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reader stopped: {0}")]
+pub struct Stopped(String);
+
+impl From<Stopped> for String {
+    fn from(stopped: Stopped) -> Self {
+        stopped.to_string()
+    }
+}
+
 /// Runs code that reads a file which may lie. A panic of it becomes an error with its message, and
 /// is not printed.
 ///
 /// # Errors
-/// What `work` says, or the message of its panic.
-pub fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+/// What `work` says, or [`Stopped`].
+pub fn caught<T, E: From<Stopped>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let usual = std::panic::take_hook();
@@ -29,7 +40,7 @@ pub fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> 
     result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(format!("the reader stopped: {text}"))
+        Err(Stopped(text.to_owned()).into())
     })
 }
 
@@ -39,8 +50,8 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error() {
-        assert_eq!(caught(|| Ok(1)), Ok(1));
-        assert_eq!(caught(|| Err::<(), _>("no".into())), Err("no".into()));
+        assert_eq!(caught(|| Ok::<_, String>(1)), Ok(1));
+        assert_eq!(caught(|| Err::<(), String>("no".into())), Err("no".into()));
         let e = caught(|| -> Result<(), String> { panic!("shape {}", 7) }).unwrap_err();
         assert!(e.contains("shape 7"), "{e}");
     }

@@ -1,22 +1,103 @@
 //! The data folder of a run: what is read, split and recorded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use artifact::digest::hex;
 use corpus::ami::{Part, TrainingSet};
 use corpus::augment::{Domain, ImageFolder};
 use corpus::crops::Scene;
 use corpus::fold::LeftOut;
-use corpus::folds::RegionFold;
+use corpus::folds::{FoldManifest, FoldScenes, RegionFold};
 use corpus::icpr::{Icpr, IcprFold};
-use corpus::regions::{Dataset, FoldScenes};
+use corpus::regions::Dataset;
 use mitosis::Mpp;
 use sha2::{Digest, Sha256};
 
-use crate::error::Result;
+use crate::error::{Result, TrainError};
 
 /// Domains of a regions dataset in `pools`: frames, patches around figures, images without labels.
 pub const REGION_DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
+
+/// Slides of ICPR 2012, each left out in turn.
+pub const ICPR_SLIDES: [&str; 3] = ["A00", "A01", "A02"];
+
+/// What `segment` and `finetune` train on.
+#[derive(Debug)]
+pub enum Source {
+    /// A folder with `icpr2012/`, `ami_br/` and other tissue; one slide is left out at a time.
+    Folder(PathBuf),
+    /// A regions dataset and its folds.
+    Regions(Box<Dataset>, FoldManifest),
+}
+
+impl Source {
+    /// A regions dataset with the manifest `folds`, or else a folder.
+    ///
+    /// # Errors
+    /// A dataset without folds, folds of another one, folds without a dataset, unreadable files.
+    pub fn open(data: &Path, folds: Option<&Path>) -> Result<Self> {
+        let refuse = |path: &Path, reason: &str| Err(TrainError::run(path, reason));
+        match (Dataset::is_at(data), folds) {
+            (false, None) => Ok(Self::Folder(data.to_path_buf())),
+            (false, Some(_)) => refuse(data, "is no regions dataset, so folds do not serve it"),
+            (true, None) => refuse(data, "is a regions dataset and needs its folds"),
+            (true, Some(path)) => {
+                let (set, folds) = (Dataset::open(data)?, FoldManifest::read(path)?);
+                folds.check_dataset(set.digest())?;
+                Ok(Self::Regions(Box::new(set), folds))
+            }
+        }
+    }
+
+    /// Names of all its folds.
+    #[must_use]
+    pub fn folds(&self) -> Vec<String> {
+        match self {
+            Self::Folder(_) => ICPR_SLIDES.map(str::to_owned).to_vec(),
+            Self::Regions(_, folds) => folds.folds.clone(),
+        }
+    }
+
+    /// The images of a fold by its name, or with `none` all of them. `ami` and `images` are the parts
+    /// of a folder that a preset names; a regions dataset has its own.
+    ///
+    /// # Errors
+    /// As [`Data::open`] and [`Data::of_regions`]; an unknown fold; a preset that names parts of a
+    /// folder for a dataset.
+    pub fn fold(
+        &self,
+        name: &str,
+        ami: (Option<Part>, usize),
+        images: &[ImageFolder],
+    ) -> Result<Data> {
+        match self {
+            Self::Folder(dir) => {
+                Data::open(dir, &name.parse().unwrap_or(LeftOut::Nothing), ami, images)
+            }
+            Self::Regions(set, folds) => {
+                if ami.0.is_some() || !images.is_empty() {
+                    return Err(TrainError::Preset {
+                        path: "data".into(),
+                        reason: "`ami` and `images` are parts of a folder; a dataset has its own"
+                            .into(),
+                    });
+                }
+                let part = set.training();
+                let fold = match folds.number(name) {
+                    Some(k) => folds.regions(&part, k)?,
+                    None if name == "none" => folds.all_regions(&part)?,
+                    None => {
+                        let known = folds.folds.join(", ");
+                        let reason =
+                            format!("there is no fold `{name}`; there are {known} and none");
+                        return Err(TrainError::run(Path::new("folds"), reason));
+                    }
+                };
+                Data::of_regions(set, &fold, Mpp::PAPER)
+            }
+        }
+    }
+}
 
 /// Training images of one fold.
 pub struct Data {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use corpus::augment::{CropPool, CropRecipe, CropSample, Place};
-use corpus::fold::LeftOut;
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::encoder::{self, Encoder};
@@ -14,7 +13,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::batch::{for_each_step, images};
-use crate::data::Data;
+use crate::data::{Data, Source};
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Mining, Preset};
 use crate::run::{Opening, RunOptions, Session, Validation};
@@ -176,14 +175,13 @@ fn rounds(mining: Option<&Mining>, steps: usize) -> Vec<usize> {
 /// [`TrainError`]: data, preset, run directory, or a loss that is no number.
 pub fn run(
     preset: &FinetunePreset,
-    dir: &Path,
-    left_out: &LeftOut,
+    source: &Source,
+    fold: &str,
     mined: &[Mined],
     options: &RunOptions,
 ) -> Result<()> {
-    let data =
-        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
-    on(preset, &data, mined, options)
+    let ami = (preset.data.ami, preset.data.ami_most);
+    on(preset, &source.fold(fold, ami, &preset.data.images)?, mined, options)
 }
 
 /// Trains the classifier on images that were read before.
@@ -201,9 +199,9 @@ pub fn on(
     let mut digest = data.digest.clone();
     let mut domains = data.domains();
     let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
-    domains[0].list(&listed).map_err(|frame| TrainError::Preset {
+    domains[0].list(&listed).map_err(|no| TrainError::Preset {
         path: "mined places".into(),
-        reason: format!("frame {frame} is not on the training side of this fold"),
+        reason: format!("frame {} is not on the training side of this fold", no.0),
     })?;
     for m in mined {
         digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));

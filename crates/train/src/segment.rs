@@ -1,10 +1,7 @@
 //! `mithras train segment`: the first stage.
 
-use std::path::Path;
-
 use corpus::augment::sample::IGNORE;
 use corpus::augment::{SegmentPool, SegmentSample, rng_of};
-use corpus::fold::LeftOut;
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::loss::SegmentLoss;
@@ -15,7 +12,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::batch::{for_each_step, images};
-use crate::data::Data;
+use crate::data::{Data, Source};
 use crate::error::Result;
 use crate::preset::{Preset, SegmentPreset};
 use crate::run::{Opening, RunOptions, Session, Validation};
@@ -83,13 +80,12 @@ fn validate(
 /// [`crate::TrainError`]: data, preset, run directory, or a loss that is no number.
 pub fn run(
     preset: &SegmentPreset,
-    dir: &Path,
-    left_out: &LeftOut,
+    source: &Source,
+    fold: &str,
     options: &RunOptions,
 ) -> Result<()> {
-    let data =
-        Data::open(dir, left_out, (preset.data.ami, preset.data.ami_most), &preset.data.images)?;
-    on(preset, &data, options)
+    let ami = (preset.data.ami, preset.data.ami_most);
+    on(preset, &source.fold(fold, ami, &preset.data.images)?, options)
 }
 
 /// Trains the segmenter on images that were read before.

@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use corpus::folds::{FoldManifest, Scheme};
+use corpus::regions::import::{Options, icpr};
 use image::{Rgb, RgbImage};
 use train::TrainError;
+use train::data::Source;
 use train::preset::{FinetunePreset, Preset as _, SegmentPreset};
 use train::run::{MODEL, RunOptions};
 use train::{finetune, segment};
@@ -46,6 +49,10 @@ fn preset_file(name: &str) -> PathBuf {
     testkit::workspace().join("presets").join(name)
 }
 
+fn source(data: &Path) -> Source {
+    Source::open(data, None).unwrap()
+}
+
 fn options(out: PathBuf, stop_after: usize) -> RunOptions {
     RunOptions {
         out,
@@ -85,13 +92,13 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn_data(&data);
-    let fold = "A01".parse().unwrap();
+    let fold = "A01";
     type Run<'a> = Box<dyn Fn(&RunOptions) -> train::Result<()> + 'a>;
     let seg = segment_preset(&[]);
     let cls = finetune_preset(&["model.drop_path=0.1"]);
     let runs: [(&str, Run<'_>); 2] = [
-        ("segment", Box::new(|o| segment::run(&seg, &data, &fold, o))),
-        ("finetune", Box::new(|o| finetune::run(&cls, &data, &fold, &[], o))),
+        ("segment", Box::new(|o| segment::run(&seg, &source(&data), fold, o))),
+        ("finetune", Box::new(|o| finetune::run(&cls, &source(&data), fold, &[], o))),
     ];
     for (name, run) in &runs {
         let whole = dir.path().join(format!("{name}-whole"));
@@ -124,18 +131,47 @@ fn a_run_is_not_overwritten_and_not_mixed() {
     let data = dir.path().join("data");
     drawn_data(&data);
     let out = dir.path().join("run");
-    let fold = "A00".parse().unwrap();
-    segment::run(&segment_preset(&[]), &data, &fold, &options(out.clone(), 2)).unwrap();
+    let fold = "A00";
+    segment::run(&segment_preset(&[]), &source(&data), fold, &options(out.clone(), 2)).unwrap();
     let held = corpus::file::Lock::take(&out).unwrap();
-    let busy = segment::run(&segment_preset(&[]), &data, &fold, &options(out.clone(), 0));
+    let busy = segment::run(&segment_preset(&[]), &source(&data), fold, &options(out.clone(), 0));
     assert!(busy.unwrap_err().to_string().contains("another process is at work"));
     drop(held);
     let again = RunOptions { resume: false, ..options(out.clone(), 0) };
-    let refused = segment::run(&segment_preset(&[]), &data, &fold, &again);
+    let refused = segment::run(&segment_preset(&[]), &source(&data), fold, &again);
     assert!(matches!(refused, Err(TrainError::There { .. })));
     let other = segment_preset(&["train.lr=0.5"]);
-    let refused = segment::run(&other, &data, &fold, &options(out, 0));
+    let refused = segment::run(&other, &source(&data), fold, &options(out, 0));
     assert!(refused.unwrap_err().to_string().contains("another preset"));
+}
+
+#[test]
+fn the_single_verbs_read_the_folds_of_a_regions_dataset() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn_data(&data);
+    let named = Options { name: "frames".into(), ..Options::default() };
+    let set = icpr(&data.join("icpr2012"), &named).unwrap().dataset;
+    let (set_dir, file) = (dir.path().join("set"), dir.path().join("folds.json"));
+    let set = set.write(&set_dir).unwrap();
+    let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
+    folds.write(&file).unwrap();
+    let said = |r: Result<Source, TrainError>| r.unwrap_err().to_string();
+    assert!(said(Source::open(&set_dir, None)).contains("needs its folds"));
+    assert!(said(Source::open(&data, Some(&file))).contains("no regions dataset"));
+
+    let source = Source::open(&set_dir, Some(&file)).unwrap();
+    assert_eq!(source.folds(), folds.folds);
+    let held = &folds.folds[1];
+    let out = options(dir.path().join("seg"), 2);
+    let own = segment_preset(&["data.ami_most=0"]);
+    let refused = segment::run(&own, &source, "another", &out).unwrap_err().to_string();
+    assert!(refused.contains(held.as_str()), "{refused}");
+    segment::run(&own, &source, held, &out).unwrap();
+    let about = fs::read_to_string(out.out.join("run.json")).unwrap();
+    assert!(about.contains(&format!("\"left_out\": \"{held}\"")), "{about}");
+    let fold = folds.regions(&set.training(), 1).unwrap();
+    assert!(fold.validation.iter().all(|i| i.slide == *held) && !fold.train.is_empty());
 }
 
 #[test]
@@ -145,7 +181,7 @@ fn a_loss_that_is_no_number_stops_the_run() {
     drawn_data(&data);
     let preset = segment_preset(&["train.lr=1e38", "train.warmup=0", "train.clip=1e38"]);
     let out = options(dir.path().join("run"), 0);
-    let stopped = segment::run(&preset, &data, &"none".parse().unwrap(), &out);
+    let stopped = segment::run(&preset, &source(&data), "none", &out);
     assert!(matches!(stopped, Err(TrainError::NotFinite { .. })), "{stopped:?}");
 }
 
@@ -156,8 +192,8 @@ fn mined_places_of_the_left_out_slide_are_refused() {
     drawn_data(&data);
     let mined = [finetune::Mined { frame: "A02_00".into(), x: 50.0, y: 50.0 }];
     let out = options(dir.path().join("run"), 0);
-    let fold = "A02".parse().unwrap();
-    let refused = finetune::run(&finetune_preset(&[]), &data, &fold, &mined, &out);
+    let fold = "A02";
+    let refused = finetune::run(&finetune_preset(&[]), &source(&data), fold, &mined, &out);
     assert!(refused.unwrap_err().to_string().contains("not on the training side"));
 }
 
@@ -170,7 +206,7 @@ fn the_test_set_cannot_be_trained_on() {
     )
     .unwrap();
     let out = options(dir.path().join("run"), 0);
-    let refused = segment::run(&preset, dir.path(), &"none".parse().unwrap(), &out);
+    let refused = segment::run(&preset, &source(dir.path()), "none", &out);
     assert!(matches!(
         refused,
         Err(TrainError::Data(corpus::crops::CropError::TestSetInTraining { .. }))
@@ -185,7 +221,7 @@ fn presets_parse_and_say_how_they_are_run() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let parsed = if name.starts_with("segment-") {
             SegmentPreset::load(&path, &[]).map(|_| ())
-        } else if name.starts_with("finetune-mitosis") {
+        } else if name.starts_with("finetune-mitosis") || name == "finetune-regions.toml" {
             FinetunePreset::load(&path, &[]).map(|_| ())
         } else {
             continue;

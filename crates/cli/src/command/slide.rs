@@ -114,8 +114,7 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
         Some(name) => slide.associated_image(name)?,
         None => slide.thumbnail(args.size as usize)?,
     };
-    let png = Encoding::Png.encode(&tile).map_err(anyhow::Error::msg)?;
-    write(&args.out, &png)?;
+    write(&args.out, &Encoding::Png.encode(&tile)?)?;
     println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
 }

@@ -174,9 +174,10 @@ pub fn sample(corpus: &Corpus, out: &Path, o: &SampleOptions) -> Result<Key> {
             Sha256::digest(format!("{} {} {}", o.seed, corpus.manifest().digest, crop.meta.path));
         let id = hex(&name[..8]);
         // Re-encoded, so that no metadata and no difference in file type gives a label away.
-        let png = Encoding::Png
-            .encode(&crop.decode()?)
-            .map_err(|reason| CorpusError::Crop { crop: crop.meta.path.clone(), reason })?;
+        let png = Encoding::Png.encode(&crop.decode()?).map_err(|reason| CorpusError::Crop {
+            crop: crop.meta.path.clone(),
+            reason: reason.to_string(),
+        })?;
         file::write(&images.join(format!("{id}.png")), &png)?;
         items.push(KeyItem { id, meta: crop.meta, stratum });
     }

@@ -58,6 +58,11 @@ pub struct ImageFolder {
     pub left_out_with: Option<String>,
 }
 
+/// An image that a domain does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no image `{0}`")]
+pub struct NoImage(pub String);
+
 impl ImageFolder {
     /// Whether a fold trains on it.
     #[must_use]
@@ -172,10 +177,11 @@ impl Domain {
     /// Adds places that a model took for figures: (image's name, x, y).
     ///
     /// # Errors
-    /// The name of an image that is not here.
-    pub fn list(&mut self, found: &[(String, f32, f32)]) -> Result<(), String> {
+    /// For an image that is not here.
+    pub fn list(&mut self, found: &[(String, f32, f32)]) -> Result<(), NoImage> {
         for (name, x, y) in found {
-            let scene = self.scenes.iter().position(|s| s.name == *name).ok_or(name.clone())?;
+            let at = self.scenes.iter().position(|s| s.name == *name);
+            let scene = at.ok_or_else(|| NoImage(name.clone()))?;
             self.listed.push(Place { scene, x: *x, y: *y });
         }
         Ok(())

@@ -7,6 +7,7 @@
 
 mod deal;
 mod regions;
+mod scenes;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use std::path::Path;
 
 pub use deal::Unit;
 pub use regions::RegionFold;
+pub use scenes::{FoldScenes, bytes_in_memory, is_frame};
 
 /// What the `format` of a manifest says.
 pub const FORMAT: &str = "mithras-folds";
@@ -275,6 +277,14 @@ impl FoldManifest {
         let index = self.index().ok()?;
         let group = index.patients.get(name).or_else(|| index.slides.get(name))?;
         Some(self.groups[*group].place)
+    }
+
+    /// What becomes of every slide and patient, by name; a patient's name comes before a slide's.
+    #[must_use]
+    pub fn places_by_name(&self) -> HashMap<&str, Place> {
+        let slides = self.groups.iter().flat_map(|g| g.slides.iter().map(move |s| (s, g)));
+        let patients = self.groups.iter().flat_map(|g| g.patients.iter().map(move |p| (p, g)));
+        slides.chain(patients).map(|(name, g)| (name.as_str(), g.place)).collect()
     }
 
     /// Where the crop of a slide and patient lies in fold `k`.

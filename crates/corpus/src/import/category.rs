@@ -53,16 +53,15 @@ impl Mapping {
     ///
     /// # Errors
     /// The pair that cannot be read, or a name mapped twice.
-    pub fn parse<S: AsRef<str>>(pairs: impl IntoIterator<Item = S>) -> Result<Self, String> {
+    pub fn parse<S: AsRef<str>>(pairs: impl IntoIterator<Item = S>) -> Result<Self, MappingError> {
         let mut map = BTreeMap::new();
         for pair in pairs {
             let pair = pair.as_ref();
-            let (name, class) = pair
-                .rsplit_once('=')
-                .ok_or_else(|| format!("`{pair}` is not NAME=mf|mimicker|other|ignore"))?;
-            let class: Class = class.trim().parse()?;
+            let (name, class) =
+                pair.rsplit_once('=').ok_or_else(|| MappingError::Pair(pair.to_owned()))?;
+            let class: Class = class.trim().parse().map_err(MappingError::Class)?;
             if map.insert(name.trim().to_lowercase(), class).is_some_and(|old| old != class) {
-                return Err(format!("`{name}` is mapped twice"));
+                return Err(MappingError::Twice(name.to_owned()));
             }
         }
         Ok(Self(map))
@@ -76,6 +75,20 @@ impl Mapping {
             None => known(name),
         }
     }
+}
+
+/// A mapping that says nothing clear.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MappingError {
+    /// Not of the form.
+    #[error("`{0}` is not NAME=mf|mimicker|other|ignore")]
+    Pair(String),
+    /// No class.
+    #[error("{0}")]
+    Class(String),
+    /// Two classes for one name.
+    #[error("`{0}` is mapped twice")]
+    Twice(String),
 }
 
 const MITOTIC: &[&str] = &[

@@ -38,7 +38,6 @@ mod asap;
 mod boxes;
 mod category;
 mod collect;
-mod crops;
 mod error;
 mod geojson;
 mod json;
@@ -51,8 +50,7 @@ mod tupac;
 mod words;
 
 pub use boxes::BoxOrder;
-pub use category::{Class, Mapping, Meaning};
-pub use crops::{CropsPlan, ImportedCrops};
+pub use category::{Class, Mapping, MappingError, Meaning};
 pub use error::{ImportError, Problem};
 pub use summary::{Contradiction, Summary};
 

@@ -1,7 +1,6 @@
 //! What an import found, in words.
 
 use super::{Annotations, Class, Summary};
-use crate::cut::CutReport;
 use crate::schema::Split;
 use std::fmt;
 
@@ -38,17 +37,6 @@ impl fmt::Display for Summary {
             )?;
         }
         self.skipped_records.iter().try_for_each(|p| writeln!(f, "          left out: {p}"))
-    }
-}
-
-impl fmt::Display for CutReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:>9} crops written, digest {}", self.crops, self.digest)?;
-        if !self.missing_images.is_empty() {
-            let (n, names) = (self.missing_images.len(), self.missing_images.join(", "));
-            writeln!(f, "{n:>9} images were not found: {names}")?;
-        }
-        self.failed.iter().take(20).try_for_each(|p| writeln!(f, "          not cut: {p}"))
     }
 }
 

@@ -22,7 +22,6 @@ mod manifest;
 mod merge;
 mod part;
 mod read;
-mod scenes;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -38,7 +37,6 @@ pub use manifest::{FILE, FORMAT, SCHEMA};
 pub use merge::merge;
 pub use part::{TestPart, TrainingPart};
 pub use read::{PlacedLabel, Region};
-pub use scenes::{FoldScenes, bytes_in_memory, is_frame};
 
 /// Shorthand.
 pub type Result<T, E = RegionsError> = std::result::Result<T, E>;

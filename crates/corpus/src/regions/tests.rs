@@ -359,7 +359,7 @@ fn real_collections() {
         let fold = folds.regions(&set.training(), 0).unwrap();
         assert!(fold.validation.iter().all(|i| i.slide == "A00" && i.exhaustive));
         assert!(fold.train.iter().all(|i| i.slide != "A00"));
-        let scenes = FoldScenes::load(&set, &fold, Mpp::PAPER).unwrap();
+        let scenes = crate::folds::FoldScenes::load(&set, &fold, Mpp::PAPER).unwrap();
         assert_eq!(scenes.frames.validation.len(), fold.validation.len());
         assert!(scenes.frames.train.scenes.iter().all(|s| s.source != "A00"));
         assert_eq!(scenes.frames.train.negatives.len(), 120);

@@ -24,9 +24,9 @@ fn folders_of_classes_become_folds_of_whole_sources() {
     drawn(dir.path(), &["a", "b"], 7, 12);
     let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
     assert_eq!((set.classes(), set.items().len()), (&["a".into(), "b".into()][..], 28));
-    let folds = FoldManifest::new(&set, 3, 1).unwrap();
-    assert_eq!(folds, FoldManifest::new(&set, 3, 1).unwrap(), "seeded");
-    assert_ne!(folds.items, FoldManifest::new(&set, 3, 2).unwrap().items);
+    let folds = Folds::new(&set, 3, 1).unwrap();
+    assert_eq!(folds, Folds::new(&set, 3, 1).unwrap(), "seeded");
+    assert_ne!(folds.held_by(), Folds::new(&set, 3, 2).unwrap().held_by());
     let mut held = 0;
     for k in 0..3 {
         let Fold { train, validation } = folds.fold(k).unwrap();
@@ -41,7 +41,7 @@ fn folders_of_classes_become_folds_of_whole_sources() {
     assert!(folds.fold(3).is_err());
     let path = dir.path().join("folds.json");
     folds.write(&path).unwrap();
-    assert_eq!(FoldManifest::read(&path, &set).unwrap(), folds);
+    assert_eq!(Folds::read(&path, &set).unwrap(), folds);
 }
 
 #[test]
@@ -50,21 +50,17 @@ fn a_manifest_with_a_slide_on_both_sides_or_a_change_is_refused() {
     drawn(dir.path(), &["a", "b"], 4, 12);
     let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
     let path = dir.path().join("folds.json");
-    let good = FoldManifest::new(&set, 2, 1).unwrap();
-    let said = |m: &FoldManifest| {
-        m.write(&path).unwrap();
-        FoldManifest::read(&path, &set).unwrap_err().to_string()
-    };
-    let mut leak = good.clone();
-    leak.items[0].fold = 1 - leak.items[0].fold;
-    assert!(said(&leak).contains("no source may be on both sides"));
-    let changed = FoldManifest { seed: 9, ..good.clone() };
-    assert!(said(&changed).contains("changed after it was written"));
+    let good = Folds::new(&set, 2, 1).unwrap();
+    good.write(&path).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.replacen("\"seed\": 1", "\"seed\": 9", 1)).unwrap();
+    let refused = Folds::read(&path, &set).unwrap_err().to_string();
+    assert!(refused.contains("changed after it was written"), "{refused}");
     good.write(&path).unwrap();
     fs::remove_file(dir.path().join("a/s0/0.png")).unwrap();
     let other = TrainingSet::open(Task::Folder, dir.path()).unwrap();
-    let refused = FoldManifest::read(&path, &other).unwrap_err().to_string();
-    assert!(refused.contains("other images or labels"), "{refused}");
+    let refused = Folds::read(&path, &other).unwrap_err().to_string();
+    assert!(refused.contains("made for the dataset"), "{refused}");
 }
 
 #[test]
@@ -94,7 +90,7 @@ fn bad_sets_are_refused_in_words() {
     drawn(at.path(), &["a", "b", "c"], 3, 12);
     ["c/s1", "c/s2"].iter().for_each(|s| fs::remove_dir_all(at.path().join(s)).unwrap());
     let set = TrainingSet::open(Task::Folder, at.path()).unwrap();
-    let missing = FoldManifest::new(&set, 3, 1).unwrap_err();
+    let missing = Folds::new(&set, 3, 1).unwrap_err();
     assert!(matches!(&missing, TaskError::MissingClass { class, .. } if class == "c"), "{missing}");
 
     let table = "slide,dataset,uid,expert1_label,majority_atypical\n1.tif,MIDOG21,4,odd,Perhaps\n";
@@ -117,8 +113,10 @@ fn copies_of_an_image_stay_on_one_side() {
     drawn(dir.path(), &["a", "b"], 6, 12);
     fs::copy(dir.path().join("a/s0/0.png"), dir.path().join("a/s5/copy.png")).unwrap();
     let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
-    let folds = FoldManifest::new(&set, 3, 4).unwrap();
-    let fold = |source: &str| folds.items.iter().find(|i| i.source == source).unwrap().fold;
+    let folds = Folds::new(&set, 3, 4).unwrap();
+    let fold = |source: &str| {
+        folds.held_by()[set.items().iter().position(|i| i.source == source).unwrap()]
+    };
     assert_eq!(fold("s0"), fold("s5"));
 }
 
@@ -128,10 +126,11 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
     let set = TrainingSet::open(Task::AmiMorph, &dir).unwrap();
     assert_eq!(set.items().len(), 1721);
     assert!(set.items().iter().all(|i| i.source.starts_with("MIDOG21/")));
-    let folds = FoldManifest::new(&set, 3, 1).unwrap();
+    let folds = Folds::new(&set, 3, 1).unwrap();
     for class in set.classes() {
         let mut held = [0_usize; 3];
-        folds.items.iter().filter(|i| i.class == *class).for_each(|i| held[i.fold] += 1);
+        let items = set.items().iter().zip(folds.held_by());
+        items.filter(|(i, _)| set.classes()[i.class] == *class).for_each(|(_, &k)| held[k] += 1);
         let share = held.iter().sum::<usize>() as f64 / 3.0;
         let far = held.iter().map(|&n| (n as f64 - share).abs()).fold(0.0, f64::max);
         assert!(far <= (0.15 * share).max(3.0), "{class}: {held:?}");
@@ -180,7 +179,7 @@ fn a_dataset_of_crops_is_read_by_part() {
     assert_eq!((train.items()[0].class, train.items()[0].source.as_str()), (1, "s0"));
     assert!(test.items().iter().all(|i| i.source == "s3"));
     assert_eq!(train.images()[1].pixel(0, 0), [1, 0, 9]);
-    assert_eq!(FoldManifest::new(&train, 3, 0).unwrap().items.len(), 12);
+    assert_eq!(Folds::new(&train, 3, 0).unwrap().held_by().len(), 12);
 
     // The dataset's one manifest of folds serves as it is.
     let corpus = crate::Corpus::open(dir.path()).unwrap();
@@ -188,12 +187,12 @@ fn a_dataset_of_crops_is_read_by_part() {
     let one = crate::folds::FoldManifest::of_crops(&corpus, scheme, 0).unwrap();
     let path = dir.path().join("folds.json");
     one.write(&path).unwrap();
-    let folds = FoldManifest::read(&path, &train).unwrap();
-    assert_eq!((folds.folds, folds.items.len()), (3, 12));
-    for i in &folds.items {
-        assert_eq!(one.side(i.fold, &i.source).unwrap(), Split::Validation, "{}", i.file);
+    let folds = Folds::read(&path, &train).unwrap();
+    assert_eq!((folds.count(), folds.held_by().len()), (3, 12));
+    for (i, k) in train.items().iter().zip(folds.held_by()) {
+        assert_eq!(one.side(*k, &i.source).unwrap(), Split::Validation, "{}", i.file);
     }
     let other = crate::folds::FoldManifest { dataset: "another".into(), ..one };
-    let refused = FoldManifest::of_manifest(&train, &other).unwrap_err().to_string();
+    let refused = Folds::of(&train, other).unwrap_err().to_string();
     assert!(refused.contains("made for the dataset another"), "{refused}");
 }

@@ -91,8 +91,8 @@ pub enum ConstructError {
         known: String,
     },
     /// A crop cannot be encoded.
-    #[error("a crop cannot be encoded: {0}")]
-    Encode(String),
+    #[error("a crop {0}")]
+    Encode(#[from] corpus::cut::EncodeError),
     /// A file or folder cannot be made, moved or removed.
     #[error("{}: {source}", Shown(path))]
     Io {

@@ -6,7 +6,7 @@ use super::funnel::{Funnel, Seconds};
 use super::preset::{Crops, Kind, Patches, Preset, Tiles};
 use crate::detector::Detector;
 use artifact::digest::{Digest, Sha256};
-use corpus::cut::Encoding;
+use corpus::cut::{EncodeError, Encoding};
 use corpus::schema::pixel_hash;
 use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout};
 use detect::{Control, Job, StateFile, WindowAt};
@@ -98,14 +98,12 @@ impl Out<'_> {
         encoding: Encoding,
         said: Said<'_>,
     ) -> Result<(), ConstructError> {
-        let bytes = encoding.encode(tile).map_err(ConstructError::Encode)?;
+        let bytes = encoding.encode(tile)?;
         // What a reader will decode, not what was encoded.
         let stored = match encoding {
             Encoding::Png => pixel_hash(tile),
             Encoding::Jpeg(_) => {
-                let image = image::load_from_memory(&bytes)
-                    .map_err(|e| ConstructError::Encode(e.to_string()))?
-                    .into_rgb8();
+                let image = image::load_from_memory(&bytes).map_err(EncodeError::from)?.into_rgb8();
                 pixel_hash(&RgbTile::new(tile.width, tile.height, image.into_raw()))
             }
         };

@@ -14,10 +14,8 @@ use mitosis::{Classifier, Detection, Mpp, Point, Resolution, Segmenter, Symmetri
 use slide::{OpenOptions, Slide};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use train::data::ICPR_SLIDES;
 use train::port::{TorchClassifier, TorchSegmenter};
-
-/// The slides of the frames, each left out once.
-pub const FOLDS: [&str; 3] = ["A00", "A01", "A02"];
 
 fn data(e: CropError) -> DetectorError {
     train::TrainError::from(e).into()
@@ -141,7 +139,7 @@ pub fn calibrate(c: &Calibrate, out: &Path, told: &mut dyn FnMut(&str, usize)) -
     let names = std::iter::once(FIRST.to_string()).chain(c.classifiers.iter().map(|s| s.0.clone()));
     let mut stages: Vec<Stage> =
         names.enumerate().map(|(i, name)| Stage { name, second: i > 0, folds: vec![] }).collect();
-    for fold in FOLDS {
+    for fold in ICPR_SLIDES {
         let at = |template: &str| PathBuf::from(template.replace("{fold}", fold));
         let split = icpr.fold(&LeftOut::Source(fold.into())).map_err(data)?;
         let weights = at(&c.segmenter);

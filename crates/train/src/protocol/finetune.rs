@@ -3,7 +3,7 @@
 use corpus::augment::geometry::{Erased, centred};
 use corpus::augment::rng_of;
 use corpus::fold::Fold;
-use corpus::task::{FoldManifest, Task, TrainingSet};
+use corpus::task::{Folds, Task, TrainingSet};
 use mitosis::RgbTile;
 use net::encoder;
 use net::loss::{CrossEntropy, cross_entropy};
@@ -128,7 +128,7 @@ fn batch(samples: &[Sample], device: Device) -> Tensor {
 pub(super) fn fold(
     preset: &FinetunePreset,
     (set, positive): (&TrainingSet, Option<&str>),
-    manifest: &FoldManifest,
+    manifest: &Folds,
     fold: &Fold,
     options: &RunOptions,
 ) -> Result<()> {
@@ -148,7 +148,7 @@ pub(super) fn fold(
         init: &start.text,
         train_items: fold.train.len(),
         validation_items: fold.validation.len(),
-        folds_sha256: &manifest.digest,
+        folds_sha256: manifest.digest(),
     };
     let spec = spec_of(&preset.model, set, manifest)?;
     let opening = Opening {

@@ -21,7 +21,7 @@ mod probe;
 use std::path::{Path, PathBuf};
 
 use corpus::fold::Fold;
-use corpus::task::{FoldManifest, TestSet, TrainingSet};
+use corpus::task::{Folds, TestSet, TrainingSet};
 use net::checkpoint::Spec;
 use net::encoder::{Encoder, EncoderConfig};
 use tch::nn::VarStore;
@@ -46,16 +46,16 @@ pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
 }
 
 /// The folds of a run: read where they are, made and written where not.
-fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<FoldManifest> {
+fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     std::fs::create_dir_all(run).map_err(|e| TrainError::run(run, e))?;
     let path = data.folds_file.clone().unwrap_or_else(|| run.join(FOLDS));
     if path.is_file() {
-        return Ok(FoldManifest::read(&path, set)?);
+        return Ok(Folds::read(&path, set)?);
     }
     if data.folds_file.is_some() {
         return Err(TrainError::run(&path, "data.folds_file is not there"));
     }
-    let made = FoldManifest::new(set, data.folds, data.split_seed)?;
+    let made = Folds::new(set, data.folds, data.split_seed)?;
     made.write(&path)?;
     Ok(made)
 }
@@ -76,10 +76,10 @@ fn begin(run: &Path, about: &About) -> Result<()> {
     write_text(&path, &serde_json::to_string_pretty(about).expect("plain data"))
 }
 
-fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &FoldManifest) -> Result<Spec> {
+fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Spec> {
     let mut spec = Spec::new(&model.name, model, model.image as u32)?;
     spec.classes = set.classes().to_vec();
-    spec.corpus_digest = folds.digest.clone();
+    spec.corpus_digest = folds.digest().to_owned();
     Ok(spec)
 }
 

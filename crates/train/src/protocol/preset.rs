@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use corpus::augment::Photometric;
 use corpus::augment::geometry::Placement;
 use corpus::augment::rand_augment::RandAugment;
-use corpus::task::{FoldManifest, Task, TrainingSet};
+use corpus::task::{Folds, Task, TrainingSet};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::schedule::BaseLr;
@@ -273,7 +273,7 @@ pub(super) trait Described: Preset {
     fn parts(&self) -> (&ProtocolData, u8, Option<&str>);
 
     /// What a run of it is about.
-    fn about(&self, set: &TrainingSet, folds: &FoldManifest) -> Result<About> {
+    fn about(&self, set: &TrainingSet, folds: &Folds) -> Result<About> {
         let (data, symmetries, stated) = self.parts();
         Ok(About {
             schema: SCHEMA.into(),
@@ -283,10 +283,10 @@ pub(super) trait Described: Preset {
             positive: super::positive(set, stated)?,
             crop: data.crop,
             symmetries,
-            folds: folds.folds,
+            folds: folds.count(),
             preset_sha256: self.digest(),
             set_sha256: set.digest(),
-            folds_sha256: folds.digest.clone(),
+            folds_sha256: folds.digest().to_owned(),
         })
     }
 }

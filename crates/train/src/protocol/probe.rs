@@ -6,7 +6,7 @@ use corpus::augment::geometry::centred;
 use corpus::augment::rng_of;
 use corpus::file::Lock;
 use corpus::fold::Fold;
-use corpus::task::{FoldManifest, TrainingSet};
+use corpus::task::{Folds, TrainingSet};
 use mitosis::RgbTile;
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder};
@@ -108,7 +108,7 @@ fn frozen(preset: &ProbePreset, spec: Spec, options: &RunOptions) -> Result<Mode
 pub(super) fn run(
     preset: &ProbePreset,
     set: &TrainingSet,
-    manifest: &FoldManifest,
+    manifest: &Folds,
     only: Option<usize>,
     options: &RunOptions,
 ) -> Result<()> {
@@ -118,7 +118,7 @@ pub(super) fn run(
     let _lock = Lock::take(&options.out)?;
     write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
     let features = features(preset, set, &model, &options.out.join(FEATURES))?;
-    for k in (0..manifest.folds).filter(|k| only.is_none_or(|o| o == *k)) {
+    for k in (0..manifest.count()).filter(|k| only.is_none_or(|o| o == *k)) {
         let dir = fold_dir(&options.out, k);
         let done = dir.join(format!("{PREDICTIONS}.csv"));
         if done.is_file() {

@@ -3,10 +3,8 @@
 use crate::show;
 use anyhow::Context;
 use corpus::Header;
-use corpus::cut::{CutOptions, Encoding};
-use corpus::import::{
-    BoxOrder, Class, CropsPlan, IMPORTERS, ImportOptions, LabelSource, Mapping, importer,
-};
+use corpus::cut::{CropsPlan, CutOptions, Encoding};
+use corpus::import::{BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, importer};
 use corpus::regions::import::{Exhaustive, FOLDER_IMPORTERS, Options, RegionsPlan};
 use corpus::regions::{Given, Part};
 use mitosis::Mpp;
@@ -127,7 +125,7 @@ impl Args {
 /// Runs the import.
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let options = ImportOptions {
-        mapping: Mapping::parse(&a.map).map_err(anyhow::Error::msg).context("--map")?,
+        mapping: Mapping::parse(&a.map).context("--map")?,
         lenient: a.lenient,
         boxes: a.boxes,
         labels: a.annotator.clone().map_or(LabelSource::Agreed, LabelSource::Annotator),

@@ -40,7 +40,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let report = CropsReport::of(&corpus)?;
     let picture = |cell| -> anyhow::Result<Vec<u8>> {
         let tile = montage(&corpus, a.samples, cell, a.seed)?;
-        Encoding::Png.encode(&tile).map_err(anyhow::Error::msg)
+        Ok(Encoding::Png.encode(&tile)?)
     };
     if let Some(path) = &a.montage {
         artifact::file::write(path, &picture(128)?)?;

@@ -2,8 +2,8 @@
 
 use super::machine::Machine;
 use anyhow::{Context, Result};
-use mithras::train::icpr::FOLDS;
 use std::path::{Path, PathBuf};
+use train::data::Source;
 use train::preset::{FinetunePreset, Preset, SegmentPreset};
 use train::run::RunOptions;
 use train::{finetune, segment};
@@ -13,14 +13,17 @@ pub struct Common {
     /// The experiment (TOML); its first line is the command
     #[arg(long, value_name = "FILE")]
     pub(super) preset: PathBuf,
-    /// Folder with icpr2012/ and ami_br/, or with one folder of images per class
+    /// Regions dataset, folder with icpr2012/ and ami_br/, or folder with one of images per class
     #[arg(long, value_name = "DIR")]
     pub(super) data: PathBuf,
+    /// Folds of a regions dataset, as `mithras corpus split` writes them
+    #[arg(long, value_name = "FILE")]
+    folds: Option<PathBuf>,
     /// Run directory; with --fold all one folder per fold inside it
     #[arg(long, value_name = "RUN")]
     pub(super) out: PathBuf,
-    /// What validates: for the detector a slide (A00, A01, A02), all three in turn, or none (final
-    /// model); for presets with a `task` the number of a fold, or all
+    /// What validates: for the detector a fold of the dataset or a slide (A00, A01, A02), all in turn,
+    /// or none (final model); for presets with a `task` the number of a fold, or all
     #[arg(long, value_name = "FOLD", default_value = "all")]
     pub(super) fold: String,
     /// File of starting weights, for presets whose `init` asks for one; {fold} stands for the
@@ -63,9 +66,9 @@ pub struct FinetuneArgs {
 }
 
 impl Common {
-    fn folds(&self) -> Vec<(String, PathBuf)> {
+    fn each_fold(&self, source: &Source) -> Vec<(String, PathBuf)> {
         match self.fold.as_str() {
-            "all" => FOLDS.iter().map(|f| ((*f).to_string(), self.out.join(f))).collect(),
+            "all" => source.folds().into_iter().map(|f| (f.clone(), self.out.join(f))).collect(),
             one => vec![(one.to_string(), self.out.clone())],
         }
     }
@@ -84,16 +87,17 @@ impl Common {
 
     fn each<P: Preset>(
         &self,
-        mut one: impl FnMut(&P, &str, &RunOptions) -> Result<()>,
+        mut one: impl FnMut(&P, (&Source, &str), &RunOptions) -> Result<()>,
     ) -> Result<()> {
         let device = self.machine.set_up();
         let preset: P = P::load(&self.preset, &self.set)?;
-        for (fold, out) in self.folds() {
+        let source = Source::open(&self.data, self.folds.as_deref())?;
+        for (fold, out) in self.each_fold(&source) {
             eprintln!("left out: {fold}; run directory {}", out.display());
             let mut options = self.options(&out, device.clone());
             let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
             options.init = options.init.map(in_fold);
-            one(&preset, &fold, &options).with_context(|| format!("fold {fold}"))?;
+            one(&preset, (&source, &fold), &options).with_context(|| format!("fold {fold}"))?;
         }
         Ok(())
     }
@@ -101,8 +105,8 @@ impl Common {
 
 pub fn segment(args: SegmentArgs) -> Result<()> {
     let c = &args.common;
-    c.each(|preset: &SegmentPreset, fold, options| {
-        Ok(segment::run(preset, &c.data, &fold.parse()?, options)?)
+    c.each(|preset: &SegmentPreset, (source, fold), options| {
+        Ok(segment::run(preset, source, fold, options)?)
     })
 }
 
@@ -112,11 +116,11 @@ pub fn finetune(args: FinetuneArgs) -> Result<()> {
         anyhow::ensure!(args.mined.is_none(), "--mined belongs to presets without a task");
         return super::protocol::finetune(c);
     }
-    c.each(|preset: &FinetunePreset, fold, options| {
+    c.each(|preset: &FinetunePreset, (source, fold), options| {
         let mined = match &args.mined {
             Some(path) => finetune::read_mined(Path::new(&path.replace("{fold}", fold)))?,
             None => vec![],
         };
-        Ok(finetune::run(preset, &c.data, &fold.parse()?, &mined, options)?)
+        Ok(finetune::run(preset, source, fold, &mined, options)?)
     })
 }

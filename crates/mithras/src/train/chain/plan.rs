@@ -3,7 +3,8 @@
 use super::super::Result;
 use super::super::frames::WINDOW;
 use super::{Chain, WORKING};
-use corpus::regions::{Image, bytes_in_memory};
+use corpus::folds::bytes_in_memory;
+use corpus::regions::Image;
 use serde::Serialize;
 use std::fmt;
 

@@ -6,8 +6,8 @@
 //! likelihood, score and hazard from first moments alone, and one product X' diag(w) X gives all
 //! second moments. A time with d tied events costs O(d + p^2), not O(d p^2).
 
-use super::fit::Ties;
 use super::risk::Sorted;
+use super::ties::Ties;
 
 pub(super) struct Derivatives {
     pub(super) loglik: f64,

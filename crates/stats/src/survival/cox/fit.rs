@@ -3,21 +3,12 @@
 use super::derivatives::Derivatives;
 use super::residuals::score_residuals;
 use super::risk::Sorted;
+use super::ties::Ties;
 use super::{ChiSquared, CoxData};
 use crate::distribution::{normal_critical, normal_two_sided};
 use crate::survival::concordance::{Concordance, Pairs};
 use crate::survival::data::SurvivalError;
 use crate::survival::linear::{Ldl, quadratic};
-
-/// How tied events enter the likelihood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ties {
-    /// Efron's approximation (R's default).
-    #[default]
-    Efron,
-    /// Breslow's approximation.
-    Breslow,
-}
 
 /// How the fit runs. The defaults are R's.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -14,10 +14,12 @@ mod derivatives;
 mod fit;
 mod residuals;
 mod risk;
+mod ties;
 mod zph;
 
 pub use baseline::{Baseline, BaselinePoint};
-pub use fit::{Coefficient, CoxFit, Diagnosis, Options, Ties, fit};
+pub use fit::{Coefficient, CoxFit, Diagnosis, Options, fit};
+pub use ties::Ties;
 pub use zph::{TimeTransform, ZphTest};
 
 use super::ChiSquared;

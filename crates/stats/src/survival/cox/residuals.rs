@@ -1,8 +1,8 @@
 //! Score residuals: each row's share of the score, the stuff of robust errors.
 
 use super::CoxData;
-use super::fit::Ties;
 use super::risk::Sorted;
+use super::ties::Ties;
 
 /// Row-major n x p score residuals at linear predictors `lp`, unweighted, in table order.
 ///

@@ -1,7 +1,7 @@
 //! Sums over the risk set and the walk over event times that everything else is made of.
 
 use super::CoxData;
-use super::fit::Ties;
+use super::ties::Ties;
 use crate::survival::data::order_key;
 
 /// Weighted sums over the rows at risk (`s`) and over the rows dying at this time (`d`):

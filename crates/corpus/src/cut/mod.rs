@@ -1,6 +1,10 @@
 //! From annotations and images to a corpus: crops cut at one physical resolution, or the source's
 //! ready-made patches taken as they are.
 
+mod import;
+
+pub use import::{CropsPlan, ImportedCrops};
+
 use crate::error::CorpusError;
 use crate::found::Found;
 use crate::import::{Annotation, Annotations, Class, ImportError, Problem};
@@ -12,6 +16,7 @@ use image::ImageEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Slide};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 /// How a crop's pixels are stored.
@@ -37,8 +42,8 @@ impl Encoding {
     ///
     /// # Errors
     /// When the encoder refuses, e.g. an empty tile.
-    pub fn encode(self, tile: &RgbTile) -> Result<Vec<u8>, String> {
-        let size = |n: usize| u32::try_from(n).map_err(|e| e.to_string());
+    pub fn encode(self, tile: &RgbTile) -> Result<Vec<u8>, EncodeError> {
+        let size = |n: usize| u32::try_from(n).map_err(|e| EncodeError(e.to_string()));
         let (w, h) = (size(tile.width)?, size(tile.height)?);
         let mut out = Vec::new();
         let rgb = image::ExtendedColorType::Rgb8;
@@ -48,9 +53,19 @@ impl Encoding {
             }
             Self::Jpeg(q) => image::codecs::jpeg::JpegEncoder::new_with_quality(&mut out, q)
                 .write_image(&tile.data, w, h, rgb),
-        }
-        .map_err(|e| e.to_string())?;
+        }?;
         Ok(out)
+    }
+}
+
+/// A tile that no encoder takes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot be encoded: {0}")]
+pub struct EncodeError(String);
+
+impl From<image::ImageError> for EncodeError {
+    fn from(e: image::ImageError) -> Self {
+        Self(e.to_string())
     }
 }
 
@@ -86,6 +101,17 @@ pub struct CutReport {
     pub failed: Vec<Problem>,
     /// The corpus digest.
     pub digest: String,
+}
+
+impl fmt::Display for CutReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>9} crops written, digest {}", self.crops, self.digest)?;
+        if !self.missing_images.is_empty() {
+            let (n, names) = (self.missing_images.len(), self.missing_images.join(", "));
+            writeln!(f, "{n:>9} images were not found: {names}")?;
+        }
+        self.failed.iter().take(20).try_for_each(|p| writeln!(f, "          not cut: {p}"))
+    }
 }
 
 /// Cuts every labelled annotation into a new corpus, image by image in the source's order.
@@ -254,7 +280,7 @@ fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String
         x1: (b[2] / sx - x as f64) as f32,
         y1: (b[3] / sy - y as f64) as f32,
     });
-    let bytes = o.encoding.encode(&tile)?;
+    let bytes = o.encoding.encode(&tile).map_err(|e| e.to_string())?;
     Ok(Made { bytes, tile, extension: o.encoding.extension().into(), bbox })
 }
 

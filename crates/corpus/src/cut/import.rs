@@ -1,9 +1,10 @@
 //! Crops from a file of annotations: what was found and, where images are given, what was cut.
 
-use super::{ImportError, ImportOptions, Importer, LabelSource, Summary};
-use crate::cut::{CutOptions, CutReport, cut};
+use super::{CutOptions, CutReport, cut};
 use crate::error::CorpusError;
+use crate::import::{ImportError, ImportOptions, Importer, LabelSource, Summary};
 use artifact::digest::sha256_file;
+use artifact::file::ReadError;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -63,14 +64,10 @@ impl CropsPlan<'_> {
         let annotations = (self.format.read)(self.file, self.options)?;
         let mut done = ImportedCrops { summary: annotations.summary(), corpus: None };
         let Some(out) = self.out else { return Ok(done) };
-        let refused = |file: &Path| {
-            let file = file.to_owned();
-            move |reason| ImportError::Io { file, reason }
-        };
-        std::fs::create_dir_all(out).map_err(refused(out))?;
+        let refused = |reason| ImportError::Io { file: out.into(), reason };
+        std::fs::create_dir_all(out).map_err(refused)?;
         if let Some(images) = self.images {
-            let note = self.note().map_err(refused(self.file))?;
-            cuts.header.notes.insert("import".into(), note);
+            cuts.header.notes.insert("import".into(), self.note()?);
             done.corpus = Some(cut(&annotations, images, out, &cuts)?);
         }
         let write = |name, bytes: &[u8]| {
@@ -81,18 +78,27 @@ impl CropsPlan<'_> {
         Ok(done)
     }
 
-    fn note(&self) -> std::io::Result<serde_json::Value> {
-        let sha256 = self.file.is_file().then(|| sha256_file(self.file)).transpose()?;
+    fn note(&self) -> Result<serde_json::Value, ImportError> {
+        let digest = || {
+            let refused = |e: ReadError| ImportError::Io { file: e.path, reason: e.source };
+            sha256_file(self.file).map_err(refused)
+        };
+        let sha256 = self.file.is_file().then(digest).transpose()?;
         let annotator = match &self.options.labels {
             LabelSource::Agreed => None,
             LabelSource::Annotator(name) => Some(name.as_str()),
         };
-        Ok(serde_json::to_value(Note {
+        let note = Note {
             format: self.format.name,
             file: self.file.file_name().map(|n| n.to_string_lossy()),
             sha256: sha256.map(|(_, digest)| digest),
             map: self.map,
             annotator,
-        })?)
+        };
+        let plain = |reason: serde_json::Error| ImportError::Io {
+            file: self.file.into(),
+            reason: reason.into(),
+        };
+        serde_json::to_value(note).map_err(plain)
     }
 }

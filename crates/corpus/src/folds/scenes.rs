@@ -1,10 +1,10 @@
 //! A fold of a regions dataset in memory, in the forms that training draws samples from.
 
-use super::{Dataset, Image, Kind, Region, RegionsError, Result};
+use super::RegionFold;
 use crate::ami::TrainingSet;
 use crate::crops::{Mark, MarkKind, Scene};
-use crate::folds::RegionFold;
 use crate::icpr::{Icpr, IcprFold, Negative};
+use crate::regions::{Dataset, Image, Kind, Region, RegionsError, Result};
 use artifact::digest::hex;
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;

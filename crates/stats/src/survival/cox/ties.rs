@@ -1,0 +1,11 @@
+//! Tied events.
+
+/// How tied events enter the likelihood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ties {
+    /// Efron's approximation (R's default).
+    #[default]
+    Efron,
+    /// Breslow's approximation.
+    Breslow,
+}
