@@ -7,7 +7,9 @@ use corpus::import::{ImportOptions, importer};
 use corpus::regions::import::{Options, annotated};
 use corpus::regions::{Dataset, Given};
 use mithras::train::DetectorError;
-use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, StepKind, Watch};
+use mithras::train::chain::{
+    Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, StepKind, Watch,
+};
 use mitosis::Mpp;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,9 +58,9 @@ fn dataset(dir: &Path) -> Dataset {
 struct Seen(Vec<(String, bool)>);
 
 impl Watch for Seen {
-    fn step(&mut self, _: usize, of: usize, step: &PlannedStep, done_before: bool) {
-        assert!(of >= 12, "{of} steps");
-        self.0.push((step.name.clone(), done_before));
+    fn step(&mut self, step: &PlannedStep, stand: Stand) {
+        assert!(stand.of >= 12 && stand.left.is_finite() && stand.left >= 0.0, "{stand:?}");
+        self.0.push((step.name.clone(), stand.done_before));
     }
 }
 

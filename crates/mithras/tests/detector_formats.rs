@@ -1,4 +1,4 @@
-//! Datasets of other formats than MIDOG's before the chain: QuPath GeoJSON and plain tables, with classes named by the
+//! Datasets of other formats than MIDOG's through the chain to a package: QuPath GeoJSON and plain tables, with classes named by the
 //! user, TIFF and PNG images, two resolutions in one dataset and two folds.
 #![cfg(feature = "train")]
 
@@ -97,34 +97,41 @@ fn dataset(format: &str, dir: &Path, (figure, other): (&str, &str)) -> Dataset {
     annotated(&read, &pictures, &options).unwrap().dataset.write(&dir.join("set")).unwrap()
 }
 
-#[test]
-fn datasets_of_other_formats_are_planned_alike() {
-    for (format, words) in [("geojson", ("Mitose", "Doppelgaenger")), ("csv", ("MF", "look alike"))]
-    {
-        let dir = tempfile::tempdir().unwrap();
-        let set = dataset(format, dir.path(), words);
-        let resolutions: BTreeSet<String> =
-            set.images().iter().map(|i| format!("{:.2}", i.mpp.x.get())).collect();
-        assert_eq!(resolutions, BTreeSet::from(["0.25".into(), "0.50".into()]), "{format}");
-        assert_eq!(set.positive(), words.0);
-        let figures: usize = set.images().iter().map(|i| i.figures().count()).sum();
-        assert_eq!(figures, 8 * IMAGES as usize, "{format}");
+/// The dataset is as labelled, and the whole chain on it ends in a package.
+fn to_the_end(format: &str, words: (&str, &str)) {
+    let dir = tempfile::tempdir().unwrap();
+    let set = dataset(format, dir.path(), words);
+    let resolutions: BTreeSet<String> =
+        set.images().iter().map(|i| format!("{:.2}", i.mpp.x.get())).collect();
+    assert_eq!(resolutions, BTreeSet::from(["0.25".into(), "0.50".into()]));
+    assert_eq!(set.positive(), words.0);
+    let figures: usize = set.images().iter().map(|i| i.figures().count()).sum();
+    assert_eq!(figures, 8 * IMAGES as usize);
 
-        let file = testkit::workspace().join("presets/detector-smoke.toml");
-        let preset = DetectorPreset::load(&file, &[]).unwrap();
-        let options = ChainOptions {
-            out: dir.path().join("run"),
-            segment_init: None,
-            finetune_init: None,
-            allow_partial: false,
-            device: "cpu".into(),
-        };
-        let chain = Chain::new(&preset, &set, &options).unwrap();
-        assert_eq!(chain.folds().folds.len(), 2);
-        assert_eq!(
-            chain.plan().unwrap().steps.iter().map(|s| s.figures).max(),
-            Some(figures),
-            "{format}"
-        );
-    }
+    let file = testkit::workspace().join("presets/detector-smoke.toml");
+    let preset = DetectorPreset::load(&file, &[]).unwrap();
+    let options = ChainOptions {
+        out: dir.path().join("run"),
+        segment_init: None,
+        finetune_init: None,
+        allow_partial: false,
+        device: "cpu".into(),
+    };
+    let chain = Chain::new(&preset, &set, &options).unwrap();
+    assert_eq!(chain.folds().folds.len(), 2);
+    let package = chain.run(&mut ()).unwrap();
+    let opened = infer::ModelPackage::open(&package).unwrap();
+    let training = opened.card.training.as_ref().unwrap();
+    assert_eq!(training["dataset_sha256"].as_str(), Some(set.digest()));
+    assert_eq!(training["positive_class"].as_str(), Some(words.0));
+}
+
+#[test]
+fn geojson_with_classes_of_the_users_words_becomes_a_package() {
+    to_the_end("geojson", ("Mitose", "Doppelgaenger"));
+}
+
+#[test]
+fn a_table_with_classes_of_the_users_words_becomes_a_package() {
+    to_the_end("csv", ("MF", "look alike"));
 }

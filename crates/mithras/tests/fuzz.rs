@@ -122,6 +122,15 @@ fn parquet() {
     column.close().unwrap();
     group.close().unwrap();
     w.close().unwrap();
+    // Found by chance: a negative length of a column, which the reader panics at.
+    let orders = [
+        0xf7, 0x1c, 0x17, 0x21, 0x60, 0x12, 0xcc, 0xde, 0xcb, 0x5b, 0xea, 0x94, 0x89, 0x10, 0xab,
+        0x94, 0x61, 0xc7, 0x5a, 0x7e, 0xd4, 0x41, 0x5e, 0x8a,
+    ];
+    let bad = folder.path().join("bad.parquet");
+    std::fs::write(&bad, damaged(&std::fs::read(&path).unwrap(), &orders)).unwrap();
+    let refused = outcome::Table::read(&bad, &[]).unwrap_err();
+    assert!(refused.to_string().contains("damaged"), "{refused}");
     attack(&[path], |path| {
         let _ = outcome::Table::read(path, &[]);
     });

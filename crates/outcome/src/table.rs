@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use artifact::table::{Format, Table as Text, TableError};
+use mitosis::guard::{Stopped, caught};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,12 @@ impl Table {
     pub fn read(path: &Path, missing: &[String]) -> Result<Self> {
         let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
         let mut table = if parquet {
-            Self::read_parquet(path)
+            // The reader of others takes some damaged files for a fault of its own.
+            caught(|| Ok(Self::read_parquet(path))).map_err(|stopped: Stopped| Error::Parquet {
+                path: path.to_owned(),
+                what: "damaged",
+                source: Box::new(stopped),
+            })?
         } else {
             let bytes = std::fs::read(path)
                 .map_err(|source| Error::Read { path: path.to_owned(), source })?;

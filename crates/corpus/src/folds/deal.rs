@@ -25,6 +25,15 @@ pub struct Unit<'a> {
     pub validates: bool,
 }
 
+/// Which of the folds that are equally far below their share gets a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Equal {
+    /// The one with the fewest groups.
+    Fewest,
+    /// The first: so the folds of tasks were always dealt, and results that stand on them stay.
+    First,
+}
+
 type Table = BTreeMap<String, f64>;
 
 #[derive(Default)]
@@ -97,7 +106,7 @@ impl Pile {
 /// Names of the folds, and every group with its place.
 pub(super) fn deal(
     units: Vec<Unit<'_>>,
-    scheme: Scheme,
+    (scheme, equal): (Scheme, Equal),
     seed: u64,
 ) -> Result<(Vec<String>, Vec<Group>)> {
     let piles = piles(&units);
@@ -126,7 +135,7 @@ pub(super) fn deal(
     }
     let (names, of): (Vec<String>, BTreeMap<usize, usize>) = match scheme {
         Scheme::Stratified(k) => {
-            ((0..k).map(|i| i.to_string()).collect(), stratified(&piles, able, k, seed))
+            ((0..k).map(|i| i.to_string()).collect(), stratified(&piles, able, (k, equal), seed))
         }
         Scheme::LeaveOneOut => (
             able.iter().map(|&i| piles[i].name()).collect(),
@@ -146,7 +155,13 @@ pub(super) fn deal(
 
 /// Deals groups, those that bring most first, each to the fold furthest below its share of what the
 /// group brings; equal ones in an order drawn from the seed.
-fn stratified(piles: &[Pile], mut able: Vec<usize>, k: usize, seed: u64) -> BTreeMap<usize, usize> {
+fn stratified(
+    piles: &[Pile],
+    mut able: Vec<usize>,
+    (k, equal): (usize, Equal),
+    seed: u64,
+) -> BTreeMap<usize, usize> {
+    let per_group = if equal == Equal::Fewest { 1e-9 } else { 0.0 };
     let mut total = Table::new();
     for &i in &able {
         for (key, n) in &piles[i].strata {
@@ -169,7 +184,7 @@ fn stratified(piles: &[Pile], mut able: Vec<usize>, k: usize, seed: u64) -> BTre
             };
             #[expect(clippy::cast_precision_loss, reason = "counts")]
             let groups = *groups as f64;
-            piles[i].strata.iter().map(rise).sum::<f64>() + 1e-9 * groups
+            piles[i].strata.iter().map(rise).sum::<f64>() + per_group * groups
         };
         // As many folds empty as groups left: no fold may stay without one.
         let empty = have.iter().filter(|h| h.1 == 0).count();

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+pub(crate) use deal::Equal;
 pub use deal::Unit;
 pub use regions::RegionFold;
 pub use scenes::{FoldScenes, bytes_in_memory, is_frame};
@@ -171,7 +172,17 @@ impl FoldManifest {
         scheme: Scheme,
         seed: u64,
     ) -> Result<Self> {
-        let (folds, groups) = deal::deal(units.into_iter().collect(), scheme, seed)?;
+        Self::dealt(kind, dataset, units.into_iter().collect(), (scheme, Equal::Fewest), seed)
+    }
+
+    pub(crate) fn dealt(
+        kind: DataKind,
+        dataset: &str,
+        units: Vec<Unit<'_>>,
+        (scheme, equal): (Scheme, Equal),
+        seed: u64,
+    ) -> Result<Self> {
+        let (folds, groups) = deal::deal(units, (scheme, equal), seed)?;
         let mut made = Self {
             format: FORMAT.into(),
             schema: SCHEMA,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Result, TaskError, TrainingSet};
 use crate::fold::Fold;
-use crate::folds::{DataKind, FoldManifest, Place, Scheme, Unit};
+use crate::folds::{DataKind, Equal, FoldManifest, Place, Scheme, Unit};
 
 /// Which item is held out by which fold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Folds {
             test: false,
             validates: true,
         });
-        let (dataset, scheme) = (dataset(set), Scheme::Stratified(folds));
-        let made = FoldManifest::new(DataKind::Crops, &dataset, units, scheme, seed);
+        let (dataset, scheme) = (dataset(set), (Scheme::Stratified(folds), Equal::First));
+        let made = FoldManifest::dealt(DataKind::Crops, &dataset, units.collect(), scheme, seed);
         Self::of(set, made.map_err(|e| TaskError::file(Path::new("data.folds"), e))?)
     }
 

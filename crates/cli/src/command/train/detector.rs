@@ -3,10 +3,10 @@
 use super::machine::Machine;
 use anyhow::Result;
 use corpus::regions::Dataset;
-use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Watch, span};
+use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, Watch, span};
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use train::preset::Preset as _;
 
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
@@ -48,33 +48,16 @@ pub struct Args {
     machine: Machine,
 }
 
-/// One line for the whole run.
-struct Line {
-    started: Instant,
-    begun: Instant,
-    running: bool,
-    spent: Duration,
-    ahead: usize,
-}
+/// One line for the whole run, since then.
+struct Line(Instant);
 
 impl Watch for Line {
-    fn step(&mut self, number: usize, of: usize, step: &PlannedStep, done_before: bool) {
-        if self.running {
-            self.spent += self.begun.elapsed();
-            self.ahead += 1;
-        }
-        self.begun = Instant::now();
-        self.running = !done_before;
-        let left = match self.ahead {
-            0 => String::new(),
-            n => {
-                let each = self.spent.as_secs_f64() / n as f64;
-                format!(", about {} left", span(each * (of + 1 - number) as f64))
-            }
-        };
-        let state = if done_before { " (done before)" } else { "" };
-        let spent = span(self.started.elapsed().as_secs_f64());
-        let line = format!("step {number} of {of}: {}{state}; {spent}{left}", step.what);
+    fn step(&mut self, step: &PlannedStep, stand: Stand) {
+        let state = if stand.done_before { " (done before)" } else { "" };
+        let (spent, left) = (span(self.0.elapsed().as_secs_f64()), span(stand.left));
+        let Stand { number, of, .. } = stand;
+        let line =
+            format!("step {number} of {of}: {}{state}; {spent}, about {left} left", step.what);
         if stderr().is_terminal() {
             eprint!("\r\x1b[K{line}");
             let _ = stderr().flush();
@@ -100,10 +83,7 @@ pub fn run(args: Args) -> Result<()> {
         print!("{}", chain.plan()?);
         return Ok(());
     }
-    let now = Instant::now();
-    let mut line =
-        Line { started: now, begun: now, running: false, spent: Duration::ZERO, ahead: 0 };
-    let package = chain.run(&mut line)?;
+    let package = chain.run(&mut Line(Instant::now()))?;
     if stderr().is_terminal() {
         eprintln!();
     }

@@ -28,6 +28,7 @@ use mitosis::Mpp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 pub use plan::{Plan, PlannedStep, StepKind, span};
 use train::preset::Preset as _;
@@ -49,14 +50,27 @@ pub struct ChainOptions {
     pub device: String,
 }
 
+/// Where a chain stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stand {
+    /// Number of the step, from 1.
+    pub number: usize,
+    /// Steps in all.
+    pub of: usize,
+    /// Whether it is there from before.
+    pub done_before: bool,
+    /// Seconds to the end of the chain: the plan's estimate, at the pace of the steps done since.
+    pub left: f64,
+}
+
 /// Told about the chain's steps.
 pub trait Watch {
-    /// Step `number` of `of` begins, or is there from before.
-    fn step(&mut self, number: usize, of: usize, step: &PlannedStep, done_before: bool);
+    /// A step begins, or is there from before.
+    fn step(&mut self, step: &PlannedStep, stand: Stand);
 }
 
 impl Watch for () {
-    fn step(&mut self, _: usize, _: usize, _: &PlannedStep, _: bool) {}
+    fn step(&mut self, _: &PlannedStep, _: Stand) {}
 }
 
 /// A done-mark.
@@ -124,13 +138,26 @@ impl<'a> Chain<'a> {
         let out = &self.options.out;
         let _lock = Lock::take(out)?;
         file::write(&out.join("preset.toml"), self.preset.to_toml().as_bytes())?;
-        let steps = plan::steps(self);
+        let mut steps = plan::steps(self);
+        let mut before = steps.iter().map(|s| self.is_done(s)).collect::<Result<Vec<_>>>()?;
+        if before.contains(&false) {
+            steps = plan::plan(self)?.steps;
+        }
+        let (mut spent, mut planned) = (0.0, 0.0);
         for (i, step) in steps.iter().enumerate() {
-            let before = self.is_done(step)?;
-            watch.step(i + 1, steps.len(), step, before);
-            if !before {
-                let left = steps::run(self, step)?;
-                self.mark(step, &left)?;
+            // Asked again: a step done anew undoes those that stand on it.
+            before[i] = self.is_done(step)?;
+            let ahead = steps.iter().zip(&before).skip(i).filter(|(_, done)| !**done);
+            let pace = if planned > 0.0 { spent / planned } else { 1.0 };
+            let left = pace * ahead.map(|(s, _)| s.seconds).sum::<f64>();
+            let (number, of) = (i + 1, steps.len());
+            watch.step(step, Stand { number, of, done_before: before[i], left });
+            if !before[i] {
+                let started = Instant::now();
+                let files = steps::run(self, step)?;
+                self.mark(step, &files)?;
+                (spent, planned) =
+                    (spent + started.elapsed().as_secs_f64(), planned + step.seconds);
             }
         }
         Ok(out.join("package"))
