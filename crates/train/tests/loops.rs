@@ -21,7 +21,7 @@ fn drawn_data(dir: &Path) {
     let mut marks = String::from("file,cx,cy,xmin,ymin,xmax,ymax,pixels\n");
     let mut negatives = String::from("patch,frame,scanner,x,y,area_px,mean_gray,icpr_split\n");
     for slide in 0..3_u32 {
-        let image = RgbImage::from_fn(260, 240, |x, y| {
+        let image = RgbImage::from_fn(300, 280, |x, y| {
             let near = |cx: f64, cy: f64| (f64::from(x) - cx).hypot(f64::from(y) - cy) < 12.0;
             let v = ((x * 7 + y * 13 + slide * 31) % 40) as u8;
             if near(100.0, 120.0) || near(200.0, 60.0) {
