@@ -163,7 +163,10 @@ fn unchunked(name: &str) -> Option<String> {
     let number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let mut parts = name.strip_prefix("blocks.")?.splitn(3, '.');
     let (chunk, block, rest) = (parts.next()?, parts.next()?, parts.next()?);
-    (number(chunk) && number(block)).then(|| format!("blocks.{block}.{rest}"))
+    // An EfficientNet counts stages and blocks; only these are parts of a transformer's block.
+    let own =
+        ["attn.", "mlp.", "norm1.", "norm2.", "ls1.", "ls2."].iter().any(|w| rest.starts_with(w));
+    (number(chunk) && number(block) && own).then(|| format!("blocks.{block}.{rest}"))
 }
 
 /// DINOv2's own names.
