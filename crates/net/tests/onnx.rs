@@ -175,6 +175,11 @@ fn every_vision_transformer_in_other_engines_equals_libtorch() {
         eprintln!("{name}");
         let (low, high) = range(&cases[0].1);
         check(&bytes, &cases, 1e-4 * (high - low));
+        if config.layer_scale.is_some() {
+            let half = ExportOptions { weights: WeightKind::F16, ..ExportOptions::default() };
+            let bytes = onnx::embedding(&*net, config.image, &half).expect("exported");
+            check(&bytes, &cases, 3e-3 * (high - low));
+        }
     }
 }
 

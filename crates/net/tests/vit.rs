@@ -407,3 +407,39 @@ fn every_row_of_the_table_says_what_it_needs() {
         assert_eq!(hidden(name), fc1, "{name}");
     }
 }
+
+#[test]
+fn rows_have_timms_shapes_and_facts() {
+    #[derive(Deserialize)]
+    struct Facts {
+        image: i64,
+        mean: [f32; 3],
+        std: [f32; 3],
+        interpolation: encoder::Interpolation,
+        crop: f64,
+    }
+    #[derive(Deserialize)]
+    struct Row {
+        blocks: i64,
+        tensors: Shapes,
+        facts: Option<Facts>,
+    }
+    for (name, want) in golden::<BTreeMap<String, Row>>("vit_rows") {
+        let row = encoder::published(&name).unwrap_or_else(|| panic!("{name} is no row"));
+        let encoder::Architecture::Vit(config) = row.architecture else { panic!("{name}: no ViT") };
+        assert_eq!(config.depth, want.blocks, "{name}");
+        // One block of the full width stands for all.
+        let (vs, _) = model(&VitConfig { depth: 1, ..config });
+        let have: Shapes = vs.variables().iter().map(|(n, t)| (n.clone(), t.size())).collect();
+        // timm's projection is its head, with a bias of zeros.
+        let renamed = |n: &String| n.replace("head.weight", "projection.weight");
+        let timm = want.tensors.iter().filter(|(n, _)| *n != "head.bias");
+        let timm: Shapes = timm.map(|(n, s)| (renamed(n), s.clone())).collect();
+        assert_eq!(have, timm, "{name}");
+        let Some(facts) = want.facts else { continue };
+        assert_eq!(row.image, facts.image, "{name}");
+        assert_eq!((row.mean, row.std), (facts.mean, facts.std), "{name}");
+        assert_eq!(row.interpolation, facts.interpolation, "{name}");
+        assert_eq!(row.resize, (row.image as f64 / facts.crop) as i64, "{name}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What a row of the table holds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::efficientnet::Variant;
 use crate::foreign::Layout;
@@ -23,7 +23,7 @@ pub enum Architecture {
 }
 
 /// How an image is brought to the size of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Interpolation {
     /// Linear in both axes, antialiased.

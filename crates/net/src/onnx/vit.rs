@@ -162,10 +162,16 @@ impl Graph {
         }
     }
 
-    /// A linear layer with the scale after it folded in.
+    /// A linear layer and the scale after it, folded in; small scales would leave f16's range, so
+    /// there they stay apart.
     fn linear_scaled(&mut self, x: &str, linear: &Linear, scale: Option<&LayerScale>) -> Value {
         let Some(scale) = scale else { return self.linear(x, linear) };
         let gamma = scale.gamma.detach();
+        if self.halves() {
+            let y = self.linear(x, linear);
+            let gamma = self.weight_exact(&gamma);
+            return self.op("Mul", &[&y, &gamma], vec![]);
+        }
         let weight = linear.weight.detach() * gamma.unsqueeze(-1);
         let bias = linear.bias.as_ref().map(|b| b.detach() * &gamma);
         self.linear_raw(x, &weight, bias.as_ref())

@@ -20,6 +20,17 @@ pub enum Pool {
     Attention,
 }
 
+impl std::fmt::Display for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Cls => "class token",
+            Self::Mean => "mean of the patches",
+            Self::ClsMean => "class token and mean of the patches",
+            Self::Attention => "attention by one query",
+        })
+    }
+}
+
 /// The part of a block after its attention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,6 +8,7 @@ import pathlib
 import tempfile
 from functools import partial
 
+import timm
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -355,6 +356,67 @@ def nested():
     write("vit_teacher", {"config": c, "embed": sample(y)})
 
 
+GIANT = {"img_size": 224, "patch_size": 14, "num_heads": 24, "embed_dim": 1536, "mlp_ratio": 2.66667 * 2,
+         "init_values": 1e-5, "no_embed_class": True, "mlp_layer": SwiGLUPacked, "act_layer": nn.SiLU}
+HUGE = {"init_values": 1e-5, "mlp_ratio": 5.3375, "mlp_layer": SwiGLUPacked, "act_layer": nn.SiLU}
+
+# timm's name and arguments as the authors' own instructions (or TRIDENT's) give them.
+ROWS = {
+    "augreg-vits16": ("vit_small_patch16_224.augreg_in21k_ft_in1k", {}),
+    "augreg-vitb16": ("vit_base_patch16_224.augreg_in21k_ft_in1k", {}),
+    "augreg-vitl16": ("vit_large_patch16_224.augreg_in21k_ft_in1k", {}),
+    "mae-vitb16": ("vit_base_patch16_224.mae", {}),
+    "mae-vitl16": ("vit_large_patch16_224.mae", {}),
+    "mae-vith14": ("vit_huge_patch14_224.mae", {}),
+    "dinov2-vits14": ("vit_small_patch14_dinov2.lvd142m", {}),
+    "dinov2-vitb14": ("vit_base_patch14_dinov2.lvd142m", {}),
+    "dinov2-vitl14": ("vit_large_patch14_dinov2.lvd142m", {}),
+    "dinov2-vitg14": ("vit_giant_patch14_dinov2.lvd142m", {}),
+    "dinov2-vits14-reg4": ("vit_small_patch14_reg4_dinov2.lvd142m", {}),
+    "dinov2-vitb14-reg4": ("vit_base_patch14_reg4_dinov2.lvd142m", {}),
+    "dinov2-vitl14-reg4": ("vit_large_patch14_reg4_dinov2.lvd142m", {}),
+    "dinov2-vitg14-reg4": ("vit_giant_patch14_reg4_dinov2.lvd142m", {}),
+    "clip-vitb16": ("vit_base_patch16_clip_quickgelu_224.openai", {"num_classes": 512}),
+    "clip-vitb32": ("vit_base_patch32_clip_quickgelu_224.openai", {"num_classes": 512}),
+    "lunit-vits8": ("vit_small_patch8_224", {}),
+    "uni_v1": ("vit_large_patch16_224", {"init_values": 1e-5}),
+    "uni_v2": ("vit_giant_patch14_224", GIANT | {"depth": 24, "reg_tokens": 8}),
+    "gpfm": ("vit_large_patch14_dinov2", {"img_size": 224}),
+    "virchow": ("vit_huge_patch14_224", HUGE),
+    "virchow2": ("vit_huge_patch14_224", HUGE | {"reg_tokens": 4}),
+    "phikon_v2": ("vit_large_patch16_224", {"init_values": 1e-5}),
+    "gigapath": ("vit_giant_patch14_dinov2", {
+        "img_size": 224, "patch_size": 16, "embed_dim": 1536, "depth": 40, "num_heads": 24,
+        "mlp_ratio": 5.33334}),
+    "gigapath-flash": ("vit_small_patch16_224", {
+        "mlp_ratio": 2048 / 384, "mlp_layer": SwiGLUPacked, "act_layer": nn.SiLU, "init_values": 1e-5}),
+    "hoptimus0": ("vit_giant_patch14_reg4_dinov2", {"img_size": 224}),
+    "midnight12k": ("vit_giant_patch14_dinov2", {"img_size": 224}),
+    "openmidnight": ("vit_giant_patch14_reg4_dinov2", {"img_size": 224}),
+    "kaiko-vits8": ("vit_small_patch8_224", {}),
+    "kaiko-vitb8": ("vit_base_patch8_224", {}),
+    "kaiko-vitl14": ("vit_large_patch14_reg4_dinov2", {"img_size": 224}),
+}
+
+
+def rows():
+    """Every parameter's shape at full size (no values), and timm's own facts where it has weights."""
+    out = {}
+    for name, (timm_name, kwargs) in ROWS.items():
+        with torch.device("meta"):
+            model = timm.create_model(timm_name, **({"num_classes": 0} | kwargs))
+        blocks = [n for n in model.state_dict() if n.startswith("blocks.")]
+        row = {"blocks": 1 + max(int(n.split(".")[1]) for n in blocks),
+               "tensors": {n: list(t.shape) for n, t in model.state_dict().items()
+                           if not n.startswith("blocks.") or n.startswith("blocks.0.")}}
+        if "." in timm_name:
+            cfg = model.pretrained_cfg
+            row["facts"] = {"image": cfg["input_size"][1], "mean": cfg["mean"], "std": cfg["std"],
+                            "interpolation": cfg["interpolation"], "crop": cfg["crop_pct"]}
+        out[name] = row
+    write("vit_rows", out)
+
+
 if __name__ == "__main__":
-    for f in [switches, gradients, groups, layouts, nested]:
+    for f in [switches, gradients, groups, layouts, nested, rows]:
         f()
