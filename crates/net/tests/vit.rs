@@ -279,6 +279,26 @@ fn a_file_of_another_network_of_the_family_is_refused() {
 }
 
 #[test]
+fn a_projection_is_the_models_or_known_to_be_left_out() {
+    let all = layouts();
+    let case = |name: &str| all.iter().find(|c| c.name == name).expect("a case");
+    // timm's head stands for it where its bias is zero.
+    let clip = case("clip-vitb32");
+    let (vs, _) = model(&clip.config);
+    let mut biased = clip.file();
+    biased.insert("head.bias".into(), values("head.bias", &[24]));
+    let why = load(&biased, &vs, true).expect_err("refused").to_string();
+    assert!(why.contains("projection has a bias"), "{why}");
+    // In a file of no such layout it is one tensor too many.
+    let plain = case("lunit-vits8");
+    let (vs, _) = model(&plain.config);
+    let mut more = plain.file();
+    more.insert("projection.weight".into(), values("projection.weight", &[24, 48]));
+    let why = load(&more, &vs, false).expect_err("refused").to_string();
+    assert!(why.contains("unexpected: projection.weight"), "{why}");
+}
+
+#[test]
 fn a_teacher_below_its_key_is_read_from_a_pickle() {
     #[derive(Deserialize)]
     struct Case {

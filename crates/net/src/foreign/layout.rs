@@ -118,7 +118,7 @@ pub(super) fn adapt(
             break;
         }
     }
-    projection(&mut tensors, has)?;
+    projection(&mut tensors, layout, has)?;
     Ok((layout, tensors))
 }
 
@@ -139,12 +139,19 @@ fn unwrap(tensors: &mut Tensors) -> bool {
     false
 }
 
-/// timm keeps CLIP's projection as its head, with a bias of zeros; a model without a projection
-/// gives the vector before it.
-fn projection(tensors: &mut Tensors, has: &dyn Fn(&str) -> bool) -> Result<(), String> {
+/// A model without a projection gives the vector before it, so that of a known layout is left out;
+/// timm keeps CLIP's as its head, with a bias of zeros.
+fn projection(
+    tensors: &mut Tensors,
+    layout: Layout,
+    has: &dyn Fn(&str) -> bool,
+) -> Result<(), String> {
     const NAME: &str = "projection.weight";
+    let projects = matches!(layout, Layout::HfClip | Layout::OpenAiClip | Layout::Conch);
     if !has(NAME) {
-        tensors.remove(NAME);
+        if projects {
+            tensors.remove(NAME);
+        }
     } else if !tensors.contains_key(NAME)
         && let Some(weight) = tensors.remove("head.weight")
     {

@@ -412,7 +412,9 @@ def rows():
         if "." in timm_name:
             cfg = model.pretrained_cfg
             row["facts"] = {"image": cfg["input_size"][1], "mean": cfg["mean"], "std": cfg["std"],
-                            "interpolation": cfg["interpolation"], "crop": cfg["crop_pct"]}
+                            "interpolation": cfg["interpolation"],
+                            # OpenAI cuts nothing off (timm's is the default of all its models).
+                            "crop": 1.0 if timm_name.endswith(".openai") else cfg["crop_pct"]}
         out[name] = row
     write("vit_rows", out)
 
