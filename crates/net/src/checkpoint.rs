@@ -114,6 +114,8 @@ pub struct LoadReport {
     pub unexpected: Vec<String>,
     /// In both, with different shapes (`name: file, model`); not taken.
     pub reshaped: Vec<String>,
+    /// What was done to the position table, in words.
+    pub resized: Option<String>,
 }
 
 impl LoadReport {
@@ -131,6 +133,9 @@ impl std::fmt::Display for LoadReport {
             if names.len() > 5 { format!("{shown}, ...") } else { shown }
         };
         write!(f, "{} tensors taken", self.taken.len())?;
+        if let Some(resized) = &self.resized {
+            write!(f, "; {resized}")?;
+        }
         for (what, names) in [
             ("missing in the file", &self.missing),
             ("unexpected in the file", &self.unexpected),

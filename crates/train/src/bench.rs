@@ -19,7 +19,8 @@ pub const REFERENCE: &str = "vit_base_patch16_224";
 /// What is timed.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// Side of the input, px; transformers take the nearest multiple of their patch below it.
+    /// Side of the input, px; transformers take the nearest multiple of their patch below
+    /// it, published encoders their own.
     pub image: i64,
     /// Crops per run.
     pub batch: i64,
@@ -54,11 +55,12 @@ pub fn known() -> Vec<&'static str> {
 /// An unknown device or a network that cannot be built.
 pub fn encoder(name: &'static str, bench: &Bench) -> Result<Timed> {
     let device = net::device::pick(&bench.device)?;
-    let image = match name {
+    let own = net::encoder::published(name).map(|p| p.image);
+    let image = own.unwrap_or_else(|| match name {
         n if n.contains("patch14") => bench.image / 14 * 14,
         n if n.starts_with("vit") => bench.image / 16 * 16,
         _ => bench.image,
-    };
+    });
     let config = EncoderConfig { image, ..EncoderConfig::new(name, 2) };
     tch::manual_seed(1);
     let vs = VarStore::new(device);
@@ -100,7 +102,7 @@ struct Line {
     relative: f64,
 }
 
-/// Times the encoders of these names, or all, and the reference; `done` hears each name.
+/// Times the encoders of these names, or all architectures, and the reference; `done` hears each name.
 ///
 /// # Errors
 /// An unknown name or device, or a network that cannot be built.
@@ -110,7 +112,10 @@ pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Resul
         let reason = format!("no such encoder; known: {}", known.join(", "));
         return Err(TrainError::Preset { path: n.into(), reason });
     }
-    let asked = |n: &&str| names.is_empty() || *n == REFERENCE || names.iter().any(|m| m == n);
+    // Published encoders are the same architectures again, and giants: only when named.
+    let plain = |n: &str| net::encoder::published(n).is_none();
+    let asked =
+        |n: &&str| names.is_empty() && plain(n) || *n == REFERENCE || names.iter().any(|m| m == n);
     let mut rows = Vec::new();
     for name in known.iter().copied().filter(asked) {
         rows.push(encoder(name, bench)?);

@@ -10,7 +10,7 @@ use net::foreign::{self, Allowed};
 use tch::nn::VarStore;
 use tch::{Device, Kind};
 
-use crate::batch::images;
+use crate::batch::normalised;
 use crate::error::{Result, TrainError};
 
 /// An encoder with frozen weights.
@@ -19,7 +19,15 @@ pub struct Embedder {
     net: Box<dyn Encoder>,
     device: Device,
     side: usize,
+    norm: pixels::input::Normalisation,
     random: Vec<String>,
+}
+
+/// As the encoder's authors normalise, or as everything here does.
+fn normalisation(name: &str) -> pixels::input::Normalisation {
+    use pixels::input::{MEAN, Normalisation, STD};
+    encoder::published(name)
+        .map_or_else(|| Normalisation::new(MEAN, STD), |p| Normalisation::new(p.mean, p.std))
 }
 
 impl Embedder {
@@ -63,7 +71,8 @@ impl Embedder {
         let random =
             foreign::load(path, &file.tensors, &vs, |n| Some(n.to_string()), &allowed)?.random;
         let side = net.image().unwrap_or(image) as usize;
-        Ok(Self { _vs: vs, net, device, side, random })
+        let norm = normalisation(&config.name);
+        Ok(Self { _vs: vs, net, device, side, norm, random })
     }
 
     /// An encoder as drawn from a seed, for comparison.
@@ -76,7 +85,8 @@ impl Embedder {
         let config = EncoderConfig { image, ..EncoderConfig::new(name, 0) };
         let net = encoder::build(&vs.root(), &config)?;
         let side = net.image().unwrap_or(image) as usize;
-        Ok(Self { _vs: vs, net, device: Device::Cpu, side, random: vec![] })
+        let norm = normalisation(name);
+        Ok(Self { _vs: vs, net, device: Device::Cpu, side, norm, random: vec![] })
     }
 
     /// timm's name.
@@ -112,7 +122,7 @@ impl Embedder {
         }
         let side = self.side;
         let sized: Vec<RgbTile> = tiles.par_iter().map(|t| resize(t, side, side)).collect();
-        let x = images(&sized, self.device).contiguous();
+        let x = normalised(&sized, &self.norm, self.device).contiguous();
         let y = tch::no_grad(|| self.net.embed(&x, false)).to_kind(Kind::Float);
         let flat = y.to_device(Device::Cpu).contiguous().view(-1);
         Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
@@ -124,6 +134,8 @@ fn described(path: &Path, spec: &Spec) -> Result<EncoderConfig> {
     let config: EncoderConfig = serde_json::from_value(spec.config.clone()).map_err(|e| {
         TrainError::run(path, format!("describes no encoder ({e}); a segmenter has no features"))
     })?;
-    let classes = if config.name.starts_with("vit") { 0 } else { config.classes };
+    let transformer = encoder::entry(&config.name)
+        .is_some_and(|e| matches!(e.architecture, encoder::Architecture::Vit(_)));
+    let classes = if transformer { 0 } else { config.classes };
     Ok(EncoderConfig { classes, drop_path: 0.0, dropout: 0.0, ..config })
 }

@@ -71,7 +71,7 @@ pub(crate) fn initialise(
                 Target::Segmenter => lite && !n.starts_with("encoder."),
             }
     };
-    let Loaded { report, random } =
+    let Loaded { report, random, .. } =
         foreign::load(file, &found, vs, rename, &Allowed { free: &free, partial })?;
     Ok(Start { text: report.to_string(), random })
 }

@@ -127,6 +127,17 @@ impl Graph {
         self.exact(t.size(), &values, name)
     }
 
+    /// Whether large weights are stored as f16.
+    pub(crate) fn halves(&self) -> bool {
+        self.kind == WeightKind::F16
+    }
+
+    /// A weight that is stored as f32 whatever was asked for.
+    pub(crate) fn weight_exact(&mut self, t: &Tensor) -> Value {
+        let name = self.fresh("weight");
+        self.exact(t.size(), &floats_of(t), name)
+    }
+
     /// A scalar.
     pub(crate) fn scalar(&mut self, value: f32) -> Value {
         let name = self.fresh("scalar");

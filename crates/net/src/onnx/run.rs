@@ -198,6 +198,7 @@ const OPERATORS: &[&str] = &[
     "MatMul",
     "Mul",
     "ReduceMean",
+    "ReduceSum",
     "Relu",
     "Reshape",
     "Resize",
@@ -206,6 +207,7 @@ const OPERATORS: &[&str] = &[
     "Slice",
     "Softmax",
     "Split",
+    "Sqrt",
     "Sub",
     "Transpose",
 ];
@@ -243,6 +245,7 @@ impl Operands<'_> {
         let x = self.get(0)?;
         let one = match node.op_type.as_str() {
             "Add" => x.f_add(self.get(1)?)?,
+            "Sqrt" => x.f_sqrt()?,
             "Sub" => x.f_sub(self.get(1)?)?,
             "Mul" => x.f_mul(self.get(1)?)?,
             "Div" => x.f_div(self.get(1)?)?,
@@ -280,12 +283,16 @@ impl Operands<'_> {
                 x.f_layer_norm(w.size(), Some(w), b, f64::from(eps), false)?
             }
             "MatMul" => x.f_matmul(self.get(1)?)?,
-            "ReduceMean" => {
+            "ReduceMean" | "ReduceSum" => {
                 let axes = match attribute(node, "axes") {
                     Some(a) => a.ints.clone(),
                     None => self.integers(1)?,
                 };
-                x.f_mean_dim(axes.as_slice(), int(node, "keepdims", 1) == 1, x.kind())?
+                let keep = int(node, "keepdims", 1) == 1;
+                match node.op_type.as_str() {
+                    "ReduceSum" => x.f_sum_dim_intlist(axes.as_slice(), keep, x.kind())?,
+                    _ => x.f_mean_dim(axes.as_slice(), keep, x.kind())?,
+                }
             }
             "Reshape" => {
                 let own = x.size();

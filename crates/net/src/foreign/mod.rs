@@ -3,14 +3,25 @@
 //! A file that fits in part gives features that look like features, so a part is taken only where
 //! the caller says so, and the names that stay as drawn come back to be recorded.
 
+//!
+//! Files name the same tensors in many ways: prefixes, other words, query, key and value apart.
+//! [`Layout`] lists them; a file is read by what its names are, whatever it is called. A position
+//! table of another image size is resized as timm does, and the report says so.
+
+mod layout;
+mod vocabulary;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use tch::Tensor;
 use tch::nn::VarStore;
 
+pub use self::layout::Layout;
+
 use crate::checkpoint::{self, LoadReport};
 use crate::error::{NetError, Result};
+use crate::vit::{resample, side};
 
 /// What a foreign file may lack.
 pub struct Allowed<'a> {
@@ -34,19 +45,20 @@ pub struct Loaded {
     pub report: LoadReport,
     /// Names of the model outside the free ones that stay as drawn; empty unless a part was allowed.
     pub random: Vec<String>,
+    /// The file's names.
+    pub layout: Option<Layout>,
 }
 
 /// What a file of other architectures is recognised by: any of these in a tensor's name.
-const FAMILIES: [(&str, &[&str]); 15] = [
+const FAMILIES: [(&str, &[&str]); 14] = [
     ("a Swin transformer", &["attn.relative_position_bias_table", "attn.relative_position_index"]),
     ("a BEiT transformer", &[".relative_position_bias.", "attn.q_bias", "rel_pos_bias"]),
-    ("CLIP's names", &["visual.transformer.resblocks", "visual.trunk.", "vision_model.encoder."]),
-    ("Hugging Face's names", &[".attention.attention.query.", "embeddings.patch_embeddings."]),
+    ("a norm before the blocks", &["norm_pre."]),
     ("a ConvNeXt network", &["downsample_layers.", "stages.0.downsample.", ".dwconv."]),
     ("a ResNet", &["layer1.0.conv1.", "layer1.0.bn1."]),
     ("torchvision's EfficientNet names", &["features.0.0.weight", "features.1.0.block."]),
     ("EfficientNet-PyTorch's names", &["_blocks.0._se_reduce.", "_blocks.0._se_expand."]),
-    ("DINO's backbone beside its head", &["backbone.", "student.backbone.", "teacher.backbone."]),
+    ("attentional pooling", &["attn_pool."]),
     ("a convolutional patch embedding", &["patch_embed.proj.1.", "patch_embed.backbone."]),
     ("register tokens", &["reg_token", "register_tokens"]),
     ("LayerScale", &[".ls1.gamma", ".ls1.scale", ".gamma_1", ".layer_scale1."]),
@@ -55,24 +67,59 @@ const FAMILIES: [(&str, &[&str]); 15] = [
     ("rotary positions", &["rope.", "rope_embed."]),
 ];
 
-/// What a file has that the encoders here have not, in words; empty when nothing is recognised.
-#[must_use]
-pub fn recognise(tensors: &BTreeMap<String, Tensor>) -> Vec<&'static str> {
-    let has = |marks: &[&str]| tensors.keys().any(|n| marks.iter().any(|m| n.contains(m)));
-    let found = FAMILIES.iter().filter(|(_, marks)| has(marks));
+/// What a file has that the model has not, in words; empty when nothing is recognised. Names are
+/// timm's, as far as the file's layout is known.
+fn recognise(
+    tensors: &BTreeMap<String, Tensor>,
+    model: &BTreeMap<String, Tensor>,
+) -> Vec<&'static str> {
+    let has = |names: &BTreeMap<String, Tensor>, marks: &[&str]| {
+        names.keys().any(|n| marks.iter().any(|m| n.contains(m)))
+    };
+    let found = FAMILIES.iter().filter(|(_, marks)| has(tensors, marks) && !has(model, marks));
     let mut found: Vec<&'static str> = found.map(|(name, _)| *name).collect();
-    // timm's packed form has plain names: gate and value in one layer, twice as wide.
-    let packed = tensors.iter().any(|(name, fc1)| {
+    if is_packed(tensors) && !is_packed(model) && !found.contains(&"SwiGLU") {
+        found.push("SwiGLU");
+    }
+    found
+}
+
+/// timm's packed SwiGLU has plain names: gate and value in one layer, twice as wide.
+fn is_packed(tensors: &BTreeMap<String, Tensor>) -> bool {
+    tensors.iter().any(|(name, fc1)| {
         let second = name.strip_suffix(".mlp.fc1.weight").map(|b| format!("{b}.mlp.fc2.weight"));
         let second = second.and_then(|n| tensors.get(&n));
         second.is_some_and(|fc2| {
             fc1.dim() == 2 && fc2.dim() == 2 && fc1.size()[0] == 2 * fc2.size()[1]
         })
-    });
-    if packed && !found.contains(&"SwiGLU") {
-        found.push("SwiGLU");
-    }
-    found
+    })
+}
+
+/// The file's position table for the model's image size, where that is all that differs; in words
+/// what was done.
+fn resized(
+    table: &Tensor,
+    own: &Tensor,
+    model: &BTreeMap<String, Tensor>,
+    at: &dyn Fn(&str) -> Option<String>,
+) -> Option<(Tensor, String)> {
+    let rows = |t: &Tensor| match t.size().as_slice() {
+        &[1, rows, _] => Some(rows),
+        _ => None,
+    };
+    let (theirs, ours) = (rows(table)?, rows(own)?);
+    let tokens =
+        |name: &str| at(name).and_then(|n| model.get(&n)).and_then(rows).unwrap_or_default();
+    let prefix = tokens("cls_token") + tokens("reg_token");
+    // The table has rows for the tokens before the patches, or has none.
+    let fits = |p: i64| Some((p, side(theirs - p)?, side(ours - p)?));
+    let (prefix, old, new) = match (fits(0), fits(prefix)) {
+        (Some(found), None) | (None, Some(found)) => found,
+        (Some(found), Some(_)) if prefix == 0 => found,
+        _ => return None,
+    };
+    let said = format!("position table resized from {old} x {old} to {new} x {new} patches");
+    resample(table, prefix, new).filter(|t| t.size() == own.size()).map(|t| (t, said))
 }
 
 /// TensorFlow's ports in timm have the same names and shapes as timm's own networks, but another
@@ -81,8 +128,9 @@ fn is_tensorflow_port(path: &Path) -> bool {
     path.components().any(|c| c.as_os_str().to_string_lossy().starts_with("tf_efficientnet"))
 }
 
-/// Copies a foreign file's tensors into a model. `rename` maps a name of the file to one of the
-/// model, or to `None` to pass it over. Values of f64, f16 and bf16 become the model's f32.
+/// Copies a foreign file's tensors into a model, whatever [`Layout`] and prefix the file has. `rename`
+/// maps timm's name to one of the model, or to `None` to pass it over. Values of f64, f16 and bf16
+/// become the model's f32.
 ///
 /// # Errors
 /// [`NetError::Weights`] with the whole list when a tensor is missing, unexpected or of another shape
@@ -99,6 +147,22 @@ pub fn load(
         Err(NetError::Weights { path: path.to_path_buf(), reason, problems, fits_in_part })
     };
     let refuse = |reason, problems| refused(reason, problems, false);
+    let model: BTreeMap<String, Tensor> = vs.variables().into_iter().collect();
+    let has = |n: &str| rename(n).is_some_and(|n| model.contains_key(&n));
+    let (layout, mut tensors) = match layout::adapt(tensors, &has) {
+        Ok(adapted) => adapted,
+        Err(reason) => return refuse(reason, vec![]),
+    };
+    let mut done = None;
+    if let Some(table) = tensors.get("pos_embed")
+        && let Some(own) = rename("pos_embed").and_then(|n| model.get(&n))
+        && table.size() != own.size()
+        && let Some((table, said)) = resized(table, own, &model, &rename)
+    {
+        tensors.insert("pos_embed".into(), table);
+        done = Some(said);
+    }
+    let tensors = &tensors;
     let plan = checkpoint::match_names(tensors, vs, &rename);
     let report = plan.report();
     let model_name = |name: &str| rename(name).unwrap_or_default();
@@ -116,9 +180,9 @@ pub fn load(
         return refuse(reason.into(), problems);
     }
     if !problems.is_empty() {
-        let families = recognise(tensors);
+        let families = recognise(tensors, &model);
         if !families.is_empty() {
-            let reason = format!("has {}, which no encoder here has yet", families.join(" and "));
+            let reason = format!("has {}, which the model has not", families.join(" and "));
             return refuse(reason, problems);
         }
         if !allowed.partial {
@@ -135,7 +199,8 @@ pub fn load(
     }
     let random = missing.into_iter().cloned().chain(reshaped.into_iter().map(|l| target(l)));
     let random = random.collect();
-    Ok(Loaded { report: plan.apply(), random })
+    let report = LoadReport { resized: done, ..plan.apply() };
+    Ok(Loaded { report, random, layout: Some(layout) })
 }
 
 fn unsound(name: &str, t: &Tensor) -> Option<String> {
