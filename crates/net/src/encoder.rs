@@ -7,6 +7,8 @@ use tch::nn::{Path, VarStore};
 use crate::efficientnet::{EfficientNet, EfficientNetConfig, Variant};
 use crate::error::{NetError, Result};
 use crate::optim::{self, ParamGroup};
+use crate::resnet::{ResNet, ResNetV2};
+use crate::swin::Swin;
 use crate::vit::{Pool, Size, Vit, VitConfig};
 
 /// An image encoder with a linear head.
@@ -51,6 +53,12 @@ pub enum Network<'a> {
     Vit(&'a Vit),
     /// An EfficientNet.
     EfficientNet(&'a EfficientNet),
+    /// A ResNet.
+    ResNet(&'a ResNet),
+    /// A ResNet with its norms first.
+    ResNetV2(&'a ResNetV2),
+    /// A Swin transformer.
+    Swin(&'a Swin),
 }
 
 /// How to build an encoder; the same words for all.
@@ -59,7 +67,7 @@ pub enum Network<'a> {
 pub struct EncoderConfig {
     /// A name of [`ENCODERS`].
     pub name: String,
-    /// Classes of the head; 0 leaves a transformer's head out.
+    /// Classes of the head; 0 leaves it out.
     pub classes: i64,
     /// Image side in pixels (transformers).
     #[serde(default = "EncoderConfig::default_image")]
@@ -67,7 +75,7 @@ pub struct EncoderConfig {
     /// Stochastic depth, [0, 1).
     #[serde(default)]
     pub drop_path: f64,
-    /// Dropout before the head (EfficientNets), [0, 1).
+    /// Dropout before the head (convolutional networks), [0, 1).
     #[serde(default)]
     pub dropout: f64,
     /// Constant bias of the head.
@@ -149,10 +157,30 @@ pub static ENCODERS: &[EncoderEntry] = &[
     vit!(Large, 1024),
     vit!(Huge, 1280),
     efficientnet!(B0, "efficientnet_b0", 1280),
+    efficientnet!(B1, "efficientnet_b1", 1280),
+    efficientnet!(B2, "efficientnet_b2", 1408),
+    efficientnet!(B3, "efficientnet_b3", 1536),
+    efficientnet!(B4, "efficientnet_b4", 1792),
+    efficientnet!(B5, "efficientnet_b5", 2048),
+    efficientnet!(B6, "efficientnet_b6", 2304),
     efficientnet!(B7, "efficientnet_b7", 2560),
     efficientnet!(Lite0, "efficientnet_lite0", 1280),
     efficientnet!(Lite2, "efficientnet_lite2", 1280),
     efficientnet!(V2S, "efficientnetv2_s", 1280),
+    efficientnet!(TorchV2S, "efficientnet_v2_s", 1280),
+    efficientnet!(TfB0, "tf_efficientnet_b0", 1280),
+    efficientnet!(TfB1, "tf_efficientnet_b1", 1280),
+    efficientnet!(TfB2, "tf_efficientnet_b2", 1408),
+    efficientnet!(TfB3, "tf_efficientnet_b3", 1536),
+    efficientnet!(TfB4, "tf_efficientnet_b4", 1792),
+    efficientnet!(TfB5, "tf_efficientnet_b5", 2048),
+    efficientnet!(TfB6, "tf_efficientnet_b6", 2304),
+    efficientnet!(TfB7, "tf_efficientnet_b7", 2560),
+    efficientnet!(TfV2S, "tf_efficientnetv2_s", 1280),
+    EncoderEntry { name: ResNet::NAME, dim: ResNet::DIM, build: ResNet::build },
+    EncoderEntry { name: ResNetV2::NAME, dim: ResNetV2::DIM, build: ResNetV2::build },
+    EncoderEntry { name: Swin::TINY, dim: 768, build: Swin::build },
+    EncoderEntry { name: Swin::TINY_CONV_STEM, dim: 768, build: Swin::build_conv_stem },
 ];
 
 /// Builds the encoder called `config.name` under `p`.
