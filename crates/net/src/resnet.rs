@@ -228,7 +228,7 @@ impl Encoder for ResNet {
         }
         let blocks: Vec<usize> = self.layers.iter().map(Vec::len).collect();
         match name.strip_prefix("layer").and_then(stage_and_block) {
-            Some((stage, block)) => blocks_before(&blocks, stage - 1, block) + 1,
+            Some((stage, block)) => blocks_before(&blocks, stage.saturating_sub(1), block) + 1,
             None => self.layers() - 1,
         }
     }

@@ -98,6 +98,13 @@ fn classifiers_in_other_engines_equal_libtorch() {
         ("vit_tiny_patch16_224", 112, Pool::Mean),
         ("efficientnet_b0", 96, Pool::Cls),
         ("efficientnetv2_s", 64, Pool::Cls),
+        // Odd sides on the way: the zeros stand at one end.
+        ("tf_efficientnet_b0", 75, Pool::Cls),
+        ("resnet50", 64, Pool::Cls),
+        ("resnet50v2_stage3", 64, Pool::Cls),
+        // Windows that do not come out even, an odd side to merge, one window in the last stage.
+        ("swin_tiny_patch4_window7_224", 152, Pool::Cls),
+        ("swin_tiny_convstem_window7_224", 224, Pool::Cls),
     ] {
         let vs = VarStore::new(Device::Cpu);
         let config = EncoderConfig { image: side, pool, ..EncoderConfig::new(name, 3) };
@@ -149,6 +156,17 @@ fn an_embedding_in_other_engines_equals_libtorch() {
     check(&bytes, &[(x, y)], 1e-4);
     let why = onnx::classifier(&*net, 112, &ExportOptions::default()).expect_err("no head");
     assert!(why.to_string().contains("head"), "{why}");
+    for name in ["efficientnet_b0", "resnet50v2_stage3"] {
+        let vs = VarStore::new(Device::Cpu);
+        let net = encoder::build(&vs.root(), &EncoderConfig::new(name, 0)).expect("valid");
+        fill(&vs);
+        let x = signed("input", &[2, 3, 64, 64], 1.5);
+        let y = tch::no_grad(|| net.embed(&x, false));
+        assert_eq!(tch::no_grad(|| net.forward(&x, false)), y);
+        let bytes = onnx::embedding(&*net, 64, &ExportOptions::default()).expect("exported");
+        check(&bytes, &[(x, y)], 1e-4);
+        assert!(onnx::classifier(&*net, 64, &ExportOptions::default()).is_err());
+    }
 }
 
 #[test]

@@ -84,7 +84,7 @@ def encoders():
                       "embed": sample(embed(model, x)), "logits": sample(model(x))})
 
     # 224 is native, 288 and 160 have windows and halves that do not come out even.
-    for image in (224, 288, 160):
+    for image in (224, 288, 152):
         case("swin_tiny_patch4_window7_224", image,
              timm.create_model("swin_tiny_patch4_window7_224", img_size=image, num_classes=10), timm_embed)
     for image in (224, 288):
@@ -157,7 +157,7 @@ def layouts():
     resnet = torchvision.models.resnet50(num_classes=9).eval()
     parts = {}
     for n, s in shapes(resnet).items():
-        part, name = ("classifier", "module." + n) if n.startswith("fc.") else ("model", "module.encoder." + n)
+        part, name = ("classifier", "module." + n[3:]) if n.startswith("fc.") else ("model", "module.encoder." + n)
         parts[part + "/" + name] = s
         if not n.endswith("num_batches_tracked"):
             resnet.state_dict()[n].copy_(values(name, s))
