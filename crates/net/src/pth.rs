@@ -8,8 +8,8 @@ use tch::{Kind, Tensor};
 
 use crate::checkpoint;
 use crate::error::{NetError, Result};
-use crate::{layouts, lite};
 use crate::pickle::{Reader, TensorRef, Value};
+use crate::{layouts, lite};
 
 /// Where published files keep the weights, when not at the top.
 const KEYS: [&str; 7] =

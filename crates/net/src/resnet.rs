@@ -60,8 +60,7 @@ impl ResNetConfig {
     }
 
     fn head(&self, p: &Path, dim: i64) -> Option<Linear> {
-        (self.classes > 0)
-            .then(|| Linear::head(&(p / "fc"), dim, self.classes, self.head_bias))
+        (self.classes > 0).then(|| Linear::head(&(p / "fc"), dim, self.classes, self.head_bias))
     }
 
     fn logits(&self, y: Tensor, head: Option<&Linear>, train: bool) -> Tensor {

@@ -86,9 +86,9 @@ impl SwinConfig {
         if self.dim < 8 || self.dim % 8 != 0 {
             return bad("dim", format!("{} is no multiple of 8", self.dim));
         }
-        if let Some((i, h)) = self.heads.iter().enumerate().find(|(i, h)| {
-            **h < 1 || (self.dim << i) % **h != 0
-        }) {
+        if let Some((i, h)) =
+            self.heads.iter().enumerate().find(|(i, h)| **h < 1 || (self.dim << i) % **h != 0)
+        {
             return bad("heads", format!("{h} heads do not divide width {}", self.dim << i));
         }
         if self.window < 2 {
