@@ -51,7 +51,7 @@ class ConvStem(nn.Module):
 
 def swin_conv_stem(image, classes):
     return SwinTransformer(img_size=image, patch_size=4, window_size=7, embed_dim=96, depths=(2, 2, 6, 2),
-                           num_heads=(3, 6, 12, 24), embed_layer=ConvStem, num_classes=classes)
+                           num_heads=(3, 6, 12, 24), embed_layer=ConvStem, num_classes=classes, drop_path_rate=0)
 
 
 def resnet_v2_script():
