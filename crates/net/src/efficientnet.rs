@@ -1,4 +1,7 @@
-//! EfficientNet, equal to timm's: V1 (b0 ... b7), Lite0, Lite2 and V2-S, with timm's parameter names.
+//! EfficientNet, equal to timm's: V1 (b0 ... b7), Lite0, Lite2 and V2-S, TensorFlow's ports (`tf_`)
+//! and torchvision's V2-S, all with timm's parameter names.
+
+mod plan;
 
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
@@ -7,149 +10,9 @@ use tch::nn::{Init, Path};
 use crate::error::{NetError, Result};
 use crate::layer::{BatchNorm, Conv2d, ConvShape, Linear, drop_path};
 
-/// Which EfficientNet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Variant {
-    /// `efficientnet_b0`.
-    #[serde(rename = "efficientnet_b0")]
-    B0,
-    /// `efficientnet_b7`.
-    #[serde(rename = "efficientnet_b7")]
-    B7,
-    /// `efficientnet_lite0`: b0 without squeeze-and-excitation, ReLU6.
-    #[serde(rename = "efficientnet_lite0")]
-    Lite0,
-    /// `efficientnet_lite2`: Lite0, 1.1 times as wide and 1.2 times as deep.
-    #[serde(rename = "efficientnet_lite2")]
-    Lite2,
-    /// `efficientnetv2_s`.
-    #[serde(rename = "efficientnetv2_s")]
-    V2S,
-}
+use self::plan::{Block, Flavour, Stage, round_channels};
 
-impl Variant {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::B0, Self::B7, Self::Lite0, Self::Lite2, Self::V2S];
-
-    /// timm's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::B0 => "efficientnet_b0",
-            Self::B7 => "efficientnet_b7",
-            Self::Lite0 => "efficientnet_lite0",
-            Self::Lite2 => "efficientnet_lite2",
-            Self::V2S => "efficientnetv2_s",
-        }
-    }
-
-    fn plan(self) -> Plan {
-        let v1 = |width: f64, depth: f64, se: bool| {
-            let fixed_ends = !se;
-            let rows = [
-                (Block::Separable, 1, 3, 1, 1, 16),
-                (Block::Inverted, 2, 3, 2, 6, 24),
-                (Block::Inverted, 2, 5, 2, 6, 40),
-                (Block::Inverted, 3, 3, 2, 6, 80),
-                (Block::Inverted, 3, 5, 1, 6, 112),
-                (Block::Inverted, 4, 5, 2, 6, 192),
-                (Block::Inverted, 1, 3, 1, 6, 320),
-            ];
-            let stages = rows
-                .into_iter()
-                .enumerate()
-                .map(|(i, (block, repeats, kernel, stride, expand, channels))| Stage {
-                    block,
-                    repeats: if fixed_ends && (i == 0 || i == 6) {
-                        repeats
-                    } else {
-                        (f64::from(repeats) * depth).ceil() as i32
-                    },
-                    kernel,
-                    stride,
-                    expand,
-                    channels: round_channels(f64::from(channels) * width),
-                    se,
-                })
-                .collect();
-            Plan {
-                stem: if fixed_ends { 32 } else { round_channels(32.0 * width) },
-                stages,
-                // Lite keeps 1280 whatever its width.
-                head: if fixed_ends { 1280 } else { round_channels(1280.0 * width) },
-                act: if se { Act::Silu } else { Act::Relu6 },
-                taps: [0, 1, 2, 4, 6],
-            }
-        };
-        match self {
-            Self::B0 => v1(1.0, 1.0, true),
-            Self::B7 => v1(2.0, 3.1, true),
-            Self::Lite0 => v1(1.0, 1.0, false),
-            Self::Lite2 => v1(1.1, 1.2, false),
-            Self::V2S => {
-                let rows = [
-                    (Block::Plain, 2, 1, 1, 24, false),
-                    (Block::Fused, 4, 2, 4, 48, false),
-                    (Block::Fused, 4, 2, 4, 64, false),
-                    (Block::Inverted, 6, 2, 4, 128, true),
-                    (Block::Inverted, 9, 1, 6, 160, true),
-                    (Block::Inverted, 15, 2, 6, 256, true),
-                ];
-                let stages = rows
-                    .into_iter()
-                    .map(|(block, repeats, stride, expand, channels, se)| Stage {
-                        block,
-                        repeats,
-                        kernel: 3,
-                        stride,
-                        expand,
-                        channels,
-                        se,
-                    })
-                    .collect();
-                Plan { stem: 24, stages, head: 1280, act: Act::Silu, taps: [0, 1, 2, 4, 5] }
-            }
-        }
-    }
-}
-
-/// Nearest multiple of 8, never more than 10 % below (timm's `make_divisible`).
-fn round_channels(v: f64) -> i64 {
-    let rounded = (((v + 4.0) as i64) / 8 * 8).max(8);
-    if (rounded as f64) < 0.9 * v { rounded + 8 } else { rounded }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
-    /// Depthwise, then pointwise.
-    Separable,
-    /// Expand, depthwise, project.
-    Inverted,
-    /// Full convolution that expands, then project.
-    Fused,
-    /// One convolution with a skip.
-    Plain,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Stage {
-    block: Block,
-    repeats: i32,
-    kernel: i64,
-    stride: i64,
-    expand: i64,
-    channels: i64,
-    se: bool,
-}
-
-struct Plan {
-    stem: i64,
-    stages: Vec<Stage>,
-    head: i64,
-    act: Act,
-    /// Last stage of each stride 2, 4, 8, 16, 32.
-    taps: [usize; 5],
-}
+pub use self::plan::Variant;
 
 /// Activation of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +42,7 @@ impl Act {
 pub struct EfficientNetConfig {
     /// Which one.
     pub variant: Variant,
-    /// Classes of the head.
+    /// Classes of the head; 0 leaves it out.
     pub classes: i64,
     /// Dropout before the head, [0, 1).
     #[serde(default)]
@@ -209,8 +72,8 @@ impl EfficientNetConfig {
                 return Err(NetError::config(key, format!("{p} is not in [0, 1)")));
             }
         }
-        if self.classes < 1 {
-            return Err(NetError::config("classes", "at least one class is needed"));
+        if self.classes < 0 {
+            return Err(NetError::config("classes", "must not be negative"));
         }
         Ok(())
     }
@@ -223,6 +86,9 @@ pub(crate) struct ConvNorm {
     pub norm: BatchNorm,
     /// Activation after the norm.
     pub act: Option<Act>,
+    /// Zeros are put around the input as TensorFlow's `SAME` does, which depends on its size; the
+    /// convolution itself pads nothing then.
+    pub same: bool,
 }
 
 impl ConvNorm {
@@ -236,13 +102,40 @@ impl ConvNorm {
             conv: Conv2d::new(&(p / names.0), shape),
             norm: BatchNorm::new(&(p / names.1), shape.output),
             act: act.into(),
+            same: false,
         }
     }
 
+    fn flavoured(mut self, flavour: Flavour) -> Self {
+        self.norm.eps = flavour.eps;
+        // At stride 1 an odd kernel's padding is the same on all sides.
+        if flavour.same && self.conv.stride > 1 {
+            self.same = true;
+            self.conv.padding = 0;
+        }
+        self
+    }
+
     pub(crate) fn forward(&self, x: &Tensor, train: bool) -> Tensor {
+        let x = if self.same { &pad_same(x, &self.conv) } else { x };
         let y = self.norm.forward(&self.conv.forward(x), train);
         self.act.map_or_else(|| y.shallow_clone(), |a| a.forward(&y))
     }
+}
+
+/// Zeros (before, after) one axis of `size` so that `ceil(size / stride)` comes out, as
+/// TensorFlow's `SAME`: the odd one stands at the end.
+fn same_padding(size: i64, kernel: i64, stride: i64) -> (i64, i64) {
+    let total = ((size + stride - 1) / stride - 1) * stride + kernel - size;
+    let total = total.max(0);
+    (total / 2, total - total / 2)
+}
+
+fn pad_same(x: &Tensor, conv: &Conv2d) -> Tensor {
+    let (size, kernel) = (x.size(), conv.weight.size()[2]);
+    let (top, bottom) = same_padding(size[2], kernel, conv.stride);
+    let (left, right) = same_padding(size[3], kernel, conv.stride);
+    x.constant_pad_nd([left, right, top, bottom])
 }
 
 /// Squeeze and excitation.
@@ -313,6 +206,10 @@ impl Residual {
         Self { convs, se, skip: stride == 1 && input == output, drop_path }
     }
 
+    fn flavoured(self, flavour: Flavour) -> Self {
+        Self { convs: self.convs.into_iter().map(|c| c.flavoured(flavour)).collect(), ..self }
+    }
+
     fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let mut y = x.shallow_clone();
         for (i, conv) in self.convs.iter().enumerate() {
@@ -340,9 +237,9 @@ impl Trunk {
     /// Builds it under `p` with timm's names.
     #[must_use]
     pub fn new(p: &Path, variant: Variant, drop_rate: f64) -> Self {
-        let plan = variant.plan();
+        let (plan, flavour) = (variant.plan(), variant.flavour());
         let shape = ConvShape::new(3, plan.stem, 3).stride(2);
-        let stem = ConvNorm::new(p, ("conv_stem", "bn1"), shape, plan.act);
+        let stem = ConvNorm::new(p, ("conv_stem", "bn1"), shape, plan.act).flavoured(flavour);
         let total: i32 = plan.stages.iter().map(|s| s.repeats).sum();
         let (mut input, mut index) = (plan.stem, 0);
         let mut blocks = Vec::new();
@@ -352,7 +249,8 @@ impl Trunk {
                 let stride = if j == 0 { stage.stride } else { 1 };
                 let rate = drop_rate * f64::from(index) / f64::from(total);
                 let name = p / "blocks" / i / j;
-                row.push(Residual::new(&name, stage, input, stride, plan.act, rate));
+                let block = Residual::new(&name, stage, input, stride, plan.act, rate);
+                row.push(block.flavoured(flavour));
                 input = stage.channels;
                 index += 1;
             }
@@ -406,7 +304,8 @@ pub struct EfficientNet {
     /// Stem and stages.
     pub trunk: Trunk,
     pub(crate) head: ConvNorm,
-    pub(crate) classifier: Linear,
+    /// Absent when built for no classes.
+    pub(crate) classifier: Option<Linear>,
     config: EfficientNetConfig,
     dim: i64,
 }
@@ -421,14 +320,12 @@ impl EfficientNet {
         let plan = config.variant.plan();
         let trunk = Trunk::new(p, config.variant, config.drop_path);
         let shape = ConvShape::new(trunk.channels[4], plan.head, 1);
+        let head = ConvNorm::new(p, ("conv_head", "bn2"), shape, plan.act);
         Ok(Self {
-            head: ConvNorm::new(p, ("conv_head", "bn2"), shape, plan.act),
-            classifier: Linear::head(
-                &(p / "classifier"),
-                plan.head,
-                config.classes,
-                config.head_bias,
-            ),
+            head: head.flavoured(config.variant.flavour()),
+            classifier: (config.classes > 0).then(|| {
+                Linear::head(&(p / "classifier"), plan.head, config.classes, config.head_bias)
+            }),
             trunk,
             config: config.clone(),
             dim: plan.head,
@@ -458,11 +355,12 @@ impl EfficientNet {
         self.forward_features(x, train).mean_dim([2i64, 3].as_slice(), false, None)
     }
 
-    /// `[N, 3, H, W]` to logits `[N, classes]`.
+    /// `[N, 3, H, W]` to logits `[N, classes]`, or to [`Self::embed`] without a head.
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let y = self.embed(x, train);
+        let Some(classifier) = &self.classifier else { return y };
         let y = if self.config.dropout > 0.0 { y.dropout(self.config.dropout, train) } else { y };
-        self.classifier.forward(&y)
+        classifier.forward(&y)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | module | reference |
 //! |---|---|
-//! | [`encoder`], [`vit`], [`efficientnet`] | timm |
+//! | [`encoder`], [`vit`], [`efficientnet`], [`resnet`], [`swin`] | timm, torchvision |
 //! | [`unet`] | timm's features and a plain decoder |
 //! | [`mae`] | the MAE reference's network on timm's blocks |
 //! | [`loss`] | loops in f64, torch |
@@ -84,9 +84,11 @@ pub mod optim;
 mod pickle;
 pub mod probe;
 mod pth;
+pub mod resnet;
 pub mod schedule;
 mod shards;
 mod shim;
+pub mod swin;
 pub mod unet;
 pub mod vit;
 

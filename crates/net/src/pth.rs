@@ -8,13 +8,17 @@ use tch::{Kind, Tensor};
 
 use crate::checkpoint;
 use crate::error::{NetError, Result};
-use crate::lite;
 use crate::pickle::{Reader, TensorRef, Value};
-use crate::shards;
+use crate::{lite, shards};
 
 /// Where published files keep the weights, when not at the top.
 const KEYS: [&str; 7] =
     ["state_dict", "model_state_dict", "model", "teacher", "student", "net", "module"];
+
+/// Where a classifier lies that was trained on an encoder below another key ...
+const HEAD: &str = "classifier";
+/// ... which has this tensor (IMPaSh's texture classifier).
+const HEAD_LIES_APART: &str = "encoder.layer1.0.conv1.weight";
 
 /// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, told apart by
 /// content. In a PyTorch file the state dict lies at the top or below `key` (without `key`: below
@@ -38,10 +42,15 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
         return Ok(checkpoint::read_tensors(path)?.tensors);
     }
     let bytes = std::fs::read(path).map_err(fail)?;
-    let read = if zip { read_zip(&bytes, key) } else { read_legacy(&bytes, key) };
-    let tensors = read.map_err(|reason| {
+    let read = |key| if zip { read_zip(&bytes, key) } else { read_legacy(&bytes, key) };
+    let mut tensors = read(key).map_err(|reason| {
         NetError::file(path, reason, "save its state_dict with torch.save, or as safetensors")
     })?;
+    if key.is_none() && tensors.contains_key(HEAD_LIES_APART) {
+        // An encoder alone is a whole file too.
+        let head = read(Some(HEAD)).unwrap_or_default();
+        tensors.extend(head.into_iter().map(|(name, t)| (format!("{HEAD}.{name}"), t)));
+    }
     Ok(if lite::is_port(&tensors) { lite::to_timm(tensors) } else { tensors })
 }
 

@@ -39,13 +39,7 @@ impl UnetConfig {
     /// Name in checkpoints and model cards, e.g. `efficient-unet-b0`.
     #[must_use]
     pub fn architecture(&self) -> &'static str {
-        match self.encoder {
-            Variant::B0 => "efficient-unet-b0",
-            Variant::B7 => "efficient-unet-b7",
-            Variant::Lite0 => "efficient-unet-lite0",
-            Variant::Lite2 => "efficient-unet-lite2",
-            Variant::V2S => "efficient-unet-v2-s",
-        }
+        self.encoder.unet_name()
     }
 }
 

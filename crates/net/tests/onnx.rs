@@ -63,7 +63,8 @@ fn the_unet_in_other_engines_equals_libtorch() {
     let whole = UnetConfig::default().decoder;
     for (encoder, decoder) in [
         (Variant::B0, whole.clone()),
-        (Variant::Lite0, whole),
+        (Variant::Lite0, whole.clone()),
+        (Variant::TfB0, whole),
         // Ends at a quarter and at half of the resolution.
         (Variant::Lite0, vec![48, 32, 16]),
         (Variant::Lite0, vec![48, 32, 16, 16]),
@@ -98,6 +99,8 @@ fn classifiers_in_other_engines_equal_libtorch() {
         ("vit_tiny_patch16_224", 112, Pool::Mean),
         ("efficientnet_b0", 96, Pool::Cls),
         ("efficientnetv2_s", 64, Pool::Cls),
+        ("resnet50", 64, Pool::Cls),
+        ("swin_tiny_convstem_window7_224", 224, Pool::Cls),
     ] {
         let vs = VarStore::new(Device::Cpu);
         let config = EncoderConfig { image: side, pool, ..EncoderConfig::new(name, 3) };
@@ -180,6 +183,33 @@ fn every_vision_transformer_in_other_engines_equals_libtorch() {
             let bytes = onnx::embedding(&*net, config.image, &half).expect("exported");
             check(&bytes, &cases, 3e-3 * (high - low));
         }
+    }
+}
+
+#[test]
+fn embeddings_of_other_families_in_other_engines_equal_libtorch() {
+    for (name, side) in [
+        ("efficientnet_b0", 64),
+        // Odd sides on the way: the zeros stand at one end.
+        ("tf_efficientnet_b0", 75),
+        ("resnet50", 64),
+        ("resnet50v2_stage3", 64),
+        // Windows that do not come out even, an odd side to merge, one window in the last stage.
+        ("swin_tiny_patch4_window7_224", 152),
+        ("swin_tiny_convstem_window7_224", 160),
+    ] {
+        let vs = VarStore::new(Device::Cpu);
+        let config = EncoderConfig { image: side, ..EncoderConfig::new(name, 0) };
+        let net = encoder::build(&vs.root(), &config).expect("valid");
+        fill(&vs);
+        let x = signed("input", &[2, 3, side, side], 1.5);
+        let y = tch::no_grad(|| net.embed(&x, false));
+        assert_eq!(tch::no_grad(|| net.forward(&x, false)), y);
+        let (low, high) = range(&y);
+        let bytes = onnx::embedding(&*net, side, &ExportOptions::default()).expect("exported");
+        eprintln!("{name} {side}: {low} to {high}");
+        check(&bytes, &[(x, y)], 2e-5 * (high - low));
+        assert!(onnx::classifier(&*net, side, &ExportOptions::default()).is_err());
     }
 }
 

@@ -18,6 +18,8 @@ use self::named::Named;
 use crate::efficientnet::{EfficientNet, EfficientNetConfig, Variant};
 use crate::error::{NetError, Result};
 use crate::optim::{self, ParamGroup};
+use crate::resnet::{ResNet, ResNetV2};
+use crate::swin::Swin;
 use crate::vit::{Pool, Vit, VitConfig};
 
 /// An image encoder with a linear head.
@@ -62,6 +64,12 @@ pub enum Network<'a> {
     Vit(&'a Vit),
     /// An EfficientNet.
     EfficientNet(&'a EfficientNet),
+    /// A ResNet.
+    ResNet(&'a ResNet),
+    /// A ResNet with its norms first.
+    ResNetV2(&'a ResNetV2),
+    /// A Swin transformer.
+    Swin(&'a Swin),
 }
 
 /// How to build an encoder; the same words for all. Image side and pooling are the table's where they
@@ -71,13 +79,13 @@ pub enum Network<'a> {
 pub struct EncoderConfig {
     /// A name of [`ENCODERS`].
     pub name: String,
-    /// Classes of the head; 0 leaves a transformer's head out.
+    /// Classes of the head; 0 leaves it out.
     pub classes: i64,
     /// Image side in pixels (transformers).
     pub image: i64,
     /// Stochastic depth, [0, 1).
     pub drop_path: f64,
-    /// Dropout before the head (EfficientNets), [0, 1).
+    /// Dropout before the head (convolutional networks), [0, 1).
     pub dropout: f64,
     /// Constant bias of the head.
     pub head_bias: f64,
@@ -161,6 +169,10 @@ pub fn build(p: &Path, config: &EncoderConfig) -> Result<Box<dyn Encoder>> {
     match entry.architecture {
         Architecture::Vit(vit) => build_vit(p, entry.name, vit, config),
         Architecture::EfficientNet(variant) => build_efficientnet(p, variant, config),
+        Architecture::ResNet50 => ResNet::build(p, config),
+        Architecture::ResNet50V2 => ResNetV2::build(p, config),
+        Architecture::SwinTiny => Swin::build(p, config),
+        Architecture::SwinTinyConvStem => Swin::build_conv_stem(p, config),
     }
 }
 

@@ -20,6 +20,14 @@ pub enum Architecture {
     Vit(VitConfig),
     /// An EfficientNet.
     EfficientNet(Variant),
+    /// ResNet-50, v1.5.
+    ResNet50,
+    /// ResNet-50 v2 to its third stage.
+    ResNet50V2,
+    /// Swin-T.
+    SwinTiny,
+    /// Swin-T with a convolutional stem.
+    SwinTinyConvStem,
 }
 
 /// How an image is brought to the size of the input.

@@ -2,7 +2,11 @@
 
 use super::row::{Architecture, EncoderEntry, Norm};
 use crate::efficientnet::Variant;
-use crate::foreign::Layout::{self, Conch, DinoV2, HfClip, HfDinoV2, HfVit, OpenAiClip, Timm};
+use crate::foreign::Layout::{
+    self, Conch, DinoV2, HfClip, HfDinoV2, HfVit, OldSwin, OpenAiClip, Texture, Timm, Torchvision,
+};
+use crate::resnet::{ResNet, ResNetV2};
+use crate::swin::Swin;
 use crate::vit::{Pool, Size, VitConfig};
 
 const HALF: Norm = ([0.5; 3], [0.5; 3]);
@@ -27,6 +31,11 @@ const fn efficientnet(name: &'static str, variant: Variant, dim: i64) -> Encoder
 
 const fn vit(name: &'static str, config: VitConfig) -> EncoderEntry {
     EncoderEntry::vit(name, config)
+}
+
+/// A published network whose features are the mean over places.
+const fn pooled(name: &'static str, architecture: Architecture, dim: i64) -> EncoderEntry {
+    EncoderEntry::published(name, architecture, (224, Pool::Mean, dim))
 }
 
 const S8: VitConfig = VitConfig::of(Size::Small, 8);
@@ -56,10 +65,30 @@ pub static ENCODERS: &[EncoderEntry] = &[
     size(Size::Large),
     size(Size::Huge),
     efficientnet("efficientnet_b0", Variant::B0, 1280),
+    efficientnet("efficientnet_b1", Variant::B1, 1280),
+    efficientnet("efficientnet_b2", Variant::B2, 1408),
+    efficientnet("efficientnet_b3", Variant::B3, 1536),
+    efficientnet("efficientnet_b4", Variant::B4, 1792),
+    efficientnet("efficientnet_b5", Variant::B5, 2048),
+    efficientnet("efficientnet_b6", Variant::B6, 2304),
     efficientnet("efficientnet_b7", Variant::B7, 2560),
     efficientnet("efficientnet_lite0", Variant::Lite0, 1280),
     efficientnet("efficientnet_lite2", Variant::Lite2, 1280),
     efficientnet("efficientnetv2_s", Variant::V2S, 1280),
+    efficientnet("efficientnet_v2_s", Variant::TorchV2S, 1280),
+    efficientnet("tf_efficientnet_b0", Variant::TfB0, 1280),
+    efficientnet("tf_efficientnet_b1", Variant::TfB1, 1280),
+    efficientnet("tf_efficientnet_b2", Variant::TfB2, 1408),
+    efficientnet("tf_efficientnet_b3", Variant::TfB3, 1536),
+    efficientnet("tf_efficientnet_b4", Variant::TfB4, 1792),
+    efficientnet("tf_efficientnet_b5", Variant::TfB5, 2048),
+    efficientnet("tf_efficientnet_b6", Variant::TfB6, 2304),
+    efficientnet("tf_efficientnet_b7", Variant::TfB7, 2560),
+    efficientnet("tf_efficientnetv2_s", Variant::TfV2S, 1280),
+    EncoderEntry::plain(ResNet::NAME, ResNet::DIM, Architecture::ResNet50),
+    EncoderEntry::plain(ResNetV2::NAME, ResNetV2::DIM, Architecture::ResNet50V2),
+    EncoderEntry::plain(Swin::TINY, 768, Architecture::SwinTiny),
+    EncoderEntry::plain(Swin::TINY_CONV_STEM, 768, Architecture::SwinTinyConvStem),
     // ImageNet and the like.
     vit("augreg-vits16", S16).norm(HALF).resize(248),
     vit("augreg-vitb16", B16).norm(HALF).resize(248),
@@ -78,6 +107,11 @@ pub static ENCODERS: &[EncoderEntry] = &[
     vit("clip-vitb16", B16.clip()).norm(OPENAI).layouts(&[OpenAiClip, HfClip, Timm]),
     vit("clip-vitb32", B32.clip()).norm(OPENAI).layouts(&[OpenAiClip, HfClip, Timm]),
     // Of pathology.
+    pooled("ctranspath", Architecture::SwinTinyConvStem, 768).layouts(&[OldSwin, Timm]),
+    pooled("chief", Architecture::SwinTinyConvStem, 768).layouts(&[OldSwin, Timm]),
+    pooled("impash", Architecture::ResNet50, 2048).layouts(&[Texture]),
+    pooled("bertram-v2s", Architecture::EfficientNet(Variant::TorchV2S), 1280).layouts(&[Torchvision]),
+    pooled("mdfs-b7", Architecture::EfficientNet(Variant::B7), 2560),
     vit("plip", B32.clip()).norm(OPENAI).layouts(&[HfClip]),
     vit("lunit-vits8", S8).norm(LUNIT),
     vit("lunit-vits16", S16).norm(LUNIT),

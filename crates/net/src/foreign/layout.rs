@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tch::{Kind, Tensor};
 
+use super::convolutional::{old_swin, texture, torchvision};
 use super::vocabulary::{clip, conch, hugging_face, openai_clip};
 
 /// Tensors by name.
@@ -32,6 +33,12 @@ pub enum Layout {
     OpenAiClip,
     /// CONCH's: `visual.trunk.` and an attentional pooler.
     Conch,
+    /// torchvision's EfficientNetV2-S: `features.4.0.block.`.
+    Torchvision,
+    /// timm's Swin before 0.9: patches are merged at the end of a stage.
+    OldSwin,
+    /// A texture classifier on ResNet-50: `encoder.` and a linear layer.
+    Texture,
 }
 
 /// A prefix before every name, and what may lie beside it and is no part of an encoder.
@@ -68,6 +75,21 @@ struct Adapter {
 const HF_BLOCKS: &str = "encoder.layer.";
 
 static ADAPTERS: &[Adapter] = &[
+    Adapter {
+        layout: Layout::Torchvision,
+        mark: |n| n == "features.4.0.block.2.fc1.weight",
+        convert: torchvision,
+    },
+    Adapter {
+        layout: Layout::OldSwin,
+        mark: |n| n == "layers.0.downsample.reduction.weight",
+        convert: old_swin,
+    },
+    Adapter {
+        layout: Layout::Texture,
+        mark: |n| n == "encoder.layer1.0.conv1.weight",
+        convert: texture,
+    },
     Adapter { layout: Layout::Conch, mark: |n| n.starts_with("visual.trunk."), convert: conch },
     Adapter {
         layout: Layout::OpenAiClip,

@@ -8,6 +8,7 @@
 //! [`Layout`] lists them; a file is read by what its names are, whatever it is called. A position
 //! table of another image size is resized as timm does, and the report says so.
 
+mod convolutional;
 mod layout;
 mod vocabulary;
 
@@ -20,6 +21,7 @@ use tch::nn::VarStore;
 pub use self::layout::Layout;
 
 use crate::checkpoint::{self, LoadReport};
+use crate::encoder::Encoder;
 use crate::error::{NetError, Result};
 use crate::vit::{resample, side};
 
@@ -143,6 +145,34 @@ pub fn load(
     rename: impl Fn(&str) -> Option<String>,
     allowed: &Allowed<'_>,
 ) -> Result<Loaded> {
+    load_as(path, tensors, vs, rename, allowed, false)
+}
+
+/// The same for an encoder, which may be one of TensorFlow's own: their files are then not refused
+/// for their path.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_encoder(
+    path: &Path,
+    tensors: &BTreeMap<String, Tensor>,
+    vs: &VarStore,
+    net: &dyn Encoder,
+    rename: impl Fn(&str) -> Option<String>,
+    allowed: &Allowed<'_>,
+) -> Result<Loaded> {
+    let tensorflow = net.architecture().starts_with("tf_");
+    load_as(path, tensors, vs, rename, allowed, tensorflow)
+}
+
+fn load_as(
+    path: &Path,
+    tensors: &BTreeMap<String, Tensor>,
+    vs: &VarStore,
+    rename: impl Fn(&str) -> Option<String>,
+    allowed: &Allowed<'_>,
+    tensorflow: bool,
+) -> Result<Loaded> {
     let refused = |reason: String, problems: Vec<String>, fits_in_part: bool| {
         Err(NetError::Weights { path: path.to_path_buf(), reason, problems, fits_in_part })
     };
@@ -175,7 +205,8 @@ pub fn load(
         .chain(unexpected.map(|n| format!("unexpected: {n}")))
         .chain(reshaped.iter().map(|l| format!("of another shape (file, model): {l}")))
         .collect();
-    if is_tensorflow_port(path) && vs.variables().keys().any(|n| n.ends_with("conv_stem.weight")) {
+    let other_padding = !tensorflow && is_tensorflow_port(path);
+    if other_padding && vs.variables().keys().any(|n| n.ends_with("conv_stem.weight")) {
         let reason = "holds TensorFlow's EfficientNet, which pads and normalises otherwise";
         return refuse(reason.into(), problems);
     }

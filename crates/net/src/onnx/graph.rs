@@ -47,6 +47,38 @@ fn floats_of(t: &Tensor) -> Vec<f32> {
     Vec::<f32>::try_from(flat.reshape([-1])).expect("a flat f32 tensor")
 }
 
+fn double(t: &Tensor) -> Tensor {
+    t.detach().to_device(tch::Device::Cpu).to_kind(Kind::Double)
+}
+
+/// What a batch norm multiplies by, in f64.
+fn norm_scale(norm: &BatchNorm) -> Tensor {
+    let scale = (double(&norm.running_var) + norm.eps).rsqrt();
+    match &norm.weight {
+        Some(w) => scale * double(w),
+        None => scale,
+    }
+}
+
+/// Weight and bias of a convolution that takes in the batch norm after it.
+fn folded(conv: &Conv2d, norm: &BatchNorm) -> (Tensor, Tensor) {
+    let scale = norm_scale(norm);
+    let weight = double(&conv.weight) * scale.reshape([-1, 1, 1, 1]);
+    let mean = match &conv.bias {
+        Some(b) => double(&norm.running_mean) - double(b),
+        None => double(&norm.running_mean),
+    };
+    let mut bias = -mean * scale;
+    if let Some(b) = &norm.bias {
+        bias += double(b);
+    }
+    (weight, bias)
+}
+
+fn pads(conv: &Conv2d) -> AttributeProto {
+    ints("pads", &[conv.padding; 4])
+}
+
 impl Graph {
     pub(crate) fn new(options: &ExportOptions) -> Self {
         Self { nodes: Vec::new(), weights: Vec::new(), kind: options.weights, next: 0 }
@@ -160,14 +192,15 @@ impl Graph {
         conv: &Conv2d,
         weight: &Tensor,
         bias: Option<&Tensor>,
+        pads: AttributeProto,
     ) -> Value {
         let w = self.weight(weight);
         let kernel = weight.size()[2];
-        let (p, s) = (conv.padding, conv.stride);
+        let s = conv.stride;
         let attributes = vec![
             ints("kernel_shape", &[kernel, kernel]),
             ints("strides", &[s, s]),
-            ints("pads", &[p, p, p, p]),
+            pads,
             int("group", conv.groups),
         ];
         match bias {
@@ -180,26 +213,32 @@ impl Graph {
     }
 
     pub(crate) fn conv(&mut self, x: &str, conv: &Conv2d) -> Value {
-        self.conv_raw(x, conv, &conv.weight, conv.bias.as_ref())
+        self.conv_raw(x, conv, &conv.weight, conv.bias.as_ref(), pads(conv))
     }
 
     /// A convolution with the batch norm after it folded in, in f64.
     pub(crate) fn conv_norm(&mut self, x: &str, conv: &Conv2d, norm: &BatchNorm) -> Value {
-        let double = |t: &Tensor| t.detach().to_device(tch::Device::Cpu).to_kind(Kind::Double);
-        let mut scale = (double(&norm.running_var) + norm.eps).rsqrt();
-        if let Some(w) = &norm.weight {
-            scale *= double(w);
-        }
-        let weight = double(&conv.weight) * scale.reshape([-1, 1, 1, 1]);
-        let mean = match &conv.bias {
-            Some(b) => double(&norm.running_mean) - double(b),
-            None => double(&norm.running_mean),
-        };
-        let mut bias = -mean * scale;
+        let (weight, bias) = folded(conv, norm);
+        self.conv_raw(x, conv, &weight, Some(&bias), pads(conv))
+    }
+
+    /// The same, padded as TensorFlow's `SAME`.
+    pub(crate) fn conv_norm_same(&mut self, x: &str, conv: &Conv2d, norm: &BatchNorm) -> Value {
+        let (weight, bias) = folded(conv, norm);
+        self.conv_raw(x, conv, &weight, Some(&bias), string("auto_pad", "SAME_UPPER"))
+    }
+
+    /// A batch norm that no convolution stands before.
+    pub(crate) fn norm(&mut self, x: &str, norm: &BatchNorm) -> Value {
+        let scale = norm_scale(norm);
+        let mut shift = -double(&norm.running_mean) * &scale;
         if let Some(b) = &norm.bias {
-            bias += double(b);
+            shift += double(b);
         }
-        self.conv_raw(x, conv, &weight, Some(&bias))
+        let (scale, shift) = (scale.reshape([-1, 1, 1]), shift.reshape([-1, 1, 1]));
+        let (scale, shift) = (self.weight(&scale), self.weight(&shift));
+        let scaled = self.op("Mul", &[x, &scale], vec![]);
+        self.op("Add", &[&scaled, &shift], vec![])
     }
 
     pub(crate) fn act(&mut self, x: &str, act: Act) -> Value {

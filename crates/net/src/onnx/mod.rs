@@ -1,13 +1,15 @@
 //! Export to ONNX (opset 17) by the model-package contract: `image` in, `probability` out, batch
 //! norm folded into convolutions, sigmoid or softmax inside.
 //!
-//! Only operators that every runtime optimises: Conv, Sigmoid and Mul (SiLU), GlobalAveragePool,
-//! Resize, Concat, LayerNormalization, MatMul, Softmax, Erf (GELU).
+//! Only operators that every runtime optimises: Conv, Sigmoid and Mul (SiLU), MaxPool,
+//! GlobalAveragePool, Resize, Concat, Split, Pad, LayerNormalization, MatMul, Softmax, Erf (GELU).
 
+mod conv;
 mod graph;
 mod options;
 pub mod proto;
 mod run;
+mod swin;
 mod vit;
 
 use std::path::Path;
@@ -17,9 +19,9 @@ use tch::Tensor;
 
 use self::graph::{Axis, Graph, Value, int};
 use crate::checkpoint::write_whole;
-use crate::efficientnet::{ConvNorm, EfficientNet, Residual, SqueezeExcite, Trunk};
 use crate::encoder::{Encoder, Network};
 use crate::error::{NetError, Result};
+use crate::layer::Linear;
 use crate::unet::EfficientUnet;
 
 pub use self::options::{ExportOptions, WeightKind};
@@ -76,20 +78,10 @@ pub fn summed_classifier(
         let own = net.image().unwrap_or_default();
         return Err(NetError::config("size", format!("{size}, but the network takes {own}")));
     }
-    let (logits, classes) = match net.network() {
-        Network::Vit(vit) => {
-            let head = vit
-                .head
-                .as_ref()
-                .ok_or_else(|| NetError::config("classes", "the network has no head to export"))?;
-            let vector = g.vit_embed("image", vit);
-            (g.linear(&vector, head), vit.config().classes)
-        }
-        Network::EfficientNet(net) => {
-            let vector = g.efficientnet_embed("image", net);
-            (g.linear(&vector, &net.classifier), net.config().classes)
-        }
-    };
+    let head = head(net.network())?;
+    let classes = head.weight.size()[0];
+    let vector = g.embed("image", net.network());
+    let logits = g.linear(&vector, head);
     let softmax = vec![int("axis", -1)];
     let outputs = match of {
         None => {
@@ -127,10 +119,7 @@ pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Resul
         let own = net.image().unwrap_or_default();
         return Err(NetError::config("size", format!("{size}, but the network takes {own}")));
     }
-    let vector = match net.network() {
-        Network::Vit(vit) => g.vit_embed("image", vit),
-        Network::EfficientNet(net) => g.efficientnet_embed("image", net),
-    };
+    let vector = g.embed("image", net.network());
     g.named_op("Identity", &[&vector], vec![], "embedding".into());
     let n = Axis::Free("N");
     let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
@@ -148,55 +137,25 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 impl Graph {
-    fn conv_norm_act(&mut self, x: &str, c: &ConvNorm) -> Value {
-        let y = self.conv_norm(x, &c.conv, &c.norm);
-        match c.act {
-            Some(act) => self.act(&y, act),
-            None => y,
+    /// `image [N, 3, S, S]` to the vector the head sees, `[N, D]`.
+    fn embed(&mut self, x: &str, network: Network<'_>) -> Value {
+        match network {
+            Network::Vit(net) => self.vit_embed(x, net),
+            Network::EfficientNet(net) => self.efficientnet_embed(x, net),
+            Network::ResNet(net) => self.resnet_embed(x, net),
+            Network::ResNetV2(net) => self.resnet_v2_embed(x, net),
+            Network::Swin(net) => self.swin_embed(x, net),
         }
     }
+}
 
-    fn squeeze_excite(&mut self, x: &str, se: &SqueezeExcite) -> Value {
-        let pooled = self.op("GlobalAveragePool", &[x], vec![]);
-        let reduced = self.conv(&pooled, &se.reduce);
-        let reduced = self.act(&reduced, se.act);
-        let expanded = self.conv(&reduced, &se.expand);
-        let gate = self.op("Sigmoid", &[&expanded], vec![]);
-        self.op("Mul", &[x, &gate], vec![])
-    }
-
-    fn residual(&mut self, x: &str, block: &Residual) -> Value {
-        let mut y = x.to_string();
-        for (i, conv) in block.convs.iter().enumerate() {
-            if i + 1 == block.convs.len()
-                && let Some(se) = &block.se
-            {
-                y = self.squeeze_excite(&y, se);
-            }
-            y = self.conv_norm_act(&y, conv);
-        }
-        if block.skip { self.op("Add", &[&y, x], vec![]) } else { y }
-    }
-
-    /// The five features.
-    fn trunk(&mut self, x: &str, trunk: &Trunk) -> Vec<Value> {
-        let mut y = self.conv_norm_act(x, &trunk.stem);
-        let mut out = Vec::new();
-        for (i, stage) in trunk.blocks.iter().enumerate() {
-            for block in stage {
-                y = self.residual(&y, block);
-            }
-            if trunk.taps.contains(&i) {
-                out.push(y.clone());
-            }
-        }
-        out
-    }
-
-    fn efficientnet_embed(&mut self, x: &str, net: &EfficientNet) -> Value {
-        let maps = self.trunk(x, &net.trunk);
-        let y = self.conv_norm_act(&maps[4], &net.head);
-        let pooled = self.op("GlobalAveragePool", &[&y], vec![]);
-        self.op("Flatten", &[&pooled], vec![int("axis", 1)])
-    }
+fn head(network: Network<'_>) -> Result<&Linear> {
+    let head = match network {
+        Network::Vit(net) => net.head.as_ref(),
+        Network::EfficientNet(net) => net.classifier.as_ref(),
+        Network::ResNet(net) => net.fc.as_ref(),
+        Network::ResNetV2(net) => net.fc.as_ref(),
+        Network::Swin(net) => net.fc.as_ref(),
+    };
+    head.ok_or_else(|| NetError::config("classes", "the network has no head to export"))
 }

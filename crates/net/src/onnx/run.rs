@@ -196,7 +196,9 @@ const OPERATORS: &[&str] = &[
     "Identity",
     "LayerNormalization",
     "MatMul",
+    "MaxPool",
     "Mul",
+    "Pad",
     "ReduceMean",
     "ReduceSum",
     "Relu",
@@ -283,6 +285,8 @@ impl Operands<'_> {
                 x.f_layer_norm(w.size(), Some(w), b, f64::from(eps), false)?
             }
             "MatMul" => x.f_matmul(self.get(1)?)?,
+            "MaxPool" => self.max_pool(x)?,
+            "Pad" => self.pad(x)?,
             "ReduceMean" | "ReduceSum" => {
                 let axes = match attribute(node, "axes") {
                     Some(a) => a.ints.clone(),
@@ -327,22 +331,83 @@ impl Operands<'_> {
         Ok(x.f_clamp(bound(1, f64::NEG_INFINITY)?, bound(2, f64::INFINITY)?)?)
     }
 
+    fn two(&self, name: &str) -> Result<[i64; 2]> {
+        match ints(self.node, name, &[1, 1]) {
+            [a, b] => Ok([*a, *b]),
+            other => Err(self.wrong(format!("{name} {other:?}"))),
+        }
+    }
+
+    /// Zeros above, to the left, below and to the right, for kernels of this size.
+    fn pads(&self, size: [i64; 2], kernel: [i64; 2], stride: [i64; 2]) -> Result<[i64; 4]> {
+        match word(self.node, "auto_pad", "NOTSET").as_str() {
+            "NOTSET" => match ints(self.node, "pads", &[0; 4]) {
+                [top, left, bottom, right] => Ok([*top, *left, *bottom, *right]),
+                other => Err(self.wrong(format!("pads {other:?}"))),
+            },
+            "SAME_UPPER" => {
+                let total = |i: usize| {
+                    let out = (size[i] + stride[i] - 1) / stride[i];
+                    ((out - 1) * stride[i] + kernel[i] - size[i]).max(0)
+                };
+                let [y, x] = [total(0), total(1)];
+                Ok([y / 2, x / 2, y - y / 2, x - x / 2])
+            }
+            other => Err(self.wrong(format!("auto_pad {other}"))),
+        }
+    }
+
     fn conv(&self, x: &Tensor) -> Result<Tensor> {
-        let node = self.node;
-        let pads = match ints(node, "pads", &[0; 4]) {
+        let (w, b) = (self.get(1)?, self.optional(2));
+        let (stride, dilation) = (self.two("strides")?, self.two("dilations")?);
+        if stride.iter().chain(&dilation).any(|n| *n < 1) {
+            return Err(self.wrong("strides and dilations are positive"));
+        }
+        let (size, kernel) = (x.size(), w.size());
+        let ([_, _, h, wide], [_, _, kh, kw]) = (&size[..], &kernel[..]) else {
+            return Err(self.wrong("only images are convolved"));
+        };
+        let kernel = [(kh - 1) * dilation[0] + 1, (kw - 1) * dilation[1] + 1];
+        let [top, left, bottom, right] = self.pads([*h, *wide], kernel, stride)?;
+        let group = int(self.node, "group", 1);
+        if (top, left) == (bottom, right) {
+            return Ok(x.f_conv2d(w, b, stride, [top, left], dilation, group)?);
+        }
+        let x = x.f_constant_pad_nd([left, right, top, bottom])?;
+        Ok(x.f_conv2d(w, b, stride, [0, 0], dilation, group)?)
+    }
+
+    fn max_pool(&self, x: &Tensor) -> Result<Tensor> {
+        let (kernel, stride) = (self.two("kernel_shape")?, self.two("strides")?);
+        if int(self.node, "ceil_mode", 0) != 0 || self.two("dilations")? != [1, 1] {
+            return Err(self.wrong("only plain pooling is known"));
+        }
+        let pads = match ints(self.node, "pads", &[0; 4]) {
             [top, left, bottom, right] if top == bottom && left == right => [*top, *left],
             other => return Err(self.wrong(format!("pads {other:?}"))),
         };
-        if word(node, "auto_pad", "NOTSET") != "NOTSET" {
+        if word(self.node, "auto_pad", "NOTSET") != "NOTSET" {
             return Err(self.wrong("auto_pad"));
         }
-        let two = |name| match ints(node, name, &[1, 1]) {
-            [a, b] => Ok([*a, *b]),
-            other => Err(self.wrong(format!("{name} {other:?}"))),
-        };
-        let (w, b) = (self.get(1)?, self.optional(2));
-        let (stride, dilation) = (two("strides")?, two("dilations")?);
-        Ok(x.f_conv2d(w, b, stride, pads, dilation, int(node, "group", 1))?)
+        Ok(x.f_max_pool2d(kernel, stride, pads, [1, 1], false)?)
+    }
+
+    /// Zeros at the ends of any axis.
+    fn pad(&self, x: &Tensor) -> Result<Tensor> {
+        if word(self.node, "mode", "constant") != "constant"
+            || self.optional(2).is_some()
+            || self.optional(3).is_some()
+        {
+            return Err(self.wrong("only zeros at the ends of all axes are known"));
+        }
+        let pads = self.integers(1)?;
+        let axes = x.dim();
+        if pads.len() != 2 * axes {
+            return Err(self.wrong(format!("{} numbers for {axes} axes", pads.len())));
+        }
+        // libtorch counts from the last axis.
+        let flat = (0..axes).rev().flat_map(|i| [pads[i], pads[axes + i]]);
+        Ok(x.f_constant_pad_nd(flat.collect::<Vec<i64>>())?)
     }
 
     /// Both shapes are broadcast to one.

@@ -1,9 +1,22 @@
 //! The transformer's part of the export.
 
+use tch::Tensor;
+
 use super::graph::{Graph, Value, int, ints};
 use crate::efficientnet::Act;
 use crate::layer::{Conv2d, Linear};
 use crate::vit::{Block, LayerScale, Mlp, Pool, Pooler, Vit};
+
+/// Weight and bias of query, key and value, with the scale of the scores in the query's.
+pub(super) fn scaled_query(qkv: &Linear, dim: i64, heads: i64) -> (Tensor, Option<Tensor>) {
+    let scale = 1.0 / ((dim / heads) as f64).sqrt();
+    let scaled = |t: &Tensor| {
+        let t = t.detach();
+        let (q, rest) = (t.narrow(0, 0, dim) * scale, t.narrow(0, dim, 2 * dim));
+        Tensor::cat(&[q, rest], 0)
+    };
+    (scaled(&qkv.weight), qkv.bias.as_ref().map(scaled))
+}
 
 impl Graph {
     /// `image [N, 3, S, S]` to the vector the head sees, `[N, D]`.
@@ -12,7 +25,7 @@ impl Graph {
         let (dim, patches) = (config.dim, config.grid() * config.grid());
         let conv = Conv2d {
             weight: vit.patch_weight.shallow_clone(),
-            bias: vit.patch_bias.as_ref().map(tch::Tensor::shallow_clone),
+            bias: vit.patch_bias.as_ref().map(Tensor::shallow_clone),
             stride: config.patch,
             padding: 0,
             groups: 1,
@@ -179,15 +192,8 @@ impl Graph {
 
     fn attention(&mut self, x: &str, b: &Block, dim: i64) -> Value {
         let width = dim / b.heads;
-        // The scale of the scores goes into the query's weights.
-        let scale = 1.0 / (width as f64).sqrt();
-        let scaled = |t: &tch::Tensor| {
-            let t = t.detach();
-            let (q, rest) = (t.narrow(0, 0, dim) * scale, t.narrow(0, dim, 2 * dim));
-            tch::Tensor::cat(&[q, rest], 0)
-        };
-        let bias = b.qkv.bias.as_ref().map(scaled);
-        let qkv = self.linear_raw(x, &scaled(&b.qkv.weight), bias.as_ref());
+        let (weight, bias) = scaled_query(&b.qkv, dim, b.heads);
+        let qkv = self.linear_raw(x, &weight, bias.as_ref());
         let parts = self.split(&qkv, -1, &[dim, dim, dim]);
         let mut heads = Vec::new();
         for (part, perm) in parts.iter().zip([[0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]]) {
@@ -204,7 +210,7 @@ impl Graph {
 }
 
 /// Class token and registers, `[1, P, D]`.
-fn prefix(vit: &Vit) -> Option<tch::Tensor> {
+fn prefix(vit: &Vit) -> Option<Tensor> {
     let tokens: Vec<_> = [&vit.cls_token, &vit.reg_token].into_iter().flatten().collect();
-    (!tokens.is_empty()).then(|| tch::Tensor::cat(&tokens, 1).detach())
+    (!tokens.is_empty()).then(|| Tensor::cat(&tokens, 1).detach())
 }

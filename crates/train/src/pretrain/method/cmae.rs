@@ -108,21 +108,15 @@ impl Cmae {
     fn new(vs: &VarStore, config: &MaeConfig, b: &Baseline) -> Result<Self> {
         let root = vs.root();
         let (p, d) = (&root / "feature", config.dim);
-        let shape = BlockShape {
-            dim: d,
-            heads: config.heads,
-            hidden: 4 * d,
-            qkv_bias: true,
-            drop_path: 0.0,
-            init: Init::Randn { mean: 0.0, stdev: 0.02 },
-        };
+        let init = Init::Randn { mean: 0.0, stdev: 0.02 };
+        let shape = BlockShape::plain(d, config.heads, init);
         let positions = sincos_positions(d, config.grid(), true).to_device(vs.device());
         let target_root = &root / TARGET;
         let small =
             MaeConfig { decoder_depth: 1, decoder_dim: 4, decoder_heads: 1, ..config.clone() };
         let (hidden, width) = (2 * d, config.projection);
         let made = Self {
-            mask_token: p.var("mask_token", &[1, 1, d], Init::Randn { mean: 0.0, stdev: 0.02 }),
+            mask_token: p.var("mask_token", &[1, 1, d], init),
             positions,
             blocks: (0..b.feature_depth).map(|i| Block::new(&(&p / "blocks" / i), shape)).collect(),
             norm: LayerNorm::new(&(&p / "norm"), d, 1e-6),

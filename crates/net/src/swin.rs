@@ -1,0 +1,451 @@
+//! Swin transformer, equal to timm's `swin_tiny_patch4_window7_224` with timm's (modern) parameter
+//! names, and the same with a convolutional stem, as CTransPath and CHIEF have it.
+
+mod windows;
+
+use serde::{Deserialize, Serialize};
+use tch::nn::{Init, Path};
+use tch::{Kind, Tensor};
+
+use crate::efficientnet::{Act, ConvNorm};
+use crate::encoder::{Encoder, EncoderConfig, Network};
+use crate::error::{NetError, Result};
+use crate::layer::{Conv2d, ConvShape, LayerNorm, Linear, drop_path};
+
+use self::windows::Windows;
+
+/// How pixels become the first tokens, a quarter of the image's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stem {
+    /// One 4x4 convolution of stride 4.
+    #[default]
+    Patch,
+    /// Two 3x3 convolutions of stride 2 with batch norm and ReLU, then a 1x1 convolution.
+    Conv,
+}
+
+/// How to build one. The image's side is a multiple of 4.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SwinConfig {
+    /// Token width of the first stage; each further stage doubles it.
+    pub dim: i64,
+    /// Blocks of each stage.
+    pub depths: Vec<usize>,
+    /// Attention heads of each stage.
+    pub heads: Vec<i64>,
+    /// Window side in tokens; smaller where a stage has fewer tokens.
+    pub window: i64,
+    /// Image side in pixels.
+    pub image: i64,
+    /// How pixels become tokens.
+    #[serde(default)]
+    pub stem: Stem,
+    /// Stochastic depth at the last block, growing linearly from 0, [0, 1).
+    #[serde(default)]
+    pub drop_path: f64,
+    /// Classes of the head; 0 leaves it out.
+    pub classes: i64,
+    /// Constant bias of the head.
+    #[serde(default)]
+    pub head_bias: f64,
+}
+
+impl SwinConfig {
+    /// Swin-T at 224 px.
+    #[must_use]
+    pub fn tiny(stem: Stem, classes: i64) -> Self {
+        Self {
+            dim: 96,
+            depths: vec![2, 2, 6, 2],
+            heads: vec![3, 6, 12, 24],
+            window: 7,
+            image: 224,
+            stem,
+            drop_path: 0.0,
+            classes,
+            head_bias: 0.0,
+        }
+    }
+
+    /// Checks ranges.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] with the key.
+    pub fn check(&self) -> Result<()> {
+        let bad = |key: &str, why: String| Err(NetError::config(key, why));
+        let stages = self.depths.len();
+        if stages == 0 || stages > 8 || self.depths.contains(&0) {
+            return bad("depths", format!("{:?}: one to eight stages of blocks", self.depths));
+        }
+        if self.heads.len() != stages {
+            return bad("heads", format!("{} numbers for {stages} stages", self.heads.len()));
+        }
+        // The convolutional stem goes through an eighth of the width.
+        if self.dim < 8 || self.dim % 8 != 0 {
+            return bad("dim", format!("{} is no multiple of 8", self.dim));
+        }
+        if let Some((i, h)) =
+            self.heads.iter().enumerate().find(|(i, h)| **h < 1 || (self.dim << i) % **h != 0)
+        {
+            return bad("heads", format!("{h} heads do not divide width {}", self.dim << i));
+        }
+        if self.window < 2 {
+            return bad("window", format!("{} is below 2", self.window));
+        }
+        if self.image < 4 || self.image % 4 != 0 {
+            return bad("image", format!("{} is no multiple of 4", self.image));
+        }
+        if !(0.0..1.0).contains(&self.drop_path) {
+            return bad("drop_path", format!("{} is not in [0, 1)", self.drop_path));
+        }
+        if self.classes < 0 {
+            return bad("classes", "must not be negative".into());
+        }
+        Ok(())
+    }
+}
+
+/// Normal with deviation 0.02 (timm truncates at two, a hundred deviations away).
+const NORMAL: Init = Init::Randn { mean: 0.0, stdev: 0.02 };
+const EPS: f64 = 1e-5;
+
+/// Pixels to tokens.
+#[derive(Debug)]
+pub(crate) struct PatchEmbed {
+    /// Of the convolutional stem; empty otherwise.
+    pub convs: Vec<ConvNorm>,
+    pub proj: Conv2d,
+    pub norm: LayerNorm,
+}
+
+impl PatchEmbed {
+    fn new(p: &Path, config: &SwinConfig) -> Self {
+        let (dim, proj) = (config.dim, p / "proj");
+        let (convs, last, input, kernel) = match config.stem {
+            Stem::Patch => (Vec::new(), proj, 3, 4),
+            Stem::Conv => {
+                let (half, quarter) = (dim / 8, dim / 4);
+                let conv = |names, input, output| {
+                    let shape = ConvShape::new(input, output, 3).stride(2);
+                    ConvNorm::new(&proj, names, shape, Act::Relu)
+                };
+                let convs = vec![conv(("0", "1"), 3, half), conv(("3", "4"), half, quarter)];
+                (convs, &proj / "6", quarter, 1)
+            }
+        };
+        let r = 1.0 / ((input * kernel * kernel) as f64).sqrt();
+        let uniform = Init::Uniform { lo: -r, up: r };
+        Self {
+            convs,
+            proj: Conv2d {
+                weight: last.var("weight", &[dim, input, kernel, kernel], uniform),
+                bias: Some(last.var("bias", &[dim], uniform)),
+                stride: kernel,
+                padding: 0,
+                groups: 1,
+            },
+            norm: LayerNorm::new(&(p / "norm"), dim, EPS),
+        }
+    }
+
+    /// `[N, 3, S, S]` to `[N, S/4, S/4, D]`.
+    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
+        let mut y = x.shallow_clone();
+        for conv in &self.convs {
+            y = conv.forward(&y, train);
+        }
+        self.norm.forward(&self.proj.forward(&y).permute([0, 2, 3, 1]))
+    }
+}
+
+/// Joins 2x2 neighbours: half the side, twice the width.
+#[derive(Debug)]
+pub(crate) struct PatchMerging {
+    pub norm: LayerNorm,
+    pub reduction: Linear,
+}
+
+impl PatchMerging {
+    fn new(p: &Path, dim: i64) -> Self {
+        Self {
+            norm: LayerNorm::new(&(p / "norm"), 4 * dim, EPS),
+            reduction: Linear::new(&(p / "reduction"), 4 * dim, 2 * dim, false, NORMAL),
+        }
+    }
+
+    /// `[N, H, W, D]` to `[N, H/2, W/2, 2 D]`; an odd side is padded by zeros.
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let (_, h, w, d) = x.size4().expect("[N, H, W, D]");
+        let x = pad_end(x, h % 2, w % 2);
+        let (h, w) = ((h + 1) / 2, (w + 1) / 2);
+        let x = x.reshape([-1, h, 2, w, 2, d]).permute([0, 1, 3, 4, 2, 5]).flatten(3, 5);
+        self.reduction.forward(&self.norm.forward(&x))
+    }
+}
+
+/// Zeros below and to the right of `[N, H, W, D]`.
+fn pad_end(x: &Tensor, bottom: i64, right: i64) -> Tensor {
+    if bottom == 0 && right == 0 {
+        return x.shallow_clone();
+    }
+    x.constant_pad_nd([0, 0, 0, right, 0, bottom])
+}
+
+/// A block: attention within windows, then an MLP.
+#[derive(Debug)]
+pub(crate) struct SwinBlock {
+    pub norm1: LayerNorm,
+    pub qkv: Linear,
+    pub proj: Linear,
+    table: Tensor,
+    index: Tensor,
+    pub mask: Option<Tensor>,
+    pub norm2: LayerNorm,
+    pub fc1: Linear,
+    pub fc2: Linear,
+    pub heads: i64,
+    pub windows: Windows,
+    drop_path: f64,
+}
+
+impl SwinBlock {
+    fn new(p: &Path, dim: i64, heads: i64, windows: Windows, drop_path: f64) -> Self {
+        let (attn, mlp) = (p / "attn", p / "mlp");
+        let side = 2 * windows.window - 1;
+        let table = attn.var("relative_position_bias_table", &[side * side, heads], NORMAL);
+        let linear = |p: Path, input, output| Linear::new(&p, input, output, true, NORMAL);
+        Self {
+            norm1: LayerNorm::new(&(p / "norm1"), dim, EPS),
+            qkv: linear(&attn / "qkv", dim, 3 * dim),
+            proj: linear(&attn / "proj", dim, dim),
+            index: windows.index().to_device(p.device()),
+            mask: windows.mask().map(|m| m.to_device(p.device())),
+            table,
+            norm2: LayerNorm::new(&(p / "norm2"), dim, EPS),
+            fc1: linear(&mlp / "fc1", dim, 4 * dim),
+            fc2: linear(&mlp / "fc2", 4 * dim, dim),
+            heads,
+            windows,
+            drop_path,
+        }
+    }
+
+    /// `[1, heads, area, area]`, added to the scores.
+    pub(crate) fn bias(&self) -> Tensor {
+        let area = self.windows.area();
+        let bias = self.table.index_select(0, &self.index);
+        bias.reshape([area, area, self.heads]).permute([2, 0, 1]).unsqueeze(0)
+    }
+
+    /// `[N, H, W, D]` to the same shape.
+    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
+        let attended = self.attention(&self.norm1.forward(x));
+        let x = x + drop_path(attended, self.drop_path, train);
+        let hidden = self.fc1.forward(&self.norm2.forward(&x)).gelu("none");
+        &x + drop_path(self.fc2.forward(&hidden), self.drop_path, train)
+    }
+
+    fn attention(&self, x: &Tensor) -> Tensor {
+        let Windows { side, window, shift } = self.windows;
+        let (n, d) = (x.size()[0], x.size()[3]);
+        let (padded, count, area) =
+            (self.windows.padded(), self.windows.count(), self.windows.area());
+        let x = if shift > 0 { x.roll([-shift, -shift], [1, 2]) } else { x.shallow_clone() };
+        let x = pad_end(&x, padded - side, padded - side);
+        let (rows, heads) = (padded / window, self.heads);
+        let x = x
+            .reshape([n, rows, window, rows, window, d])
+            .permute([0, 1, 3, 2, 4, 5])
+            .reshape([n * count, area, d]);
+        let qkv = self.qkv.forward(&x).reshape([n * count, area, 3, heads, d / heads]);
+        let qkv = qkv.permute([2, 0, 3, 1, 4]).unbind(0);
+        let scale = 1.0 / ((d / heads) as f64).sqrt();
+        let scores = (&qkv[0] * scale).matmul(&qkv[1].transpose(-2, -1)) + self.bias();
+        let scores = match &self.mask {
+            Some(mask) => {
+                let apart = mask.unsqueeze(1).unsqueeze(0);
+                let shaped = scores.reshape([n, count, heads, area, area]) + apart;
+                shaped.reshape([n * count, heads, area, area])
+            }
+            None => scores,
+        };
+        let y = scores.softmax(-1, None::<Kind>).to_kind(qkv[2].kind()).matmul(&qkv[2]);
+        let y = self.proj.forward(&y.transpose(1, 2).reshape([n * count, area, d]));
+        let y = y
+            .reshape([n, rows, rows, window, window, d])
+            .permute([0, 1, 3, 2, 4, 5])
+            .reshape([n, padded, padded, d]);
+        let y = y.narrow(1, 0, side).narrow(2, 0, side);
+        if shift > 0 { y.roll([shift, shift], [1, 2]) } else { y }
+    }
+}
+
+/// One stage: from the second on it starts by halving the side.
+#[derive(Debug)]
+pub(crate) struct SwinStage {
+    pub downsample: Option<PatchMerging>,
+    pub blocks: Vec<SwinBlock>,
+}
+
+/// Swin transformer: `patch_embed`, `layers.{i}.downsample` (from the second on),
+/// `layers.{i}.blocks.{j}`, `norm`, `head.fc`.
+#[derive(Debug)]
+pub struct Swin {
+    pub(crate) patch_embed: PatchEmbed,
+    pub(crate) stages: Vec<SwinStage>,
+    pub(crate) norm: LayerNorm,
+    pub(crate) fc: Option<Linear>,
+    dim: i64,
+    config: SwinConfig,
+}
+
+impl Swin {
+    /// timm's name of Swin-T.
+    pub const TINY: &'static str = "swin_tiny_patch4_window7_224";
+    /// Swin-T with the convolutional stem.
+    pub const TINY_CONV_STEM: &'static str = "swin_tiny_convstem_window7_224";
+
+    /// Builds it under `p`; the head starts at zero weights and a constant bias.
+    ///
+    /// # Errors
+    /// [`NetError::Config`] for a setting out of range.
+    pub fn new(p: &Path, config: &SwinConfig) -> Result<Self> {
+        config.check()?;
+        let last = (config.depths.iter().sum::<usize>() - 1).max(1) as f64;
+        let (mut side, mut dim, mut index) = (config.image / 4, config.dim, 0usize);
+        let mut stages = Vec::new();
+        for (i, (&depth, &heads)) in config.depths.iter().zip(&config.heads).enumerate() {
+            let p = p / "layers" / i;
+            let downsample = (i > 0).then(|| PatchMerging::new(&(&p / "downsample"), dim));
+            if i > 0 {
+                (side, dim) = ((side + 1) / 2, 2 * dim);
+            }
+            let mut blocks = Vec::new();
+            for j in 0..depth {
+                let windows = Windows::new(side, config.window, j % 2 == 1);
+                let rate = config.drop_path * index as f64 / last;
+                blocks.push(SwinBlock::new(&(&p / "blocks" / j), dim, heads, windows, rate));
+                index += 1;
+            }
+            stages.push(SwinStage { downsample, blocks });
+        }
+        Ok(Self {
+            patch_embed: PatchEmbed::new(&(p / "patch_embed"), config),
+            stages,
+            norm: LayerNorm::new(&(p / "norm"), dim, EPS),
+            fc: (config.classes > 0)
+                .then(|| Linear::head(&(p / "head" / "fc"), dim, config.classes, config.head_bias)),
+            dim,
+            config: config.clone(),
+        })
+    }
+
+    fn of(p: &Path, stem: Stem, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
+        let config = SwinConfig {
+            image: c.image,
+            drop_path: c.drop_path,
+            head_bias: c.head_bias,
+            ..SwinConfig::tiny(stem, c.classes)
+        };
+        Ok(Box::new(Self::new(p, &config)?))
+    }
+
+    /// Swin-T, for the table of encoders.
+    pub(crate) fn build(p: &Path, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
+        Self::of(p, Stem::Patch, c)
+    }
+
+    /// Swin-T with the convolutional stem, for the table of encoders.
+    pub(crate) fn build_conv_stem(p: &Path, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
+        Self::of(p, Stem::Conv, c)
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &SwinConfig {
+        &self.config
+    }
+
+    /// `[N, 3, S, S]` to `[N, S/32, S/32, D]` (four stages; halves are rounded up) after the last
+    /// norm.
+    ///
+    /// # Panics
+    /// When the image is not of the configured size.
+    pub fn forward_features(&self, x: &Tensor, train: bool) -> Tensor {
+        let (s, size) = (self.config.image, x.size());
+        assert!(size.len() == 4 && size[1..] == [3, s, s], "takes [N, 3, {s}, {s}], got {size:?}");
+        let mut y = self.patch_embed.forward(x, train);
+        for stage in &self.stages {
+            if let Some(downsample) = &stage.downsample {
+                y = downsample.forward(&y);
+            }
+            for block in &stage.blocks {
+                y = block.forward(&y, train);
+            }
+        }
+        self.norm.forward(&y)
+    }
+
+    fn blocks(&self) -> usize {
+        self.config.depths.iter().sum()
+    }
+}
+
+impl Encoder for Swin {
+    fn architecture(&self) -> &str {
+        match self.config.stem {
+            Stem::Patch => Self::TINY,
+            Stem::Conv => Self::TINY_CONV_STEM,
+        }
+    }
+
+    fn image(&self) -> Option<i64> {
+        Some(self.config.image)
+    }
+
+    fn dim(&self) -> i64 {
+        self.dim
+    }
+
+    fn embed(&self, x: &Tensor, train: bool) -> Tensor {
+        self.forward_features(x, train).mean_dim([1i64, 2].as_slice(), false, None)
+    }
+
+    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
+        let y = self.embed(x, train);
+        self.fc.as_ref().map_or_else(|| y.shallow_clone(), |fc| fc.forward(&y))
+    }
+
+    fn layers(&self) -> usize {
+        self.blocks() + 2
+    }
+
+    fn layer_of(&self, name: &str) -> usize {
+        if name.starts_with("patch_embed") {
+            return 0;
+        }
+        if let Some(rest) = name.strip_prefix("layers.") {
+            let number = |i| rest.split('.').nth(i).and_then(|s| s.parse::<usize>().ok());
+            if let Some(stage) = number(0) {
+                let before: usize = self.config.depths.iter().take(stage).sum();
+                // `blocks.j`; the merging of patches goes with the stage's first block.
+                return before + number(2).unwrap_or(0) + 1;
+            }
+        }
+        if name.starts_with("norm") { self.blocks() } else { self.blocks() + 1 }
+    }
+
+    fn no_decay(&self, name: &str) -> bool {
+        name.ends_with("relative_position_bias_table")
+    }
+
+    fn head(&self) -> &'static str {
+        "head."
+    }
+
+    fn network(&self) -> Network<'_> {
+        Network::Swin(self)
+    }
+}
