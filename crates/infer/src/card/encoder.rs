@@ -58,7 +58,7 @@ pub struct EncoderCard {
 }
 
 /// The file that a network was made from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SourceCard {
     /// Its name, without its folder.
