@@ -145,8 +145,7 @@ fn run<'a>(
         match part {
             Ok(part) if part.is_empty() => None,
             Ok(part) => {
-                let read: Vec<_> =
-                    part.into_par_iter().map(|(row, read)| (row, read())).collect();
+                let read: Vec<_> = part.into_par_iter().map(|(row, read)| (row, read())).collect();
                 let mut good = Batch::with_capacity(read.len());
                 for (row, tile) in read {
                     match tile {

@@ -18,7 +18,7 @@
 //! | [`encoder`] | an encoder that is ready to run, whoever runs it |
 //! | [`crops`] | features of the crops of a dataset, of images |
 //! | [`tiles`] | features of a slide's tissue |
-//! | [`table`], [`hdf5`] | features on disk (`docs/artifacts.md`) |
+//! | [`row`], [`table`], [`hdf5`] | what a vector is of; features on disk (`docs/artifacts.md`) |
 //! | [`mod@files`] | images that folders hold |
 
 #![forbid(unsafe_code)]
@@ -30,7 +30,7 @@ pub mod files;
 pub mod hdf5;
 pub mod package;
 mod pipe;
-mod row;
+pub mod row;
 pub mod table;
 pub mod tiles;
 

@@ -169,8 +169,9 @@ impl Table {
                 _ => {
                     debug_assert!(matches!(column.untyped(), ColumnWriter::FloatColumnWriter(_)));
                     let levels = vec![1; self.values.len()];
-                    let repeats: Vec<i16> =
-                        (0..self.values.len()).map(|i| i16::from(i % self.about.width > 0)).collect();
+                    let repeats: Vec<i16> = (0..self.values.len())
+                        .map(|i| i16::from(i % self.about.width > 0))
+                        .collect();
                     let typed = column.typed::<FloatType>();
                     typed.write_batch(&self.values, Some(&levels), Some(&repeats))?;
                 }

@@ -1,8 +1,6 @@
 //! An encoder's ONNX file, as anyone exports it, to a card and a network that the engines agree on.
 
-use crate::card::{
-    EncoderCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard,
-};
+use crate::card::{EncoderCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard};
 use crate::engine::{
     EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
 };

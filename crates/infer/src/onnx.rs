@@ -5,7 +5,7 @@
 
 mod adapt;
 
-pub(crate) use adapt::{Adapted, Wanted, adapt};
+pub(crate) use adapt::{Wanted, adapt};
 
 use prost::Message;
 use std::collections::{HashMap, HashSet};

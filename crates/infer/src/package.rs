@@ -140,14 +140,13 @@ impl ModelPackage {
     /// [`PackageError`] when the card is wrong or the digest differs.
     pub fn of_encoder(card: &ModelCard, onnx: Vec<u8>) -> Result<Self, PackageError> {
         let origin = card.name.as_str();
-        let text =
-            card.to_toml().map_err(|source| PackageError::Card { origin: origin.into(), source })?;
+        let text = card
+            .to_toml()
+            .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
         let mut onnx = Some(Cow::Owned(onnx));
         Self::assemble(origin, &text, |file| {
-            onnx.take().ok_or_else(|| PackageError::NoWeights {
-                name: origin.into(),
-                file: file.into(),
-            })
+            onnx.take()
+                .ok_or_else(|| PackageError::NoWeights { name: origin.into(), file: file.into() })
         })
     }
 

@@ -45,7 +45,11 @@ pub enum CardError {
     },
 }
 
-pub(super) fn ensure(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Result<(), CardError> {
+pub(super) fn ensure(
+    holds: bool,
+    key: &str,
+    reason: impl FnOnce() -> String,
+) -> Result<(), CardError> {
     if holds { Ok(()) } else { Err(CardError::Value { key: key.into(), reason: reason() }) }
 }
 

@@ -265,9 +265,8 @@ impl Session for OnnxRuntime {
     fn run(&mut self) -> Result<Vec<f32>, String> {
         let tensor = TensorRef::from_array_view((self.shape, &*self.buffer)).map_err(text)?;
         let outputs = self.session.run(ort::inputs![INPUT => tensor]).map_err(text)?;
-        let output = outputs
-            .get(&self.output)
-            .ok_or_else(|| format!("no output `{}`", self.output))?;
+        let output =
+            outputs.get(&self.output).ok_or_else(|| format!("no output `{}`", self.output))?;
         let (_, data) = output.try_extract_tensor::<f32>().map_err(text)?;
         Ok(data.to_vec())
     }

@@ -167,7 +167,8 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
 fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
     let mut weights = HashSet::new();
     for bytes in &graph.initializer {
-        let named = Named::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+        let named =
+            Named::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
         weights.insert(named.name);
     }
     let inputs: Vec<&ValueInfo> =
@@ -390,7 +391,10 @@ mod tests {
         assert_eq!(made.width, 6);
         let (model, graph) = decode(&made.onnx).unwrap();
         assert_eq!(model.ir_version, OLDEST_IR);
-        assert_eq!((graph.input[0].name.as_str(), graph.output[0].name.as_str()), (INPUT, EMBEDDING));
+        assert_eq!(
+            (graph.input[0].name.as_str(), graph.output[0].name.as_str()),
+            (INPUT, EMBEDDING)
+        );
         let ops: Vec<_> = nodes(&graph).unwrap().into_iter().map(|n| n.op_type).collect();
         assert_eq!(ops, ["Identity", "MatMul", "Identity"]);
         assert!(made.onnx.windows(3).any(|w| w == b"abc"), "fields that are not read are kept");

@@ -8,6 +8,7 @@ use super::task::Work;
 use crate::batch::{Outcome, state};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -164,5 +165,36 @@ impl Report {
             total,
             per_cohort,
         }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<34}", "")?;
+        for cohort in self.per_cohort.keys() {
+            write!(f, "{cohort:>14}")?;
+        }
+        writeln!(f, "{:>14}", "all")?;
+        for (k, (name, n)) in self.total.rows().into_iter().enumerate() {
+            write!(f, "{name:<34}")?;
+            for cohort in self.per_cohort.values() {
+                write!(f, "{:>14}", cohort.rows()[k].1)?;
+            }
+            writeln!(f, "{n:>14}")?;
+        }
+        let share = |(n, s): (&&str, &f64)| format!("{n} {:.0} %", 100.0 * s);
+        let shares: Vec<String> = self.shares.iter().map(share).collect();
+        let (tiles, crops) = (self.tiles_per_second, self.crops_per_second);
+        writeln!(f, "{tiles:.1} tiles/s, {crops:.1} crops/s ({})", shares.join(", "))?;
+        let (excluded, failed) = (self.excluded, self.failed.len());
+        let (slides, resumed) = (self.slides, self.resumed);
+        writeln!(
+            f,
+            "{slides} slides: {excluded} excluded, {failed} failed, {resumed} taken over from before"
+        )?;
+        for s in &self.without {
+            writeln!(f, "  {}: {}", s.slide, s.reason.as_deref().unwrap_or(""))?;
+        }
+        writeln!(f, "digest {}", self.digest)
     }
 }

@@ -4,7 +4,7 @@ use crate::command::detect::EngineArgs;
 use crate::hint;
 use crate::progress::Lines;
 use anyhow::{Context, bail};
-use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset, Report};
+use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset};
 use mithras::job;
 use mitosis::Mpp;
 use std::path::PathBuf;
@@ -85,47 +85,9 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         out: a.out.clone(),
     };
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut Lines)?;
-    if a.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        print(&report);
-    }
+    crate::show::result(a.json, &report)?;
     for flags in hint::of_slides(&report.failures.iter().collect::<Vec<_>>()) {
         eprintln!("hint: see {flags}");
     }
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn print(r: &Report) {
-    print!("{:<34}", "");
-    for cohort in r.per_cohort.keys() {
-        print!("{cohort:>14}");
-    }
-    println!("{:>14}", "all");
-    for (k, (name, n)) in r.total.rows().into_iter().enumerate() {
-        print!("{name:<34}");
-        for f in r.per_cohort.values() {
-            print!("{:>14}", f.rows()[k].1);
-        }
-        println!("{n:>14}");
-    }
-    let shares: Vec<String> =
-        r.shares.iter().map(|(n, s)| format!("{n} {:.0} %", 100.0 * s)).collect();
-    println!(
-        "{:.1} tiles/s, {:.1} crops/s ({})",
-        r.tiles_per_second,
-        r.crops_per_second,
-        shares.join(", ")
-    );
-    println!(
-        "{} slides: {} excluded, {} failed, {} taken over from before",
-        r.slides,
-        r.excluded,
-        r.failed.len(),
-        r.resumed
-    );
-    for s in &r.without {
-        println!("  {}: {}", s.slide, s.reason.as_deref().unwrap_or(""));
-    }
-    println!("digest {}", r.digest);
 }
