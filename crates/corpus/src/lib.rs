@@ -13,6 +13,7 @@
 //! | [`ahead`] | a loop whose next steps are drawn while this one works |
 //! | [`audit`] | blinded samples, packages, verdicts |
 //! | [`augment`], [`pairs`], [`labelled`] | augmentation, view pairs for pretraining, a corpus of the figures at hand |
+//! | [`verified`] | every byte of a dataset against its manifest |
 //! | [`writer`], [`reader`], [`shard`] | append-safe writing, checked and shuffled reading |
 //! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 
@@ -43,6 +44,7 @@ pub mod shard;
 pub mod shortcuts;
 pub mod task;
 pub mod transform;
+pub mod verified;
 pub mod writer;
 
 pub use error::{CorpusError, FileError};

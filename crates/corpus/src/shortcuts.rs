@@ -10,6 +10,7 @@ mod linear;
 mod load;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use mitosis::RgbTile;
 use serde::Serialize;
@@ -98,6 +99,28 @@ impl Report {
             }
         }
         all
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for s in &self.sources {
+            let SourceReport { source, figures, others, .. } = s;
+            let chance = 0.5 + s.chance;
+            writeln!(
+                f,
+                "{source}: {figures} figures, {others} others; chance reaches {chance:.2}"
+            )?;
+            for v in &s.verdicts {
+                let (mark, kind) =
+                    (if v.warns { "!" } else { " " }, if v.context { "context" } else { "" });
+                writeln!(f, "  {mark} {:.3}  {:<34} {kind}", v.auc, v.feature)?;
+            }
+        }
+        let few = |f: &mut fmt::Formatter<'_>, source: &String| {
+            writeln!(f, "{source}: too few crops of a class to judge")
+        };
+        self.too_few.iter().try_for_each(|source| few(f, source))
     }
 }
 

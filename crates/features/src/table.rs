@@ -46,6 +46,17 @@ impl Form {
     }
 }
 
+impl std::str::FromStr for Form {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "parquet" => Ok(Self::Parquet),
+            "h5" => Ok(Self::Hdf5),
+            _ => Err(format!("`{word}` is neither h5 nor parquet")),
+        }
+    }
+}
+
 /// Features of one encoder.
 #[derive(Clone, Debug)]
 pub struct Table {

@@ -10,8 +10,8 @@ use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::job::{self, Existing, Outcome};
 use mithras::report::{self, RunFile};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
+use mitosis::Mpp;
 use mitosis::text::Shown;
-use mitosis::{Mpp, OperatingPoint, Score};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -71,7 +71,7 @@ pub struct Args {
     /// Thresholds other than the package's own: a name in its card (balanced, sensitive, specific), or
     /// two numbers, first and second stage
     #[arg(long, value_name = "NAME|SEG,CLS")]
-    operating_point: Option<String>,
+    operating_point: Option<Thresholds>,
     /// Also tell the subtype of every accepted figure: p_atypical and eight morphologies
     #[arg(long)]
     subtypes: bool,
@@ -155,22 +155,6 @@ impl EngineArgs {
     }
 }
 
-/// What `--operating-point` means: a name, or two numbers.
-fn thresholds(asked: &str) -> Result<Thresholds> {
-    let Some((seg, cls)) = asked.split_once(',') else {
-        return Ok(Thresholds::Named(asked.to_owned()));
-    };
-    let number = |text: &str| -> Result<Score> {
-        let value: f32 = text
-            .trim()
-            .parse()
-            .with_context(|| format!("--operating-point: `{text}` is not a number"))?;
-        Ok(Score::new(value)?)
-    };
-    let provenance = format!("given by hand: {asked}");
-    Ok(Thresholds::Given(OperatingPoint { seg: number(seg)?, cls: number(cls)?, provenance }))
-}
-
 pub fn run(args: Args) -> Result<ExitCode> {
     if !(0.0..=1.0).contains(&args.max_unread) {
         bail!("--max-unread {} is not between 0 and 1", args.max_unread);
@@ -195,14 +179,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
-    let thresholds = match &args.operating_point {
-        None => Thresholds::Package,
-        Some(asked) => thresholds(asked)?,
-    };
     let (package, builder) = args.engine.builder()?;
     let mut detector = builder
         .stages(stages)
-        .thresholds(thresholds)
+        .thresholds(args.operating_point.unwrap_or_default())
         .max_unread_share(args.max_unread)
         .limits(limits)
         .openslide(args.openslide.clone())

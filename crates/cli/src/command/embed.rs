@@ -54,8 +54,8 @@ pub struct Args {
     #[arg(long, value_name = "OUT")]
     out: PathBuf,
     /// Form of slides' files: h5 or parquet
-    #[arg(long, default_value = "h5", value_parser = ["h5", "parquet"])]
-    format: String,
+    #[arg(long, default_value = "h5")]
+    format: Form,
     /// Images per run of the network
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
@@ -83,10 +83,9 @@ pub fn run(a: Args) -> Result<ExitCode> {
         crops(&mut encoder, &Source::of(dir), how, batch, &a.out, listener)?
     } else {
         ensure!(Form::of(&a.out).is_none(), "--out: slides go into a folder, a file for each");
-        let form = if a.format == "h5" { Form::Hdf5 } else { Form::Parquet };
-        let slides_at = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
-        let (mpp, out, overwrite) = (a.tile_mpp, a.out, a.overwrite);
-        let plan = Plan { slides: slides_at, mpp, side, batch, form, out, overwrite };
+        let found = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
+        let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
+        let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };
         slides(&mut encoder, &plan, listener)?
     };
     show::result(a.json, &report)?;

@@ -74,8 +74,8 @@ struct Convert {
     #[arg(long, value_name = "R,G,B", value_parser = triple)]
     std: Option<[f32; 3]>,
     /// How images are resized: bilinear or bicubic
-    #[arg(long, default_value = "bilinear", value_parser = ["bilinear", "bicubic"])]
-    interpolation: String,
+    #[arg(long, default_value = "bilinear")]
+    interpolation: Interpolation,
     /// um/px that it was trained at
     #[arg(long, value_name = "X", value_parser = mpp)]
     mpp: Option<Mpp>,
@@ -123,10 +123,7 @@ impl Convert {
             license: self.license,
             mpp: self.mpp,
             image: self.image.unwrap_or(224),
-            interpolation: match self.interpolation.as_str() {
-                "bicubic" => Interpolation::Bicubic,
-                _ => Interpolation::Bilinear,
-            },
+            interpolation: self.interpolation,
             mean: self.mean.unwrap_or_default(),
             std: self.std.unwrap_or_default(),
             pooling: self.pooling.unwrap_or_default(),

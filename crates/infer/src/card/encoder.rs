@@ -15,6 +15,17 @@ pub enum Interpolation {
     Bicubic,
 }
 
+impl std::str::FromStr for Interpolation {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "bilinear" => Ok(Self::Bilinear),
+            "bicubic" => Ok(Self::Bicubic),
+            _ => Err(format!("`{word}` is neither bilinear nor bicubic")),
+        }
+    }
+}
+
 impl From<Interpolation> for pixels::resize::Interpolation {
     fn from(by: Interpolation) -> Self {
         match by {

@@ -1,10 +1,10 @@
 //! A network as others export it, brought to this project's names: `image` in, `embedding` out.
 //!
-//! What is not touched stays the bytes it was: fields that [`Model`] does not know (functions,
+//! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
 use super::{
-    Dimension, EMBEDDING, FLOAT, Graph, INPUT, Model, Named, Shape, Size, Tensor, Type, ValueInfo,
+    Dimension, EMBEDDING, FLOAT, Graph, INPUT, Named, Shape, Size, Tensor, Type, ValueInfo,
     bounded, decode, nodes,
 };
 use half::f16;
@@ -349,6 +349,7 @@ fn varint(mut value: u64, to: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Model;
     use super::*;
 
     fn net(output: [Dimension; 2]) -> Vec<u8> {

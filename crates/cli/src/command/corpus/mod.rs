@@ -9,7 +9,6 @@ mod reshape;
 mod shortcuts;
 
 use clap::Subcommand;
-use corpus::regions::Dataset;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -44,21 +43,6 @@ struct Verify {
     json: bool,
 }
 
-#[derive(serde::Serialize)]
-struct VerifiedRegions<'a> {
-    verified: bool,
-    images: usize,
-    digest: &'a str,
-}
-
-#[derive(serde::Serialize)]
-struct VerifiedCrops<'a> {
-    verified: bool,
-    crops: u64,
-    shards: usize,
-    digest: &'a str,
-}
-
 /// Runs a corpus verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match args.verb {
@@ -76,29 +60,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn verify(a: &Verify) -> anyhow::Result<ExitCode> {
-    if Dataset::is_at(&a.corpus) {
-        let set = Dataset::open(&a.corpus)?;
-        set.verify()?;
-        let images = set.images().len();
-        if a.json {
-            let report = VerifiedRegions { verified: true, images, digest: set.digest() };
-            println!("{}", serde_json::to_string(&report)?);
-        } else {
-            println!("{images} images hold\ndigest {}", set.digest());
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let corpus = corpus::Corpus::open(&a.corpus)?;
-    corpus.verify()?;
-    let m = corpus.manifest();
-    if a.json {
-        let (crops, shards) = (m.counts.crops, m.shards.len());
-        let report = VerifiedCrops { verified: true, crops, shards, digest: &m.digest };
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!("{} crops in {} shards hold", m.counts.crops, m.shards.len());
-        println!("digest {}", m.digest);
-    }
+    crate::show::result(a.json, &corpus::verified::verify(&a.corpus)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -38,27 +38,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let report = check(&items);
     let warnings = report.warnings();
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        for s in &report.sources {
-            println!(
-                "{}: {} figures, {} others; chance reaches {:.2}",
-                s.source,
-                s.figures,
-                s.others,
-                0.5 + s.chance
-            );
-            for v in &s.verdicts {
-                let (mark, kind) =
-                    (if v.warns { "!" } else { " " }, if v.context { "context" } else { "" });
-                println!("  {mark} {:.3}  {:<34} {kind}", v.auc, v.feature);
-            }
-        }
-        for source in &report.too_few {
-            println!("{source}: too few crops of a class to judge");
-        }
-    }
+    crate::show::result(args.json, &report)?;
     for warning in &warnings {
         eprintln!("warning: {warning}");
     }
