@@ -120,7 +120,7 @@ mod training {
         // The same weights as a package, run by an ONNX engine.
         let package = dir.path().join("package");
         let convert = ["encoders", "convert", "--weights", s(&weights), "--encoder"];
-        let more = ["vit_tiny_patch16_224", "--image", "32", "--out", s(&package)];
+        let more = ["vit_tiny_patch16_224", "--image", "48", "--out", s(&package)];
         let named = ["--name", "smoke", "--license", "none"];
         let (ok, said, err) = mithras(&[&convert[..], &more, &named].concat());
         assert!(ok && said.contains("libtorch on the weights"), "{said}{err}");

@@ -108,10 +108,9 @@ pub fn embed(
             run(encoder, labels(&dataset, grid), total, batch, progress)
         }
         Source::Ami(dir) => {
-            let parts = [
-                (Split::Train, TrainingSet::open(Task::AmiBr, dir)?.clone()),
-                (Split::Test, TestSet::open(Task::AmiBr, dir)?.clone()),
-            ];
+            let (train, test) =
+                (TrainingSet::open(Task::AmiBr, dir)?, TestSet::open(Task::AmiBr, dir)?);
+            let parts: [(Split, &Crops); 2] = [(Split::Train, &train), (Split::Test, &test)];
             let total = parts.iter().map(|(_, p)| p.items().len() as u64).sum();
             let crops = parts.iter().flat_map(|(split, part)| patches(*split, part));
             run(encoder, crops, total, batch, progress)

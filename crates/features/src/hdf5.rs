@@ -20,7 +20,8 @@ pub fn encode(
     tiles: &Tiles,
 ) -> Result<Vec<u8>, FeatureError> {
     let n = rows.len() as u64;
-    let text = |t: &str| AttrValue::String(t.to_owned());
+    // As h5py writes texts, so that it reads them as texts.
+    let text = |t: &str| AttrValue::VarLenString(t.to_owned());
     let mut out = FileBuilder::new();
     let features = out.create_dataset("features");
     features.with_f32_data(values).with_shape(&[n, about.width as u64]);

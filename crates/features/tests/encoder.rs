@@ -136,14 +136,14 @@ fn other_sizes_are_resized_as_the_card_says() {
         let dir = tempfile::tempdir().unwrap();
         let package = made(dir.path(), Draft { interpolation, ..draft() });
         let mut encoder = Frozen::open(&package, &rten()).unwrap();
-        let features = encoder.network.features(&[picture(48, 3)]).unwrap();
+        let features = encoder.network.features(&[picture(100, 3)]).unwrap();
         // Pillow rounds a few pixels another way by one level.
         let off = farthest(&features, &floats(&golden()["resized"][word]));
-        assert!(off < 2e-2, "{word}: off by {off}");
+        assert!(off < 4e-3, "{word}: off by {off}");
     }
     let resized = golden()["resized"].clone();
     let apart = farthest(&floats(&resized["bilinear"]), &floats(&resized["bicubic"]));
-    assert!(apart > 4e-2, "the two filters differ by {apart} only");
+    assert!(apart > 2e-2, "the two filters differ by {apart} only");
 }
 
 #[test]

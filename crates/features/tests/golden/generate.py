@@ -98,7 +98,7 @@ def main():
     export(net, "tiny.onnx")
     export(net.tokens, "tokens.onnx")
     export(Mixed(net), "mixed.onnx")
-    large = picture(48, 3)
+    large = picture(100, 3)
     resized = {
         name: features(net, np.asarray(Image.fromarray(large).resize((SIDE, SIDE), by)))
         for name, by in [("bilinear", Image.BILINEAR), ("bicubic", Image.BICUBIC)]
