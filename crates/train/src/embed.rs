@@ -137,7 +137,7 @@ impl Port for Embedder {
         self.dim()
     }
 
-    fn features(&mut self, tiles: &[RgbTile]) -> Result<Vec<f32>, PortError> {
+    fn features(&mut self, tiles: &[RgbTile]) -> std::result::Result<Vec<f32>, PortError> {
         let all = self.embed(tiles);
         match all.iter().find(|v| !v.is_finite()) {
             Some(&value) => Err(PortError::NotFinite { engine: "libtorch".into(), value }),

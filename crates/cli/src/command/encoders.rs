@@ -3,7 +3,7 @@
 use super::detect::mpp;
 use super::engine;
 use crate::show;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use infer::card::Interpolation;
 use infer::convert::Draft;
 use mithras::embed::{Listing, Package, convert, known};
@@ -144,7 +144,9 @@ impl Convert {
             Ok(mithras::embed::weights::convert(&weights, &name, &self.out, draft, &options)?)
         }
         #[cfg(not(feature = "train"))]
-        Err(super::train::missing("convert weights"))
-            .with_context(|| format!("{name}, {}", weights.display()))
+        {
+            let _ = (weights, name);
+            Err(super::train::missing("convert weights"))
+        }
     }
 }
