@@ -164,11 +164,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(path) => job::read_mpp_table(path)?,
     };
     let inputs = job::find(&args.inputs, args.mpp, &table)?;
-    let names: Vec<&str> = inputs.slides.iter().map(|i| i.name.as_str()).collect();
-    for name in table.keys().filter(|k| {
-        let stem = job::stem(Path::new(k));
-        !names.contains(&k.as_str()) && !names.contains(&stem.as_str())
-    }) {
+    for name in inputs.unknown(&table) {
         eprintln!("note: --mpp-table names `{name}`, which is none of the inputs");
     }
     if !inputs.skipped.is_empty() {

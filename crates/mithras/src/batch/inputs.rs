@@ -18,6 +18,15 @@ pub struct Inputs {
     pub skipped: Vec<PathBuf>,
 }
 
+impl Inputs {
+    /// Names in a resolution table that are none of the slides.
+    pub fn unknown<'a>(&self, table: &'a BTreeMap<String, Mpp>) -> impl Iterator<Item = &'a str> {
+        let names: BTreeSet<String> = self.slides.iter().map(|i| i.name.clone()).collect();
+        let known = move |k: &str| names.contains(k) || names.contains(&stem(Path::new(k)));
+        table.keys().map(String::as_str).filter(move |k| !known(k))
+    }
+}
+
 /// Why the inputs cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {

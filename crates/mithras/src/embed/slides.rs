@@ -126,13 +126,20 @@ impl Task for Embedding<'_> {
         state: &mut State<Work>,
         listener: &mut dyn Listener,
     ) -> Result<Status, FeatureError> {
+        let file = self.plan.file(&input.name);
+        // What lies there is damaged, or of another encoder, grid or slide.
+        match std::fs::remove_file(&file) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(FeatureError::Io { path: file, source });
+            }
+            _ => {}
+        }
         let mpp_rule = if input.own_mpp { MppRule::Agree } else { MppRule::Fill };
         let options = OpenOptions { mpp: input.mpp, mpp_rule, ..OpenOptions::default() };
         let opened = Slide::open_with(&input.path, &options)?;
         let mut progress = |done, total| listener.update(done, total);
         let batch = self.plan.batch;
         let table = tiles::embed(self.encoder, &opened, self.grid, batch, &mut progress)?;
-        let file = self.plan.file(&input.name);
         table.write(&file)?;
         let features = features::package::digest(&file)?;
         state.work = Work { tiles: table.len() as u64, features };
