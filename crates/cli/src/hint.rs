@@ -8,6 +8,7 @@ use mithras::audit::AuditError;
 use mithras::batch::{Failure, InputError};
 use mithras::construct::ConstructError;
 use mithras::demo::SpecError;
+use mithras::embed::FeatureError;
 use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
@@ -79,6 +80,14 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
             DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => of(e),
             DetectorError::OneStage(_) => Some("--stages 1"),
             DetectorError::Share(_) => Some("--max-unread"),
+            _ => None,
+        }
+    } else if let Some(e) = error.downcast_ref::<FeatureError>() {
+        match e {
+            FeatureError::Slide(e) => of(e),
+            FeatureError::Engine(e) => of(e),
+            FeatureError::Resolution(_) => Some("--tile-mpp"),
+            FeatureError::Exists(_) => Some("--out"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<TissueError>() {

@@ -16,7 +16,24 @@ fn s(p: &Path) -> &str {
 #[cfg(not(feature = "train"))]
 #[test]
 fn without_libtorch_the_verbs_say_how_to_get_it() {
-    for args in [&["embed", "--corpus", "x"][..], &["train", "pretrain", "--preset", "x"]] {
+    for args in [
+        &["embed", "--weights", "w", "--crops", "x", "--out", "y"][..],
+        &[
+            "encoders",
+            "convert",
+            "--weights",
+            "w",
+            "--encoder",
+            "e",
+            "--out",
+            "y",
+            "--name",
+            "n",
+            "--license",
+            "l",
+        ],
+        &["train", "pretrain", "--preset", "x"],
+    ] {
         let (ok, _, err) = mithras(args);
         assert!(!ok && err.contains("--features train"), "{err}");
     }
@@ -82,9 +99,9 @@ mod training {
         let (ok, _, err) = mithras(&train);
         assert!(ok, "{err}");
         let weights = whole.join("encoder.safetensors");
-        let embed = ["embed", "--weights", s(&weights), "--corpus", corpus, "--out", s(&table)];
-        let (ok, _, err) = mithras(&[&embed[..], &cpu].concat());
-        assert!(ok && err.contains("16 x 192"), "{err}");
+        let embed = ["embed", "--weights", s(&weights), "--crops", corpus, "--out", s(&table)];
+        let (ok, said, err) = mithras(&[&embed[..], &cpu].concat());
+        assert!(ok && said.contains("16 x 192"), "{said}{err}");
         let file = std::fs::File::open(&table).unwrap();
         let rows: Vec<_> =
             SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap().collect();
@@ -100,13 +117,35 @@ mod training {
             mithras(&["embed", "--weights", s(&weights), "--corpus", corpus, "--out", s(&wrong)]);
         assert!(!ok && err.contains("FILE.parquet"), "{err}");
 
-        let Some(slide) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
-        let features = dir.path().join("f.h5");
-        let embed =
-            ["embed", "--weights", s(&weights), "--slide", s(&slide), "--out", s(&features)];
-        let (ok, _, err) = mithras(&[&embed[..], &["--tile", "512"], &cpu].concat());
+        // The same weights as a package, run by an ONNX engine.
+        let package = dir.path().join("package");
+        let convert = ["encoders", "convert", "--weights", s(&weights), "--encoder"];
+        let more = ["vit_tiny_patch16_224", "--image", "48", "--out", s(&package)];
+        let named = ["--name", "smoke", "--license", "none"];
+        let (ok, said, err) = mithras(&[&convert[..], &more, &named].concat());
+        assert!(ok && said.contains("libtorch on the weights"), "{said}{err}");
+        let again = dir.path().join("again.parquet");
+        let embed = ["embed", "--encoder", s(&package), "--crops", corpus, "--out", s(&again)];
+        let (ok, _, err) = mithras(&[&embed[..], &["--engine", "rten"]].concat());
         assert!(ok, "{err}");
-        let file = hdf5_pure::File::open(&features).unwrap();
+        let vector = |path: &Path| -> Vec<f32> {
+            let file = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+            let row = file.get_row_iter(None).unwrap().nth(5).unwrap().unwrap();
+            let list = row.get_list(7).unwrap().clone();
+            use parquet::record::ListAccessor;
+            (0..list.len()).map(|i| list.get_float(i).unwrap()).collect()
+        };
+        for (a, b) in vector(&table).iter().zip(vector(&again)) {
+            assert!((a - b).abs() < 1e-3, "{a} by libtorch, {b} by rten");
+        }
+
+        let Some(slide) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
+        let features = dir.path().join("features");
+        let embed = ["embed", s(&slide), "--weights", s(&weights), "--out", s(&features)];
+        let how = ["--tile", "512", "--tile-mpp", "0.25"];
+        let (ok, _, err) = mithras(&[&embed[..], &how, &cpu].concat());
+        assert!(ok, "{err}");
+        let file = hdf5_pure::File::open(features.join("CMU-1-Small-Region.h5")).unwrap();
         let (x, at) = (file.dataset("features").unwrap(), file.dataset("coords").unwrap());
         let n = x.shape().unwrap()[0];
         assert!(n > 10 && x.shape().unwrap() == [n, 192] && at.shape().unwrap() == [n, 2]);

@@ -3,6 +3,7 @@
 use super::noise::{Dice, fbm, hash, smoothstep, value};
 use super::truth::{Kind, Phase, TruthPoint};
 use std::collections::HashMap;
+use std::fmt;
 
 /// Side of the grid that holds one nucleus each, level-0 px (11 um).
 pub(crate) const CELL: i64 = 44;
@@ -113,6 +114,15 @@ pub struct Layout {
     blobs: Vec<Blob>,
     special: HashMap<(i64, i64), (Kind, Phase, [f64; 2])>,
     truth: Vec<TruthPoint>,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Spec { width, height, seed, figures, .. } = self.spec;
+        let mimickers = self.truth.len() - figures;
+        write!(f, "{width} x {height} px at {} um/px, {figures} mitotic figures, ", Spec::MPP)?;
+        write!(f, "{mimickers} mimickers, seed {seed}")
+    }
 }
 
 impl Layout {

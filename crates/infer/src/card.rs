@@ -3,15 +3,20 @@
 //! `card.toml`, schema 1 (see `docs/ARCHITECTURE.md`). Every key that changes a number is
 //! required, unknown keys are errors, and nothing has a default.
 
+mod check;
+mod encoder;
+
+pub use check::{CardError, SCHEMA};
+pub use encoder::{EncoderCard, Interpolation, ParityCard, RanOn, SourceCard};
+
+use check::{ensure, network};
 use mitosis::{Mpp, OperatingPoint, Score};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
-/// The only schema this build reads.
-pub const SCHEMA: u32 = 1;
-
 /// A model card. A detector has `segmenter`, `candidates` and `operating_point` (and, for the
-/// two-stage job, `classifier`); a tumour filter or a subtype model has `classifier` alone.
+/// two-stage job, `classifier`); a tumour filter or a subtype model has `classifier` alone, an encoder
+/// `encoder`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelCard {
@@ -30,6 +35,9 @@ pub struct ModelCard {
     /// Second stage (D4), tumour filter (C2) or subtype model (K5).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier: Option<ClassifierCard>,
+    /// A frozen encoder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<EncoderCard>,
     /// The frozen threshold pair (D5).
     #[serde(
         default,
@@ -210,48 +218,6 @@ pub struct DetectorCard<'a> {
     pub operating_point: &'a OperatingPoint,
 }
 
-/// Why a text is not a model card.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum CardError {
-    /// Not TOML of this schema: the parser's message names line, key and what was expected.
-    #[error("not a model card: {0}")]
-    Parse(String),
-    /// Another schema.
-    #[error("model card schema {found}, this build reads schema {SCHEMA}")]
-    Schema {
-        /// The card's.
-        found: u32,
-    },
-    /// A value out of its range.
-    #[error("model card key `{key}`: {reason}")]
-    Value {
-        /// Dotted key.
-        key: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A part that the job needs is not in the card.
-    #[error("model `{name}` has no [{part}] in its card, which {job} needs")]
-    Missing {
-        /// Package name.
-        name: String,
-        /// Missing table.
-        part: &'static str,
-        /// What was asked for.
-        job: &'static str,
-    },
-    /// No operating point of this name.
-    #[error("model `{name}` has no operating point `{asked}`; it has: {known}")]
-    NoPoint {
-        /// The package.
-        name: String,
-        /// As asked.
-        asked: String,
-        /// The names it has.
-        known: String,
-    },
-}
-
 impl ModelCard {
     /// Reads and checks a card.
     ///
@@ -291,12 +257,15 @@ impl ModelCard {
         }
         ensure(!self.name.trim().is_empty(), "name", || "is empty".into())?;
         ensure(!self.license.trim().is_empty(), "license", || "is empty".into())?;
-        if self.segmenter.is_none() && self.classifier.is_none() {
+        if self.segmenter.is_none() && self.classifier.is_none() && self.encoder.is_none() {
             return Err(CardError::Missing {
                 name: self.name.clone(),
-                part: "segmenter] or [classifier",
+                part: "segmenter], [classifier] or [encoder",
                 job: "any job",
             });
+        }
+        if let Some(e) = &self.encoder {
+            e.check()?;
         }
         if let Some(s) = &self.segmenter {
             network("segmenter", &s.file, &s.sha256, s.mean, s.std)?;
@@ -379,6 +348,18 @@ impl ModelCard {
         Ok(OperatingPoint { seg: found.seg, cls: found.cls, provenance })
     }
 
+    /// What embedding needs.
+    ///
+    /// # Errors
+    /// [`CardError::Missing`] when the package is no encoder.
+    pub fn encoder(&self) -> Result<&EncoderCard, CardError> {
+        self.encoder.as_ref().ok_or_else(|| CardError::Missing {
+            name: self.name.clone(),
+            part: "encoder",
+            job: "embedding",
+        })
+    }
+
     /// The parts a detection run needs.
     ///
     /// # Errors
@@ -395,34 +376,6 @@ impl ModelCard {
                 .ok_or_else(|| missing("operating_point"))?,
         })
     }
-}
-
-fn ensure(holds: bool, key: &str, reason: impl FnOnce() -> String) -> Result<(), CardError> {
-    if holds { Ok(()) } else { Err(CardError::Value { key: key.into(), reason: reason() }) }
-}
-
-fn network(
-    table: &str,
-    file: &str,
-    sha256: &str,
-    mean: [f32; 3],
-    std: [f32; 3],
-) -> Result<(), CardError> {
-    let plain =
-        !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', ':', '\0']);
-    ensure(plain, &format!("{table}.file"), || {
-        format!("`{file}` is not a plain file name inside the package")
-    })?;
-    let hex = sha256.len() == 64 && sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    ensure(hex, &format!("{table}.sha256"), || {
-        format!("`{sha256}` is not 64 lower-case hex digits")
-    })?;
-    ensure(mean.iter().all(|m| (0.0..=1.0).contains(m)), &format!("{table}.mean"), || {
-        format!("{mean:?} is not inside [0, 1]")
-    })?;
-    ensure(std.iter().all(|s| *s > 0.0 && *s <= 1.0), &format!("{table}.std"), || {
-        format!("{std:?} is not inside (0, 1]")
-    })
 }
 
 // `mitosis::OperatingPoint` also travels inside other files; only the card is strict about keys.

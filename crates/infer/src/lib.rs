@@ -13,11 +13,13 @@
 //! |---|---|---|
 //! | [`card`] | the model card, strict | D5, pains 4 and 17 |
 //! | [`package`] | card and networks with their SHA-256, bundled or in a folder | |
+//! | [`convert`] | an encoder of anyone's to a package | |
 //! | [`engine`] | `rten` embedded, OpenVINO and ONNX Runtime opened at run time | D1, D4 |
 //! | [`preprocess`] | pixels to network input, the same for training | K1 |
 //! | [`timing`] | seconds per window and per crop | T1 |
 
 pub mod card;
+pub mod convert;
 pub mod engine;
 mod hash;
 mod network;

@@ -1,10 +1,12 @@
-//! The two ports over a loaded network.
+//! The ports over a loaded network.
 
-use crate::card::{ClassifierCard, SegmenterCard};
+use crate::card::{ClassifierCard, EncoderCard, SegmenterCard};
 use crate::engine::Session;
 use crate::preprocess::{Normalisation, resize};
 use mitosis::guard;
-use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
+use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
+use pixels::resize::{Interpolation, resize_by};
+use std::borrow::Cow;
 
 /// A network with its input buffer. It always runs `batch` images: a short batch is filled up
 /// with zeros, so that one engine kernel serves every image and a result cannot depend on its
@@ -28,7 +30,18 @@ impl Runner {
         Self { session, engine, normalisation: Normalisation::new(mean, std), side, batch }
     }
 
-    /// Runs up to `batch` images of `side x side`; the result has `n * values` numbers in [0, 1].
+    /// As [`Self::run`]; the numbers are in [0, 1].
+    fn probabilities<'a>(
+        &mut self,
+        images: impl ExactSizeIterator<Item = &'a [u8]>,
+        values: usize,
+    ) -> Result<Vec<f32>, PortError> {
+        let mut output = self.run(images, values)?;
+        self.check(&mut output)?;
+        Ok(output)
+    }
+
+    /// Runs up to `batch` images of `side x side`; the result has `n * values` numbers.
     fn run<'a>(
         &mut self,
         images: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -56,7 +69,6 @@ impl Runner {
             )));
         }
         output.truncate(n * values);
-        self.check(&mut output)?;
         Ok(output)
     }
 
@@ -109,7 +121,7 @@ impl Segmenter for OnnxSegmenter {
         windows.iter().try_for_each(|w| sized(w, side))?;
         let mut maps = Vec::with_capacity(windows.len());
         for chunk in windows.chunks(self.runner.batch) {
-            let output = self.runner.run(chunk.iter().map(|w| &*w.data), side * side)?;
+            let output = self.runner.probabilities(chunk.iter().map(|w| &*w.data), side * side)?;
             if chunk.len() == 1 {
                 maps.push(ProbMap { width: side, height: side, data: output });
             } else {
@@ -159,10 +171,61 @@ impl Classifier for OnnxClassifier {
         let mut all = Vec::with_capacity(crops.len());
         for chunk in crops.chunks(self.runner.batch) {
             let images: Vec<RgbTile> = chunk.iter().map(|c| resize(c, input, input)).collect();
-            let output = self.runner.run(images.iter().map(|i| &*i.data), n)?;
+            let output = self.runner.probabilities(images.iter().map(|i| &*i.data), n)?;
             all.extend(output.chunks_exact(n).map(|p| ClassProbs(p.to_vec())));
         }
         Ok(all)
+    }
+}
+
+/// A frozen encoder.
+pub(crate) struct OnnxEncoder {
+    runner: Runner,
+    name: String,
+    width: usize,
+    interpolation: Interpolation,
+}
+
+impl OnnxEncoder {
+    pub(crate) fn new(
+        session: Box<dyn Session>,
+        (engine, name): (String, String),
+        card: &EncoderCard,
+        batch: usize,
+    ) -> Self {
+        Self {
+            runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
+            name,
+            width: card.width,
+            interpolation: card.interpolation.into(),
+        }
+    }
+}
+
+impl Encoder for OnnxEncoder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn features(&mut self, tiles: &[RgbTile]) -> Result<Vec<f32>, PortError> {
+        let side = self.runner.side;
+        let sized = |t| match sized(t, side) {
+            Ok(()) => Cow::Borrowed(&*t.data),
+            Err(_) => Cow::Owned(resize_by(t, side, side, self.interpolation).data),
+        };
+        let mut all = Vec::with_capacity(tiles.len() * self.width);
+        for chunk in tiles.chunks(self.runner.batch) {
+            let images: Vec<Cow<'_, [u8]>> = chunk.iter().map(sized).collect();
+            all.extend(self.runner.run(images.iter().map(|i| &**i), self.width)?);
+        }
+        match all.iter().find(|v| !v.is_finite()) {
+            Some(&value) => Err(PortError::NotFinite { engine: self.runner.engine.clone(), value }),
+            None => Ok(all),
+        }
     }
 }
 
@@ -191,7 +254,7 @@ mod tests {
             side: 2,
             batch: 1,
         };
-        runner.run([&[255_u8; 12][..]].into_iter(), 2)
+        runner.probabilities([&[255_u8; 12][..]].into_iter(), 2)
     }
 
     #[test]

@@ -3,6 +3,10 @@
 //! Message numbers follow `onnx.proto` (ONNX IR); fields not named here are skipped unread. Nodes
 //! and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
 
+mod adapt;
+
+pub(crate) use adapt::{Wanted, adapt};
+
 use prost::Message;
 use std::collections::{HashMap, HashSet};
 
@@ -123,8 +127,10 @@ const FLOAT: i32 = 1;
 
 /// Input of every network.
 pub(crate) const INPUT: &str = "image";
-/// Output of every network.
+/// Output of every network that gives probabilities.
 pub(crate) const OUTPUT: &str = "probability";
+/// Output of an encoder.
+pub(crate) const EMBEDDING: &str = "embedding";
 
 /// What a checked network leaves open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,12 +141,16 @@ pub(crate) struct Signature {
     pub symbols: Vec<(String, usize)>,
 }
 
-/// Checks input `image` f32 `[N,3,side,side]` and output `probability` f32 whose trailing
-/// dimensions are `output`, where the file fixes them.
+/// Checks input `image` f32 `[N,3,side,side]` and the output `name` f32 whose trailing dimensions
+/// are `output`, where the file fixes them.
 ///
 /// # Errors
 /// A sentence saying what differs.
-pub(crate) fn signature(onnx: &[u8], side: usize, output: &[usize]) -> Result<Signature, String> {
+pub(crate) fn signature(
+    onnx: &[u8],
+    side: usize,
+    (name, output): (&str, &[usize]),
+) -> Result<Signature, String> {
     let (_, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
     let dims = dims_of(&graph.input, "input", INPUT)?;
@@ -148,14 +158,14 @@ pub(crate) fn signature(onnx: &[u8], side: usize, output: &[usize]) -> Result<Si
         return Err(format!("input `{INPUT}` has {} dimensions, not [N,3,H,W]", dims.len()));
     }
     fixed(&dims[1..], &[3, side, side], "input", INPUT)?;
-    let out = dims_of(&graph.output, "output", OUTPUT)?;
+    let out = dims_of(&graph.output, "output", name)?;
     if out.len() != output.len() + 1 {
         return Err(format!(
-            "output `{OUTPUT}` has {} dimensions, the card wants [N,{output:?}]",
+            "output `{name}` has {} dimensions, the card wants [N,{output:?}]",
             out.len()
         ));
     }
-    fixed(&out[1..], output, "output", OUTPUT)?;
+    fixed(&out[1..], output, "output", name)?;
 
     let mut signature = Signature::default();
     for (dim, want) in dims.iter().zip([0, 3, side, side]) {

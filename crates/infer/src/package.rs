@@ -19,6 +19,7 @@ pub struct ModelPackage {
     pub origin: String,
     segmenter: Option<Cow<'static, [u8]>>,
     classifier: Option<Cow<'static, [u8]>>,
+    encoder: Option<Cow<'static, [u8]>>,
 }
 
 impl std::fmt::Debug for ModelPackage {
@@ -133,6 +134,22 @@ impl ModelPackage {
         })
     }
 
+    /// A package that lies in no folder: a card with the bytes of its one encoder.
+    ///
+    /// # Errors
+    /// [`PackageError`] when the card is wrong or the digest differs.
+    pub fn of_encoder(card: &ModelCard, onnx: Vec<u8>) -> Result<Self, PackageError> {
+        let origin = card.name.as_str();
+        let text = card
+            .to_toml()
+            .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
+        let mut onnx = Some(Cow::Owned(onnx));
+        Self::assemble(origin, &text, |file| {
+            onnx.take()
+                .ok_or_else(|| PackageError::NoWeights { name: origin.into(), file: file.into() })
+        })
+    }
+
     /// Names of the packages built in.
     pub fn bundled_names() -> impl Iterator<Item = &'static str> {
         BUNDLED.iter().map(|(name, _)| *name)
@@ -162,6 +179,12 @@ impl ModelPackage {
         self.classifier.as_deref()
     }
 
+    /// ONNX bytes of the encoder.
+    #[must_use]
+    pub fn encoder(&self) -> Option<&[u8]> {
+        self.encoder.as_deref()
+    }
+
     fn assemble(
         origin: &str,
         card: &str,
@@ -186,7 +209,8 @@ impl ModelPackage {
         let segmenter = card.segmenter.as_ref().map(|s| network(&s.file, &s.sha256)).transpose()?;
         let classifier =
             card.classifier.as_ref().map(|c| network(&c.file, &c.sha256)).transpose()?;
-        Ok(Self { card, origin: origin.into(), segmenter, classifier })
+        let encoder = card.encoder.as_ref().map(|e| network(&e.file, &e.sha256)).transpose()?;
+        Ok(Self { card, origin: origin.into(), segmenter, classifier, encoder })
     }
 }
 

@@ -4,11 +4,11 @@ use crate::progress::Listener;
 use corpus::augment::geometry::centred;
 use corpus::crops::read_rgb;
 use corpus::resample::to_resolution;
+pub use features::files::images;
 use infer::card::ClassifierCard;
 use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
 use mitosis::{ClassProbs, Mpp, PortError, RgbTile};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,20 +22,6 @@ pub enum ClassifyError {
     /// The package is for something else.
     #[error("model `{0}` has no classifier")]
     NoClassifier(String),
-    /// A folder without images.
-    #[error("{}: no image in this folder", .0.display())]
-    NoImage(PathBuf),
-    /// Nothing is there.
-    #[error("{}: no such file or folder", .0.display())]
-    Missing(PathBuf),
-    /// A folder cannot be listed.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
     /// No engine runs the package.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -94,48 +80,6 @@ impl fmt::Display for Classified {
 }
 
 const OWN: &str = "the model's own";
-
-fn is_image(path: &Path) -> bool {
-    let suffix = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-    ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"].contains(&suffix.as_str())
-}
-
-fn walk(dir: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), ClassifyError> {
-    let fail = |source| ClassifyError::Io { path: dir.to_owned(), source };
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if path.is_dir() {
-            walk(&path, found)?;
-        } else if is_image(&path) {
-            found.insert(path);
-        }
-    }
-    Ok(())
-}
-
-/// The images that `inputs` name, each once; folders are searched through.
-///
-/// # Errors
-/// [`ClassifyError::NoImage`], [`ClassifyError::Missing`], or a folder cannot be read.
-pub fn images(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, ClassifyError> {
-    let mut all = Vec::new();
-    let mut seen = BTreeSet::new();
-    for input in inputs {
-        let mut found = BTreeSet::new();
-        if input.is_dir() {
-            walk(input, &mut found)?;
-            if found.is_empty() {
-                return Err(ClassifyError::NoImage(input.clone()));
-            }
-        } else if input.exists() {
-            found.insert(input.clone());
-        } else {
-            return Err(ClassifyError::Missing(input.clone()));
-        }
-        all.extend(found.into_iter().filter(|p| seen.insert(p.clone())));
-    }
-    Ok(all)
-}
 
 /// An image as the model wants it.
 fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {

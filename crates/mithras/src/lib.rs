@@ -38,6 +38,7 @@
 //! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again |
 //! | [`job`] | detection as such work |
 //! | [`construct`] | construction of crop corpora as such work |
+//! | [`embed`] | features of crops, images and many slides |
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
@@ -55,7 +56,6 @@ pub mod classify;
 pub mod construct;
 pub mod detector;
 pub mod doctor;
-#[cfg(feature = "train")]
 pub mod embed;
 pub mod evaluate;
 pub mod export;

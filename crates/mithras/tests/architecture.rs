@@ -50,7 +50,7 @@ fn who_names(graph: &Graph, wanted: &[&str]) -> Vec<String> {
 fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
-        "artifact", "cli", "corpus", "detect", "draw", "infer", "mithras", "mitosis", "net",
+        "artifact", "cli", "corpus", "detect", "draw", "features", "infer", "mithras", "mitosis", "net",
         "outcome", "pixels", "slide", "stats", "testkit", "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
@@ -124,6 +124,19 @@ fn slide_infer_and_net_see_at_most_mitosis_and_pixels() {
         let allowed: BTreeSet<String> = allowed.iter().map(|s| (*s).to_owned()).collect();
         assert!(seen.is_subset(&allowed), "{name} sees {seen:?}");
     }
+}
+
+#[test]
+fn features_sees_engines_corpora_and_slides_and_no_libtorch() {
+    let graph = graph();
+    let own: BTreeSet<&str> =
+        graph["features"].iter().map(String::as_str).filter(|d| graph.contains_key(*d)).collect();
+    assert_eq!(own, BTreeSet::from(["artifact", "corpus", "infer", "mitosis", "slide"]));
+    let seen = siblings(&graph, "features");
+    for heavy in ["net", "train", "detect", "mithras"] {
+        assert!(!seen.contains(heavy), "features sees {heavy}");
+    }
+    assert_eq!(who_names(&graph, &["hdf5-pure"]), ["features"], "one crate writes HDF5");
 }
 
 #[test]

@@ -32,7 +32,7 @@ pub mod text;
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};
 pub use port::{
-    ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter, Symmetric, likeliest,
+    ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter, Symmetric, likeliest,
 };
 pub use resolution::{Mpp, MppError, Resolution, ResolutionSource};
 pub use score::{Score, ScoreError};

@@ -1,6 +1,6 @@
-//! The two plain-buffer ports between the product and an engine.
+//! The plain-buffer ports between the product and an engine.
 //!
-//! An engine takes 8-bit RGB and gives probabilities; normalisation, batching, precision and
+//! An engine takes 8-bit RGB and gives probabilities or features; normalisation, batching, precision and
 //! device stay behind the port. `detect` sees only these traits, `infer` and `net` implement them.
 
 /// An interleaved 8-bit RGB image, row-major, `data.len() == 3 * width * height`.
@@ -114,6 +114,14 @@ pub enum PortError {
         /// Got.
         height: usize,
     },
+    /// NaN or infinity among features: a broken model, never a result.
+    #[error("{engine}: the model returned {value} among its features")]
+    NotFinite {
+        /// Engine name.
+        engine: String,
+        /// The value.
+        value: f32,
+    },
     /// NaN or out-of-range output: a broken model, never a result.
     #[error("{engine}: the model returned {value}, which is no probability")]
     NotAProbability {
@@ -145,6 +153,22 @@ pub trait Classifier: Send {
     /// # Errors
     /// [`PortError`] when the engine cannot answer.
     fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError>;
+}
+
+/// A frozen encoder: tiles in, one vector of features each out.
+pub trait Encoder: Send {
+    /// What it is called in files.
+    fn name(&self) -> &str;
+
+    /// Numbers per vector.
+    fn width(&self) -> usize;
+
+    /// One vector per tile, in order: `tiles.len() * width()` finite numbers. Tiles of any size are
+    /// resized to the network's input behind the port. Each vector depends on its tile alone.
+    ///
+    /// # Errors
+    /// [`PortError`] when the engine cannot answer, or answers with NaN or infinity.
+    fn features(&mut self, tiles: &[RgbTile]) -> Result<Vec<f32>, PortError>;
 }
 
 /// A classifier that answers with the mean over flips and quarter turns of a crop: a figure has no

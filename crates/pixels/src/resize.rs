@@ -1,21 +1,40 @@
 //! Resizing by the one filter that training and inference share.
 //!
 //! Bilinear convolution on 8-bit RGB with pixel centres at .5 (support grows with the reduction, as
-//! Pillow's `BILINEAR`), through `fast_image_resize`.
+//! Pillow's `BILINEAR`), through `fast_image_resize`. Encoders of others may ask for `BICUBIC`.
 
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::U8x3;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use mitosis::{Mpp, RgbTile};
 
+/// The filter that an image is resized by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Interpolation {
+    /// Pillow's `BILINEAR`, as everything of this project.
+    #[default]
+    Bilinear,
+    /// Pillow's `BICUBIC` (Catmull-Rom).
+    Bicubic,
+}
+
 // The typed calls build the filter for 8-bit RGB alone: the others would cost minutes of building.
-fn convolve(tile: &RgbTile, width: usize, height: usize, source: (f64, f64)) -> RgbTile {
+fn convolve(
+    tile: &RgbTile,
+    (width, height): (usize, usize),
+    source: (f64, f64),
+    by: Interpolation,
+) -> RgbTile {
     let px = |n: usize| u32::try_from(n).expect("an image side fits 32 bits");
     let src = TypedImageRef::<U8x3>::from_buffer(px(tile.width), px(tile.height), &tile.data)
         .expect("an RgbTile's buffer has its size");
     let mut dst = TypedImage::<U8x3>::new(px(width), px(height));
+    let filter = match by {
+        Interpolation::Bilinear => FilterType::Bilinear,
+        Interpolation::Bicubic => FilterType::CatmullRom,
+    };
     let options = ResizeOptions::new()
-        .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
+        .resize_alg(ResizeAlg::Convolution(filter))
         .crop(0.0, 0.0, source.0, source.1);
     Resizer::new().resize_typed(&src, &mut dst, &options).expect("non-empty sizes");
     let data = dst.pixels().iter().flat_map(|p| p.0).collect();
@@ -28,10 +47,19 @@ fn convolve(tile: &RgbTile, width: usize, height: usize, source: (f64, f64)) -> 
 /// When a side of either image is zero.
 #[must_use]
 pub fn resize(tile: &RgbTile, width: usize, height: usize) -> RgbTile {
+    resize_by(tile, width, height, Interpolation::Bilinear)
+}
+
+/// [`resize`] by a filter of choice.
+///
+/// # Panics
+/// When a side of either image is zero.
+#[must_use]
+pub fn resize_by(tile: &RgbTile, width: usize, height: usize, by: Interpolation) -> RgbTile {
     if (tile.width, tile.height) == (width, height) {
         return tile.clone();
     }
-    convolve(tile, width, height, (tile.width as f64, tile.height as f64))
+    convolve(tile, (width, height), (tile.width as f64, tile.height as f64), by)
 }
 
 /// Resamples from one resolution to another, exactly: the output covers as many whole pixels as
@@ -49,7 +77,8 @@ pub fn to_resolution(tile: &RgbTile, from: Mpp, to: Mpp) -> RgbTile {
     let side = |n: usize| ((n as f64 / step) + 1e-9).floor() as usize;
     let (w, h) = (side(tile.width), side(tile.height));
     let span = |out: usize, all: usize| (out as f64 * step).min(all as f64);
-    convolve(tile, w, h, (span(w, tile.width), span(h, tile.height)))
+    let source = (span(w, tile.width), span(h, tile.height));
+    convolve(tile, (w, h), source, Interpolation::Bilinear)
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use corpus::resample::resize;
-use mitosis::RgbTile;
+use mitosis::{Encoder as Port, PortError, RgbTile};
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
+use net::onnx::{self, ExportOptions};
 use tch::nn::VarStore;
 use tch::{Device, Kind};
 
@@ -126,6 +127,32 @@ impl Embedder {
         let y = tch::no_grad(|| self.net.embed(&x, false)).to_kind(Kind::Float);
         let flat = y.to_device(Device::Cpu).contiguous().view(-1);
         Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
+    }
+
+    /// The encoder as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, dim]`.
+    ///
+    /// # Errors
+    /// None that an encoder of the table can cause.
+    pub fn onnx(&self) -> Result<Vec<u8>> {
+        Ok(onnx::embedding(&*self.net, self.side as i64, &ExportOptions::default())?)
+    }
+}
+
+impl Port for Embedder {
+    fn name(&self) -> &str {
+        self.architecture()
+    }
+
+    fn width(&self) -> usize {
+        self.dim()
+    }
+
+    fn features(&mut self, tiles: &[RgbTile]) -> std::result::Result<Vec<f32>, PortError> {
+        let all = self.embed(tiles);
+        match all.iter().find(|v| !v.is_finite()) {
+            Some(&value) => Err(PortError::NotFinite { engine: "libtorch".into(), value }),
+            None => Ok(all),
+        }
     }
 }
 

@@ -101,15 +101,6 @@ fn draw(args: &Args, slide: &Path) -> Result<()> {
     demo::write(&layout, slide, container, &mut |done, total| meter.update(done, total))?;
     meter.finish();
     demo::write_truth(&layout, "drawn", &args.out.join("truth.csv"))?;
-    eprintln!(
-        "drew {} ({} x {} px at {} um/px, {} mitotic figures, {} mimickers, seed {})",
-        slide.display(),
-        args.size.0,
-        args.size.1,
-        Spec::MPP,
-        args.figures,
-        layout.truth().len() - args.figures,
-        args.seed,
-    );
+    eprintln!("drew {} ({layout})", slide.display());
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! `mithras detect`: from slides to figures, hotspot and density.
 
+use super::engine::{RunArgs, words};
 use crate::hint;
 use crate::progress::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser as _;
 use detect::{CancelToken, Workers};
-use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
+use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::job::{self, Existing, Outcome};
 use mithras::report::{self, RunFile};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
@@ -97,40 +96,20 @@ pub struct Args {
     quiet: bool,
 }
 
-/// The exit code when some slides failed and others did not.
-const SOME_FAILED: u8 = 3;
-
 /// Which networks run, and on what.
 #[derive(ClapArgs, Debug, Default)]
 pub struct EngineArgs {
     /// Model package: a folder with a card.toml, or the name of a bundled one [default: bundled]
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
-    /// What runs the networks; auto takes the fastest found
-    #[arg(long, value_name = "E", default_value = "auto", value_parser = words::<EngineChoice>(EngineChoice::WORDS))]
-    engine: EngineChoice,
-    /// Which kernels the engine uses
-    #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Provider>(Provider::WORDS))]
-    provider: Provider,
+    #[command(flatten)]
+    run: RunArgs,
     /// Arithmetic; auto is f32, bf16 (OpenVINO, libtorch) takes bf16 for the segmenter's decoder
     #[arg(long, value_name = "P", default_value = "auto", value_parser = words::<Precision>(Precision::WORDS))]
     precision: Precision,
-    /// The engine's shared library to open instead of the one found
-    #[arg(long, value_name = "FILE")]
-    engine_library: Option<PathBuf>,
-    /// Threads of the engine, and most threads that decode [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
     /// Windows per run of the first stage [default: what suits the engine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     batch: Option<u16>,
-}
-
-fn words<T>(words: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = T>
-where
-    T: std::str::FromStr<Err = String> + Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(words).try_map(|s| s.parse::<T>())
 }
 
 pub(super) fn mpp(text: &str) -> Result<Mpp, String> {
@@ -147,20 +126,16 @@ impl EngineArgs {
     /// How the networks run.
     pub fn options(&self) -> EngineOptions {
         EngineOptions {
-            engine: self.engine,
-            provider: self.provider,
             precision: self.precision,
-            threads: self.threads.map_or(0, usize::from),
             segmenter_batch: self.batch.map_or(0, usize::from),
-            library: self.engine_library.clone(),
-            ..super::engine::options()
+            ..self.run.options()
         }
     }
 
     /// Package and settings of a detector.
     pub fn builder(&self) -> Result<(ModelPackage, Builder), DetectorError> {
         let package = ModelPackage::find(self.model.as_deref())?;
-        let threads = self.threads.map_or(0, usize::from);
+        let threads = self.run.threads.map_or(0, usize::from);
         let batch = self.batch.map_or(0, usize::from);
         let mut workers = Workers::default();
         if threads > 0 {
@@ -203,7 +178,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let (package, builder) = args.engine.builder()?;
     let mut detector = builder
         .stages(stages)
-        .thresholds(args.operating_point.clone().unwrap_or_default())
+        .thresholds(args.operating_point.unwrap_or_default())
         .max_unread_share(args.max_unread)
         .limits(limits)
         .openslide(args.openslide.clone())
@@ -227,11 +202,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         eprintln!("hint: see {flags}");
     }
     let failed = outcomes.iter().filter(|o| !o.is_done()).count();
-    Ok(match failed {
-        0 => ExitCode::SUCCESS,
-        n if n == outcomes.len() => ExitCode::FAILURE,
-        _ => ExitCode::from(SOME_FAILED),
-    })
+    Ok(super::exit(failed, outcomes.len()))
 }
 
 /// Checks all slides, does them, and writes the run's files.

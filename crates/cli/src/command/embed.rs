@@ -1,23 +1,124 @@
-//! `mithras embed`: features of crops or slide tiles. Without the cargo feature `train` the verb says
-//! how to get that build.
+//! `mithras embed`: features of crops, images and slides.
 
-#[cfg(feature = "train")]
-mod work;
+use super::detect::mpp;
+use super::engine::RunArgs;
+use crate::progress::Terminal;
+use crate::{hint, show};
+use anyhow::{Context, Result, ensure};
+use mithras::batch::find;
+use mithras::embed::{Form, Frozen, Plan, Source, crops, slides};
+use mitosis::Mpp;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-#[cfg(feature = "train")]
-pub use work::{Args, run};
-
-/// Features of crops or slide tiles (no libtorch in this build; says how to get it)
-#[cfg(not(feature = "train"))]
+/// Write features of slides, crops or images, by an encoder package
+///
+/// Slides: one file per slide in the folder --out, tissue tiles side by side, FORMAT h5 as CLAM and
+/// TRIDENT read it (`features` [n, d], `coords` [n, 2]). What is done is kept; a slide that fails stops
+/// no other. Crops: one file FILE.parquet. Exit codes: 0 all done, 3 some failed, 1 all did.
 #[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("input").required(true).args(["slides", "crops"])))]
 pub struct Args {
-    /// What would be embedded
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    _rest: Vec<String>,
+    /// Slide files, folders of slides, or patterns
+    #[arg(value_name = "SLIDE")]
+    slides: Vec<PathBuf>,
+    /// A corpus, a regions dataset, AMi-Br's folder, or a folder of images
+    #[arg(long, value_name = "DIR", alias = "corpus")]
+    crops: Option<PathBuf>,
+    /// Encoder package; with --weights the name of the encoder, for files that do not say it
+    #[arg(long, value_name = "PKG")]
+    encoder: Option<PathBuf>,
+    /// Weights that libtorch runs (training build): of a pretraining, a classifier, or in timm's names
+    #[arg(long, value_name = "FILE")]
+    weights: Option<PathBuf>,
+    /// Side of the network's input, for weights that do not say it
+    #[arg(long, default_value_t = 224, requires = "weights")]
+    image: i64,
+    /// Take of the weights what fits, and leave the rest as drawn: such features say little
+    #[arg(long, requires = "weights")]
+    allow_partial: bool,
+    /// Device of the weights: auto, cpu, cuda, cuda:N
+    #[arg(long, default_value = "auto", requires = "weights")]
+    device: String,
+    /// Side of a tile, or of a crop of regions, px at --tile-mpp [default: the encoder's input]
+    #[arg(long, value_name = "PX", value_parser = clap::value_parser!(u32).range(16..=4096))]
+    tile: Option<u32>,
+    /// um/px of tiles [default: the encoder's own]
+    #[arg(long, value_name = "X", value_parser = mpp)]
+    tile_mpp: Option<Mpp>,
+    /// um/px of slides that state none
+    #[arg(long, value_name = "X", value_parser = mpp)]
+    mpp: Option<Mpp>,
+    /// Folder for slides' files, or FILE.parquet for crops
+    #[arg(long, value_name = "OUT")]
+    out: PathBuf,
+    /// Form of slides' files: h5 or parquet
+    #[arg(long, default_value = "h5")]
+    format: Form,
+    /// Images per run of the network
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    batch: u16,
+    #[command(flatten)]
+    engine: RunArgs,
+    /// Do every slide anew
+    #[arg(long)]
+    overwrite: bool,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long, short)]
+    quiet: bool,
 }
 
-/// Says how to get the training build.
-#[cfg(not(feature = "train"))]
-pub fn run(_: Args) -> anyhow::Result<std::process::ExitCode> {
-    Err(super::train::missing("embed"))
+/// Runs the verb.
+pub fn run(a: Args) -> Result<ExitCode> {
+    let mut encoder = a.open()?;
+    let (listener, side) = (&mut Terminal::new(a.quiet), a.tile.map(|px| px as usize));
+    // Several runs of the network are read at once, so that readers need not wait for it.
+    let batch = 4 * usize::from(a.batch);
+    let report = if let Some(dir) = &a.crops {
+        let how = (a.tile_mpp, side);
+        crops(&mut encoder, &Source::of(dir), how, batch, &a.out, listener)?
+    } else {
+        ensure!(Form::of(&a.out).is_none(), "--out: slides go into a folder, a file for each");
+        let found = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
+        let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
+        let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };
+        slides(&mut encoder, &plan, listener)?
+    };
+    show::result(a.json, &report)?;
+    for flags in hint::of_slides(&report.failures.iter().collect::<Vec<_>>()) {
+        eprintln!("hint: see {flags}");
+    }
+    Ok(super::exit(report.failed, report.items.len()))
+}
+
+impl Args {
+    fn open(&self) -> Result<Frozen> {
+        let Some(weights) = &self.weights else {
+            let package = self.encoder.as_ref().context("name the package with --encoder")?;
+            let (options, batch) = (self.engine.options(), self.batch.into());
+            let options = infer::EngineOptions { classifier_batch: batch, ..options };
+            return Ok(Frozen::open(package, &options)?);
+        };
+        #[cfg(feature = "train")]
+        {
+            train::set_up(self.engine.threads.map_or(0, usize::from));
+            let name = self.encoder.as_ref().and_then(|n| n.to_str());
+            let how = (self.image, self.allow_partial);
+            let encoder = mithras::embed::weights::open(weights, name, how, &self.device)?;
+            let random = &encoder.about.random;
+            if !random.is_empty() {
+                eprintln!("warning: as drawn from a seed, in no file: {random}");
+            }
+            Ok(encoder)
+        }
+        #[cfg(not(feature = "train"))]
+        {
+            let _ = (weights, self.image, self.allow_partial, &self.device);
+            Err(super::train::missing("embed by a file of weights"))
+        }
+    }
 }

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod detect;
 pub mod doctor;
 pub mod embed;
+pub mod encoders;
 mod engine;
 pub mod evaluate;
 pub mod evaluate_classification;
@@ -21,3 +22,15 @@ pub mod train;
 #[path = "train_missing.rs"]
 pub mod train;
 pub mod view;
+
+/// The exit code when some slides failed and others did not.
+const SOME_FAILED: u8 = 3;
+
+/// The exit code of work on `all` pieces of which some failed.
+fn exit(failed: usize, all: usize) -> std::process::ExitCode {
+    match failed {
+        0 => std::process::ExitCode::SUCCESS,
+        n if n == all => std::process::ExitCode::FAILURE,
+        _ => std::process::ExitCode::from(SOME_FAILED),
+    }
+}

@@ -22,11 +22,11 @@ pub use options::{EngineChoice, EngineError, EngineOptions, EngineReport, Precis
 pub use plugin::{Load, Plug, Plugin, Started};
 pub use precision::bf16_cpu;
 
-use crate::network::{OnnxClassifier, OnnxSegmenter};
-use crate::onnx;
+use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
+use crate::onnx::{self, EMBEDDING, OUTPUT};
 use crate::package::ModelPackage;
 use loader::{Backend, Loader};
-use mitosis::{Classifier, Segmenter, Symmetric};
+use mitosis::{Classifier, Encoder, Segmenter, Symmetric};
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.
@@ -35,6 +35,8 @@ pub struct Models {
     pub segmenter: Option<Box<dyn Segmenter>>,
     /// Second stage, where the package has one.
     pub classifier: Option<Box<dyn Classifier>>,
+    /// The encoder, where the package is one.
+    pub encoder: Option<Box<dyn Encoder>>,
     /// What runs.
     pub report: EngineReport,
 }
@@ -44,6 +46,7 @@ impl fmt::Debug for Models {
         f.debug_struct("Models")
             .field("segmenter", &self.segmenter.is_some())
             .field("classifier", &self.classifier.is_some())
+            .field("encoder", &self.encoder.is_some())
             .field("report", &self.report)
             .finish()
     }
@@ -55,6 +58,8 @@ pub struct Network<'a> {
     pub onnx: &'a [u8],
     /// Input shape `[N,3,H,W]`, the same for every run.
     pub shape: [usize; 4],
+    /// Name of its output.
+    pub output: &'a str,
     /// The value from which on everything is computed in bf16; f32 throughout where `None`.
     pub bf16_from: Option<&'a str>,
     /// Named axes of the input with the size they take; 0 for the batch.
@@ -175,8 +180,9 @@ fn open_on(
     let mut segmenter = None;
     let mut segmenter_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
-        let signature = onnx::signature(bytes, card.window, &[1, card.window, card.window])
-            .map_err(|e| misfit("segmenter", e))?;
+        let output = (OUTPUT, &[1, card.window, card.window][..]);
+        let signature =
+            onnx::signature(bytes, card.window, output).map_err(|e| misfit("segmenter", e))?;
         segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
         let shape = [segmenter_batch, 3, card.window, card.window];
         let mut from = None;
@@ -185,27 +191,49 @@ fn open_on(
             loader.report.segmenter_precision = Precision::Bf16.word().into();
         }
         let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
-        let session = loader.load(&Network { onnx: bytes, shape, bf16_from, symbols })?;
+        let network = Network { onnx: bytes, shape, output: OUTPUT, bf16_from, symbols };
+        let session = loader.load(&network)?;
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
     }
     let mut classifier = None;
     let mut classifier_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
-        let signature = onnx::signature(bytes, card.input, &[card.classes.len()])
-            .map_err(|e| misfit("classifier", e))?;
+        let output = (OUTPUT, &[card.classes.len()][..]);
+        let signature =
+            onnx::signature(bytes, card.input, output).map_err(|e| misfit("classifier", e))?;
         classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
         let shape = [classifier_batch, 3, card.input, card.input];
         let symbols = &*signature.symbols;
-        let session = loader.load(&Network { onnx: bytes, shape, bf16_from: None, symbols })?;
+        let network = Network { onnx: bytes, shape, output: OUTPUT, bf16_from: None, symbols };
+        let session = loader.load(&network)?;
         let name = loader.report.engine.clone();
         let network = OnnxClassifier::new(session, name, card, classifier_batch);
         classifier = Some(Symmetric::new(network, card.symmetries));
+    }
+    let mut encoder = None;
+    if let (Some(card), Some(bytes)) = (&package.card.encoder, package.encoder()) {
+        let output = (EMBEDDING, &[card.width][..]);
+        let signature =
+            onnx::signature(bytes, card.input, output).map_err(|e| misfit("encoder", e))?;
+        let asked = match options.classifier_batch {
+            0 if gpu => 64,
+            0 => 8,
+            n => n,
+        };
+        classifier_batch = signature.fixed_batch.unwrap_or(asked);
+        let shape = [classifier_batch, 3, card.input, card.input];
+        let symbols = &*signature.symbols;
+        let network = Network { onnx: bytes, shape, output: EMBEDDING, bf16_from: None, symbols };
+        let session = loader.load(&network)?;
+        let (engine, name) = (loader.report.engine.clone(), package.card.name.clone());
+        encoder = Some(OnnxEncoder::new(session, (engine, name), card, classifier_batch));
     }
     let report = EngineReport { segmenter_batch, classifier_batch, ..loader.report };
     let mut models = Models {
         segmenter: segmenter.map(|s| Box::new(s) as _),
         classifier: classifier.map(|c| Box::new(c) as _),
+        encoder: encoder.map(|e| Box::new(e) as _),
         report,
     };
     rehearse(package, &mut models).map_err(|e| EngineError::Unavailable {
@@ -225,6 +253,9 @@ fn rehearse(package: &ModelPackage, models: &mut Models) -> Result<(), mitosis::
     }
     if let (Some(card), Some(c)) = (&package.card.classifier, &mut models.classifier) {
         c.classes(&[RgbTile::filled(card.crop, card.crop, [200; 3])])?;
+    }
+    if let (Some(card), Some(e)) = (&package.card.encoder, &mut models.encoder) {
+        e.features(&[RgbTile::filled(card.input, card.input, [200; 3])])?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::find::{
     INSTALL_CUDA, INSTALL_OPENVINO, INSTALL_RUNTIME, find_onnxruntime, find_openvino_plugin,
 };
 use super::{EngineError, EngineOptions, Network, Provider, Session};
-use crate::onnx::{INPUT, OUTPUT};
+use crate::onnx::INPUT;
 use ort::environment::Environment;
 use ort::ep;
 use ort::logging::LogLevel;
@@ -219,6 +219,7 @@ impl Opened {
             session,
             buffer: vec![0.0; network.shape.iter().product()],
             shape: network.shape,
+            output: network.output.into(),
         }))
     }
 
@@ -253,6 +254,7 @@ struct OnnxRuntime {
     session: ort::session::Session,
     buffer: Vec<f32>,
     shape: [usize; 4],
+    output: String,
 }
 
 impl Session for OnnxRuntime {
@@ -263,7 +265,8 @@ impl Session for OnnxRuntime {
     fn run(&mut self) -> Result<Vec<f32>, String> {
         let tensor = TensorRef::from_array_view((self.shape, &*self.buffer)).map_err(text)?;
         let outputs = self.session.run(ort::inputs![INPUT => tensor]).map_err(text)?;
-        let output = outputs.get(OUTPUT).ok_or_else(|| format!("no output `{OUTPUT}`"))?;
+        let output =
+            outputs.get(&self.output).ok_or_else(|| format!("no output `{}`", self.output))?;
         let (_, data) = output.try_extract_tensor::<f32>().map_err(text)?;
         Ok(data.to_vec())
     }

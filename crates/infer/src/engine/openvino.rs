@@ -5,7 +5,7 @@
 
 use super::find::{INSTALL_OPENVINO_RUNTIME, find_openvino};
 use super::{EngineError, Network, Precision, Session};
-use crate::onnx::{self, INPUT, OUTPUT};
+use crate::onnx::{self, INPUT};
 use openvino::{Core, DeviceType, InferRequest, PartialShape, RwPropertyKey, Tensor};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -81,7 +81,8 @@ impl Opened {
         let shape = network.shape.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         let image = [(INPUT, shape.to_vec())];
         let Some(from) = network.bf16_from else {
-            return OpenVino::session(vec![self.compile(network.onnx, &image, Precision::F32)?]);
+            let whole = self.compile(network.onnx, &image, Precision::F32)?;
+            return OpenVino::session(vec![whole], network.output);
         };
         let halves = onnx::cut(network.onnx, from)?;
         let first = self.compile(&halves.first, &image, Precision::F32)?;
@@ -96,7 +97,7 @@ impl Opened {
         for (name, _, value) in &handed {
             second.set_tensor(name, value).map_err(text)?;
         }
-        OpenVino::session(vec![first, second])
+        OpenVino::session(vec![first, second], network.output)
     }
 
     fn compile(
@@ -136,12 +137,13 @@ struct OpenVino {
     /// One after the other; each reads what the one before wrote.
     parts: Vec<InferRequest>,
     input: Tensor,
+    output: String,
 }
 
 impl OpenVino {
-    fn session(parts: Vec<InferRequest>) -> Result<Box<dyn Session>, String> {
+    fn session(parts: Vec<InferRequest>, output: &str) -> Result<Box<dyn Session>, String> {
         let input = parts[0].get_tensor(INPUT).map_err(text)?;
-        Ok(Box::new(Self { parts, input }))
+        Ok(Box::new(Self { parts, input, output: output.into() }))
     }
 }
 
@@ -154,7 +156,7 @@ impl Session for OpenVino {
         for part in &mut self.parts {
             part.infer().map_err(text)?;
         }
-        let output = self.parts[self.parts.len() - 1].get_tensor(OUTPUT).map_err(text)?;
+        let output = self.parts[self.parts.len() - 1].get_tensor(&self.output).map_err(text)?;
         Ok(output.get_data::<f32>().map_err(text)?.to_vec())
     }
 }

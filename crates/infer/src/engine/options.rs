@@ -116,7 +116,8 @@ pub struct EngineOptions {
     pub threads: usize,
     /// Windows per run of the segmenter; 0 means 1 on a processor, 8 on a GPU.
     pub segmenter_batch: usize,
-    /// Crops per run of the classifier; 0 means 1 on a processor, 32 on a GPU.
+    /// Crops per run of the classifier, 0 being 1 on a processor and 32 on a GPU; images per run of
+    /// an encoder, 0 being 8 and 64.
     pub classifier_batch: usize,
     /// `libonnxruntime` to open instead of the one found.
     pub library: Option<PathBuf>,
@@ -145,7 +146,7 @@ pub struct EngineReport {
     pub threads: usize,
     /// Windows per run of the segmenter.
     pub segmenter_batch: usize,
-    /// Crops per run of the classifier.
+    /// Crops per run of the classifier, or images per run of an encoder.
     pub classifier_batch: usize,
     /// Why a faster engine does not run; `None` when the first choice runs.
     pub fallback_reason: Option<String>,
@@ -186,7 +187,7 @@ pub enum EngineError {
     Model {
         /// Package.
         origin: String,
-        /// `segmenter` or `classifier`.
+        /// `segmenter`, `classifier` or `encoder`.
         network: &'static str,
         /// What differs.
         reason: String,

@@ -1,7 +1,7 @@
 //! The embedded engine: pure Rust, always there.
 
 use super::{Network, Session};
-use crate::onnx::{INPUT, OUTPUT};
+use crate::onnx::INPUT;
 use mitosis::guard;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
 use rten_tensor::{NdTensorView, Tensor};
@@ -38,7 +38,7 @@ pub(crate) fn load(
     let node = |name| model.node_id(name).map_err(|e| e.to_string());
     Ok(Box::new(Rten {
         input: node(INPUT)?,
-        output: node(OUTPUT)?,
+        output: node(network.output)?,
         options: RunOptions::default().with_thread_pool(Some(pool)),
         buffer: vec![0.0; network.shape.iter().product()],
         shape: network.shape,

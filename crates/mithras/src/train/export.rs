@@ -263,6 +263,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             symmetries: settled.symmetries,
             threshold: None,
         }),
+        encoder: None,
         operating_point: Some(settled.point),
         operating_points: settled.points,
         resolution: Some(resolution()),

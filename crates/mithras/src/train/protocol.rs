@@ -293,6 +293,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
             symmetries: about.symmetries,
             threshold: threshold.map(|t| t as f32),
         }),
+        encoder: None,
         operating_point: None,
         operating_points: Default::default(),
         resolution: None,

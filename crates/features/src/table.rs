@@ -1,8 +1,9 @@
-//! Features with what they are of, as Parquet and HDF5 (`docs/artifacts.md`).
+//! Features with what they are of, as Parquet (`docs/artifacts.md`).
 
-use super::error::EmbedError;
+use crate::error::FeatureError;
+use crate::hdf5;
+use crate::row::{About, Row, Tiles};
 use artifact::file;
-use hdf5_pure::{AttrValue, FileBuilder};
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, FloatType};
@@ -14,44 +15,56 @@ use parquet::schema::parser::parse_message_type;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a vector is of.
-pub struct Row {
-    /// Its own name.
-    pub name: String,
-    /// The slide that it is of.
-    pub slide: String,
-    /// `mitotic_figure`, `mimicker`, `unlabeled`.
-    pub label: String,
-    /// Its subtype, or nothing.
-    pub subtype: String,
-    /// Its side of an evaluation.
-    pub split: String,
-    /// Level-0 px: centre of a crop's object (NaN where unknown), upper left corner of a tile.
-    pub x: f64,
-    /// The same, down.
-    pub y: f64,
+/// The form of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// Parquet: crops, images and tiles.
+    Parquet,
+    /// HDF5 as CLAM and TRIDENT read it: slide tiles.
+    #[default]
+    Hdf5,
 }
 
-/// The grid of slide tiles.
-pub struct Tiles {
-    /// Side, pixels at `mpp`.
-    pub side: i64,
-    /// Side in level-0 pixels.
-    pub level0: i64,
-    /// um/px.
-    pub mpp: f64,
+impl Form {
+    /// By a file's suffix.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
+            "parquet" => Some(Self::Parquet),
+            "h5" | "hdf5" => Some(Self::Hdf5),
+            _ => None,
+        }
+    }
+
+    /// The suffix of its files.
+    #[must_use]
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Hdf5 => "h5",
+        }
+    }
+}
+
+impl std::str::FromStr for Form {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "parquet" => Ok(Self::Parquet),
+            "h5" => Ok(Self::Hdf5),
+            _ => Err(format!("`{word}` is neither h5 nor parquet")),
+        }
+    }
 }
 
 /// Features of one encoder.
+#[derive(Clone, Debug)]
 pub struct Table {
-    encoder: String,
-    dim: usize,
+    about: About,
     rows: Vec<Row>,
     values: Vec<f32>,
     /// The grid, of slide tiles.
     pub tiles: Option<Tiles>,
-    /// Names of weights that no file gave, comma-separated.
-    pub random: String,
 }
 
 const MESSAGE: &str = "message features {
@@ -66,17 +79,28 @@ const MESSAGE: &str = "message features {
 }";
 
 impl Table {
-    /// Without rows yet; `dim` numbers each.
+    /// Without rows yet.
     #[must_use]
-    pub fn new(encoder: &str, dim: usize) -> Self {
-        Self {
-            encoder: encoder.into(),
-            dim,
-            rows: vec![],
-            values: vec![],
-            tiles: None,
-            random: String::new(),
-        }
+    pub fn new(about: &About) -> Self {
+        Self { about: about.clone(), rows: vec![], values: vec![], tiles: None }
+    }
+
+    /// By which encoder.
+    #[must_use]
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// What the vectors are of, in order.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The vectors, row by row: `len() * width` numbers.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
     }
 
     /// Rows.
@@ -93,17 +117,24 @@ impl Table {
 
     /// Adds rows with their vectors, row by row.
     pub fn extend(&mut self, rows: Vec<Row>, values: &[f32]) {
-        assert_eq!(values.len(), rows.len() * self.dim, "one vector per row");
+        assert_eq!(values.len(), rows.len() * self.about.width, "one vector per row");
         self.rows.extend(rows);
         self.values.extend_from_slice(values);
     }
 
-    /// Writes Parquet.
+    /// Writes the form that the file's suffix says, whole or not at all.
     ///
     /// # Errors
-    /// [`EmbedError`].
-    pub fn write_parquet(&self, path: &Path) -> Result<(), EmbedError> {
-        let bytes = self.parquet()?;
+    /// [`FeatureError`].
+    pub fn write(&self, path: &Path) -> Result<(), FeatureError> {
+        let bytes = match Form::of(path).ok_or_else(|| FeatureError::Form(path.to_owned()))? {
+            Form::Parquet => self.parquet()?,
+            Form::Hdf5 => {
+                let tiles = self.tiles.as_ref();
+                let tiles = tiles.ok_or_else(|| FeatureError::Crops(path.to_owned()))?;
+                hdf5::encode(&self.about, &self.rows, &self.values, tiles)?
+            }
+        };
         Ok(file::write(path, &bytes)?)
     }
 
@@ -111,11 +142,17 @@ impl Table {
         let about = |k: &str, v: &str| KeyValue::new(k.to_owned(), v.to_owned());
         let mut notes = vec![
             about("mithras.schema", "mithras.features/1"),
-            about("mithras.encoder", &self.encoder),
-            about("mithras.dim", &self.dim.to_string()),
+            about("mithras.encoder", &self.about.encoder),
+            about("mithras.encoder_sha256", &self.about.sha256),
+            about("mithras.dim", &self.about.width.to_string()),
         ];
-        if !self.random.is_empty() {
-            notes.push(about("mithras.random_at_start", &self.random));
+        if let Some(t) = &self.tiles {
+            notes.push(about("mithras.tile_px", &t.side.to_string()));
+            notes.push(about("mithras.tile_px_level0", &t.level0.to_string()));
+            notes.push(about("mithras.tile_mpp", &t.mpp.to_string()));
+        }
+        if !self.about.random.is_empty() {
+            notes.push(about("mithras.random_at_start", &self.about.random));
         }
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -143,8 +180,9 @@ impl Table {
                 _ => {
                     debug_assert!(matches!(column.untyped(), ColumnWriter::FloatColumnWriter(_)));
                     let levels = vec![1; self.values.len()];
-                    let repeats: Vec<i16> =
-                        (0..self.values.len()).map(|i| i16::from(i % self.dim > 0)).collect();
+                    let repeats: Vec<i16> = (0..self.values.len())
+                        .map(|i| i16::from(i % self.about.width > 0))
+                        .collect();
                     let typed = column.typed::<FloatType>();
                     typed.write_batch(&self.values, Some(&levels), Some(&repeats))?;
                 }
@@ -154,33 +192,5 @@ impl Table {
         }
         group.close()?;
         writer.into_inner()
-    }
-
-    /// Writes HDF5: `features` and `coords` at the root, with CLAM's and TRIDENT's attributes.
-    ///
-    /// # Errors
-    /// [`EmbedError`].
-    pub fn write_hdf5(&self, path: &Path) -> Result<(), EmbedError> {
-        let n = self.rows.len() as u64;
-        let coords: Vec<i64> = self.rows.iter().flat_map(|r| [r.x as i64, r.y as i64]).collect();
-        let mut out = FileBuilder::new();
-        let features = out.create_dataset("features");
-        features
-            .with_f32_data(&self.values)
-            .with_shape(&[n, self.dim as u64])
-            .set_attr("encoder", AttrValue::AsciiString(self.encoder.clone()));
-        // An empty attribute would say that something stayed as drawn.
-        if !self.random.is_empty() {
-            features.set_attr("random_at_start", AttrValue::AsciiString(self.random.clone()));
-        }
-        let made = out.create_dataset("coords").with_i64_data(&coords).with_shape(&[n, 2]);
-        if let Some(t) = &self.tiles {
-            made.set_attr("patch_level", AttrValue::I64(0));
-            made.set_attr("patch_size", AttrValue::I64(t.side));
-            made.set_attr("patch_size_level0", AttrValue::I64(t.level0));
-            made.set_attr("patch_mpp", AttrValue::F64(t.mpp));
-        }
-        let bytes = out.finish().map_err(|e| EmbedError::Hdf5(e.to_string()))?;
-        Ok(file::write(path, &bytes)?)
     }
 }

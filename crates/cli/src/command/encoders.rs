@@ -1,0 +1,152 @@
+//! `mithras encoders`: encoders as packages.
+
+use super::detect::mpp;
+use super::engine;
+use crate::show;
+use anyhow::{Result, bail};
+use infer::card::Interpolation;
+use infer::convert::Draft;
+use mithras::embed::{Listing, Package, convert, known};
+use mitosis::Mpp;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Encoders as packages: list, show, make one of an ONNX file or of weights
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(clap::Subcommand, Debug)]
+#[expect(clippy::large_enum_variant, reason = "parsed once per process")]
+enum Verb {
+    /// Packages in a folder, and what this build makes of weights
+    List {
+        /// The folder
+        #[arg(long = "in", value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+    },
+    /// An encoder's card, its digest checked
+    Show {
+        /// Package folder, or a name of `encoders list`
+        #[arg(value_name = "NAME|PKG")]
+        package: PathBuf,
+    },
+    Convert(Convert),
+}
+
+/// Make a package of an ONNX file, tried on every engine at hand
+///
+/// The file takes one image f32 [N, 3, S, S] and gives vectors [N, D], pooled inside. It is refused
+/// when engines disagree, when a vector is NaN, and when it depends on the image beside it.
+#[derive(clap::Args, Debug)]
+#[command(group(clap::ArgGroup::new("from").required(true).args(["onnx", "weights"])))]
+struct Convert {
+    /// The network
+    #[arg(long, value_name = "FILE", requires_all = ["image", "mean", "std", "pooling"])]
+    onnx: Option<PathBuf>,
+    /// Weights of --encoder, which libtorch exports (training build)
+    #[arg(long, value_name = "FILE", requires = "encoder", conflicts_with_all = ["mean", "std", "pooling"])]
+    weights: Option<PathBuf>,
+    /// A name of `encoders list`
+    #[arg(long, value_name = "NAME", requires = "weights")]
+    encoder: Option<String>,
+    /// Package folder to make
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the package
+    #[arg(long)]
+    name: String,
+    /// Architecture in words [default: the name]
+    #[arg(long)]
+    architecture: Option<String>,
+    /// Side of the input, px
+    #[arg(long, value_name = "PX")]
+    image: Option<usize>,
+    /// Mean of R,G,B in 0 to 1
+    #[arg(long, value_name = "R,G,B", value_parser = triple)]
+    mean: Option<[f32; 3]>,
+    /// Standard deviation of R,G,B
+    #[arg(long, value_name = "R,G,B", value_parser = triple)]
+    std: Option<[f32; 3]>,
+    /// How images are resized: bilinear or bicubic
+    #[arg(long, default_value = "bilinear")]
+    interpolation: Interpolation,
+    /// um/px that it was trained at
+    #[arg(long, value_name = "X", value_parser = mpp)]
+    mpp: Option<Mpp>,
+    /// What the vector is, e.g. "class token"
+    #[arg(long)]
+    pooling: Option<String>,
+    /// Numbers per vector, where the file does not say it
+    #[arg(long, value_name = "D")]
+    width: Option<usize>,
+    /// Which output, of a file with several
+    #[arg(long, value_name = "NAME")]
+    output: Option<String>,
+    /// Licence of the weights
+    #[arg(long)]
+    license: String,
+    /// How weights are stored: f32 or f16
+    #[arg(long, default_value = "f32", value_parser = ["f32", "f16"])]
+    precision: String,
+}
+
+fn triple(text: &str) -> Result<[f32; 3], String> {
+    let numbers: Result<Vec<f32>, _> = text.split(',').map(|t| t.trim().parse()).collect();
+    let numbers = numbers.map_err(|_| format!("`{text}` is not three numbers, as 0.5,0.5,0.5"))?;
+    numbers.try_into().map_err(|_| format!("`{text}` is not three numbers"))
+}
+
+/// Runs one of the verbs.
+pub fn run(a: Args) -> Result<ExitCode> {
+    match a.verb {
+        Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?)?,
+        Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
+            Some(known) if !package.is_dir() => show::result(a.json, known)?,
+            _ => show::result(a.json, &Package::open(&package)?)?,
+        },
+        Verb::Convert(c) => show::result(a.json, &c.package()?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Convert {
+    fn package(self) -> Result<Package> {
+        let draft = Draft {
+            architecture: self.architecture.unwrap_or_else(|| self.name.clone()),
+            name: self.name,
+            license: self.license,
+            mpp: self.mpp,
+            image: self.image.unwrap_or(224),
+            interpolation: self.interpolation,
+            mean: self.mean.unwrap_or_default(),
+            std: self.std.unwrap_or_default(),
+            pooling: self.pooling.unwrap_or_default(),
+            width: self.width,
+            output: self.output,
+            half: self.precision == "f16",
+            source: Default::default(),
+        };
+        if let Some(onnx) = &self.onnx {
+            return Ok(convert(onnx, &self.out, draft, &engine::options())?);
+        }
+        let (Some(weights), Some(name)) = (self.weights, self.encoder) else {
+            bail!("name --onnx, or --weights with --encoder")
+        };
+        #[cfg(feature = "train")]
+        {
+            let options = engine::options();
+            Ok(mithras::embed::weights::convert(&weights, &name, &self.out, draft, &options)?)
+        }
+        #[cfg(not(feature = "train"))]
+        {
+            let _ = (weights, name);
+            Err(super::train::missing("convert weights"))
+        }
+    }
+}

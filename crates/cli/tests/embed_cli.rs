@@ -1,0 +1,166 @@
+//! `mithras encoders` and `mithras embed` with a tiny encoder: packages, slides, crops, resuming.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn mithras(args: &[&str]) -> (Option<i32>, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (out.status.code(), text(&out.stdout), text(&out.stderr))
+}
+
+fn s(p: &Path) -> &str {
+    p.to_str().unwrap()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// What a conversion is told.
+const TOLD: [&str; 14] = [
+    "--name",
+    "tiny",
+    "--image",
+    "32",
+    "--mean",
+    "0.7032,0.5361,0.6610",
+    "--std",
+    "0.2172,0.2608,0.2072",
+    "--mpp",
+    "0.5",
+    "--pooling",
+    "mean of patches",
+    "--license",
+    "none",
+];
+
+fn package(dir: &Path) -> PathBuf {
+    let onnx = testkit::workspace().join("crates/features/tests/golden/tiny.onnx");
+    let out = dir.join("tiny");
+    let args = [&["encoders", "convert", "--onnx", s(&onnx), "--out", s(&out)][..], &TOLD];
+    let (code, _, err) = mithras(&args.concat());
+    assert_eq!(code, Some(0), "{err}");
+    out
+}
+
+fn draw(path: &Path, shift: u32) {
+    let image = image::RgbImage::from_fn(288, 192, |x, y| {
+        if !(64..224).contains(&x) || !(32..128).contains(&y) {
+            return image::Rgb([245; 3]);
+        }
+        image::Rgb([120 + ((x * 3 + y + shift) % 80) as u8, 60, 110 + ((x * y) % 70) as u8])
+    });
+    image.save(path).unwrap();
+}
+
+#[test]
+fn a_package_is_made_shown_and_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = package(dir.path());
+    let (code, shown, err) = mithras(&["encoders", "show", s(&made), "--json"]);
+    assert_eq!(code, Some(0), "{err}");
+    let shown = json(&shown);
+    assert_eq!(shown["schema"], "mithras.encoder/1");
+    let card = &shown["card"]["encoder"];
+    assert_eq!((&card["width"], &card["input"]), (&6.into(), &32.into()));
+    assert!(card["parity"]["engines"][0]["engine"].as_str().unwrap().starts_with("rten"));
+    let (code, listed, _) = mithras(&["encoders", "list", "--in", s(dir.path()), "--json"]);
+    assert_eq!(code, Some(0));
+    let listed = json(&listed);
+    assert_eq!(listed["packages"][0]["name"], "tiny");
+    let known = listed["known"].as_array().unwrap().len();
+    assert_eq!(known > 0, cfg!(feature = "train"), "{known} encoders of the table");
+    let (code, words, _) = mithras(&["encoders", "show", s(&made)]);
+    assert!(code == Some(0) && words.contains("mean of patches"), "{words}");
+
+    let (code, _, err) = mithras(&["encoders", "show", s(&dir.path().join("none"))]);
+    assert!(code == Some(1) && err.contains("card.toml"), "{err}");
+    let tokens = testkit::workspace().join("crates/features/tests/golden/tokens.onnx");
+    let out = dir.path().join("tokens");
+    let args = [&["encoders", "convert", "--onnx", s(&tokens), "--out", s(&out)][..], &TOLD];
+    let (code, _, err) = mithras(&args.concat());
+    assert!(code == Some(1) && err.contains("3 dimensions") && !out.exists(), "{err}");
+}
+
+#[test]
+fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = package(dir.path());
+    let slides = dir.path().join("slides");
+    std::fs::create_dir(&slides).unwrap();
+    for (name, shift) in [("a.png", 0), ("b.png", 9), ("d.png", 30)] {
+        draw(&slides.join(name), shift);
+    }
+    std::fs::write(slides.join("c.svs"), b"no slide").unwrap();
+    let out = dir.path().join("features");
+    let embed = |more: &[&str]| {
+        let args = ["embed", s(&slides), "--encoder", s(&made), "--out", s(&out), "--mpp", "0.5"];
+        let how = ["--engine", "rten", "--threads", "1", "--json", "--quiet"];
+        let (code, report, err) = mithras(&[&args[..], &how, more].concat());
+        (code, json(&report), err)
+    };
+    let (code, report, err) = embed(&[]);
+    assert_eq!(code, Some(3), "{err}");
+    assert_eq!((&report["schema"], &report["failed"]), (&"mithras.embed/1".into(), &1.into()));
+    let status = |r: &Value| -> Vec<String> {
+        let items = r["items"].as_array().unwrap().iter();
+        items.map(|i| i["status"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(status(&report), ["done", "done", "failed", "done"], "{report}");
+    assert!(report["items"][2]["reason"].as_str().unwrap().contains("c.svs"), "{report}");
+    assert!(report["items"][0]["per_second"].as_f64().unwrap() > 0.0);
+    let bytes = |name: &str| std::fs::read(out.join(name)).unwrap();
+    let first = ["a.h5", "b.h5", "d.h5"].map(bytes);
+
+    // As if it had been killed before b: what is there stays, the rest gives the same bytes.
+    std::fs::remove_file(out.join("b.h5")).unwrap();
+    std::fs::write(out.join("d.h5"), b"cut short").unwrap();
+    let (_, report, _) = embed(&[]);
+    assert_eq!(status(&report), ["kept", "done", "failed", "done"], "{report}");
+    assert_eq!(["a.h5", "b.h5", "d.h5"].map(bytes), first);
+    let (_, report, _) = embed(&["--overwrite"]);
+    assert_eq!(status(&report), ["done", "done", "failed", "done"], "{report}");
+    assert_eq!(["a.h5", "b.h5", "d.h5"].map(bytes), first);
+    // Another grid is other work.
+    let (_, report, _) = embed(&["--tile", "64"]);
+    assert_eq!(status(&report)[0], "done", "{report}");
+
+    let file = hdf5_pure::File::open(out.join("a.h5")).unwrap();
+    let x = file.dataset("features").unwrap().shape().unwrap();
+    assert!(x[0] >= 5 && x[1] == 6, "{x:?}");
+}
+
+#[test]
+fn crops_go_to_parquet_and_what_does_not_fit_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = package(dir.path());
+    let images = dir.path().join("images");
+    std::fs::create_dir(&images).unwrap();
+    draw(&images.join("one.png"), 0);
+    draw(&images.join("two.png"), 7);
+    let table = dir.path().join("f.parquet");
+    let embed = |crops: &Path, out: &Path| {
+        let args = ["embed", "--crops", s(crops), "--encoder", s(&made), "--out", s(out)];
+        mithras(&[&args[..], &["--engine", "rten", "--json"]].concat())
+    };
+    let (code, report, err) = embed(&images, &table);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(json(&report)["rows"], 2);
+    assert!(table.is_file());
+    std::fs::write(images.join("bad.png"), b"no image").unwrap();
+    let (code, report, _) = embed(&images, &table);
+    assert_eq!((code, &json(&report)["failed"]), (Some(3), &1.into()));
+    let (code, _, err) = embed(&images, &dir.path().join("f.h5"));
+    assert!(code == Some(1) && err.contains("FILE.parquet"), "{err}");
+    let (code, _, err) = embed(&images, &dir.path().join("f.txt"));
+    assert!(code == Some(1) && err.contains("FILE.parquet"), "{err}");
+
+    let slide = images.join("one.png");
+    let (code, _, err) = mithras(&["embed", s(&slide), "--out", "x", "--mpp", "0.5"]);
+    assert!(code == Some(1) && err.contains("--encoder"), "{err}");
+    std::fs::write(made.join("encoder.onnx"), b"other").unwrap();
+    let (code, _, err) = embed(&images, &table);
+    assert!(code == Some(1) && err.contains("SHA-256"), "{err}");
+}

@@ -1,0 +1,74 @@
+//! An encoder that is ready to run.
+
+use crate::error::FeatureError;
+use crate::row::About;
+use infer::{EngineOptions, EngineReport, ModelPackage};
+use mitosis::{Encoder, Mpp};
+use std::path::Path;
+
+/// An encoder that is ready to run, whoever runs it.
+pub struct Frozen {
+    /// What answers.
+    pub network: Box<dyn Encoder>,
+    /// What features of it carry.
+    pub about: About,
+    /// Side of its input, px.
+    pub side: usize,
+    /// Resolution that it was trained at, where it is stated.
+    pub mpp: Option<Mpp>,
+    /// What runs it; `None` where no ONNX engine does.
+    pub engine: Option<EngineReport>,
+}
+
+impl Frozen {
+    /// Opens an encoder's package on the engine asked for. The digest of the network must be the
+    /// card's, and its shapes what the card says; it runs once before anything is embedded.
+    ///
+    /// # Errors
+    /// [`FeatureError`].
+    pub fn open(package: &Path, options: &EngineOptions) -> Result<Self, FeatureError> {
+        let package = ModelPackage::open(package)?;
+        let card = package.card.encoder()?;
+        let about = About {
+            encoder: package.card.name.clone(),
+            width: card.width,
+            sha256: card.sha256.clone(),
+            random: String::new(),
+        };
+        let models = infer::open(&package, options)?;
+        let network = models.encoder.expect("a card with an encoder opens one");
+        let (side, mpp) = (card.input, card.mpp);
+        Ok(Self { network, about, side, mpp, engine: Some(models.report) })
+    }
+
+    /// What runs it, in words.
+    #[must_use]
+    pub fn engine(&self) -> String {
+        self.engine.as_ref().map_or_else(|| "libtorch".into(), ToString::to_string)
+    }
+}
+
+/// How crops and tiles are cut out of larger images.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Grid {
+    /// um/px.
+    pub mpp: Mpp,
+    /// Side, px at `mpp`.
+    pub side: usize,
+}
+
+impl Grid {
+    /// At the resolution and side given, or else at the encoder's own.
+    ///
+    /// # Errors
+    /// [`FeatureError::Resolution`] where neither says how many um/px.
+    pub fn of(
+        encoder: &Frozen,
+        mpp: Option<Mpp>,
+        side: Option<usize>,
+    ) -> Result<Self, FeatureError> {
+        let none = || FeatureError::Resolution(encoder.about.encoder.clone());
+        let mpp = mpp.or(encoder.mpp).ok_or_else(none)?;
+        Ok(Self { mpp, side: side.unwrap_or(encoder.side) })
+    }
+}

@@ -1,0 +1,80 @@
+//! Why there are no features, or no package.
+
+use corpus::CorpusError;
+use corpus::regions::RegionsError;
+use corpus::task::TaskError;
+use infer::convert::ConvertError;
+use infer::{CardError, EngineError, PackageError};
+use mitosis::PortError;
+use mitosis::text::Shown;
+use slide::SlideError;
+use std::path::PathBuf;
+
+/// Why there are no features, or no package.
+#[derive(Debug, thiserror::Error)]
+pub enum FeatureError {
+    /// The file is to be of no known form.
+    #[error("{}: write to FILE.parquet, or slide tiles to FILE.h5", Shown(.0))]
+    Form(PathBuf),
+    /// HDF5 holds a grid, which crops have not.
+    #[error("{}: HDF5 is for slide tiles; crops go to FILE.parquet", Shown(.0))]
+    Crops(PathBuf),
+    /// Nobody says at which resolution tiles are read.
+    #[error("encoder `{0}` states no resolution; say at how many um/px tiles are read")]
+    Resolution(String),
+    /// A package is there already.
+    #[error("{}: there is a package already; choose another folder", Shown(.0))]
+    Exists(PathBuf),
+    /// A file or folder cannot be read.
+    #[error("{}: {source}", Shown(path))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The encoder's file becomes no package.
+    #[error("{}: {source}", Shown(path))]
+    Convert {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: ConvertError,
+    },
+    /// The package does not open.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The package is no encoder.
+    #[error(transparent)]
+    Card(#[from] CardError),
+    /// No engine runs it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The network stopped, or gave NaN.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The crops cannot be read.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// The regions cannot be read.
+    #[error(transparent)]
+    Regions(#[from] RegionsError),
+    /// The labelled crops cannot be read.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The slide cannot be read.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// The table cannot be encoded.
+    #[error("encoding the table: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// The table cannot be encoded.
+    #[error("encoding HDF5: {0}")]
+    Hdf5(String),
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(#[from] artifact::file::WriteError),
+    /// The folder holds no image.
+    #[error(transparent)]
+    Files(#[from] crate::files::FilesError),
+}

@@ -1,0 +1,40 @@
+//! Frozen features of crops and slide tiles.
+//!
+//! ```no_run
+//! use features::{Frozen, Grid, Table, tiles};
+//! use infer::EngineOptions;
+//!
+//! let mut encoder = Frozen::open("encoders/lunit".as_ref(), &EngineOptions::default())?;
+//! let slide = slide::Slide::open("case.svs")?;
+//! let grid = Grid::of(&encoder, None, None)?;
+//! let table: Table = tiles::embed(&mut encoder, &slide, grid, 32, &mut |_, _| {})?;
+//! table.write("case.h5".as_ref())?;
+//! # Ok::<(), features::FeatureError>(())
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`package`] | encoders as packages: written, listed, shown |
+//! | [`encoder`] | an encoder that is ready to run, whoever runs it |
+//! | [`crops`] | features of the crops of a dataset, of images |
+//! | [`tiles`] | features of a slide's tissue |
+//! | [`row`], [`table`], [`hdf5`] | what a vector is of; features on disk (`docs/artifacts.md`) |
+//! | [`mod@files`] | images that folders hold |
+
+#![forbid(unsafe_code)]
+
+pub mod crops;
+pub mod encoder;
+mod error;
+pub mod files;
+pub mod hdf5;
+pub mod package;
+mod pipe;
+pub mod row;
+pub mod table;
+pub mod tiles;
+
+pub use encoder::{Frozen, Grid};
+pub use error::FeatureError;
+pub use row::{About, Row, Tiles};
+pub use table::{Form, Table};

@@ -1,0 +1,131 @@
+//! The part of a card that describes a frozen encoder.
+
+use super::check::{CardError, ensure, network};
+use mitosis::Mpp;
+use serde::{Deserialize, Serialize};
+
+/// How an image of another size is brought to the network's input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Interpolation {
+    /// Pillow's `BILINEAR`.
+    #[default]
+    Bilinear,
+    /// Pillow's `BICUBIC`.
+    Bicubic,
+}
+
+impl std::str::FromStr for Interpolation {
+    type Err = String;
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "bilinear" => Ok(Self::Bilinear),
+            "bicubic" => Ok(Self::Bicubic),
+            _ => Err(format!("`{word}` is neither bilinear nor bicubic")),
+        }
+    }
+}
+
+impl From<Interpolation> for pixels::resize::Interpolation {
+    fn from(by: Interpolation) -> Self {
+        match by {
+            Interpolation::Bilinear => Self::Bilinear,
+            Interpolation::Bicubic => Self::Bicubic,
+        }
+    }
+}
+
+/// An encoder: input `image` f32 `[N,3,input,input]`, output `embedding` f32 `[N,width]`, pooled
+/// inside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncoderCard {
+    /// File name inside the package.
+    pub file: String,
+    /// SHA-256 of that file, 64 lower-case hex digits.
+    pub sha256: String,
+    /// Architecture, e.g. `vit_small_patch16_224`.
+    pub architecture: String,
+    /// Resolution that it was trained at, um/px, where its makers state one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpp: Option<Mpp>,
+    /// Side of the network's input, px; whole tiles are resized to it.
+    pub input: usize,
+    /// By which filter.
+    pub interpolation: Interpolation,
+    /// Per-channel mean of the input in [0, 1] (R, G, B).
+    pub mean: [f32; 3],
+    /// Per-channel standard deviation, > 0.
+    pub std: [f32; 3],
+    /// What the vector is, in words, e.g. `class token`.
+    pub pooling: String,
+    /// Numbers per vector.
+    pub width: usize,
+    /// The file that the network was made from.
+    pub source: SourceCard,
+    /// How far the engines agree on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parity: Option<ParityCard>,
+}
+
+/// The file that a network was made from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceCard {
+    /// Its name, without its folder.
+    pub file: String,
+    /// Its SHA-256, 64 lower-case hex digits.
+    pub sha256: String,
+}
+
+/// How far the engines agree, on fixed images, when the package was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParityCard {
+    /// Largest magnitude of a feature.
+    pub largest: f32,
+    /// The engines that ran, the first being the one that the others are measured against.
+    pub engines: Vec<RanOn>,
+    /// Engines that are there and cannot run it, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Largest difference that storing weights as f16 makes; absent where they are as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounding: Option<f32>,
+}
+
+/// One engine's run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RanOn {
+    /// Engine and version.
+    pub engine: String,
+    /// Largest difference of a feature from the first engine's.
+    pub difference: f32,
+}
+
+/// Widest vector that is read.
+const WIDEST: usize = 1 << 16;
+
+impl EncoderCard {
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// [`CardError::Value`] with the dotted key of the first bad one.
+    pub(super) fn check(&self) -> Result<(), CardError> {
+        network("encoder", &self.file, &self.sha256, self.mean, self.std)?;
+        let source = "encoder.source";
+        network(source, &self.source.file, &self.source.sha256, self.mean, self.std)?;
+        for (key, text) in
+            [("encoder.architecture", &self.architecture), ("encoder.pooling", &self.pooling)]
+        {
+            ensure(!text.trim().is_empty(), key, || "is empty".into())?;
+        }
+        ensure((8..=4096).contains(&self.input), "encoder.input", || {
+            format!("{} px is outside 8 to 4096", self.input)
+        })?;
+        ensure((1..=WIDEST).contains(&self.width), "encoder.width", || {
+            format!("{} is outside 1 to {WIDEST}", self.width)
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! An encoder's ONNX file, as anyone exports it, to a card and a network that the engines agree on.
+
+use crate::card::{EncoderCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard};
+use crate::engine::{
+    EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
+};
+use crate::hash::sha256_hex;
+use crate::onnx::{self, Wanted};
+use crate::package::{ModelPackage, PackageError};
+use mitosis::{Mpp, PortError, RgbTile};
+
+/// Name of the network in a package.
+pub const FILE: &str = "encoder.onnx";
+/// Largest difference of a feature between two engines, as a share of the largest magnitude.
+pub const TOLERANCE: f32 = 1e-3;
+
+/// What a file cannot say of itself.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Name of the package.
+    pub name: String,
+    /// Licence of the weights.
+    pub license: String,
+    /// Architecture in words.
+    pub architecture: String,
+    /// um/px that it was trained at, where that is known.
+    pub mpp: Option<Mpp>,
+    /// Side of its input, px.
+    pub image: usize,
+    /// How tiles are resized to it.
+    pub interpolation: Interpolation,
+    /// Per-channel mean in [0, 1].
+    pub mean: [f32; 3],
+    /// Per-channel standard deviation.
+    pub std: [f32; 3],
+    /// What the vector is, in words.
+    pub pooling: String,
+    /// Numbers per vector, where they are known.
+    pub width: Option<usize>,
+    /// Which output is taken; `None` where there is one.
+    pub output: Option<String>,
+    /// Whether large weights are stored as f16.
+    pub half: bool,
+    /// The file that the weights come from.
+    pub source: SourceCard,
+}
+
+/// Why a file becomes no package.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// It is no encoder of this shape.
+    #[error("no encoder: {0}")]
+    File(String),
+    /// The card or the network is refused.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// No engine runs it.
+    #[error("no engine runs it: {}", .0.join("; "))]
+    NoEngine(Vec<String>),
+    /// A run failed, or gave NaN.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The network does not fit what was said of it.
+    #[error(transparent)]
+    Engine(EngineError),
+    /// Two engines, or an engine and the weights, give different features.
+    #[error(
+        "{engine} differs from {other} by {difference} where the largest feature is {largest}; at most \
+         {TOLERANCE} of it is allowed"
+    )]
+    Disagree {
+        /// One engine.
+        engine: String,
+        /// The other.
+        other: String,
+        /// By how much.
+        difference: f32,
+        /// Largest magnitude of a feature.
+        largest: f32,
+    },
+    /// A vector changes with the image beside it.
+    #[error(
+        "an image's features change by {difference} with the image beside it; export the network in \
+         its evaluation mode"
+    )]
+    Neighbours {
+        /// By how much.
+        difference: f32,
+    },
+    /// Two images have the same features.
+    #[error("two different images have the same features; the weights are not an encoder's")]
+    Constant,
+}
+
+/// A package before it is written.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    /// Its card, with the engines' parity.
+    pub card: ModelCard,
+    /// Its network.
+    pub onnx: Vec<u8>,
+}
+
+/// The two fixed images that a network is tried on.
+#[must_use]
+pub fn probes(side: usize) -> [RgbTile; 2] {
+    let draw = |k: usize| {
+        let pixel = |i: usize| {
+            let (x, y) = (i % side, i / side);
+            let nucleus = (x * 7 / side + y * 5 / side + k).is_multiple_of(3);
+            let grain = ((i * 2_654_435_761 + k * 97) >> 7) % 32;
+            let base: [usize; 3] = if nucleus { [90, 60, 130] } else { [215, 160, 200] };
+            base.map(|v| (v + grain) as u8)
+        };
+        RgbTile::new(side, side, (0..side * side).flat_map(pixel).collect())
+    };
+    [draw(0), draw(1)]
+}
+
+/// Brings an ONNX file to a package: `image` in, `embedding` out, run on every engine at hand on
+/// [`probes`]. `reference` holds their features by the weights themselves, where somebody has them.
+/// `options` says threads and libraries; its engine is not asked.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn convert(
+    file: &[u8],
+    draft: &Draft,
+    reference: Option<&[f32]>,
+    options: &EngineOptions,
+) -> Result<Converted, ConvertError> {
+    let adapted = |half| {
+        let wanted = Wanted {
+            image: draft.image,
+            output: draft.output.as_deref(),
+            width: draft.width,
+            half,
+        };
+        onnx::adapt(file, &wanted).map_err(ConvertError::File)
+    };
+    let whole = adapted(false)?;
+    let (mut card, given) = tried(draft, &whole.onnx, whole.width, options)?;
+    if let Some(reference) = reference {
+        let encoder = card.encoder.as_mut().expect("made with one");
+        let parity = encoder.parity.as_mut().expect("tried");
+        let first = parity.engines[0].engine.clone();
+        let libtorch = "libtorch on the weights";
+        let difference = agree((libtorch, reference), (&first, &given), parity.largest)?;
+        parity.engines.push(RanOn { engine: libtorch.into(), difference });
+    }
+    if !draft.half {
+        return Ok(Converted { card, onnx: whole.onnx });
+    }
+    drop(whole.onnx);
+    let halved = adapted(true)?;
+    let (mut card, rounded) = tried(draft, &halved.onnx, halved.width, options)?;
+    if let Some(parity) = card.encoder.as_mut().and_then(|e| e.parity.as_mut()) {
+        parity.rounding = Some(farthest(&given, &rounded));
+    }
+    Ok(Converted { card, onnx: halved.onnx })
+}
+
+/// The card of a network with its parity, and its features of the probes.
+fn tried(
+    draft: &Draft,
+    onnx: &[u8],
+    width: usize,
+    options: &EngineOptions,
+) -> Result<(ModelCard, Vec<f32>), ConvertError> {
+    let mut card = card(draft, onnx, width);
+    let package = ModelPackage::of_encoder(&card, onnx.to_vec())?;
+    let mut refused = Vec::new();
+    let mut ran: Vec<(String, Vec<f32>)> = Vec::new();
+    for (engine, provider) in at_hand(options) {
+        // Two images at once, so that one could tell on the other.
+        let options = EngineOptions { engine, provider, classifier_batch: 2, ..options.clone() };
+        match open(&package, &options) {
+            Ok(mut models) => {
+                let encoder = models.encoder.as_mut().expect("a package of one");
+                let named = format!("{} {}", models.report.engine, models.report.version);
+                ran.push((named, run(encoder.as_mut(), draft.image)?));
+            }
+            Err(e @ EngineError::Model { .. }) => return Err(ConvertError::Engine(e)),
+            Err(e) => refused.push(e.to_string().replace("\n  ", "; ")),
+        }
+    }
+    if ran.is_empty() {
+        return Err(ConvertError::NoEngine(refused));
+    }
+    let (first, features) = ran.swap_remove(0);
+    let largest = features.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+    let mut engines = vec![RanOn { engine: first.clone(), difference: 0.0 }];
+    for (engine, other) in &ran {
+        let difference = agree((engine, other), (&first, &features), largest)?;
+        engines.push(RanOn { engine: engine.clone(), difference });
+    }
+    let parity = ParityCard { largest, engines, refused, rounding: None };
+    card.encoder.as_mut().expect("made with one").parity = Some(parity);
+    Ok((card, features))
+}
+
+fn card(draft: &Draft, onnx: &[u8], width: usize) -> ModelCard {
+    let encoder = EncoderCard {
+        file: FILE.into(),
+        sha256: sha256_hex(onnx),
+        architecture: draft.architecture.clone(),
+        mpp: draft.mpp,
+        input: draft.image,
+        interpolation: draft.interpolation,
+        mean: draft.mean,
+        std: draft.std,
+        pooling: draft.pooling.clone(),
+        width,
+        source: draft.source.clone(),
+        parity: None,
+    };
+    ModelCard {
+        schema: SCHEMA,
+        name: draft.name.clone(),
+        license: draft.license.clone(),
+        segmenter: None,
+        candidates: None,
+        classifier: None,
+        encoder: Some(encoder),
+        operating_point: None,
+        operating_points: Default::default(),
+        resolution: None,
+        training: None,
+        results: None,
+    }
+}
+
+/// The engines that are on this machine, the embedded one first.
+fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
+    let mut all = vec![(EngineChoice::Rten, Provider::Auto)];
+    if options.library.is_some() || !find_onnxruntime().is_empty() {
+        all.push((EngineChoice::OnnxRuntime, Provider::Cpu));
+    }
+    if !find_openvino().is_empty() {
+        all.push((EngineChoice::OpenVino, Provider::OpenVino));
+    }
+    if options.torch.is_some() {
+        all.push((EngineChoice::Torch, Provider::Cpu));
+    }
+    all
+}
+
+/// Features of both probes; refuses a network whose answer depends on what lies beside an image.
+fn run(encoder: &mut dyn mitosis::Encoder, side: usize) -> Result<Vec<f32>, ConvertError> {
+    let probes = probes(side);
+    let width = encoder.width();
+    let both = encoder.features(&probes)?;
+    let alone = encoder.features(&probes[..1])?;
+    let (first, second) = both.split_at(width);
+    let largest = first.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+    let difference = farthest(&alone, first);
+    if difference > TOLERANCE * largest {
+        return Err(ConvertError::Neighbours { difference });
+    }
+    if farthest(first, second) <= 1e-6 * largest {
+        return Err(ConvertError::Constant);
+    }
+    Ok(both)
+}
+
+fn agree(
+    (engine, a): (&str, &[f32]),
+    (other, b): (&str, &[f32]),
+    largest: f32,
+) -> Result<f32, ConvertError> {
+    let difference = if a.len() == b.len() { farthest(a, b) } else { f32::INFINITY };
+    if difference <= TOLERANCE * largest {
+        return Ok(difference);
+    }
+    let (engine, other) = (engine.into(), other.into());
+    Err(ConvertError::Disagree { engine, other, difference, largest })
+}
+
+fn farthest(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}

@@ -1,0 +1,432 @@
+//! A network as others export it, brought to this project's names: `image` in, `embedding` out.
+//!
+//! What is not touched stays the bytes it was: fields that are not read here (functions,
+//! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
+
+use super::{
+    Dimension, EMBEDDING, FLOAT, Graph, INPUT, Named, Shape, Size, Tensor, Type, ValueInfo,
+    bounded, decode, nodes,
+};
+use half::f16;
+use prost::Message;
+use std::collections::HashSet;
+
+/// What the network is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Side of its input, px.
+    pub image: usize,
+    /// Which of its outputs; `None` where it has one.
+    pub output: Option<&'a str>,
+    /// Numbers per vector, where they are known.
+    pub width: Option<usize>,
+    /// Whether large f32 weights are stored as f16.
+    pub half: bool,
+}
+
+/// The network under our names.
+#[derive(Debug)]
+pub(crate) struct Adapted {
+    /// The file.
+    pub onnx: Vec<u8>,
+    /// Numbers per vector.
+    pub width: usize,
+}
+
+/// A weight as it is stored.
+#[derive(Clone, PartialEq, Message)]
+struct Stored {
+    #[prost(int64, repeated, packed = "false", tag = "1")]
+    dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    data_type: i32,
+    #[prost(float, repeated, tag = "4")]
+    float_data: Vec<f32>,
+    #[prost(string, tag = "8")]
+    name: String,
+    #[prost(bytes = "vec", tag = "9")]
+    raw_data: Vec<u8>,
+}
+
+/// A node that is written here.
+#[derive(Clone, PartialEq, Message)]
+struct Made {
+    #[prost(string, repeated, tag = "1")]
+    input: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    output: Vec<String>,
+    #[prost(string, tag = "4")]
+    op_type: String,
+    #[prost(message, repeated, tag = "5")]
+    attribute: Vec<Int>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Int {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(int64, tag = "3")]
+    i: i64,
+    #[prost(int32, tag = "20")]
+    kind: i32,
+}
+
+/// `TensorProto.DataType.FLOAT16`.
+const HALF: i32 = 10;
+/// `AttributeProto.AttributeType.INT`.
+const KIND_INT: i32 = 2;
+/// From this version on a weight need not be an input as well.
+const OLDEST_IR: i64 = 4;
+
+impl Made {
+    fn identity(from: &str, to: &str) -> Vec<u8> {
+        let (input, output) = (vec![from.into()], vec![to.into()]);
+        Self { input, output, op_type: "Identity".into(), attribute: vec![] }.encode_to_vec()
+    }
+
+    fn cast(from: &str, to: &str) -> Vec<u8> {
+        let to_float = Int { name: "to".into(), i: FLOAT.into(), kind: KIND_INT };
+        let (input, output) = (vec![from.into()], vec![to.into()]);
+        Self { input, output, op_type: "Cast".into(), attribute: vec![to_float] }.encode_to_vec()
+    }
+}
+
+/// Brings a network to `image` f32 `[N,3,S,S]` and `embedding` f32 `[N,D]`.
+///
+/// # Errors
+/// A sentence saying what the file lacks, or what it has otherwise.
+pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String> {
+    let (model, graph) = decode(onnx)?;
+    bounded(&graph, onnx.len())?;
+    let (input, batch) = input_of(&graph, wanted.image)?;
+    let (output, width) = output_of(&graph, wanted)?;
+    let free = |old: &str, new: &str| -> Result<(), String> {
+        let made = nodes(&graph)?.iter().any(|n| n.output.iter().any(|o| o == new));
+        match made && old != new {
+            true => Err(format!("a value inside it is called `{new}` already; rename it")),
+            false => Ok(()),
+        }
+    };
+    free(&input, INPUT)?;
+    free(&output, EMBEDDING)?;
+
+    let mut made = Vec::new();
+    let part = |number: u32, bytes: &[u8], to: &mut Vec<u8>| {
+        varint(u64::from((number << 3) | 2), to);
+        varint(bytes.len() as u64, to);
+        to.extend_from_slice(bytes);
+    };
+    let mut first = Vec::new();
+    if input != INPUT {
+        first.push(Made::identity(INPUT, &input));
+    }
+    let old = graph_bytes(onnx)?;
+    let mut weights = Vec::new();
+    for field in fields(old)? {
+        match field.number {
+            INITIALIZER if wanted.half => match halved(field.payload)? {
+                Some((stored, cast)) => {
+                    part(INITIALIZER, &stored, &mut weights);
+                    first.push(cast);
+                }
+                None => part(INITIALIZER, field.payload, &mut weights),
+            },
+            INITIALIZER => part(INITIALIZER, field.payload, &mut weights),
+            // Ours are written below; recorded shapes of inner values may be of another batch.
+            GRAPH_INPUT | GRAPH_OUTPUT | VALUE_INFO | NODE => {}
+            _ => made.extend_from_slice(field.whole),
+        }
+    }
+    let mut all: Vec<u8> = Vec::with_capacity(old.len());
+    first.iter().for_each(|node| part(NODE, node, &mut all));
+    graph.node.iter().for_each(|node| part(NODE, node, &mut all));
+    if output != EMBEDDING {
+        part(NODE, &Made::identity(&output, EMBEDDING), &mut all);
+    }
+    all.append(&mut made);
+    all.append(&mut weights);
+    let side = wanted.image as i64;
+    let image = value(INPUT, [batch.clone(), number(3), number(side), number(side)]);
+    part(GRAPH_INPUT, &image.encode_to_vec(), &mut all);
+    let embedding = value(EMBEDDING, [batch, number(width as i64)]);
+    part(GRAPH_OUTPUT, &embedding.encode_to_vec(), &mut all);
+
+    let mut whole = Vec::with_capacity(all.len() + 4096);
+    varint(u64::from(IR_VERSION << 3), &mut whole);
+    varint(model.ir_version.max(OLDEST_IR) as u64, &mut whole);
+    for field in fields(onnx)? {
+        if !matches!(field.number, IR_VERSION | GRAPH) {
+            whole.extend_from_slice(field.whole);
+        }
+    }
+    part(GRAPH, &all, &mut whole);
+    Ok(Adapted { onnx: whole, width })
+}
+
+/// The name of the one input, and its batch dimension.
+fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
+    let mut weights = HashSet::new();
+    for bytes in &graph.initializer {
+        let named =
+            Named::decode(bytes.as_slice()).map_err(|e| format!("a damaged weight: {e}"))?;
+        weights.insert(named.name);
+    }
+    let inputs: Vec<&ValueInfo> =
+        graph.input.iter().filter(|v| !weights.contains(&v.name)).collect();
+    let [input] = inputs[..] else {
+        let names: Vec<_> = inputs.iter().map(|v| v.name.as_str()).collect();
+        return Err(format!("an encoder has one input, the image; there are {names:?}"));
+    };
+    let dims = shape_of(input, "input")?;
+    if dims.len() != 4 {
+        return Err(format!("input `{}` has {} dimensions, not [N,3,H,W]", input.name, dims.len()));
+    }
+    let names = ["channels", "height", "width"];
+    for ((dim, want), what) in dims[1..].iter().zip([3, side, side]).zip(names) {
+        if let Some(Size::Value(n)) = dim.size
+            && n > 0
+            && usize::try_from(n) != Ok(want)
+        {
+            return Err(format!("input `{}` has a {what} of {n}, not {want}", input.name));
+        }
+    }
+    let batch = match dims[0].size {
+        Some(Size::Value(n)) if n > 0 => number(n),
+        _ => Dimension { size: Some(Size::Param("N".into())) },
+    };
+    Ok((input.name.clone(), batch))
+}
+
+/// The name of the output that is taken, and its width.
+fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<(String, usize), String> {
+    let names = || graph.output.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
+    let output = match wanted.output {
+        Some(name) => graph.output.iter().find(|v| v.name == name),
+        None if graph.output.len() == 1 => graph.output.first(),
+        None => return Err(format!("it has several outputs; name one of {:?}", names())),
+    };
+    let output = output.ok_or_else(|| format!("no such output; there is {:?}", names()))?;
+    let dims = shape_of(output, "output")?;
+    if dims.len() != 2 {
+        return Err(format!(
+            "output `{}` has {} dimensions, an encoder gives [N,width]; pool inside the network",
+            output.name,
+            dims.len()
+        ));
+    }
+    let stated = match dims[1].size {
+        Some(Size::Value(n)) if n > 0 => usize::try_from(n).ok(),
+        _ => None,
+    };
+    match (stated, wanted.width) {
+        (Some(n), Some(want)) if n != want => {
+            Err(format!("output `{}` has a width of {n}, not {want}", output.name))
+        }
+        (Some(n), _) | (None, Some(n)) => Ok((output.name.clone(), n)),
+        (None, None) => Err(format!("output `{}` states no width; give it", output.name)),
+    }
+}
+
+fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String> {
+    let tensor = v.r#type.as_ref().and_then(|t| t.tensor.as_ref());
+    let tensor = tensor.ok_or_else(|| format!("{kind} `{}` is no tensor", v.name))?;
+    if tensor.elem_type != FLOAT {
+        return Err(format!("{kind} `{}` is not f32 (ONNX type {})", v.name, tensor.elem_type));
+    }
+    let shape = tensor.shape.as_ref();
+    shape
+        .map(|s| s.dim.as_slice())
+        .ok_or_else(|| format!("{kind} `{}` states no shape; export it with shapes", v.name))
+}
+
+fn number(n: i64) -> Dimension {
+    Dimension { size: Some(Size::Value(n)) }
+}
+
+fn value<const N: usize>(name: &str, dim: [Dimension; N]) -> ValueInfo {
+    let tensor = Tensor { elem_type: FLOAT, shape: Some(Shape { dim: dim.to_vec() }) };
+    ValueInfo { name: name.into(), r#type: Some(Type { tensor: Some(tensor) }) }
+}
+
+/// A large f32 weight as f16 with the node that casts it back; `None` for what stays.
+fn halved(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+    let w = Stored::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
+    if w.data_type != FLOAT || w.dims.len() < 2 {
+        return Ok(None);
+    }
+    let (raw, rest) = w.raw_data.as_chunks::<4>();
+    let values = raw.iter().map(|b| f32::from_le_bytes(*b)).chain(w.float_data.iter().copied());
+    let count: i64 = w.dims.iter().product();
+    if !rest.is_empty() || raw.len() + w.float_data.len() != usize::try_from(count).unwrap_or(0) {
+        return Err(format!("a damaged weight: `{}` has not {:?} values", w.name, w.dims));
+    }
+    let half: Vec<f16> = values.map(f16::from_f32).collect();
+    // Beyond f16's range it would become infinite.
+    if half.iter().any(|v| !v.is_finite()) {
+        return Ok(None);
+    }
+    let stored = Stored {
+        dims: w.dims,
+        data_type: HALF,
+        float_data: vec![],
+        name: format!("{}_f16", w.name),
+        raw_data: half.iter().flat_map(|v| v.to_le_bytes()).collect(),
+    };
+    let cast = Made::cast(&stored.name, &w.name);
+    Ok(Some((stored.encode_to_vec(), cast)))
+}
+
+// Field numbers of `ModelProto` and `GraphProto`.
+const IR_VERSION: u32 = 1;
+const GRAPH: u32 = 7;
+const NODE: u32 = 1;
+const INITIALIZER: u32 = 5;
+const GRAPH_INPUT: u32 = 11;
+const GRAPH_OUTPUT: u32 = 12;
+const VALUE_INFO: u32 = 13;
+
+/// One field of a message as it stands.
+struct Field<'a> {
+    number: u32,
+    /// Content, of fields that have a length.
+    payload: &'a [u8],
+    /// With its key.
+    whole: &'a [u8],
+}
+
+fn graph_bytes(onnx: &[u8]) -> Result<&[u8], String> {
+    let graph = fields(onnx)?.into_iter().find(|f| f.number == GRAPH);
+    graph.map(|f| f.payload).ok_or_else(|| "not an ONNX file: it holds no graph".into())
+}
+
+fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, String> {
+    let short = || "not an ONNX file: a field ends early".to_owned();
+    let (mut all, mut at) = (Vec::new(), 0);
+    while at < message.len() {
+        let start = at;
+        let key = read_varint(message, &mut at).ok_or_else(short)?;
+        let mut from = at;
+        match key & 7 {
+            0 => {
+                read_varint(message, &mut at).ok_or_else(short)?;
+            }
+            1 => at += 8,
+            2 => {
+                let n = read_varint(message, &mut at).ok_or_else(short)?;
+                from = at;
+                at = usize::try_from(n).ok().and_then(|n| at.checked_add(n)).ok_or_else(short)?;
+            }
+            5 => at += 4,
+            other => return Err(format!("not an ONNX file: wire type {other}")),
+        }
+        let whole = message.get(start..at).ok_or_else(short)?;
+        let number = u32::try_from(key >> 3).map_err(|_| short())?;
+        all.push(Field { number, payload: &message[from..at], whole });
+    }
+    Ok(all)
+}
+
+fn read_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn varint(mut value: u64, to: &mut Vec<u8>) {
+    while value >= 0x80 {
+        to.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use super::*;
+
+    fn net(output: [Dimension; 2]) -> Vec<u8> {
+        let open = || Dimension { size: Some(Size::Param("b".into())) };
+        let weight = Stored {
+            dims: vec![2, 2],
+            data_type: FLOAT,
+            name: "w".into(),
+            float_data: vec![1.0, -2.5, 0.1, 3.0],
+            raw_data: vec![],
+        };
+        let node = Made {
+            input: vec!["x".into(), "w".into()],
+            output: vec!["y".into()],
+            op_type: "MatMul".into(),
+            attribute: vec![],
+        };
+        let graph = Graph {
+            node: vec![node.encode_to_vec()],
+            name: "g".into(),
+            initializer: vec![weight.encode_to_vec()],
+            input: vec![value("x", [open(), number(3), open(), open()])],
+            output: vec![value("y", output)],
+        };
+        let mut bytes =
+            Model { ir_version: 3, graph: Some(graph), opset_import: vec![] }.encode_to_vec();
+        // A field that is not read here: the producer's name.
+        bytes.extend([(2 << 3) | 2, 3, b'a', b'b', b'c']);
+        bytes
+    }
+
+    fn wanted(width: Option<usize>, half: bool) -> Wanted<'static> {
+        Wanted { image: 32, output: None, width, half }
+    }
+
+    #[test]
+    fn names_are_joined_and_the_rest_stays() {
+        let open = Dimension { size: None };
+        let made = adapt(&net([open, number(6)]), &wanted(Some(6), false)).unwrap();
+        assert_eq!(made.width, 6);
+        let (model, graph) = decode(&made.onnx).unwrap();
+        assert_eq!(model.ir_version, OLDEST_IR);
+        assert_eq!(
+            (graph.input[0].name.as_str(), graph.output[0].name.as_str()),
+            (INPUT, EMBEDDING)
+        );
+        let ops: Vec<_> = nodes(&graph).unwrap().into_iter().map(|n| n.op_type).collect();
+        assert_eq!(ops, ["Identity", "MatMul", "Identity"]);
+        assert!(made.onnx.windows(3).any(|w| w == b"abc"), "fields that are not read are kept");
+        let signature = super::super::signature(&made.onnx, 32, (EMBEDDING, &[6])).unwrap();
+        assert_eq!(signature.symbols, [("N".to_owned(), 0)]);
+        // A second time nothing is added.
+        let again = adapt(&made.onnx, &wanted(None, false)).unwrap();
+        assert_eq!(nodes(&decode(&again.onnx).unwrap().1).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn weights_are_halved_with_a_cast_behind() {
+        let made = adapt(&net([number(1), number(6)]), &wanted(None, true)).unwrap();
+        let graph = decode(&made.onnx).unwrap().1;
+        let w = Stored::decode(graph.initializer[0].as_slice()).unwrap();
+        assert_eq!((w.name.as_str(), w.data_type, w.raw_data.len()), ("w_f16", HALF, 8));
+        let ops: Vec<_> = nodes(&graph).unwrap().into_iter().map(|n| n.op_type).collect();
+        assert_eq!(ops, ["Identity", "Cast", "MatMul", "Identity"]);
+    }
+
+    #[test]
+    fn what_is_no_encoder_is_refused() {
+        let six = || net([number(1), number(6)]);
+        let e = |bytes: &[u8], w| adapt(bytes, &w).unwrap_err();
+        assert!(e(&six(), wanted(Some(7), false)).contains("width of 6, not 7"));
+        let open = Dimension { size: None };
+        assert!(e(&net([number(1), open]), wanted(None, false)).contains("states no width"));
+        let other = Wanted { output: Some("z"), ..wanted(None, false) };
+        assert!(e(&six(), other).contains("there is [\"y\"]"));
+        assert!(adapt(b"\xff\xff", &wanted(None, false)).is_err());
+        let cut = six();
+        assert!(adapt(&cut[..cut.len() - 2], &wanted(None, false)).is_err());
+    }
+}

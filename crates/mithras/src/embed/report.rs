@@ -1,0 +1,127 @@
+//! What came of an embedding.
+
+use features::{FeatureError, Frozen};
+use mitosis::text::{Shown, plain};
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::batch::Failure;
+
+/// How one piece ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// Its file is written.
+    Done,
+    /// An earlier run wrote its file.
+    Kept,
+    /// Its file is written, without rows.
+    NoTissue,
+    /// It has no file.
+    Failed,
+}
+
+/// One slide, one dataset, or one image that could not be read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// How it ended.
+    pub status: Status,
+    /// Its features.
+    pub file: Option<PathBuf>,
+    /// Vectors in it.
+    pub rows: u64,
+    /// Seconds from opening it to its file.
+    pub seconds: f64,
+    /// Vectors per second.
+    pub per_second: f64,
+    /// Why it failed.
+    pub reason: Option<String>,
+}
+
+impl Line {
+    pub(super) fn done(name: String, file: &Path, rows: u64, took: Duration) -> Self {
+        let (file, seconds) = (Some(file.to_owned()), took.as_secs_f64());
+        let per_second = rows as f64 / seconds.max(1e-9);
+        Self { name, status: Status::Done, file, rows, seconds, per_second, reason: None }
+    }
+
+    pub(super) fn failed(reason: String) -> Self {
+        let name = reason.split(": ").next().unwrap_or_default().to_owned();
+        let status = Status::Failed;
+        let none = Self::done(name, Path::new(""), 0, Duration::ZERO);
+        Self { status, file: None, reason: Some(reason), ..none }
+    }
+}
+
+/// What came of an embedding.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Version of this format.
+    pub schema: &'static str,
+    /// The encoder's name.
+    pub encoder: String,
+    /// SHA-256 of its network or weights.
+    pub encoder_sha256: String,
+    /// Numbers per vector.
+    pub width: usize,
+    /// What ran it.
+    pub engine: String,
+    /// File or folder of the features.
+    pub out: PathBuf,
+    /// Every slide or dataset.
+    pub items: Vec<Line>,
+    /// Pieces of which there is no file, or a row is missing.
+    pub failed: usize,
+    /// Vectors made by this run.
+    pub rows: u64,
+    /// Seconds, all in all.
+    pub seconds: f64,
+    /// Vectors per second.
+    pub per_second: f64,
+    /// Why slides failed.
+    #[serde(skip)]
+    pub failures: Vec<Failure<FeatureError>>,
+}
+
+impl Report {
+    pub(super) fn new(encoder: &Frozen, out: &Path, items: Vec<Line>, took: Duration) -> Self {
+        let made = items.iter().filter(|l| matches!(l.status, Status::Done | Status::NoTissue));
+        let (rows, seconds) = (made.map(|l| l.rows).sum::<u64>(), took.as_secs_f64());
+        Self {
+            schema: "mithras.embed/1",
+            encoder: encoder.about.encoder.clone(),
+            encoder_sha256: encoder.about.sha256.clone(),
+            width: encoder.about.width,
+            engine: encoder.engine(),
+            out: out.to_owned(),
+            failed: items.iter().filter(|l| l.status == Status::Failed).count(),
+            items,
+            rows,
+            seconds,
+            per_second: rows as f64 / seconds.max(1e-9),
+            failures: vec![],
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for l in &self.items {
+            match l.status {
+                Status::Failed => {
+                    let reason = l.reason.as_deref().unwrap_or_default();
+                    writeln!(f, "{}: FAILED: {}", plain(&l.name), plain(reason))?;
+                }
+                Status::Kept => writeln!(f, "{}: done before, {} rows", plain(&l.name), l.rows)?,
+                _ => writeln!(f, "{}: {} rows, {:.1}/s", plain(&l.name), l.rows, l.per_second)?,
+            }
+        }
+        let Self { rows, width, encoder, per_second, .. } = self;
+        writeln!(f, "{rows} x {width} features by {encoder}, {per_second:.1}/s; {}", self.engine)?;
+        writeln!(f, "written to {}", Shown(&self.out))
+    }
+}

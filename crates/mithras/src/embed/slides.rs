@@ -1,0 +1,173 @@
+//! Many slides, one file of features each.
+
+use super::report::{Line, Report, Status as Ended};
+use crate::batch::state::{self, State, Status};
+use crate::batch::{self, Existing, Key, Outcome, Task};
+use crate::input::{Input, InputDigest};
+use crate::progress::Listener;
+use artifact::digest::sha256;
+use features::{FeatureError, Form, Frozen, Grid, tiles};
+use mitosis::Mpp;
+use serde::{Deserialize, Serialize};
+use slide::{MppRule, OpenOptions, Slide};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Folder of the slides' states, below that of their files.
+const STATES: &str = ".embed";
+
+/// Which slides, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The slides.
+    pub slides: Vec<Input>,
+    /// um/px of the tiles; `None` takes the encoder's.
+    pub mpp: Option<Mpp>,
+    /// Side of a tile, px; `None` takes the encoder's input.
+    pub side: Option<usize>,
+    /// Tiles read at once.
+    pub batch: usize,
+    /// What is written for each slide.
+    pub form: Form,
+    /// Folder of the files.
+    pub out: PathBuf,
+    /// Whether slides that are done are done anew.
+    pub overwrite: bool,
+}
+
+/// What embedding adds to a slide's state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Tiles.
+    pub tiles: u64,
+    /// SHA-256 of the file of features.
+    pub features: String,
+}
+
+struct Embedding<'a> {
+    encoder: &'a mut Frozen,
+    plan: &'a Plan,
+    grid: Grid,
+}
+
+/// Embeds the tissue of every slide of `plan` into `out/NAME.h5` (or `.parquet`), whole or not at all.
+/// What an earlier run did with this encoder, grid and slide is kept; a failing slide stops no other.
+///
+/// # Errors
+/// [`FeatureError`], before any slide is opened.
+pub fn slides(
+    encoder: &mut Frozen,
+    plan: &Plan,
+    listener: &mut dyn Listener,
+) -> Result<Report, FeatureError> {
+    let start = Instant::now();
+    let grid = Grid::of(encoder, plan.mpp, plan.side)?;
+    std::fs::create_dir_all(&plan.out)
+        .map_err(|source| FeatureError::Io { path: plan.out.clone(), source })?;
+    let todo = plan.slides.iter().map(|s| (s.clone(), Ok(()))).collect();
+    let existing = if plan.overwrite { Existing::Overwrite } else { Existing::Resume };
+    let states = plan.out.join(STATES);
+    let mut task = [Embedding { encoder, plan, grid }];
+    let outcomes = batch::run(todo, &mut task, &states, existing, listener);
+    let items = outcomes.iter().map(|o| line(o, plan)).collect();
+    let mut report = Report::new(encoder, &plan.out, items, start.elapsed());
+    report.failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
+    Ok(report)
+}
+
+fn line(outcome: &Outcome<Work, FeatureError>, plan: &Plan) -> Line {
+    let (name, state) = (outcome.input.name.clone(), &outcome.state);
+    let took = Duration::try_from_secs_f64(state.seconds).unwrap_or_default();
+    let done = Line::done(name.clone(), &plan.file(&name), state.work.tiles, took);
+    match (state.status, outcome.kept) {
+        (Status::Finished | Status::NoTissue, true) => Line { status: Ended::Kept, ..done },
+        (Status::Finished, false) => done,
+        (Status::NoTissue, false) => Line { status: Ended::NoTissue, ..done },
+        _ => Line { name, ..Line::failed(state.reason.clone().unwrap_or_default()) },
+    }
+}
+
+impl Plan {
+    fn file(&self, name: &str) -> PathBuf {
+        self.out.join(format!("{name}.{}", self.form.suffix()))
+    }
+}
+
+impl Task for Embedding<'_> {
+    type Work = Work;
+    type Error = FeatureError;
+
+    fn key(&self, input: &Input) -> Key {
+        let Grid { mpp, side } = self.grid;
+        let given = input.mpp.map_or_else(|| "none".into(), |m| m.get().to_string());
+        let settings = BTreeMap::from([
+            ("encoder".to_owned(), self.encoder.about.sha256.clone()),
+            ("mpp".into(), mpp.get().to_string()),
+            ("side".into(), side.to_string()),
+            ("form".into(), self.plan.form.suffix().into()),
+            ("slide_mpp".into(), given),
+            ("version".into(), env!("CARGO_PKG_VERSION").into()),
+        ]);
+        Key { digest: sha256(format!("{settings:?}")), settings }
+    }
+
+    fn keeps(&self, input: &Input, _: &Path, state: &State<Work>) -> bool {
+        let file = self.plan.file(&input.name);
+        state.config == self.key(input).digest
+            && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
+            && features::package::digest(&file).is_ok_and(|d| d == state.work.features)
+    }
+
+    fn work(
+        &mut self,
+        input: &Input,
+        _: &Path,
+        state: &mut State<Work>,
+        listener: &mut dyn Listener,
+    ) -> Result<Status, FeatureError> {
+        let file = self.plan.file(&input.name);
+        // What lies there is damaged, or of another encoder, grid or slide.
+        match std::fs::remove_file(&file) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(FeatureError::Io { path: file, source });
+            }
+            _ => {}
+        }
+        let mpp_rule = if input.own_mpp { MppRule::Agree } else { MppRule::Fill };
+        let options = OpenOptions { mpp: input.mpp, mpp_rule, ..OpenOptions::default() };
+        let opened = Slide::open_with(&input.path, &options)?;
+        let mut progress = |done, total| listener.update(done, total);
+        let batch = self.plan.batch;
+        let table = tiles::embed(self.encoder, &opened, self.grid, batch, &mut progress)?;
+        table.write(&file)?;
+        let features = features::package::digest(&file)?;
+        state.work = Work { tiles: table.len() as u64, features };
+        Ok(if table.is_empty() { Status::NoTissue } else { Status::Finished })
+    }
+
+    fn clear(&self, folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for path in [folder.join(state::FILE), self.plan.file(&name)] {
+            match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err((path, e)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn unit(&self) -> &'static str {
+        "tiles"
+    }
+
+    fn line(&self, name: &str, state: &State<Work>) -> String {
+        let (tiles, seconds) = (state.work.tiles, state.seconds);
+        match state.status {
+            Status::Finished | Status::NoTissue => {
+                format!("{name}: {tiles} tiles, {:.1}/s", tiles as f64 / seconds.max(1e-9))
+            }
+            _ => format!("{name}: FAILED: {}", state.reason.as_deref().unwrap_or("")),
+        }
+    }
+}
