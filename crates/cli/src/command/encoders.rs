@@ -140,8 +140,10 @@ impl Convert {
         };
         #[cfg(feature = "train")]
         {
-            let options = engine::options();
-            Ok(mithras::embed::weights::convert(&weights, &name, &self.out, draft, &options)?)
+            use mithras::embed::weights;
+            let image = self.image.or_else(|| weights::image(&name)).unwrap_or(224);
+            let (draft, options) = (Draft { image, ..draft }, engine::options());
+            Ok(weights::convert(&weights, &name, &self.out, draft, &options)?)
         }
         #[cfg(not(feature = "train"))]
         {

@@ -5,6 +5,8 @@ use features::row::About;
 use features::{FeatureError, Frozen};
 use infer::EngineOptions;
 use infer::convert::{Draft, probes};
+use infer::card::Interpolation;
+use mitosis::Mpp;
 use pixels::input::{MEAN, STD};
 use std::path::Path;
 use train::TrainError;
@@ -21,24 +23,42 @@ pub enum WeightsError {
     Feature(#[from] FeatureError),
 }
 
-/// What the makers of an encoder feed it, and what they take from it.
-struct Published {
-    mean: [f32; 3],
-    std: [f32; 3],
-    pooling: &'static str,
+/// A draft with what the makers of an encoder feed it, and what they take from it: as the table says, or
+/// as everything here does.
+fn fed(name: &str, draft: Draft) -> Draft {
+    let Some(p) = net::encoder::published(name) else {
+        let pooling = if name.starts_with("vit") { "class token" } else { "mean over places" };
+        return Draft { mean: MEAN, std: STD, pooling: pooling.into(), ..draft };
+    };
+    Draft {
+        mean: p.mean,
+        std: p.std,
+        interpolation: match p.interpolation {
+            net::encoder::Interpolation::Bicubic => Interpolation::Bicubic,
+            net::encoder::Interpolation::Bilinear => Interpolation::Bilinear,
+        },
+        pooling: p.pool.to_string(),
+        mpp: draft.mpp.or_else(|| Mpp::new(p.mpp?).ok()),
+        ..draft
+    }
 }
 
-/// The one place that says how an encoder of the table is fed.
-fn published(name: &str) -> Published {
-    let pooling = if name.starts_with("vit") { "class token" } else { "mean over places" };
-    Published { mean: MEAN, std: STD, pooling }
+/// Side of the input of an encoder of the table, px, where its makers have one.
+#[must_use]
+pub fn image(name: &str) -> Option<usize> {
+    net::encoder::published(name).map(|p| p.image as usize)
 }
 
 /// The encoders of the table.
 #[must_use]
 pub fn known() -> Vec<Listed> {
     let all = net::encoder::ENCODERS.iter();
-    all.map(|e| Listed::known(e.name, e.dim as usize)).collect()
+    let listed = |e: &net::encoder::EncoderEntry| Listed {
+        input: image(e.name),
+        mpp: e.published.and_then(|p| p.mpp),
+        ..Listed::known(e.name, e.dim as usize)
+    };
+    all.map(listed).collect()
 }
 
 /// An encoder with the weights of a file, run by libtorch; see [`Embedder::open`].
@@ -75,16 +95,8 @@ pub fn convert(
     options: &EngineOptions,
 ) -> Result<Package, WeightsError> {
     let net = Embedder::open(weights, Some(name), (draft.image as i64, false), "cpu")?;
-    let Published { mean, std, pooling } = published(name);
-    let draft = Draft {
-        architecture: net.architecture().into(),
-        image: net.side(),
-        mean,
-        std,
-        pooling: pooling.into(),
-        width: Some(net.dim()),
-        ..draft
-    };
+    let (architecture, image, width) = (net.architecture().into(), net.side(), Some(net.dim()));
+    let draft = fed(name, Draft { architecture, image, width, ..draft });
     let features = net.embed(&probes(net.side()));
     let onnx = net.onnx()?;
     Ok(package::convert_weights(weights, (&onnx, &features), out, draft, options)?)
