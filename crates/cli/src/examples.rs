@@ -20,7 +20,8 @@ fn add(command: Command, words: &[&str], typed: &'static str) -> Command {
             command.mut_subcommand(verb, |c| add(c, rest, typed))
         }
         _ => {
-            let before = command.get_after_long_help().map_or("Example:".into(), ToString::to_string);
+            let before =
+                command.get_after_long_help().map_or("Example:".into(), ToString::to_string);
             command.after_long_help(format!("{before}\n  {typed}"))
         }
     }

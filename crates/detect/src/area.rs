@@ -1,4 +1,4 @@
-//! Analysed and unread tissue, in mm2 (W3).
+//! Analysed and unread tissue, in mm2.
 
 use crate::grid::{Grid, WindowAt};
 use crate::source::WorkingFrame;

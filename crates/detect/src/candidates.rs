@@ -1,4 +1,4 @@
-//! Candidates from a probability map (D3): threshold, opening, connected regions; or local peaks.
+//! Candidates from a probability map: threshold, opening, connected regions; or local peaks.
 //!
 //! Extraction works on rows of foreground runs and never needs the whole map: the streaming
 //! pipeline feeds it pixel rows as they become final, [`extract`] feeds it the rows of one map.

@@ -28,7 +28,7 @@ pub struct Detector<'m> {
 }
 
 impl Detector<'_> {
-    /// Detects on one slide (D2-D4, W1): the windows of `job` in, every candidate with its scores
+    /// Detects on one slide: the windows of `job` in, every candidate with its scores
     /// out.
     ///
     /// The result is the same, bit for bit, for any [`Workers`], any order of `job.windows`, and any

@@ -7,7 +7,7 @@
 use crate::error::DetectError;
 use serde::{Deserialize, Serialize};
 
-/// Window side and stride in working pixels (D2: 512 and 400).
+/// Window side and stride in working pixels (512 and 400).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grid {
     window: u32,

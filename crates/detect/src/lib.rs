@@ -5,13 +5,13 @@
 //! [`stitch()`] do the same on one probability map in memory, with the same bits. The flow and what
 //! holds in it are told in `docs/detect.md`.
 //!
-//! | item | requirement |
+//! | item | what |
 //! |---|---|
-//! | [`Grid`], [`stitch()`] | D2: windows of 512 at stride 400, averaged |
-//! | [`CandidateRule`], [`extract`] | D3: regions or peaks |
-//! | [`CropRecipe`] | D4: crops of 128 px, both scores kept |
-//! | [`SlideResult::count`] | W2, W3 |
-//! | [`Recipe::max_unread_share`], [`UnreadWindow`] | W3, unread area |
+//! | [`Grid`], [`stitch()`] | windows of 512 at stride 400, averaged |
+//! | [`CandidateRule`], [`extract`] | regions or peaks |
+//! | [`CropRecipe`] | crops of 128 px, both scores kept |
+//! | [`SlideResult::count`] | hotspot and density |
+//! | [`Recipe::max_unread_share`], [`UnreadWindow`] | unread area |
 
 #![forbid(unsafe_code)]
 

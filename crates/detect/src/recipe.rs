@@ -13,18 +13,18 @@ use serde::Serialize;
 pub struct Recipe {
     /// Resolution of the first stage; windows, candidates and their distances are in its pixels.
     pub mpp: Mpp,
-    /// Windows and stride (D2).
+    /// Windows and stride.
     pub grid: Grid,
-    /// From probabilities to candidates (D3).
+    /// From probabilities to candidates.
     pub candidates: CandidateRule,
-    /// The second stage (D4); `None` for a segmentation-only run (D7).
+    /// The second stage; `None` for a segmentation-only run.
     pub crops: Option<CropRecipe>,
     /// Largest share of the planned windows that may be unreadable before the slide fails, in
     /// [0, 1]; [`Recipe::MAX_UNREAD_SHARE`] unless chosen otherwise.
     pub max_unread_share: f64,
 }
 
-/// Crops for the second stage (D4).
+/// Crops for the second stage.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CropRecipe {
     /// Resolution of the crop.
@@ -79,7 +79,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// The windows of a slide that touch tissue (W1).
+    /// The windows of a slide that touch tissue.
     ///
     /// # Errors
     /// When the slide has no resolution.

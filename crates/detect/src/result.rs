@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Everything found on one slide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlideResult {
-    /// Every candidate with its scores, accepted or not (D4), in reading order of the first pixel
+    /// Every candidate with its scores, accepted or not, in reading order of the first pixel
     /// of its region.
     pub detections: Vec<Detection>,
     /// For each detection, whether it lies more than
@@ -50,7 +50,7 @@ impl SlideResult {
         self.judged(point).filter(|(_, accepted)| *accepted).map(|(d, _)| d)
     }
 
-    /// Hotspot and density of the accepted detections (W2, W3).
+    /// Hotspot and density of the accepted detections.
     ///
     /// # Errors
     /// [`CountError::NoArea`] when no tissue was read.

@@ -1,4 +1,4 @@
-//! Overlapping windows averaged into final pixel rows, without a canvas (D2).
+//! Overlapping windows averaged into final pixel rows, without a canvas.
 //!
 //! Windows come row by row. Only what later windows still need is kept: the right strip of the last
 //! window and the bottom strips of the last two rows of windows. A pixel's probabilities are added

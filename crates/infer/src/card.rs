@@ -26,19 +26,19 @@ pub struct ModelCard {
     pub name: String,
     /// Licence of the weights.
     pub license: String,
-    /// First stage (D1).
+    /// First stage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub segmenter: Option<SegmenterCard>,
-    /// How candidates are taken from the probability map (D3).
+    /// How candidates are taken from the probability map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates: Option<CandidateCard>,
-    /// Second stage (D4), tumour filter (C2) or subtype model (K5).
+    /// Second stage, tumour filter or subtype model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classifier: Option<ClassifierCard>,
     /// A frozen encoder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoder: Option<EncoderCard>,
-    /// The frozen threshold pair (D5).
+    /// The frozen threshold pair.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -121,7 +121,7 @@ pub enum CandidateMethod {
     Peaks,
 }
 
-/// Candidate extraction (D3).
+/// Candidate extraction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CandidateCard {
@@ -212,7 +212,7 @@ pub struct DetectorCard<'a> {
     pub segmenter: &'a SegmenterCard,
     /// Candidate extraction.
     pub candidates: &'a CandidateCard,
-    /// Second stage; `None` runs segmentation alone (D7).
+    /// Second stage; `None` runs segmentation alone.
     pub classifier: Option<&'a ClassifierCard>,
     /// The threshold pair.
     pub operating_point: &'a OperatingPoint,

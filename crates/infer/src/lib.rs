@@ -9,14 +9,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | module | what | requirement |
-//! |---|---|---|
-//! | [`card`] | the model card, strict | D5, pains 4 and 17 |
-//! | [`package`] | card and networks with their SHA-256, bundled or in a folder | |
-//! | [`convert`] | an encoder of anyone's to a package | |
-//! | [`engine`] | `rten` embedded, OpenVINO and ONNX Runtime opened at run time | D1, D4 |
-//! | [`preprocess`] | pixels to network input, the same for training | K1 |
-//! | [`timing`] | seconds per window and per crop | T1 |
+//! | module | what |
+//! |---|---|
+//! | [`card`] | the model card, strict |
+//! | [`package`] | card and networks with their SHA-256, bundled or in a folder |
+//! | [`convert`] | an encoder of anyone's to a package |
+//! | [`engine`] | `rten` embedded, OpenVINO and ONNX Runtime opened at run time |
+//! | [`preprocess`] | pixels to network input, the same for training |
+//! | [`timing`] | seconds per window and per crop |
 
 pub mod card;
 pub mod convert;
@@ -26,6 +26,7 @@ mod network;
 mod onnx;
 pub mod package;
 pub mod preprocess;
+mod session;
 pub mod timing;
 
 pub use card::{CardError, ModelCard};

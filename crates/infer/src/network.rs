@@ -1,8 +1,8 @@
 //! The ports over a loaded network.
 
 use crate::card::{ClassifierCard, EncoderCard, SegmenterCard};
-use crate::engine::Session;
 use crate::preprocess::{Normalisation, resize};
+use crate::session::Session;
 use mitosis::guard;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
 use pixels::resize::{Interpolation, resize_by};
@@ -99,7 +99,7 @@ fn sized(tile: &RgbTile, side: usize) -> Result<(), PortError> {
     })
 }
 
-/// First stage (D1, D2).
+/// First stage.
 pub(crate) struct OnnxSegmenter {
     runner: Runner,
 }
@@ -136,7 +136,7 @@ impl Segmenter for OnnxSegmenter {
     }
 }
 
-/// Second stage, tumour filter or subtype model (D4, C2, K5).
+/// Second stage, tumour filter or subtype model.
 pub(crate) struct OnnxClassifier {
     runner: Runner,
     classes: Vec<String>,

@@ -1,4 +1,4 @@
-//! How fast the networks of a package run (T1, `mithras doctor`).
+//! How fast the networks of a package run (`mithras doctor`).
 
 use crate::engine::{EngineError, EngineOptions, EngineReport, open};
 use crate::package::ModelPackage;

@@ -1,4 +1,4 @@
-//! Subtypes of accepted figures (K5): probability of being atypical, and of eight morphologies.
+//! Subtypes of accepted figures: probability of being atypical, and of eight morphologies.
 
 use crate::record::{DetectionRow, SubtypeModel, Subtypes};
 use corpus::task::MORPHOLOGY;

@@ -50,8 +50,8 @@ fn who_names(graph: &Graph, wanted: &[&str]) -> Vec<String> {
 fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
-        "artifact", "cli", "corpus", "detect", "draw", "features", "infer", "mithras", "mitosis", "net",
-        "outcome", "pixels", "slide", "stats", "testkit", "train",
+        "artifact", "cli", "corpus", "detect", "draw", "features", "infer", "mithras", "mitosis",
+        "net", "outcome", "pixels", "slide", "stats", "testkit", "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
 }
@@ -328,4 +328,33 @@ fn the_command_line_is_thin() {
     // Flags, options, one call, print.
     let all = sources().iter().filter(|(krate, ..)| krate == "cli").count();
     assert!(all <= 4_000, "{all} lines");
+}
+
+/// Letter and number of a requirement or fault as a word of its own, e.g. in `(D3-D5)`.
+fn names_a_requirement(line: &str) -> bool {
+    let comment = line.trim_start();
+    let words = comment.split(|c: char| !c.is_ascii_alphanumeric());
+    comment.starts_with("//")
+        && words.into_iter().any(|w| {
+            let digits = w.get(1..).unwrap_or_default();
+            let letter = w.starts_with(|c| "CPKZDWSATBUR".contains(c));
+            // The slides of ICPR 2012 have such names; C0 and CF are marks in a JPEG file.
+            letter
+                && (1..=2).contains(&digits.len())
+                && !digits.starts_with('0')
+                && digits.bytes().all(|b| b.is_ascii_digit())
+        })
+}
+
+#[test]
+fn requirements_are_named_in_the_paper_map_alone() {
+    assert!(
+        names_a_requirement("/// Candidates (D3): threshold") && !names_a_requirement("// A02")
+    );
+    let found: Vec<String> = sources()
+        .into_iter()
+        .filter(|(.., line)| names_a_requirement(line))
+        .map(|(_, file, number, line)| format!("{file}:{number}: {}", line.trim()))
+        .collect();
+    assert!(found.is_empty(), "{found:#?}");
 }

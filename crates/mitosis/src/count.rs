@@ -1,4 +1,4 @@
-//! From figures to a mitotic count: the 2 mm2 hotspot (W2) and the density (W3).
+//! From figures to a mitotic count: the 2 mm2 hotspot and the density.
 
 use crate::{Level0, Physical, Point, Resolution, crowd};
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Hotspot {
 }
 
 /// Local Max ROI Counting: the largest number of figures inside a 2 mm2 square centred on a
-/// figure (W2).
+/// figure.
 ///
 /// A figure counts when its Chebyshev distance from the centre, in micrometres and each axis at
 /// its own resolution, is `<= sqrt(2)/2 mm`: the border belongs to the square. Among equal counts
@@ -105,7 +105,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Hotspot and density of the accepted figures (W2, W3).
+    /// Hotspot and density of the accepted figures.
     ///
     /// # Errors
     /// [`CountError`] when the analysed area is not positive, the unread area is negative, or a

@@ -1,4 +1,4 @@
-//! Candidates, detections, and the operating point that accepts them (D3-D5).
+//! Candidates, detections, and the operating point that accepts them.
 
 use crate::{Level0, Point, Score};
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,16 @@ pub struct Candidate {
     pub s_seg: Score,
 }
 
-/// A candidate with its second-stage score. Both scores are kept (D4).
+/// A candidate with its second-stage score. Both scores are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
     /// The first-stage candidate.
     pub candidate: Candidate,
-    /// Classifier probability of "mitotic figure", `s_cls`; `None` for a segmentation-only run (D7).
+    /// Classifier probability of "mitotic figure", `s_cls`; `None` for a segmentation-only run.
     pub s_cls: Option<Score>,
 }
 
-/// The threshold pair, with where it came from (D5).
+/// The threshold pair, with where it came from.
 ///
 /// Made by calibration over validation folds, or loaded with its provenance; evaluation borrows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,15 +4,15 @@
 //! ([`Mpp`], [`Microns`], [`Point`]), scores cannot be NaN ([`Score`]), and a detection
 //! is accepted only through an [`OperatingPoint`] that knows where it came from.
 //!
-//! | module | requirement | paper |
-//! |---|---|---|
-//! | [`resolution`] | W1, pains 1-4 | "40x" is 0.25 um/px |
-//! | [`space`] | pain 5 | |
-//! | [`detection`] | D3-D5 | Mitotic figure detection model |
-//! | [`port`] | D2, D4 | |
-//! | [`matching`] | D5, D6 | Matching within 30 px; threshold pair over three folds |
-//! | [`count`] | W2, W3 | Mitotic hotspot (2 mm2), mitotic density (20 mm2) |
-//! | [`pseudo_label`] | C3 | Pseudo-label dataset construction |
+//! | module | of the paper |
+//! |---|---|
+//! | [`resolution`] | "40x" is 0.25 um/px |
+//! | [`space`] | slide, window and physical coordinates, which never mix |
+//! | [`detection`] | mitotic figure detection model |
+//! | [`port`] | what a network is to the pipeline |
+//! | [`matching`] | matching within 30 px; threshold pair over three folds |
+//! | [`count`] | mitotic hotspot (2 mm2), mitotic density (20 mm2) |
+//! | [`pseudo_label`] | pseudo-label dataset construction |
 
 #![forbid(unsafe_code)]
 

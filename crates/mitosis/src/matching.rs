@@ -1,5 +1,5 @@
-//! Predictions against ground truth within a radius (D6), pooled counts, and the threshold pair
-//! chosen from them (D5).
+//! Predictions against ground truth within a radius, pooled counts, and the threshold pair
+//! chosen from them.
 //!
 //! Two rules, named in every output:
 //!
@@ -159,7 +159,7 @@ pub struct Matched {
     pub tally: Tally,
 }
 
-/// Pairs predictions with ground truth within `radius`, border included (D6).
+/// Pairs predictions with ground truth within `radius`, border included.
 ///
 /// Positions are micrometres ([`crate::Resolution::to_physical`]). The time grows with the number of
 /// pairs in reach, not with the product of the lists: 1e5 points take well under a second.

@@ -1,4 +1,4 @@
-//! Pseudo-labels from the two scores of a detection (C3).
+//! Pseudo-labels from the two scores of a detection.
 
 use crate::Score;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ impl Default for PseudoLabelRule {
     }
 }
 
-/// The paper's pseudo-label rule (C3). With [`PseudoLabelRule::PAPER`]:
+/// The paper's pseudo-label rule. With [`PseudoLabelRule::PAPER`]:
 ///
 /// | label | `s_seg` | `s_cls` |
 /// |---|---|---|

@@ -1,4 +1,4 @@
-//! Forward and backward equal timm's on shared weights (issue: encoders, Z1, Z3, Z4, D1).
+//! Forward and backward equal timm's on shared weights (issue: encoders).
 
 mod common;
 
@@ -122,7 +122,7 @@ fn every_encoder_of_the_table_has_the_width_it_says() {
         let side = net.image().unwrap_or(64);
         let x = signed("x", &[2, 3, side, side], 1.0);
         assert_eq!(tch::no_grad(|| net.embed(&x, false)).size(), [2, entry.dim]);
-        // K1: zero weights, constant bias.
+        // Zero weights, constant bias.
         let logits = tch::no_grad(|| net.forward(&x, false));
         assert_eq!(f64::try_from(logits.abs().max()).expect("a scalar"), 0.0);
     }

@@ -161,7 +161,7 @@ fn the_schedule_warms_up_and_falls_as_a_cosine() {
     assert!((s.at(200.0) - 1e-6).abs() < 1e-15 && (s.at(300.0) - 1e-6).abs() < 1e-15);
     assert!(WarmupCosine { warmup_epochs: 300.0, ..s.clone() }.check().is_err());
     assert!(WarmupCosine { lr: f64::NAN, ..s }.check().is_err());
-    // P7 and K2: 1.5e-4 per 256 at 512 is 3e-4.
+    // 1.5e-4 per 256 at 512 is 3e-4.
     assert_eq!(BaseLr(1.5e-4).scaled(512), 3e-4);
 }
 
@@ -221,7 +221,7 @@ fn a_folded_probe_is_one_linear_layer() {
     let vs = VarStore::new(Device::Cpu);
     let probe = Probe::new(&vs.root(), 16, 3, 0.25);
     let x = signed("features", &[40, 16], 3.0) + 1.0;
-    // K1: nothing but the constant bias at the start.
+    // Nothing but the constant bias at the start.
     assert!(to_vec(&probe.forward(&x, true)).iter().all(|v| *v == 0.25));
     common::fill(&vs);
     let (weight, bias) = probe.folded();

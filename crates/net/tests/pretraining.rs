@@ -285,7 +285,7 @@ fn half_precision_inputs_are_computed_in_f32() {
 
 #[test]
 fn gathered_contrast_hands_every_part_its_gradient() {
-    // P9: parts, gathered and contrasted together, get the single batch's gradient.
+    // Parts, gathered and contrasted together, get the single batch's gradient.
     let z = unit_rows("gathered", 32, 16);
     let y = Tensor::from_slice(&(0..32).map(|i| i % 2).collect::<Vec<i64>>());
     let whole = z.copy().set_requires_grad(true);

@@ -1,4 +1,4 @@
-//! Which square of a labelled crop is shown, and erased rectangles: weak augmentation (K2, K3).
+//! Which square of a labelled crop is shown, and erased rectangles: weak augmentation.
 
 use mitosis::RgbTile;
 use rand::Rng;

@@ -1,4 +1,4 @@
-//! RandAugment with timm's semantics (K2): `rand-m9-mstd0.5-inc1` and its kin.
+//! RandAugment with timm's semantics: `rand-m9-mstd0.5-inc1` and its kin.
 //!
 //! Each of `n` operations is drawn evenly from timm's fifteen "increasing" ones, is applied with
 //! probability `p`, and takes a magnitude drawn from `N(m, mstd)`, cut to `[0, 10]`. Empty places are

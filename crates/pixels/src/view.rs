@@ -1,6 +1,6 @@
-//! Two views of a crop for pretraining (P1): bounding-box-aware random resized crop and flips, then
+//! Two views of a crop for pretraining: bounding-box-aware random resized crop and flips, then
 //! colour jitter, grey, blur and solarisation on the image alone; and the labels of the view's
-//! patch cells (P4).
+//! patch cells.
 //!
 //! Drawing parameters ([`Views::draw`]) and applying them ([`Placement::apply`], [`Op::apply`]) are
 //! apart: given the parameters each operation gives torchvision's pixels (on Pillow images).
@@ -303,7 +303,7 @@ impl View {
 }
 
 /// One per patch cell of a `grid` x `grid` view, row by row: 1 where the cell lies inside the box
-/// (view pixels) after its edges are rounded to the nearest patch boundary (P4).
+/// (view pixels) after its edges are rounded to the nearest patch boundary.
 #[must_use]
 pub fn cells(b: Option<CropBox>, patch: usize, grid: usize) -> Vec<u8> {
     let mut out = vec![0; grid * grid];

@@ -1,4 +1,4 @@
-//! Which windows to read: a grid anchored at the level-0 origin, restricted to tissue (D2, W1).
+//! Which windows to read: a grid anchored at the level-0 origin, restricted to tissue.
 
 use crate::{Rect, Slide, SlideError, TissueMask};
 use mitosis::Mpp;

@@ -1,4 +1,4 @@
-//! From the claims in a file to one resolution, or to a refusal (W1; pains 1, 2 and 4).
+//! From the claims in a file to one resolution, or to a refusal.
 
 use crate::SlideError;
 use mitosis::{Mpp, Resolution, ResolutionSource};

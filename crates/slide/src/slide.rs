@@ -289,7 +289,7 @@ impl Slide {
         Ok(out)
     }
 
-    /// Reads a rectangle of the working frame at `mpp` (D2, W1): pixel (i, j) is the area
+    /// Reads a rectangle of the working frame at `mpp`: pixel (i, j) is the area
     /// `[i, i+1) x [j, j+1)` in pixels of `mpp`, from the level-0 origin. The source is
     /// [`Slide::level_for`]; pixels are resampled unless both resolutions are equal within 1e-6
     /// relative: area mean when shrinking, linear interpolation when enlarging. Deterministic and

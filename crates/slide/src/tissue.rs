@@ -1,4 +1,4 @@
-//! Where tissue lies (W1): Otsu on a grey overview, cleaned of specks and pinholes.
+//! Where tissue lies: Otsu on a grey overview, cleaned of specks and pinholes.
 
 use crate::outline::{self, Outlines, Polygon};
 use crate::{Rect, Slide, SlideError, otsu};
@@ -189,7 +189,7 @@ impl TissueMask {
     }
 
     /// Tissue area in mm2 over the mask pixels whose centre (level-0) is wanted, e.g. those outside
-    /// all unread windows (W3).
+    /// all unread windows.
     #[must_use]
     pub fn area_mm2_where(&self, mut wanted: impl FnMut(Point<Level0>) -> bool) -> f64 {
         let part =

@@ -1,4 +1,4 @@
-//! Intervals for proportions and for resampled statistics (A2, S1).
+//! Intervals for proportions and for resampled statistics.
 
 use crate::distribution::{normal_critical, poisson_below};
 use crate::error::{StatsError, level as check_level};
@@ -82,7 +82,7 @@ pub fn poisson(count: u64, level: f64) -> Result<Interval, StatsError> {
 }
 
 /// Precision of a review with unsure verdicts: unsure counted wrong at the lower endpoint and
-/// right at the upper, each with its Wilson interval (A2).
+/// right at the upper, each with its Wilson interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PrecisionRange {
     /// Unsure counted as not confirmed.

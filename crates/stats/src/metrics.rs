@@ -1,4 +1,4 @@
-//! Classification metrics (S4), equal to scikit-learn's with `zero_division=0`.
+//! Classification metrics, equal to scikit-learn's with `zero_division=0`.
 //!
 //! Everything but ROC-AUC is read off one [`ConfusionMatrix`] matrix: rows are the truth, columns the
 //! prediction. A ratio whose denominator is zero is zero, as the paper's protocol says; ROC-AUC,
@@ -134,7 +134,7 @@ impl ConfusionMatrix {
         ratio(negatives - false_positives, negatives)
     }
 
-    /// Mean F1 over the classes that occur in truth or prediction (S4); zero without items.
+    /// Mean F1 over the classes that occur in truth or prediction; zero without items.
     #[must_use]
     pub fn macro_f1(&self) -> f64 {
         self.mean_over(|c| self.support(c) + self.predicted(c) > 0, |c| self.f1(c))
@@ -266,7 +266,7 @@ pub fn macro_roc_auc(
     Ok((!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64))
 }
 
-/// The figures of a two-class problem for its positive class (S4, and the atypical-figure
+/// The figures of a two-class problem for its positive class (and the atypical-figure
 /// convention of balanced accuracy, sensitivity and specificity).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BinaryReport {
@@ -324,7 +324,7 @@ pub fn binary_report(
     })
 }
 
-/// Mean and sample standard deviation over folds (K4).
+/// Mean and sample standard deviation over folds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// How many values.

@@ -1,4 +1,4 @@
-//! Second stage: crops around the candidates, and their class (D4).
+//! Second stage: crops around the candidates, and their class.
 
 use super::flow::{Event, Stored};
 use super::shared::{Meter, Shared};

@@ -8,6 +8,8 @@
 //! One [`Models`] holds one session per network; the sessions of one `Models` run with
 //! [`EngineOptions::threads`] threads each. See [`EngineOptions::threads`] for how to share cores.
 
+mod choice;
+mod error;
 mod find;
 mod loader;
 mod onnxruntime;
@@ -17,10 +19,14 @@ mod plugin;
 mod precision;
 mod rten;
 
+pub use choice::{EngineChoice, Precision, Provider};
+pub use error::EngineError;
 pub use find::{Library, find_onnxruntime, find_openvino, find_openvino_plugin};
-pub use options::{EngineChoice, EngineError, EngineOptions, EngineReport, Precision, Provider};
+pub use options::{EngineOptions, EngineReport};
 pub use plugin::{Load, Plug, Plugin, Started};
 pub use precision::bf16_cpu;
+
+pub use crate::session::{Network, Session};
 
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, EMBEDDING, OUTPUT};
@@ -50,34 +56,6 @@ impl fmt::Debug for Models {
             .field("report", &self.report)
             .finish()
     }
-}
-
-/// One network as an engine gets it.
-pub struct Network<'a> {
-    /// The file's bytes.
-    pub onnx: &'a [u8],
-    /// Input shape `[N,3,H,W]`, the same for every run.
-    pub shape: [usize; 4],
-    /// Name of its output.
-    pub output: &'a str,
-    /// The value from which on everything is computed in bf16; f32 throughout where `None`.
-    pub bf16_from: Option<&'a str>,
-    /// Named axes of the input with the size they take; 0 for the batch.
-    pub symbols: &'a [(String, usize)],
-}
-
-/// A loaded network with its input buffer, `[N,3,H,W]` row-major.
-pub trait Session: Send {
-    /// The buffer that the next run reads.
-    ///
-    /// # Errors
-    /// The engine's own words.
-    fn input(&mut self) -> Result<&mut [f32], String>;
-    /// The whole output, row-major.
-    ///
-    /// # Errors
-    /// The engine's own words.
-    fn run(&mut self) -> Result<Vec<f32>, String>;
 }
 
 fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {

@@ -1,6 +1,8 @@
 //! An engine that the binary brings: this crate links no libtorch, the training build does.
 
-use super::{EngineError, Network, Provider, Session};
+use super::choice::Provider;
+use super::error::EngineError;
+use crate::session::{Network, Session};
 use std::fmt;
 use std::sync::Arc;
 

@@ -18,7 +18,7 @@ pub struct Config {
     pub model: ModelEntry,
     /// Windows, candidates, crops.
     pub recipe: Recipe,
-    /// The frozen threshold pair (D5).
+    /// The frozen threshold pair.
     pub thresholds: OperatingPoint,
     /// How tissue is found.
     pub tissue: TissueOptions,

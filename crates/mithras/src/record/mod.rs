@@ -68,7 +68,7 @@ pub struct SlideRecord {
     pub resolution: Resolution,
     /// The weights.
     pub model: ModelEntry,
-    /// The frozen threshold pair (D5).
+    /// The frozen threshold pair.
     pub point: OperatingPoint,
     /// Every candidate, in reading order.
     pub rows: Vec<DetectionRow>,

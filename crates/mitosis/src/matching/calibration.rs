@@ -1,4 +1,4 @@
-//! One threshold pair over several folds, by maximal pooled F1 (D5).
+//! One threshold pair over several folds, by maximal pooled F1.
 
 use super::{MatchError, Reach, Rule, Tally, match_points};
 use crate::{Microns, OperatingPoint, Physical, Point, Score};
@@ -10,7 +10,7 @@ pub struct Scored {
     pub at: Point<Physical>,
     /// First-stage score.
     pub s_seg: Score,
-    /// Second-stage score; `None` in a segmentation-only run (D7).
+    /// Second-stage score; `None` in a segmentation-only run.
     pub s_cls: Option<Score>,
 }
 
@@ -97,7 +97,7 @@ pub enum CalibrateError {
     Mixed(String),
 }
 
-/// The pair `(seg, cls)` with the largest pooled F1 over all folds together (D5).
+/// The pair `(seg, cls)` with the largest pooled F1 over all folds together.
 ///
 /// Exact: no pair of thresholds does better. Counts only change where a threshold passes a score,
 /// and F1 can only grow when a threshold moves up past a candidate that reaches no figure, so the
@@ -105,7 +105,7 @@ pub enum CalibrateError {
 /// more true positives win, then the higher `seg`, then the higher `cls`. Each threshold is then
 /// put half-way between the lowest score it must accept and the highest score of any candidate
 /// below (the same candidates are accepted, and a score that differs in its last bits on another
-/// engine still is). Without second-stage scores (D7) only `seg` is chosen and `cls` is 0.
+/// engine still is). Without second-stage scores only `seg` is chosen and `cls` is 0.
 ///
 /// # Errors
 /// [`CalibrateError`].

@@ -206,7 +206,7 @@ impl Pairs {
             .c_index()
     }
 
-    /// The paper's interval (S1): rows (slides) are drawn with replacement, risks held fixed.
+    /// The paper's interval: rows (slides) are drawn with replacement, risks held fixed.
     ///
     /// # Errors
     /// When C does not exist on the data or in every replicate.

@@ -1,4 +1,4 @@
-//! The log-rank test and its G-rho family, stratified or not (S2).
+//! The log-rank test and its G-rho family, stratified or not.
 
 use super::ChiSquared;
 use super::data::{Survival, SurvivalError, check_length, order_by_time};

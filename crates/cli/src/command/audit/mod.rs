@@ -1,4 +1,4 @@
-//! `mithras audit`: blinded review of labels (A1, A2).
+//! `mithras audit`: blinded review of labels.
 
 mod sample;
 mod score;

@@ -107,7 +107,7 @@ impl<'a> CoxData<'a> {
     }
 }
 
-/// The likelihood-ratio test of a model against one nested in it (S2): 2 (l_full - l_reduced) on
+/// The likelihood-ratio test of a model against one nested in it: 2 (l_full - l_reduced) on
 /// the difference in estimated coefficients.
 ///
 /// # Errors

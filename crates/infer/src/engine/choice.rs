@@ -1,0 +1,102 @@
+//! Engines, providers and arithmetic by their words.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Which engine runs the networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineChoice {
+    /// The fastest that is found.
+    #[default]
+    Auto,
+    /// The embedded engine.
+    Rten,
+    /// ONNX Runtime, opened at run time.
+    OnnxRuntime,
+    /// The OpenVINO runtime itself, opened at run time.
+    OpenVino,
+    /// libtorch, in the training build: CPU and GPU.
+    Torch,
+}
+
+/// Which kernels run the networks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// CUDA where it is found, then OpenVINO, then the engine's own CPU kernels.
+    #[default]
+    Auto,
+    /// ONNX Runtime's own CPU kernels.
+    Cpu,
+    /// OpenVINO's CPU kernels: its own runtime, or ONNX Runtime's plug-in (Intel processors only).
+    OpenVino,
+    /// NVIDIA GPUs.
+    Cuda,
+    /// NVIDIA GPUs through TensorRT (minutes of compilation at the start).
+    TensorRt,
+    /// Apple devices.
+    CoreMl,
+}
+
+/// Arithmetic of the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// f32.
+    #[default]
+    Auto,
+    /// f32.
+    F32,
+    /// bf16 in the segmenter's decoder, f32 in its encoder and in the classifier, which bf16
+    /// would move too far; an error where engine or processor have no bf16.
+    Bf16,
+}
+
+macro_rules! words {
+    ($type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            /// Every choice, as written on the command line.
+            pub const WORDS: &[&str] = &[$($word),+];
+
+            /// The word on the command line.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = String;
+            fn from_str(s: &str) -> Result<Self, String> {
+                match s {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(format!("`{s}` is none of {}", Self::WORDS.join(", "))),
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+words!(EngineChoice {
+    Auto = "auto",
+    Rten = "rten",
+    OnnxRuntime = "onnxruntime",
+    OpenVino = "openvino",
+    Torch = "torch",
+});
+words!(Provider {
+    Auto = "auto",
+    Cpu = "cpu",
+    OpenVino = "openvino",
+    Cuda = "cuda",
+    TensorRt = "tensorrt",
+    CoreMl = "coreml",
+});
+words!(Precision { Auto = "auto", F32 = "f32", Bf16 = "bf16" });

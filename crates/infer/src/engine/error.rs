@@ -1,0 +1,29 @@
+//! Why no engine runs.
+
+/// Why no engine runs.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// A library that was asked for is not there or does not open.
+    #[error("{what}: {reason}\n  remedy: {remedy}")]
+    Unavailable {
+        /// Engine or provider.
+        what: String,
+        /// What was tried.
+        reason: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A network does not fit its card.
+    #[error("{origin}, {network}: {reason}")]
+    Model {
+        /// Package.
+        origin: String,
+        /// `segmenter`, `classifier` or `encoder`.
+        network: &'static str,
+        /// What differs.
+        reason: String,
+    },
+    /// The options contradict each other.
+    #[error("{0}")]
+    Options(String),
+}
