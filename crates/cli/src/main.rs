@@ -9,7 +9,7 @@ mod progress;
 mod show;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 
 /// Mitotic-figure analysis of H&E slides: detection, counts, training, survival.
 #[derive(Parser)]
@@ -81,23 +81,23 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    match cli.command {
-        Command::Audit(args) => command::audit::run(args),
-        Command::Bench(args) => command::bench::run(args),
-        Command::Classify(args) => command::classify::run(args),
-        Command::Corpus(args) => command::corpus::run(args),
-        Command::Demo(args) => command::demo::run(args),
-        Command::Detect(args) => command::detect::run(args),
-        Command::Evaluate(args) => command::evaluate::run(args),
-        Command::Doctor(args) => command::doctor::run(args),
-        Command::Embed(args) => command::embed::run(args),
-        Command::Encoders(args) => command::encoders::run(args),
-        Command::Recount(args) => command::view::recount(&args),
-        Command::Slide(args) => command::slide::run(args),
-        Command::Survival(args) => command::survival::run(args),
-        Command::Train(args) => command::train::run(args),
-        Command::View(args) => command::view::run(&args),
-    }
+    Ok(match cli.command {
+        Command::Audit(args) => command::audit::run(args)?.report(),
+        Command::Bench(args) => command::bench::run(args)?.report(),
+        Command::Classify(args) => command::classify::run(args)?.report(),
+        Command::Corpus(args) => command::corpus::run(args)?.report(),
+        Command::Demo(args) => command::demo::run(args)?.report(),
+        Command::Detect(args) => command::detect::run(args)?.report(),
+        Command::Evaluate(args) => command::evaluate::run(args)?.report(),
+        Command::Doctor(args) => command::doctor::run(args)?.report(),
+        Command::Embed(args) => command::embed::run(args)?.report(),
+        Command::Encoders(args) => command::encoders::run(args)?.report(),
+        Command::Recount(args) => command::view::recount(&args)?.report(),
+        Command::Slide(args) => command::slide::run(args)?.report(),
+        Command::Survival(args) => command::survival::run(args)?.report(),
+        Command::Train(args) => command::train::run(args)?.report(),
+        Command::View(args) => command::view::run(&args)?.report(),
+    })
 }
 
 #[cfg(test)]

@@ -29,6 +29,9 @@ impl PatientRule {
     /// All rules.
     pub(crate) const ALL: [Self; 3] = [Self::Max, Self::Mean, Self::Sum];
 
+    /// Every rule by its word.
+    pub const WORDS: &[&str] = &["max", "mean", "sum"];
+
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -48,6 +51,15 @@ impl PatientRule {
             Self::Mean => sum / values.len() as f64,
             Self::Sum => sum,
         }
+    }
+}
+
+impl std::str::FromStr for PatientRule {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|r| r.name() == word);
+        found.ok_or_else(|| format!("`{word}` is none of {}", Self::WORDS.join(", ")))
     }
 }
 

@@ -15,5 +15,6 @@ pub mod interval;
 pub mod metrics;
 pub mod platt;
 pub mod survival;
+mod words;
 
 pub use error::StatsError;

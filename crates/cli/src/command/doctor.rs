@@ -5,7 +5,6 @@ use anyhow::Result;
 use infer::EngineOptions;
 use mithras::doctor::examine;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Say what is found here, how fast it is on one window, and what to install.
 #[derive(clap::Args)]
@@ -25,9 +24,8 @@ pub struct Args {
 }
 
 /// Runs the verb.
-pub fn run(args: Args) -> Result<ExitCode> {
+pub fn run(args: Args) -> Result<()> {
     let options = EngineOptions { threads: args.threads, ..super::engine::options() };
     let report = examine(args.model.as_deref(), args.runs, &options, cfg!(feature = "train"));
-    show::result(args.json, &report)?;
-    Ok(ExitCode::SUCCESS)
+    show::result(args.json, &report)
 }

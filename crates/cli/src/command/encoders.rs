@@ -9,7 +9,6 @@ use infer::convert::Draft;
 use mithras::embed::{Listing, Package, convert, known};
 use mitosis::Mpp;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Encoders as packages: list, show, make one of an ONNX file or of weights
 #[derive(clap::Args, Debug)]
@@ -103,7 +102,7 @@ fn triple(text: &str) -> Result<[f32; 3], String> {
 }
 
 /// Runs one of the verbs.
-pub fn run(a: Args) -> Result<ExitCode> {
+pub fn run(a: Args) -> Result<()> {
     match a.verb {
         Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?)?,
         Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
@@ -112,7 +111,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
         },
         Verb::Convert(c) => show::result(a.json, &c.package()?)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl Convert {

@@ -7,7 +7,6 @@ use mithras::evaluate::{self, TruthOptions};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Compare predictions with ground truth
 #[derive(ClapArgs, Debug)]
@@ -78,14 +77,14 @@ struct Detections {
     json: bool,
 }
 
-pub fn run(args: Args) -> Result<ExitCode> {
+pub fn run(args: Args) -> Result<()> {
     let args = match args.what {
         What::Detections(args) => args,
         What::Robustness(args) => return super::robustness::run(&args),
         What::OperatingPoint(args) => return super::robustness::choose(&args),
         What::Classification(args) => {
             super::evaluate_classification::run(args)?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
     };
     let rules = match args.rule.as_str() {
@@ -105,6 +104,5 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(stem) = &args.curve {
         result.write_curves(stem)?;
     }
-    show::result(args.json, &result)?;
-    Ok(ExitCode::SUCCESS)
+    show::result(args.json, &result)
 }

@@ -8,7 +8,6 @@ use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 /// Detection F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
 ///
@@ -52,7 +51,7 @@ pub struct Args {
     engine: EngineArgs,
 }
 
-pub fn run(args: &Args) -> Result<ExitCode> {
+pub fn run(args: &Args) -> Result<()> {
     let truth = args
         .truth
         .as_deref()
@@ -72,7 +71,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let result = robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?;
     result.write(&args.out)?;
     print!("{result}");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Choose operating points over left-out folds and perturbations together, on calibrated scores
@@ -103,7 +102,7 @@ fn named(text: &str) -> Result<(&str, Robustness)> {
     Ok((name, Robustness::open(Path::new(dir))?))
 }
 
-pub fn choose(args: &PointArgs) -> Result<ExitCode> {
+pub fn choose(args: &PointArgs) -> Result<()> {
     let mut foreign = vec![];
     for f in &args.foreign {
         foreign.push(named(f)?);
@@ -119,5 +118,5 @@ pub fn choose(args: &PointArgs) -> Result<ExitCode> {
     let chosen = point::choose(&folds)?;
     print!("{chosen}");
     artifact::json::write(&args.out, &chosen)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -11,7 +11,6 @@ use mitosis::Mpp;
 use mitosis::text::Shown;
 use slide::{MppRule, OpenOptions, Slide};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Look at a slide: format, resolution, thumbnail, tissue.
 #[derive(clap::Args)]
@@ -84,13 +83,12 @@ struct Tissue {
 }
 
 /// Runs `mithras slide`.
-pub fn run(args: Args) -> Result<ExitCode> {
+pub fn run(args: Args) -> Result<()> {
     match args.verb {
         Verb::Info(a) => info(&a),
         Verb::Thumbnail(a) => thumbnail(&a),
         Verb::Tissue(a) => tissue(&a),
-    }?;
-    Ok(ExitCode::SUCCESS)
+    }
 }
 
 fn open(input: &Input) -> Result<Slide> {

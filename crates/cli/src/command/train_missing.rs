@@ -1,7 +1,6 @@
 //! `mithras train` in a build without libtorch: says how to get the one with it.
 
 use anyhow::Result;
-use std::process::ExitCode;
 
 /// Train models (this build has no libtorch; the verb says how to get the training build)
 #[derive(clap::Args, Debug)]
@@ -12,7 +11,7 @@ pub struct Args {
 }
 
 /// Says how to get the training build.
-pub fn run(_: Args) -> Result<ExitCode> {
+pub fn run(_: Args) -> Result<()> {
     Err(missing("train"))
 }
 

@@ -7,7 +7,6 @@ use mithras::web;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Show slides, what was found on them, and review it, in a browser
 ///
@@ -47,7 +46,7 @@ pub struct Args {
 }
 
 /// Runs `view` until it is interrupted.
-pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(a: &Args) -> anyhow::Result<()> {
     let opened = open(&a.inputs, a.slides.as_deref(), a.reviews.as_deref())?;
     let viewer = Viewer::new(opened);
     let listener = web::listen_on(a.host, a.port)
@@ -65,7 +64,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         viewer.slides()
     );
     web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Count a run again with a reviewer's words on top
@@ -90,7 +89,6 @@ pub struct RecountArgs {
 }
 
 /// Runs `recount`.
-pub fn recount(a: &RecountArgs) -> anyhow::Result<ExitCode> {
-    result(a.json, &mithras::view::recount(&a.run, &a.reviews)?)?;
-    Ok(ExitCode::SUCCESS)
+pub fn recount(a: &RecountArgs) -> anyhow::Result<()> {
+    result(a.json, &mithras::view::recount(&a.run, &a.reviews)?)
 }

@@ -16,6 +16,8 @@ pub enum IntervalType {
     LogLog,
 }
 
+crate::words::words!(IntervalType { Plain = "plain", Log = "log", LogLog = "log-log" | "loglog" });
+
 /// The estimate at one distinct time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {

@@ -5,7 +5,6 @@ mod score;
 mod serve;
 
 use clap::Subcommand;
-use std::process::ExitCode;
 
 /// Draw a blinded sample, review it in the browser, score the verdicts.
 #[derive(clap::Args)]
@@ -22,7 +21,7 @@ enum Verb {
 }
 
 /// Runs an audit verb.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     match args.verb {
         Verb::Sample(a) => sample::run(&a),
         Verb::Serve(a) => serve::run(&a),

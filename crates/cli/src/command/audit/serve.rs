@@ -6,7 +6,6 @@ use mithras::web;
 use mitosis::text::Shown;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Serves the review page on this machine. Every key stroke is saved at once.
 #[derive(clap::Args)]
@@ -19,7 +18,7 @@ pub struct Args {
 }
 
 /// Runs `audit serve` until it is interrupted.
-pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(a: &Args) -> anyhow::Result<()> {
     let desk = Desk::open(&a.package)?;
     let listener = web::listen(a.port)
         .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
@@ -32,5 +31,5 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         Shown(&desk.reviews())
     );
     web::serve(&listener, move |request| desk.answer(request))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

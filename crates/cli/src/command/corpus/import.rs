@@ -9,7 +9,6 @@ use corpus::regions::import::{Exhaustive, FOLDER_IMPORTERS, Options, RegionsPlan
 use corpus::regions::{Given, Part};
 use mitosis::Mpp;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Reads annotations or collections of others and makes a dataset of them (docs/datasets.md).
 ///
@@ -123,7 +122,7 @@ impl Args {
 }
 
 /// Runs the import.
-pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(a: &Args) -> anyhow::Result<()> {
     let options = ImportOptions {
         mapping: Mapping::parse(&a.map).context("--map")?,
         lenient: a.lenient,
@@ -136,7 +135,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     if a.regions() { regions(a, &options) } else { crops(a, &options) }
 }
 
-fn crops(a: &Args, options: &ImportOptions) -> anyhow::Result<ExitCode> {
+fn crops(a: &Args, options: &ImportOptions) -> anyhow::Result<()> {
     anyhow::ensure!(
         a.images.is_none() || a.out.is_some(),
         "--images cuts crops and needs --out for the corpus"
@@ -160,11 +159,10 @@ fn crops(a: &Args, options: &ImportOptions) -> anyhow::Result<ExitCode> {
         split: a.split,
         header: Header { name, builder: mithras::program(), ..Header::default() },
     };
-    show::result(a.json, &plan.run(cuts)?)?;
-    Ok(ExitCode::SUCCESS)
+    show::result(a.json, &plan.run(cuts)?)
 }
 
-fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
+fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
     let out = a.out.as_ref().context("--kind regions writes a dataset and needs --out")?;
     let name = || out.file_name().map(|n| n.to_string_lossy().into_owned());
     let options = Options {
@@ -183,6 +181,5 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<ExitCode> {
     };
     let (format, file, images) = (a.format.as_str(), a.file.as_path(), a.images.as_deref());
     let plan = RegionsPlan { format, file, images, annotations, options: &options, out };
-    show::result(a.json, &plan.run()?)?;
-    Ok(ExitCode::SUCCESS)
+    show::result(a.json, &plan.run()?)
 }

@@ -7,7 +7,6 @@ use corpus::inspect::montage;
 use corpus::regions::Dataset;
 use mithras::inspect::{CropsReport, RegionsReport, page};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Counts of a dataset; of crops, score histograms, repeated images and a montage, too.
 #[derive(clap::Args)]
@@ -32,7 +31,7 @@ pub struct Args {
 }
 
 /// Runs `corpus inspect`.
-pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(a: &Args) -> anyhow::Result<()> {
     if Dataset::is_at(&a.corpus) {
         return regions(a);
     }
@@ -52,16 +51,15 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     } else {
         show::result(a.json, &report)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// A regions dataset: counts in all and per source.
-fn regions(a: &Args) -> anyhow::Result<ExitCode> {
+fn regions(a: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(
         a.html.is_none() && a.montage.is_none(),
         "--html and --montage show crops; this is a dataset of regions"
     );
     let set = Dataset::open(&a.corpus)?;
-    show::result(a.json, &RegionsReport::of(&set))?;
-    Ok(ExitCode::SUCCESS)
+    show::result(a.json, &RegionsReport::of(&set))
 }

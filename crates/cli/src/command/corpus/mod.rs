@@ -9,7 +9,7 @@ mod shortcuts;
 
 use clap::Subcommand;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 
 /// Read annotations of other tools, build, check and reshape crop corpora.
 #[derive(clap::Args)]
@@ -44,19 +44,18 @@ struct Verify {
 
 /// Runs a corpus verb.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    match args.verb {
-        Verb::Build(a) => build::run(&a),
-        Verb::Import(a) => import::run(&a),
-        Verb::Inspect(a) => inspect::run(&a),
-        Verb::Labelled(a) => labelled::run(&a),
+    Ok(match args.verb {
+        Verb::Build(a) => build::run(&a)?.report(),
+        Verb::Import(a) => import::run(&a)?.report(),
+        Verb::Inspect(a) => inspect::run(&a)?.report(),
+        Verb::Labelled(a) => labelled::run(&a)?.report(),
         Verb::Verify(a) => {
-            crate::show::result(a.json, &mithras::inspect::verify(&a.corpus)?)?;
-            Ok(ExitCode::SUCCESS)
+            crate::show::result(a.json, &mithras::inspect::verify(&a.corpus)?)?.report()
         }
-        Verb::Shortcuts(a) => shortcuts::run(&a),
-        Verb::Split(a) => reshape::split(&a),
-        Verb::Overlap(a) => reshape::overlap(&a),
-        Verb::Merge(a) => reshape::merge(&a),
-        Verb::Interchange(a) => reshape::interchange(&a),
-    }
+        Verb::Shortcuts(a) => shortcuts::run(&a)?.report(),
+        Verb::Split(a) => reshape::split(&a)?.report(),
+        Verb::Overlap(a) => reshape::overlap(&a)?.report(),
+        Verb::Merge(a) => reshape::merge(&a)?.report(),
+        Verb::Interchange(a) => reshape::interchange(&a)?.report(),
+    })
 }

@@ -7,7 +7,6 @@ use corpus::regions::{self, Dataset};
 use corpus::transform;
 use corpus::{Corpus, Header};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Makes the folds that every trainer reads: whole patients and slides, with equal shares of figures
 #[derive(clap::Args)]
@@ -75,7 +74,7 @@ pub struct Interchange {
 }
 
 /// Runs `corpus split`.
-pub fn split(a: &Split) -> anyhow::Result<ExitCode> {
+pub fn split(a: &Split) -> anyhow::Result<()> {
     let scheme = if a.leave_one_out { Scheme::LeaveOneOut } else { Scheme::Stratified(a.folds) };
     let made = if Dataset::is_at(&a.dataset) {
         FoldManifest::of_regions(&Dataset::open(&a.dataset)?, scheme, a.seed)?
@@ -94,41 +93,40 @@ pub fn split(a: &Split) -> anyhow::Result<ExitCode> {
         made.write(&a.out)?;
     }
     print!("{made}");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Runs `corpus overlap`.
-pub fn overlap(a: &Overlap) -> anyhow::Result<ExitCode> {
+pub fn overlap(a: &Overlap) -> anyhow::Result<()> {
     let train = Corpus::open(&a.train)?;
     for dir in &a.evaluation {
         refuse_overlap(&train, &Corpus::open(dir)?)?;
         println!("{} and {} share nothing", a.train.display(), dir.display());
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Runs `corpus merge`.
-pub fn merge(a: &Merge) -> anyhow::Result<ExitCode> {
+pub fn merge(a: &Merge) -> anyhow::Result<()> {
     if a.corpora.iter().any(|d| Dataset::is_at(d)) {
         let parts = a.corpora.iter().map(Dataset::open).collect::<Result<Vec<_>, _>>()?;
         let set = regions::merge(&parts, &a.out, &a.name, &mithras::program())?;
         print!("{set}");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;
     let header = Header { name: a.name.clone(), builder: mithras::program(), ..Header::default() };
     let m = transform::merge(&parts, &a.out, header)?;
     println!("{} crops of {} slides, digest {}", m.counts.crops, m.counts.slides, m.digest);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Runs `corpus interchange`.
-pub fn interchange(a: &Interchange) -> anyhow::Result<ExitCode> {
+pub fn interchange(a: &Interchange) -> anyhow::Result<()> {
     let corpus = Corpus::open(&a.corpus)?;
     let what = transform::Interchange { above: a.above, up_to: a.up_to, count: a.count };
     let r = transform::interchange(&corpus, &a.out, what)?;
     let json = serde_json::to_string_pretty(&r).context("report")?;
     artifact::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
-    crate::show::result(a.json, &r)?;
-    Ok(ExitCode::SUCCESS)
+    crate::show::result(a.json, &r)
 }

@@ -1,9 +1,9 @@
 //! `mithras survival cindex`.
 
-use super::{Input, Ties};
+use super::{Input, words};
 use crate::show::{result, say};
 use anyhow::Result;
-use outcome::{CIndexPlan, c_index};
+use outcome::{CIndexPlan, Ties, c_index};
 
 /// Harrell's C-index
 #[derive(clap::Args)]
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long)]
     protective: bool,
     /// Tied events of the Cox model
-    #[arg(long, value_enum, default_value = "efron")]
+    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
     ties: Ties,
     /// Bootstrap replicates with risks held fixed (the paper's protocol: 1000); 0 for none
     #[arg(long, default_value_t = 0)]
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
         roles: args.input.roles(&args.covariates),
         fit: args.fit,
         protective: args.protective,
-        ties: args.ties.into(),
+        ties: args.ties,
         replicates: args.bootstrap,
         seed: args.seed,
         level: args.level,

@@ -1,10 +1,9 @@
 //! `mithras survival cox`.
 
-use super::{Input, Ties};
+use super::{Input, words};
 use crate::show::{result, say};
 use anyhow::Result;
-use clap::ValueEnum;
-use outcome::{CoxPlan, TimeTransform, cox};
+use outcome::{CoxPlan, Ties, TimeTransform, cox};
 
 /// Fit a Cox model
 #[derive(clap::Args)]
@@ -15,14 +14,14 @@ pub struct Args {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required = true)]
     covariates: Vec<String>,
     /// Tied events
-    #[arg(long, value_enum, default_value = "efron")]
+    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
     ties: Ties,
     /// Confidence of the intervals
     #[arg(long, default_value_t = 0.95)]
     level: f64,
     /// Time scale of the proportional-hazards test
-    #[arg(long, value_enum, default_value = "km")]
-    transform: Transform,
+    #[arg(long, default_value = "km", value_parser = words::<TimeTransform>(TimeTransform::WORDS))]
+    transform: TimeTransform,
     /// Add the cumulative baseline hazard to the JSON
     #[arg(long)]
     baseline: bool,
@@ -31,31 +30,12 @@ pub struct Args {
     max_iterations: usize,
 }
 
-#[derive(ValueEnum, Clone, Copy)]
-enum Transform {
-    Km,
-    Identity,
-    Rank,
-    Log,
-}
-
-impl From<Transform> for TimeTransform {
-    fn from(t: Transform) -> Self {
-        match t {
-            Transform::Km => Self::Km,
-            Transform::Identity => Self::Identity,
-            Transform::Rank => Self::Rank,
-            Transform::Log => Self::Log,
-        }
-    }
-}
-
 pub fn run(args: &Args) -> Result<()> {
     let plan = CoxPlan {
         roles: args.input.roles(&args.covariates),
-        ties: args.ties.into(),
+        ties: args.ties,
         level: args.level,
-        transform: args.transform.into(),
+        transform: args.transform,
         baseline: args.baseline,
         max_iterations: args.max_iterations,
     };

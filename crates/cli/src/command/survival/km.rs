@@ -3,8 +3,7 @@
 use super::Input;
 use crate::show::{result, say};
 use anyhow::Result;
-use clap::ValueEnum;
-use outcome::{CurvesPlan, IntervalType, kaplan_meier};
+use outcome::{CurvesPlan, kaplan_meier};
 
 /// Kaplan-Meier curves
 #[derive(clap::Args)]
@@ -15,8 +14,8 @@ pub struct Args {
     #[arg(long, visible_alias = "group", value_name = "COLUMNS", value_delimiter = ',')]
     covariates: Vec<String>,
     /// Scale of the intervals
-    #[arg(long, visible_alias = "conf-type", value_enum, default_value = "log")]
-    interval: Interval,
+    #[arg(long, visible_alias = "conf-type", default_value = "log", value_parser = ["plain", "log", "log-log", "loglog"])]
+    interval: String,
     /// Confidence of the intervals
     #[arg(long, default_value_t = 0.95)]
     level: f64,
@@ -25,31 +24,13 @@ pub struct Args {
     at: Vec<f64>,
 }
 
-#[derive(ValueEnum, Clone, Copy, Debug)]
-enum Interval {
-    Plain,
-    Log,
-    #[value(alias = "loglog")]
-    LogLog,
-}
-
-impl From<Interval> for IntervalType {
-    fn from(i: Interval) -> Self {
-        match i {
-            Interval::Plain => Self::Plain,
-            Interval::Log => Self::Log,
-            Interval::LogLog => Self::LogLog,
-        }
-    }
-}
-
 pub fn run(args: &Args) -> Result<()> {
     let mut roles = args.input.roles(&[]);
     roles.groups.clone_from(&args.covariates);
     roles.groups.append(&mut roles.strata);
     let plan = CurvesPlan {
         roles,
-        interval: args.interval.into(),
+        interval: args.interval.parse().map_err(anyhow::Error::msg)?,
         level: args.level,
         at: args.at.clone(),
     };

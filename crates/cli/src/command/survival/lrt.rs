@@ -1,9 +1,9 @@
 //! `mithras survival lrt`.
 
-use super::{Input, Ties};
+use super::{Input, words};
 use crate::show::{result, say};
 use anyhow::Result;
-use outcome::{LrtPlan, likelihood_ratio};
+use outcome::{LrtPlan, Ties, likelihood_ratio};
 
 /// Likelihood-ratio test
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
     #[arg(long, visible_alias = "added", value_name = "COLUMNS", value_delimiter = ',')]
     add: Vec<String>,
     /// Tied events
-    #[arg(long, value_enum, default_value = "efron")]
+    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
     ties: Ties,
 }
 
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<()> {
         (&args.covariates, &args.add)
     };
     let roles = args.input.roles(reduced);
-    let plan = LrtPlan { roles, added: added.clone(), ties: args.ties.into() };
+    let plan = LrtPlan { roles, added: added.clone(), ties: args.ties };
     let test = likelihood_ratio(&args.input.table()?, &plan)?;
     say("note", &test.notes);
     say("warning", &test.warnings);

@@ -8,11 +8,11 @@ mod logrank;
 mod lrt;
 mod study;
 
+use super::engine::words;
 use anyhow::Result;
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand};
 use outcome::{Roles, Table};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Survival statistics equal to R's package survival
 #[derive(ClapArgs)]
@@ -40,7 +40,7 @@ enum Command {
 }
 
 /// Runs one of the subcommands.
-pub fn run(args: Args) -> Result<ExitCode> {
+pub fn run(args: Args) -> Result<()> {
     match args.command {
         Command::Cox(a) => cox::run(&a)?,
         Command::Km(a) => km::run(&a)?,
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Study(a) => study::run(&a)?,
         Command::Grade(a) => grade::run(&a)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Where the data are and which columns play which part.
@@ -104,21 +104,6 @@ impl Input {
             weights: self.weights.clone(),
             covariates: covariates.to_vec(),
             groups: Vec::new(),
-        }
-    }
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-enum Ties {
-    Efron,
-    Breslow,
-}
-
-impl From<Ties> for outcome::Ties {
-    fn from(ties: Ties) -> Self {
-        match ties {
-            Ties::Efron => Self::Efron,
-            Ties::Breslow => Self::Breslow,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `mithras survival study`: from the counts of a detection run to the paper's whole analysis.
 
+use super::words;
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
-use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table};
+use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table, Ties};
 use std::path::PathBuf;
 
 /// The paper's survival analysis of a detection run, as a report
@@ -55,11 +55,11 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN")]
     density_column: Option<String>,
     /// How the slides of a patient become one count in patient-level results
-    #[arg(long, value_enum, default_value = "max")]
-    patient_rule: Rule,
+    #[arg(long, default_value = "max", value_parser = words::<PatientRule>(PatientRule::WORDS))]
+    patient_rule: PatientRule,
     /// Tied events
-    #[arg(long, value_enum, default_value = "efron")]
-    ties: super::Ties,
+    #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
+    ties: Ties,
     /// Bootstrap replicates
     #[arg(long, default_value_t = 1000)]
     replicates: usize,
@@ -84,23 +84,6 @@ pub struct Args {
     /// Folder of the report: report.html, results.json, cohort tables, pictures
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-}
-
-#[derive(ValueEnum, Debug, Clone, Copy)]
-enum Rule {
-    Max,
-    Mean,
-    Sum,
-}
-
-impl From<Rule> for PatientRule {
-    fn from(rule: Rule) -> Self {
-        match rule {
-            Rule::Max => Self::Max,
-            Rule::Mean => Self::Mean,
-            Rule::Sum => Self::Sum,
-        }
-    }
 }
 
 /// `A=B`.
@@ -152,8 +135,8 @@ impl Args {
             cut: self.cut()?,
             hotspot_column: self.hotspot_column.clone(),
             density_column: self.density_column.clone(),
-            patient_rule: self.patient_rule.into(),
-            ties: self.ties.into(),
+            patient_rule: self.patient_rule,
+            ties: self.ties,
             replicates: self.replicates,
             seed: self.seed,
             horizon: self.horizon,

@@ -15,7 +15,6 @@ mod protocol;
 pub use hint::hint;
 
 use anyhow::Result;
-use std::process::ExitCode;
 
 /// Train models: segmenter, classifier, hard negatives, operating point, package
 ///
@@ -43,7 +42,7 @@ enum Verb {
 }
 
 /// Runs one of the training verbs.
-pub fn run(args: Args) -> Result<ExitCode> {
+pub fn run(args: Args) -> Result<()> {
     match args.verb {
         Verb::Detector(a) => detector::run(a)?,
         Verb::Segment(a) => learn::segment(a)?,
@@ -56,5 +55,5 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Verb::Calibrate(a) => calibrate::run(a)?,
         Verb::Export(a) => export::run(a)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -9,3 +9,5 @@ pub enum Ties {
     /// Breslow's approximation.
     Breslow,
 }
+
+crate::words::words!(Ties { Efron = "efron", Breslow = "breslow" });

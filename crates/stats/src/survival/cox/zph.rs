@@ -20,6 +20,8 @@ pub enum TimeTransform {
     Log,
 }
 
+crate::words::words!(TimeTransform { Km = "km", Identity = "identity", Rank = "rank", Log = "log" });
+
 /// Tests per term and of all together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZphTest {
