@@ -5,18 +5,10 @@ use std::fmt::Display;
 
 /// Prints a result as indented JSON, or else in its own words, which end with a line break.
 pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Result<()> {
-    if as_json { json(result) } else { words(result) }
-}
-
-/// Prints a result as indented JSON.
-pub fn json(result: &impl Serialize) -> anyhow::Result<()> {
-    println!("{}", serde_json::to_string_pretty(result)?);
-    Ok(())
-}
-
-/// Prints a result in its own words, which end with a line break.
-pub fn words(result: &impl Display) -> anyhow::Result<()> {
-    print!("{result}");
+    match as_json {
+        true => println!("{}", serde_json::to_string_pretty(result)?),
+        false => print!("{result}"),
+    }
     Ok(())
 }
 

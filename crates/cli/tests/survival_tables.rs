@@ -296,7 +296,7 @@ fn bad_joins_are_refused_in_words() {
         &["--join", "slide=months"],
         &["no slide (slide)", "matches a row of"],
     );
-    says(&counts, &clinical, &["--join", "=id"], &["--join", "expected A=B"]);
+    says(&counts, &clinical, &["--join", "=id"], &["--join", "of the form A=B"]);
     let twice =
         write(folder.path(), "twice.csv", "slide,hotspot_count,density\nA-1,1,2\nA-1,2,3\n");
     says(&twice, &clinical, &join, &["'A-1' is already in row 1"]);

@@ -65,8 +65,8 @@ pub use stats::survival::cox::{Ties, TimeTransform};
 pub use stats::survival::km::IntervalType;
 pub use study::{
     Adjusted, CStudy, Compared, ComparedResult, Counts, CutPoints, Feature, LogRankStudy, Model,
-    PValue, PatientLevel, PatientResult, Protocol, ProtocolBootstrap, Study, StudyPlan, Tested,
-    study,
+    NoPair, PValue, PatientLevel, PatientResult, Protocol, ProtocolBootstrap, Study, StudyPlan,
+    Tested, pair, study,
 };
 pub use table::Table;
 

@@ -5,7 +5,7 @@ use crate::hint;
 use crate::progress::Terminal;
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
-use detect::{CancelToken, Workers};
+use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::job::{self, Existing, Outcome};
 use mithras::report::{self, RunFile};
@@ -135,17 +135,7 @@ impl EngineArgs {
     /// Package and settings of a detector.
     pub fn builder(&self) -> Result<(ModelPackage, Builder), DetectorError> {
         let package = ModelPackage::find(self.model.as_deref())?;
-        let threads = self.run.threads.map_or(0, usize::from);
-        let batch = self.batch.map_or(0, usize::from);
-        let mut workers = Workers::default();
-        if threads > 0 {
-            workers.readers = workers.readers.min(threads);
-        }
-        if batch > 0 {
-            workers.segment_batch = batch;
-            workers.in_flight = workers.in_flight.max(2 * batch);
-        }
-        Ok((package, Builder::default().engine_options(self.options()).workers(workers)))
+        Ok((package, Builder::default().suited_to(self.options())))
     }
 
     /// A detector with the package's own settings.

@@ -68,6 +68,20 @@ impl Builder {
         self
     }
 
+    /// As [`Self::engine_options`], with threads that read and windows in flight to suit them.
+    #[must_use]
+    pub fn suited_to(mut self, options: EngineOptions) -> Self {
+        let (threads, batch) = (options.threads, options.segmenter_batch);
+        if threads > 0 {
+            self.workers.readers = self.workers.readers.min(threads);
+        }
+        if batch > 0 {
+            self.workers.segment_batch = batch;
+            self.workers.in_flight = self.workers.in_flight.max(2 * batch);
+        }
+        self.engine_options(options)
+    }
+
     /// One stage or two (the default).
     #[must_use]
     pub fn stages(mut self, stages: Stages) -> Self {

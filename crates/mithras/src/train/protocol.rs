@@ -43,6 +43,18 @@ pub struct Judged {
     pub figures: Option<Classification>,
 }
 
+/// The figures over folds, a line each.
+#[must_use]
+pub fn in_words(name: &str, folds: usize, figures: &Classification) -> String {
+    let keys = ["f1", "macro_f1", "balanced_accuracy", "accuracy", "roc_auc"];
+    let line = |key: &&str| {
+        let over = figures.over_folds.as_ref()?.get(*key)?;
+        let (mean, sd) = (over.mean, over.sd?);
+        Some(format!("{name}: {key} {mean:.3} +- {sd:.3} over {folds} folds\n"))
+    };
+    keys.iter().filter_map(line).collect()
+}
+
 /// The positive class of a table of the run: the run's own, or of the coarser task its own.
 fn positive(about: &About, name: &str) -> Option<String> {
     match about.task.coarser() {

@@ -5,7 +5,7 @@ mod plan;
 mod results;
 
 pub(crate) use plan::FEATURES;
-pub use plan::{Counts, CutPoints, StudyPlan};
+pub use plan::{Counts, CutPoints, NoPair, StudyPlan, pair};
 pub use results::{
     Adjusted, CStudy, Compared, ComparedResult, Feature, LogRankStudy, Model, PValue, PatientLevel,
     PatientResult, Protocol, ProtocolBootstrap, Study, Tested,

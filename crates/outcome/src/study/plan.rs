@@ -43,6 +43,43 @@ pub enum CutPoints {
     Fixed(Vec<(String, f64)>),
 }
 
+/// `A=B` as its two parts.
+///
+/// # Errors
+/// Text without `=`, or with nothing on a side.
+pub fn pair(text: &str) -> Result<(String, String), NoPair> {
+    match text.split_once('=') {
+        Some((a, b)) if !a.is_empty() && !b.is_empty() => Ok((a.to_owned(), b.to_owned())),
+        _ => Err(NoPair(text.to_owned())),
+    }
+}
+
+/// Text that is not two parts, or of which the second is no number.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not of the form A=B, or its B is no number where one is wanted")]
+pub struct NoPair(String);
+
+impl CutPoints {
+    /// The medians of the subset `COLUMN=VALUE`, else the cut-points `FEATURE=NUMBER`, else the whole
+    /// cohort's medians.
+    ///
+    /// # Errors
+    /// [`NoPair`].
+    pub fn of(training: Option<&str>, fixed: &[String]) -> Result<Self, NoPair> {
+        if let Some(training) = training {
+            let (column, value) = pair(training)?;
+            return Ok(Self::Training { column, value });
+        }
+        let one = |text: &String| {
+            let (name, value) = pair(text)?;
+            let number = value.parse().ok().filter(|v: &f64| v.is_finite());
+            Ok((name, number.ok_or_else(|| NoPair(text.clone()))?))
+        };
+        let fixed = fixed.iter().map(one).collect::<Result<Vec<_>, NoPair>>()?;
+        Ok(if fixed.is_empty() { Self::Cohort } else { Self::Fixed(fixed) })
+    }
+}
+
 /// Which study.
 #[derive(Clone, Debug)]
 pub struct StudyPlan {

@@ -45,6 +45,21 @@ pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
     run.join(format!("fold-{k}"))
 }
 
+/// Numbers of the folds that a word asks for: `all` of them, or one by its number.
+///
+/// # Errors
+/// [`TrainError::Preset`] for anything else.
+pub fn folds_of(word: &str, folds: usize) -> Result<Vec<usize>> {
+    match (word, word.parse()) {
+        ("all", _) => Ok((0..folds).collect()),
+        (_, Ok(k)) if k < folds => Ok(vec![k]),
+        _ => Err(TrainError::Preset {
+            path: "fold".into(),
+            reason: format!("`{word}` is neither `all` nor a number from 0 to {}", folds - 1),
+        }),
+    }
+}
+
 /// The folds of a run: read where they are, made and written where not.
 fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     std::fs::create_dir_all(run).map_err(|e| TrainError::run(run, e))?;

@@ -1,8 +1,8 @@
 //! `mithras survival study`: from the counts of a detection run to the paper's whole analysis.
 
 use super::words;
-use anyhow::{Context, Result, bail};
-use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table, Ties};
+use anyhow::{Context, Result};
+use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table, Ties, pair};
 use std::path::PathBuf;
 
 /// The paper's survival analysis of a detection run, as a report
@@ -86,40 +86,15 @@ pub struct Args {
     out: PathBuf,
 }
 
-/// `A=B`.
-fn pair(text: &str, what: &str) -> Result<(String, String)> {
-    let (a, b) = text.split_once('=').with_context(|| format!("{what} {text}: expected A=B"))?;
-    if a.is_empty() || b.is_empty() {
-        bail!("{what} {text}: expected A=B");
-    }
-    Ok((a.to_owned(), b.to_owned()))
-}
-
 impl Args {
-    fn cut(&self) -> Result<CutPoints> {
-        if let Some(train) = &self.train {
-            let (column, value) = pair(train, "--train")?;
-            return Ok(CutPoints::Training { column, value });
-        }
-        if self.cut.is_empty() {
-            return Ok(CutPoints::Cohort);
-        }
-        let one = |text: &String| {
-            let (name, value) = pair(text, "--cut")?;
-            let number = value.parse().ok().filter(|v: &f64| v.is_finite());
-            Ok((name, number.with_context(|| format!("--cut {text}: '{value}' is not a number"))?))
-        };
-        Ok(CutPoints::Fixed(self.cut.iter().map(one).collect::<Result<_>>()?))
-    }
-
     fn plan(&self) -> Result<StudyPlan> {
-        let join = match self.join.split_once('=') {
-            Some(_) => pair(&self.join, "--join")?,
-            None => (self.join.clone(), self.join.clone()),
+        let join = match self.join.contains('=') {
+            true => pair(&self.join).context("--join")?,
+            false => (self.join.clone(), self.join.clone()),
         };
         let mut methods = vec![Counts::new(&self.name, Table::read(&self.counts, &[])?)];
         for m in &self.method {
-            let (name, file) = pair(m, "--method")?;
+            let (name, file) = pair(m).context("--method")?;
             methods.push(Counts::new(name, Table::read(file.as_ref(), &[])?));
         }
         Ok(StudyPlan {
@@ -132,7 +107,7 @@ impl Args {
             categorical: self.categorical.clone(),
             boxes: self.boxes.clone(),
             patient: self.patient.clone(),
-            cut: self.cut()?,
+            cut: CutPoints::of(self.train.as_deref(), &self.cut).context("--train, --cut")?,
             hotspot_column: self.hotspot_column.clone(),
             density_column: self.density_column.clone(),
             patient_rule: self.patient_rule,

@@ -2,13 +2,12 @@
 
 use super::learn::Common;
 use super::machine::Machine;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use corpus::task::TrainingSet;
-use mithras::evaluate::classification::Classification;
-use mithras::train::protocol;
+use mithras::train::protocol::{self, in_words};
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
-use train::protocol::{About, FinetunePreset, ProbePreset, fold_dir};
+use train::protocol::{About, FinetunePreset, ProbePreset, fold_dir, folds_of};
 
 /// Linear probing: a linear head on the frozen encoder, over folds of whole slides
 ///
@@ -46,16 +45,6 @@ pub struct TestArgs {
     machine: Machine,
 }
 
-fn folds_of(text: &str, folds: usize) -> Result<Vec<usize>> {
-    if text == "all" {
-        return Ok((0..folds).collect());
-    }
-    match text.parse() {
-        Ok(k) if k < folds => Ok(vec![k]),
-        _ => bail!("--fold {text}: give `all` or a number from 0 to {}", folds - 1),
-    }
-}
-
 pub fn finetune(c: &Common) -> Result<()> {
     let device = c.machine.set_up();
     let preset = FinetunePreset::load(&c.preset, &c.set)?;
@@ -87,20 +76,11 @@ fn finish(run: &Path) -> Result<()> {
     let folds = About::read(run)?.folds;
     for judged in protocol::finish(run)? {
         match &judged.figures {
-            Some(figures) => say(&judged.name, folds, figures),
+            Some(figures) => print!("{}", in_words(&judged.name, folds, figures)),
             None => eprintln!("{}: {} of {folds} folds are done", judged.name, judged.done),
         }
     }
     Ok(())
-}
-
-fn say(name: &str, folds: usize, figures: &Classification) {
-    for key in ["f1", "macro_f1", "balanced_accuracy", "accuracy", "roc_auc"] {
-        let over = figures.over_folds.as_ref().and_then(|o| o.get(key));
-        if let Some((mean, sd)) = over.and_then(|o| Some((o.mean, o.sd?))) {
-            println!("{name}: {key} {mean:.3} +- {sd:.3} over {folds} folds");
-        }
-    }
 }
 
 pub fn test(args: TestArgs) -> Result<()> {
@@ -110,7 +90,7 @@ pub fn test(args: TestArgs) -> Result<()> {
     let TestArgs { run, data, again, .. } = args;
     let what = protocol::Test { run, data, out, again, device };
     for (name, figures) in protocol::test(&what)? {
-        say(&name, folds, &figures);
+        print!("{}", in_words(&name, folds, &figures));
     }
     println!("written to {}", what.out.display());
     Ok(())
