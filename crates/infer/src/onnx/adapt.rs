@@ -125,7 +125,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     for field in fields(old)? {
         match field.number {
             INITIALIZER if wanted.half => match halved(field.payload)? {
-                Some((stored, cast)) => {
+                Some(Halved { stored, cast }) => {
                     part(INITIALIZER, &stored, &mut weights);
                     first.push(cast);
                 }
@@ -248,8 +248,14 @@ fn value<const N: usize>(name: &str, dim: [Dimension; N]) -> ValueInfo {
     ValueInfo { name: name.into(), r#type: Some(Type { tensor: Some(tensor) }) }
 }
 
+/// A weight as f16, and the node that makes f32 of it.
+struct Halved {
+    stored: Vec<u8>,
+    cast: Vec<u8>,
+}
+
 /// A large f32 weight as f16 with the node that casts it back; `None` for what stays.
-fn halved(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+fn halved(bytes: &[u8]) -> Result<Option<Halved>, String> {
     let w = Stored::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
     if w.data_type != FLOAT || w.dims.len() < 2 {
         return Ok(None);
@@ -273,7 +279,7 @@ fn halved(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
         raw_data: half.iter().flat_map(|v| v.to_le_bytes()).collect(),
     };
     let cast = Made::cast(&stored.name, &w.name);
-    Ok(Some((stored.encode_to_vec(), cast)))
+    Ok(Some(Halved { stored: stored.encode_to_vec(), cast }))
 }
 
 // Field numbers of `ModelProto` and `GraphProto`.
