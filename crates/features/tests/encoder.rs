@@ -164,6 +164,10 @@ fn the_card_says_where_it_comes_from_and_how_far_engines_agree() {
     let listing = Listing::of(dir.path(), vec![]).unwrap();
     assert_eq!(listing.packages.len(), 1, "{listing}");
     assert_eq!(listing.packages[0].name, "tiny");
+    let open = dir.path().join("open");
+    let found = package::convert(&golden_file("open.onnx"), &open, draft(), &rten()).unwrap();
+    assert_eq!(found.card.encoder().unwrap().width, 6, "found by running it");
+    assert_eq!(found.card.encoder().unwrap().sha256, card.sha256, "and written down");
     let again = package::convert(&golden_file("tiny.onnx"), &package, draft(), &rten());
     assert!(matches!(again, Err(FeatureError::Exists(_))));
 }

@@ -2,7 +2,7 @@
 
 use crate::card::{EncoderCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard};
 use crate::engine::{
-    EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
+    self, EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
 };
 use crate::hash::sha256_hex;
 use crate::onnx::{self, Wanted};
@@ -129,17 +129,21 @@ pub fn convert(
     reference: Option<&[f32]>,
     options: &EngineOptions,
 ) -> Result<Converted, ConvertError> {
-    let adapted = |half| {
-        let wanted = Wanted {
-            image: draft.image,
-            output: draft.output.as_deref(),
-            width: draft.width,
-            half,
-        };
+    let adapted = |width, half| {
+        let output = draft.output.as_deref();
+        let wanted = Wanted { image: draft.image, output, width, half };
         onnx::adapt(file, &wanted).map_err(ConvertError::File)
     };
-    let whole = adapted(false)?;
-    let (mut card, given) = tried(draft, &whole.onnx, whole.width, options)?;
+    let mut whole = adapted(draft.width, false)?;
+    let width = match whole.width {
+        Some(width) => width,
+        None => {
+            let width = measured(&whole.onnx, draft.image, options)?;
+            whole = adapted(Some(width), false)?;
+            width
+        }
+    };
+    let (mut card, given) = tried(draft, &whole.onnx, width, options)?;
     if let Some(reference) = reference {
         let encoder = card.encoder.as_mut().expect("made with one");
         let parity = encoder.parity.as_mut().expect("tried");
@@ -152,12 +156,24 @@ pub fn convert(
         return Ok(Converted { card, onnx: whole.onnx });
     }
     drop(whole.onnx);
-    let halved = adapted(true)?;
-    let (mut card, rounded) = tried(draft, &halved.onnx, halved.width, options)?;
+    let halved = adapted(Some(width), true)?;
+    let (mut card, rounded) = tried(draft, &halved.onnx, width, options)?;
     if let Some(parity) = card.encoder.as_mut().and_then(|e| e.parity.as_mut()) {
         parity.rounding = Some(farthest(&given, &rounded));
     }
     Ok(Converted { card, onnx: halved.onnx })
+}
+
+/// Numbers per vector, by the first engine that runs the file.
+fn measured(onnx: &[u8], side: usize, options: &EngineOptions) -> Result<usize, ConvertError> {
+    let mut refused = Vec::new();
+    for (engine, provider) in at_hand(options) {
+        match engine::width(onnx, side, &EngineOptions { engine, provider, ..options.clone() }) {
+            Ok(width) => return Ok(width),
+            Err(e) => refused.push(e.to_string().replace("\n  ", "; ")),
+        }
+    }
+    Err(ConvertError::NoEngine(refused))
 }
 
 /// The card of a network with its parity, and its features of the probes.

@@ -4,13 +4,15 @@
 
 The Rust tests draw the same pictures. `tiny.onnx` has the names of a common exporter (`input`,
 `output`); `nan.onnx` is the same network with one weight that is not a number, `tokens.onnx` gives
-a vector per patch, `mixed.onnx` normalises over the batch, so that an image tells on its neighbour.
+a vector per patch, `mixed.onnx` centres over the batch, so that an image tells on its neighbour. `open.onnx` states
+no width, as exporters leave it out where they cannot tell.
 """
 
 import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from torch import nn
 
@@ -96,6 +98,9 @@ def main():
     tokens = Tokens()
     net = seeded(Pooled(tokens))
     export(net, "tiny.onnx")
+    model = onnx.load(HERE / "tiny.onnx")
+    model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "width"
+    onnx.save(model, HERE / "open.onnx")
     export(net.tokens, "tokens.onnx")
     export(Mixed(net), "mixed.onnx")
     large = picture(100, 3)

@@ -32,7 +32,7 @@ use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, EMBEDDING, OUTPUT};
 use crate::package::ModelPackage;
 use loader::{Backend, Loader};
-use mitosis::{Classifier, Encoder, Segmenter, Symmetric};
+use mitosis::{Classifier, Encoder, Segmenter, Symmetric, guard};
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.
@@ -220,6 +220,37 @@ fn open_on(
         remedy: "take the engine rten, and report this with the output of `mithras doctor`".into(),
     })?;
     Ok(models)
+}
+
+/// Numbers per vector of an encoder's file that does not say it: it is run once, on black.
+///
+/// # Errors
+/// [`EngineError`] of the last engine tried.
+pub(crate) fn width(
+    onnx: &[u8],
+    side: usize,
+    options: &EngineOptions,
+) -> Result<usize, EngineError> {
+    let misfit =
+        |reason| EngineError::Model { origin: "the file".into(), network: "encoder", reason };
+    let signature = onnx::signature(onnx, side, (EMBEDDING, &[1])).map_err(misfit)?;
+    let batch = signature.fixed_batch.unwrap_or(1);
+    let (shape, symbols) = ([batch, 3, side, side], &*signature.symbols);
+    let network = Network { onnx, shape, output: EMBEDDING, bf16_from: None, symbols };
+    let run = |backend| {
+        let mut session = Loader::new(backend, options, 1)?.load(&network)?;
+        session.input().map_err(misfit)?.fill(0.0);
+        let output = guard::caught(|| session.run()).map_err(misfit)?;
+        Ok(output.len() / batch)
+    };
+    let mut last = misfit("no engine was tried".into());
+    for backend in order(options)? {
+        match run(backend) {
+            Ok(width) => return Ok(width),
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
 }
 
 /// One run of each network on a grey tile: an engine that loads a network but cannot run it (a

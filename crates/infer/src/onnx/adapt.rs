@@ -29,8 +29,8 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Adapted {
     /// The file.
     pub onnx: Vec<u8>,
-    /// Numbers per vector.
-    pub width: usize,
+    /// Numbers per vector; `None` where nobody says it.
+    pub width: Option<usize>,
 }
 
 /// A weight as it is stored.
@@ -125,7 +125,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     for field in fields(old)? {
         match field.number {
             INITIALIZER if wanted.half => match halved(field.payload)? {
-                Some((stored, cast)) => {
+                Some(Halved { stored, cast }) => {
                     part(INITIALIZER, &stored, &mut weights);
                     first.push(cast);
                 }
@@ -148,7 +148,8 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     let side = wanted.image as i64;
     let image = value(INPUT, [batch.clone(), number(3), number(side), number(side)]);
     part(GRAPH_INPUT, &image.encode_to_vec(), &mut all);
-    let embedding = value(EMBEDDING, [batch, number(width as i64)]);
+    let wide = width.map_or(Dimension { size: None }, |n| number(n as i64));
+    let embedding = value(EMBEDDING, [batch, wide]);
     part(GRAPH_OUTPUT, &embedding.encode_to_vec(), &mut all);
 
     let mut whole = Vec::with_capacity(all.len() + 4096);
@@ -197,8 +198,8 @@ fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
     Ok((input.name.clone(), batch))
 }
 
-/// The name of the output that is taken, and its width.
-fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<(String, usize), String> {
+/// The name of the output that is taken, and its width where it is known.
+fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<(String, Option<usize>), String> {
     let names = || graph.output.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
     let output = match wanted.output {
         Some(name) => graph.output.iter().find(|v| v.name == name),
@@ -222,8 +223,7 @@ fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<(String, usize), Stri
         (Some(n), Some(want)) if n != want => {
             Err(format!("output `{}` has a width of {n}, not {want}", output.name))
         }
-        (Some(n), _) | (None, Some(n)) => Ok((output.name.clone(), n)),
-        (None, None) => Err(format!("output `{}` states no width; give it", output.name)),
+        (stated, given) => Ok((output.name.clone(), stated.or(given))),
     }
 }
 
@@ -248,8 +248,14 @@ fn value<const N: usize>(name: &str, dim: [Dimension; N]) -> ValueInfo {
     ValueInfo { name: name.into(), r#type: Some(Type { tensor: Some(tensor) }) }
 }
 
+/// A weight as f16, and the node that makes f32 of it.
+struct Halved {
+    stored: Vec<u8>,
+    cast: Vec<u8>,
+}
+
 /// A large f32 weight as f16 with the node that casts it back; `None` for what stays.
-fn halved(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+fn halved(bytes: &[u8]) -> Result<Option<Halved>, String> {
     let w = Stored::decode(bytes).map_err(|e| format!("a damaged weight: {e}"))?;
     if w.data_type != FLOAT || w.dims.len() < 2 {
         return Ok(None);
@@ -273,7 +279,7 @@ fn halved(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
         raw_data: half.iter().flat_map(|v| v.to_le_bytes()).collect(),
     };
     let cast = Made::cast(&stored.name, &w.name);
-    Ok(Some((stored.encode_to_vec(), cast)))
+    Ok(Some(Halved { stored: stored.encode_to_vec(), cast }))
 }
 
 // Field numbers of `ModelProto` and `GraphProto`.
@@ -389,7 +395,7 @@ mod tests {
     fn names_are_joined_and_the_rest_stays() {
         let open = Dimension { size: None };
         let made = adapt(&net([open, number(6)]), &wanted(Some(6), false)).unwrap();
-        assert_eq!(made.width, 6);
+        assert_eq!(made.width, Some(6));
         let (model, graph) = decode(&made.onnx).unwrap();
         assert_eq!(model.ir_version, OLDEST_IR);
         assert_eq!(
@@ -422,7 +428,8 @@ mod tests {
         let e = |bytes: &[u8], w| adapt(bytes, &w).unwrap_err();
         assert!(e(&six(), wanted(Some(7), false)).contains("width of 6, not 7"));
         let open = Dimension { size: None };
-        assert!(e(&net([number(1), open]), wanted(None, false)).contains("states no width"));
+        let unknown = adapt(&net([number(1), open]), &wanted(None, false)).unwrap();
+        assert_eq!(unknown.width, None, "found by running it");
         let other = Wanted { output: Some("z"), ..wanted(None, false) };
         assert!(e(&six(), other).contains("there is [\"y\"]"));
         assert!(adapt(b"\xff\xff", &wanted(None, false)).is_err());
