@@ -124,6 +124,11 @@ fn to_the_end(format: &str, words: (&str, &str)) {
     let training = opened.card.training.as_ref().unwrap();
     assert_eq!(training["dataset_sha256"].as_str(), Some(set.digest()));
     assert_eq!(training["positive_class"].as_str(), Some(words.0));
+    let second = opened.card.classifier.as_ref().unwrap();
+    assert_eq!(
+        (&second.classes, second.positive.as_str()),
+        (&vec!["other".into(), words.0.into()], words.0)
+    );
 }
 
 #[test]

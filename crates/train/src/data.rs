@@ -18,6 +18,11 @@ use crate::error::{Result, TrainError};
 /// Domains of a regions dataset in `pools`: frames, patches around figures, images without labels.
 pub const REGION_DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
 
+/// Class names of the second stage of a data folder, in output order.
+pub const CLASSES: [&str; 2] = ["non_mitotic", "mitotic"];
+/// What is no figure, beside the dataset's own word for one.
+pub const OTHER: &str = "other";
+
 /// Slides of ICPR 2012, each left out in turn.
 pub const ICPR_SLIDES: [&str; 3] = ["A00", "A01", "A02"];
 
@@ -111,6 +116,8 @@ pub struct Data {
     pub digest: String,
     /// The fold's name.
     pub left_out: String,
+    /// Class names of the second stage, the positive one last.
+    pub classes: [String; 2],
     /// Of a regions dataset: every patch around a figure, whether or not all else in it is labelled.
     patches: Option<Option<TrainingSet>>,
 }
@@ -150,7 +157,8 @@ impl Data {
             hash.update(&n.patch.data);
         }
         let (digest, left_out) = (hex(&hash.finalize()), left_out.to_string());
-        Ok(Self { icpr, midog, foreign, digest, left_out, patches: None })
+        let classes = CLASSES.map(str::to_owned);
+        Ok(Self { icpr, midog, foreign, digest, left_out, classes, patches: None })
     }
 
     /// Reads a fold of a regions dataset at `mpp`.
@@ -167,6 +175,7 @@ impl Data {
             foreign,
             digest: found.digest,
             left_out: fold.name.clone(),
+            classes: [OTHER.into(), set.positive().into()],
             patches: Some(found.patches),
         })
     }

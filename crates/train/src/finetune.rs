@@ -32,11 +32,7 @@ struct About<'a> {
     validation_crops: usize,
 }
 
-/// Class names of the second stage, in output order.
-pub const CLASSES: [&str; 2] = ["non_mitotic", "mitotic"];
-/// The one of [`CLASSES`] that is a figure.
-pub const POSITIVE: &str = CLASSES[FIGURE as usize];
-/// Its place.
+/// Place of the figure among the classes.
 const FIGURE: i64 = 1;
 
 /// A mined place on a training frame, working pixels (0.25 um/px).
@@ -74,9 +70,9 @@ pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
 ///
 /// # Errors
 /// Never in practice: the configuration is plain data.
-pub fn spec(preset: &FinetunePreset) -> Result<Spec> {
+pub fn spec(preset: &FinetunePreset, classes: &[String; 2]) -> Result<Spec> {
     let mut spec = Spec::new(&preset.model.name, &preset.model, preset.model.image as u32)?;
-    spec.classes = CLASSES.map(str::to_string).to_vec();
+    spec.classes = classes.to_vec();
     Ok(spec)
 }
 
@@ -230,7 +226,7 @@ pub fn on(
     let net = encoder::build(&vs.root(), &preset.model)?;
     let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
-    let mut spec = spec(preset)?;
+    let mut spec = spec(preset, &data.classes)?;
     spec.corpus_digest = digest;
     let about = About {
         stage: "finetune",

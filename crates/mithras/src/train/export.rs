@@ -259,7 +259,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             mean: c.mean,
             std: c.std,
             classes: c.classes.clone(),
-            positive: train::finetune::POSITIVE.into(),
+            positive: c.classes.last().cloned().unwrap_or_default(),
             symmetries: settled.symmetries,
             threshold: None,
         }),

@@ -3,6 +3,7 @@
 use super::{DetectorError, Result};
 use detect::{CandidateRule, Control, CropRecipe, Detector, Grid, Job, Models, Recipe, Workers};
 use mitosis::{Classifier, Detection, Mpp, PortError, ProbMap, RgbTile, Score, Segmenter};
+use net::checkpoint::Spec;
 use serde::{Deserialize, Serialize};
 use slide::Slide;
 use std::collections::HashMap;
@@ -26,16 +27,16 @@ pub const WINDOW: u32 = 512;
 pub const STRIDE: u32 = 400;
 
 impl Candidates {
-    /// The recipe, with a second stage on crops of `(crop, input)` px where given: side at 0.25
-    /// um/px, and of the network's input.
+    /// The recipe, with a second stage on crops of so many px at 0.25 um/px where given.
     ///
     /// # Errors
     /// A threshold that is no score.
-    pub fn recipe(&self, crop: Option<(u32, u32)>) -> Result<Recipe> {
-        let crops = crop.map(|(crop, input)| {
-            let (mpp, side) =
-                infer::preprocess::sampling(Mpp::PAPER, crop as usize, input as usize);
-            CropRecipe { mpp, side: side as u32, positive: train::finetune::POSITIVE.into() }
+    pub fn recipe(&self, second: Option<(u32, &Spec)>) -> Result<Recipe> {
+        let crops = second.map(|(crop, net)| {
+            let (crop, input) = (crop as usize, net.input as usize);
+            let (mpp, side) = infer::preprocess::sampling(Mpp::PAPER, crop, input);
+            let positive = net.classes.last().cloned().unwrap_or_default();
+            CropRecipe { mpp, side: side as u32, positive }
         });
         let threshold = Score::new(self.threshold)
             .map_err(|e| DetectorError::Invalid(format!("candidates.threshold: {e}")))?;

@@ -152,7 +152,7 @@ pub fn calibrate(c: &Calibrate, out: &Path, told: &mut dyn FnMut(&str, usize)) -
             .iter()
             .map(|(_, path)| {
                 let net = TorchClassifier::open(&at(path), &c.device)?;
-                let recipe = c.candidates.recipe(Some((c.crop, net.spec.input)))?;
+                let recipe = c.candidates.recipe(Some((c.crop, &net.spec)))?;
                 Ok((Symmetric::new(net, c.symmetries), recipe))
             })
             .collect::<Result<Vec<_>>>()?;

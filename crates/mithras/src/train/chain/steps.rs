@@ -146,7 +146,7 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     let mut folds = vec![];
     for (k, name) in chain.folds.folds.iter().enumerate() {
         let (mut segmenter, classifier) = models(chain, Some(k))?;
-        let recipe = p.candidates.recipe(Some((crop, classifier.spec.input)))?;
+        let recipe = p.candidates.recipe(Some((crop, &classifier.spec)))?;
         let mut classifier = Symmetric::new(classifier, p.calibrate.symmetries);
         let mut cases = vec![];
         for image in chain.fold(Some(k))?.validation {
