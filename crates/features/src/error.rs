@@ -39,7 +39,7 @@ pub enum FeatureError {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: ConvertError,
+        source: Box<ConvertError>,
     },
     /// The package does not open.
     #[error(transparent)]

@@ -247,7 +247,7 @@ fn write(
     reference: Option<&[f32]>,
     options: &EngineOptions,
 ) -> Result<Package, FeatureError> {
-    let failed = |source| FeatureError::Convert { path: from.to_owned(), source };
+    let failed = |e| FeatureError::Convert { path: from.to_owned(), source: Box::new(e) };
     let Converted { card, onnx } =
         convert::convert(onnx, draft, reference, options).map_err(failed)?;
     std::fs::create_dir_all(out)

@@ -196,7 +196,7 @@ fn what_is_no_encoder_does_not_become_one() {
         |file: &str, draft: Draft| match package::convert(&golden_file(file), &out, draft, &rten())
             .unwrap_err()
         {
-            FeatureError::Convert { source, .. } => source,
+            FeatureError::Convert { source, .. } => *source,
             e => panic!("{e}"),
         };
     let e = refused("nan.onnx", draft());
