@@ -69,8 +69,8 @@ impl Embedder {
         let net = encoder::build(&vs.root(), &config)?;
         let free = |n: &str| n.starts_with(net.head());
         let allowed = Allowed { free: &free, partial };
-        let random =
-            foreign::load(path, &file.tensors, &vs, |n| Some(n.to_string()), &allowed)?.random;
+        let keep = |n: &str| Some(n.to_string());
+        let random = foreign::load_encoder(path, &file.tensors, &vs, &*net, keep, &allowed)?.random;
         let side = net.image().unwrap_or(image) as usize;
         let norm = normalisation(&config.name);
         Ok(Self { _vs: vs, net, device, side, norm, random })

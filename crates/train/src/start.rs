@@ -71,7 +71,10 @@ pub(crate) fn initialise(
                 Target::Segmenter => lite && !n.starts_with("encoder."),
             }
     };
-    let Loaded { report, random, .. } =
-        foreign::load(file, &found, vs, rename, &Allowed { free: &free, partial })?;
+    let allowed = Allowed { free: &free, partial };
+    let Loaded { report, random, .. } = match place {
+        Target::Encoder(net) => foreign::load_encoder(file, &found, vs, *net, rename, &allowed),
+        Target::Segmenter => foreign::load(file, &found, vs, rename, &allowed),
+    }?;
     Ok(Start { text: report.to_string(), random })
 }
