@@ -10,31 +10,11 @@ use tch::nn::{Init, Path};
 use crate::error::{NetError, Result};
 use crate::layer::{BatchNorm, Conv2d, ConvShape, Linear, drop_path};
 
+pub use crate::layer::Act;
+
 use self::plan::{Block, Flavour, Stage, round_channels};
 
 pub use self::plan::Variant;
-
-/// Activation of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// `x sigmoid(x)`.
-    Silu,
-    /// `min(max(x, 0), 6)`.
-    Relu6,
-    /// `max(x, 0)`.
-    Relu,
-}
-
-impl Act {
-    /// Applies it.
-    pub fn forward(self, x: &Tensor) -> Tensor {
-        match self {
-            Self::Silu => x.silu(),
-            Self::Relu6 => x.relu6(),
-            Self::Relu => x.relu(),
-        }
-    }
-}
 
 /// How to build one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -217,3 +217,25 @@ pub fn drop_path(x: Tensor, p: f64, train: bool) -> Tensor {
     let mask = Tensor::empty(&shape, (Kind::Float, x.device())).bernoulli_float_(keep) / keep;
     &x * mask.to_kind(x.kind())
 }
+
+/// Activation of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// `x sigmoid(x)`.
+    Silu,
+    /// `min(max(x, 0), 6)`.
+    Relu6,
+    /// `max(x, 0)`.
+    Relu,
+}
+
+impl Act {
+    /// Applies it.
+    pub fn forward(self, x: &Tensor) -> Tensor {
+        match self {
+            Self::Silu => x.silu(),
+            Self::Relu6 => x.relu6(),
+            Self::Relu => x.relu(),
+        }
+    }
+}

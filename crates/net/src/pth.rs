@@ -31,7 +31,7 @@ const HEAD_LIES_APART: &str = "encoder.layer1.0.conv1.weight";
 /// shards that are not what their index says.
 pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Tensor>> {
     if path.to_string_lossy().ends_with(".index.json") {
-        return shards::read(path, key);
+        return shards::read(path, |file| read_weights(file, key));
     }
     let mut head = [0u8; 2];
     let fail = |e| NetError::io(path, e);

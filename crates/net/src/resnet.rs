@@ -6,7 +6,6 @@ use tch::Tensor;
 use tch::nn::Path;
 
 use crate::efficientnet::{Act, ConvNorm};
-use crate::encoder::{Encoder, EncoderConfig, Network};
 use crate::error::{NetError, Result};
 use crate::layer::{BatchNorm, Conv2d, ConvShape, Linear, drop_path};
 
@@ -34,15 +33,6 @@ impl ResNetConfig {
         Self { classes, dropout: 0.0, drop_path: 0.0, head_bias: 0.0 }
     }
 
-    fn of(c: &EncoderConfig) -> Self {
-        Self {
-            classes: c.classes,
-            dropout: c.dropout,
-            drop_path: c.drop_path,
-            head_bias: c.head_bias,
-        }
-    }
-
     /// Checks ranges.
     ///
     /// # Errors
@@ -63,7 +53,7 @@ impl ResNetConfig {
         (self.classes > 0).then(|| Linear::head(&(p / "fc"), dim, self.classes, self.head_bias))
     }
 
-    fn logits(&self, y: Tensor, head: Option<&Linear>, train: bool) -> Tensor {
+    pub(crate) fn logits(&self, y: Tensor, head: Option<&Linear>, train: bool) -> Tensor {
         let Some(head) = head else { return y };
         let y = if self.dropout > 0.0 { y.dropout(self.dropout, train) } else { y };
         head.forward(&y)
@@ -77,17 +67,17 @@ fn max_pool(x: &Tensor) -> Tensor {
     x.max_pool2d([3, 3], [2, 2], [1, 1], [1, 1], false)
 }
 
-fn mean_over_image(x: &Tensor) -> Tensor {
+pub(crate) fn mean_over_image(x: &Tensor) -> Tensor {
     x.mean_dim([2i64, 3].as_slice(), false, None)
 }
 
 /// Blocks before block `index` of stage `stage`.
-fn blocks_before(blocks: &[usize], stage: usize, index: usize) -> usize {
+pub(crate) fn blocks_before(blocks: &[usize], stage: usize, index: usize) -> usize {
     blocks.iter().take(stage).sum::<usize>() + index
 }
 
 /// `<stage>.<block>.rest` of a name.
-fn stage_and_block(name: &str) -> Option<(usize, usize)> {
+pub(crate) fn stage_and_block(name: &str) -> Option<(usize, usize)> {
     let mut parts = name.split('.');
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
@@ -175,11 +165,6 @@ impl ResNet {
         Ok(Self { stem, layers, fc: config.head(p, input), config: config.clone() })
     }
 
-    /// For the table of encoders.
-    pub(crate) fn build(p: &Path, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
-        Ok(Box::new(Self::new(p, &ResNetConfig::of(c))?))
-    }
-
     /// The settings.
     #[must_use]
     pub fn config(&self) -> &ResNetConfig {
@@ -193,55 +178,6 @@ impl ResNet {
             y = block.forward(&y, train);
         }
         y
-    }
-}
-
-impl Encoder for ResNet {
-    fn architecture(&self) -> &str {
-        Self::NAME
-    }
-
-    fn image(&self) -> Option<i64> {
-        None
-    }
-
-    fn dim(&self) -> i64 {
-        Self::DIM
-    }
-
-    fn embed(&self, x: &Tensor, train: bool) -> Tensor {
-        mean_over_image(&self.forward_features(x, train))
-    }
-
-    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        self.config.logits(self.embed(x, train), self.fc.as_ref(), train)
-    }
-
-    fn layers(&self) -> usize {
-        self.layers.iter().map(Vec::len).sum::<usize>() + 2
-    }
-
-    fn layer_of(&self, name: &str) -> usize {
-        if name.starts_with("conv1") || name.starts_with("bn1") {
-            return 0;
-        }
-        let blocks: Vec<usize> = self.layers.iter().map(Vec::len).collect();
-        match name.strip_prefix("layer").and_then(stage_and_block) {
-            Some((stage, block)) => blocks_before(&blocks, stage.saturating_sub(1), block) + 1,
-            None => self.layers() - 1,
-        }
-    }
-
-    fn no_decay(&self, _name: &str) -> bool {
-        false
-    }
-
-    fn head(&self) -> &'static str {
-        "fc."
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::ResNet(self)
     }
 }
 
@@ -336,11 +272,6 @@ impl ResNetV2 {
         Ok(Self { norm0, stem, stages, norm, fc: config.head(p, input), config: config.clone() })
     }
 
-    /// For the table of encoders.
-    pub(crate) fn build(p: &Path, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
-        Ok(Box::new(Self::new(p, &ResNetConfig::of(c))?))
-    }
-
     /// The settings.
     #[must_use]
     pub fn config(&self) -> &ResNetConfig {
@@ -354,56 +285,5 @@ impl ResNetV2 {
             y = unit.forward(&y, train);
         }
         self.norm.forward(&y, train).relu()
-    }
-}
-
-impl Encoder for ResNetV2 {
-    fn architecture(&self) -> &str {
-        Self::NAME
-    }
-
-    fn image(&self) -> Option<i64> {
-        None
-    }
-
-    fn dim(&self) -> i64 {
-        Self::DIM
-    }
-
-    fn embed(&self, x: &Tensor, train: bool) -> Tensor {
-        mean_over_image(&self.forward_features(x, train))
-    }
-
-    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        self.config.logits(self.embed(x, train), self.fc.as_ref(), train)
-    }
-
-    fn layers(&self) -> usize {
-        self.stages.iter().map(Vec::len).sum::<usize>() + 2
-    }
-
-    fn layer_of(&self, name: &str) -> usize {
-        if ["norm0.", "conv.", "norm1."].iter().any(|s| name.starts_with(s)) {
-            return 0;
-        }
-        let blocks: Vec<usize> = self.stages.iter().map(Vec::len).collect();
-        match name.strip_prefix("stages.").and_then(stage_and_block) {
-            Some((stage, block)) => blocks_before(&blocks, stage, block) + 1,
-            // The last norm goes with the last unit.
-            None if name.starts_with("norm.") => self.layers() - 2,
-            None => self.layers() - 1,
-        }
-    }
-
-    fn no_decay(&self, _name: &str) -> bool {
-        false
-    }
-
-    fn head(&self) -> &'static str {
-        "fc."
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::ResNetV2(self)
     }
 }

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use tch::Tensor;
 
 use crate::error::{NetError, Result};
-use crate::pth::read_weights;
 
 /// `*.index.json`; other keys are remarks.
 #[derive(Deserialize)]
@@ -16,8 +15,11 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Every tensor of the index's files, which lie beside it.
-pub(crate) fn read(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Tensor>> {
+/// Every tensor of the index's files, which lie beside it; `one` reads a file.
+pub(crate) fn read(
+    path: &Path,
+    one: impl Fn(&Path) -> Result<BTreeMap<String, Tensor>>,
+) -> Result<BTreeMap<String, Tensor>> {
     let wrong = |reason: String| NetError::file(path, reason, "fetch the whole folder again");
     let text = std::fs::read(path).map_err(|e| NetError::io(path, e))?;
     let index: Index = serde_json::from_slice(&text)
@@ -33,7 +35,7 @@ pub(crate) fn read(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Te
         if !plain || file.ends_with(".index.json") {
             return Err(wrong(format!("names `{file}`, which is no file beside it")));
         }
-        for (name, tensor) in read_weights(&folder.join(file), key)? {
+        for (name, tensor) in one(&folder.join(file))? {
             if index.weight_map.get(&name) != Some(file) {
                 return Err(wrong(format!(
                     "`{name}` lies in {file}, and the index says otherwise"

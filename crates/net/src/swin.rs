@@ -8,7 +8,6 @@ use tch::nn::{Init, Path};
 use tch::{Kind, Tensor};
 
 use crate::efficientnet::{Act, ConvNorm};
-use crate::encoder::{Encoder, EncoderConfig, Network};
 use crate::error::{NetError, Result};
 use crate::layer::{Conv2d, ConvShape, LayerNorm, Linear, drop_path};
 
@@ -297,7 +296,7 @@ pub struct Swin {
     pub(crate) stages: Vec<SwinStage>,
     pub(crate) norm: LayerNorm,
     pub(crate) fc: Option<Linear>,
-    dim: i64,
+    pub(crate) dim: i64,
     config: SwinConfig,
 }
 
@@ -342,26 +341,6 @@ impl Swin {
         })
     }
 
-    fn of(p: &Path, stem: Stem, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
-        let config = SwinConfig {
-            image: c.image,
-            drop_path: c.drop_path,
-            head_bias: c.head_bias,
-            ..SwinConfig::tiny(stem, c.classes)
-        };
-        Ok(Box::new(Self::new(p, &config)?))
-    }
-
-    /// Swin-T, for the table of encoders.
-    pub(crate) fn build(p: &Path, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
-        Self::of(p, Stem::Patch, c)
-    }
-
-    /// Swin-T with the convolutional stem, for the table of encoders.
-    pub(crate) fn build_conv_stem(p: &Path, c: &EncoderConfig) -> Result<Box<dyn Encoder>> {
-        Self::of(p, Stem::Conv, c)
-    }
-
     /// The settings.
     #[must_use]
     pub fn config(&self) -> &SwinConfig {
@@ -388,64 +367,7 @@ impl Swin {
         self.norm.forward(&y)
     }
 
-    fn blocks(&self) -> usize {
+    pub(crate) fn blocks(&self) -> usize {
         self.config.depths.iter().sum()
-    }
-}
-
-impl Encoder for Swin {
-    fn architecture(&self) -> &str {
-        match self.config.stem {
-            Stem::Patch => Self::TINY,
-            Stem::Conv => Self::TINY_CONV_STEM,
-        }
-    }
-
-    fn image(&self) -> Option<i64> {
-        Some(self.config.image)
-    }
-
-    fn dim(&self) -> i64 {
-        self.dim
-    }
-
-    fn embed(&self, x: &Tensor, train: bool) -> Tensor {
-        self.forward_features(x, train).mean_dim([1i64, 2].as_slice(), false, None)
-    }
-
-    fn forward(&self, x: &Tensor, train: bool) -> Tensor {
-        let y = self.embed(x, train);
-        self.fc.as_ref().map_or_else(|| y.shallow_clone(), |fc| fc.forward(&y))
-    }
-
-    fn layers(&self) -> usize {
-        self.blocks() + 2
-    }
-
-    fn layer_of(&self, name: &str) -> usize {
-        if name.starts_with("patch_embed") {
-            return 0;
-        }
-        if let Some(rest) = name.strip_prefix("layers.") {
-            let number = |i| rest.split('.').nth(i).and_then(|s| s.parse::<usize>().ok());
-            if let Some(stage) = number(0) {
-                let before: usize = self.config.depths.iter().take(stage).sum();
-                // `blocks.j`; the merging of patches goes with the stage's first block.
-                return before + number(2).unwrap_or(0) + 1;
-            }
-        }
-        if name.starts_with("norm") { self.blocks() } else { self.blocks() + 1 }
-    }
-
-    fn no_decay(&self, name: &str) -> bool {
-        name.ends_with("relative_position_bias_table")
-    }
-
-    fn head(&self) -> &'static str {
-        "head."
-    }
-
-    fn network(&self) -> Network<'_> {
-        Network::Swin(self)
     }
 }

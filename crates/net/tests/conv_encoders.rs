@@ -303,9 +303,10 @@ fn tensorflows_files_fit_tensorflows_networks_alone() {
     let allowed = Allowed { free: &|_| false, partial: false };
     let keep = |n: &str| Some(n.to_owned());
     let (vs, net) = build("tf_efficientnet_b0", 224, 2);
-    foreign::load_encoder(path, &file, &vs, &*net, keep, &allowed).expect("its own");
+    foreign::load_encoder(path, &file, &vs, net.architecture(), keep, &allowed).expect("its own");
     let (vs, net) = build("efficientnet_b0", 224, 2);
-    let why = foreign::load_encoder(path, &file, &vs, &*net, keep, &allowed).expect_err("refused");
+    let why = foreign::load_encoder(path, &file, &vs, net.architecture(), keep, &allowed)
+        .expect_err("refused");
     assert!(why.to_string().contains("TensorFlow"), "{why}");
 }
 

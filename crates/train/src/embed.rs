@@ -70,7 +70,9 @@ impl Embedder {
         let free = |n: &str| n.starts_with(net.head());
         let allowed = Allowed { free: &free, partial };
         let keep = |n: &str| Some(n.to_string());
-        let random = foreign::load_encoder(path, &file.tensors, &vs, &*net, keep, &allowed)?.random;
+        let random =
+            foreign::load_encoder(path, &file.tensors, &vs, net.architecture(), keep, &allowed)?
+                .random;
         let side = net.image().unwrap_or(image) as usize;
         let norm = normalisation(&config.name);
         Ok(Self { _vs: vs, net, device, side, norm, random })

@@ -73,7 +73,9 @@ pub(crate) fn initialise(
     };
     let allowed = Allowed { free: &free, partial };
     let Loaded { report, random, .. } = match place {
-        Target::Encoder(net) => foreign::load_encoder(file, &found, vs, *net, rename, &allowed),
+        Target::Encoder(net) => {
+            foreign::load_encoder(file, &found, vs, net.architecture(), rename, &allowed)
+        }
         Target::Segmenter => foreign::load(file, &found, vs, rename, &allowed),
     }?;
     Ok(Start { text: report.to_string(), random })

@@ -10,6 +10,9 @@ export async function start(chromium) {
   const profile = mkdtempSync(join(tmpdir(), 'view-'));
   const browser = spawn(chromium, [
     '--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-extensions',
+    '--disable-background-networking', '--disable-component-update', '--disable-sync',
+    // Two windows at once: the one behind goes on drawing, as it would on a second screen.
+    '--disable-renderer-backgrounding', '--disable-background-timer-throttling', '--disable-backgrounding-occluded-windows',
     '--remote-debugging-port=0', `--user-data-dir=${profile}`, '--window-size=1400,900', 'about:blank',
   ], { stdio: ['ignore', 'ignore', 'pipe'] });
   const endpoint = await new Promise((resolve, reject) => {
@@ -43,7 +46,7 @@ export async function start(chromium) {
   });
 
   async function page() {
-    const { targetId } = await send('Target.createTarget', { url: 'about:blank' });
+    const { targetId } = await send('Target.createTarget', { url: 'about:blank', newWindow: true });
     const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true });
     const call = (method, params) => send(method, params, sessionId);
     listeners.push((m) => {
@@ -55,6 +58,8 @@ export async function start(chromium) {
       }
     });
     await Promise.all(['Page.enable', 'Runtime.enable', 'Log.enable'].map((m) => call(m)));
+    await call('Emulation.setFocusEmulationEnabled', { enabled: true });
+    const front = () => call('Page.bringToFront');
     const run = async (code) => {
       const r = await call('Runtime.evaluate', { expression: code, awaitPromise: true, returnByValue: true });
       if (r.exceptionDetails) throw new Error(r.exceptionDetails.exception?.description ?? r.exceptionDetails.text);
@@ -79,7 +84,7 @@ export async function start(chromium) {
       }
     };
     const screenshot = async (clip) => (await call('Page.captureScreenshot', { format: 'png', clip: clip && { ...clip, scale: 1 } })).data;
-    return { call, run, until, key, click, screenshot };
+    return { call, front, run, until, key, click, screenshot };
   }
 
   async function end() {

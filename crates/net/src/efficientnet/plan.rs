@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Act;
+use crate::layer::Act;
 
 macro_rules! variants {
     ($($variant:ident = $name:literal, $unet:literal;)*) => {

@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-use super::{Encoder, Network};
+use super::port::{Encoder, Network};
 use crate::efficientnet::EfficientNet;
 use crate::vit::Vit;
 

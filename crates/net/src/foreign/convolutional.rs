@@ -9,7 +9,7 @@
 //! torchvision's ResNet has timm's names. Names that a layout does not have stay, so that a loader reports
 //! them; what the network here does without (stored masks and indices, heads of an earlier training) goes.
 
-use super::layout::Tensors;
+use super::tensors::Tensors;
 
 /// Of torchvision's EfficientNetV2-S.
 pub(super) fn torchvision(tensors: Tensors) -> Result<Tensors, String> {

@@ -10,6 +10,7 @@
 
 mod convolutional;
 mod layout;
+mod tensors;
 mod vocabulary;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,6 @@ use tch::nn::VarStore;
 pub use self::layout::Layout;
 
 use crate::checkpoint::{self, LoadReport};
-use crate::encoder::Encoder;
 use crate::error::{NetError, Result};
 use crate::vit::{resample, side};
 
@@ -148,8 +148,8 @@ pub fn load(
     load_as(path, tensors, vs, rename, allowed, false)
 }
 
-/// The same for an encoder, which may be one of TensorFlow's own: their files are then not refused
-/// for their path.
+/// The same for an encoder by its architecture, which may be one of TensorFlow's own: their files are then
+/// not refused for their path.
 ///
 /// # Errors
 /// As [`load`].
@@ -157,12 +157,11 @@ pub fn load_encoder(
     path: &Path,
     tensors: &BTreeMap<String, Tensor>,
     vs: &VarStore,
-    net: &dyn Encoder,
+    architecture: &str,
     rename: impl Fn(&str) -> Option<String>,
     allowed: &Allowed<'_>,
 ) -> Result<Loaded> {
-    let tensorflow = net.architecture().starts_with("tf_");
-    load_as(path, tensors, vs, rename, allowed, tensorflow)
+    load_as(path, tensors, vs, rename, allowed, architecture.starts_with("tf_"))
 }
 
 fn load_as(

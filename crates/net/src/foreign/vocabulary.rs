@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-use super::layout::{Tensors, fold_registers, unique, without_mask};
+use super::tensors::{Tensors, fold_registers, unique, without_mask};
 
 /// Words of a vocabulary and timm's, replaced in this order.
 type Words = [(&'static str, &'static str)];
