@@ -108,6 +108,8 @@ fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
 
 #[test]
 fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
+    // Tests share the cores; libtorch's threads would wait for each other.
+    train::set_up(1);
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(dir.path());
     let (preset, options) = (preset(&[]), options(dir.path().join("run")));

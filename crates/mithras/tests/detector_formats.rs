@@ -99,6 +99,8 @@ fn dataset(format: &str, dir: &Path, (figure, other): (&str, &str)) -> Dataset {
 
 /// The dataset is as labelled, and the whole chain on it ends in a package.
 fn to_the_end(format: &str, words: (&str, &str)) {
+    // Tests share the cores; libtorch's threads would wait for each other.
+    train::set_up(1);
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(format, dir.path(), words);
     let resolutions: BTreeSet<String> =
