@@ -32,9 +32,9 @@ pub struct Args {
     /// Weights that libtorch runs (training build): of a pretraining, a classifier, or in timm's names
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
-    /// Side of the network's input, for weights that do not say it
-    #[arg(long, default_value_t = 224, requires = "weights")]
-    image: i64,
+    /// Side of the network's input, px [default: as its makers have it, else 224]
+    #[arg(long, value_name = "PX", requires = "weights")]
+    image: Option<usize>,
     /// Take of the weights what fits, and leave the rest as drawn: such features say little
     #[arg(long, requires = "weights")]
     allow_partial: bool,
@@ -97,7 +97,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
 
 impl Args {
     fn open(&self) -> Result<Frozen> {
-        let Some(weights) = &self.weights else {
+        let Some(file) = &self.weights else {
             let package = self.encoder.as_ref().context("name the package with --encoder")?;
             let (options, batch) = (self.engine.options(), self.batch.into());
             let options = infer::EngineOptions { classifier_batch: batch, ..options };
@@ -105,10 +105,12 @@ impl Args {
         };
         #[cfg(feature = "train")]
         {
+            use mithras::embed::weights;
             train::set_up(self.engine.threads.map_or(0, usize::from));
             let name = self.encoder.as_ref().and_then(|n| n.to_str());
-            let how = (self.image, self.allow_partial);
-            let encoder = mithras::embed::weights::open(weights, name, how, &self.device)?;
+            let own = || weights::image(name?);
+            let how = (self.image.or_else(own).unwrap_or(224) as i64, self.allow_partial);
+            let encoder = weights::open(file, name, how, &self.device)?;
             let random = &encoder.about.random;
             if !random.is_empty() {
                 eprintln!("warning: as drawn from a seed, in no file: {random}");
@@ -117,7 +119,7 @@ impl Args {
         }
         #[cfg(not(feature = "train"))]
         {
-            let _ = (weights, self.image, self.allow_partial, &self.device);
+            let _ = (file, self.image, self.allow_partial, &self.device);
             Err(super::train::missing("embed by a file of weights"))
         }
     }

@@ -48,7 +48,7 @@ pub struct Judged {
 pub fn in_words(name: &str, folds: usize, figures: &Classification) -> String {
     let keys = ["f1", "macro_f1", "balanced_accuracy", "accuracy", "roc_auc"];
     let line = |key: &&str| {
-        let over = figures.over_folds.as_ref()?.get(*key)?;
+        let over = figures.over_folds.as_ref()?.get(key)?;
         let (mean, sd) = (over.mean, over.sd?);
         Some(format!("{name}: {key} {mean:.3} +- {sd:.3} over {folds} folds\n"))
     };
