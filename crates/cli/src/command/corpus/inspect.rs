@@ -60,6 +60,5 @@ fn regions(a: &Args) -> anyhow::Result<()> {
         a.html.is_none() && a.montage.is_none(),
         "--html and --montage show crops; this is a dataset of regions"
     );
-    let set = Dataset::open(&a.corpus)?;
-    show::result(a.json, &RegionsReport::of(&set))
+    show::result(a.json, &RegionsReport::of(&Dataset::open(&a.corpus)?))
 }

@@ -36,9 +36,8 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         builder: mithras::program(),
         ..LabelledOptions::default()
     };
-    let manifest = labelled::write(&a.data, &a.out, &options)?;
-    let c = &manifest.counts;
+    let corpus::Manifest { counts: c, digest, .. } = labelled::write(&a.data, &a.out, &options)?;
     println!("{} crops of {} slides: {:?}, {:?}", c.crops, c.slides, c.labels, c.splits);
-    println!("digest {}", manifest.digest);
+    println!("digest {digest}");
     Ok(())
 }
