@@ -205,7 +205,7 @@ pub fn convert(
 /// [`infer::convert::probes`] by those weights.
 ///
 /// # Errors
-/// As [`convert`].
+/// As [`convert()`].
 pub fn convert_weights(
     weights: &Path,
     (onnx, features): (&[u8], &[f32]),

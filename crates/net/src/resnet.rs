@@ -136,7 +136,7 @@ pub struct ResNet {
 impl ResNet {
     /// timm's and torchvision's name.
     pub const NAME: &'static str = "resnet50";
-    /// Width of [`Self::embed`].
+    /// Width of [`crate::encoder::Encoder::embed`].
     pub const DIM: i64 = 2048;
 
     /// Builds it under `p`; the head starts at zero weights and a constant bias.
@@ -240,7 +240,7 @@ pub struct ResNetV2 {
 impl ResNetV2 {
     /// Its name in the table of encoders.
     pub const NAME: &'static str = "resnet50v2_stage3";
-    /// Width of [`Self::embed`].
+    /// Width of [`crate::encoder::Encoder::embed`].
     pub const DIM: i64 = 1024;
 
     /// Builds it under `p`; the head starts at zero weights and a constant bias.
