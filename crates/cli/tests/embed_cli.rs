@@ -164,3 +164,20 @@ fn crops_go_to_parquet_and_what_does_not_fit_is_said() {
     let (code, _, err) = embed(&images, &table);
     assert!(code == Some(1) && err.contains("SHA-256"), "{err}");
 }
+
+#[test]
+fn features_that_no_run_of_ours_wrote_are_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = package(dir.path());
+    let (slide, out) = (dir.path().join("a.png"), dir.path().join("features"));
+    draw(&slide, 0);
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("a.h5"), b"of another tool").unwrap();
+    let args = ["embed", s(&slide), "--encoder", s(&made), "--out", s(&out), "--mpp", "0.5"];
+    let args = [&args[..], &["--engine", "rten", "--quiet"]].concat();
+    let (code, _, err) = mithras(&args);
+    assert!(code == Some(1) && err.contains("no earlier run wrote it"), "{err}");
+    assert_eq!(std::fs::read(out.join("a.h5")).unwrap(), b"of another tool");
+    let (code, _, err) = mithras(&[&args[..], &["--overwrite"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+}

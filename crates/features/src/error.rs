@@ -25,6 +25,9 @@ pub enum FeatureError {
     /// A package is there already.
     #[error("{}: there is a package already; choose another folder", Shown(.0))]
     Exists(PathBuf),
+    /// A file of features that is not of an earlier run.
+    #[error("{}: is there already, and no earlier run wrote it; choose another folder", Shown(.0))]
+    Others(PathBuf),
     /// A file or folder cannot be read.
     #[error("{}: {source}", Shown(path))]
     Io {

@@ -77,7 +77,8 @@ impl Source {
     ) -> Result<Data> {
         match self {
             Self::Folder(dir) => {
-                Data::open(dir, &name.parse().unwrap_or(LeftOut::Nothing), ami, images)
+                let Ok(left_out) = name.parse::<LeftOut>();
+                Data::open(dir, &left_out, ami, images)
             }
             Self::Regions(set, folds) => {
                 if ami.0.is_some() || !images.is_empty() {

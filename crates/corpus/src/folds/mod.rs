@@ -282,14 +282,6 @@ impl FoldManifest {
         out
     }
 
-    /// What becomes of the group that a patient or, of no such patient, a slide of this name is in.
-    #[must_use]
-    pub fn place(&self, name: &str) -> Option<Place> {
-        let index = self.index().ok()?;
-        let group = index.patients.get(name).or_else(|| index.slides.get(name))?;
-        Some(self.groups[*group].place)
-    }
-
     /// What becomes of every slide and patient, by name; a patient's name comes before a slide's.
     #[must_use]
     pub fn places_by_name(&self) -> HashMap<&str, Place> {

@@ -52,7 +52,8 @@ struct Embedding<'a> {
 }
 
 /// Embeds the tissue of every slide of `plan` into `out/NAME.h5` (or `.parquet`), whole or not at all.
-/// What an earlier run did with this encoder, grid and slide is kept; a failing slide stops no other.
+/// What an earlier run did with this encoder, grid and slide is kept; a failing slide stops no other. A file
+/// that no earlier run wrote there is refused.
 ///
 /// # Errors
 /// [`FeatureError`], before any slide is opened.
@@ -65,9 +66,15 @@ pub fn slides(
     let grid = Grid::of(encoder, plan.mpp, plan.side)?;
     std::fs::create_dir_all(&plan.out)
         .map_err(|source| FeatureError::Io { path: plan.out.clone(), source })?;
+    let states = plan.out.join(STATES);
+    // Features of others may lie in the folder; they are not ours to replace.
+    let ours = |s: &&Input| states.join(&s.name).join(state::FILE).is_file();
+    let others = plan.slides.iter().filter(|s| !plan.overwrite && !ours(s));
+    if let Some(file) = others.map(|s| plan.file(&s.name)).find(|f| f.exists()) {
+        return Err(FeatureError::Others(file));
+    }
     let todo = plan.slides.iter().map(|s| (s.clone(), Ok(()))).collect();
     let existing = if plan.overwrite { Existing::Overwrite } else { Existing::Resume };
-    let states = plan.out.join(STATES);
     let mut task = [Embedding { encoder, plan, grid }];
     let outcomes = batch::run(todo, &mut task, &states, existing, listener);
     let items = outcomes.iter().map(|o| line(o, plan)).collect();
