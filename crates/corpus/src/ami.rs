@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mitosis::RgbTile;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::crops::{CropError, Mark, MarkKind, Scene, read_rgb};
+use crate::crops::{CropError, Mark, MarkKind, Scene, fill_black_edges, read_rgb};
 
 /// Which collection the patches were cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,34 +37,6 @@ struct Row {
     x: f32,
     y: f32,
     majority_atypical: String,
-}
-
-/// Replaces all-black strips at the edge (outside the scanned region) by the mirror image of what
-/// is beside them: they would betray the source. Returns how many pixels wide they were.
-fn fill_black_edges(tile: &mut RgbTile) -> [usize; 4] {
-    let (w, h) = (tile.width, tile.height);
-    let black = |t: &RgbTile, x: usize, y: usize| t.pixel(x, y).iter().all(|&v| v <= 3);
-    let row = |t: &RgbTile, y: usize| (0..w).all(|x| black(t, x, y));
-    let col = |t: &RgbTile, x: usize| (0..h).all(|y| black(t, x, y));
-    let half = |n: usize, edge: usize| edge.min(n / 2 - 1);
-    let left = half(w, (0..w).take_while(|&x| col(tile, x)).count());
-    let right = half(w, (0..w).take_while(|&x| col(tile, w - 1 - x)).count());
-    let top = half(h, (0..h).take_while(|&y| row(tile, y)).count());
-    let bottom = half(h, (0..h).take_while(|&y| row(tile, h - 1 - y)).count());
-    if left + right + top + bottom > 0 {
-        let reflect =
-            |i: usize, lo: usize, n: usize| lo + crate::crops::mirror(i as i64 - lo as i64, n);
-        let source = tile.clone();
-        for y in 0..h {
-            let sy = reflect(y, top, h - top - bottom);
-            for x in 0..w {
-                let sx = reflect(x, left, w - left - right);
-                let at = 3 * (y * w + x);
-                tile.data[at..at + 3].copy_from_slice(&source.pixel(sx, sy));
-            }
-        }
-    }
-    [left, top, right, bottom]
 }
 
 impl TrainingSet {
@@ -170,16 +141,4 @@ mod tests {
         assert_eq!(set.thinned(100).scenes().len(), 100);
     }
 
-    #[test]
-    fn black_edges_become_mirrors() {
-        let mut t = RgbTile::filled(16, 16, [9, 9, 9]);
-        for y in 0..16 {
-            for x in 0..4 {
-                t.data[3 * (y * 16 + x)..][..3].fill(0);
-            }
-            t.data[3 * (y * 16 + 6)..][..3].fill(99);
-        }
-        assert_eq!(fill_black_edges(&mut t), [4, 0, 0, 0]);
-        assert_eq!(t.pixel(2, 5), [99; 3]);
-    }
 }

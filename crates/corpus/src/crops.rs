@@ -100,6 +100,34 @@ impl Scene {
 
 pub(crate) use pixels::mirror;
 
+/// Replaces all-black strips at the edge (outside the scanned region) by the mirror image of what
+/// is beside them: they would betray the source. Returns how many pixels wide they were.
+pub(crate) fn fill_black_edges(tile: &mut RgbTile) -> [usize; 4] {
+    let (w, h) = (tile.width, tile.height);
+    let black = |t: &RgbTile, x: usize, y: usize| t.pixel(x, y).iter().all(|&v| v <= 3);
+    let row = |t: &RgbTile, y: usize| (0..w).all(|x| black(t, x, y));
+    let col = |t: &RgbTile, x: usize| (0..h).all(|y| black(t, x, y));
+    let half = |n: usize, edge: usize| edge.min(n / 2 - 1);
+    let left = half(w, (0..w).take_while(|&x| col(tile, x)).count());
+    let right = half(w, (0..w).take_while(|&x| col(tile, w - 1 - x)).count());
+    let top = half(h, (0..h).take_while(|&y| row(tile, y)).count());
+    let bottom = half(h, (0..h).take_while(|&y| row(tile, h - 1 - y)).count());
+    if left + right + top + bottom > 0 {
+        let reflect =
+            |i: usize, lo: usize, n: usize| lo + mirror(i as i64 - lo as i64, n);
+        let source = tile.clone();
+        for y in 0..h {
+            let sy = reflect(y, top, h - top - bottom);
+            for x in 0..w {
+                let sx = reflect(x, left, w - left - right);
+                let at = 3 * (y * w + x);
+                tile.data[at..at + 3].copy_from_slice(&source.pixel(sx, sy));
+            }
+        }
+    }
+    [left, top, right, bottom]
+}
+
 /// Decodes a flat image file to RGB.
 ///
 /// # Errors
@@ -197,6 +225,19 @@ mod tests {
         let found = dark_places(&scene, 30.0, 10);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!((found[0].0 - 150.0).abs() < 6.0 && (found[0].1 - 100.0).abs() < 6.0);
+    }
+
+    #[test]
+    fn black_edges_become_mirrors() {
+        let mut t = RgbTile::filled(16, 16, [9, 9, 9]);
+        for y in 0..16 {
+            for x in 0..4 {
+                t.data[3 * (y * 16 + x)..][..3].fill(0);
+            }
+            t.data[3 * (y * 16 + 6)..][..3].fill(99);
+        }
+        assert_eq!(fill_black_edges(&mut t), [4, 0, 0, 0]);
+        assert_eq!(t.pixel(2, 5), [99; 3]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corpus::augment::{CropPool, CropRecipe, CropSample, Place};
+use corpus::augment::{CropPool, CropRecipe, CropSample, Domain, Place};
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::encoder::{self, Encoder};
@@ -195,9 +195,9 @@ pub fn on(
     let mut digest = data.digest.clone();
     let mut domains = data.domains();
     let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
-    domains[0].list(&listed).map_err(|no| TrainError::Preset {
+    Domain::list(&mut domains, &listed).map_err(|no| TrainError::Preset {
         path: "mined places".into(),
-        reason: format!("frame {} is not on the training side of this fold", no.0),
+        reason: format!("image {} is not on the training side of this fold", no.0),
     })?;
     for m in mined {
         digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));

@@ -2,6 +2,7 @@
 
 use corpus::ami::Part;
 use corpus::augment::{ImageFolder, Photometric, PoolShare, SegmentShares, Spatial};
+use mitosis::Mpp;
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::loss::SegmentLoss;
@@ -68,13 +69,24 @@ pub enum Init {
     Checkpoint,
 }
 
+fn paper() -> Mpp {
+    Mpp::PAPER
+}
+
+fn is_paper(mpp: &Mpp) -> bool {
+    *mpp == Mpp::PAPER
+}
+
 /// Data of the segmenter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentData {
-    /// Side of a patch, pixels at 0.25 um/px.
+    /// Resolution of the patches and of the network, um/px: 0.25 or a whole multiple of it.
+    #[serde(default = "paper", skip_serializing_if = "is_paper")]
+    pub mpp: Mpp,
+    /// Side of a patch, pixels at `mpp`.
     pub patch: usize,
-    /// Radius of the disc that stands for a figure, pixels.
+    /// Radius of the disc that stands for a figure, pixels at 0.25 um/px.
     pub radius: f32,
     /// Pixels between `radius` and this are ignored.
     pub ring: f32,
@@ -220,8 +232,21 @@ fn scanner(photometric: &Photometric) -> Checked {
     checked.map_err(|(key, reason)| Fault::new(format!("photometric.scanner.{key}"), reason))
 }
 
+impl SegmentData {
+    /// Pixels at 0.25 um/px, which images are kept at, to one of the network's.
+    #[must_use]
+    pub fn reduction(&self) -> usize {
+        Mpp::PAPER.ratio(self.mpp).round() as usize
+    }
+}
+
 impl Preset for SegmentPreset {
     fn check(&self) -> Checked {
+        let factor = Mpp::PAPER.ratio(self.data.mpp);
+        if factor < 1.0 || (factor - factor.round()).abs() > 1e-6 {
+            let reason = format!("{} is no whole multiple of {}", self.data.mpp, Mpp::PAPER);
+            return Err(Fault::new("data.mpp", reason));
+        }
         if self.data.patch == 0 || !self.data.patch.is_multiple_of(32) {
             return Err(Fault::new(
                 "data.patch",

@@ -50,7 +50,8 @@ fn tiles(samples: &[SegmentSample]) -> Vec<RgbTile> {
 /// # Errors
 /// Never in practice: the configuration is plain data.
 pub fn spec(preset: &SegmentPreset) -> Result<Spec> {
-    Ok(Spec::new(preset.model.architecture(), &preset.model, preset.data.patch as u32)?)
+    let spec = Spec::new(preset.model.architecture(), &preset.model, preset.data.patch as u32)?;
+    Ok(Spec { mpp: preset.data.mpp.get(), ..spec })
 }
 
 fn validate(
@@ -95,16 +96,19 @@ pub fn run(
 pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
+    // Changed at the images' own resolution, then reduced once, as slides are read.
+    let factor = preset.data.reduction();
     let pool = SegmentPool::new(
         &data.icpr.train,
         data.midog.as_ref(),
         data.foreign.iter().flat_map(|f| f.1.clone()).collect(),
         &preset.shares,
         preset.spatial.clone(),
-        preset.data.patch,
+        preset.data.patch * factor,
         (preset.data.radius, preset.data.ring),
     );
     let held = pool.validation(&data.icpr.validation, preset.data.validation);
+    let held: Vec<_> = held.into_iter().map(|s| s.reduced(factor)).collect();
 
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
@@ -144,7 +148,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     let draw = |i: u64| {
         let sample = pool.sample(p.seed, i);
         let image = preset.photometric.apply(&sample.image, &mut rng_of(p.seed ^ PHOTOMETRIC, i));
-        SegmentSample { image, ..sample }
+        SegmentSample { image, ..sample }.reduced(factor)
     };
     let stopped = for_each_step((session.start, p.steps), p.batch, draw, |step, samples| {
         session.seed_step(step);

@@ -1,5 +1,6 @@
 //! Images of one origin, and the places in them worth showing to a classifier.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use mitosis::Mpp;
@@ -174,15 +175,18 @@ impl Domain {
         Self { name, labelled: false, figures, dark, listed, scenes }
     }
 
-    /// Adds places that a model took for figures: (image's name, x, y).
+    /// Adds places that a model took for figures (image's name, x, y) to the domains of their images.
     ///
     /// # Errors
-    /// For an image that is not here.
-    pub fn list(&mut self, found: &[(String, f32, f32)]) -> Result<(), NoImage> {
+    /// For an image that is in no domain.
+    pub fn list(domains: &mut [Self], found: &[(String, f32, f32)]) -> Result<(), NoImage> {
+        let mut index = HashMap::new();
+        for (d, domain) in domains.iter().enumerate() {
+            index.extend(domain.scenes.iter().enumerate().map(|(i, s)| (s.name.clone(), (d, i))));
+        }
         for (name, x, y) in found {
-            let at = self.scenes.iter().position(|s| s.name == *name);
-            let scene = at.ok_or_else(|| NoImage(name.clone()))?;
-            self.listed.push(Place { scene, x: *x, y: *y });
+            let &(domain, scene) = index.get(name).ok_or_else(|| NoImage(name.clone()))?;
+            domains[domain].listed.push(Place { scene, x: *x, y: *y });
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::ami::TrainingSet;
 use crate::augment::rng_of;
 use crate::crops::{MarkKind, Scene, dark_places};
 use crate::icpr::Icpr;
+use pixels::resize::resize;
 
 pub(super) mod canvas;
 pub use canvas::Spatial;
@@ -45,6 +46,33 @@ pub struct SegmentSample {
     pub image: RgbTile,
     /// Per pixel 0 (no figure), 1 (figure) or [`IGNORE`].
     pub target: Vec<u8>,
+}
+
+impl SegmentSample {
+    /// The patch at a `factor` times coarser resolution, as a slide is read there. A coarse pixel is
+    /// a figure's where half of it is, and otherwise ignored where any of it is.
+    #[must_use]
+    pub fn reduced(self, factor: usize) -> Self {
+        if factor == 1 {
+            return self;
+        }
+        let (fine, side) = (self.image.width, self.image.width / factor);
+        let value = |i: usize| {
+            let (x, y) = (i % side * factor, i / side * factor);
+            let block = (y..y + factor)
+                .flat_map(|row| &self.target[row * fine + x..row * fine + x + factor]);
+            let (figure, ignored) = block.fold((0, false), |(n, ignored), &t| {
+                (n + usize::from(t == 1), ignored || t == IGNORE)
+            });
+            match (2 * figure >= factor * factor, ignored) {
+                (true, _) => 1,
+                (false, true) => IGNORE,
+                (false, false) => 0,
+            }
+        };
+        let target = (0..side * side).map(value).collect();
+        Self { image: resize(&self.image, side, side), target }
+    }
 }
 
 pub(super) fn pick<'a, T>(rng: &mut impl Rng, from: &'a [T]) -> &'a T {

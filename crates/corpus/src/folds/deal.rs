@@ -135,7 +135,10 @@ pub(super) fn deal(
     }
     let (names, of): (Vec<String>, BTreeMap<usize, usize>) = match scheme {
         Scheme::Stratified(k) => {
-            ((0..k).map(|i| i.to_string()).collect(), stratified(&piles, able, (k, equal), seed))
+            // What cannot validate is dealt after the rest: a fold holds out its share of that, too.
+            let rest = (0..piles.len()).filter(|&i| piles[i].tests == 0 && !piles[i].validates);
+            let names = (0..k).map(|i| i.to_string()).collect();
+            (names, stratified(&piles, [able, rest.collect()], (k, equal), seed))
         }
         Scheme::LeaveOneOut => (
             able.iter().map(|&i| piles[i].name()).collect(),
@@ -153,29 +156,33 @@ pub(super) fn deal(
     Ok((names, piles.into_iter().enumerate().map(place).collect()))
 }
 
-/// Deals groups, those that bring most first, each to the fold furthest below its share of what the
+/// Deals the groups that can validate and then the others, those that bring most first, each to the fold furthest below its share of what the
 /// group brings; equal ones in an order drawn from the seed.
 fn stratified(
     piles: &[Pile],
-    mut able: Vec<usize>,
+    groups: [Vec<usize>; 2],
     (k, equal): (usize, Equal),
     seed: u64,
 ) -> BTreeMap<usize, usize> {
     let per_group = if equal == Equal::Fewest { 1e-9 } else { 0.0 };
     let mut total = Table::new();
-    for &i in &able {
+    for &i in groups.iter().flatten() {
         for (key, n) in &piles[i].strata {
             *total.entry(key.clone()).or_default() += n;
         }
     }
     let share = |key: &str| total.get(key).copied().filter(|t| *t > 0.0).unwrap_or(1.0);
     let weight = |i: usize| piles[i].strata.iter().map(|(key, n)| n / share(key)).sum::<f64>();
-    able.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-    able.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
+    let last = groups[0].len();
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let order = groups.map(|mut part| {
+        part.shuffle(&mut rng);
+        part.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
+        part
+    });
     let mut have: Vec<(Table, usize)> = vec![(Table::new(), 0); k];
     let mut of = BTreeMap::new();
-    let last = able.len();
-    for (n, i) in able.into_iter().enumerate() {
+    for (n, i) in order.into_iter().flatten().enumerate() {
         // The rise of the squared excess over each stratum's share.
         let cost = |(table, groups): &(Table, usize)| -> f64 {
             let rise = |(key, n): (&String, &f64)| {
@@ -186,9 +193,9 @@ fn stratified(
             let groups = *groups as f64;
             piles[i].strata.iter().map(rise).sum::<f64>() + per_group * groups
         };
-        // As many folds empty as groups left: no fold may stay without one.
+        // As many folds empty as groups left that can validate: no fold may stay without one.
         let empty = have.iter().filter(|h| h.1 == 0).count();
-        let must = empty == last - n;
+        let must = n < last && empty == last - n;
         let best = (0..k)
             .filter(|&f| !must || have[f].1 == 0)
             .min_by(|&a, &b| cost(&have[a]).total_cmp(&cost(&have[b])))

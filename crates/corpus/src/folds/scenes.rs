@@ -2,7 +2,7 @@
 
 use super::RegionFold;
 use crate::ami::TrainingSet;
-use crate::crops::{Mark, MarkKind, Scene};
+use crate::crops::{Mark, MarkKind, Scene, fill_black_edges};
 use crate::icpr::{Icpr, IcprFold, Negative};
 use crate::regions::{Dataset, Image, Kind, Region, RegionsError, Result};
 use artifact::digest::hex;
@@ -17,7 +17,7 @@ const PATCH: usize = 128;
 /// Half of the side of a figure without a box, um.
 const HALF_UM: f64 = 6.25;
 
-/// Both sides of a fold.
+/// Both sides of a fold; of the held-out side the frames.
 #[derive(Clone, Debug)]
 pub struct FoldScenes {
     /// Exhaustively labelled frames of both sides, and the negatives of the training side: look-alikes
@@ -70,6 +70,7 @@ impl FoldScenes {
         let validation = fold
             .validation
             .par_iter()
+            .filter(|i| is_frame(i, mpp))
             .map(|i| Ok(scene(i, &set.load(i, mpp)?)))
             .collect::<Result<Vec<_>>>()?;
         let mut hash = Sha256::new();
@@ -176,6 +177,8 @@ fn sort(image: &Image, region: Region) -> Loaded {
     if figures.is_empty() && mimickers.is_empty() {
         return Loaded::Unlabelled(image.source.clone(), whole);
     }
+    let mut whole = whole;
+    fill_black_edges(&mut whole.image);
     let side = PATCH.min(whole.image.width).min(whole.image.height);
     Loaded::Patches {
         figures: figures.iter().map(|&(x, y)| around(&whole, x, y, side)).collect(),

@@ -67,6 +67,23 @@ fn what_cannot_validate_trains_everywhere_and_tests_are_in_no_fold() {
 }
 
 #[test]
+fn what_cannot_validate_is_held_out_too_but_never_alone() {
+    let tissue = |slide| Unit {
+        validates: false,
+        strata: vec![("tissue".into(), 9)],
+        ..unit(slide, None, 0)
+    };
+    let frames = ["a", "b", "c"].map(|s| unit(s, None, 1));
+    let others = ["t0", "t1", "t2", "t3", "t4", "t5"].map(tissue);
+    let m = made(others.into_iter().chain(frames).collect(), Scheme::Stratified(3)).unwrap();
+    for k in 0..3 {
+        let of = |names: &[&str]| names.iter().filter(|s| place(&m, s) == Place::Fold(k)).count();
+        assert_eq!(of(&["a", "b", "c"]), 1, "fold {k}");
+        assert_eq!(of(&["t0", "t1", "t2", "t3", "t4", "t5"]), 2, "fold {k}");
+    }
+}
+
+#[test]
 fn refuses_what_is_no_split() {
     let e = made(vec![unit("a", None, 1)], Scheme::LeaveOneOut).unwrap_err().to_string();
     assert!(e.contains("at least 2 folds"), "{e}");

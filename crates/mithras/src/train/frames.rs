@@ -27,11 +27,11 @@ pub const WINDOW: u32 = 512;
 pub const STRIDE: u32 = 400;
 
 impl Candidates {
-    /// The recipe, with a second stage on crops of so many px at 0.25 um/px where given.
+    /// The recipe of a first stage, with a second on crops of so many px at 0.25 um/px where given.
     ///
     /// # Errors
-    /// A threshold that is no score.
-    pub fn recipe(&self, second: Option<(u32, &Spec)>) -> Result<Recipe> {
+    /// A threshold that is no score, a resolution that is none.
+    pub fn recipe(&self, first: &Spec, second: Option<(u32, &Spec)>) -> Result<Recipe> {
         let crops = second.map(|(crop, net)| {
             let (crop, input) = (crop as usize, net.input as usize);
             let (mpp, side) = infer::preprocess::sampling(Mpp::PAPER, crop, input);
@@ -40,8 +40,9 @@ impl Candidates {
         });
         let threshold = Score::new(self.threshold)
             .map_err(|e| DetectorError::Invalid(format!("candidates.threshold: {e}")))?;
+        let mpp = Mpp::new(first.mpp).map_err(|e| DetectorError::Invalid(e.to_string()))?;
         Ok(Recipe {
-            mpp: Mpp::PAPER,
+            mpp,
             grid: Grid::new(WINDOW, STRIDE)?,
             candidates: CandidateRule::Regions {
                 threshold,

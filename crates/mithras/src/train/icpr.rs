@@ -69,7 +69,7 @@ pub fn mine(m: &Mine, out: &Path) -> Result<(usize, usize)> {
     let fold = open(&m.data)?.fold(&m.left_out).map_err(data)?;
     let mut segmenter = TorchSegmenter::open(&m.segmenter, &m.device)?;
     // No overlap: half the windows; what a seam cuts near a mark is left out anyway.
-    let mut recipe = m.candidates.recipe(None)?;
+    let mut recipe = m.candidates.recipe(&segmenter.spec, None)?;
     recipe.grid = Grid::new(WINDOW, WINDOW)?;
     let to_working = APERIO_MPP / Mpp::PAPER.get();
     let radius = (RADIUS.0 / Mpp::PAPER.get()) as f32;
@@ -146,20 +146,20 @@ pub fn calibrate(c: &Calibrate, out: &Path, told: &mut dyn FnMut(&str, usize)) -
         let bytes = std::fs::read(&weights).map_err(DetectorError::io(&weights))?;
         let inner = TorchSegmenter::open(&weights, &c.device)?;
         let digest = artifact::digest::sha256(&bytes).into_bytes();
-        let mut segmenter = Remembering::new(inner, c.cache.clone(), digest);
+        let first = c.candidates.recipe(&inner.spec, None)?;
         let mut classifiers = c
             .classifiers
             .iter()
             .map(|(_, path)| {
                 let net = TorchClassifier::open(&at(path), &c.device)?;
-                let recipe = c.candidates.recipe(Some((c.crop, &net.spec)))?;
+                let recipe = c.candidates.recipe(&inner.spec, Some((c.crop, &net.spec)))?;
                 Ok((Symmetric::new(net, c.symmetries), recipe))
             })
             .collect::<Result<Vec<_>>>()?;
+        let mut segmenter = Remembering::new(inner, c.cache.clone(), digest);
         let mut cases: Vec<Vec<ImageCase>> = vec![vec![]; stages.len()];
         for scene in &split.validation {
             segmenter.forget();
-            let first = c.candidates.recipe(None)?;
             let found = detect(&c.data, scene, &first, &mut segmenter, None)?;
             told(&scene.name, found.len());
             cases[0].push(case(scene, found));

@@ -7,7 +7,7 @@ use crate::import::Problem;
 use crate::regions::{Area, Builder, Image, Label, MppSource, RegionsError, Result};
 use mitosis::Mpp;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const SOURCE: &str = "icpr2012";
@@ -29,6 +29,8 @@ struct Negative {
     patch: String,
     frame: String,
     scanner: String,
+    x: f64,
+    y: f64,
 }
 
 fn rows<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Vec<T>> {
@@ -47,11 +49,19 @@ enum What {
     Negative { name: String, frame: String, scanner: String },
 }
 
+impl What {
+    fn frame(&self) -> &str {
+        match self {
+            Self::Frame(name) | Self::Negative { frame: name, .. } => name,
+        }
+    }
+}
+
 /// Reads the folder.
 ///
 /// Frames are labelled exhaustively, and so are partial frames outside the figures still under paint,
-/// which are ignore areas. Each negative is a small image of
-/// its own with a `mimicker` in the middle. The Hamamatsu negatives state no um/px: they need one
+/// which are ignore areas. A negative is a `mimicker` on its frame, or, where the frame is not there, a
+/// small image of its own with one in the middle. The Hamamatsu negatives state no um/px: they need one
 /// in the table, under `Hamamatsu`, and are left out and counted without it.
 ///
 /// # Errors
@@ -69,8 +79,14 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
         }
     }
     let mut without = 0;
+    let mut placed: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    let frames: BTreeSet<String> = wanted.iter().map(|w| w.what.frame().to_owned()).collect();
     for n in rows::<Negative>(&dir.join("negatives.csv"))? {
         let given = match n.scanner.as_str() {
+            "Aperio" if frames.contains(&n.frame) => {
+                placed.entry(n.frame).or_default().push((n.x + 0.5, n.y + 0.5));
+                continue;
+            }
             "Aperio" => published.clone(),
             // What is given for all images is not meant for another scanner's.
             other => o.given.table.get(other).map(|&m| (m, MppSource::Table)),
@@ -98,6 +114,9 @@ pub fn icpr(dir: &Path, o: &Options) -> Result<Imported> {
                 let mut image = probe.image(&name, slide_of(&name), SOURCE);
                 image.scanner = Some("Aperio".into());
                 image.exhaustive = o.is_exhaustive(true);
+                for (x, y) in placed.remove(&name).unwrap_or_default() {
+                    image.labels.push(Label::at(Builder::MIMICKER, x, y));
+                }
                 for (mark, hidden) in marks.remove(&name).unwrap_or_default() {
                     place(&mut image, &mark, hidden, o.figure());
                 }

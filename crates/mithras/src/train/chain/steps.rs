@@ -79,18 +79,22 @@ fn truth(image: &Image) -> Vec<Point<Physical>> {
     image.figures().map(|l| r.to_physical(l.centre())).collect()
 }
 
+/// From this `s_seg` on a candidate of an image without labels is passed over: it may be a figure.
+const DOUBTFUL: f32 = 0.6;
+
 /// Candidates of the fold's own segmenter on its training frames, further than the matching radius
-/// from every figure and outside the areas to be ignored.
+/// from every figure and outside the areas to be ignored, and on tissue without labels.
 fn mine(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
     let folder = chain.folder(step.fold);
     let weights = folder.join("segment").join(MODEL);
     let mut segmenter = TorchSegmenter::open(&weights, &chain.options.device)?;
     // No overlap: half the windows; what a seam cuts near a figure is left out anyway.
-    let mut recipe = chain.preset.candidates.recipe(None)?;
+    let mut recipe = chain.preset.candidates.recipe(&segmenter.spec, None)?;
     recipe.grid = Grid::new(WINDOW, WINDOW)?;
     let mut table = Writer::new(["frame", "x", "y", "s_seg"]);
     for image in chain.fold(step.fold)?.train {
-        if !is_frame(image, WORKING) {
+        let labelled = is_frame(image, WORKING);
+        if !labelled && (image.exhaustive || !image.labels.is_empty()) {
             continue;
         }
         let slide = chain.set.open_image(image)?;
@@ -99,7 +103,9 @@ fn mine(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
             let c = d.candidate.centroid;
             let at = r.to_physical(c);
             let near = |t: &Point<Physical>| (t.x - at.x).hypot(t.y - at.y) <= RADIUS.0;
-            if truth.iter().any(near) || image.ignore.iter().any(|a| a.contains(c.x, c.y)) {
+            let ignored = || image.ignore.iter().any(|a| a.contains(c.x, c.y));
+            let doubtful = !labelled && d.candidate.s_seg.get() >= DOUBTFUL;
+            if doubtful || truth.iter().any(near) || ignored() {
                 continue;
             }
             table.push([
@@ -146,7 +152,7 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     let mut folds = vec![];
     for (k, name) in chain.folds.folds.iter().enumerate() {
         let (mut segmenter, classifier) = models(chain, Some(k))?;
-        let recipe = p.candidates.recipe(Some((crop, &classifier.spec)))?;
+        let recipe = p.candidates.recipe(&segmenter.spec, Some((crop, &classifier.spec)))?;
         let mut classifier = Symmetric::new(classifier, p.calibrate.symmetries);
         let mut cases = vec![];
         for image in chain.fold(Some(k))?.validation {
@@ -233,7 +239,7 @@ fn sample(chain: &Chain<'_>, input: u32) -> Result<(Vec<RgbTile>, Vec<RgbTile>)>
             slide.read_at(mpp, corner(figure.x * fx), corner(figure.y * fy), side, side)
         };
         let fail = |e: slide::SlideError| DetectorError::Regions(e.into());
-        windows.push(cut(WORKING, WINDOW as usize).map_err(fail)?);
+        windows.push(cut(chain.preset.segment.data.mpp, WINDOW as usize).map_err(fail)?);
         crops.push(cut(crop_mpp, side).map_err(fail)?);
     }
     Ok((windows, crops))
