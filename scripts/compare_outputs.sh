@@ -75,7 +75,7 @@ job classify-json classify "$(ls "$data"/ami_br/Normal/*.png | head -n 1)" --mpp
     --model "$root/models/mithras-morphology" --out classified-json.csv --json
 
 # Training shrinks, where the build has them.
-job segment train segment --preset "$root/presets/segment-icpr-smoke.toml" --data "$data" --fold A00 \
+job segment train segment --preset "$root/presets/segment-smoke.toml" --data frames-set --folds frames-folds.json --fold A00 \
     --out segment --device cpu --threads 1
 job bench-missing bench encoders --runs 0
 job doctor-help doctor --help

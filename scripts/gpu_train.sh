@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# Trains the detector's networks for long on a machine with a GPU that is there for a short while.
+# Trains the bundled detector for long on a machine with a GPU that is there for a short while.
 #
-#   scripts/gpu_train.sh pack DATA PACK          what the presets read, as parts of at most 48 MiB
+#   scripts/gpu_train.sh pack DATA PACK          what it reads, as parts of at most 48 MiB
 #   scripts/gpu_train.sh run PACK|DATA OUT       every step that is not done yet; run it again to go on
-#   scripts/gpu_train.sh collect OUT WEIGHTS     the weights alone, to carry home
-#   scripts/gpu_train.sh check WEIGHTS DATA OUT  at home: packages, and their scores on the slides left out
+#   scripts/gpu_train.sh collect OUT WEIGHTS     package and weights alone, to carry home
+#   scripts/gpu_train.sh check WEIGHTS DATA OUT  at home: the folds' packages, and their scores on what they left out
 #
-# Settings: BINARY (target/release/mithras with the feature train), INIT (EfficientNet-Lite0 weights),
-# DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training goes on from its state), SCALE
-# (1; 0.002 tries the whole way on a CPU), FOLDS ("A00 A01 A02 none"), PRECISION (bf16 on a GPU).
+# Settings: BINARY (target/release/mithras with the feature train), INIT (EfficientNet-Lite0 weights), FINETUNE_INIT (ResNet-50
+# v2 weights to stage 3), DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training goes on from its state), SCALE
+# (1; 0.002 tries the whole way on a CPU), PRECISION (bf16 on a GPU).
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 binary=${BINARY:-$here/target/release/mithras}
 device=${DEVICE:-cuda}
 scale=${SCALE:-1}
-folds=${FOLDS:-A00 A01 A02 none}
 precision=${PRECISION:-$([ "$device" = cpu ] && echo f32 || echo bf16)}
 ends=$(($(date +%s) + ${SECONDS_LEFT:-540}))
 
@@ -64,49 +63,62 @@ step() {
     esac
 }
 
+# The regions dataset of the bundled detector (docs/results/detection.md).
+dataset() {
+    local data=$1 sets=$2 part
+    [ -e "$sets/all/regions.json" ] && return
+    rm -rf "$sets" && mkdir -p "$sets"
+    "$binary" corpus import --kind regions --format icpr "$data/icpr2012" --mpp 0.2456 --out "$sets/icpr"
+    "$binary" corpus import --kind regions --format ami-br "$data/ami_br" --exhaustive all --lenient --out "$sets/ami"
+    for part in monuseg_1000 consep_256; do
+        "$binary" corpus import --kind regions --format he-folder "$data/extra_he/$part" --mpp 0.25 --out "$sets/$part"
+    done
+    "$binary" corpus merge "$sets/icpr" "$sets/ami" "$sets/monuseg_1000" "$sets/consep_256" --out "$sets/all"
+}
+
 run() {
     local data
     data=$(unpacked "$1") out=$2
-    local init=${INIT:?INIT: the file of EfficientNet-Lite0 weights}
     [ -x "$binary" ] || die "no $binary; build it with --release --features train, or set BINARY"
     mkdir -p "$out/done"
     "$binary" --version | tee -a "$out/log" >&2
-    local common=(--data "$data" --init "$init" --resume --device "$device" --set "train.precision=$precision")
-    local seg cls every warmup fold
-    seg=$(steps 4000 8) cls=$(steps 6000 12) every=$(steps 1000 4) warmup=$(steps 100 1)
-    common+=(--set "train.warmup=$warmup")
-    for fold in $folds; do
-        step "segment-$fold" "$binary" train segment --preset "$here/presets/segment-icpr.toml" "${common[@]}" --fold "$fold" \
-            --out "$out/segment/$fold" --set train.steps="$seg" --set train.epoch="$every" --set train.save_every="$every" \
-            --set train.ema=0.998
-        step "finetune-$fold" "$binary" train finetune --preset "$here/presets/finetune-mitosis-lite0.toml" "${common[@]}" --fold "$fold" \
-            --out "$out/finetune/$fold" --set train.steps="$cls" --set train.epoch="$every" --set train.save_every="$every" \
-            --set mining.first="$every" --set mining.every="$every" --set train.ema=0.998
+    dataset "$data" "$out/sets" >>"$out/log"
+    local seg cls every stage set=()
+    seg=$(steps 4000 8) cls=$(steps 6000 12) every=$(steps 1000 4)
+    for stage in segment finetune; do
+        set+=(--set "$stage.train.precision=$precision" --set "$stage.train.warmup=$(steps 100 1)" --set "$stage.train.ema=0.998"
+            --set "$stage.train.epoch=$every" --set "$stage.train.save_every=$every")
     done
+    step detector "$binary" train detector --data "$out/sets/all" --preset "$here/presets/detector-mithras.toml" --device "$device" \
+        --init "${INIT:?INIT: the file of EfficientNet-Lite0 weights}" --out "$out/run" "${set[@]}" \
+        --finetune-init "${FINETUNE_INIT:?FINETUNE_INIT: the file of ResNet-50 v2 weights}" \
+        --set "segment.train.steps=$seg" --set "finetune.train.steps=$cls" --set "finetune.mining.first=$every" --set "finetune.mining.every=$every"
     echo "all steps are done" >&2
 }
 
 collect() {
-    local fold stage
-    for stage in segment finetune; do
-        for fold in $folds; do
-            mkdir -p "$2/$stage/$fold"
-            cp "$1/$stage/$fold"/{model.safetensors,run.json,preset.toml,metrics.csv} "$2/$stage/$fold/"
-        done
+    local file
+    (cd "$1/run" && find . -name model.safetensors -o -name run.json -o -name preset.toml -o -name metrics.csv -o -name folds.json \
+        -o -path './package/*' -o -path './calibration/*') | while read -r file; do
+        mkdir -p "$2/$(dirname "$file")" && cp "$1/run/$file" "$2/$file"
     done
     du -sh "$2"
 }
 
 check() {
-    local weights=$1 data=$2 out=$3 fold
+    local weights=$1 data=$2 out=$3 fold slide
     mkdir -p "$out/done"
-    for fold in $folds; do
-        step "export-$fold" "$binary" train export --segmenter "$weights/segment/$fold/model.safetensors" \
-            --classifier "$weights/finetune/$fold/model.safetensors" --threshold 0.05 --license research --name "fold-$fold" \
-            --out "$out/package/$fold"
-        [ "$fold" = none ] && continue
+    for fold in "$weights"/fold-*; do
+        fold=$(basename "$fold")
+        step "export-$fold" "$binary" train export --segmenter "$weights/$fold/segment/model.safetensors" \
+            --classifier "$weights/$fold/finetune/model.safetensors" --threshold 0.2 --opening-radius 0 --license research \
+            --name "$fold" --out "$out/package/$fold"
+        slide=$(python3 -c "import json, sys
+for g in json.load(open(sys.argv[1]))['groups']:
+    if g['place'] == {'fold': int(sys.argv[2])} and g['name'] in ('A00', 'A01', 'A02'): print(g['name'])" \
+            "$weights/folds.json" "${fold#fold-}")
         step "robustness-$fold" "$binary" evaluate robustness --images "$data/icpr2012/frames" --truth "$data/icpr2012/mitoses.csv" \
-            --mpp 0.2456 --only "$fold" --model "$out/package/$fold" --out "$out/robustness/$fold"
+            --mpp 0.2456 --only "$slide" --model "$out/package/$fold" --out "$out/robustness/$fold"
     done
     echo "next: mithras evaluate operating-point (docs/results/detection.md)" >&2
 }

@@ -6,6 +6,6 @@ pub mod domain;
 pub mod sample;
 
 pub use crop::{CropPool, CropRecipe, CropSample, PoolShare};
-pub use domain::{Domain, ImageFolder, Place, PlaceKind};
+pub use domain::{Domain, Place, PlaceKind};
 pub use pixels::{Photometric, geometry, photometric, rand_augment, rng_of, view};
 pub use sample::{SegmentPool, SegmentSample, SegmentShares, Spatial};

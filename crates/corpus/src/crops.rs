@@ -15,18 +15,6 @@ pub enum CropError {
         /// Why, and what to do.
         reason: String,
     },
-    /// A test set was asked for as training data.
-    #[error(
-        "{part} is a test set and cannot be trained on; \
-         only MIDOG21 patches can enter a training set"
-    )]
-    TestSetInTraining {
-        /// The part asked for.
-        part: String,
-    },
-    /// The fold is not usable.
-    #[error(transparent)]
-    Fold(#[from] crate::fold::FoldError),
 }
 
 impl CropError {
@@ -113,8 +101,7 @@ pub(crate) fn fill_black_edges(tile: &mut RgbTile) -> [usize; 4] {
     let top = half(h, (0..h).take_while(|&y| row(tile, y)).count());
     let bottom = half(h, (0..h).take_while(|&y| row(tile, h - 1 - y)).count());
     if left + right + top + bottom > 0 {
-        let reflect =
-            |i: usize, lo: usize, n: usize| lo + mirror(i as i64 - lo as i64, n);
+        let reflect = |i: usize, lo: usize, n: usize| lo + mirror(i as i64 - lo as i64, n);
         let source = tile.clone();
         for y in 0..h {
             let sy = reflect(y, top, h - top - bottom);

@@ -1,30 +1,23 @@
-//! A small labelled corpus from the figures at hand: AMi-Br's MIDOG21 part and the ICPR 2012 frames
-//! (never AMi-Br's TUPAC16 part, which is a test set).
+//! A small labelled corpus of crops from a regions dataset: its figures, its look-alikes, and dark nuclei
+//! of what is labelled exhaustively. Its test part has no way in.
 //!
 //! Every crop is a plain window of its image: no mirrored edge and no seam that would betray its
-//! class. Mitotic figures are the labelled ones; mimickers are dark nuclei away from every figure
-//! and the mined negatives of the frames. The negatives of the other scanner are left out: their
-//! um/px is not stated.
+//! class. The held-out side of a fold is `validation`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use mitosis::{Mpp, Point};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
-use serde::Deserialize;
 
-use crate::ami::{Part, TrainingSet};
-use crate::crops::{CropError, MarkKind, Scene, dark_places};
+use crate::crops::{Scene, dark_places};
 use crate::cut::Encoding;
 use crate::error::CorpusError;
-use crate::icpr::Icpr;
+use crate::folds::{FoldsError, RegionFold, is_frame, scene_of};
 use crate::manifest::{Header, Manifest};
+use crate::regions::{Dataset, Image, Kind, RegionsError};
 use crate::schema::{CropBox, CropMeta, Label, Split, pixel_hash};
 use crate::writer::{CorpusWriter, Layout};
 
-/// What is cut, and what is held out.
+/// What is cut.
 #[derive(Clone, Debug)]
 pub struct LabelledOptions {
     /// Side of a crop, pixels at 0.25 um/px; at most 128.
@@ -33,24 +26,16 @@ pub struct LabelledOptions {
     pub box_side: u32,
     /// Least distance of a dark nucleus from every figure, pixels.
     pub clear: f32,
-    /// At most this many dark nuclei of a MIDOG21 patch.
+    /// At most this many dark nuclei of an image that is smaller than a frame.
     pub dark_per_patch: usize,
-    /// At most this many dark nuclei of an ICPR frame.
+    /// At most this many dark nuclei of a frame.
     pub dark_per_frame: usize,
-    /// Folds of whole MIDOG21 slides; one is held out as `validation`.
-    pub folds: usize,
-    /// The fold held out.
-    pub fold: usize,
-    /// The ICPR slide held out.
-    pub icpr_slide: String,
-    /// Seed of the folds.
-    pub seed: u64,
     /// Program and version for the manifest.
     pub builder: String,
 }
 
 impl Default for LabelledOptions {
-    /// 64 px crops with boxes of 32 px; a third of the MIDOG21 slides and ICPR's A02 held out.
+    /// 64 px crops with boxes of 32 px.
     fn default() -> Self {
         Self {
             crop: 64,
@@ -58,20 +43,9 @@ impl Default for LabelledOptions {
             clear: 38.0,
             dark_per_patch: 2,
             dark_per_frame: 60,
-            folds: 3,
-            fold: 0,
-            icpr_slide: "A02".into(),
-            seed: 1,
             builder: concat!("mithras ", env!("CARGO_PKG_VERSION")).into(),
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Subtype {
-    dataset: String,
-    uid: u64,
-    majority_atypical: String,
 }
 
 /// A whole window round a place, if it lies inside the image.
@@ -90,6 +64,7 @@ struct Writer<'a> {
 
 struct Place<'a> {
     scene: &'a Scene,
+    cohort: &'a str,
     x: f32,
     y: f32,
     label: Label,
@@ -111,8 +86,7 @@ impl Writer<'_> {
             subtype: p.subtype.map(Into::into),
             bbox: Some(CropBox::centred(side, self.options.box_side)),
             centroid: Some(Point::new(f64::from(p.x), f64::from(p.y))),
-            cohort: if p.scene.source.starts_with("MIDOG21") { "MIDOG21" } else { "ICPR2012" }
-                .into(),
+            cohort: p.cohort.into(),
             source: format!("labelled:{}", p.kind),
             split: p.split,
             pixels: Some(pixel_hash(&tile)),
@@ -121,94 +95,67 @@ impl Writer<'_> {
         self.out.push(meta, image)
     }
 
-    fn darks(&mut self, scene: &Scene, most: usize, split: Split) -> Result<(), CorpusError> {
-        let found = dark_places(scene, self.options.clear, 4 * most + 40);
-        let whole = |p: &&(f32, f32)| inside(scene, p.0, p.1, self.options.crop);
-        for &(x, y) in found.iter().filter(whole).take(most) {
-            let (label, kind) = (Label::Mimicker, "dark");
-            self.push(&Place { scene, x, y, label, kind, subtype: None, split })?;
+    /// Figures, look-alikes and dark nuclei of an image.
+    fn image(&mut self, set: &Dataset, image: &Image, split: Split) -> Result<(), LabelledError> {
+        let region = set.load(image, Mpp::PAPER)?;
+        let scene = &scene_of(image, &region);
+        let cohort = &image.source;
+        for l in &region.labels {
+            let (label, kind) = match l.kind {
+                Kind::Figure => (Label::MitoticFigure, "figure"),
+                Kind::Mimicker => (Label::Mimicker, "mined"),
+                Kind::Other => continue,
+            };
+            let (x, y, subtype) =
+                (l.x as f32, l.y as f32, image.labels[l.index].subtype.as_deref());
+            if inside(scene, x, y, self.options.crop) {
+                self.push(&Place { scene, cohort, x, y, label, kind, subtype, split })?;
+            }
+        }
+        if image.exhaustive {
+            let o = self.options;
+            let frame = is_frame(image, Mpp::PAPER);
+            let most = if frame { o.dark_per_frame } else { o.dark_per_patch };
+            let found = dark_places(scene, o.clear, 4 * most + 40);
+            let whole = |p: &&(f32, f32)| inside(scene, p.0, p.1, o.crop);
+            for &(x, y) in found.iter().filter(whole).take(most) {
+                let (label, kind, subtype) = (Label::Mimicker, "dark", None);
+                self.push(&Place { scene, cohort, x, y, label, kind, subtype, split })?;
+            }
         }
         Ok(())
     }
 }
 
-/// Reads `data/ami_br` (its MIDOG21 part) and `data/icpr2012` and writes the corpus `out`.
+/// Writes the corpus `out` of both sides of a fold.
 ///
 /// # Errors
-/// Missing or malformed sources, options out of range, or a disk that refuses.
+/// Images that cannot be read, options out of range, or a disk that refuses.
 pub fn write(
-    data: &Path,
+    set: &Dataset,
+    fold: &RegionFold<'_>,
     out: &Path,
     options: &LabelledOptions,
 ) -> Result<Manifest, LabelledError> {
     let o = options;
-    if !(16..=128).contains(&o.crop) || o.box_side == 0 || o.fold >= o.folds {
+    if !(16..=128).contains(&o.crop) || o.box_side == 0 {
         return Err(CorpusError::Invalid(format!(
-            "crops of {} px with boxes of {} px, fold {} of {}: crops are 16 to 128 px, boxes \
-             positive, and the fold one of the folds",
-            o.crop, o.box_side, o.fold, o.folds
+            "crops of {} px with boxes of {} px: crops are 16 to 128 px, boxes positive",
+            o.crop, o.box_side
         ))
         .into());
     }
-    let ami = data.join("ami_br");
-    let midog = TrainingSet::open(&ami, Part::Midog21)?;
-    let icpr = Icpr::open(&data.join("icpr2012"), Mpp::PAPER)?;
-    if !icpr.scenes.iter().any(|s| s.source == o.icpr_slide) {
-        let known: BTreeSet<_> = icpr.scenes.iter().map(|s| s.source.as_str()).collect();
-        return Err(CorpusError::Invalid(format!(
-            "no ICPR slide {}; there are {known:?}",
-            o.icpr_slide
-        ))
-        .into());
-    }
-    let labels = ami.join("labels.csv");
-    let mut reader = csv::Reader::from_path(&labels).map_err(|e| CropError::read(&labels, e))?;
-    let mut subtypes = BTreeMap::new();
-    for row in reader.deserialize::<Subtype>() {
-        let row = row.map_err(|e| CropError::read(&labels, e))?;
-        if row.dataset == "MIDOG21" {
-            let name = if row.majority_atypical == "True" { "atypical" } else { "typical" };
-            subtypes.insert(format!("MIDOG21_{}", row.uid), name);
-        }
-    }
-    let slides: BTreeSet<&str> = midog.scenes().iter().map(|s| s.source.as_str()).collect();
-    let mut slides: Vec<&str> = slides.into_iter().collect();
-    slides.shuffle(&mut ChaCha8Rng::seed_from_u64(o.seed));
-    let held: BTreeSet<&str> = slides.iter().copied().skip(o.fold).step_by(o.folds).collect();
-    let side = |held: bool| if held { Split::Validation } else { Split::Train };
-
     let mut notes = serde_json::Map::new();
-    notes.insert("sources".into(), "AMi-Br MIDOG21 part; ICPR 2012 Aperio frames".into());
-    notes.insert("held_out_icpr".into(), o.icpr_slide.clone().into());
-    notes.insert("held_out_fold".into(), format!("{} of {}", o.fold, o.folds).into());
+    notes.insert("dataset".into(), set.name().into());
+    notes.insert("dataset_digest".into(), set.digest().into());
+    notes.insert("held_out".into(), fold.name.clone().into());
     let header =
         Header { name: "labelled".into(), builder: o.builder.clone(), preset: None, notes };
     let mut w = Writer { out: CorpusWriter::create(out, header, Layout::default())?, options: o };
-    for scene in midog.scenes() {
-        let split = side(held.contains(scene.source.as_str()));
-        let subtype = subtypes.get(&scene.name).copied();
-        let (x, y, label, kind) = (64.0, 64.0, Label::MitoticFigure, "figure");
-        w.push(&Place { scene, x, y, label, kind, subtype, split })?;
-        w.darks(scene, o.dark_per_patch, split)?;
-    }
-    for (i, scene) in icpr.scenes.iter().enumerate() {
-        let split = side(scene.source == o.icpr_slide);
-        for m in scene.marks.iter().filter(|m| m.kind == MarkKind::Figure) {
-            if inside(scene, m.x, m.y, o.crop) {
-                let (x, y, label, kind) = (m.x, m.y, Label::MitoticFigure, "figure");
-                w.push(&Place { scene, x, y, label, kind, subtype: None, split })?;
-            }
+    for (images, split) in [(&fold.train, Split::Train), (&fold.validation, Split::Validation)] {
+        for image in images {
+            w.image(set, image, split)?;
         }
-        for n in &icpr.negatives {
-            if let Some((at, x, y)) = n.place
-                && at == i
-                && inside(scene, x, y, o.crop)
-            {
-                let (label, kind) = (Label::Mimicker, "mined");
-                w.push(&Place { scene, x, y, label, kind, subtype: None, split })?;
-            }
-        }
-        w.darks(scene, o.dark_per_frame, split)?;
     }
     Ok(w.out.finish()?)
 }
@@ -216,9 +163,12 @@ pub fn write(
 /// Errors of [`write()`].
 #[derive(Debug, thiserror::Error)]
 pub enum LabelledError {
-    /// The sources.
+    /// The dataset.
     #[error(transparent)]
-    Source(#[from] CropError),
+    Regions(#[from] RegionsError),
+    /// Its folds.
+    #[error(transparent)]
+    Folds(#[from] FoldsError),
     /// The corpus.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
@@ -227,34 +177,33 @@ pub enum LabelledError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::folds::{FoldManifest, Scheme};
+    use crate::regions::import::{Options, icpr};
     use crate::{Columns, Corpus};
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn writes_figures_and_mimickers_of_disjoint_slides() {
-        let Some(data) = testkit::data("ami_br") else { return };
+        let Some(data) = testkit::data("icpr2012") else { return };
         let dir = tempfile::tempdir().unwrap();
+        let set = icpr(&data, &Options::default()).unwrap().dataset;
+        let set = set.write(&dir.path().join("set")).unwrap();
+        let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
+        let fold = folds.regions(&set.training(), folds.number("A02").unwrap()).unwrap();
         let out = dir.path().join("corpus");
-        let manifest = write(data.parent().unwrap(), &out, &LabelledOptions::default()).unwrap();
-        assert!(manifest.counts.labels["mitotic_figure"] > 1750);
-        assert!(manifest.counts.labels["mimicker"] > 1200, "{:?}", manifest.counts);
+        let refuse = LabelledOptions { crop: 200, ..Default::default() };
+        assert!(write(&set, &fold, &out, &refuse).unwrap_err().to_string().contains("200 px"));
+        let manifest = write(&set, &fold, &out, &LabelledOptions::default()).unwrap();
+        assert!(manifest.counts.labels["mitotic_figure"] > 80, "{:?}", manifest.counts);
+        assert!(manifest.counts.labels["mimicker"] > 900, "{:?}", manifest.counts);
         let mut sides: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for crop in Corpus::open(&out).unwrap().crops(Columns::All).unwrap() {
             let crop = crop.unwrap();
-            assert!(!crop.meta.path.contains("TUPAC"));
             assert_eq!(crop.decode().unwrap().width, 64);
             sides.entry(crop.meta.slide).or_default().insert(crop.meta.split.name());
         }
         assert!(sides.values().all(|s| s.len() == 1), "a slide on both sides");
         assert_eq!(sides["A02"], BTreeSet::from(["validation"]));
         assert_eq!(sides["A00"], BTreeSet::from(["train"]));
-    }
-
-    #[test]
-    fn refuses_what_cannot_be_cut() {
-        let refuse = |o: LabelledOptions| {
-            write(Path::new("/nowhere"), Path::new("/nowhere"), &o).unwrap_err().to_string()
-        };
-        assert!(refuse(LabelledOptions { crop: 200, ..Default::default() }).contains("200 px"));
-        assert!(refuse(LabelledOptions { fold: 3, ..Default::default() }).contains("fold 3"));
     }
 }

@@ -17,7 +17,6 @@
 //! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 
 pub mod ahead;
-pub mod ami;
 pub mod audit;
 pub mod augment;
 pub mod contradiction;
@@ -28,7 +27,6 @@ pub mod file;
 pub mod fold;
 pub mod folds;
 mod found;
-pub mod icpr;
 pub mod import;
 pub mod inspect;
 pub mod labelled;

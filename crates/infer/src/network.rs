@@ -197,7 +197,7 @@ impl OnnxEncoder {
             runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
             name,
             width: card.width,
-            interpolation: card.interpolation.into(),
+            interpolation: card.interpolation,
         }
     }
 }

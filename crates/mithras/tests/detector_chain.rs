@@ -113,7 +113,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(dir.path());
     let (preset, options) = (preset(&[]), options(dir.path().join("run")));
-    let chain = Chain::new(&preset, &set, &options).unwrap();
+    let chain = Chain::new(&preset, set.clone(), &options).unwrap();
 
     let plan = chain.plan().unwrap();
     assert!(!options.out.exists(), "a plan writes nothing");
@@ -148,6 +148,6 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
 
     // Another preset does not go on in this folder.
     let other = self::preset(&["finetune.train.seed=9"]);
-    let refused = Chain::new(&other, &set, &options).unwrap().run(&mut ()).unwrap_err();
+    let refused = Chain::new(&other, set.clone(), &options).unwrap().run(&mut ()).unwrap_err();
     assert!(matches!(refused, DetectorError::OtherRun { .. }), "{refused}");
 }

@@ -7,15 +7,33 @@ use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::U8x3;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use mitosis::{Mpp, RgbTile};
+use serde::{Deserialize, Serialize};
 
 /// The filter that an image is resized by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Interpolation {
     /// Pillow's `BILINEAR`, as everything of this project.
     #[default]
     Bilinear,
     /// Pillow's `BICUBIC` (Catmull-Rom).
     Bicubic,
+}
+
+/// A word that names no filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither bilinear nor bicubic")]
+pub struct NoFilter(String);
+
+impl std::str::FromStr for Interpolation {
+    type Err = NoFilter;
+    fn from_str(word: &str) -> Result<Self, NoFilter> {
+        match word {
+            "bilinear" => Ok(Self::Bilinear),
+            "bicubic" => Ok(Self::Bicubic),
+            _ => Err(NoFilter(word.to_owned())),
+        }
+    }
 }
 
 // The typed calls build the filter for 8-bit RGB alone: the others would cost minutes of building.

@@ -1,200 +1,101 @@
-//! The data folder of a run: what is read, split and recorded.
+//! What a run trains on: one fold of a regions dataset.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use artifact::digest::hex;
-use corpus::ami::{Part, TrainingSet};
-use corpus::augment::{Domain, ImageFolder};
-use corpus::crops::Scene;
-use corpus::fold::LeftOut;
+use corpus::augment::Domain;
 use corpus::folds::{FoldManifest, FoldScenes, RegionFold};
-use corpus::icpr::{Icpr, IcprFold};
 use corpus::regions::Dataset;
 use mitosis::Mpp;
-use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
 
-/// Domains of a regions dataset in `pools`: frames, patches around figures, images without labels.
-pub const REGION_DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
+/// Domains in `pools`: exhaustively labelled frames, patches around figures, images without labels.
+pub const DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
 
-/// Class names of the second stage of a data folder, in output order.
-pub const CLASSES: [&str; 2] = ["non_mitotic", "mitotic"];
 /// What is no figure, beside the dataset's own word for one.
 pub const OTHER: &str = "other";
 
-/// Slides of ICPR 2012, each left out in turn.
-pub const ICPR_SLIDES: [&str; 3] = ["A00", "A01", "A02"];
-
-/// What `segment` and `finetune` train on.
+/// A regions dataset and its folds.
 #[derive(Debug)]
-pub enum Source {
-    /// A folder with `icpr2012/`, `ami_br/` and other tissue; one slide is left out at a time.
-    Folder(PathBuf),
-    /// A regions dataset and its folds.
-    Regions(Box<Dataset>, FoldManifest),
+pub struct Source {
+    /// The dataset.
+    pub set: Dataset,
+    /// Its folds.
+    pub folds: FoldManifest,
 }
 
 impl Source {
-    /// A regions dataset with the manifest `folds`, or else a folder.
+    /// Opens both.
     ///
     /// # Errors
-    /// A dataset without folds, folds of another one, folds without a dataset, unreadable files.
-    pub fn open(data: &Path, folds: Option<&Path>) -> Result<Self> {
-        let refuse = |path: &Path, reason: &str| Err(TrainError::run(path, reason));
-        match (Dataset::is_at(data), folds) {
-            (false, None) => Ok(Self::Folder(data.to_path_buf())),
-            (false, Some(_)) => refuse(data, "is no regions dataset, so folds do not serve it"),
-            (true, None) => refuse(data, "is a regions dataset and needs its folds"),
-            (true, Some(path)) => {
-                let (set, folds) = (Dataset::open(data)?, FoldManifest::read(path)?);
-                folds.check_dataset(set.digest())?;
-                Ok(Self::Regions(Box::new(set), folds))
+    /// No regions dataset, folds of another one, unreadable files.
+    pub fn open(data: &Path, folds: &Path) -> Result<Self> {
+        let (set, folds) = (Dataset::open(data)?, FoldManifest::read(folds)?);
+        folds.check_dataset(set.digest())?;
+        Ok(Self { set, folds })
+    }
+
+    /// A fold by its name, or with `none` all of the training part.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn fold(&self, name: &str) -> Result<RegionFold<'_>> {
+        let part = self.set.training();
+        match self.folds.number(name) {
+            Some(k) => Ok(self.folds.regions(&part, k)?),
+            None if name == "none" => Ok(self.folds.all_regions(&part)?),
+            None => {
+                let known = self.folds.folds.join(", ");
+                let reason = format!("there is no fold `{name}`; there are {known} and none");
+                Err(TrainError::run(Path::new("folds"), reason))
             }
         }
     }
 
-    /// Names of all its folds.
-    #[must_use]
-    pub fn folds(&self) -> Vec<String> {
-        match self {
-            Self::Folder(_) => ICPR_SLIDES.map(str::to_owned).to_vec(),
-            Self::Regions(_, folds) => folds.folds.clone(),
-        }
-    }
-
-    /// The images of a fold by its name, or with `none` all of them. `ami` and `images` are the parts
-    /// of a folder that a preset names; a regions dataset has its own.
+    /// The images of a fold in memory.
     ///
     /// # Errors
-    /// As [`Data::open`] and [`Data::of_regions`]; an unknown fold; a preset that names parts of a
-    /// folder for a dataset.
-    pub fn fold(
-        &self,
-        name: &str,
-        ami: (Option<Part>, usize),
-        images: &[ImageFolder],
-    ) -> Result<Data> {
-        match self {
-            Self::Folder(dir) => {
-                let Ok(left_out) = name.parse::<LeftOut>();
-                Data::open(dir, &left_out, ami, images)
-            }
-            Self::Regions(set, folds) => {
-                if ami.0.is_some() || !images.is_empty() {
-                    return Err(TrainError::Preset {
-                        path: "data".into(),
-                        reason: "`ami` and `images` are parts of a folder; a dataset has its own"
-                            .into(),
-                    });
-                }
-                let part = set.training();
-                let fold = match folds.number(name) {
-                    Some(k) => folds.regions(&part, k)?,
-                    None if name == "none" => folds.all_regions(&part)?,
-                    None => {
-                        let known = folds.folds.join(", ");
-                        let reason =
-                            format!("there is no fold `{name}`; there are {known} and none");
-                        return Err(TrainError::run(Path::new("folds"), reason));
-                    }
-                };
-                Data::of_regions(set, &fold, Mpp::PAPER)
-            }
-        }
+    /// As [`Source::fold`] and [`Data::read`].
+    pub fn data(&self, fold: &str) -> Result<Data> {
+        Data::read(&self.set, &self.fold(fold)?, Mpp::PAPER)
     }
 }
 
-/// Training images of one fold.
+/// Images of one fold.
 pub struct Data {
-    /// ICPR frames and negatives of both sides.
-    pub icpr: IcprFold,
-    /// MIDOG21 patches.
-    pub midog: Option<TrainingSet>,
-    /// Other tissue by name, without marks.
-    pub foreign: Vec<(String, Vec<Scene>)>,
-    /// SHA-256 over the names, marks and pixels trained on.
-    pub digest: String,
+    /// Both sides.
+    pub scenes: FoldScenes,
     /// The fold's name.
     pub left_out: String,
     /// Class names of the second stage, the positive one last.
     pub classes: [String; 2],
-    /// Of a regions dataset: every patch around a figure, whether or not all else in it is labelled.
-    patches: Option<Option<TrainingSet>>,
 }
 
 impl Data {
-    /// Reads `dir/icpr2012`, the training part of `dir/ami_br` if asked, and those of the folders
-    /// `images` that this fold trains on.
-    ///
-    /// # Errors
-    /// Missing or malformed files; a test set asked for as training data; an unknown fold.
-    pub fn open(
-        dir: &Path,
-        left_out: &LeftOut,
-        (ami, most): (Option<Part>, usize),
-        images: &[ImageFolder],
-    ) -> Result<Self> {
-        let midog = match ami {
-            Some(part) => Some(TrainingSet::open(&dir.join("ami_br"), part)?.thinned(most)),
-            None => None,
-        };
-        let icpr = Icpr::open(&dir.join("icpr2012"), Mpp::PAPER)?.fold(left_out)?;
-        let mut foreign = vec![];
-        for folder in images.iter().filter(|f| f.trains(left_out)) {
-            foreign.push((folder.name.clone(), folder.read(dir, Mpp::PAPER)?));
-        }
-        let mut hash = Sha256::new();
-        let patches = midog.iter().flat_map(|m| m.scenes());
-        let others = foreign.iter().flat_map(|f| &f.1);
-        for scene in icpr.train.scenes.iter().chain(patches).chain(others) {
-            hash.update(scene.name.as_bytes());
-            hash.update(&scene.image.data);
-            for m in &scene.marks {
-                hash.update(format!("{m:?}").as_bytes());
-            }
-        }
-        for n in &icpr.train.negatives {
-            hash.update(&n.patch.data);
-        }
-        let (digest, left_out) = (hex(&hash.finalize()), left_out.to_string());
-        let classes = CLASSES.map(str::to_owned);
-        Ok(Self { icpr, midog, foreign, digest, left_out, classes, patches: None })
-    }
-
-    /// Reads a fold of a regions dataset at `mpp`.
+    /// Reads a fold at `mpp`.
     ///
     /// # Errors
     /// Images that cannot be read or changed since they were imported; a fold without frames.
-    pub fn of_regions(set: &Dataset, fold: &RegionFold<'_>, mpp: Mpp) -> Result<Self> {
-        let found = FoldScenes::load(set, fold, mpp)?;
-        let all = found.unlabelled.into_iter().flat_map(|(_, scenes)| scenes).collect::<Vec<_>>();
-        let foreign = if all.is_empty() { vec![] } else { vec![(REGION_DOMAINS[2].into(), all)] };
+    pub fn read(set: &Dataset, fold: &RegionFold<'_>, mpp: Mpp) -> Result<Self> {
         Ok(Self {
-            icpr: found.frames,
-            midog: found.exhaustive_patches,
-            foreign,
-            digest: found.digest,
+            scenes: FoldScenes::load(set, fold, mpp)?,
             left_out: fold.name.clone(),
             classes: [OTHER.into(), set.positive().into()],
-            patches: Some(found.patches),
         })
     }
 
-    /// All of it by domain.
+    /// The training side by domain.
     #[must_use]
     pub fn domains(&self) -> Vec<Domain> {
-        let named = |mut domain: Domain, k: usize| {
-            if self.patches.is_some() {
-                domain.name = REGION_DOMAINS[k].into();
-            }
-            domain
-        };
-        let patches = self.patches.as_ref().unwrap_or(&self.midog);
-        let mut all = vec![named(Domain::icpr(&self.icpr.train), 0)];
-        all.extend(patches.as_ref().map(|p| named(Domain::ami(p), 1)));
-        let foreign = self.foreign.iter();
-        all.extend(foreign.map(|(name, scenes)| Domain::unlabelled(name, scenes.clone())));
+        let s = &self.scenes;
+        let mut all = vec![Domain::frames(DOMAINS[0], &s.frames)];
+        if !s.patches.is_empty() {
+            all.push(Domain::patches(DOMAINS[1], s.patches.clone()));
+        }
+        if s.unlabelled.iter().any(|u| !u.1.is_empty()) {
+            let scenes = s.unlabelled.iter().flat_map(|u| u.1.iter().cloned());
+            all.push(Domain::unlabelled(DOMAINS[2], scenes.collect()));
+        }
         all
     }
 }

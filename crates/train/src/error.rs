@@ -38,9 +38,6 @@ pub enum TrainError {
         /// The loss or gradient norm.
         value: f64,
     },
-    /// Training data.
-    #[error(transparent)]
-    Data(#[from] corpus::crops::CropError),
     /// A regions dataset.
     #[error(transparent)]
     Regions(#[from] corpus::regions::RegionsError),

@@ -46,26 +46,6 @@ pub struct Mined {
     pub y: f32,
 }
 
-/// Reads `frame,x,y[,...]` lines below a header.
-///
-/// # Errors
-/// [`TrainError::Run`] naming the malformed line.
-pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
-    let text = std::fs::read_to_string(path).map_err(|e| TrainError::run(path, e))?;
-    text.lines()
-        .skip(1)
-        .map(|line| {
-            let mut f = line.split(',');
-            let mut next = || f.next().unwrap_or_default();
-            let (frame, x, y) = (next().to_string(), next().parse(), next().parse());
-            match (x, y) {
-                (Ok(x), Ok(y)) => Ok(Mined { frame, x, y }),
-                _ => Err(TrainError::run(path, format!("malformed line `{line}`"))),
-            }
-        })
-        .collect()
-}
-
 /// The description of a checkpoint made with a preset.
 ///
 /// # Errors
@@ -176,8 +156,7 @@ pub fn run(
     mined: &[Mined],
     options: &RunOptions,
 ) -> Result<()> {
-    let ami = (preset.data.ami, preset.data.ami_most);
-    on(preset, &source.fold(fold, ami, &preset.data.images)?, mined, options)
+    on(preset, &source.data(fold)?, mined, options)
 }
 
 /// Trains the classifier on images that were read before.
@@ -192,7 +171,7 @@ pub fn on(
 ) -> Result<()> {
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
-    let mut digest = data.digest.clone();
+    let mut digest = data.scenes.digest.clone();
     let mut domains = data.domains();
     let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
     Domain::list(&mut domains, &listed).map_err(|no| TrainError::Preset {
@@ -219,7 +198,7 @@ pub fn on(
             eprintln!("shortcut: {warning}");
         }
     }
-    let held = pool.validation(&data.icpr.validation, preset.data.validation_ratio);
+    let held = pool.validation(&data.scenes.validation, preset.data.validation_ratio);
 
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);

@@ -1,13 +1,14 @@
 //! Presets of the detector's two stages, and what the loops' presets have in common.
 
-use corpus::ami::Part;
-use corpus::augment::{ImageFolder, Photometric, PoolShare, SegmentShares, Spatial};
+use corpus::augment::{Photometric, PoolShare, SegmentShares, Spatial};
 use mitosis::Mpp;
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::loss::SegmentLoss;
 use net::unet::UnetConfig;
 use serde::{Deserialize, Serialize};
+
+use crate::data::DOMAINS;
 
 pub use corpus::preset::{Fault, Preset, PresetError};
 
@@ -90,15 +91,8 @@ pub struct SegmentData {
     pub radius: f32,
     /// Pixels between `radius` and this are ignored.
     pub ring: f32,
-    /// The AMi-Br part to add; `MIDOG21` is the only one that training accepts.
-    pub ami: Option<Part>,
-    /// At most this many of its patches.
-    pub ami_most: usize,
     /// Validation patches.
     pub validation: usize,
-    /// Other tissue, without figures.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub images: Vec<ImageFolder>,
 }
 
 /// `mithras train segment`.
@@ -131,15 +125,8 @@ pub struct SegmentPreset {
 pub struct FinetuneData {
     /// Side of a crop, pixels at 0.25 um/px.
     pub crop: usize,
-    /// The AMi-Br part to add; `MIDOG21` is the only one that training accepts.
-    pub ami: Option<Part>,
-    /// At most this many of its patches.
-    pub ami_most: usize,
     /// Validation: dark nuclei per figure.
     pub validation_ratio: usize,
-    /// Other tissue, whose dark nuclei are taken for no figures.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub images: Vec<ImageFolder>,
 }
 
 /// Rounds of hard negatives: the network scores places without a figure and is shown the worst.
@@ -267,16 +254,11 @@ impl Preset for FinetunePreset {
             return Err(Fault::new("data.crop", format!("{} px is too small", self.data.crop)));
         }
         scanner(&self.photometric)?;
-        let known = |name: &str| {
-            name == "icpr"
-                || name == "ami"
-                || crate::data::REGION_DOMAINS.contains(&name)
-                || self.data.images.iter().any(|i| i.name == name)
-        };
-        if let Some(p) = self.pools.iter().find(|p| !known(&p.domain)) {
+        if let Some(p) = self.pools.iter().find(|p| !DOMAINS.contains(&&*p.domain)) {
+            let known = DOMAINS.join(", ");
             return Err(Fault::new(
                 "pools",
-                format!("name `{}`, which data.images does not", p.domain),
+                format!("name `{}`, which is none of {known}", p.domain),
             ));
         }
         if let Some(m) = &self.mining
@@ -285,7 +267,7 @@ impl Preset for FinetunePreset {
             return Err(Fault::new("mining", "needs `every` above 0 and `share` in [0, 1)"));
         }
         if self.model.classes != 2 {
-            return Err(Fault::new("model.classes", "must be 2 (non_mitotic, mitotic)"));
+            return Err(Fault::new("model.classes", "must be 2 (other, figure)"));
         }
         self.train.check()
     }

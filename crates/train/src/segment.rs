@@ -28,8 +28,8 @@ struct About<'a> {
     left_out: &'a str,
     init: &'a str,
     frames: usize,
-    midog_patches: usize,
-    foreign_images: usize,
+    patches: usize,
+    unlabelled: usize,
     validation_patches: usize,
 }
 
@@ -85,8 +85,7 @@ pub fn run(
     fold: &str,
     options: &RunOptions,
 ) -> Result<()> {
-    let ami = (preset.data.ami, preset.data.ami_most);
-    on(preset, &source.fold(fold, ami, &preset.data.images)?, options)
+    on(preset, &source.data(fold)?, options)
 }
 
 /// Trains the segmenter on images that were read before.
@@ -99,15 +98,15 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     // Changed at the images' own resolution, then reduced once, as slides are read.
     let factor = preset.data.reduction();
     let pool = SegmentPool::new(
-        &data.icpr.train,
-        data.midog.as_ref(),
-        data.foreign.iter().flat_map(|f| f.1.clone()).collect(),
+        &data.scenes.frames,
+        &data.scenes.exhaustive_patches,
+        data.scenes.unlabelled.iter().flat_map(|f| f.1.clone()).collect(),
         &preset.shares,
         preset.spatial.clone(),
         preset.data.patch * factor,
         (preset.data.radius, preset.data.ring),
     );
-    let held = pool.validation(&data.icpr.validation, preset.data.validation);
+    let held = pool.validation(&data.scenes.validation, preset.data.validation);
     let held: Vec<_> = held.into_iter().map(|s| s.reduced(factor)).collect();
 
     tch::manual_seed(p.seed as i64);
@@ -123,14 +122,14 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         },
     );
     let mut spec = spec(preset)?;
-    spec.corpus_digest = data.digest.clone();
+    spec.corpus_digest.clone_from(&data.scenes.digest);
     let about = About {
         stage: "segment",
         left_out: &data.left_out,
         init: &start.text,
-        frames: data.icpr.train.scenes.len(),
-        midog_patches: data.midog.as_ref().map_or(0, |m| m.scenes().len()),
-        foreign_images: data.foreign.iter().map(|f| f.1.len()).sum(),
+        frames: data.scenes.frames.scenes.len(),
+        patches: data.scenes.exhaustive_patches.len(),
+        unlabelled: data.scenes.unlabelled.iter().map(|f| f.1.len()).sum(),
         validation_patches: held.len(),
     };
     let opening = Opening {

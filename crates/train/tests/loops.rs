@@ -49,8 +49,15 @@ fn preset_file(name: &str) -> PathBuf {
     testkit::workspace().join("presets").join(name)
 }
 
+/// The drawn frames as a dataset with one fold per slide, made once per folder.
 fn source(data: &Path) -> Source {
-    Source::open(data, None).unwrap()
+    let (set, file) = (data.join("set"), data.join("folds.json"));
+    if !set.exists() {
+        let named = Options { name: "frames".into(), ..Options::default() };
+        let made = icpr(&data.join("icpr2012"), &named).unwrap().dataset.write(&set).unwrap();
+        FoldManifest::of_regions(&made, Scheme::LeaveOneOut, 0).unwrap().write(&file).unwrap();
+    }
+    Source::open(&set, &file).unwrap()
 }
 
 fn options(out: PathBuf, stop_after: usize) -> RunOptions {
@@ -65,26 +72,16 @@ fn options(out: PathBuf, stop_after: usize) -> RunOptions {
     }
 }
 
-/// The drawn folder has no patches of the other source.
-fn without_ami(extra: &[&str]) -> Vec<String> {
-    extra.iter().map(|s| (*s).to_string()).collect()
+fn words(set: &[&str]) -> Vec<String> {
+    set.iter().map(|s| (*s).to_string()).collect()
 }
 
 fn segment_preset(set: &[&str]) -> SegmentPreset {
-    let mut p: SegmentPreset =
-        SegmentPreset::load(&preset_file("segment-icpr-smoke.toml"), &without_ami(set)).unwrap();
-    p.data.ami = None;
-    p
+    SegmentPreset::load(&preset_file("segment-smoke.toml"), &words(set)).unwrap()
 }
 
 fn finetune_preset(set: &[&str]) -> FinetunePreset {
-    let mut p: FinetunePreset = FinetunePreset::load(
-        &preset_file("finetune-mitosis-vit-tiny-smoke.toml"),
-        &without_ami(set),
-    )
-    .unwrap();
-    p.data.ami = None;
-    p
+    FinetunePreset::load(&preset_file("finetune-smoke.toml"), &words(set)).unwrap()
 }
 
 #[test]
@@ -150,28 +147,33 @@ fn the_single_verbs_read_the_folds_of_a_regions_dataset() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn_data(&data);
-    let named = Options { name: "frames".into(), ..Options::default() };
-    let set = icpr(&data.join("icpr2012"), &named).unwrap().dataset;
-    let (set_dir, file) = (dir.path().join("set"), dir.path().join("folds.json"));
-    let set = set.write(&set_dir).unwrap();
-    let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
-    folds.write(&file).unwrap();
-    let said = |r: Result<Source, TrainError>| r.unwrap_err().to_string();
-    assert!(said(Source::open(&set_dir, None)).contains("needs its folds"));
-    assert!(said(Source::open(&data, Some(&file))).contains("no regions dataset"));
-
-    let source = Source::open(&set_dir, Some(&file)).unwrap();
-    assert_eq!(source.folds(), folds.folds);
-    let held = &folds.folds[1];
+    let source = source(&data);
+    let none = Source::open(&data, &data.join("folds.json")).unwrap_err().to_string();
+    assert!(none.contains("regions.json"), "{none}");
+    assert_eq!(source.folds.folds, ["A00", "A01", "A02"]);
     let out = options(dir.path().join("seg"), 2);
-    let own = segment_preset(&["data.ami_most=0"]);
-    let refused = segment::run(&own, &source, "another", &out).unwrap_err().to_string();
-    assert!(refused.contains(held.as_str()), "{refused}");
-    segment::run(&own, &source, held, &out).unwrap();
+    let refused = segment::run(&segment_preset(&[]), &source, "another", &out);
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("A00, A01, A02 and none"), "{refused}");
+    segment::run(&segment_preset(&[]), &source, "A01", &out).unwrap();
     let about = fs::read_to_string(out.out.join("run.json")).unwrap();
-    assert!(about.contains(&format!("\"left_out\": \"{held}\"")), "{about}");
-    let fold = folds.regions(&set.training(), 1).unwrap();
-    assert!(fold.validation.iter().all(|i| i.slide == *held) && !fold.train.is_empty());
+    assert!(about.contains("\"left_out\": \"A01\""), "{about}");
+    let fold = source.fold("A01").unwrap();
+    assert!(fold.validation.iter().all(|i| i.slide == "A01") && !fold.train.is_empty());
+}
+
+#[test]
+fn a_first_stage_at_half_the_resolution_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn_data(&data);
+    let preset = segment_preset(&["data.mpp=0.5"]);
+    let out = options(dir.path().join("seg"), 0);
+    segment::run(&preset, &source(&data), "A00", &out).unwrap();
+    let port = train::port::TorchSegmenter::open(&out.out.join(MODEL), "cpu").unwrap();
+    assert_eq!(port.spec.mpp, 0.5);
+    let odd = SegmentPreset::load(&preset_file("segment-smoke.toml"), &words(&["data.mpp=0.4"]));
+    assert!(odd.unwrap_err().to_string().contains("data.mpp"));
 }
 
 #[test]
@@ -198,19 +200,15 @@ fn mined_places_of_the_left_out_slide_are_refused() {
 }
 
 #[test]
-fn the_test_set_cannot_be_trained_on() {
+fn the_test_part_cannot_be_trained_on() {
     let dir = tempfile::tempdir().unwrap();
-    let preset: SegmentPreset = SegmentPreset::load(
-        &preset_file("segment-icpr-smoke.toml"),
-        &["data.ami=TUPAC16".to_string()],
-    )
-    .unwrap();
-    let out = options(dir.path().join("run"), 0);
-    let refused = segment::run(&preset, &source(dir.path()), "none", &out);
-    assert!(matches!(
-        refused,
-        Err(TrainError::Data(corpus::crops::CropError::TestSetInTraining { .. }))
-    ));
+    let data = dir.path().join("data");
+    drawn_data(&data);
+    let test = Options { part: corpus::regions::Part::Test, ..Options::default() };
+    let set = icpr(&data.join("icpr2012"), &test).unwrap().dataset;
+    let set = set.write(&data.join("tests")).unwrap();
+    assert!(FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).is_err());
+    assert!(set.training().images().is_empty());
 }
 
 #[test]
@@ -221,7 +219,9 @@ fn presets_parse_and_say_how_they_are_run() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let parsed = if name.starts_with("segment-") {
             SegmentPreset::load(&path, &[]).map(|_| ())
-        } else if name.starts_with("finetune-mitosis") || name == "finetune-regions.toml" {
+        } else if name.starts_with("finetune-mitosis")
+            || ["finetune-regions.toml", "finetune-smoke.toml"].contains(&&*name)
+        {
             FinetunePreset::load(&path, &[]).map(|_| ())
         } else {
             continue;
@@ -237,7 +237,7 @@ fn presets_parse_and_say_how_they_are_run() {
 
 #[test]
 fn unknown_keys_name_the_path_and_the_nearest() {
-    let file = preset_file("segment-icpr.toml");
+    let file = preset_file("segment-regions.toml");
     let load = |set: &str| SegmentPreset::load(&file, &[set.to_string()]);
     let message = load("train.warmups=3").unwrap_err().to_string();
     assert!(message.contains("train") && message.contains("did you mean `warmup`"), "{message}");

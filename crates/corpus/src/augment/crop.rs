@@ -26,7 +26,7 @@ pub struct CropSample {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolShare {
-    /// `icpr`, `ami`, or the name of a folder of images.
+    /// `frames`, `patches` or `unlabelled`.
     pub domain: String,
     /// What stands at its places.
     pub kind: PlaceKind,
@@ -281,8 +281,9 @@ mod tests {
             marks,
             partial: false,
         };
-        let train = crate::icpr::Icpr { scenes: vec![scene("f", vec![mark])], negatives: vec![] };
-        vec![Domain::icpr(&train), Domain::unlabelled("other", vec![scene("o", vec![])])]
+        let train =
+            crate::folds::Frames { scenes: vec![scene("f", vec![mark])], ..Default::default() };
+        vec![Domain::frames("icpr", &train), Domain::unlabelled("other", vec![scene("o", vec![])])]
     }
 
     fn recipe() -> CropRecipe {

@@ -1,18 +1,13 @@
 //! Images of one origin, and the places in them worth showing to a classifier.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use mitosis::Mpp;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{dark_in, figures};
-use crate::ami::TrainingSet;
-use crate::crops::{CropError, Scene, read_rgb};
-use crate::fold::LeftOut;
-use crate::icpr::Icpr;
-use crate::resample::to_resolution;
+use crate::crops::Scene;
+use crate::folds::Frames;
 
 /// What stands at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,67 +36,10 @@ fn places(from: Vec<(usize, f32, f32)>) -> Vec<Place> {
     from.into_iter().map(|(scene, x, y)| Place { scene, x, y }).collect()
 }
 
-/// A folder of images of other tissue without figures' labels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ImageFolder {
-    /// Name of the domain.
-    pub name: String,
-    /// Folder below the data folder.
-    pub folder: String,
-    /// Resolution of its images, um/px.
-    pub mpp: Mpp,
-    /// Only files whose names begin with one of these; empty: all.
-    #[serde(default)]
-    pub begins: Vec<String>,
-    /// Left out wherever this slide is, so that the fold has tissue it never saw.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out_with: Option<String>,
-}
-
 /// An image that a domain does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no image `{0}`")]
 pub struct NoImage(pub String);
-
-impl ImageFolder {
-    /// Whether a fold trains on it.
-    #[must_use]
-    pub fn trains(&self, left_out: &LeftOut) -> bool {
-        let with = self.left_out_with.as_deref();
-        !matches!(left_out, LeftOut::Source(s) if Some(s.as_str()) == with)
-    }
-
-    /// Reads its images at `target`, in name order.
-    ///
-    /// # Errors
-    /// [`CropError::Read`] for a folder without images or an image that is none.
-    pub fn read(&self, data: &Path, target: Mpp) -> Result<Vec<Scene>, CropError> {
-        let folder = data.join(&self.folder);
-        let entries = std::fs::read_dir(&folder).map_err(|e| CropError::read(&folder, e))?;
-        let entries: Vec<_> =
-            entries.collect::<Result<_, _>>().map_err(|e| CropError::read(&folder, e))?;
-        let wanted = |p: &std::path::PathBuf| {
-            let name = p.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let kind = p.extension().is_some_and(|x| x == "jpg" || x == "png" || x == "tif");
-            kind && (self.begins.is_empty() || self.begins.iter().any(|b| name.starts_with(b)))
-        };
-        let mut files: Vec<_> = entries.into_iter().map(|e| e.path()).filter(wanted).collect();
-        files.sort();
-        if files.is_empty() {
-            return Err(CropError::read(&folder, "holds no image of this name"));
-        }
-        files
-            .par_iter()
-            .map(|path| {
-                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                let image = to_resolution(&read_rgb(path)?, self.mpp, target);
-                let source = format!("{}/{name}", self.name);
-                Ok(Scene { name, source, image, marks: vec![], partial: false })
-            })
-            .collect()
-    }
-}
 
 /// Nuclei of unlabelled images lie at least this far from their edges, px.
 const EDGE: f32 = 42.0;
@@ -123,29 +61,27 @@ pub struct Domain {
 impl Domain {
     /// The frames of one fold's training side, with its placed negatives.
     #[must_use]
-    pub fn icpr(train: &Icpr) -> Self {
-        let placed = train.negatives.iter().filter_map(|n| n.place).collect();
+    pub fn frames(name: &str, train: &Frames) -> Self {
         Self {
-            name: "icpr".into(),
+            name: name.to_owned(),
             labelled: true,
             figures: places(figures(&train.scenes)),
             dark: places(dark_in(&train.scenes, 40.0, 250)),
-            listed: places(placed),
+            listed: places(train.lookalikes.clone()),
             scenes: train.scenes.clone(),
         }
     }
 
     /// Patches with a figure in their middle; the nuclei around it are no figures.
     #[must_use]
-    pub fn ami(patches: &TrainingSet) -> Self {
-        let scenes = patches.scenes().to_vec();
+    pub fn patches(name: &str, scenes: Vec<Scene>) -> Self {
         let middle = |(scene, s): (usize, &Scene)| Place {
             scene,
             x: s.image.width as f32 / 2.0,
             y: s.image.height as f32 / 2.0,
         };
         Self {
-            name: "ami".into(),
+            name: name.to_owned(),
             labelled: true,
             figures: scenes.iter().enumerate().map(middle).collect(),
             dark: places(dark_in(&scenes, 34.0, 4)),

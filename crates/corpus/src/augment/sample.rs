@@ -4,10 +4,9 @@ use mitosis::RgbTile;
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::ami::TrainingSet;
 use crate::augment::rng_of;
 use crate::crops::{MarkKind, Scene, dark_places};
-use crate::icpr::Icpr;
+use crate::folds::Frames;
 use pixels::resize::resize;
 
 pub(super) mod canvas;
@@ -26,13 +25,13 @@ const CELL: usize = 80;
 pub struct SegmentShares {
     /// Around a figure of a frame.
     pub figure: f32,
-    /// Mosaics of MIDOG21 patches.
+    /// Mosaics of patches around figures whose surroundings are labelled, too.
     pub mosaic: f32,
     /// Around a mined negative or a dark nucleus.
     pub hard: f32,
     /// Anywhere in a frame.
     pub random: f32,
-    /// Mosaics of negative patches (other scanner, frames that are not there).
+    /// Mosaics of look-alikes that are patches of their own.
     pub negative: f32,
     /// Anywhere in images of other tissue, which have no marks.
     #[serde(default)]
@@ -106,7 +105,7 @@ fn zero_if(empty: bool, share: f32) -> f32 {
 #[derive(Debug)]
 pub struct SegmentPool {
     frames: Vec<Scene>,
-    midog: Vec<Scene>,
+    patches: Vec<Scene>,
     negatives: Vec<Scene>,
     foreign: Vec<Scene>,
     figures: Vec<(usize, f32, f32)>,
@@ -132,13 +131,6 @@ pub(super) fn dark_in(scenes: &[Scene], clear: f32, most: usize) -> Vec<(usize, 
     each.into_iter().flatten().collect()
 }
 
-/// Negatives by their place on a frame (frame, x, y), and those that are patches of their own.
-fn split_negatives(icpr: &Icpr) -> (Vec<(usize, f32, f32)>, Vec<Scene>) {
-    let patches = icpr.negatives.iter().filter(|n| n.place.is_none());
-    let placed = icpr.negatives.iter().filter_map(|n| n.place).collect();
-    (placed, patches.map(|n| as_scene(&n.patch)).collect())
-}
-
 fn as_scene(patch: &RgbTile) -> Scene {
     Scene {
         name: "negative".into(),
@@ -156,23 +148,23 @@ impl SegmentPool {
     /// When there is neither a frame nor a patch.
     #[must_use]
     pub fn new(
-        icpr: &Icpr,
-        midog: Option<&TrainingSet>,
+        frames: &Frames,
+        patches: &[Scene],
         foreign: Vec<Scene>,
         shares: &SegmentShares,
         spatial: Spatial,
         side: usize,
         (radius, ring): (f32, f32),
     ) -> Self {
-        let frames = icpr.scenes.clone();
-        let midog = midog.map(|m| m.scenes().to_vec()).unwrap_or_default();
+        let mut hard = frames.lookalikes.clone();
+        let negatives: Vec<Scene> = frames.other_lookalikes.iter().map(as_scene).collect();
+        let (frames, patches) = (frames.scenes.clone(), patches.to_vec());
         assert!(!frames.is_empty(), "a segmenter pool needs frames");
-        let (mut hard, negatives) = split_negatives(icpr);
         hard.extend(dark_in(&frames, 40.0, 60));
         let figures = figures(&frames);
         let shares = [
             zero_if(figures.is_empty(), shares.figure),
-            zero_if(midog.is_empty(), shares.mosaic),
+            zero_if(patches.is_empty(), shares.mosaic),
             zero_if(hard.is_empty(), shares.hard),
             shares.random,
             zero_if(negatives.is_empty(), shares.negative),
@@ -180,7 +172,7 @@ impl SegmentPool {
         ];
         Self {
             frames,
-            midog,
+            patches,
             negatives,
             foreign,
             figures,
@@ -235,7 +227,7 @@ impl SegmentPool {
         self.render(scene, &view)
     }
 
-    /// A cell of a mosaic: a MIDOG21 patch or a place of a frame, cut anywhere. The patches hold a
+    /// A cell of a mosaic: a patch around a figure or a place of a frame, cut anywhere. The patches hold a
     /// figure in their middle; neither that place nor a seam may tell where one is.
     fn cell(&self, rng: &mut impl Rng) -> Scene {
         let place = rng.random::<bool>() && !self.hard.is_empty();
@@ -244,7 +236,7 @@ impl SegmentPool {
             let mut off = || rng.random_range(-0.5..=0.5_f32) * CELL as f32;
             (&self.frames[i], x + off(), y + off())
         } else {
-            let scene = pick(rng, &self.midog);
+            let scene = pick(rng, &self.patches);
             let n = scene.image.width as f32;
             let half = CELL as f32 / 2.0;
             let mut at = || rng.random_range(half.min(n / 2.0)..=(n - half).max(n / 2.0));

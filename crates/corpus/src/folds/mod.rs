@@ -2,8 +2,9 @@
 //! figures, seeded, digested. Every trainer reads this file.
 //!
 //! Images that share a slide, a patient or all of their bytes are one group, and a group lies on one
-//! side. Groups without an exhaustively labelled image cannot validate anything; they train in every
-//! fold. Test groups are in no fold.
+//! side. Groups without an exhaustively labelled image cannot validate anything; they are dealt after
+//! the others, so that a fold holds out tissue and patches, too, and train everywhere where every fold
+//! leaves out one slide. Test groups are in no fold.
 
 mod deal;
 mod regions;
@@ -22,7 +23,8 @@ use std::path::Path;
 pub(crate) use deal::Equal;
 pub use deal::Unit;
 pub use regions::RegionFold;
-pub use scenes::{FoldScenes, bytes_in_memory, is_frame};
+pub(crate) use scenes::scene_of;
+pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};
 
 /// What the `format` of a manifest says.
 pub const FORMAT: &str = "mithras-folds";

@@ -1,9 +1,7 @@
 //! A fold of a regions dataset in memory, in the forms that training draws samples from.
 
 use super::RegionFold;
-use crate::ami::TrainingSet;
 use crate::crops::{Mark, MarkKind, Scene, fill_black_edges};
-use crate::icpr::{Icpr, IcprFold, Negative};
 use crate::regions::{Dataset, Image, Kind, Region, RegionsError, Result};
 use artifact::digest::hex;
 use mitosis::{Mpp, RgbTile};
@@ -17,16 +15,28 @@ const PATCH: usize = 128;
 /// Half of the side of a figure without a box, um.
 const HALF_UM: f64 = 6.25;
 
+/// Exhaustively labelled frames, and look-alikes.
+#[derive(Clone, Debug, Default)]
+pub struct Frames {
+    /// The frames.
+    pub scenes: Vec<Scene>,
+    /// Look-alikes on them: frame, x, y in working pixels.
+    pub lookalikes: Vec<(usize, f32, f32)>,
+    /// Those of all other images, each in the middle of a square; the squares have one size.
+    pub other_lookalikes: Vec<RgbTile>,
+}
+
 /// Both sides of a fold; of the held-out side the frames.
 #[derive(Clone, Debug)]
 pub struct FoldScenes {
-    /// Exhaustively labelled frames of both sides, and the negatives of the training side: look-alikes
-    /// on frames by their places, others as patches.
-    pub frames: IcprFold,
+    /// To train on.
+    pub frames: Frames,
+    /// Held out.
+    pub validation: Vec<Scene>,
     /// Patches around figures of all other images. Apart from the figure, nothing is known of them.
-    pub patches: Option<TrainingSet>,
+    pub patches: Vec<Scene>,
     /// Those of them whose figures are all labelled.
-    pub exhaustive_patches: Option<TrainingSet>,
+    pub exhaustive_patches: Vec<Scene>,
     /// Images without a label, by collection. A figure may occur.
     pub unlabelled: Vec<(String, Vec<Scene>)>,
     /// SHA-256 over the digests and labels of the training images.
@@ -71,35 +81,30 @@ impl FoldScenes {
             .validation
             .par_iter()
             .filter(|i| is_frame(i, mpp))
-            .map(|i| Ok(scene(i, &set.load(i, mpp)?)))
+            .map(|i| Ok(scene_of(i, &set.load(i, mpp)?)))
             .collect::<Result<Vec<_>>>()?;
         let mut hash = Sha256::new();
         for image in &fold.train {
             hash.update(image.sha256.as_bytes());
             hash.update(serde_json::to_vec(&(&image.labels, &image.ignore)).unwrap_or_default());
         }
-        let (mut scenes, mut negatives) = (vec![], vec![]);
+        let mut frames = Frames::default();
         let (mut patches, mut full) = (vec![], vec![]);
-        let mut loose: Vec<(String, RgbTile)> = vec![];
+        let mut loose: Vec<RgbTile> = vec![];
         let mut unlabelled: Vec<(String, Vec<Scene>)> = vec![];
-        for (image, loaded) in fold.train.iter().zip(train) {
+        for loaded in train {
             match loaded {
                 Loaded::Frame(scene, mimickers) => {
-                    for (x, y) in mimickers {
-                        // Its pixels are the frame's; a patch is for places outside of all frames.
-                        let patch = scene.cut(x, y, 1);
-                        let source = scene.source.clone();
-                        let place = Some((scenes.len(), x, y));
-                        negatives.push(Negative { source, patch, place });
-                    }
-                    scenes.push(scene);
+                    let at = frames.scenes.len();
+                    frames.lookalikes.extend(mimickers.into_iter().map(|(x, y)| (at, x, y)));
+                    frames.scenes.push(scene);
                 }
                 Loaded::Patches { figures, mimickers, exhaustive } => {
                     if exhaustive {
                         full.extend(figures.iter().cloned());
                     }
                     patches.extend(figures);
-                    loose.extend(mimickers.into_iter().map(|t| (image.slide.clone(), t)));
+                    loose.extend(mimickers);
                 }
                 Loaded::Unlabelled(name, scene) => {
                     match unlabelled.iter_mut().find(|u| u.0 == name) {
@@ -109,25 +114,24 @@ impl FoldScenes {
                 }
             }
         }
-        if scenes.is_empty() {
+        if frames.scenes.is_empty() {
             return Err(RegionsError::Invalid(format!(
                 "fold {}: no exhaustively labelled image of at least {FRAME} px at {mpp} to train on",
                 fold.name
             )));
         }
-        // Patches are shown in mosaics of one another, which need one size.
-        let side = loose.iter().map(|(_, t)| t.width.min(t.height)).min().unwrap_or(0);
-        for (source, tile) in loose {
-            let (x, y) = (tile.width as f32 / 2.0, tile.height as f32 / 2.0);
-            let patch = plain(tile).cut(x, y, side);
-            negatives.push(Negative { source, patch, place: None });
-        }
-        let some = |list: Vec<Scene>| (!list.is_empty()).then(|| TrainingSet::of(uniform(list)));
-        let train = Icpr { scenes, negatives };
+        // They are shown in mosaics of one another, which need one size.
+        let side = loose.iter().map(|t| t.width.min(t.height)).min().unwrap_or(0);
+        let square = |t: RgbTile| {
+            let (x, y) = (t.width as f32 / 2.0, t.height as f32 / 2.0);
+            plain(t).cut(x, y, side)
+        };
+        frames.other_lookalikes = loose.into_iter().map(square).collect();
         Ok(Self {
-            frames: IcprFold { train, validation },
-            patches: some(patches),
-            exhaustive_patches: some(full),
+            frames,
+            validation,
+            patches: uniform(patches),
+            exhaustive_patches: uniform(full),
             unlabelled,
             digest: hex(&hash.finalize()),
         })
@@ -140,7 +144,7 @@ fn plain(image: RgbTile) -> Scene {
 }
 
 /// A region with its marks.
-fn scene(image: &Image, region: &Region) -> Scene {
+pub(crate) fn scene_of(image: &Image, region: &Region) -> Scene {
     let half = (HALF_UM / region.mpp.get()) as f32;
     let figures = region.labels.iter().filter(|l| l.kind == Kind::Figure).map(|l| Mark {
         x: l.x as f32,
@@ -170,7 +174,7 @@ fn sort(image: &Image, region: Region) -> Loaded {
         labels.map(|l| (l.x as f32, l.y as f32)).collect::<Vec<_>>()
     };
     let (figures, mimickers) = (of(Kind::Figure), of(Kind::Mimicker));
-    let whole = scene(image, &region);
+    let whole = scene_of(image, &region);
     if is_frame(image, region.mpp) {
         return Loaded::Frame(whole, mimickers);
     }

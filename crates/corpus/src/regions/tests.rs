@@ -360,10 +360,10 @@ fn real_collections() {
         assert!(fold.validation.iter().all(|i| i.slide == "A00" && i.exhaustive));
         assert!(fold.train.iter().all(|i| i.slide != "A00"));
         let scenes = crate::folds::FoldScenes::load(&set, &fold, Mpp::PAPER).unwrap();
-        assert_eq!(scenes.frames.validation.len(), fold.validation.len());
-        assert!(scenes.frames.train.scenes.iter().all(|s| s.source != "A00"));
-        assert_eq!(scenes.frames.train.negatives.len(), 120);
-        assert!(scenes.patches.is_none() && scenes.unlabelled.is_empty());
+        assert_eq!(scenes.validation.len(), fold.validation.len());
+        assert!(scenes.frames.scenes.iter().all(|s| s.source != "A00"));
+        assert_eq!(scenes.frames.lookalikes.len(), 120);
+        assert!(scenes.patches.is_empty() && scenes.unlabelled.is_empty());
         let region = set.load(set.image("A00_02").unwrap(), Mpp::PAPER).unwrap();
         assert_eq!((region.tile.width, region.tile.height), (2047, 2047));
     }

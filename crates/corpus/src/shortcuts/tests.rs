@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::crops::dark_places;
-use crate::icpr::Icpr;
+use crate::folds::scene_of;
+use crate::regions::import::{Options, icpr};
 use mitosis::Mpp;
 use pixels::change;
 
@@ -11,10 +12,13 @@ const SIDE: usize = 64;
 /// Crops of the frames as they are coded: figures and dark nuclei.
 fn frames() -> Option<Vec<Item>> {
     let dir = testkit::data("icpr2012")?;
-    let native = Mpp::new(crate::icpr::APERIO_MPP).unwrap();
-    let icpr = Icpr::open(&dir, native).unwrap();
+    let set = icpr(&dir, &Options::default()).unwrap().dataset;
+    let folder = tempfile::tempdir().unwrap();
+    let set = set.write(&folder.path().join("set")).unwrap();
+    let native = Mpp::new(0.2456).unwrap();
     let mut items = vec![];
-    for scene in &icpr.scenes {
+    for image in set.images().iter().filter(|i| i.exhaustive) {
+        let scene = &scene_of(image, &set.load(image, native).unwrap());
         let item = |x: f32, y: f32, figure| Item {
             tile: scene.cut(x, y, SIDE),
             figure,

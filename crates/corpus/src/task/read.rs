@@ -51,7 +51,6 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
             let path = root.join(&e.file);
             let image = read_rgb(&path).map_err(|e| match e {
                 crate::crops::CropError::Read { path, reason } => TaskError::File { path, reason },
-                other => TaskError::file(&path, other),
             })?;
             let hash = hex(&pixel_hash(&image));
             let Entry { file, class, votes, coarse, source, domain } = e;

@@ -2,38 +2,8 @@
 
 use super::check::{CardError, ensure, network};
 use mitosis::Mpp;
+pub use pixels::resize::Interpolation;
 use serde::{Deserialize, Serialize};
-
-/// How an image of another size is brought to the network's input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Interpolation {
-    /// Pillow's `BILINEAR`.
-    #[default]
-    Bilinear,
-    /// Pillow's `BICUBIC`.
-    Bicubic,
-}
-
-impl std::str::FromStr for Interpolation {
-    type Err = String;
-    fn from_str(word: &str) -> Result<Self, String> {
-        match word {
-            "bilinear" => Ok(Self::Bilinear),
-            "bicubic" => Ok(Self::Bicubic),
-            _ => Err(format!("`{word}` is neither bilinear nor bicubic")),
-        }
-    }
-}
-
-impl From<Interpolation> for pixels::resize::Interpolation {
-    fn from(by: Interpolation) -> Self {
-        match by {
-            Interpolation::Bilinear => Self::Bilinear,
-            Interpolation::Bicubic => Self::Bicubic,
-        }
-    }
-}
 
 /// An encoder: input `image` f32 `[N,3,input,input]`, output `embedding` f32 `[N,width]`, pooled
 /// inside.

@@ -333,24 +333,15 @@ fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, String> {
 }
 
 fn read_varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
+    let mut rest = bytes.get(*at..)?;
+    let value = prost::decode_length_delimiter(&mut rest).ok()?;
+    *at = bytes.len() - rest.len();
+    u64::try_from(value).ok()
 }
 
-fn varint(mut value: u64, to: &mut Vec<u8>) {
-    while value >= 0x80 {
-        to.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    to.push(value as u8);
+fn varint(value: u64, to: &mut Vec<u8>) {
+    let value = usize::try_from(value).expect("fields of a file in memory");
+    prost::encode_length_delimiter(value, to).expect("a vector grows");
 }
 
 #[cfg(test)]

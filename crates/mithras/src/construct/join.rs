@@ -6,6 +6,7 @@ use super::funnel::Funnel;
 use super::report::{Line, Status};
 use super::task::PART;
 use corpus::manifest::MANIFEST;
+use corpus::preset::Preset as _;
 use corpus::{Columns, Corpus, CorpusWriter, Header, Layout};
 use serde::Serialize;
 use std::fs;

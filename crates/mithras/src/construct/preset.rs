@@ -1,8 +1,8 @@
 //! Presets of corpus construction: everything that changes a crop.
 
 use super::error::ConstructError;
-use artifact::digest::sha256;
 use artifact::file::ReadError;
+use corpus::preset::{Fault, Preset as _};
 use mitosis::Mpp;
 use mitosis::pseudo_label::PseudoLabelRule;
 use serde::{Deserialize, Serialize};
@@ -108,54 +108,54 @@ impl Preset {
             }
         };
         let wrong = |reason: String| ConstructError::Preset { name: name.to_owned(), reason };
-        let preset: Self = toml::from_str(&text).map_err(|e| wrong(e.to_string()))?;
-        preset.check().map_err(wrong)?;
-        Ok(preset)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let need = |holds: bool, what: &str| holds.then_some(()).ok_or_else(|| what.to_owned());
-        need(self.schema == 1, &format!("schema {}, this program reads 1", self.schema))?;
-        match self.kind {
-            Kind::PseudoLabels => {
-                let t = self.tiles.as_ref().ok_or("no [tiles]")?;
-                need(self.rule.is_some(), "no [rule]")?;
-                let c = self.crops.as_ref().ok_or("no [crops]")?;
-                let whole = t.sub > 0 && t.side > 0 && t.side.is_multiple_of(t.sub);
-                need(
-                    whole && t.side <= 8192,
-                    &format!(
-                        "tiles of {} px are no whole number of sub-patches of {} px",
-                        t.side, t.sub
-                    ),
-                )?;
-                need(
-                    (1..=2048).contains(&c.side) && (1..=c.side).contains(&c.box_side),
-                    "crops.side and crops.box",
-                )?;
-                quality(c.jpeg_quality)
-            }
-            Kind::Unlabeled => {
-                let p = self.patches.as_ref().ok_or("no [patches]")?;
-                need(
-                    !p.mpp.is_empty() && (1..=8192).contains(&p.side),
-                    "patches.mpp and patches.side",
-                )?;
-                quality(p.jpeg_quality)
-            }
-        }
-    }
-
-    /// SHA-256 of the resolved preset.
-    #[must_use]
-    pub fn digest(&self) -> String {
-        sha256(serde_json::to_vec(self).unwrap_or_default())
+        Self::parse(&text, &[]).map_err(wrong)
     }
 }
 
-fn quality(q: Option<u8>) -> Result<(), String> {
+impl corpus::preset::Preset for Preset {
+    fn check(&self) -> Result<(), Fault> {
+        let need = |holds: bool, key: &str, reason: &str| {
+            holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
+        };
+        need(self.schema == 1, "schema", &format!("{}; this program reads 1", self.schema))?;
+        match self.kind {
+            Kind::PseudoLabels => {
+                let missing = |key: &str| Fault::new(key, "is missing");
+                let t = self.tiles.as_ref().ok_or_else(|| missing("tiles"))?;
+                need(self.rule.is_some(), "rule", "is missing")?;
+                let c = self.crops.as_ref().ok_or_else(|| missing("crops"))?;
+                let whole = t.sub > 0 && t.side > 0 && t.side.is_multiple_of(t.sub);
+                need(
+                    whole && t.side <= 8192,
+                    "tiles.side",
+                    &format!("{} px are no whole number of sub-patches of {} px", t.side, t.sub),
+                )?;
+                need(
+                    (1..=2048).contains(&c.side) && (1..=c.side).contains(&c.box_side),
+                    "crops",
+                    "side from 1 to 2048 px, and box no larger",
+                )?;
+                quality("crops", c.jpeg_quality)
+            }
+            Kind::Unlabeled => {
+                let missing = || Fault::new("patches", "is missing");
+                let p = self.patches.as_ref().ok_or_else(missing)?;
+                need(
+                    !p.mpp.is_empty() && (1..=8192).contains(&p.side),
+                    "patches",
+                    "at least one mpp, and side from 1 to 8192 px",
+                )?;
+                quality("patches", p.jpeg_quality)
+            }
+        }
+    }
+}
+
+fn quality(table: &str, q: Option<u8>) -> Result<(), Fault> {
     match q {
-        Some(q) if !(1..=100).contains(&q) => Err("jpeg_quality lies between 1 and 100".into()),
+        Some(q) if !(1..=100).contains(&q) => {
+            Err(Fault::new("jpeg_quality", "lies between 1 and 100").below(table))
+        }
         _ => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use super::preset::{Crops, Kind, Patches, Preset, Tiles};
 use crate::detector::Detector;
 use artifact::digest::{Digest, Sha256};
 use corpus::cut::{EncodeError, Encoding};
+use corpus::preset::Preset as _;
 use corpus::schema::pixel_hash;
 use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout};
 use detect::{Control, Job, StateFile, WindowAt};

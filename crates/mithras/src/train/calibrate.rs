@@ -76,8 +76,6 @@ pub struct Settings {
     pub symmetries: u8,
     /// The rule that thresholds are chosen by.
     pub rule: Rule,
-    /// um/px of all images, where they share one.
-    pub frame_mpp: Option<f64>,
 }
 
 /// `calibration.json`.
@@ -88,8 +86,6 @@ pub struct Calibration {
     symmetries: u8,
     rule: String,
     radius_um: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    frame_mpp: Option<f64>,
     /// By name of the stage, in order.
     #[serde(serialize_with = "as_map")]
     pub stages: Vec<(String, StageResult)>,
@@ -296,7 +292,6 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
         symmetries: settings.symmetries,
         rule: settings.rule.to_string(),
         radius_um: RADIUS.0,
-        frame_mpp: settings.frame_mpp,
         stages: results,
     };
     let candidates_csv = String::from_utf8_lossy(&csv.into_bytes()).into_owned();

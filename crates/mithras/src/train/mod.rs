@@ -4,8 +4,8 @@
 pub mod calibrate;
 pub mod chain;
 pub mod export;
+pub mod folds;
 pub mod frames;
-pub mod icpr;
 pub mod parity;
 pub mod protocol;
 

@@ -3,26 +3,30 @@
 use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::{Context, Result};
-use mithras::train::icpr::{Calibrate, calibrate};
+use mithras::train::folds::{Calibrate, calibrate};
 use mitosis::matching::Rule;
 use std::path::PathBuf;
+use train::data::Source;
 
 /// Choose the operating point over the left-out folds and report what it reaches
 ///
-/// Every frame of a slide goes through the models that never saw that slide. One threshold pair is
+/// Every held-out frame goes through the models that never saw its slide. One threshold pair is
 /// chosen for all folds together by the largest F1, for segmentation alone and for each second
 /// stage. Writes calibration.json, calibration.md and candidates.csv.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Weights of the segmenters; {fold} stands for the slide left out
+    /// Weights of the segmenters; {fold} stands for the fold left out
     #[arg(long, value_name = "FILE")]
     segmenter: String,
     /// NAME=FILE: weights of the second stage, with {fold}; may be given several times
     #[arg(long, value_name = "NAME=FILE")]
     classifier: Vec<String>,
-    /// Folder with icpr2012/
-    #[arg(long, value_name = "DIR")]
+    /// Regions dataset
+    #[arg(long, value_name = "DATASET")]
     data: PathBuf,
+    /// Its folds, as `mithras corpus split` writes them
+    #[arg(long, value_name = "FILE")]
+    folds: PathBuf,
     /// Keep the first stage's maps in this folder, for a later call with another second stage
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
@@ -46,14 +50,17 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let device = args.machine.set_up();
+    let source = Source::open(&args.data, &args.folds)?;
+    let each = |template: &str| {
+        source.folds.folds.iter().map(|f| template.replace("{fold}", f).into()).collect()
+    };
     let named = |c: &String| {
         let (name, path) = c.split_once('=').context("--classifier: write NAME=FILE")?;
-        Ok((name.to_string(), path.to_string()))
+        Ok((name.to_string(), each(path)))
     };
     let what = Calibrate {
-        segmenter: args.segmenter,
+        segmenters: each(&args.segmenter),
         classifiers: args.classifier.iter().map(named).collect::<Result<_>>()?,
-        data: args.data,
         cache: args.cache,
         candidates: args.candidates.resolved(),
         rule: args.rule,
@@ -62,7 +69,7 @@ pub fn run(args: Args) -> Result<()> {
         device,
     };
     let mut told = |frame: &str, n: usize| eprintln!("{frame}: {n} candidates");
-    let report = calibrate(&what, &args.out, &mut told)?;
+    let report = calibrate(&source, &what, &args.out, &mut told)?;
     println!("{}", report.markdown);
     Ok(())
 }

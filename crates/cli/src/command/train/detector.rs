@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Result<()> {
         allow_partial: args.allow_partial,
         device,
     };
-    let chain = Chain::new(&preset, &set, &options)?;
+    let chain = Chain::new(&preset, set, &options)?;
     if args.dry_run {
         print!("{}", chain.plan()?);
         return Ok(());

@@ -2,6 +2,7 @@
 
 use super::machine::Machine;
 use anyhow::{Context, Result};
+use mithras::train::folds::read_mined;
 use std::path::{Path, PathBuf};
 use train::data::Source;
 use train::preset::{FinetunePreset, Preset, SegmentPreset};
@@ -13,21 +14,20 @@ pub struct Common {
     /// The experiment (TOML); its first line is the command
     #[arg(long, value_name = "FILE")]
     pub(super) preset: PathBuf,
-    /// Regions dataset, folder with icpr2012/ and ami_br/, or folder with one of images per class
+    /// Regions dataset; for presets with a `task` its data
     #[arg(long, value_name = "DIR")]
     pub(super) data: PathBuf,
-    /// Folds of a regions dataset, as `mithras corpus split` writes them
+    /// Folds of the regions dataset, as `mithras corpus split` writes them
     #[arg(long, value_name = "FILE")]
     folds: Option<PathBuf>,
     /// Run directory; with --fold all one folder per fold inside it
     #[arg(long, value_name = "RUN")]
     pub(super) out: PathBuf,
-    /// What validates: for the detector a fold of the dataset or a slide (A00, A01, A02), all in turn,
-    /// or none (final model); for presets with a `task` the number of a fold, or all
+    /// What validates: a fold by its name, all in turn, or none (final model)
     #[arg(long, value_name = "FOLD", default_value = "all")]
     pub(super) fold: String,
     /// File of starting weights, for presets whose `init` asks for one; {fold} stands for the
-    /// slide left out
+    /// fold left out
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
     /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the
@@ -60,7 +60,7 @@ pub struct SegmentArgs {
 pub struct FinetuneArgs {
     #[command(flatten)]
     common: Common,
-    /// Hard negatives of `mithras train mine`; {fold} stands for the slide left out
+    /// Hard negatives of `mithras train mine`; {fold} stands for the fold left out
     #[arg(long, value_name = "CSV")]
     mined: Option<String>,
 }
@@ -68,7 +68,7 @@ pub struct FinetuneArgs {
 impl Common {
     fn each_fold(&self, source: &Source) -> Vec<(String, PathBuf)> {
         match self.fold.as_str() {
-            "all" => source.folds().into_iter().map(|f| (f.clone(), self.out.join(f))).collect(),
+            "all" => source.folds.folds.iter().map(|f| (f.clone(), self.out.join(f))).collect(),
             one => vec![(one.to_string(), self.out.clone())],
         }
     }
@@ -91,7 +91,8 @@ impl Common {
     ) -> Result<()> {
         let device = self.machine.set_up();
         let preset: P = P::load(&self.preset, &self.set)?;
-        let source = Source::open(&self.data, self.folds.as_deref())?;
+        let folds = self.folds.as_deref().context("--folds: `mithras corpus split` makes them")?;
+        let source = Source::open(&self.data, folds)?;
         for (fold, out) in self.each_fold(&source) {
             eprintln!("left out: {fold}; run directory {}", out.display());
             let mut options = self.options(&out, device.clone());
@@ -118,7 +119,7 @@ pub fn finetune(args: FinetuneArgs) -> Result<()> {
     }
     c.each(|preset: &FinetunePreset, (source, fold), options| {
         let mined = match &args.mined {
-            Some(path) => finetune::read_mined(Path::new(&path.replace("{fold}", fold)))?,
+            Some(path) => read_mined(Path::new(&path.replace("{fold}", fold)))?,
             None => vec![],
         };
         Ok(finetune::run(preset, source, fold, &mined, options)?)

@@ -3,23 +3,27 @@
 use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::Result;
-use mithras::train::icpr::{Mine, mine};
+use mithras::train::folds::{Mine, mine};
 use std::path::PathBuf;
+use train::data::Source;
 
-/// Mine hard negatives: where a segmenter is wrong on the frames it was trained on
+/// Mine hard negatives: where a segmenter is wrong on the images it was trained on
 ///
 /// Writes frame,x,y,s_seg (pixels at 0.25 um/px) of every candidate further than 7.5 um from all
-/// marks. Frames of the left-out slide are not touched.
+/// figures. Images that the fold leaves out are not touched.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Weights of the fold's segmenter (model.safetensors)
     #[arg(long, value_name = "FILE")]
     segmenter: PathBuf,
-    /// Folder with icpr2012/
-    #[arg(long, value_name = "DIR")]
+    /// Regions dataset
+    #[arg(long, value_name = "DATASET")]
     data: PathBuf,
-    /// The slide that this segmenter left out, or none
-    #[arg(long, value_name = "SLIDE")]
+    /// Its folds, as `mithras corpus split` writes them
+    #[arg(long, value_name = "FILE")]
+    folds: PathBuf,
+    /// The fold that this segmenter left out, or none
+    #[arg(long, value_name = "FOLD")]
     fold: String,
     /// CSV to write
     #[arg(long, value_name = "CSV")]
@@ -32,14 +36,10 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let device = args.machine.set_up();
-    let what = Mine {
-        segmenter: args.segmenter,
-        data: args.data,
-        left_out: args.fold.parse()?,
-        candidates: args.candidates.resolved(),
-        device,
-    };
-    let (n, frames) = mine(&what, &args.out)?;
-    println!("{n} hard negatives on {frames} frames: {}", args.out.display());
+    let (segmenter, candidates) = (args.segmenter, args.candidates.resolved());
+    let source = Source::open(&args.data, &args.folds)?;
+    let fold = source.fold(&args.fold)?;
+    let (n, images) = mine(&source, &fold, &Mine { segmenter, candidates, device }, &args.out)?;
+    println!("{n} hard negatives on {images} images: {}", args.out.display());
     Ok(())
 }

@@ -2,7 +2,6 @@
 //! some figures are hidden by paint, and dark nuclei mined by rule.
 
 use super::{Imported, Options, Wanted, probe_all, some};
-use crate::icpr::APERIO_MPP;
 use crate::import::Problem;
 use crate::regions::{Area, Builder, Image, Label, MppSource, RegionsError, Result};
 use mitosis::Mpp;
@@ -10,6 +9,8 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// Resolution of the Aperio frames, um/px.
+const APERIO_MPP: f64 = 0.2456;
 const SOURCE: &str = "icpr2012";
 
 #[derive(Deserialize)]

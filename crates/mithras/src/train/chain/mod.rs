@@ -23,14 +23,14 @@ use super::{DetectorError, Result};
 use artifact::digest;
 use artifact::file::{self, Lock};
 use corpus::folds::{FoldManifest, RegionFold};
-use corpus::regions::{Dataset, TrainingPart};
-use mitosis::Mpp;
+use corpus::regions::Dataset;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 pub use plan::{Plan, PlannedStep, StepKind, span};
+use train::data::Source;
 use train::preset::Preset as _;
 
 pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset};
@@ -89,9 +89,8 @@ const MARK: &str = "mithras.step/1";
 /// A chain on its data.
 pub struct Chain<'a> {
     preset: &'a DetectorPreset,
-    set: &'a Dataset,
+    source: Source,
     options: &'a ChainOptions,
-    folds: FoldManifest,
     made_from: String,
 }
 
@@ -102,10 +101,10 @@ impl<'a> Chain<'a> {
     /// A dataset that cannot be split as the preset asks, starting weights that are not there.
     pub fn new(
         preset: &'a DetectorPreset,
-        set: &'a Dataset,
+        set: Dataset,
         options: &'a ChainOptions,
     ) -> Result<Self> {
-        let folds = FoldManifest::of_regions(set, preset.folds.scheme(), preset.folds.seed)?;
+        let folds = FoldManifest::of_regions(&set, preset.folds.scheme(), preset.folds.seed)?;
         let mut parts = vec![preset.digest(), set.digest().to_owned(), folds.digest.clone()];
         for weights in [&options.segment_init, &options.finetune_init].into_iter().flatten() {
             let (_, sha256) =
@@ -113,13 +112,13 @@ impl<'a> Chain<'a> {
             parts.push(sha256);
         }
         let made_from = digest::sha256(parts.join("\n"));
-        Ok(Self { preset, set, options, folds, made_from })
+        Ok(Self { preset, source: Source { set, folds }, options, made_from })
     }
 
     /// The folds.
     #[must_use]
     pub fn folds(&self) -> &FoldManifest {
-        &self.folds
+        &self.source.folds
     }
 
     /// Every step with its size and an estimate of its time.
@@ -163,17 +162,9 @@ impl<'a> Chain<'a> {
         Ok(out.join("package"))
     }
 
-    fn part(&self) -> TrainingPart<'a> {
-        self.set.training()
-    }
-
     /// The images of a fold, or of the final models, which leave nothing out.
-    fn fold(&self, fold: Option<usize>) -> Result<RegionFold<'a>> {
-        let part = self.part();
-        Ok(match fold {
-            Some(k) => self.folds.regions(&part, k)?,
-            None => self.folds.all_regions(&part)?,
-        })
+    fn fold(&self, fold: Option<usize>) -> Result<RegionFold<'_>> {
+        Ok(self.source.fold(fold.map_or("none", |k| &self.source.folds.folds[k]))?)
     }
 
     /// Folder of a fold's models, by number: names of slides may hold anything.
@@ -218,6 +209,3 @@ impl<'a> Chain<'a> {
         Ok(artifact::json::write(&path, &mark)?)
     }
 }
-
-/// Resolution that all of a chain works at.
-const WORKING: Mpp = Mpp::PAPER;

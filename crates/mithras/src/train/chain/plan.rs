@@ -1,9 +1,10 @@
 //! The steps of a chain, their sizes, and how long they may take.
 
 use super::super::Result;
+use super::super::folds::WORKING;
 use super::super::frames::WINDOW;
-use super::{Chain, WORKING};
-use corpus::folds::bytes_in_memory;
+use super::Chain;
+use corpus::folds::{bytes_in_memory, is_frame};
 use corpus::regions::Image;
 use serde::Serialize;
 use std::fmt;
@@ -114,7 +115,7 @@ fn step(kind: StepKind, fold: Option<usize>, what: String) -> PlannedStep {
 
 /// The steps in order, without sizes.
 pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
-    let names = &chain.folds.folds;
+    let names = &chain.source.folds.folds;
     let mut all = vec![step(StepKind::Folds, None, format!("{} folds", names.len()))];
     let models = |fold: Option<usize>| {
         let of = match fold {
@@ -178,8 +179,9 @@ pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
             }
             StepKind::Calibrate => {
                 let mut held = vec![];
-                for k in 0..chain.folds.folds.len() {
-                    held.extend(chain.fold(Some(k))?.validation);
+                for k in 0..chain.source.folds.folds.len() {
+                    let frames = chain.fold(Some(k))?.validation.into_iter();
+                    held.extend(frames.filter(|i| is_frame(i, WORKING)));
                 }
                 count(s, &held);
                 s.seconds = look(&held);
