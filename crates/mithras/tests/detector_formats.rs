@@ -119,7 +119,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
         allow_partial: false,
         device: "cpu".into(),
     };
-    let chain = Chain::new(&preset, &set, &options).unwrap();
+    let chain = Chain::new(&preset, set.clone(), &options).unwrap();
     assert_eq!(chain.folds().folds.len(), 2);
     let package = chain.run(&mut ()).unwrap();
     let opened = infer::ModelPackage::open(&package).unwrap();
