@@ -73,7 +73,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let inputs = job::find(&[slide], None, &BTreeMap::new())?;
     let (outcomes, run) =
         detect::work(inputs.slides, &mut detector, &args.out, Existing::Overwrite, false)?;
-    detect::say(&args.out, &run);
+    detect::say(&args.out, &run, false)?;
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
     }
