@@ -56,6 +56,9 @@ pub struct Args {
     /// Only part K of N of the slides; parts are disjoint, whatever the order of the slides
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
+    /// Slides at once; they share threads and memory
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
     /// Folder for the results; made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -182,7 +185,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
     let (package, builder) = args.engine.builder()?;
-    let mut detector = builder
+    let mut detectors = builder
         .stages(stages)
         .thresholds(args.operating_point.unwrap_or_default())
         .max_unread_share(args.max_unread)
@@ -191,13 +194,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .force_mpp(args.force_mpp)
         .any_mpp(args.any_mpp)
         .subtypes(args.subtypes)
-        .open(&package)?;
+        .open_several(&package, args.workers.into())?;
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,
         _ => Existing::Refuse,
     };
-    let (outcomes, run) = work(inputs.slides, &mut detector, &args.out, existing, args.quiet)?;
+    let (outcomes, run) = work(inputs.slides, &mut detectors, &args.out, existing, args.quiet)?;
     say(&args.out, &run, args.json)?;
     let failures: Vec<_> = outcomes.iter().filter_map(|o| o.failure.as_ref()).collect();
     for flags in hint::of_slides(&failures) {
@@ -211,11 +214,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Checks all slides, does them, and writes the run's files.
 pub fn work(
     slides: Vec<job::Input>,
-    detector: &mut Detector,
+    detectors: &mut [Detector],
     out: &Path,
     existing: Existing,
     quiet: bool,
 ) -> Result<(Vec<Outcome>, RunFile)> {
+    let detector = &detectors[0];
     let checked = job::preflight(&slides, detector, out, existing)?;
     let bad = checked.iter().filter(|c| c.is_err()).count();
     if !quiet {
@@ -230,9 +234,9 @@ pub fn work(
     report::begin(out, detector, &command)?;
     let cancel = CancelToken::new();
     crate::interrupt::cancels(&cancel)?;
-    let outcomes =
-        job::run(slides, checked, detector, out, existing, &mut Terminal::new(quiet), &cancel);
-    let run = report::write(out, &outcomes, detector, &command).with_context(|| {
+    let listener = &mut Terminal::new(quiet, detectors.len() == 1);
+    let outcomes = job::run_several(slides, checked, detectors, out, existing, listener, &cancel);
+    let run = report::write(out, &outcomes, &detectors[0], &command).with_context(|| {
         format!("the slides are done, but not the files over the run in {}", out.display())
     })?;
     Ok((outcomes, run))

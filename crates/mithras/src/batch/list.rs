@@ -65,9 +65,9 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
                 Mpp::new(rows.number(row, c)?).map_err(|e| rows.wrong(row, c, e.to_string()))?,
             ),
         };
-        let cells = further.iter().map(|&c| {
-            (uncell(&rows.names()[c]).to_owned(), uncell(rows.cell(row, c)).to_owned())
-        });
+        let cells = further
+            .iter()
+            .map(|&c| (uncell(&rows.names()[c]).to_owned(), uncell(rows.cell(row, c)).to_owned()));
         let columns = cells.collect();
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
         found.slides.push(Input { path, name, mpp, own_mpp, columns });

@@ -55,8 +55,7 @@ mod tests {
     #[test]
     fn parts_are_disjoint_and_cover_everything() {
         for n in [1, 2, 3, 7, 16] {
-            let parts: Vec<Shard> =
-                (1..=n).map(|k| format!("{k}/{n}").parse().unwrap()).collect();
+            let parts: Vec<Shard> = (1..=n).map(|k| format!("{k}/{n}").parse().unwrap()).collect();
             let mut sizes = vec![0; n];
             for slide in 0..1000 {
                 let name = format!("TCGA-{slide:04}");
