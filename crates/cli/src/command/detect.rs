@@ -170,9 +170,6 @@ pub fn run(args: Args) -> Result<ExitCode> {
         None => job::find(&args.inputs, args.mpp, &table)?,
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
-    if let Some(shard) = args.shard {
-        shard.keep(&mut inputs);
-    }
     for name in inputs.unknown(table.keys()) {
         eprintln!("note: --mpp-table names `{name}`, which is none of the inputs");
     }
@@ -181,6 +178,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
             "{} files in the folders are no slides and were left aside",
             inputs.skipped.len()
         );
+    }
+    if let Some(shard) = args.shard {
+        shard.keep(&mut inputs);
     }
     let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
