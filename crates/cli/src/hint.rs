@@ -12,6 +12,7 @@ use mithras::embed::FeatureError;
 use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
+use mithras::report::ReportError;
 use mithras::slide_info::TissueError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
@@ -137,6 +138,9 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(InputError::SameName { .. }) = error.downcast_ref() {
         return Some("--out, for runs into different folders");
+    }
+    if let Some(ReportError::NoRecord { .. }) = error.downcast_ref() {
+        return Some("mithras detect --resume");
     }
     if let Some(AuditError::NoReview { .. }) = error.downcast_ref() {
         return Some("mithras audit serve");

@@ -5,6 +5,7 @@
 mod command;
 mod examples;
 mod hint;
+mod interrupt;
 mod progress;
 mod show;
 
@@ -33,6 +34,7 @@ enum Command {
     Doctor(command::doctor::Args),
     Embed(command::embed::Args),
     Encoders(command::encoders::Args),
+    Gather(command::gather::Args),
     Recount(command::view::RecountArgs),
     Slide(command::slide::Args),
     Survival(command::survival::Args),
@@ -92,6 +94,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => command::doctor::run(args)?.report(),
         Command::Embed(args) => command::embed::run(args)?.report(),
         Command::Encoders(args) => command::encoders::run(args)?.report(),
+        Command::Gather(args) => command::gather::run(&args)?.report(),
         Command::Recount(args) => command::view::recount(&args)?.report(),
         Command::Slide(args) => command::slide::run(args)?.report(),
         Command::Survival(args) => command::survival::run(args)?.report(),

@@ -61,19 +61,20 @@ impl Meter {
 /// Progress of a run on the terminal: one meter per slide, one line for what came of it.
 pub struct Terminal {
     quiet: bool,
+    meters: bool,
     meter: Option<Meter>,
 }
 
 impl Terminal {
-    /// `quiet` shows notes alone.
-    pub fn new(quiet: bool) -> Self {
-        Self { quiet, meter: None }
+    /// `quiet` shows notes alone; `meters` are for work on one slide at a time.
+    pub fn new(quiet: bool, meters: bool) -> Self {
+        Self { quiet, meters, meter: None }
     }
 }
 
 impl Listener for Terminal {
     fn begin(&mut self, label: &str, unit: &'static str) {
-        self.meter = Some(Meter::new(label, unit, self.quiet));
+        self.meter = Some(Meter::new(label, unit, self.quiet || !self.meters));
     }
 
     fn update(&mut self, done: u64, total: u64) {

@@ -122,6 +122,12 @@ impl CancelToken {
         Self::default()
     }
 
+    /// The flag behind it, for a signal handler, which may do no more than set it.
+    #[must_use]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
+    }
+
     /// Asks every run with this token to end with [`DetectError::Cancelled`].
     pub fn cancel(&self) {
         self.0.store(true, Ordering::SeqCst);

@@ -24,13 +24,22 @@ pub struct Input {
     /// Whether `mpp` was given for this slide alone: then the slide must not contradict it. One for
     /// all slides serves those that state none.
     pub own_mpp: bool,
+    /// Further columns of the list that names it, with its cells, in the list's order; they are
+    /// carried into the tables over the run and change no number.
+    pub columns: Vec<(String, String)>,
 }
 
 impl Input {
     /// A file by itself, with the resolution that it states.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), name: stem(path), mpp: None, own_mpp: false }
+        Self {
+            path: path.to_owned(),
+            name: stem(path),
+            mpp: None,
+            own_mpp: false,
+            columns: Vec::new(),
+        }
     }
 
     /// The file's name, without its folder.

@@ -46,7 +46,7 @@
 //! | [`view`] | slides, results and reviews as a page on this machine |
 //! | [`progress`] | who is told how far a piece of work is |
 //! | `train` | training a detector on a regions dataset (cargo feature `train`) |
-//! | [`report`] | `counts.csv`, `run.json`, `summary.html` |
+//! | [`report`] | `counts.csv`, `run.json`, `summary.html`, gathered from slides' folders |
 
 #![forbid(unsafe_code)]
 

@@ -59,7 +59,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
     assert_eq!(json["schema"], "mithras.run/1");
-    assert_eq!(json["slides"][1]["status"], "failed");
+    assert_eq!(json["slides"][0]["status"], "failed", "sorted by name");
     let counts = report::counts(&out.join("good")).unwrap();
     assert!(counts.figures > 0 && counts.analysed_mm2 > 0.02);
     assert_eq!(counts.resolution.x, 0.25);

@@ -50,7 +50,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         args.engine.model().context("--model is needed: a package folder, or `atypical`")?;
     let package = ModelPackage::find(Some(model))?;
     let files = images(&args.inputs)?;
-    let terminal = &mut Terminal::new(args.quiet);
+    let terminal = &mut Terminal::new(args.quiet, true);
     let done = classify(&package, &args.engine.options(), &files, args.mpp, &args.out, terminal)?;
     for reason in &done.failed {
         eprintln!("error: {reason}");

@@ -68,12 +68,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // First, so that a model that does not open costs no drawing.
-    let mut detector = args.engine.detector()?;
+    let detector = args.engine.detector()?;
     draw(&args, &slide)?;
     let inputs = job::find(&[slide], None, &BTreeMap::new())?;
     let (outcomes, run) =
-        detect::work(inputs.slides, &mut detector, &args.out, Existing::Overwrite, false)?;
-    detect::say(&args.out, &run);
+        detect::work(inputs.slides, &mut [detector], &args.out, Existing::Overwrite, false)?;
+    detect::say(&args.out, &run, false)?;
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
     }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
+use mithras::batch::{Shard, read_list};
 use mithras::job::{self, Existing, Outcome};
 use mithras::report::{self, RunFile};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 /// Inputs are files, folders (searched through; slides are known by their content) or patterns in
 /// quotes. All are checked before the work starts. A slide that fails stops no other; the summary
 /// says which failed and why. Exit codes: 0 all done, 3 some slides failed, 1 all did or nothing ran.
+/// Several processes share one --out: docs/scale.md.
 #[derive(ClapArgs, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -34,6 +36,7 @@ Examples:
   mithras detect 'slides/*.svs' region.png --out results --mpp-table mpp.csv --json
   mithras detect case.svs --out results --engine onnxruntime --provider openvino
   mithras detect case.svs --out results --stages 1
+  mithras detect --list slides.csv --out results --shard 2/16
 
 Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it.
 --mpp serves the slides that state none; the others keep their own, unless --force-mpp says that all
@@ -44,8 +47,18 @@ Limits: pixels, decoded, directories, fields, memory and expansion bound what on
 (docs/reliability.md). A slide beyond one of them fails and says which.")]
 pub struct Args {
     /// Slide files, folders of slides, or patterns such as 'slides/*.svs'
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "list", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
+    /// List of slides instead: CSV with the columns slide, mpp (optional) and any further ones (patient,
+    /// cohort ...), which counts.csv then has too; see docs/scale.md
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["inputs", "mpp_table"])]
+    list: Option<PathBuf>,
+    /// Only part K of N of the slides; parts are disjoint, whatever the order of the slides
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Slides at once; they share threads and memory
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
     /// Folder for the results; made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -153,7 +166,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         None => BTreeMap::new(),
         Some(path) => job::read_mpp_table(path)?,
     };
-    let inputs = job::find(&args.inputs, args.mpp, &table)?;
+    let mut inputs = match &args.list {
+        None => job::find(&args.inputs, args.mpp, &table)?,
+        Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
+    };
     for name in inputs.unknown(table.keys()) {
         eprintln!("note: --mpp-table names `{name}`, which is none of the inputs");
     }
@@ -163,10 +179,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
             inputs.skipped.len()
         );
     }
+    if let Some(shard) = args.shard {
+        shard.keep(&mut inputs);
+    }
     let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };
     let (package, builder) = args.engine.builder()?;
-    let mut detector = builder
+    let mut detectors = builder
         .stages(stages)
         .thresholds(args.operating_point.unwrap_or_default())
         .max_unread_share(args.max_unread)
@@ -175,34 +194,32 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .force_mpp(args.force_mpp)
         .any_mpp(args.any_mpp)
         .subtypes(args.subtypes)
-        .open(&package)?;
+        .open_several(&package, args.workers.into())?;
     let existing = match (args.resume, args.overwrite) {
         (true, _) => Existing::Resume,
         (_, true) => Existing::Overwrite,
         _ => Existing::Refuse,
     };
-    let (outcomes, run) = work(inputs.slides, &mut detector, &args.out, existing, args.quiet)?;
-    if args.json {
-        println!("{}", serde_json::to_string_pretty(&run)?);
-    } else {
-        say(&args.out, &run);
-    }
+    let (outcomes, run) = work(inputs.slides, &mut detectors, &args.out, existing, args.quiet)?;
+    say(&args.out, &run, args.json)?;
     let failures: Vec<_> = outcomes.iter().filter_map(|o| o.failure.as_ref()).collect();
     for flags in hint::of_slides(&failures) {
         eprintln!("hint: see {flags}");
     }
-    let failed = outcomes.iter().filter(|o| !o.is_done()).count();
-    Ok(super::exit(failed, outcomes.len()))
+    let ours: Vec<_> = outcomes.iter().filter(|o| !o.is_elsewhere()).collect();
+    let failed = ours.iter().filter(|o| !o.is_done()).count();
+    Ok(super::exit(failed, ours.len()))
 }
 
 /// Checks all slides, does them, and writes the run's files.
 pub fn work(
     slides: Vec<job::Input>,
-    detector: &mut Detector,
+    detectors: &mut [Detector],
     out: &Path,
     existing: Existing,
     quiet: bool,
 ) -> Result<(Vec<Outcome>, RunFile)> {
+    let detector = &detectors[0];
     let checked = job::preflight(&slides, detector, out, existing)?;
     let bad = checked.iter().filter(|c| c.is_err()).count();
     if !quiet {
@@ -213,18 +230,23 @@ pub fn work(
             detector.engine
         );
     }
-    let cancel = CancelToken::new();
-    let outcomes =
-        job::run(slides, checked, detector, out, existing, &mut Terminal::new(quiet), &cancel);
     let command: Vec<String> = std::env::args().collect();
-    let run = report::write(out, &outcomes, detector, &command).with_context(|| {
+    report::begin(out, detector, &command)?;
+    let cancel = CancelToken::new();
+    crate::interrupt::cancels(&cancel)?;
+    let listener = &mut Terminal::new(quiet, detectors.len() == 1);
+    let outcomes = job::run_several(slides, checked, detectors, out, existing, listener, &cancel);
+    let run = report::write(out, &outcomes, &detectors[0], &command).with_context(|| {
         format!("the slides are done, but not the files over the run in {}", out.display())
     })?;
     Ok((outcomes, run))
 }
 
-/// The result in words, on standard output.
-pub fn say(out: &Path, run: &RunFile) {
-    print!("{run}");
-    println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
+/// The result in words or as JSON, on standard output.
+pub fn say(out: &Path, run: &RunFile, json: bool) -> Result<()> {
+    crate::show::result(json, run)?;
+    if !json {
+        println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));
+    }
+    Ok(())
 }

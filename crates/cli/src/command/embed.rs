@@ -75,7 +75,7 @@ pub struct Args {
 /// Runs the verb.
 pub fn run(a: Args) -> Result<ExitCode> {
     let mut encoder = a.open()?;
-    let (listener, side) = (&mut Terminal::new(a.quiet), a.tile.map(|px| px as usize));
+    let (listener, side) = (&mut Terminal::new(a.quiet, true), a.tile.map(|px| px as usize));
     // Several runs of the network are read at once, so that readers need not wait for it.
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {

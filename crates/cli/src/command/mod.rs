@@ -12,6 +12,7 @@ pub mod encoders;
 mod engine;
 pub mod evaluate;
 pub mod evaluate_classification;
+pub mod gather;
 mod limits;
 pub mod robustness;
 pub mod slide;

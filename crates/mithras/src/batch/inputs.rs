@@ -72,7 +72,7 @@ pub enum InputError {
         /// The other.
         second: PathBuf,
     },
-    /// The resolution table is wrong.
+    /// A table of resolutions or a list of slides is wrong.
     #[error(transparent)]
     Table(#[from] TableError),
 }
@@ -119,7 +119,8 @@ pub fn find(
             return Err(InputError::SameName { name, first, second: path });
         }
         let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
-        found.slides.push(Input { path, name, mpp: own.or(mpp), own_mpp: own.is_some() });
+        let (mpp, own_mpp) = (own.or(mpp), own.is_some());
+        found.slides.push(Input { path, name, mpp, own_mpp, columns: Vec::new() });
     }
     Ok(found)
 }

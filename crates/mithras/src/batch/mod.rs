@@ -4,8 +4,12 @@
 //! Detection ([`crate::job`]) and corpus construction ([`crate::construct`]) are such work.
 
 mod inputs;
+mod list;
 mod run;
+mod shard;
 pub mod state;
 
 pub use inputs::{InputError, Inputs, find, read_mpp_table};
+pub use list::read_list;
 pub use run::{Ended, Existing, Failure, Key, Outcome, Task, run};
+pub use shard::{Shard, ShardError};

@@ -68,6 +68,11 @@ pub trait Task: Send {
         let _ = folder;
     }
 
+    /// Whether the work is to end now: the slide at hand stays interrupted, no other is begun.
+    fn stopped(&self) -> bool {
+        false
+    }
+
     /// What a piece of this work is counted in.
     fn unit(&self) -> &'static str;
 
@@ -97,7 +102,19 @@ impl<W, E: std::error::Error + 'static> Outcome<W, E> {
     /// Whether all its files are written.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        matches!(self.state.status, Status::Finished | Status::NoTissue)
+        self.state.is_done()
+    }
+
+    /// Whether another live process is at work on it; it is that one's to report.
+    #[must_use]
+    pub fn is_elsewhere(&self) -> bool {
+        matches!(self.failure, Some(Failure::Lock(LockError::Busy { .. })))
+    }
+
+    /// Whether the work was to end before it, or while it was at hand.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.failure, Some(Failure::Stopped))
     }
 }
 
@@ -127,6 +144,19 @@ pub enum Failure<E: std::error::Error + 'static> {
     /// Another process is at work on it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// Another process finished it since this work began, otherwise than this one would have.
+    #[error(
+        "{}: another process has done this slide with another configuration meanwhile; choose \
+         another folder for one of them",
+        Shown(path)
+    )]
+    Otherwise {
+        /// The slide's folder.
+        path: PathBuf,
+    },
+    /// The work was to end.
+    #[error("interrupted")]
+    Stopped,
     /// Its state cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -136,7 +166,9 @@ pub enum Failure<E: std::error::Error + 'static> {
 }
 
 /// Does every slide into `out/NAME`, each worker one at a time; a failing slide stops no other. An
-/// input with a reason is not worked on: it fails by that reason.
+/// input with a reason is not worked on: it fails by that reason. A slide that another live process is
+/// at work on is passed over, and one that another finished meanwhile is kept. Gives every slide's
+/// outcome, in the order of the inputs, also of those that were not begun before the work was to end.
 ///
 /// # Panics
 /// Without a worker, or where one panics.
@@ -152,9 +184,10 @@ pub fn run<T: Task>(
     let queue: Mutex<VecDeque<_>> = Mutex::new(inputs.into_iter().enumerate().collect());
     let done: Mutex<Vec<Option<Ended<T>>>> = Mutex::new((0..total).map(|_| None).collect());
     let shared = Mutex::new(listener);
+    let pace = Mutex::new(Pace::of(total));
     std::thread::scope(|scope| {
         for task in workers {
-            let (queue, done, shared) = (&queue, &done, &shared);
+            let (queue, done, shared, pace) = (&queue, &done, &shared, &pace);
             scope.spawn(move || {
                 let mut listener = Shared(shared);
                 let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -163,9 +196,22 @@ pub fn run<T: Task>(
                         1 => input.name.clone(),
                         _ => format!("[{}/{total}] {}", k + 1, input.name),
                     };
+                    if task.stopped() {
+                        let folder = out.join(&input.name);
+                        let outcome = fails(&task.key(&input), input, folder, Failure::Stopped);
+                        done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
+                        continue;
+                    }
                     let outcome = one(task, input, checked, out, existing, (&label, &mut listener));
-                    if !outcome.kept {
-                        listener.say(&plain(&task.line(&outcome.input.name, &outcome.state)));
+                    let far = pace.lock().unwrap_or_else(PoisonError::into_inner).next(&outcome);
+                    let name = plain(&outcome.input.name);
+                    if outcome.is_stopped() {
+                        listener.say(&format!("{name}: interrupted"));
+                    } else if outcome.is_elsewhere() {
+                        listener.say(&format!("{name}: another process is at work on it"));
+                    } else if !outcome.kept {
+                        let line = task.line(&outcome.input.name, &outcome.state);
+                        listener.say(&plain(&(line + &far)));
                     }
                     done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                 }
@@ -186,43 +232,92 @@ fn one<T: Task>(
 ) -> Ended<T> {
     let folder = out.join(&input.name);
     let key = task.key(&input);
-    if existing == Existing::Resume
-        && checked.is_ok()
-        && let Some(state) = State::load(&folder)
-        && matches!(state.status, Status::Finished | Status::NoTissue)
-        && task.keeps(&input, &folder, &state)
-    {
+    let kept = |task: &T| {
+        let state = State::load(&folder).filter(State::is_done)?;
+        (checked.is_ok() && task.keeps(&input, &folder, &state)).then_some(state)
+    };
+    let mut stored = if existing == Existing::Resume { kept(task) } else { None };
+    // Cells of a later list are written under the lock.
+    let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
+    if let Some(state) = stored.take_if(|s| s.config == key.digest && same(s)) {
         return Outcome { input, folder, state, kept: true, failure: None };
     }
     let (held, busy) = match Lock::take(&folder) {
         Ok(lock) => (Some(lock), None),
         Err(busy) => (None, Some(busy)),
     };
-    let result = match (checked, busy) {
-        (Err(reason), _) => Err(Failure::Work(reason)),
-        (_, Some(busy)) => Err(busy.into()),
+    // Another process may have finished it before the lock was had.
+    if existing != Existing::Overwrite && busy.is_none() {
+        stored = kept(task);
+    }
+    let result = match (checked, busy, stored) {
+        (Err(reason), ..) => Err(Failure::Work(reason)),
+        (_, Some(busy), _) => Err(busy.into()),
+        (_, _, Some(state)) => match keep(state, &key, &input, &folder) {
+            Ok(state) => return Outcome { input, folder, state, kept: true, failure: None },
+            Err(failure) => Err(failure),
+        },
         _ => finish(task, &input, &key, &folder, existing, listener),
     };
     let failure = match result {
         Ok(state) => return Outcome { input, folder, state, kept: false, failure: None },
+        Err(Failure::Work(_)) if task.stopped() => Failure::Stopped,
         Err(failure) => failure,
     };
-    let digest = InputDigest::of(&input.path).unwrap_or_else(|_| InputDigest {
+    // An interrupted slide stays so, and what another process did or does is its own.
+    let theirs = matches!(failure, Failure::Stopped | Failure::Otherwise { .. });
+    let outcome = fails(&key, input, folder, failure);
+    // The failure itself is reported anyway; a full disk must not hide it.
+    if held.is_some() && !theirs {
+        let _ = outcome.state.save(&outcome.folder);
+    }
+    outcome
+}
+
+/// The outcome of a slide that is not done.
+fn fails<W, E>(key: &Key, input: Input, folder: PathBuf, failure: Failure<E>) -> Outcome<W, E>
+where
+    W: Default + Serialize + DeserializeOwned,
+    E: std::error::Error + 'static,
+{
+    let stopped = matches!(failure, Failure::Stopped);
+    let unseen = || InputDigest {
         path: input.path.display().to_string(),
         size: 0,
         modified: 0,
         sha256: String::new(),
-    });
-    let mut state = State::running(&key.digest, digest);
-    state.settings = key.settings;
-    state.status = Status::Failed;
-    state.reason = Some(failure.to_string());
-    // The failure itself is reported anyway; a full disk must not hide it. Where another process is
-    // at work, its state stays.
-    if held.is_some() {
-        let _ = state.save(&folder);
+    };
+    // Thousands that were not begun are not read now.
+    let digest = if stopped { None } else { InputDigest::of(&input.path).ok() };
+    let mut state = State::running(&key.digest, digest.unwrap_or_else(unseen));
+    state.settings.clone_from(&key.settings);
+    state.columns.clone_from(&input.columns);
+    if !stopped {
+        state.status = Status::Failed;
     }
+    state.reason = Some(failure.to_string());
     Outcome { input, folder, state, kept: false, failure: Some(failure) }
+}
+
+/// Keeps what is done, with the cells of the list at hand. The caller holds the folder.
+fn keep<W, E>(
+    mut state: State<W>,
+    key: &Key,
+    input: &Input,
+    folder: &Path,
+) -> Result<State<W>, Failure<E>>
+where
+    W: Default + Serialize + DeserializeOwned,
+    E: std::error::Error + 'static,
+{
+    if state.config != key.digest {
+        return Err(Failure::Otherwise { path: folder.to_owned() });
+    }
+    if !input.columns.is_empty() && state.columns != input.columns {
+        state.columns.clone_from(&input.columns);
+        state.save(folder)?;
+    }
+    Ok(state)
 }
 
 /// Does one slide and leaves its final state in its folder.
@@ -246,7 +341,8 @@ fn finish<T: Task>(
     std::fs::create_dir_all(folder).map_err(io(folder))?;
     let before = Stamp::of(&input.path).map_err(io(&input.path))?;
     let mut state = State::running(&key.digest, before.digest().clone());
-    state.settings = key.settings.clone();
+    state.settings.clone_from(&key.settings);
+    state.columns.clone_from(&input.columns);
     state.save(folder)?;
     listener.begin(label, task.unit());
     let worked = task.work(input, folder, &mut state, listener);
@@ -263,6 +359,48 @@ fn finish<T: Task>(
     state.save(folder)?;
     task.tidy(folder);
     Ok(state)
+}
+
+/// How far all slides are, and how long the others will take.
+struct Pace {
+    start: Instant,
+    total: usize,
+    /// Slides that are behind us, and those of them that took time.
+    past: usize,
+    worked: usize,
+}
+
+impl Pace {
+    fn of(total: usize) -> Self {
+        Self { start: Instant::now(), total, past: 0, worked: 0 }
+    }
+
+    /// Counts a slide; the words are empty for a single one.
+    fn next<W, E: std::error::Error + 'static>(&mut self, outcome: &Outcome<W, E>) -> String {
+        self.past += 1;
+        self.worked += usize::from(!outcome.kept && outcome.failure.is_none());
+        let left = self.total - self.past;
+        match (self.total, self.worked, left) {
+            (1, ..) => String::new(),
+            (total, 0, _) | (total, _, 0) => format!("; {} of {total} slides", self.past),
+            (total, worked, left) => {
+                let each = self.start.elapsed().as_secs_f64() / worked as f64;
+                let left = duration(each * left as f64);
+                format!("; {} of {total} slides, about {left} left", self.past)
+            }
+        }
+    }
+}
+
+/// Seconds in the two units that matter.
+fn duration(seconds: f64) -> String {
+    let s = seconds.max(0.0).round() as u64;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} min", s.div_ceil(60)),
+        3600..86_400 => format!("{} h {} min", s / 3600, s % 3600 / 60),
+        _ => format!("{} d {} h", s / 86_400, s % 86_400 / 3600),
+    }
 }
 
 /// One listener for several workers.
@@ -289,5 +427,16 @@ impl Listener for Shared<'_, '_> {
     }
     fn note(&mut self, text: &str) {
         self.with(|l| l.note(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn durations_in_words() {
+        let said = [0.4, 59.4, 61.0, 3600.0, 5400.0, 100_000.0].map(duration);
+        assert_eq!(said, ["0 s", "59 s", "2 min", "1 h 0 min", "1 h 30 min", "1 d 3 h"]);
     }
 }

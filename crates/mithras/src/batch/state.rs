@@ -2,9 +2,10 @@
 
 use crate::file;
 use crate::input::InputDigest;
+use mitosis::text::plain;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Its name.
@@ -33,6 +34,9 @@ pub struct State<W> {
     /// What the digest `config` is made of, by name, so that a difference can be told.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// Further columns of the list that named the slide, with its cells: see [`crate::input::Input`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<(String, String)>,
 }
 
 /// How a slide ended.
@@ -49,6 +53,14 @@ pub enum Status {
     Failed,
 }
 
+impl<W> State<W> {
+    /// Whether all its files are written.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.status, Status::Finished | Status::NoTissue)
+    }
+}
+
 impl<W: Default + Serialize + DeserializeOwned> State<W> {
     /// A slide that is being worked on.
     #[must_use]
@@ -62,6 +74,7 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
             seconds: 0.0,
             work: W::default(),
             settings: BTreeMap::new(),
+            columns: Vec::new(),
         }
     }
 
@@ -81,6 +94,22 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
     pub fn save(&self, folder: &Path) -> Result<(), file::WriteError> {
         artifact::json::write(&folder.join(FILE), self)
     }
+}
+
+/// What differs between the settings of two states, in words.
+#[must_use]
+pub fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
+    if before.is_empty() {
+        return "an earlier version of mithras did not note which".into();
+    }
+    let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
+    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let differ = names
+        .into_iter()
+        .filter(|n| before.get(*n) != now.get(*n))
+        .map(|n| format!("{n} was {} and is {}", value(before.get(n)), value(now.get(n))));
+    let all: Vec<String> = differ.collect();
+    if all.is_empty() { "what it was given".into() } else { all.join(", ") }
 }
 
 /// Whether a folder holds the results of a slide, of whatever work.

@@ -153,6 +153,26 @@ impl Builder {
         self.open(&ModelPackage::bundled()?)
     }
 
+    /// Opens a package `n` times (one at least), for so many slides at once: the detectors share the
+    /// threads and the memory that one would have, and give the same numbers.
+    ///
+    /// # Errors
+    /// [`DetectorError`].
+    pub fn open_several(
+        mut self,
+        package: &ModelPackage,
+        n: usize,
+    ) -> Result<Vec<Detector>, DetectorError> {
+        if n > 1 {
+            let all = || std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = if self.engine.threads == 0 { all() } else { self.engine.threads };
+            self.engine.threads = (threads / n).max(1);
+            self.workers.readers = self.workers.readers.min(self.engine.threads);
+            self.limits.memory /= n as u64;
+        }
+        (0..n.max(1)).map(|_| self.clone().open(package)).collect()
+    }
+
     /// Opens a package.
     ///
     /// # Errors

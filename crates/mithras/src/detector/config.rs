@@ -38,9 +38,7 @@ impl Config {
     /// Every setting by its dotted name, in words, for telling a difference.
     #[must_use]
     pub fn settings(&self) -> BTreeMap<String, String> {
-        let mut all = BTreeMap::new();
-        flatten("", &serde_json::to_value(self).unwrap_or_default(), &mut all);
-        all
+        settings(&serde_json::to_value(self).unwrap_or_default())
     }
 
     /// SHA-256 of the configuration.
@@ -49,6 +47,13 @@ impl Config {
         let text = serde_json::to_vec(self).expect("plain data becomes JSON");
         sha256(text)
     }
+}
+
+/// [`Config::settings`] of one that was written down.
+pub(crate) fn settings(config: &serde_json::Value) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    flatten("", config, &mut all);
+    all
 }
 
 fn flatten(name: &str, value: &serde_json::Value, all: &mut BTreeMap<String, String>) {

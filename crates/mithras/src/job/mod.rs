@@ -21,7 +21,8 @@ pub type State = state::State<Work>;
 pub type Outcome = batch::Outcome<Work, SlideFailure>;
 
 /// Does every slide, one after the other; a failing slide stops no other. `checked` comes from
-/// [`preflight`].
+/// [`preflight`]. Once `cancel` is set, the slide at hand stays interrupted, to be gone on with later,
+/// and no other is begun: [`batch::Outcome::is_stopped`].
 pub fn run(
     inputs: Vec<Input>,
     checked: Vec<Result<(), SlideFailure>>,
@@ -31,7 +32,25 @@ pub fn run(
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Vec<Outcome> {
+    let detectors = std::slice::from_mut(detector);
+    run_several(inputs, checked, detectors, out, existing, listener, cancel)
+}
+
+/// As [`run`], with as many slides at once as there are detectors, which must be alike.
+///
+/// # Panics
+/// Without a detector.
+pub fn run_several(
+    inputs: Vec<Input>,
+    checked: Vec<Result<(), SlideFailure>>,
+    detectors: &mut [Detector],
+    out: &Path,
+    existing: Existing,
+    listener: &mut dyn Listener,
+    cancel: &CancelToken,
+) -> Vec<Outcome> {
     let inputs = inputs.into_iter().zip(checked).collect();
-    let mut worker = [task::Detection { detector, cancel: cancel.clone() }];
-    batch::run(inputs, &mut worker, out, existing, listener)
+    let worker = |detector| task::Detection { detector, cancel: cancel.clone() };
+    let mut workers: Vec<_> = detectors.iter_mut().map(worker).collect();
+    batch::run(inputs, &mut workers, out, existing, listener)
 }

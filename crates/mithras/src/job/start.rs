@@ -2,12 +2,11 @@
 
 use super::task::{SlideFailure, Work, key};
 use crate::batch::Existing;
-use crate::batch::state::{self, Status};
+use crate::batch::state::{self, Status, differences};
 use crate::detector::{Detector, RunError};
 use crate::input::{Input, InputDigest};
-use mitosis::text::{Shown, plain};
+use mitosis::text::Shown;
 use rayon::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 type State = state::State<Work>;
@@ -56,21 +55,6 @@ pub enum StartError {
         /// The slide.
         slide: String,
     },
-}
-
-/// What differs, in words.
-fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
-    if before.is_empty() {
-        return "an earlier version of mithras did not note which".into();
-    }
-    let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
-    let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
-    let differ = names
-        .into_iter()
-        .filter(|n| before.get(*n) != now.get(*n))
-        .map(|n| format!("{n} was {} and is {}", value(before.get(n)), value(now.get(n))));
-    let all: Vec<String> = differ.collect();
-    if all.is_empty() { "what it was given".into() } else { all.join(", ") }
 }
 
 /// Looks at every input and at what is already in `out`, before any work: which slides cannot be

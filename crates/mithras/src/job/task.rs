@@ -128,6 +128,10 @@ impl Task for Detection<'_> {
         }
     }
 
+    fn stopped(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     fn unit(&self) -> &'static str {
         "windows"
     }

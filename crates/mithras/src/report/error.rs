@@ -1,6 +1,8 @@
 //! Why the files over a run were not written.
 
 use crate::file::{LockError, WriteError};
+use mitosis::text::Shown;
+use std::path::PathBuf;
 
 /// Why a run-level file was not written.
 #[derive(Debug, thiserror::Error)]
@@ -12,17 +14,68 @@ pub enum ReportError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A slide's own files cannot be read back.
-    #[error("{path}: {reason}")]
+    #[error("{}: {reason}", Shown(path))]
     Read {
         /// The file.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// The reason.
         reason: String,
     },
     /// A slide's detections cannot be read back.
     #[error(transparent)]
     Table(#[from] artifact::table::TableError),
+    /// No slide lies there.
+    #[error("{}: no slide with results here", paths(outs))]
+    Nothing {
+        /// The folders of runs.
+        outs: Vec<PathBuf>,
+    },
+    /// Nothing there says what ran.
+    #[error(
+        "{}: there are slides, and no record of what they were made with; run detection there once \
+         more, going on with what is done, which writes it",
+        paths(outs)
+    )]
+    NoRecord {
+        /// The folders of runs.
+        outs: Vec<PathBuf>,
+    },
+    /// Slides that do not belong into one table.
+    #[error(
+        "{} and {} were made with different configurations, which do not belong into one table: \
+         {differs}; gather them apart, or do one anew",
+        Shown(first),
+        Shown(second)
+    )]
+    Config {
+        /// A slide's folder.
+        first: PathBuf,
+        /// Another one's.
+        second: PathBuf,
+        /// Which settings differ, with both values.
+        differs: String,
+    },
+    /// Results of two files under one name.
+    #[error(
+        "{} and {} are results of two different files, and would both be the slide `{name}`; \
+         rename one of the files and do it anew, or gather them apart",
+        Shown(first),
+        Shown(second)
+    )]
+    Twice {
+        /// The slide's name.
+        name: String,
+        /// One folder.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+    },
     /// The template failed.
     #[error("cannot render the summary: {0}")]
     Render(#[from] askama::Error),
+}
+
+fn paths(outs: &[PathBuf]) -> String {
+    let all: Vec<String> = outs.iter().map(|o| Shown(o).to_string()).collect();
+    all.join(", ")
 }

@@ -1,9 +1,10 @@
 //! `run.json`: what ran, on what, with what, and how it ended.
 
+use super::found::Found;
+use super::record::{RunRecord, Workers};
 use crate::batch::state::Status;
-use crate::detector::{Config, Detector};
 use crate::export::CountsFile;
-use crate::job::{Outcome, StageTime};
+use crate::job::StageTime;
 use infer::EngineReport;
 use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,14 +17,17 @@ pub const SCHEMA: &str = "mithras.run/1";
 pub struct RunFile {
     /// Version of this format.
     pub schema: &'static str,
-    /// Version of mithras.
-    pub version: &'static str,
-    /// The command line.
+    /// Version of mithras that did the slides.
+    pub version: String,
+    /// The command line; of several processes the first in the order of their words.
     pub command: Vec<String>,
-    /// When it ended, seconds since 1970.
+    /// All command lines, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Vec<String>>,
+    /// When this was written, seconds since 1970.
     pub finished_unix: u64,
-    /// Everything that changes a number.
-    pub config: Config,
+    /// Everything that changes a number: [`crate::detector::Config`].
+    pub config: serde_json::Value,
     /// Digest of it.
     pub config_sha256: String,
     /// What ran the networks.
@@ -36,23 +40,14 @@ pub struct RunFile {
     pub without_tissue: usize,
     /// Failed slides.
     pub failed: usize,
-    /// Every slide.
+    /// Slides that are being worked on or were interrupted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
+    /// Slides that lie here and were made with another configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// Every slide that is done or failed, sorted by name.
     pub slides: Vec<SlideLine>,
-}
-
-/// Threads and batches.
-#[derive(Clone, Debug, Serialize)]
-pub struct Workers {
-    /// Decoding threads.
-    pub readers: usize,
-    /// Decoded windows that may wait.
-    pub in_flight: usize,
-    /// Windows per call of the first stage.
-    pub segment_batch: usize,
-    /// Crops per call of the second stage.
-    pub classify_batch: usize,
-    /// Processors of the machine.
-    pub processors: usize,
 }
 
 /// One slide of a run.
@@ -76,16 +71,19 @@ pub struct SlideLine {
     pub stages: Vec<StageTime>,
     /// Windows taken over from an interrupted run.
     pub resumed_windows: usize,
+    /// Further columns of the list that named it, with its cells.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<(String, String)>,
     /// Its count, also in its own `counts.json`.
     pub counts: Option<CountsFile>,
 }
 
 impl SlideLine {
-    pub(super) fn new(outcome: &Outcome, counts: Option<&CountsFile>) -> Self {
-        let state = &outcome.state;
+    pub(super) fn new(slide: &Found) -> Self {
+        let state = &slide.state;
         Self {
-            name: outcome.input.name.clone(),
-            path: outcome.input.path.display().to_string(),
+            name: slide.name.clone(),
+            path: state.input.path.clone(),
             status: match state.status {
                 Status::Running => "running",
                 Status::Finished => "finished",
@@ -94,39 +92,43 @@ impl SlideLine {
             }
             .into(),
             reason: state.reason.clone(),
-            kept: outcome.kept,
+            kept: slide.kept,
             input_sha256: state.input.sha256.clone(),
             seconds: state.seconds,
             stages: state.work.stages.clone(),
             resumed_windows: state.work.resumed_windows,
-            counts: counts.cloned(),
+            columns: state.columns.clone(),
+            counts: slide.counts.clone(),
         }
     }
 }
 
 impl RunFile {
-    pub(super) fn new(slides: Vec<SlideLine>, detector: &Detector, command: &[String]) -> Self {
+    /// Of these slides and of the processes that did them, one at least.
+    pub(super) fn new(slides: Vec<SlideLine>, records: &[RunRecord]) -> Self {
         let count = |status: &str| slides.iter().filter(|s| s.status == status).count();
-        let w = &detector.workers;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+        let run = records[0].clone();
+        let mut commands: Vec<_> = records.iter().map(|r| r.command.clone()).collect();
+        commands.dedup();
+        if commands.len() == 1 {
+            commands.clear();
+        }
         Self {
             schema: SCHEMA,
-            version: env!("CARGO_PKG_VERSION"),
-            command: command.to_vec(),
+            version: run.version,
+            command: run.command,
+            commands,
             finished_unix: now,
-            config: detector.config.clone(),
-            config_sha256: detector.config.digest(),
-            engine: detector.engine.clone(),
-            workers: Workers {
-                readers: w.readers,
-                in_flight: w.in_flight,
-                segment_batch: w.segment_batch,
-                classify_batch: w.classify_batch,
-                processors: std::thread::available_parallelism().map_or(1, usize::from),
-            },
+            config: run.config,
+            config_sha256: run.config_sha256,
+            engine: run.engine,
+            workers: run.workers,
             done: count("finished") + count("no-tissue"),
             without_tissue: count("no-tissue"),
             failed: count("failed"),
+            unfinished: Vec::new(),
+            left_out: Vec::new(),
             slides,
         }
     }

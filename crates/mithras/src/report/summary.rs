@@ -1,21 +1,27 @@
 //! `summary.html`: one file, nothing loaded from elsewhere.
 
 use super::error::ReportError;
+use super::found::Found;
+use super::record::RunRecord;
 use super::run_file::{RunFile, SlideLine};
-use super::view::{SlideView, seconds};
-use crate::detector::Detector;
+use super::view::{Row, SlideView, seconds};
 use crate::export::pictures as assets;
-use crate::job::Outcome;
 use askama::Template;
 use infer::EngineReport;
+
+/// Up to so many slides are shown with their pictures; a browser opens no page of thousands.
+const PICTURED: usize = 200;
 
 #[derive(Template)]
 #[template(path = "summary.html")]
 struct Summary<'a> {
     run: &'a RunFile,
     failed: Vec<&'a SlideLine>,
-    slides: Vec<SlideView>,
+    rows: &'a [Row<'a>],
+    slides: Vec<SlideView<'a>>,
     engine: String,
+    model: &'a str,
+    license: &'a str,
     provenance: &'a str,
     two_stages: bool,
     drawn: bool,
@@ -26,25 +32,32 @@ struct Summary<'a> {
 
 pub(super) fn render(
     run: &RunFile,
-    outcomes: &[Outcome],
-    detector: &Detector,
+    found: &[Found],
+    record: &RunRecord,
 ) -> Result<String, ReportError> {
-    let slides: Vec<SlideView> =
-        outcomes.iter().filter(|o| o.is_done()).map(SlideView::new).collect::<Result<_, _>>()?;
+    let rows: Vec<Row> = found.iter().filter_map(Row::new).collect();
+    let slides = if rows.len() > PICTURED {
+        Vec::new()
+    } else {
+        rows.iter().map(SlideView::new).collect::<Result<_, _>>()?
+    };
     let total: f64 = run.slides.iter().map(|s| s.seconds).sum();
     // The reason why nothing faster runs has a line of its own.
     let engine = EngineReport { fallback_reason: None, ..run.engine.clone() }.to_string();
     let summary = Summary {
         run,
         failed: run.slides.iter().filter(|s| s.status == "failed").collect(),
+        rows: &rows,
+        slides,
         engine,
-        provenance: &detector.config.thresholds.provenance,
-        two_stages: detector.config.recipe.crops.is_some(),
+        model: record.text("/model/name"),
+        license: record.text("/model/license"),
+        provenance: record.text("/thresholds/provenance"),
+        two_stages: record.config.pointer("/recipe/crops").is_some_and(|c| !c.is_null()),
         drawn: run.command.get(1).is_some_and(|c| c == "demo"),
         total_seconds: seconds(total),
         sheet_width: assets::COLUMNS * assets::SIDE,
         side: assets::SIDE,
-        slides,
     };
     Ok(summary.render()?)
 }

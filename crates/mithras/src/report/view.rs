@@ -1,9 +1,9 @@
 //! What the summary shows of one slide, drawn from the files in its folder.
 
-use super::counts::counts;
 use super::error::ReportError;
+use super::found::Found;
 use crate::export::{CountsFile, pictures as assets, read_detections};
-use crate::job::{Outcome, StageTime};
+use crate::job::StageTime;
 use crate::record::DetectionRow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -11,14 +11,41 @@ use mitosis::matching::PAPER_RADIUS;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// One slide.
-pub(super) struct SlideView {
-    pub name: String,
-    pub file: String,
-    pub counts: CountsFile,
+/// One slide's line in the table.
+pub(super) struct Row<'a> {
+    pub slide: &'a Found,
+    pub counts: &'a CountsFile,
+    pub seconds: String,
+}
+
+impl<'a> Row<'a> {
+    /// None for a slide that failed.
+    pub(super) fn new(slide: &'a Found) -> Option<Self> {
+        let counts = slide.counts.as_ref()?;
+        Some(Self { slide, counts, seconds: seconds(slide.state.seconds) })
+    }
+
+    pub(super) fn density(&self) -> String {
+        self.counts.density_per_20_mm2.map_or_else(|| "–".into(), |d| format!("{d:.1}"))
+    }
+
+    pub(super) fn mpp(&self) -> String {
+        let r = &self.counts.resolution;
+        let short =
+            |v: f64| format!("{:.4}", v).trim_end_matches('0').trim_end_matches('.').to_owned();
+        if r.x == r.y { short(r.x) } else { format!("{} × {}", short(r.x), short(r.y)) }
+    }
+}
+
+/// One slide with its pictures.
+pub(super) struct SlideView<'a> {
+    pub name: &'a str,
+    pub counts: &'a CountsFile,
     pub kept: bool,
     pub resumed_windows: usize,
-    pub seconds: String,
+    pub seconds: &'a str,
+    pub density: String,
+    pub mpp: String,
     pub stages: Vec<StageView>,
     pub thumbnail: String,
     pub overlay: String,
@@ -43,10 +70,10 @@ pub(super) struct Tile {
     pub score: String,
 }
 
-impl SlideView {
-    pub(super) fn new(outcome: &Outcome) -> Result<Self, ReportError> {
-        let folder = &outcome.folder;
-        let counts = counts(folder)?;
+impl<'a> SlideView<'a> {
+    pub(super) fn new(row: &'a Row) -> Result<Self, ReportError> {
+        let Row { slide, counts, seconds } = row;
+        let (folder, state) = (&slide.folder, &slide.state);
         let rows = read_detections(&folder.join("detections.csv"))?;
         let best = assets::top(&rows);
         let tiles = best
@@ -73,22 +100,19 @@ impl SlideView {
         let figures =
             if tiles.is_empty() { None } else { Some(base64(&folder.join(assets::FIGURES))?) };
         Ok(Self {
-            name: outcome.input.name.clone(),
-            file: counts.slide.file.clone(),
-            kept: outcome.kept,
-            resumed_windows: outcome.state.work.resumed_windows,
-            seconds: seconds(outcome.state.seconds),
-            stages: outcome.state.work.stages.iter().map(StageView::new).collect(),
+            name: &slide.name,
+            counts,
+            kept: slide.kept,
+            resumed_windows: state.work.resumed_windows,
+            seconds,
+            density: row.density(),
+            mpp: row.mpp(),
+            stages: state.work.stages.iter().map(StageView::new).collect(),
             thumbnail: base64(&folder.join(assets::THUMBNAIL))?,
-            overlay: overlay(&counts, &rows, &folder.join(assets::TISSUE))?,
+            overlay: overlay(counts, &rows, &folder.join(assets::TISSUE))?,
             figures,
             tiles,
-            counts,
         })
-    }
-
-    pub(super) fn density(&self) -> String {
-        self.counts.density_per_20_mm2.map_or_else(|| "–".into(), |d| format!("{d:.1}"))
     }
 
     /// Morphologies that occur, most frequent first.
@@ -105,13 +129,6 @@ impl SlideView {
             || "no figure".into(),
             |h| format!("centred on x {:.0}, y {:.0} px", h.centre_px[0], h.centre_px[1]),
         )
-    }
-
-    pub(super) fn mpp(&self) -> String {
-        let r = &self.counts.resolution;
-        let short =
-            |v: f64| format!("{:.4}", v).trim_end_matches('0').trim_end_matches('.').to_owned();
-        if r.x == r.y { short(r.x) } else { format!("{} × {}", short(r.x), short(r.y)) }
     }
 }
 

@@ -51,6 +51,13 @@ impl fmt::Display for RunFile {
         if run.failed > 0 {
             writeln!(f, "{} of {} slides failed", run.failed, run.slides.len())?;
         }
+        if !run.unfinished.is_empty() {
+            writeln!(f, "{} slides are under way or were interrupted", run.unfinished.len())?;
+        }
+        if !run.left_out.is_empty() {
+            let n = run.left_out.len();
+            writeln!(f, "{n} slides there are of another configuration and left out")?;
+        }
         Ok(())
     }
 }

@@ -1,0 +1,34 @@
+//! `mithras gather`: the tables over runs, made of the slides' folders.
+
+use super::detect::say;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Rebuild counts.csv, run.json and summary.html of runs of `detect`
+///
+/// At any time: while processes are at work, after Ctrl-C or a crash, and of several folders (shards).
+/// A slide in several folders counts once. Exit codes: 0 all slides are done, 3 some failed or are not
+/// done yet, 1 none is. See docs/scale.md.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  mithras gather results
+  mithras gather part-1 part-2 part-3 --into all")]
+pub struct Args {
+    /// Folders of `mithras detect`
+    #[arg(required = true, value_name = "OUT")]
+    outs: Vec<PathBuf>,
+    /// Folder for the tables; made if missing [default: the first OUT]
+    #[arg(long, alias = "out", value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Print the content of run.json
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+    let run = mithras::report::gather(&a.outs, a.into.as_deref())?;
+    say(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
+    let open = run.failed + run.unfinished.len();
+    Ok(super::exit(open, run.done + open))
+}

@@ -1,0 +1,171 @@
+//! Many slides on the command line: lists, shards, processes on one folder, gathering, Ctrl-C.
+
+#[path = "../../mithras/tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const SLIDES: u64 = 6;
+
+fn mithras(verb: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.arg(verb).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A process of `detect` on a list, with seeded weights of no meaning.
+fn detect(list: &Path, out: &Path, more: &[&str]) -> Child {
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let mut command = mithras("detect");
+    command.arg("--list").arg(list).arg("--out").arg(out).arg("--model").arg(model);
+    command.args(["--engine", "rten", "--threads", "1"]).args(more);
+    command.spawn().unwrap()
+}
+
+fn ends(process: Child) -> (i32, String) {
+    said(process.wait_with_output().unwrap())
+}
+
+fn said(output: Output) -> (i32, String) {
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
+}
+
+fn gather(outs: &[&Path], more: &[&str]) -> (i32, String) {
+    said(mithras("gather").args(outs).args(more).output().unwrap())
+}
+
+fn study(dir: &Path) -> PathBuf {
+    let mut rows = String::from("slide,patient,cohort\n");
+    for k in 0..SLIDES {
+        common::draw(&dir.join(format!("case-{k}.tiff")), 700, 600, k + 1, 2);
+        rows += &format!("case-{k}.tiff,P{k},A\n");
+    }
+    let list = dir.join("slides.csv");
+    fs::write(&list, rows).unwrap();
+    list
+}
+
+fn table(out: &Path) -> String {
+    fs::read_to_string(out.join("counts.csv")).unwrap()
+}
+
+#[test]
+fn shards_and_races_of_processes_give_the_table_of_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let at = |n: &str| dir.path().join(n);
+    let (code, words) = ends(detect(&list, &at("one"), &[]));
+    assert_eq!(code, 0, "{words}");
+    let one = table(&at("one"));
+    assert_eq!(one.lines().count(), SLIDES as usize + 1, "{one}");
+    assert!(one.lines().nth(1).unwrap().starts_with("case-0,finished,"), "{one}");
+    assert!(one.lines().nth(1).unwrap().ends_with(",P0,A"), "{one}");
+
+    // Three shards at once on one folder, three more into folders of their own.
+    let shards = ["1/3", "2/3", "3/3"];
+    let own = ["part-1", "part-2", "part-3"].map(at);
+    let shared = shards.map(|k| detect(&list, &at("shared"), &["--shard", k]));
+    for process in shared {
+        let (code, words) = ends(process);
+        assert_eq!(code, 0, "{words}");
+    }
+    let apart: Vec<Child> =
+        shards.iter().zip(&own).map(|(k, out)| detect(&list, out, &["--shard", k])).collect();
+    for process in apart {
+        let (code, words) = ends(process);
+        assert_eq!(code, 0, "{words}");
+    }
+    assert_eq!(table(&at("shared")), one, "the last to end has written everything");
+    fs::remove_file(at("shared").join("counts.csv")).unwrap();
+    assert_eq!(gather(&[&at("shared")], &[]).0, 0);
+    assert_eq!(table(&at("shared")), one);
+    let outs = [&*own[0], &*own[1], &*own[2]];
+    let into = at("all");
+    let (code, words) = gather(&outs, &["--into", into.to_str().unwrap(), "--json"]);
+    assert_eq!((code, table(&into)), (0, one.clone()), "{words}");
+    let run: serde_json::Value = serde_json::from_str(&words).unwrap();
+    assert_eq!((run["done"].as_u64(), run["commands"].as_array().unwrap().len()), (Some(6), 3));
+
+    // Two slides at once in one process.
+    let (code, words) = ends(detect(&list, &at("workers"), &["--workers", "2"]));
+    assert_eq!((code, table(&at("workers"))), (0, one.clone()), "{words}");
+
+    // Two on the whole list at once.
+    let raced = at("raced");
+    let both = [(); 2].map(|()| detect(&list, &raced, &["--resume"]));
+    for process in both {
+        let (code, words) = ends(process);
+        assert_eq!(code, 0, "{words}");
+    }
+    assert_eq!(table(&raced), one);
+    for k in 0..SLIDES {
+        let name = format!("case-{k}");
+        let alone = common::results(&at("one").join(&name));
+        assert!(common::results(&raced.join(&name)) == alone, "{name}");
+        assert!(common::results(&at("shared").join(&name)) == alone, "{name}");
+    }
+}
+
+#[test]
+fn exit_codes_say_how_many_are_done() {
+    let dir = tempfile::tempdir().unwrap();
+    common::draw(&dir.path().join("good.tiff"), 700, 600, 1, 2);
+    let list = dir.path().join("slides.csv");
+    let run = |rows: &str, out: &str, more: &[&str]| {
+        fs::write(&list, rows).unwrap();
+        ends(detect(&list, &dir.path().join(out), more))
+    };
+    let some = "slide,patient\ngood.tiff,P1\nmissing.svs,P2\n";
+    let (code, words) = run(some, "some", &[]);
+    assert_eq!(code, 3, "{words}");
+    let csv = table(&dir.path().join("some"));
+    assert!(csv.lines().any(|l| l.starts_with("missing,failed,") && l.ends_with(",P2")), "{csv}");
+    assert_eq!(gather(&[&dir.path().join("some")], &[]).0, 3);
+    let (code, words) = run("slide\nmissing.svs\n", "none", &[]);
+    assert_eq!(code, 1, "{words}");
+    assert_eq!(gather(&[&dir.path().join("none")], &[]).0, 1);
+    assert_eq!(gather(&[&dir.path().join("nowhere")], &[]).0, 1);
+    let (code, words) = run("slide,figures\ngood.tiff,3\n", "refused", &[]);
+    assert_eq!(code, 1);
+    assert!(words.contains("slides.csv") && words.contains("figures"), "{words}");
+    assert!(!dir.path().join("refused").exists());
+    for (shard, code) in [("0/3", 2), ("4/3", 2), ("half", 2)] {
+        let (was, words) = run(some, "refused", &["--shard", shard]);
+        assert!(was == code && words.contains("K/N"), "{shard}: {words}");
+    }
+    // A shard without slides is no failure.
+    let empty = (1..=9).map(|k| run(some, "many", &["--shard", &format!("{k}/9"), "--resume"]));
+    assert!(empty.filter(|(code, _)| *code == 0).count() >= 7);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_leaves_tables_of_what_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let out = dir.path().join("out");
+    // One that takes long, after the first.
+    common::draw(&dir.path().join("case-1.tiff"), 9000, 7000, 2, 20);
+    let mut process = detect(&list, &out, &["--quiet"]);
+    let started = Instant::now();
+    while !out.join("case-1/state.json").exists() {
+        assert!(process.try_wait().unwrap().is_none(), "{}", ends(process).1);
+        assert!(started.elapsed() < Duration::from_secs(120), "nothing begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill").args(["-s", "INT", &process.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let (code, words) = ends(process);
+    assert_eq!(code, 3, "{words}");
+    let csv = table(&out);
+    assert!(csv.lines().count() == 2 && csv.contains("\ncase-0,finished,"), "{csv}");
+    assert!(words.contains("1 slides are under way or were interrupted"), "{words}");
+    let state = fs::read_to_string(out.join("case-1/state.json")).unwrap();
+    assert!(state.contains("\"running\""), "{state}");
+    assert_eq!(gather(&[&out], &[]).0, 3);
+    assert_eq!(table(&out), csv);
+}

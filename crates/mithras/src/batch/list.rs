@@ -1,0 +1,138 @@
+//! A list of slides with what is known of them: CSV, one line per slide.
+
+use super::inputs::{InputError, Inputs};
+use crate::input::{Input, stem};
+use artifact::table::{Format, Table, TableError, uncell};
+use mitosis::Mpp;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Reads a list: the column `slide` (path, absolute or from the list's folder), optionally `mpp`
+/// (um/px of a slide; empty: its own, or the `mpp` given here for all that state none), and any
+/// further ones, which are carried into the tables over a run, where `taken` are the columns that
+/// stand there already. Slides are in the list's order.
+///
+/// # Errors
+/// [`InputError::Table`] with file, column and row: a missing file or column, no rows, an empty or
+/// doubled slide, two slides that would share a folder, a number that is no resolution, and a column
+/// without a name or with one that is taken.
+pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs, InputError> {
+    let rows = Table::read(path, &Format::default())?;
+    let slide = rows.need(&["slide"])?;
+    let resolution = rows.find(&["mpp"]).map(|_| rows.need(&["mpp"])).transpose()?;
+    let further: Vec<usize> =
+        (0..rows.names().len()).filter(|c| *c != slide && Some(*c) != resolution).collect();
+    for &column in &further {
+        let name = uncell(&rows.names()[column]);
+        let named = |name: &str| rows.find(&[name]);
+        if name.is_empty() || named(name).is_none() {
+            return Err(header(path, column, "has no name").into());
+        }
+        if named(name) != Some(column) {
+            return Err(TableError::Twice { path: path.to_owned(), name: name.to_owned() }.into());
+        }
+        if taken.iter().any(|t| named(t) == Some(column)) {
+            let why = format!("is called '{name}', as one of counts.csv; give it another name");
+            return Err(header(path, column, &why).into());
+        }
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut rows_of: BTreeMap<String, usize> = BTreeMap::new();
+    let mut found = Inputs::default();
+    for row in 0..rows.len() {
+        let cell = uncell(rows.cell(row, slide));
+        if cell.is_empty() {
+            return Err(rows.wrong(row, slide, "is empty; a slide's path is needed").into());
+        }
+        let path = folder.join(cell);
+        let name = stem(&path);
+        if let Some(&first) = rows_of.get(&name) {
+            let line = rows.line(first);
+            let reason = if found.slides[first].path == path {
+                format!("'{cell}' stands in line {line} already; take one of them out")
+            } else {
+                format!(
+                    "'{cell}' and the slide of line {line} would both be written to the folder \
+                     `{name}`; rename one or put it into another list"
+                )
+            };
+            return Err(rows.wrong(row, slide, reason).into());
+        }
+        rows_of.insert(name.clone(), row);
+        let own = match resolution.filter(|&c| rows.filled(row, Some(c)).is_some()) {
+            None => None,
+            Some(c) => Some(
+                Mpp::new(rows.number(row, c)?).map_err(|e| rows.wrong(row, c, e.to_string()))?,
+            ),
+        };
+        let cells = further
+            .iter()
+            .map(|&c| (uncell(&rows.names()[c]).to_owned(), uncell(rows.cell(row, c)).to_owned()));
+        let columns = cells.collect();
+        let (mpp, own_mpp) = (own.or(mpp), own.is_some());
+        found.slides.push(Input { path, name, mpp, own_mpp, columns });
+    }
+    Ok(found)
+}
+
+/// A complaint about a column's name.
+fn header(path: &Path, column: usize, reason: &str) -> TableError {
+    let place = format!("{}, header, column {}", path.display(), column + 1);
+    TableError::Cell { place, reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Inputs, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("slides.csv");
+        std::fs::write(&path, text).unwrap();
+        let given = Mpp::new(0.5).unwrap();
+        let mut found = read_list(&path, Some(given), &["slide", "figures", "mpp_x"])
+            .map_err(|e| e.to_string())?;
+        for slide in &mut found.slides {
+            slide.path = slide.path.strip_prefix(dir.path()).unwrap_or(&slide.path).to_owned();
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn paths_resolutions_and_further_columns() {
+        let found = read(
+            "patient,slide,MPP,cohort,p-T\nP1,a/one.svs,0.25,TCGA,\"1,2\"\nP1,/b/two.svs,,,'=1+1\n",
+        )
+        .unwrap();
+        let [one, two] = &found.slides[..] else { panic!("{found:?}") };
+        assert_eq!((one.path.to_str().unwrap(), &*one.name), ("a/one.svs", "one"));
+        assert_eq!((one.mpp.unwrap().get(), one.own_mpp), (0.25, true));
+        let of = |cells: [(&str, &str); 3]| cells.map(|(n, c)| (n.to_owned(), c.to_owned()));
+        assert_eq!(one.columns, of([("patient", "P1"), ("cohort", "TCGA"), ("p-T", "1,2")]));
+        assert_eq!(two.path.to_str().unwrap(), "/b/two.svs");
+        assert_eq!((two.mpp.unwrap().get(), two.own_mpp), (0.5, false));
+        assert_eq!(two.columns, of([("patient", "P1"), ("cohort", ""), ("p-T", "=1+1")]));
+    }
+
+    #[test]
+    fn a_wrong_list_is_refused_with_its_place() {
+        for (text, words) in [
+            ("file,mpp\na.svs,0.25\n", &["no column 'slide'"][..]),
+            ("slide\n", &["no rows"]),
+            ("slide,x\n,1\n", &["row 1 (line 2)", "is empty"]),
+            ("slide\na.svs\nb.svs\na.svs\n", &["row 3 (line 4)", "stands in line 2 already"]),
+            ("slide\nx/a.svs\ny/a.tiff\n", &["row 2 (line 3)", "the folder `a`", "rename"]),
+            ("slide,mpp\na.svs,0.25\nb.svs,wide\n", &["column 'mpp', row 2", "'wide'"]),
+            ("slide,mpp\na.svs,-1\n", &["column 'mpp', row 1", "implausible"]),
+            ("slide,\na.svs,1\n", &["header, column 2: has no name"]),
+            ("slide,age,Age\na.svs,1,2\n", &["two columns are called"]),
+            ("slide,mpp,m_pp\na.svs,1,2\n", &["two columns are called 'mpp'"]),
+            ("slide,Figures\na.svs,1\n", &["column 2: is called 'Figures'", "another name"]),
+            ("slide,a\na.svs\n", &["line 2: 1 cells"]),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(words.iter().all(|w| said.contains(w)), "{text}: {said}");
+            assert!(said.contains("slides.csv"), "{said}");
+        }
+    }
+}

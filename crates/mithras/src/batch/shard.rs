@@ -1,0 +1,87 @@
+//! Parts of a list that several processes do, each its own.
+
+use super::inputs::Inputs;
+use artifact::digest::{Digest, Sha256};
+use std::str::FromStr;
+
+/// Part `k` of `n`, 1 <= k <= n. The parts are disjoint and cover everything; which part a slide
+/// belongs to depends on its name and on `n` alone, not on other slides or their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    k: u64,
+    n: u64,
+}
+
+/// The most parts.
+const MOST: u64 = 1_000_000;
+
+/// Words that are no part.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no part such as 2/16: K/N with 1 <= K <= N <= {MOST}")]
+pub struct ShardError(String);
+
+impl FromStr for Shard {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Self, ShardError> {
+        let wrong = || ShardError(text.to_owned());
+        let (k, n) = text.split_once('/').ok_or_else(wrong)?;
+        let number = |s: &str| s.trim().parse::<u64>().map_err(|_| wrong());
+        let (k, n) = (number(k)?, number(n)?);
+        if (1..=n).contains(&k) && n <= MOST { Ok(Self { k, n }) } else { Err(wrong()) }
+    }
+}
+
+impl Shard {
+    /// Whether the slide of this name belongs to it.
+    #[must_use]
+    pub fn holds(&self, name: &str) -> bool {
+        let digest = Sha256::digest(name.as_bytes());
+        let mut first = [0; 8];
+        first.copy_from_slice(&digest[..8]);
+        u64::from_be_bytes(first) % self.n == self.k - 1
+    }
+
+    /// Takes the slides of the other parts out.
+    pub fn keep(&self, inputs: &mut Inputs) {
+        inputs.slides.retain(|s| self.holds(&s.name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_disjoint_and_cover_everything() {
+        for n in [1, 2, 3, 7, 16] {
+            let parts: Vec<Shard> = (1..=n).map(|k| format!("{k}/{n}").parse().unwrap()).collect();
+            let mut sizes = vec![0; n];
+            for slide in 0..1000 {
+                let name = format!("TCGA-{slide:04}");
+                let holding: Vec<usize> = (0..n).filter(|&k| parts[k].holds(&name)).collect();
+                assert_eq!(holding.len(), 1, "{name} in {holding:?} of {n}");
+                sizes[holding[0]] += 1;
+            }
+            let fair = 1000 / n;
+            assert!(sizes.iter().all(|s| s * 10 > fair * 6 && s * 10 < fair * 14), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn a_slide_stays_in_its_part() {
+        // By hashlib.sha256 of Python: int(digest[:16], 16) % 5 + 1.
+        let part = |name: &str| {
+            (1..=5).find(|k| format!("{k}/5").parse::<Shard>().unwrap().holds(name)).unwrap()
+        };
+        assert_eq!(["a", "b", "case-1", "ü"].map(part), [1, 2, 2, 4]);
+    }
+
+    #[test]
+    fn what_is_no_part_is_refused() {
+        for text in ["", "1", "0/3", "4/3", "1/0", "a/b", "1/2/3", "-1/2", "1/1000001"] {
+            assert!(text.parse::<Shard>().is_err(), "{text}");
+        }
+        assert!(" 2 / 3 ".parse::<Shard>().is_ok());
+    }
+}

@@ -1,0 +1,102 @@
+//! Slides as they lie in the folders of runs.
+
+use super::counts::counts;
+use super::error::ReportError;
+use crate::batch::state::Status;
+use crate::export::CountsFile;
+use crate::job::State;
+use mitosis::text::plain;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The setting of a slide that is its own, not its run's.
+const OWN: &str = "given um/px";
+
+/// A slide's folder, read.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The folder's name.
+    pub name: String,
+    pub folder: PathBuf,
+    pub state: State,
+    /// Finished by an earlier run and kept by the one that writes the tables.
+    pub kept: bool,
+    /// Its count, where it is done.
+    pub counts: Option<CountsFile>,
+}
+
+impl Found {
+    /// Of a slide's folder; a finished slide whose count cannot be read back counts as failed.
+    pub(super) fn new(name: String, folder: PathBuf, mut state: State, kept: bool) -> Self {
+        let mut read = None;
+        if state.is_done() {
+            match counts(&folder) {
+                Ok(counts) => read = Some(counts),
+                Err(e) => {
+                    let why = format!("its results cannot be read back, do it anew: {e}");
+                    (state.status, state.reason) = (Status::Failed, Some(plain(&why).into_owned()));
+                }
+            }
+        }
+        Self { name, folder, state, kept, counts: read }
+    }
+
+    /// The settings that are those of its run.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        let mut settings = self.state.settings.clone();
+        settings.remove(OWN);
+        settings
+    }
+
+    /// Whether it was done with other settings; states of early versions do not say.
+    pub(super) fn is_foreign(&self, settings: &BTreeMap<String, String>) -> bool {
+        !self.state.settings.is_empty() && self.settings() != *settings
+    }
+
+    fn rank(&self) -> u8 {
+        match self.state.status {
+            Status::Finished | Status::NoTissue => 2,
+            Status::Failed => 1,
+            Status::Running => 0,
+        }
+    }
+}
+
+/// The slides of several folders of runs by name, each once.
+pub(super) fn slides(outs: &[PathBuf]) -> Result<BTreeMap<String, Found>, ReportError> {
+    let mut all: BTreeMap<String, Found> = BTreeMap::new();
+    for out in outs {
+        for found in folder(out)? {
+            let Some(first) = all.get(&found.name) else {
+                all.insert(found.name.clone(), found);
+                continue;
+            };
+            let both = first.state.is_done() && found.state.is_done();
+            if both && !first.state.input.same_content(&found.state.input) {
+                let (name, first) = (found.name, first.folder.clone());
+                return Err(ReportError::Twice { name, first, second: found.folder });
+            }
+            if found.rank() > first.rank() {
+                all.insert(found.name.clone(), found);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The slides of one.
+fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
+    let fail =
+        |e: std::io::Error| ReportError::Read { path: out.to_owned(), reason: e.to_string() };
+    let entries = std::fs::read_dir(out).map_err(fail)?.collect::<Result<Vec<_>, _>>();
+    let paths = entries.map_err(fail)?.into_par_iter().map(|e| e.path());
+    Ok(paths
+        .filter_map(|folder| {
+            // Folders of slides never begin with a dot.
+            let name = folder.file_name()?.to_str().filter(|n| !n.starts_with('.'))?.to_owned();
+            let state = State::load(&folder)?;
+            Some(Found::new(name, folder, state, false))
+        })
+        .collect())
+}

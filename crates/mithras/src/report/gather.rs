@@ -1,0 +1,122 @@
+//! The files over a run, made of the slides' folders.
+
+use super::error::ReportError;
+use super::found::{Found, slides};
+use super::record::{RunRecord, begin, records};
+use super::run_file::{RunFile, SlideLine};
+use super::{summary, table};
+use crate::batch::state::{Status, differences};
+use crate::detector::Detector;
+use crate::file::{self, Lock, LockError};
+use crate::job::Outcome;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Rebuilds `counts.csv`, `run.json` and `summary.html` of the slides that lie in the folders `outs`
+/// of runs, and writes them into `into`, or into the first folder. Slides may be under way there:
+/// those have no row, and [`RunFile::unfinished`] names them. A slide that lies in several folders
+/// counts once.
+///
+/// # Errors
+/// [`ReportError`]: above all a folder without slides, and finished slides of different configurations
+/// or, under one name, of different files.
+pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportError> {
+    let Some(first) = outs.first() else { return Err(ReportError::Nothing { outs: Vec::new() }) };
+    // A folder that is not there must not come into being by its lock.
+    for out in outs {
+        std::fs::read_dir(out)
+            .map_err(|e| ReportError::Read { path: out.clone(), reason: e.to_string() })?;
+    }
+    let into = into.unwrap_or(first);
+    let _alone = alone(into)?;
+    let found = slides(outs)?;
+    let done = || found.values().filter(|f| f.state.is_done() && !f.state.settings.is_empty());
+    let Some(like) = done().next().or_else(|| found.values().next()) else {
+        return Err(ReportError::Nothing { outs: outs.to_vec() });
+    };
+    let settings = like.settings();
+    if let Some(other) = done().find(|f| f.is_foreign(&settings)) {
+        return Err(ReportError::Config {
+            first: like.folder.clone(),
+            second: other.folder.clone(),
+            differs: differences(&settings, &other.settings()),
+        });
+    }
+    files(into, outs, &settings, found)
+}
+
+/// Writes the three files of a run into `out`: of all slides of its configuration that lie there, those
+/// of other processes included, and with the reasons of `outcomes` that could not be written there.
+///
+/// # Errors
+/// [`ReportError`].
+pub fn write(
+    out: &Path,
+    outcomes: &[Outcome],
+    detector: &Detector,
+    command: &[String],
+) -> Result<RunFile, ReportError> {
+    begin(out, detector, command)?;
+    let _alone = alone(out)?;
+    let outs = [out.to_owned()];
+    let mut found = slides(&outs)?;
+    for outcome in outcomes.iter().filter(|o| !o.is_elsewhere() && !o.is_stopped()) {
+        let name = &outcome.input.name;
+        match found.get_mut(name) {
+            Some(there) => there.kept = outcome.kept,
+            None => {
+                let (folder, state) = (outcome.folder.clone(), outcome.state.clone());
+                let line = Found::new(name.clone(), folder, state, outcome.kept);
+                found.insert(name.clone(), line);
+            }
+        }
+    }
+    files(out, &outs, &detector.config.settings(), found)
+}
+
+/// Writes the files of the slides of these settings.
+fn files(
+    into: &Path,
+    outs: &[PathBuf],
+    settings: &BTreeMap<String, String>,
+    found: BTreeMap<String, Found>,
+) -> Result<RunFile, ReportError> {
+    let mut records: Vec<RunRecord> = outs.iter().flat_map(|out| records(out)).collect();
+    // States of early versions do not say; then any record is theirs.
+    records.retain(|r| settings.is_empty() || r.settings() == *settings);
+    records.sort_by(|a, b| a.command.cmp(&b.command));
+    records.dedup();
+    if records.is_empty() {
+        return Err(ReportError::NoRecord { outs: outs.to_vec() });
+    }
+    let (mut shown, mut unfinished, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, slide) in found {
+        if slide.is_foreign(settings) {
+            left_out.push(name);
+        } else if slide.state.status == Status::Running {
+            unfinished.push(name);
+        } else {
+            shown.push(slide);
+        }
+    }
+    let lines = shown.iter().map(SlideLine::new).collect();
+    let run = RunFile { unfinished, left_out, ..RunFile::new(lines, &records) };
+    table::write(&into.join("counts.csv"), &run.slides)?;
+    artifact::json::write(&into.join("run.json"), &run)?;
+    let page = summary::render(&run, &shown, &records[0])?;
+    file::write(&into.join("summary.html"), page.as_bytes())?;
+    Ok(run)
+}
+
+/// Holds the folder over the run while its files are made; another process does so for as long as it
+/// takes to read its slides' counts.
+fn alone(out: &Path) -> Result<Lock, ReportError> {
+    for _ in 0..6000 {
+        match Lock::take(out) {
+            Err(LockError::Busy { .. }) => std::thread::sleep(Duration::from_millis(100)),
+            other => return Ok(other?),
+        }
+    }
+    Ok(Lock::take(out)?)
+}

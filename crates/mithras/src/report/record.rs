@@ -1,0 +1,103 @@
+//! What one process runs with, written down before it begins, so that tables can be made without it.
+
+use super::error::ReportError;
+use crate::detector::{Detector, settings};
+use crate::file::WriteError;
+use artifact::digest::sha256;
+use infer::EngineReport;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Folder of these records in that of a run.
+const FOLDER: &str = ".runs";
+
+/// What one process runs with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Version of mithras.
+    pub version: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Everything that changes a number: [`crate::detector::Config`].
+    pub config: serde_json::Value,
+    /// Digest of it.
+    pub config_sha256: String,
+    /// What runs the networks.
+    pub engine: EngineReport,
+    /// Threads and batches; they change no number.
+    pub workers: Workers,
+}
+
+/// Threads and batches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workers {
+    /// Decoding threads.
+    pub readers: usize,
+    /// Decoded windows that may wait.
+    pub in_flight: usize,
+    /// Windows per call of the first stage.
+    pub segment_batch: usize,
+    /// Crops per call of the second stage.
+    pub classify_batch: usize,
+    /// Processors of the machine.
+    pub processors: usize,
+}
+
+impl RunRecord {
+    fn of(detector: &Detector, command: &[String]) -> Self {
+        let w = &detector.workers;
+        // By way of its text, so that scores, which are f32, keep the digits that they are written in.
+        let text = serde_json::to_vec(&detector.config).expect("plain data becomes JSON");
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: command.to_vec(),
+            config: serde_json::from_slice(&text).expect("JSON as it was just written"),
+            config_sha256: detector.config.digest(),
+            engine: detector.engine.clone(),
+            workers: Workers {
+                readers: w.readers,
+                in_flight: w.in_flight,
+                segment_batch: w.segment_batch,
+                classify_batch: w.classify_batch,
+                processors: std::thread::available_parallelism().map_or(1, usize::from),
+            },
+        }
+    }
+
+    /// The configuration by dotted names, as a slide's state has it.
+    pub(super) fn settings(&self) -> BTreeMap<String, String> {
+        settings(&self.config)
+    }
+
+    /// A text of the configuration, empty where there is none.
+    pub(super) fn text(&self, pointer: &str) -> &str {
+        self.config.pointer(pointer).and_then(|v| v.as_str()).unwrap_or_default()
+    }
+}
+
+/// Writes down what a process runs with, before its first slide: whenever it ends, tables can be made
+/// of what is done ([`super::gather`]). The same again makes no second file.
+///
+/// # Errors
+/// [`ReportError::Write`].
+pub fn begin(out: &Path, detector: &Detector, command: &[String]) -> Result<(), ReportError> {
+    let bytes = artifact::json::pretty(&RunRecord::of(detector, command));
+    let folder = out.join(FOLDER);
+    std::fs::create_dir_all(&folder)
+        .map_err(|source| WriteError { path: folder.clone(), source })?;
+    let path = folder.join(format!("{}.json", &sha256(&bytes)[..16]));
+    if !path.is_file() {
+        crate::file::write(&path, &bytes)?;
+    }
+    Ok(())
+}
+
+/// The records of a run's folder; where there is none, the one in its `run.json`, as versions before
+/// wrote it. A damaged one counts as none.
+pub(super) fn records(out: &Path) -> Vec<RunRecord> {
+    let read = |path: &Path| artifact::json::read::<RunRecord>(path).ok();
+    let entries = std::fs::read_dir(out.join(FOLDER)).into_iter().flatten().flatten();
+    let found: Vec<_> = entries.filter_map(|e| read(&e.path())).collect();
+    if found.is_empty() { read(&out.join("run.json")).into_iter().collect() } else { found }
+}

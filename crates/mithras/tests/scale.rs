@@ -1,0 +1,350 @@
+//! Many slides: lists, shards, several processes on one folder, gathering, ending early.
+
+mod common;
+
+use common::{Dark, draw, results, setup};
+use detect::{CancelToken, Workers};
+use mithras::Detector;
+use mithras::batch::{Inputs, Shard, read_list};
+use mithras::job::state::Status;
+use mithras::job::{self, Existing, Input, Outcome, State};
+use mithras::progress::{Listener, Silent};
+use mithras::report::{self, ReportError, RunFile};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+const SLIDES: u64 = 5;
+
+/// Five drawn slides and one that is none, with their list.
+fn study(dir: &Path) -> PathBuf {
+    let mut rows = String::from("slide,mpp,patient,cohort,age at diagnosis\n");
+    for k in 0..SLIDES {
+        draw(&dir.join(format!("s{k}.tiff")), 700, 600, k + 1, 2);
+        rows += &format!("s{k}.tiff,,P{},A,{}\n", k / 2, 50 + k);
+    }
+    fs::write(dir.join("bad.svs"), b"no slide").unwrap();
+    rows += "bad.svs,0.25,P9,\"B, or C\",\n";
+    let list = dir.join("slides.csv");
+    fs::write(&list, rows).unwrap();
+    list
+}
+
+fn detector() -> Detector {
+    setup(true, usize::MAX, Workers { readers: 1, ..Workers::default() })
+}
+
+fn inputs(list: &Path) -> Vec<Input> {
+    read_list(list, None, &report::COLUMNS).unwrap().slides
+}
+
+/// What one process does.
+fn process(inputs: Vec<Input>, out: &Path, existing: Existing) -> (Vec<Outcome>, RunFile) {
+    process_with(inputs, out, existing, &mut detector(), &mut Silent, &CancelToken::new())
+}
+
+fn process_with(
+    inputs: Vec<Input>,
+    out: &Path,
+    existing: Existing,
+    detector: &mut Detector,
+    listener: &mut dyn Listener,
+    cancel: &CancelToken,
+) -> (Vec<Outcome>, RunFile) {
+    let checked = job::preflight(&inputs, detector, out, existing).unwrap();
+    let command = ["mithras".to_owned(), "detect".to_owned()];
+    report::begin(out, detector, &command).unwrap();
+    let outcomes = job::run(inputs, checked, detector, out, existing, listener, cancel);
+    let run = report::write(out, &outcomes, detector, &command).unwrap();
+    (outcomes, run)
+}
+
+fn text(path: PathBuf) -> String {
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The three tables of a folder with every time taken out of what they are made of.
+fn timeless(out: &Path) -> [String; 3] {
+    for entry in fs::read_dir(out).unwrap() {
+        let folder = entry.unwrap().path();
+        if let Some(mut state) = State::load(&folder) {
+            (state.seconds, state.work.stages, state.input.modified) = (0.0, Vec::new(), 0);
+            state.save(&folder).unwrap();
+        }
+    }
+    report::gather(&[out.to_owned()], None).unwrap();
+    let run = text(out.join("run.json"));
+    let run = run.lines().filter(|l| !l.contains("finished_unix")).collect::<Vec<_>>().join("\n");
+    [text(out.join("counts.csv")), run, text(out.join("summary.html"))]
+}
+
+#[test]
+fn shards_in_any_folders_come_to_the_tables_of_one_process() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let at = |n: &str| dir.path().join(n);
+    let (outcomes, run) = process(inputs(&list), &at("one"), Existing::Refuse);
+    assert_eq!((outcomes.len(), run.done, run.failed), (6, 5, 1));
+    let one = text(at("one").join("counts.csv"));
+
+    // The rows the other way round: the same shards.
+    let rows = text(list.clone());
+    let (header, body) = rows.split_once('\n').unwrap();
+    let turned: Vec<&str> = body.lines().rev().collect();
+    let other = dir.path().join("turned.csv");
+    fs::write(&other, format!("{header}\n{}\n", turned.join("\n"))).unwrap();
+    let mut sizes = Vec::new();
+    for (k, list) in [(3, &other), (1, &list), (2, &other)] {
+        let mut part = Inputs { slides: inputs(list), ..Inputs::default() };
+        format!("{k}/3").parse::<Shard>().unwrap().keep(&mut part);
+        sizes.push(part.slides.len());
+        process(part.slides.clone(), &at("shared"), Existing::Refuse);
+        process(part.slides, &at(&format!("part-{k}")), Existing::Refuse);
+    }
+    assert_eq!(sizes.iter().sum::<usize>(), 6, "{sizes:?}");
+    assert!(sizes.iter().all(|s| *s < 6), "the test divides nothing: {sizes:?}");
+
+    // On one folder the last to end has written the table; of three it is gathered.
+    assert_eq!(text(at("shared").join("counts.csv")), one);
+    let parts: Vec<PathBuf> = (1..=3).map(|k| at(&format!("part-{k}"))).collect();
+    let run = report::gather(&parts, Some(&at("all"))).unwrap();
+    assert_eq!((run.done, run.failed), (5, 1));
+    assert_eq!(text(at("all").join("counts.csv")), one);
+    for k in 0..SLIDES {
+        let name = format!("s{k}");
+        assert!(results(&at("one").join(&name)) == results(&at("shared").join(&name)), "{name}");
+    }
+    let [a, b] = ["one", "shared"].map(|n| timeless(&at(n)));
+    for (k, file) in ["counts.csv", "run.json", "summary.html"].iter().enumerate() {
+        assert!(a[k] == b[k], "{file} differs");
+    }
+    assert_eq!(a[0], one, "counts.csv holds no time");
+
+    let header = one.lines().next().unwrap();
+    assert!(header.ends_with(",notes,reason,patient,cohort,age at diagnosis"), "{header}");
+    let line = |name: &str| one.lines().find(|l| l.starts_with(&format!("{name},"))).unwrap();
+    assert!(line("s3").starts_with("s3,finished,") && line("s3").ends_with(",P1,A,53"));
+    assert!(line("bad").starts_with("bad,failed,") && line("bad").ends_with(",P9,\"B, or C\","));
+}
+
+#[test]
+fn two_processes_on_one_folder_do_every_slide_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let windows = |detector: &mut Detector| {
+        let left = Arc::new(AtomicUsize::new(1_000_000));
+        detector.segmenter = Box::new(Dark { left: Arc::clone(&left) });
+        move || 1_000_000 - left.load(Ordering::SeqCst)
+    };
+    let one = dir.path().join("one");
+    let mut alone = detector();
+    let done_alone = windows(&mut alone);
+    let cancel = CancelToken::new();
+    process_with(inputs(&list), &one, Existing::Refuse, &mut alone, &mut Silent, &cancel);
+    assert!(done_alone() >= 5, "{}", done_alone());
+
+    let out = dir.path().join("raced");
+    let together = Barrier::new(2);
+    let race = || {
+        let mut detector = detector();
+        let done = windows(&mut detector);
+        let inputs = inputs(&list);
+        let checked = job::preflight(&inputs, &detector, &out, Existing::Refuse).unwrap();
+        together.wait();
+        let cancel = CancelToken::new();
+        let outcomes =
+            job::run(inputs, checked, &mut detector, &out, Existing::Refuse, &mut Silent, &cancel);
+        report::write(&out, &outcomes, &detector, &["mithras".into(), "detect".into()]).unwrap();
+        (outcomes, done())
+    };
+    let [(a, windows_a), (b, windows_b)] = std::thread::scope(|scope| {
+        let both = [scope.spawn(race), scope.spawn(race)];
+        both.map(|t| t.join().unwrap())
+    });
+    assert_eq!(windows_a + windows_b, done_alone(), "a slide was done twice");
+    for (x, y) in a.iter().zip(&b) {
+        let name = &x.input.name;
+        let own = |o: &Outcome| o.is_done() && !o.kept;
+        if name == "bad" {
+            assert!([x, y].iter().any(|o| o.state.status == Status::Failed && !o.is_elsewhere()));
+            continue;
+        }
+        assert!(own(x) != own(y), "{name} is one's and not the other's");
+        for o in [x, y] {
+            assert!(own(o) || o.kept || o.is_elsewhere(), "{name}: {:?}", o.state.reason);
+        }
+        assert!(results(&one.join(name)) == results(&out.join(name)), "{name}");
+    }
+    assert_eq!(text(out.join("counts.csv")), text(one.join("counts.csv")));
+}
+
+#[test]
+fn a_slide_done_meanwhile_with_another_configuration_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    study(dir.path());
+    let out = dir.path().join("out");
+    let inputs = || vec![Input::new(&dir.path().join("s0.tiff"))];
+    let mut late = detector();
+    late.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
+    let checked = job::preflight(&inputs(), &late, &out, Existing::Resume).unwrap();
+    process(inputs(), &out, Existing::Refuse);
+    let before = results(&out.join("s0"));
+    let cancel = CancelToken::new();
+    let outcome =
+        job::run(inputs(), checked, &mut late, &out, Existing::Resume, &mut Silent, &cancel)
+            .remove(0);
+    assert!(outcome.state.reason.unwrap().contains("another configuration meanwhile"));
+    assert!(results(&out.join("s0")) == before);
+    assert_eq!(State::load(&out.join("s0")).unwrap().status, Status::Finished);
+}
+
+#[test]
+fn a_corrected_list_changes_the_cells_of_kept_slides() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let out = dir.path().join("out");
+    process(inputs(&list), &out, Existing::Refuse);
+    fs::write(&list, text(list.clone()).replace(",A,53", ",Z,53")).unwrap();
+    let (outcomes, _) = process(inputs(&list), &out, Existing::Resume);
+    assert_eq!(outcomes.iter().filter(|o| o.kept).count(), 5);
+    let csv = text(out.join("counts.csv"));
+    assert!(csv.contains(",P1,Z,53\n") && !csv.contains(",A,53"), "{csv}");
+    // Slides named without a list keep the cells that they have.
+    let bare = (0..SLIDES).map(|k| Input::new(&dir.path().join(format!("s{k}.tiff")))).collect();
+    process(bare, &out, Existing::Resume);
+    assert_eq!(text(out.join("counts.csv")), csv);
+}
+
+/// Wishes to end at the first window of the third slide.
+struct Ends<'a>(&'a CancelToken, usize, Vec<String>);
+
+impl Listener for Ends<'_> {
+    fn begin(&mut self, _: &str, _: &'static str) {
+        self.1 += 1;
+    }
+    fn update(&mut self, _: u64, _: u64) {
+        if self.1 == 3 {
+            self.0.cancel();
+        }
+    }
+    fn finish(&mut self) {}
+    fn say(&mut self, line: &str) {
+        self.2.push(line.to_owned());
+    }
+    fn note(&mut self, _: &str) {}
+}
+
+#[test]
+fn work_that_is_to_end_leaves_tables_of_what_is_done_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    // Several windows, so that there is one to end at.
+    draw(&dir.path().join("s2.tiff"), 2200, 900, 3, 2);
+    let at = |n: &str| dir.path().join(n);
+    process(inputs(&list), &at("one"), Existing::Refuse);
+
+    let cancel = CancelToken::new();
+    let mut listener = Ends(&cancel, 0, Vec::new());
+    let mut first = detector();
+    first.workers.segment_batch = 1;
+    let out = at("ended");
+    let (outcomes, run) =
+        process_with(inputs(&list), &out, Existing::Refuse, &mut first, &mut listener, &cancel);
+    let said = listener.2;
+    assert_eq!(outcomes.iter().filter(|o| o.is_done()).count(), 2, "{said:?}");
+    assert_eq!(outcomes.iter().filter(|o| o.is_stopped()).count(), 4, "{said:?}");
+    assert!(said[0].starts_with("s0: ") && said[0].contains("; 1 of 6 slides, about "), "{said:?}");
+    assert_eq!(State::load(&out.join("s2")).unwrap().status, Status::Running);
+    assert!(!out.join("s3").exists(), "what was not begun has no folder");
+    assert_eq!((run.done, run.failed, &run.unfinished[..]), (2, 0, &["s2".to_owned()][..]));
+    assert_eq!(text(out.join("counts.csv")).lines().count(), 3);
+    let again = report::gather(std::slice::from_ref(&out), None).unwrap();
+    assert_eq!((again.done, &again.unfinished), (2, &run.unfinished));
+
+    process(inputs(&list), &out, Existing::Resume);
+    assert_eq!(text(out.join("counts.csv")), text(at("one").join("counts.csv")));
+    assert!(results(&out.join("s2")) == results(&at("one").join("s2")));
+}
+
+#[test]
+fn what_does_not_belong_together_is_not_gathered() {
+    let dir = tempfile::tempdir().unwrap();
+    study(dir.path());
+    let at = |n: &str| dir.path().join(n);
+    let slide = |n: &str| vec![Input::new(&at(n))];
+    process(slide("s0.tiff"), &at("a"), Existing::Refuse);
+    let mut other = detector();
+    other.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
+    let cancel = CancelToken::new();
+    process_with(slide("s1.tiff"), &at("b"), Existing::Refuse, &mut other, &mut Silent, &cancel);
+    let gather = |outs: &[&str]| {
+        let outs: Vec<_> = outs.iter().map(|n| at(n)).collect();
+        report::gather(&outs, Some(&at("all")))
+    };
+    let refused = gather(&["a", "b"]).unwrap_err();
+    assert!(matches!(refused, ReportError::Config { .. }));
+    let said = refused.to_string();
+    assert!(said.contains("thresholds.seg was `0.35` and is `0.9`"), "{said}");
+    // A run into the folder of another leaves the other's slides out and says so.
+    let (_, run) = process_with(
+        slide("s1.tiff"),
+        &at("a"),
+        Existing::Refuse,
+        &mut other,
+        &mut Silent,
+        &cancel,
+    );
+    assert_eq!((run.done, &run.left_out[..]), (1, &["s0".to_owned()][..]));
+
+    // Another file of the same name.
+    process(slide("s2.tiff"), &at("c"), Existing::Refuse);
+    fs::create_dir(at("elsewhere")).unwrap();
+    draw(&at("elsewhere/s2.tiff"), 700, 600, 77, 2);
+    process(slide("elsewhere/s2.tiff"), &at("d"), Existing::Refuse);
+    assert!(matches!(gather(&["c", "d"]), Err(ReportError::Twice { name, .. }) if name == "s2"));
+    // The same file twice counts once.
+    process(slide("s2.tiff"), &at("e"), Existing::Refuse);
+    assert_eq!(gather(&["c", "e"]).unwrap().slides.len(), 1);
+    // One that failed in one folder and is done in the other is done.
+    let mut state = State::load(&at("c/s2")).unwrap();
+    state.status = Status::Failed;
+    state.save(&at("c/s2")).unwrap();
+    let run = gather(&["c", "e"]).unwrap();
+    assert_eq!((run.done, run.failed), (1, 0));
+
+    assert!(matches!(gather(&["elsewhere"]), Err(ReportError::Nothing { .. })));
+    assert!(matches!(gather(&["nowhere"]), Err(ReportError::Read { .. })));
+    assert!(!at("nowhere").exists());
+    // Without what the process wrote down, the tables of an earlier version serve; then nothing does.
+    fs::remove_dir_all(at("e/.runs")).unwrap();
+    assert_eq!(gather(&["e"]).unwrap().done, 1);
+    fs::remove_file(at("e/run.json")).unwrap();
+    assert!(matches!(gather(&["e"]), Err(ReportError::NoRecord { .. })));
+    // Results that cannot be read back do not keep the others' from their table.
+    process(slide("s3.tiff"), &at("e"), Existing::Refuse);
+    fs::write(at("e/s2/counts.json"), "{").unwrap();
+    let run = gather(&["e"]).unwrap();
+    assert_eq!((run.done, run.failed), (1, 1));
+    assert!(run.slides[0].reason.as_ref().unwrap().contains("read back"));
+}
+
+#[test]
+fn a_page_of_hundreds_holds_the_table_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    study(dir.path());
+    let out = dir.path().join("out");
+    process(vec![Input::new(&dir.path().join("s0.tiff"))], &out, Existing::Refuse);
+    assert!(text(out.join("summary.html")).contains("<img"));
+    for k in 0..200 {
+        let folder = out.join(format!("copy-{k:03}"));
+        fs::create_dir(&folder).unwrap();
+        for file in ["state.json", "counts.json"] {
+            fs::copy(out.join("s0").join(file), folder.join(file)).unwrap();
+        }
+    }
+    let run = report::gather(std::slice::from_ref(&out), None).unwrap();
+    assert_eq!(run.done, 201);
+    let page = text(out.join("summary.html"));
+    assert!(!page.contains("<img") && page.contains("copy-199") && page.contains("mithras view"));
+}
