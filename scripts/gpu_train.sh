@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains the bundled detector for long on a machine with a GPU that is there for a short while.
+# Trains a detector (presets/detector-resnet50.toml) for long on a machine with a GPU that is there for a short while.
 #
 #   scripts/gpu_train.sh pack DATA PACK          what it reads, as parts of at most 48 MiB
 #   scripts/gpu_train.sh run PACK|DATA OUT       every step that is not done yet; run it again to go on
@@ -63,7 +63,7 @@ step() {
     esac
 }
 
-# The regions dataset of the bundled detector (docs/results/detection.md).
+# The regions dataset of docs/results/detection.md.
 dataset() {
     local data=$1 sets=$2 part
     [ -e "$sets/all/regions.json" ] && return
@@ -89,7 +89,7 @@ run() {
         set+=(--set "$stage.train.precision=$precision" --set "$stage.train.warmup=$(steps 100 1)" --set "$stage.train.ema=0.998"
             --set "$stage.train.epoch=$every" --set "$stage.train.save_every=$every")
     done
-    step detector "$binary" train detector --data "$out/sets/all" --preset "$here/presets/detector-mithras.toml" --device "$device" \
+    step detector "$binary" train detector --data "$out/sets/all" --preset "$here/presets/detector-resnet50.toml" --device "$device" \
         --init "${INIT:?INIT: the file of EfficientNet-Lite0 weights}" --out "$out/run" "${set[@]}" \
         --finetune-init "${FINETUNE_INIT:?FINETUNE_INIT: the file of ResNet-50 v2 weights}" \
         --set "segment.train.steps=$seg" --set "finetune.train.steps=$cls" --set "finetune.mining.first=$every" --set "finetune.mining.every=$every"
