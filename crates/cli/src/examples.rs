@@ -2,27 +2,32 @@
 
 use clap::Command;
 
-/// One command a line.
+/// One command a line; what follows it until the next is a note on the same verb.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// The commands with their examples.
+/// The commands with their examples and notes.
 pub fn with_examples(command: Command) -> Command {
-    EXAMPLES.lines().fold(command, |command, typed| {
-        let words: Vec<&str> = typed.split(' ').skip(1).collect();
-        add(command, &words, typed)
+    let mut verb: Vec<&str> = vec![];
+    EXAMPLES.lines().fold(command, |command, line| {
+        if line.starts_with("mithras ") {
+            verb = line.split(' ').skip(1).collect();
+            add(command, &verb, &format!("  {line}"))
+        } else {
+            add(command, &verb, line)
+        }
     })
 }
 
 /// Follows the words that are verbs.
-fn add(command: Command, words: &[&str], typed: &'static str) -> Command {
+fn add(command: Command, words: &[&str], line: &str) -> Command {
     match words {
         [verb, rest @ ..] if command.find_subcommand(verb).is_some() => {
-            command.mut_subcommand(verb, |c| add(c, rest, typed))
+            command.mut_subcommand(verb, |c| add(c, rest, line))
         }
         _ => {
             let before =
-                command.get_after_long_help().map_or("Example:".into(), ToString::to_string);
-            command.after_long_help(format!("{before}\n  {typed}"))
+                command.get_after_long_help().map_or("Examples:".into(), ToString::to_string);
+            command.after_long_help(format!("{before}\n{line}"))
         }
     }
 }

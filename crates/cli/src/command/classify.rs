@@ -17,14 +17,6 @@ use std::process::ExitCode;
 /// classified (mirrored where the image is smaller). `mithras evaluate classification` reads the
 /// file.
 #[derive(clap::Args, Debug)]
-#[command(after_long_help = "\
-Examples:
-  mithras classify figures/ --model atypical --out atypical.csv
-  mithras classify a.png b.png --model morphology --out types.csv --mpp 0.23 --json
-  mithras classify crops/ --model models/mine --out mine.csv
-
---model: a package folder, or a bundled one by name: atypical (typical, atypical), morphology (eight
-classes), mithras-tiny (non_mitotic, mitotic).")]
 pub struct Args {
     /// Images, or folders that are searched through
     #[arg(required = true, value_name = "IMAGE")]

@@ -18,15 +18,7 @@ use std::process::ExitCode;
 /// mimickers; every figure's place is known (`truth.csv`). Then finds the figures with the bundled
 /// weights, counts them, writes every export and compares them with the truth. Nothing is
 /// downloaded.
-///
-/// The slide is drawn. It shows that the whole job runs; a score on it says nothing about real
-/// tissue.
 #[derive(ClapArgs, Debug)]
-#[command(after_long_help = "\
-Examples:
-  mithras demo --out demo-run
-  mithras demo --out big --size 100000,100000 --draw-only
-  mithras demo --out other --seed 7 --figures 80")]
 pub struct Args {
     /// Folder for the slide, its truth and the results; made if missing
     #[arg(long, value_name = "DIR")]

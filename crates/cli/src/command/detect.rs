@@ -23,28 +23,7 @@ use std::process::ExitCode;
 /// stage), and writes into one folder per slide, named after its file: detections as CSV, Parquet,
 /// QuPath GeoJSON and Grand Challenge JSON, and the count (2 mm2 hotspot, density per 20 mm2 of
 /// analysed tissue). Over the run: counts.csv, run.json, summary.html. See docs/artifacts.md.
-///
-/// Inputs are files, folders (searched through; slides are known by their content) or patterns in
-/// quotes. All are checked before the work starts. A slide that fails stops no other; the summary
-/// says which failed and why. Exit codes: 0 all done, 3 some slides failed, 1 all did or nothing ran.
-/// Several processes share one --out: docs/scale.md.
 #[derive(ClapArgs, Debug)]
-#[command(after_long_help = "\
-Examples:
-  mithras detect case.svs --out results
-  mithras detect slides/ --out results --resume
-  mithras detect 'slides/*.svs' region.png --out results --mpp-table mpp.csv --json
-  mithras detect case.svs --out results --engine onnxruntime --provider openvino
-  mithras detect case.svs --out results --stages 1
-  mithras detect --list slides.csv --out results --shard 2/16
-
-Resolution: taken from the slide. A slide without it is refused until --mpp or --mpp-table gives it.
---mpp serves the slides that state none; the others keep their own, unless --force-mpp says that all
-are wrong. The table is CSV with the columns slide (file name, with or without suffix) and mpp; it
-wins over --mpp, and a slide that contradicts its own row is refused without --force-mpp.
-
-Limits: pixels, decoded, directories, fields, memory and expansion bound what one slide may ask for
-(docs/reliability.md). A slide beyond one of them fails and says which.")]
 pub struct Args {
     /// Slide files, folders of slides, or patterns such as 'slides/*.svs'
     #[arg(required_unless_present = "list", value_name = "INPUT")]

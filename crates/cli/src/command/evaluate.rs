@@ -29,18 +29,6 @@ enum What {
 /// pair is used as it stands. Rules: midog is greedy in ground-truth order, nearest unclaimed
 /// prediction; optimal is one to one with the most pairs.
 #[derive(ClapArgs, Debug)]
-#[command(after_long_help = "\
-Examples:
-  mithras evaluate detections --predictions results --truth truth.csv
-  mithras evaluate detections --predictions results --truth mitoses.csv --rule midog --json
-
-The truth is CSV, with commas, semicolons or tabs. A column names the slide (slide, file, filename,
-case or image; matched by file name without suffix); positions are level-0 pixels (x_px, y_px; x, y;
-cx, cy) or micrometres (x_um, y_um). Where a column label or kind (or --label-column) says what a row
-is, mitotic figures alone count, mimickers never do, and a word that is not known is refused. Optional
-column: tumour. A row with empty positions says that the slide was looked at and may hold no figure.
-Slides that the truth does not name are left out, and named. Intervals are 95 % percentiles of 1000
-resamples of the slides.")]
 struct Detections {
     /// Folder that `mithras detect` wrote
     #[arg(long, value_name = "DIR")]

@@ -5,15 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Rebuild counts.csv, run.json and summary.html of runs of `detect`
-///
-/// At any time: while processes are at work, after Ctrl-C or a crash, and of several folders (shards).
-/// A slide in several folders counts once. Exit codes: 0 all slides are done, 3 some failed or are not
-/// done yet, 1 none is. See docs/scale.md.
 #[derive(clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  mithras gather results
-  mithras gather part-1 part-2 part-3 --into all")]
 pub struct Args {
     /// Folders of `mithras detect`
     #[arg(required = true, value_name = "OUT")]

@@ -15,10 +15,6 @@ use std::path::{Path, PathBuf};
 /// pipeline as a slide, at the package's operating point. Writes robustness.csv, .json, .svg and
 /// candidates.csv. The changes are fixed: the same name gives the same pixels.
 #[derive(clap::Args, Debug)]
-#[command(after_long_help = "\
-Examples:
-  mithras evaluate robustness --images frames --mpp 0.2456 --truth mitoses.csv --out results
-  mithras evaluate robustness --images tiles --mpp 0.25 --no-figures --grid full --out results")]
 pub struct Args {
     /// Folder of flat images
     #[arg(long, value_name = "DIR")]
@@ -75,16 +71,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Choose operating points over left-out folds and perturbations together, on calibrated scores
-///
-/// Reads what `evaluate robustness` wrote for each fold's package on the images that fold left out.
-/// Fits one Platt scale, and chooses three threshold pairs: balanced (largest mean F1 over the clean
-/// images and every change), sensitive (recall weighs double) and specific (precision does). Writes
-/// JSON for `mithras train export`.
 #[derive(clap::Args, Debug)]
-#[command(after_long_help = "\
-Example:
-  mithras evaluate operating-point --fold A00=runs/rob-A00 --fold A01=runs/rob-A01 \\
-    --foreign A00=runs/tissue-A00 --out points.json")]
 pub struct PointArgs {
     /// NAME=DIR: a fold and the folder of its robustness.json
     #[arg(long, value_name = "NAME=DIR", required = true)]

@@ -15,15 +15,6 @@ use std::path::PathBuf;
 /// printed is its address; whoever has it may look and review. Words are saved at once into
 /// RUN/reviews/REVIEWER.jsonl; `mithras recount` counts with them. See docs/view.md.
 #[derive(clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  mithras view results                        # a run of mithras detect
-  mithras view results/case                   # one slide of it
-  mithras view case.svs --reviews reviews     # a slide without a run
-  mithras view results --slides /mnt/slides   # its slides lie elsewhere now
-
-On another machine: ssh -L 8378:localhost:8378 SERVER mithras view results --port 8378, then open the
-printed address here.")]
 pub struct Args {
     /// Runs (folders of `mithras detect`), single folders of a run, slides, or folders of slides
     #[arg(required = true, value_name = "RUN|SLIDE")]
@@ -73,10 +64,6 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
 /// exact 95 % Poisson interval; slides with less than 2 mm2 of tissue are marked. Writes recount.csv
 /// beside counts.csv.
 #[derive(clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  mithras recount results --reviews anna
-  mithras recount results --reviews from-elsewhere/anna.jsonl --json")]
 pub struct RecountArgs {
     /// Folder of `mithras detect`
     run: PathBuf,

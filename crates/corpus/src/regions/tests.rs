@@ -310,7 +310,7 @@ fn the_icpr_folder() {
     };
     jpeg("frames/A00_02.jpg");
     jpeg("partial/A01_01.jpg");
-    png(&d.join("negatives/A00_02_1_2.png"), 80);
+    png(&d.join("negatives/A09_02_1_2.png"), 80);
     png(&d.join("negatives/H00_02_1_2.png"), 80);
     let head = "file,cx,cy,xmin,ymin,xmax,ymax,pixels";
     fs::write(d.join("mitoses.csv"), format!("{head}\nA00_02.jpg,49.5,60,40,50,59,70,9\n"))
@@ -320,8 +320,8 @@ fn the_icpr_folder() {
          A01_01.jpg,99,99,90,90,110,110,9,ignore\n"
     );
     fs::write(d.join("partial_mitoses.csv"), &partial).unwrap();
-    let negatives =
-        "patch,frame,scanner\nA00_02_1_2.png,A00_02,Aperio\nH00_02_1_2.png,H00_02,Hamamatsu\n";
+    let negatives = "patch,frame,scanner,x,y\nA00_02_7_8.png,A00_02,Aperio,7,8\nA09_02_1_2.png,A09_02,Aperio,1,2\n\
+         H00_02_1_2.png,H00_02,Hamamatsu,1,2\n";
     fs::write(d.join("negatives.csv"), negatives).unwrap();
     let read = folder_importer("icpr").unwrap().read;
     let found = read(d, &options()).unwrap();
@@ -330,7 +330,9 @@ fn the_icpr_folder() {
     assert!(found.left_out[0].to_string().contains("1 Hamamatsu"));
     let frame = &images[0];
     assert_eq!((frame.slide.as_str(), frame.exhaustive, frame.mpp.x.get()), ("A00", true, 0.2456));
-    assert_eq!((frame.labels[0].x, frame.labels[0].y), (50.0, 60.5));
+    // A listed look-alike of a frame that is there lies on it, and is no image of its own.
+    let of = |k: usize| (frame.labels[k].class.as_str(), frame.labels[k].x, frame.labels[k].y);
+    assert_eq!((of(0), of(1)), (("mimicker", 7.5, 8.5), ("mitotic_figure", 50.0, 60.5)));
     assert!(frame.coding.as_deref().unwrap().starts_with("jpeg 4:"));
     assert_eq!(
         (images[1].exhaustive, images[1].labels.len(), images[1].ignore.len()),
@@ -352,7 +354,7 @@ fn real_collections() {
         let out = tempfile::tempdir().unwrap();
         let set = found.dataset.write(out.path()).unwrap();
         let c = set.counts();
-        assert_eq!((c.images, c.exhaustive, c.slides, c.ignore), (201, 21, 3, 8));
+        assert_eq!((c.images, c.exhaustive, c.slides, c.ignore), (75, 21, 3, 8));
         assert_eq!((c.classes["mitotic_figure"], c.classes["mimicker"]), (94, 180));
         let folds = FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).unwrap();
         assert_eq!(folds.folds, ["A00", "A01", "A02"]);
@@ -362,7 +364,10 @@ fn real_collections() {
         let scenes = crate::folds::FoldScenes::load(&set, &fold, Mpp::PAPER).unwrap();
         assert_eq!(scenes.validation.len(), fold.validation.len());
         assert!(scenes.frames.scenes.iter().all(|s| s.source != "A00"));
-        assert_eq!(scenes.frames.lookalikes.len(), 120);
+        assert_eq!(
+            (scenes.frames.lookalikes.len(), scenes.frames.other_lookalikes.len()),
+            (84, 36)
+        );
         assert!(scenes.patches.is_empty() && scenes.unlabelled.is_empty());
         let region = set.load(set.image("A00_02").unwrap(), Mpp::PAPER).unwrap();
         assert_eq!((region.tile.width, region.tile.height), (2047, 2047));

@@ -7,18 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Whether anything but morphology tells figures from the others
-///
-/// Measures what cannot see a figure: fine detail per colour channel, JPEG blockiness and the phase
-/// of its grid, chroma bandwidth, noise, size in bytes; and as context the colours of the border
-/// with the centre masked, and the place. Each alone by ROC-AUC, all that sees neither nucleus nor
-/// surroundings together by a linear model cross-validated over slides, per source. Above 0.65 by
-/// more than its standard error (0.80 for what sees the nucleus or its surroundings) it warns and
-/// names the feature: a network would learn it.
 #[derive(clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  mithras corpus shortcuts crops/
-  mithras corpus shortcuts regions/ --strict")]
 pub struct Args {
     /// Dataset of crops or regions
     dataset: PathBuf,

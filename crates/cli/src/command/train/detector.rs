@@ -15,9 +15,6 @@ use train::preset::Preset as _;
 /// export, parity check, package. A run that was killed goes on where it stopped: give the same
 /// command again. docs/training.md
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  mithras train detector --data midog --preset \
-                        presets/detector-cpu.toml --init lite0.pth --out runs/mine\n  mithras detect \
-                        slide.svs --model runs/mine/package --out found")]
 pub struct Args {
     /// Regions dataset (mithras corpus import --kind regions)
     #[arg(long, value_name = "DATASET")]
