@@ -96,7 +96,7 @@ fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
     let file = testkit::workspace().join("presets/detector-smoke.toml");
     let refused =
         |set: &str| DetectorPreset::load(&file, &[set.to_string()]).unwrap_err().to_string();

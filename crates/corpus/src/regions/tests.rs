@@ -366,7 +366,7 @@ fn real_collections() {
         assert!(scenes.frames.scenes.iter().all(|s| s.source != "A00"));
         assert_eq!(
             (scenes.frames.lookalikes.len(), scenes.frames.other_lookalikes.len()),
-            (84, 36)
+            (78, 42)
         );
         assert!(scenes.patches.is_empty() && scenes.unlabelled.is_empty());
         let region = set.load(set.image("A00_02").unwrap(), Mpp::PAPER).unwrap();
