@@ -75,6 +75,8 @@ job classify-json classify "$(ls "$data"/ami_br/Normal/*.png | head -n 1)" --mpp
     --model "$root/models/mithras-morphology" --out classified-json.csv --json
 
 # Training shrinks, where the build has them.
+job frames-set corpus import "$data/icpr2012" --kind regions --format icpr --mpp 0.2456 --out frames-set
+job frames-folds corpus split frames-set --leave-one-out --out frames-folds.json
 job segment train segment --preset "$root/presets/segment-smoke.toml" --data frames-set --folds frames-folds.json --fold A00 \
     --out segment --device cpu --threads 1
 job bench-missing bench encoders --runs 0
