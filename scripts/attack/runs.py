@@ -57,7 +57,8 @@ def writing(tool, out):
 def results(folder):
     """What must be equal after a kill: all but times and locks."""
     skip = {"state.json", ".lock", "run.json", "counts.csv", "summary.html", "build.json", "manifest.json"}
-    files = (p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in skip)
+    # `.runs` holds a record per process: a killed and a resumed one are two.
+    files = (p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in skip and p.parent.name != ".runs")
     return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
