@@ -8,7 +8,7 @@ use net::checkpoint::Spec;
 use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::AdamWConfig;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
@@ -92,8 +92,20 @@ fn validate(
     (n > 0.0).then(|| Validation { loss: sum / n, metric: auc(&p, &figure) })
 }
 
-/// The hard negatives of a round: the places that the network is surest of, from its file where a
-/// resumed run has made them before.
+/// What a round of hard negatives decides, and its file in the run directory.
+#[derive(Default, Serialize, Deserialize)]
+struct Round {
+    /// The places that the network is surest of: domain, image, x, y.
+    hard: Vec<(usize, usize, f32, f32)>,
+    /// The few above them, where a figure without a label may stand.
+    aside: Vec<(usize, usize, f32, f32)>,
+}
+
+fn places(listed: &[(usize, usize, f32, f32)]) -> Vec<(usize, Place)> {
+    listed.iter().map(|&(d, scene, x, y)| (d, Place { scene, x, y })).collect()
+}
+
+/// A round of hard negatives, from its file where a resumed run has made it before.
 fn mine(
     net: &dyn Encoder,
     pool: &CropPool,
@@ -101,11 +113,9 @@ fn mine(
     (seed, batch): (u64, usize),
     file: &Path,
     device: Device,
-) -> Result<Vec<(usize, Place)>> {
+) -> Result<Round> {
     if let Ok(text) = std::fs::read_to_string(file) {
-        let places = serde_json::from_str::<Vec<(usize, usize, f32, f32)>>(&text);
-        let places = places.map_err(|e| TrainError::run(file, e))?;
-        return Ok(places.into_iter().map(|(d, scene, x, y)| (d, Place { scene, x, y })).collect());
+        return serde_json::from_str(&text).map_err(|e| TrainError::run(file, e));
     }
     let places = pool.candidates(seed, how.scored);
     let mut scored: Vec<(f64, (usize, Place))> = vec![];
@@ -118,19 +128,25 @@ fn mine(
         scored.extend(part.iter().enumerate().map(|(i, c)| (p.double_value(&[i as i64]), *c)));
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let unlabelled = scored.iter().filter(|s| !pool.labelled(s.1.0)).count();
-    let mut doubtful = (unlabelled as f32 * how.doubtful).round() as usize;
-    let mut hard: Vec<(usize, Place)> = vec![];
-    for (_, place) in scored {
-        if !pool.labelled(place.0) && doubtful > 0 {
-            doubtful -= 1;
-        } else if hard.len() < how.keep {
-            hard.push(place);
+    let labelled = scored.iter().filter(|s| pool.labelled(s.1.0)).count();
+    let passed = |n: usize, share: f32| (n as f32 * share).round() as usize;
+    let mut left = [
+        passed(scored.len() - labelled, how.doubtful),
+        passed(labelled, how.doubtful_labelled),
+    ];
+    let mut round = Round::default();
+    for (_, (d, p)) in scored {
+        let place = (d, p.scene, p.x, p.y);
+        let left = &mut left[usize::from(pool.labelled(d))];
+        if *left > 0 {
+            *left -= 1;
+            round.aside.push(place);
+        } else if round.hard.len() < how.keep {
+            round.hard.push(place);
         }
     }
-    let plain: Vec<_> = hard.iter().map(|(d, p)| (*d, p.scene, p.x, p.y)).collect();
-    write_text(file, &serde_json::to_string(&plain).expect("plain data"))?;
-    Ok(hard)
+    write_text(file, &serde_json::to_string(&round).expect("plain data"))?;
+    Ok(round)
 }
 
 /// The steps at which rounds of hard negatives begin, and the end of the run.
@@ -232,12 +248,16 @@ pub fn on(
     let start = session.start;
     let mut from = start;
     let ends = rounds(preset.mining.as_ref(), p.steps);
-    for (round, &end) in ends.iter().enumerate().skip_while(|(_, end)| **end <= start) {
+    for (round, &end) in ends.iter().enumerate() {
         if let (Some(how), true) = (&preset.mining, round > 0) {
             let file = options.out.join(format!("hard-{round}.json"));
             let seed = (p.seed + round as u64, p.batch);
-            let hard = mine(net.as_ref(), &pool, how, seed, &file, device)?;
-            pool.set_hard(hard, how.share);
+            let found = mine(net.as_ref(), &pool, how, seed, &file, device)?;
+            pool.set_aside(&places(&found.aside));
+            pool.set_hard(places(&found.hard), how.share);
+        }
+        if end <= start {
+            continue; // of a resumed run: what its rounds set aside stays so
         }
         let draw = |i: u64| pool.sample(p.seed, i);
         let stopped = for_each_step((from, end), p.batch, draw, |step, samples| {

@@ -146,6 +146,10 @@ pub struct Mining {
     /// Of unlabelled images this share of the places scored, the very highest, is passed over: a
     /// figure without a label may stand there.
     pub doubtful: f32,
+    /// The same of labelled images, whose labels miss figures, too; such places are not shown
+    /// again. 0 trusts the labels.
+    #[serde(default)]
+    pub doubtful_labelled: f32,
 }
 
 /// `mithras train finetune`.
@@ -253,7 +257,6 @@ impl Preset for FinetunePreset {
         if self.data.crop < 16 {
             return Err(Fault::new("data.crop", format!("{} px is too small", self.data.crop)));
         }
-        scanner(&self.photometric)?;
         if let Some(p) = self.pools.iter().find(|p| !DOMAINS.contains(&&*p.domain)) {
             let known = DOMAINS.join(", ");
             return Err(Fault::new(
@@ -261,10 +264,13 @@ impl Preset for FinetunePreset {
                 format!("name `{}`, which is none of {known}", p.domain),
             ));
         }
-        if let Some(m) = &self.mining
-            && (m.every == 0 || !(0.0..1.0).contains(&m.share))
-        {
-            return Err(Fault::new("mining", "needs `every` above 0 and `share` in [0, 1)"));
+        if let Some(m) = &self.mining {
+            if m.every == 0 || !(0.0..1.0).contains(&m.share) {
+                return Err(Fault::new("mining", "needs `every` above 0 and `share` in [0, 1)"));
+            }
+            if ![m.doubtful, m.doubtful_labelled].iter().all(|s| (0.0..0.5).contains(s)) {
+                return Err(Fault::new("mining.doubtful", "needs shares in [0, 0.5)"));
+            }
         }
         if self.model.classes != 2 {
             return Err(Fault::new("model.classes", "must be 2 (other, figure)"));

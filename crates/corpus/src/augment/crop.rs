@@ -144,6 +144,15 @@ impl CropPool {
         self.hard = hard;
     }
 
+    /// These places are drawn no more. A pool that loses all of its places goes.
+    pub fn set_aside(&mut self, places: &[(usize, Place)]) {
+        for &(domain, place) in places {
+            self.domains[domain].forget(place);
+        }
+        let domains = &self.domains;
+        self.pools.retain(|&(at, kind, _)| !domains[at].places(kind).is_empty());
+    }
+
     /// A place as the network sees it where nothing is changed.
     #[must_use]
     pub fn plain(&self, (domain, p): (usize, Place)) -> RgbTile {
@@ -336,6 +345,23 @@ mod tests {
         pool.set_hard(hard, 0.5);
         let negatives = (0..200).filter(|&i| !pool.sample(1, i).mitotic).count();
         assert!((70..130).contains(&negatives), "{negatives}");
+    }
+
+    #[test]
+    fn places_set_aside_are_drawn_no_more() {
+        let shares = [
+            share("icpr", PlaceKind::Figure, 0.1),
+            share("icpr", PlaceKind::Dark, 0.45),
+            share("other", PlaceKind::Dark, 0.45),
+        ];
+        let mut pool = CropPool::new(domains(), &shares, recipe()).unwrap();
+        let (aside, kept): (Vec<_>, Vec<_>) =
+            pool.candidates(1, 10).into_iter().partition(|c| c.0 == 0);
+        assert!(!aside.is_empty() && !kept.is_empty());
+        pool.set_aside(&aside);
+        assert!(pool.candidates(1, 10).iter().all(|c| c.0 == 1));
+        assert_eq!(pool.sizes().len(), 2, "the emptied pool is gone");
+        assert!((0..100).any(|i| !pool.sample(1, i).mitotic));
     }
 
     #[test]

@@ -127,6 +127,12 @@ impl Domain {
         Ok(())
     }
 
+    /// Forgets a place without a figure.
+    pub(super) fn forget(&mut self, place: Place) {
+        self.dark.retain(|p| *p != place);
+        self.listed.retain(|p| *p != place);
+    }
+
     /// Its places of one kind.
     #[must_use]
     pub fn places(&self, kind: PlaceKind) -> &[Place] {
