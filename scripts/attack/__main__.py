@@ -1,6 +1,7 @@
 """Attacks a build of mithras; see attack.sh. Needs Python's standard library alone."""
 
 import argparse
+import itertools
 import shutil
 import sys
 import time
@@ -37,20 +38,27 @@ def main():
     p.add_argument("--minutes", type=float, default=2)
     p.add_argument("--binary", required=True)
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--only", choices=["files", "runs", "servers"], help="one kind of campaign")
     p.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
     a = p.parse_args()
     end = time.monotonic() + 60 * a.minutes
-    tool = Tool(a.binary, a.seed, a.data)
+    tool = Tool(a.binary, a.seed, a.data, a.minutes >= 10)
     try:
-        mutate.known(tool, a.data / "hostile")
-        turns = campaigns(tool, a.data)
-        slow = [runs.kill_and_resume, runs.two_at_once, runs.full_disk, serve.attack]
-        count = 0
-        while time.monotonic() < end:
-            turns[count % len(turns)]()
-            if count % 12 == 0:
-                slow[count // 12 % len(slow)](tool)
-            count += 1
+        files, slow = [], []
+        if a.only in (None, "files"):
+            mutate.known(tool, a.data / "hostile")
+            files = campaigns(tool, a.data)
+        if a.only in (None, "runs"):
+            slow += [runs.kill_and_resume, runs.two_at_once, runs.full_disk]
+        if a.only in (None, "servers"):
+            slow.append(serve.attack)
+        for count in itertools.count():
+            if time.monotonic() > end:
+                break
+            if files:
+                files[count % len(files)]()
+            if slow and (count % 12 == 0 or not files):
+                slow[count // (12 if files else 1) % len(slow)](tool)
         print(f"{a.minutes:g} minutes, seed {a.seed}")
         sys.exit(0 if tool.table.show() else 1)
     finally:

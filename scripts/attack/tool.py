@@ -16,6 +16,8 @@ MODEL = ROOT / "crates/infer/tests/golden/tiny"
 #: Address space of a process; what asks for more is over budget.
 BUDGET = 6 << 30
 PATIENCE = 60
+#: Columns of tables of boxes.
+BOXES = "image,xmin,ymin,xmax,ymax,label"
 
 
 def limited():
@@ -23,29 +25,35 @@ def limited():
 
 
 class Tool:
-    def __init__(self, binary, seed, data):
+    def __init__(self, binary, seed, data, long):
         self.binary, self.data = Path(binary).resolve(), data
         self.random = random.Random(seed)
+        #: Whether there is time for runs of minutes.
+        self.long = long
         self.table = Table()
+        #: Seconds of undisturbed runs, and whose turn it is, by campaign.
+        self.took, self.turns = {}, {}
+        self.training = None
         self.base = Path(tempfile.mkdtemp(prefix="attack-"))
         self.environment = {**os.environ, "MITHRAS_LIMITS": "memory=256M,decoded=1G,expansion=5000"}
 
     def command(self, arguments):
         return [str(self.binary), *map(str, arguments)]
 
-    def mithras(self, *arguments):
+    def mithras(self, *arguments, patience=PATIENCE):
         return subprocess.run(
             self.command(arguments),
             capture_output=True,
-            timeout=PATIENCE,
+            timeout=patience,
             env=self.environment,
-            preexec_fn=limited,
+            # libtorch's libraries alone take more addresses than the budget.
+            preexec_fn=None if arguments[0] == "train" else limited,
         )
 
-    def tell(self, campaign, what, *arguments):
+    def tell(self, campaign, what, *arguments, patience=PATIENCE):
         """Runs it and counts how it ended; what it said, or None after a hang."""
         try:
-            done = self.mithras(*arguments)
+            done = self.mithras(*arguments, patience=patience)
         except subprocess.TimeoutExpired:
             self.table.add(campaign, "hang", what)
             return None
@@ -56,7 +64,7 @@ class Tool:
 
     def must(self, *arguments):
         """Runs what has to work."""
-        done = self.mithras(*arguments)
+        done = self.mithras(*arguments, patience=10 * PATIENCE)
         if done.returncode != 0:
             raise SystemExit(f"{arguments}: {done.stderr.decode(errors='replace')}")
         return done
@@ -66,32 +74,51 @@ class Tool:
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
+    def once(self, name, make):
+        """A file or folder that is made when it is first asked for."""
+        path = self.base / name
+        if not path.exists():
+            make(path)
+        return path
+
+    def turn(self, campaign, choices):
+        """One after the other, from a random one on."""
+        at = self.turns.get(campaign, self.random.randrange(len(choices)))
+        self.turns[campaign] = at + 1
+        return choices[at % len(choices)]
+
+    def trains(self):
+        """Whether this is the training build."""
+        if self.training is None:
+            said = self.mithras("train", "segment", "--help")
+            self.training = said.returncode == 0 and b"--resume" in said.stdout
+        return self.training
+
     def drawn(self):
         """A drawn slide with its truth."""
-        slide = self.base / "drawn/drawn.tiff"
-        if not slide.exists():
-            size = ["--size", "1600,1400", "--figures", "4", "--seed", "3"]
-            self.must("demo", "--draw-only", "--out", slide.parent, *size)
-        return slide
+        size = ["--size", "1600,1400", "--figures", "4", "--seed", "3"]
+        return self.once("drawn", lambda out: self.must("demo", "--draw-only", "--out", out, *size)) / "drawn.tiff"
+
+    def labels(self, truth, image):
+        """Rows of a table of boxes, of a drawn slide's truth."""
+        for row in truth.read_text().splitlines()[1:]:
+            _, x, y, kind, _ = row.split(",")
+            x, y, label = float(x), float(y), "mf" if kind == "mitotic" else "mimicker"
+            yield f"{image},{x - 25:.0f},{y - 25:.0f},{x + 25:.0f},{y + 25:.0f},{label}"
 
     def corpus(self):
         """Crops around the drawn slide's nuclei."""
-        folder = self.base / "crops"
-        if not folder.exists():
-            truth = self.base / "labels.csv"
-            rows = (self.drawn().parent / "truth.csv").read_text().splitlines()[1:]
-            lines = ["image,x,y,label"]
-            for row in rows:
-                _, x, y, kind, _ = row.split(",")
-                lines.append(f"drawn.tiff,{x},{y},{'mf' if kind == 'mitotic' else 'mimicker'}")
-            truth.write_text("\n".join(lines) + "\n")
+
+        def draw(out):
+            rows = self.labels(self.drawn().parent / "truth.csv", "drawn.tiff")
+            table = self.base / "labels.csv"
+            table.write_text("\n".join([BOXES, *rows]) + "\n")
             images = ["--images", self.drawn().parent, "--cohort", "DRAWN"]
-            self.must("corpus", "import", truth, "--format", "csv", *images, "--out", folder)
-        return folder
+            self.must("corpus", "import", table, "--format", "csv", *images, "--out", out)
+
+        return self.once("crops", draw)
 
     def package(self):
         """A sample to be reviewed."""
-        folder = self.base / "sample"
-        if not folder.exists():
-            self.must("audit", "sample", self.corpus(), "--out", folder, "--allow-short")
-        return folder / "package"
+        make = lambda out: self.must("audit", "sample", self.corpus(), "--out", out, "--allow-short")
+        return self.once("sample", make) / "package"

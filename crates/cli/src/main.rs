@@ -83,6 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    command::limits::from_environment()?;
     Ok(match cli.command {
         Command::Audit(args) => command::audit::run(args)?.report(),
         Command::Bench(args) => command::bench::run(args)?.report(),

@@ -137,6 +137,37 @@ fn wrong_flags_are_refused_in_words() {
 }
 
 #[test]
+fn limits_of_the_environment_hold_in_every_verb() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = dir.path().join("images");
+    fs::create_dir(&images).unwrap();
+    white(&images.join("a.png"));
+    let s = |p: &Path| p.to_str().unwrap().to_owned();
+    let (slide, folder, out) = (s(&images.join("a.png")), s(&images), s(&dir.path().join("out")));
+    let (tiny, mpp) = (s(&tiny()), "--mpp=0.25");
+    let robustness = ["evaluate", "robustness", "--images", &folder, "--no-figures", mpp];
+    let build = ["corpus", "build", &slide, "--preset", "tcga-mf-pseudo", "--cohort", "c", mpp];
+    let more = ["--engine", "rten", "--model", &tiny, "--out", &out];
+    for words in [
+        &["slide", "info", &slide][..],
+        &["slide", "tissue", &slide, mpp, "--out", &out],
+        &[&robustness[..], &more].concat(),
+        &[&build[..], &["--no-tumour-filter"], &more].concat(),
+        &[&["detect", &slide, mpp], &more[..]].concat(),
+    ] {
+        let refused = |limits: &str| {
+            let output = mithras().args(words).env("MITHRAS_LIMITS", limits).output().unwrap();
+            let said = [output.stderr, output.stdout].concat();
+            (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+        };
+        let (ok, said) = refused("pixels=100");
+        assert!(!ok && said.contains("pixels") && said.contains("100"), "{words:?}: {said}");
+        let (ok, said) = refused("pixel=100");
+        assert!(!ok && said.contains("MITHRAS_LIMITS"), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn a_model_that_does_not_match_its_card_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("a.png");

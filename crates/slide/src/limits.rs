@@ -42,6 +42,9 @@ pub(crate) const SMALL: u64 = 256 << 20;
 /// Memory that is always allowed.
 const LEAST_MEMORY: u64 = 64 << 20;
 
+/// What `Limits::default` gives from [`Limits::for_all`] on.
+static FOR_ALL: OnceLock<Limits> = OnceLock::new();
+
 /// Why a limit cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
@@ -129,6 +132,12 @@ impl Limits {
         settings.split(',').map(str::trim).filter(|s| !s.is_empty()).try_for_each(|s| self.set(s))
     }
 
+    /// Makes these the defaults of every slide that this process opens from now on. Only the first
+    /// call counts: a program makes it at its start.
+    pub fn for_all(self) {
+        let _ = FOR_ALL.set(self);
+    }
+
     /// A quarter of the memory: the share of the tile cache, of images held whole, and of decoding
     /// under way. The last quarter is for what is handed on.
     pub(crate) fn share(&self) -> u64 {
@@ -147,14 +156,14 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
+        FOR_ALL.get().cloned().unwrap_or_else(|| Self {
             pixels: PIXELS,
             decoded: DECODED,
             directories: DIRECTORIES,
             fields: FIELDS,
             memory: half_of_free(),
             expansion: EXPANSION,
-        }
+        })
     }
 }
 

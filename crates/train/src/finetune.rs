@@ -130,10 +130,8 @@ fn mine(
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     let labelled = scored.iter().filter(|s| pool.labelled(s.1.0)).count();
     let passed = |n: usize, share: f32| (n as f32 * share).round() as usize;
-    let mut left = [
-        passed(scored.len() - labelled, how.doubtful),
-        passed(labelled, how.doubtful_labelled),
-    ];
+    let mut left =
+        [passed(scored.len() - labelled, how.doubtful), passed(labelled, how.doubtful_labelled)];
     let mut round = Round::default();
     for (_, (d, p)) in scored {
         let place = (d, p.scene, p.x, p.y);

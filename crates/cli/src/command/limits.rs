@@ -6,6 +6,16 @@ use slide::Limits;
 /// The environment variable with limits for every command, e.g. `pixels=2e11,memory=4G`.
 const VARIABLE: &str = "MITHRAS_LIMITS";
 
+/// Takes the environment's limits for every slide that any verb opens.
+pub fn from_environment() -> Result<()> {
+    let mut limits = Limits::default();
+    if let Ok(settings) = std::env::var(VARIABLE) {
+        limits.set_all(&settings).context(VARIABLE)?;
+    }
+    limits.for_all();
+    Ok(())
+}
+
 /// Limits on the slides that are read.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct LimitArgs {
@@ -19,12 +29,9 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The defaults, changed by the environment and then by the flags.
+    /// The defaults, changed by the flags.
     pub fn limits(&self) -> Result<Limits> {
         let mut limits = Limits::default();
-        if let Ok(settings) = std::env::var(VARIABLE) {
-            limits.set_all(&settings).context(VARIABLE)?;
-        }
         for setting in &self.limits {
             limits.set(setting).context("--limit")?;
         }

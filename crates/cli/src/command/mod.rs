@@ -13,7 +13,7 @@ mod engine;
 pub mod evaluate;
 pub mod evaluate_classification;
 pub mod gather;
-mod limits;
+pub mod limits;
 pub mod robustness;
 pub mod slide;
 pub mod survival;

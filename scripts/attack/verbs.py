@@ -1,0 +1,151 @@
+"""The verbs that write, and those that go on where they were killed, on small inputs of their own."""
+
+from pathlib import Path
+
+from tool import BOXES, MODEL, ROOT, SLIDES
+
+PRESETS = ROOT / "presets"
+ENCODER = ROOT / "crates/features/tests/golden/tiny.onnx"
+TOLD = "--name tiny --image 32 --mean 0.7,0.5,0.6 --std 0.2,0.2,0.2 --mpp 0.5 --pooling mean --license none".split()
+CPU = ["--device", "cpu", "--threads", "1"]
+
+
+def detect(tool, out, *more):
+    common = ["--model", MODEL, "--engine", "rten", "--threads", "1", "--quiet"]
+    return ["detect", tool.drawn(), "--out", out, *common, *more]
+
+
+def build(tool, out):
+    common = ["--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--cohort", "D", "--threads", "1"]
+    return ["corpus", "build", tool.drawn(), *common, "--model", MODEL, "--engine", "rten", "--out", out]
+
+
+def convert(out):
+    return ["encoders", "convert", "--onnx", ENCODER, "--out", out, *TOLD]
+
+
+def encoder(tool):
+    return tool.once("encoder", lambda out: tool.must(*convert(out)))
+
+
+def embed(tool, out):
+    common = ["--encoder", encoder(tool), "--engine", "rten", "--threads", "1"]
+    return ["embed", tool.drawn(), "--out", out, *common]
+
+
+def run(tool):
+    """A finished run of `detect`."""
+    return tool.once("run", lambda out: tool.must(*detect(tool, out)))
+
+
+def dataset(tool):
+    """Four drawn images with every figure marked."""
+
+    def draw(out):
+        images, lines = tool.base / "fields", [BOXES]
+        images.mkdir()
+        for k in range(4):
+            drawn = tool.base / f"field-{k}"
+            size = ["--size", "800,700", "--figures", "3", "--seed", str(k)]
+            tool.must("demo", "--draw-only", "--out", drawn, *size)
+            (drawn / "drawn.tiff").rename(images / f"s{k}.tiff")
+            lines += tool.labels(drawn / "truth.csv", f"s{k}.tiff")
+        labels = tool.base / "fields.csv"
+        labels.write_text("\n".join(lines) + "\n")
+        words = ["--kind", "regions", "--format", "csv", "--images", images, "--exhaustive", "all"]
+        tool.must("corpus", "import", labels, *words, "--out", out)
+
+    return tool.once("dataset", draw)
+
+
+def folds(tool):
+    words = ["corpus", "split", dataset(tool), "--folds", "2", "--out"]
+    return tool.once("folds.json", lambda out: tool.must(*words, out))
+
+
+def train(tool, verb, out):
+    if verb == "pretrain":
+        return ["train", verb, "--preset", PRESETS / "pretrain-smoke.toml", "--corpus", tool.corpus(), *CPU, "--out", out]
+    if verb == "detector":
+        preset = PRESETS / "detector-smoke.toml"
+        return ["train", verb, "--preset", preset, "--data", dataset(tool), *CPU, "--out", out]
+    data = ["--data", dataset(tool), "--folds", folds(tool), "--fold", "0"]
+    return ["train", verb, "--preset", PRESETS / f"{verb}-smoke.toml", *data, *CPU, "--out", out]
+
+
+def resumable(tool):
+    """Verbs that go on where they were killed: name, and the command for a folder."""
+    verbs = {
+        "detect": lambda out: detect(tool, out, "--resume"),
+        "corpus build": lambda out: build(tool, out),
+        "embed": lambda out: embed(tool, out),
+    }
+    if tool.trains():
+        for verb in ("pretrain", "segment", "finetune"):
+            verbs[f"train {verb}"] = lambda out, verb=verb: [*train(tool, verb, out), "--resume"]
+        if tool.long:
+            verbs["train detector"] = lambda out: train(tool, "detector", out)
+    return verbs
+
+
+def tables(tool):
+    """Counts and follow-up of sixty made-up patients."""
+    r = tool.random
+
+    def counts(out):
+        rows = (f"s{k},done,{r.randrange(40)},{r.random() * 90:.3f}\n" for k in range(60))
+        Path(out).write_text("slide,status,hotspot_count,density_per_20mm2\n" + "".join(rows))
+
+    def clinical(out):
+        rows = (f"s{k},p{k // 2},{r.randrange(1, 99)},{k % 2},{r.randrange(30, 80)}\n" for k in range(60))
+        Path(out).write_text("slide,patient,months,dead,age\n" + "".join(rows))
+
+    return tool.once("counts.csv", counts), tool.once("clinical.csv", clinical)
+
+
+def images(tool):
+    def draw(out):
+        Path(out).mkdir()
+        tool.must("slide", "thumbnail", tool.drawn(), "--out", Path(out) / "one.png", "--size", "600")
+
+    return tool.once("images", draw)
+
+
+def robustness(tool, out):
+    words = ["--images", images(tool), "--no-figures", "--mpp", "0.25", "--model", MODEL, "--changes", "clean"]
+    return ["evaluate", "robustness", *words, "--out", out]
+
+
+def writing(tool, out):
+    """Every verb that writes: commands."""
+    slide, crops = tool.drawn(), tool.corpus()
+    counts, clinical = tables(tool)
+    study = ["--counts", counts, "--clinical", clinical, "--join", "slide=slide", "--patient", "patient"]
+    study += ["--time", "months", "--event", "dead", "--covariates", "age", "--replicates", "50"]
+    labels = [tool.base / "labels.csv", "--format", "csv", "--images", slide.parent]
+    fields = [tool.base / "fields.csv", "--format", "csv", "--images", tool.base / "fields", "--kind", "regions"]
+    words = [
+        detect(tool, out / "run", "--stages", "1"),
+        detect(tool, out / "run"),
+        ["gather", run(tool), "--into", out / "all"],
+        build(tool, out / "corpus"),
+        embed(tool, out / "features"),
+        ["embed", "--crops", crops, "--encoder", encoder(tool), "--engine", "rten", "--out", out / "f.parquet"],
+        convert(out / "encoder"),
+        ["classify", SLIDES / "flat.png", "--model", "atypical", "--mpp", "0.25", "--out", out / "classes.csv"],
+        ["slide", "thumbnail", slide, "--out", out / "t.png", "--size", "2000"],
+        ["slide", "tissue", slide, "--out", out / "tissue"],
+        ["demo", "--draw-only", "--out", out / "demo", "--size", "900,800", "--figures", "2"],
+        ["corpus", "import", *labels, "--out", out / "crops"],
+        ["corpus", "interchange", crops, "--out", out / "noisy"],
+        ["corpus", "merge", crops, crops, "--out", out / "merged"],
+        ["corpus", "split", dataset(tool), "--folds", "2", "--out", out / "folds.json"],
+        ["corpus", "import", *fields, "--exhaustive", "all", "--out", out / "regions"],
+        ["corpus", "labelled", "--data", dataset(tool), "--folds", folds(tool), "--out", out / "labelled"],
+        ["audit", "sample", crops, "--out", out / "sample", "--allow-short"],
+        robustness(tool, out / "robust"),
+        ["survival", "study", *study, "--out", out / "study"],
+    ]
+    if tool.trains():
+        words += [train(tool, verb, out / verb) for verb in ("pretrain", "segment", "finetune", "detector")]
+    return words
