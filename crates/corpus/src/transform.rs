@@ -6,6 +6,7 @@ use crate::reader::Corpus;
 use crate::schema::{CropMeta, Label};
 use crate::shard::Columns;
 use crate::writer::{CorpusWriter, Layout};
+use mitosis::text::Many;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -100,7 +101,8 @@ impl std::fmt::Display for InterchangeReport {
             }
         }
         for (cohort, [figures, mimickers]) in &self.cohorts {
-            writeln!(f, "{cohort}: {figures} figures, {mimickers} mimickers")?;
+            let (figures, mimickers) = (Many(figures, "figure"), Many(mimickers, "mimicker"));
+            writeln!(f, "{cohort}: {figures}, {mimickers}")?;
         }
         writeln!(f, "digest {}", self.digest)
     }

@@ -7,6 +7,7 @@ use corpus::resample::to_resolution;
 pub use features::files::images;
 use infer::card::ClassifierCard;
 use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
+use mitosis::text::Many;
 use mitosis::{ClassProbs, Mpp, PortError, RgbTile};
 use serde::Serialize;
 use std::fmt;
@@ -74,7 +75,8 @@ impl fmt::Display for Classified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each: Vec<_> = self.classes.iter().map(|(c, n)| format!("{n} {c}")).collect();
         let source = if self.mpp_source == OWN { ", taken from the model" } else { "" };
-        writeln!(f, "{} images at {} um/px{source}: {}", self.images, self.mpp, each.join(", "))?;
+        let images = Many(self.images, "image");
+        writeln!(f, "{images} at {} um/px{source}: {}", self.mpp, each.join(", "))?;
         writeln!(f, "written to {}", self.out.display())
     }
 }

@@ -30,6 +30,22 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
+/// A number of things in words, e.g. `1 slide` or `2 slides`: `Many(n, "slide")`.
+#[derive(Clone, Copy, Debug)]
+pub struct Many<N>(pub N, pub &'static str);
+
+impl<N: fmt::Display> fmt::Display for Many<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (n, one) = (self.0.to_string(), self.1);
+        let end = match &*n {
+            "1" => "",
+            _ if one.ends_with("ch") => "es",
+            _ => "s",
+        };
+        write!(f, "{n} {one}{end}")
+    }
+}
+
 /// A path as it is shown: see [`plain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(pub &'a Path);
@@ -50,5 +66,13 @@ mod tests {
         assert_eq!(plain("a\x1b[2J\nb\u{202e}"), "a\\u{1b}[2J\\nb\\u{202e}");
         assert_eq!(plain_lines("a\nb\x07"), "a\nb\\u{7}");
         assert_eq!(Shown(Path::new("x\ry")).to_string(), "x\\ry");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let said = |n| format!("{}, {}", Many(n, "slide"), Many(n, "patch"));
+        assert_eq!(said(0), "0 slides, 0 patches");
+        assert_eq!(said(1), "1 slide, 1 patch");
+        assert_eq!(said(2), "2 slides, 2 patches");
     }
 }

@@ -59,7 +59,7 @@ struct Info {
 struct Thumbnail {
     #[command(flatten)]
     input: Input,
-    /// PNG to write.
+    /// Picture to write, .png or .jpg.
     #[arg(long)]
     out: PathBuf,
     /// Longer side in pixels.
@@ -107,12 +107,13 @@ fn info(args: &Info) -> Result<()> {
 }
 
 fn thumbnail(args: &Thumbnail) -> Result<()> {
+    let encoding = Encoding::of_name(&args.out)?;
     let slide = open(&args.input)?;
     let tile = match &args.associated {
         Some(name) => slide.associated_image(name)?,
         None => slide.thumbnail(args.size as usize)?,
     };
-    write(&args.out, &Encoding::Png.encode(&tile)?)?;
+    write(&args.out, &encoding.encode(&tile)?)?;
     println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::show::result;
 use anyhow::Context;
 use mithras::view::{Viewer, open};
 use mithras::web;
+use mitosis::text::Many;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -49,10 +50,10 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     // Nobody has to go on reading what is said here.
     let _ = writeln!(
         std::io::stdout(),
-        "http://{}/{}/\n{} slides; Ctrl-C ends the server",
+        "http://{}/{}/\n{}; Ctrl-C ends the server",
         listener.local_addr()?,
         viewer.token(),
-        viewer.slides()
+        Many(viewer.slides(), "slide")
     );
     web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
     Ok(())

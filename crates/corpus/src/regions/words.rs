@@ -1,12 +1,18 @@
 //! Counts of a dataset, in words.
 
 use super::Dataset;
+use mitosis::text::Many;
 use std::fmt;
 
 impl fmt::Display for Dataset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (c, test) = (self.counts(), self.test().images().len());
-        writeln!(f, "{}: {} images, {test} of them in the test part", self.name(), c.images)?;
+        writeln!(
+            f,
+            "{}: {}, {test} of them in the test part",
+            self.name(),
+            Many(c.images, "image")
+        )?;
         writeln!(f, "{:>9} exhaustively labelled", c.exhaustive)?;
         writeln!(f, "{:>9} slides", c.slides)?;
         if c.patients > 0 {

@@ -6,6 +6,7 @@ use super::exclude::Origin;
 use super::funnel::{Funnel, Seconds};
 use super::task::Work;
 use crate::batch::{Outcome, state};
+use mitosis::text::Many;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -188,8 +189,8 @@ impl fmt::Display for Report {
         writeln!(f, "{tiles:.1} tiles/s, {crops:.1} crops/s ({})", shares.join(", "))?;
         writeln!(
             f,
-            "{} slides: {} excluded, {} failed, {} taken over from before",
-            self.slides,
+            "{}: {} excluded, {} failed, {} taken over from before",
+            Many(self.slides, "slide"),
             self.excluded,
             self.failed.len(),
             self.resumed

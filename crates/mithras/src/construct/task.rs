@@ -12,6 +12,7 @@ use crate::progress::Listener;
 use ::slide::{OpenOptions, Slide};
 use artifact::digest::sha256;
 use corpus::Corpus;
+use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -110,8 +111,11 @@ impl Task for Construction<'_> {
         let f = &state.work.funnel;
         match state.status {
             Status::Finished | Status::NoTissue => format!(
-                "{name}: {} tiles, {} figures, {} mimickers, {} patches",
-                f.tumour_tiles, f.figures, f.mimickers, f.patches
+                "{name}: {}, {}, {}, {}",
+                Many(f.tumour_tiles, "tile"),
+                Many(f.figures, "figure"),
+                Many(f.mimickers, "mimicker"),
+                Many(f.patches, "patch")
             ),
             _ => format!("{name}: FAILED: {}", state.reason.as_deref().unwrap_or("")),
         }

@@ -2,6 +2,7 @@
 
 use super::{Evaluation, Figures, curve};
 use artifact::file::{WriteError, write};
+use mitosis::text::Many;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +36,10 @@ impl fmt::Display for Evaluation {
         let result = self;
         writeln!(
             f,
-            "{} figures on {} slides, radius {} um",
-            result.truth, result.slides, result.radius_um
+            "{} on {}, radius {} um",
+            Many(result.truth, "figure"),
+            Many(result.slides, "slide"),
+            result.radius_um
         )?;
         for rule in &result.rules {
             let names = rule.cases.keys().chain(rule.tumours.keys());

@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use corpus::Label;
 use corpus::inspect::BINS;
+use mitosis::text::Many;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -22,13 +23,13 @@ pub fn page(r: &CropsReport, png: &[u8]) -> String {
     );
     let _ = write!(
         h,
-        "<h1>{}</h1><p>{} crops of {} slides{}, built by {}.<br>Digest <code>{}</code></p>",
+        "<h1>{}</h1><p>{} of {}{}, built by {}.<br>Digest <code>{}</code></p>",
         text(&m.header.name),
-        c.crops,
-        c.slides,
+        Many(c.crops, "crop"),
+        Many(c.slides, "slide"),
         match c.patients {
             0 => " (patients are not named)".into(),
-            n => format!(" and {n} patients"),
+            n => format!(" and {}", Many(n, "patient")),
         },
         text(&m.header.builder),
         text(&m.digest)

@@ -4,6 +4,7 @@ use corpus::contradiction::{SameImage, repeated_images};
 use corpus::inspect::{BINS, Histograms, histograms};
 use corpus::regions::{Class, Counts, Dataset, Image};
 use corpus::{Corpus, CorpusError};
+use mitosis::text::Many;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,11 +45,11 @@ impl fmt::Display for CropsReport {
         writeln!(f, "digest {}", m.digest)?;
         writeln!(
             f,
-            "{} crops of {} slides, {} patients, in {} shards",
-            c.crops,
-            c.slides,
-            c.patients,
-            m.shards.len()
+            "{} of {}, {}, in {}",
+            Many(c.crops, "crop"),
+            Many(c.slides, "slide"),
+            Many(c.patients, "patient"),
+            Many(m.shards.len(), "shard")
         )?;
         writeln!(
             f,
@@ -156,8 +157,8 @@ impl fmt::Display for RegionsReport<'_> {
         write!(f, "{}", self.set)?;
         for (name, c) in &self.sources {
             let classes: Vec<String> = c.classes.iter().map(|(k, n)| format!("{n} {k}")).collect();
-            let (images, slides) = (c.images, c.slides);
-            writeln!(f, "{name}: {images} images of {slides} slides; {}", classes.join(", "))?;
+            let (images, slides) = (Many(c.images, "image"), Many(c.slides, "slide"));
+            writeln!(f, "{name}: {images} of {slides}; {}", classes.join(", "))?;
         }
         Ok(())
     }

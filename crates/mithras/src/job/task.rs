@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::progress::Listener;
 use artifact::digest::{Digest, Sha256, hex};
 use detect::{CancelToken, Control, Observer, Progress, SlideResult, StateFile};
-use mitosis::text::plain_lines;
+use mitosis::text::{Many, plain_lines};
 use serde::{Deserialize, Serialize};
 use slide::SlideError;
 use std::path::{Path, PathBuf};
@@ -143,8 +143,8 @@ impl Task for Detection<'_> {
             }
             Status::NoTissue => format!("{name}: no tissue found"),
             _ => {
-                let windows = state.work.stages.first().map_or(0, |s| s.items);
-                format!("{name}: {windows} windows in {:.1} s", state.seconds)
+                let windows = Many(state.work.stages.first().map_or(0, |s| s.items), "window");
+                format!("{name}: {windows} in {:.1} s", state.seconds)
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::export::CountsFile;
 use crate::input::{InputDigest, stem};
 use crate::job::State;
 use crate::report::{ReportError, counts};
-use mitosis::text::{Shown, plain};
+use mitosis::text::{Many, Shown, plain};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     };
     let note = match &counts {
         Ok(c) if !c.has_tissue => "no tissue found".into(),
-        Ok(c) => format!("{} figures, hotspot {}", c.figures, c.hotspot_count),
+        Ok(c) => format!("{}, hotspot {}", Many(c.figures, "figure"), c.hotspot_count),
         Err(ReportError::Read { reason, .. }) if folder.join("counts.json").exists() => {
             format!("counts.json: {reason}")
         }

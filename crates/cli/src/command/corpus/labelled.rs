@@ -3,6 +3,7 @@
 use corpus::folds::FoldManifest;
 use corpus::labelled::{self, LabelledOptions};
 use corpus::regions::Dataset;
+use mitosis::text::Many;
 use std::path::PathBuf;
 
 /// Writes a corpus of the figures and look-alikes of a regions dataset, and of dark nuclei in what is
@@ -40,7 +41,8 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     let fold = FoldManifest::read(&a.folds)?.regions(&set.training(), a.fold)?;
     let corpus::Manifest { counts: c, digest, .. } =
         labelled::write(&set, &fold, &a.out, &options)?;
-    println!("{} crops of {} slides: {:?}, {:?}", c.crops, c.slides, c.labels, c.splits);
+    let (crops, slides) = (Many(c.crops, "crop"), Many(c.slides, "slide"));
+    println!("{crops} of {slides}: {:?}, {:?}", c.labels, c.splits);
     println!("digest {digest}");
     Ok(())
 }

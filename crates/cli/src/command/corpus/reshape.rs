@@ -6,6 +6,7 @@ use corpus::overlap::refuse_overlap;
 use corpus::regions::{self, Dataset};
 use corpus::transform;
 use corpus::{Corpus, Header};
+use mitosis::text::Many;
 use std::path::PathBuf;
 
 /// Makes the folds that every trainer reads: whole patients and slides, with equal shares of figures
@@ -117,7 +118,8 @@ pub fn merge(a: &Merge) -> anyhow::Result<()> {
     let parts = a.corpora.iter().map(Corpus::open).collect::<Result<Vec<_>, _>>()?;
     let header = Header { name: a.name.clone(), builder: mithras::program(), ..Header::default() };
     let m = transform::merge(&parts, &a.out, header)?;
-    println!("{} crops of {} slides, digest {}", m.counts.crops, m.counts.slides, m.digest);
+    let (crops, slides) = (Many(m.counts.crops, "crop"), Many(m.counts.slides, "slide"));
+    println!("{crops} of {slides}, digest {}", m.digest);
     Ok(())
 }
 
