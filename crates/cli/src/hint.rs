@@ -13,7 +13,6 @@ use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
 use mithras::report::ReportError;
-use mithras::slide_info::TissueError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
 use outcome::Setting;
@@ -91,8 +90,6 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
             FeatureError::Exists(_) => Some("--out"),
             _ => None,
         }
-    } else if let Some(e) = error.downcast_ref::<TissueError>() {
-        if let TissueError::Slide(e) = e { of(e) } else { None }
     } else if let Some(e) = error.downcast_ref::<StartError>() {
         match e {
             StartError::Exists { .. } => {

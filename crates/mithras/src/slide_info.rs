@@ -219,7 +219,7 @@ pub struct TissueInfo {
 #[derive(Debug, thiserror::Error)]
 pub enum TissueError {
     /// The slide cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Slide(#[from] SlideError),
     /// The folder cannot be made.
     #[error("cannot make the folder {}: {source}", Shown(path))]

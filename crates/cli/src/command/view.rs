@@ -1,10 +1,9 @@
 //! `mithras view` and `mithras recount`: slides in the browser, and the count after review.
 
-use crate::show::result;
+use crate::show::{aloud, result};
 use anyhow::Context;
 use mithras::view::{Viewer, open};
 use mithras::web;
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
@@ -46,14 +45,8 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     if anywhere {
         eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
     }
-    // Nobody has to go on reading what is said here.
-    let _ = writeln!(
-        std::io::stdout(),
-        "http://{}/{}/\n{} slides; Ctrl-C ends the server",
-        listener.local_addr()?,
-        viewer.token(),
-        viewer.slides()
-    );
+    let (at, slides) = (listener.local_addr()?, viewer.slides());
+    aloud(&format!("http://{at}/{}/\n{slides} slides; Ctrl-C ends the server", viewer.token()));
     web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
     Ok(())
 }

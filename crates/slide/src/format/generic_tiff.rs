@@ -17,7 +17,8 @@ pub(super) const FORMAT: Format = Format {
 
 /// Every TIFF that no vendor has marked as its own.
 fn knows(probe: &Probe) -> bool {
-    probe.is_tiff() && vendor(probe).is_none()
+    // NDPI beyond 4 GB is no valid TIFF, so that nothing in it says whose it is.
+    probe.is_tiff() && vendor(probe).is_none() && !probe.is_named("ndpi")
 }
 
 /// The vendor of a TIFF whose layout needs that vendor's own rules.
