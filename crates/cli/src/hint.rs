@@ -13,7 +13,6 @@ use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
 use mithras::report::ReportError;
-use mithras::slide_info::TissueError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
 use outcome::Setting;
@@ -40,13 +39,13 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
     })
 }
 
-/// What to try for slides that failed, each hint once.
-pub fn of_slides<E: Error + 'static>(failures: &[&Failure<E>]) -> BTreeSet<&'static str> {
-    let work = failures.iter().filter_map(|f| match f {
+/// Says what to try for slides that failed, each hint once.
+pub fn say<'a, E: Error + 'static>(failures: impl IntoIterator<Item = &'a Failure<E>>) {
+    let work = failures.into_iter().filter_map(|f| match f {
         Failure::Work(e) => of(e),
         _ => None,
     });
-    work.collect()
+    work.collect::<BTreeSet<_>>().iter().for_each(|flags| eprintln!("hint: see {flags}"));
 }
 
 /// Of an error that may stand for another one, which is no cause of it then.
@@ -91,13 +90,15 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
             FeatureError::Exists(_) => Some("--out"),
             _ => None,
         }
-    } else if let Some(e) = error.downcast_ref::<TissueError>() {
-        if let TissueError::Slide(e) = e { of(e) } else { None }
     } else if let Some(e) = error.downcast_ref::<StartError>() {
         match e {
             StartError::Exists { .. } => {
                 Some("--resume, which keeps finished ones and goes on, and --overwrite")
             }
+            StartError::Engine { .. } => Some(
+                "--accept-engine, which keeps them and goes on, and --engine, --provider and \
+                 --precision for the engine as it was",
+            ),
             StartError::Config { .. } => Some("--out for another folder, or --overwrite"),
             StartError::Input { .. } => Some("--overwrite"),
             StartError::Out { .. } => None,

@@ -10,6 +10,7 @@ mod progress;
 mod show;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use mitosis::text::{plain_lines, said_once};
 use std::process::{ExitCode, Termination};
 
 /// Mitotic-figure analysis of H&E slides: detection, counts, training, survival.
@@ -26,6 +27,7 @@ struct Cli {
 enum Command {
     Audit(command::audit::Args),
     Bench(command::bench::Args),
+    Challenge(command::challenge::Args),
     Classify(command::classify::Args),
     Corpus(command::corpus::Args),
     Demo(command::demo::Args),
@@ -35,6 +37,8 @@ enum Command {
     Embed(command::embed::Args),
     Encoders(command::encoders::Args),
     Gather(command::gather::Args),
+    #[command(hide = true)]
+    Manual(command::manual::Args),
     Recount(command::view::RecountArgs),
     Slide(command::slide::Args),
     Survival(command::survival::Args),
@@ -54,18 +58,6 @@ fn end_quietly_on_a_closed_pipe() {
     }));
 }
 
-/// An error and its causes, without those that it already ends with: many of our errors say why.
-fn said_once(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text += if text.is_empty() { "" } else { ": " };
-            text += &cause;
-        }
-    }
-    text
-}
-
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
     let typed = examples::with_examples(Cli::command()).get_matches();
@@ -73,7 +65,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             // A file's name must not reach the terminal as a command.
-            eprintln!("error: {}", mitosis::text::plain_lines(&said_once(&error)));
+            eprintln!("error: {}", plain_lines(&said_once(error.chain())));
             if let Some(flags) = hint::hint(&error) {
                 eprintln!("hint: see {flags}");
             }
@@ -87,6 +79,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(match cli.command {
         Command::Audit(args) => command::audit::run(args)?.report(),
         Command::Bench(args) => command::bench::run(args)?.report(),
+        Command::Challenge(args) => command::challenge::run(args)?.report(),
         Command::Classify(args) => command::classify::run(args)?.report(),
         Command::Corpus(args) => command::corpus::run(args)?.report(),
         Command::Demo(args) => command::demo::run(args)?.report(),
@@ -96,6 +89,9 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Embed(args) => command::embed::run(args)?.report(),
         Command::Encoders(args) => command::encoders::run(args)?.report(),
         Command::Gather(args) => command::gather::run(&args)?.report(),
+        Command::Manual(args) => {
+            command::manual::run(&args, examples::with_examples(Cli::command()))?.report()
+        }
         Command::Recount(args) => command::view::recount(&args)?.report(),
         Command::Slide(args) => command::slide::run(args)?.report(),
         Command::Survival(args) => command::survival::run(args)?.report(),
@@ -106,16 +102,16 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::said_once;
     use anyhow::Context;
+    use mitosis::text::said_once;
 
     #[test]
     fn a_reason_is_said_once() {
         let disk = || std::io::Error::other("no such file");
         let twice =
             anyhow::Error::new(artifact::file::ReadError { path: "a.csv".into(), source: disk() });
-        assert_eq!(said_once(&twice), "a.csv: cannot be read: no such file");
+        assert_eq!(said_once(twice.chain()), "a.csv: cannot be read: no such file");
         let outer = Err::<(), _>(disk()).context("a.csv").unwrap_err();
-        assert_eq!(said_once(&outer), "a.csv: no such file");
+        assert_eq!(said_once(outer.chain()), "a.csv: no such file");
     }
 }

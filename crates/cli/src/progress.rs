@@ -99,18 +99,3 @@ impl Listener for Terminal {
         eprintln!("note: {text}");
     }
 }
-
-/// What came of each piece of work, a line each, and nothing else.
-pub struct Lines;
-
-impl Listener for Lines {
-    fn begin(&mut self, _: &str, _: &'static str) {}
-    fn update(&mut self, _: u64, _: u64) {}
-    fn finish(&mut self) {}
-    fn say(&mut self, line: &str) {
-        eprintln!("{line}");
-    }
-    fn note(&mut self, text: &str) {
-        eprintln!("note: {text}");
-    }
-}

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::fmt::Display;
+use std::io::Write;
 
 /// Prints a result as indented JSON, or else in its own words, which end with a line break.
 pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Result<()> {
@@ -10,6 +11,11 @@ pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Res
         false => print!("{result}"),
     }
     Ok(())
+}
+
+/// A line of a server, on standard output; nobody has to go on reading it.
+pub fn aloud(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Notes and warnings on standard error, so that JSON on standard output stays clean.

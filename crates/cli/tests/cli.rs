@@ -262,6 +262,21 @@ fn two_stages_end_to_end_and_again() {
     assert!(first == common::results(&out.join("drawn")), "the same run gives the same bytes");
     let (ok, _, stderr) = detect(&[&slide], &out, &["--resume", "--stages", "1"]);
     assert!(!ok && stderr.contains("another configuration"), "{stderr}");
+
+    // As if another engine had done it.
+    let state = out.join("drawn/state.json");
+    let mut other: serde_json::Value = serde_json::from_slice(&fs::read(&state).unwrap()).unwrap();
+    other["config"] = "0".repeat(64).into();
+    other["settings"]["arithmetic"] = "other/cpu/f32/f32".into();
+    fs::write(&state, serde_json::to_vec(&other).unwrap()).unwrap();
+    let (ok, _, stderr) = detect(&[&slide], &out, &["--resume"]);
+    assert!(!ok && stderr.contains("was done by other/cpu/f32/f32"), "{stderr}");
+    assert!(stderr.contains("up to 0.001") && stderr.contains("see --accept-engine"), "{stderr}");
+    let (ok, stdout, stderr) = detect(&[&slide], &out, &["--resume", "--accept-engine"]);
+    assert!(ok && stdout.contains("kept"), "{stdout}{stderr}");
+    assert!(fs::read_to_string(out.join("counts.csv")).unwrap().contains("drawn,finished"));
+    let (ok, _, stderr) = detect(&[&slide], &out, &["--overwrite", "--accept-engine"]);
+    assert!(!ok && stderr.contains("--resume"), "it is a word about resuming: {stderr}");
 }
 
 #[test]

@@ -83,28 +83,31 @@ impl fmt::Display for Classified {
 
 const OWN: &str = "the model's own";
 
-/// An image as the model wants it.
+/// An image file as the model wants it.
 fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
     let image = read_rgb(path).map_err(|e| e.to_string())?;
+    fit(&image, own, card).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// An image as the model wants it.
+pub(crate) fn fit(image: &RgbTile, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
     let (w, h) = (image.width, image.height);
     if w.max(h) > LARGEST {
         return Err(format!(
-            "{}: {w}x{h} px is no crop (at most {LARGEST}); slides go through `mithras detect`",
-            path.display()
+            "{w}x{h} px is no crop (at most {LARGEST}); slides go through `mithras detect`"
         ));
     }
     let least = w.min(h) as f64 / own.ratio(card.mpp);
     if least < 8.0 {
         return Err(format!(
-            "{}: {w}x{h} px at {} um/px is less than 8 px at the model's {} um/px",
-            path.display(),
+            "{w}x{h} px at {} um/px is less than 8 px at the model's {} um/px",
             own.get(),
             card.mpp.get()
         ));
     }
     // Enlarged before the symmetric copies are taken, as in training: the order shows in the last bit.
     let side = card.input.max(card.crop);
-    Ok(centred(&to_resolution(&image, own, card.mpp), card.crop, side))
+    Ok(centred(&to_resolution(image, own, card.mpp), card.crop, side))
 }
 
 /// Classifies `files` at `mpp` um/px (the model's own where it is not given) and writes one row per

@@ -1,6 +1,8 @@
 //! What this machine has, how fast it is, what to install.
 
-use infer::engine::{bf16_cpu, find_onnxruntime, find_openvino, find_openvino_plugin};
+use infer::engine::{
+    bf16_cpu, find_inactive, find_onnxruntime, find_openvino, find_openvino_plugin,
+};
 use infer::timing::{self, Timing};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use serde::Serialize;
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// What this machine has.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    schema: &'static str,
     version: &'static str,
     machine: Machine,
     libraries: Vec<Found>,
@@ -83,6 +86,13 @@ pub fn examine(
     if !has("onnxruntime") {
         advice.push("pip install onnxruntime: faster than the embedded engine".into());
     }
+    advice.extend(find_inactive().into_iter().map(|l| {
+        let (library, venv) = (l.path.display(), l.found_by);
+        format!(
+            "{library} is left aside, because its environment is not active; to use it: \
+             VIRTUAL_ENV={venv} mithras ..."
+        )
+    }));
     let openslide = match slide::openslide_version() {
         Ok(version) => Part { found: true, about: format!("OpenSlide {version}") },
         Err(reason) => {
@@ -109,6 +119,7 @@ pub fn examine(
         }
     };
     Report {
+        schema: "mithras.doctor/1",
         version: env!("CARGO_PKG_VERSION"),
         machine: machine(),
         libraries,

@@ -39,6 +39,7 @@
 //! | [`job`] | detection as such work |
 //! | [`construct`] | construction of crop corpora as such work |
 //! | [`embed`] | features of crops, images and many slides |
+//! | [`challenge`] | one job of a challenge on Grand Challenge, in its folders and shapes |
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
@@ -52,6 +53,7 @@
 
 pub mod audit;
 pub mod batch;
+pub mod challenge;
 pub mod classify;
 pub mod construct;
 pub mod detector;

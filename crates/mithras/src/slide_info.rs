@@ -3,7 +3,7 @@
 use mitosis::Mpp;
 use mitosis::text::{Shown, plain};
 use serde::Serialize;
-use slide::privacy::names_patient;
+use slide::privacy::{Personal, found, is_technical, may_show_label};
 use slide::{
     AssociatedImage, Level, Rect, Slide, SlideError, TissueMask, TissueOptions, TissueRule,
 };
@@ -32,8 +32,10 @@ pub struct SlideInfo {
     pub bounds: Option<Rect>,
     /// Label, macro photograph and the like.
     pub associated_images: Vec<AssociatedImage>,
-    /// The file's own words.
+    /// The file's own words, the technical ones.
     pub properties: BTreeMap<String, String>,
+    /// Names of the others, which say who, when and where, or may do so.
+    pub not_shown: Vec<String>,
 }
 
 /// um/px of level 0, or why there is none.
@@ -61,10 +63,9 @@ impl SlideInfo {
     #[must_use]
     pub fn of(slide: &Slide) -> Self {
         let (width, height) = slide.dimensions();
-        let properties = slide.properties().iter().map(|(key, value)| {
-            let shown = if names_patient(key) { "(not shown)" } else { value };
-            (key.clone(), shown.to_owned())
-        });
+        let all = slide.properties().clone();
+        let (properties, hidden): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            all.into_iter().partition(|(key, value)| is_technical(key, value));
         Self {
             file: slide.path().to_owned(),
             reader: slide.format(),
@@ -80,7 +81,8 @@ impl SlideInfo {
             levels: slide.levels().to_vec(),
             bounds: slide.bounds(),
             associated_images: slide.associated_images().to_vec(),
-            properties: properties.collect(),
+            properties,
+            not_shown: hidden.into_keys().collect(),
         }
     }
 }
@@ -118,7 +120,69 @@ impl fmt::Display for SlideInfo {
             let more = if short.len() < line.len() { " ..." } else { "" };
             writeln!(f, "            {} = {short}{more}", plain(key))?;
         }
+        if !self.not_shown.is_empty() {
+            let names: Vec<_> = self.not_shown.iter().map(|n| plain(n)).collect();
+            writeln!(f, "not shown   {}", names.join(", "))?;
+        }
         Ok(())
+    }
+}
+
+/// What in a slide's file says who, when and where. Looked at are the properties, the text tags of every
+/// directory of a TIFF, and the names of the associated images; not the pixels, nor EXIF and text in
+/// flat PNG and JPEG files.
+#[derive(Clone, Debug, Serialize)]
+pub struct Deidentified {
+    /// Version of this format.
+    pub schema: &'static str,
+    /// The file.
+    pub file: PathBuf,
+    /// What reads it.
+    pub reader: &'static str,
+    /// What was found; no values.
+    pub findings: Vec<Finding>,
+}
+
+/// What says something about people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Name of the property, of one field in it, or of the picture.
+    pub name: String,
+    /// What it says.
+    pub kind: Personal,
+}
+
+impl Deidentified {
+    /// Looks through an opened slide.
+    #[must_use]
+    pub fn check(slide: &Slide) -> Self {
+        let said = slide.properties().iter().flat_map(|(key, value)| found(key, value));
+        let labels = slide.associated_images().iter().filter(|i| may_show_label(&i.name));
+        let pictures = labels.map(|i| (format!("image {}", i.name), Personal::Picture));
+        let findings = said.chain(pictures).map(|(name, kind)| Finding { name, kind });
+        Self {
+            schema: "mithras.deidentified/1",
+            file: slide.path().to_owned(),
+            reader: slide.format(),
+            findings: findings.collect(),
+        }
+    }
+}
+
+impl fmt::Display for Deidentified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(f, "{}: {}", plain(&finding.name), finding.kind)?;
+        }
+        match self.findings.len() {
+            0 => writeln!(
+                f,
+                "{}: no tag and no picture of a label was found that says who, when or where; the \
+                 pixels were not looked at",
+                Shown(&self.file)
+            ),
+            n => writeln!(f, "{}: {n} of these say who, when or where", Shown(&self.file)),
+        }
     }
 }
 
@@ -155,7 +219,7 @@ pub struct TissueInfo {
 #[derive(Debug, thiserror::Error)]
 pub enum TissueError {
     /// The slide cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Slide(#[from] SlideError),
     /// The folder cannot be made.
     #[error("cannot make the folder {}: {source}", Shown(path))]

@@ -147,6 +147,68 @@ fn resume_refuses_what_has_changed() {
     assert_eq!(State::load(&out.join("s")).unwrap().status, Status::Finished);
 }
 
+#[test]
+fn another_engine_goes_on_only_where_it_was_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let slides = ["a", "b"].map(|n| dir.path().join(n).with_extension("tiff"));
+    slides.iter().zip([5, 6]).for_each(|(s, seed)| drop(draw(s, 1024, 1024, seed, 3)));
+    let out = dir.path().join("out");
+    let both: Vec<_> = slides.iter().map(|p| input(p)).collect();
+    let by = |engine: &str, accept: bool| {
+        let mut detector = setup(false, usize::MAX, workers(256));
+        detector.config.arithmetic = format!("{engine}/cpu/f32/f32");
+        detector.accept_engine = accept;
+        detector
+    };
+    let command = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut first = by("one", false);
+    let outcomes = run(&[&slides[0]], &out, &mut first, Existing::Refuse);
+    report::write(&out, &outcomes, &first, &command(&["a"])).unwrap();
+    let before = results(&out.join("a"));
+
+    let refused = job::preflight(&both, &by("two", false), &out, Existing::Resume).unwrap_err();
+    assert!(matches!(refused, StartError::Engine { .. }), "{refused}");
+    let text = refused.to_string();
+    for word in ["one/cpu/f32/f32", "two/cpu/f32/f32", "up to 0.001", "slide `a`"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let mut half = by("two", false);
+    half.config.arithmetic = "two/cpu/bf16/f32".into();
+    let text = job::preflight(&both, &half, &out, Existing::Resume).unwrap_err().to_string();
+    assert!(text.contains("up to 0.14"), "bf16 moves results farther: {text}");
+
+    // What else differs is not accepted along with it.
+    let mut other = by("two", true);
+    other.config.thresholds.seg = mitosis::Score::new(0.9).unwrap();
+    let refused = job::preflight(&both, &other, &out, Existing::Resume).unwrap_err();
+    assert!(matches!(refused, StartError::Config { .. }), "{refused}");
+
+    let mut second = by("two", true);
+    let outcomes = run(&[&slides[0], &slides[1]], &out, &mut second, Existing::Resume);
+    assert_eq!(outcomes.iter().map(|o| o.kept).collect::<Vec<_>>(), [true, false]);
+    assert!(outcomes.iter().all(Outcome::is_done));
+    assert!(before == results(&out.join("a")), "what another engine did is kept as it is");
+    let table = report::write(&out, &outcomes, &second, &command(&["b"])).unwrap();
+    assert_eq!((table.done, table.left_out.len()), (2, 0));
+    let engines: Vec<_> = table.engines.iter().map(|(e, n)| (e.as_str(), *n)).collect();
+    assert_eq!(engines, [("one/cpu/f32/f32", 1), ("two/cpu/f32/f32", 1)]);
+    assert!(table.to_string().contains("several engines: 1 by one/cpu/f32/f32, 1 by two"));
+    let lines: Vec<_> = table.slides.iter().map(|s| s.engine.as_deref().unwrap()).collect();
+    assert_eq!(lines, ["one/cpu/f32/f32", "two/cpu/f32/f32"]);
+
+    // The folder remembers that it was accepted; one where it never was refuses.
+    let counts = std::fs::read(out.join("counts.csv")).unwrap();
+    assert_eq!(report::gather(std::slice::from_ref(&out), None).unwrap().done, 2);
+    assert!(counts == std::fs::read(out.join("counts.csv")).unwrap());
+    let apart = ["one", "two"].map(|n| dir.path().join(n));
+    for ((slide, engine), out) in slides.iter().zip(["one", "two"]).zip(&apart) {
+        let mut detector = by(engine, false);
+        let outcomes = run(&[slide], out, &mut detector, Existing::Refuse);
+        report::write(out, &outcomes, &detector, &command(&["c"])).unwrap();
+    }
+    assert!(matches!(report::gather(&apart, None), Err(report::ReportError::Config { .. })));
+}
+
 /// Writes to the slide when it sees its first window.
 struct Touch(common::Dark, std::path::PathBuf, &'static [u8]);
 

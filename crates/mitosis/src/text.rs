@@ -46,6 +46,18 @@ impl<N: fmt::Display> fmt::Display for Many<N> {
     }
 }
 
+/// An error and its causes, outermost first, without those that it already ends with: many errors say why.
+pub fn said_once(causes: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let mut text = String::new();
+    for cause in causes.into_iter().map(|c| c.to_string()) {
+        if !text.ends_with(&cause) {
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+        }
+    }
+    text
+}
+
 /// A path as it is shown: see [`plain`].
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a>(pub &'a Path);

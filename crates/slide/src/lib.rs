@@ -32,7 +32,7 @@ mod tiff;
 mod tissue;
 
 pub use error::SlideError;
-pub use format::{FORMATS, Format, NoOpenSlide, openslide_version};
+pub use format::{FORMATS, Format, NoOpenSlide, openslide_version, read_pages};
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use options::{MppRule, OpenOptions};
 pub use outline::{Outlines, Polygon};

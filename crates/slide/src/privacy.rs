@@ -1,44 +1,304 @@
-//! What of a slide's properties may be shown: nothing that says who the patient is.
+//! What of a file's properties may be shown: technical ones, and nothing that says whose slide it is,
+//! who worked on it, when and where.
+//!
+//! Names are judged, not values: they are those of DICOM's attributes, of TIFF's tags, and of what
+//! scanners write (Aperio, Hamamatsu, Leica, 3DHISTECH, Philips, Ventana). DICOM's UIDs count as
+//! technical: every file has them, and nothing in it says whether they were replaced.
 
-/// DICOM's attributes of the patient that do not begin with `Patient`, and those that lead to one.
-const OTHERS: [&str; 8] = [
-    "accessionnumber",
-    "otherpatientids",
-    "otherpatientnames",
-    "issuerofpatientid",
-    "responsibleperson",
-    "referringphysicianname",
-    "medicalrecordlocator",
-    "ethnicgroup",
+use serde::Serialize;
+use std::fmt;
+
+/// What a property says about people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Personal {
+    /// Somebody: patient, physician, operator, user.
+    Person,
+    /// What leads to somebody in another register: accession, barcode, name of a file.
+    Identifier,
+    /// When.
+    Date,
+    /// Where.
+    Place,
+    /// Free text, which may hold anything.
+    Text,
+    /// A picture that may show the label.
+    Picture,
+}
+
+impl fmt::Display for Personal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Person => "a person",
+            Self::Identifier => "an identifier",
+            Self::Date => "a date or time",
+            Self::Place => "a place",
+            Self::Text => "free text, which somebody has to read",
+            Self::Picture => "a picture that may show the label",
+        })
+    }
+}
+
+/// Parts of a name, its letters and digits alone in lower case.
+const PARTS: &[(Personal, &[&str])] = &[
+    (
+        Personal::Person,
+        &[
+            "patient",
+            "physician",
+            "operator",
+            "responsibleperson",
+            "personname",
+            "observer",
+            "username",
+            "ethnicgroup",
+            "medicalrecord",
+            "experimenter",
+        ],
+    ),
+    (
+        Personal::Identifier,
+        &[
+            "accession",
+            "barcode",
+            "containeridentifier",
+            "specimenidentifier",
+            "studyid",
+            "slideid",
+            "slidename",
+            "caseid",
+            "imageid",
+            "filename",
+            "documentname",
+            "projectname",
+            "dsrid",
+            "labeltext",
+            "hamamatsureference",
+        ],
+    ),
+    (Personal::Place, &["institution", "hospital", "department", "hostcomputer", "stationname"]),
+    (
+        Personal::Text,
+        &[
+            "imagedescription",
+            "openslidecomment",
+            "comments",
+            "studydescription",
+            "seriesdescription",
+            "xmp",
+        ],
+    ),
 ];
 
-/// Whether a property, such as `dicom.PatientName`, says who the patient is.
+/// Whole words of the last part of a name.
+const WORDS: &[(Personal, &[&str])] = &[
+    (Personal::Person, &["user", "artist", "author", "owner", "creator", "copyright"]),
+    (Personal::Identifier, &["title"]),
+    (Personal::Date, &["date", "time", "datetime", "created", "updated", "creationdatetime"]),
+    (Personal::Place, &["address"]),
+];
+
+/// Technical, though they sound otherwise.
+const TECHNICAL: &[&str] =
+    &["patientidentityremoved", "patientorientation", "exposuretime", "timezone", "frametime"];
+
+/// What a property of this name says about people; `None` for a technical one.
 #[must_use]
-pub fn names_patient(property: &str) -> bool {
-    let words = property.split(['.', '[', ']', ' ', '_', '-']);
-    words
-        .map(str::to_ascii_lowercase)
-        .any(|word| word.starts_with("patient") || OTHERS.contains(&word.as_str()))
+pub fn personal(name: &str) -> Option<Personal> {
+    let squeezed: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    if TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
+        return None;
+    }
+    let part = PARTS.iter().find(|(_, parts)| parts.iter().any(|p| squeezed.contains(p)));
+    let own = words(name);
+    let word = || WORDS.iter().find(|(_, all)| own.iter().any(|w| all.contains(&w.as_str())));
+    part.or_else(word).map(|(kind, _)| *kind)
+}
+
+/// The words of a name's last part: `dicom.AcquisitionDateTime` has acquisition, date and time.
+fn words(name: &str) -> Vec<String> {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let mut all = vec![String::new()];
+    let mut before = ' ';
+    for c in last.chars() {
+        let starts = c.is_ascii_uppercase() && !before.is_ascii_uppercase();
+        if starts || !c.is_ascii_alphanumeric() {
+            all.push(String::new());
+        }
+        if c.is_ascii_alphanumeric() {
+            all.last_mut().expect("never empty").push(c.to_ascii_lowercase());
+        }
+        before = c;
+    }
+    all
+}
+
+/// What a property says about people, by name, where it says something: of a scanner's description
+/// its single fields.
+#[must_use]
+pub fn found(name: &str, value: &str) -> Vec<(String, Personal)> {
+    if is_blank(value) {
+        return Vec::new();
+    }
+    match personal(name) {
+        None => Vec::new(),
+        Some(Personal::Text) => match fields(value) {
+            Some(fields) => {
+                let filled = fields.into_iter().filter(|(_, value)| !is_blank(value));
+                let kinds = filled.filter_map(|(key, _)| Some((key, personal(key)?)));
+                kinds.map(|(key, kind)| (format!("{name}: {key}"), kind)).collect()
+            }
+            None => vec![(name.to_owned(), Personal::Text)],
+        },
+        Some(kind) => vec![(name.to_owned(), kind)],
+    }
+}
+
+/// Whether a property may be shown.
+#[must_use]
+pub fn is_technical(name: &str, value: &str) -> bool {
+    match personal(name) {
+        None => true,
+        Some(Personal::Text) => found(name, value).is_empty(),
+        Some(_) => false,
+    }
+}
+
+/// Whether an associated image may show the label with its names and barcodes.
+#[must_use]
+pub fn may_show_label(image: &str) -> bool {
+    let name = image.to_ascii_lowercase();
+    ["label", "macro", "barcode", "overview"].iter().any(|word| name.contains(word))
+}
+
+/// Nothing, or a word that was put where something was.
+fn is_blank(value: &str) -> bool {
+    const PUT: [&str; 8] = [
+        "none",
+        "anonymous",
+        "anonymized",
+        "anonymised",
+        "removed",
+        "deidentified",
+        "unknown",
+        "notavailable",
+    ];
+    let letters: String =
+        value.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+    letters.chars().all(|c| c == '0' || c == 'x') || PUT.contains(&letters.as_str())
+}
+
+/// The fields of a description as Aperio's scanners and converters write it: a line about the image,
+/// then `|`, then `key = value` between bars.
+fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
+    let mut parts = text.split('|');
+    parts.next().filter(|head| head.starts_with("Aperio"))?;
+    let parts = parts.filter(|p| !p.trim().is_empty());
+    parts.map(|p| p.split_once('=').map(|(key, value)| (key.trim(), value.trim()))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::names_patient;
+    use super::*;
 
     #[test]
-    fn the_patient_is_not_named() {
-        for hidden in [
-            "dicom.PatientName",
-            "dicom.PatientID",
-            "dicom.PatientBirthDate",
-            "dicom.AccessionNumber",
-            "aperio.Patient Name",
-            "dicom.OtherPatientIDs",
+    fn what_names_people_is_known_by_its_name() {
+        for (name, kind) in [
+            ("dicom.PatientName", Personal::Person),
+            ("dicom.PatientID", Personal::Person),
+            ("dicom.PatientBirthDate", Personal::Person),
+            ("dicom.OtherPatientIDs", Personal::Person),
+            ("dicom.OperatorsName", Personal::Person),
+            ("dicom.ReferringPhysicianName", Personal::Person),
+            ("dicom.AccessionNumber", Personal::Identifier),
+            ("dicom.ContainerIdentifier", Personal::Identifier),
+            ("dicom.SpecimenDescriptionSequence[0].SpecimenIdentifier", Personal::Identifier),
+            ("dicom.StudyDate", Personal::Date),
+            ("dicom.AcquisitionDateTime", Personal::Date),
+            ("dicom.InstitutionName", Personal::Place),
+            ("aperio.Patient Name", Personal::Person),
+            ("aperio.User", Personal::Person),
+            ("aperio.Date", Personal::Date),
+            ("aperio.Time", Personal::Date),
+            ("aperio.Filename", Personal::Identifier),
+            ("aperio.ImageID", Personal::Identifier),
+            ("aperio.Title", Personal::Identifier),
+            ("hamamatsu.Created", Personal::Date),
+            ("hamamatsu.Reference", Personal::Identifier),
+            ("leica.barcode", Personal::Identifier),
+            ("leica.creation-date", Personal::Date),
+            ("mirax.GENERAL.SLIDE_NAME", Personal::Identifier),
+            ("mirax.GENERAL.SLIDE_CREATIONDATETIME", Personal::Date),
+            ("philips.PIM_DP_UFS_BARCODE", Personal::Identifier),
+            ("philips.PIIM_DP_SCANNER_OPERATOR_ID", Personal::Person),
+            ("ventana.BarCode1D", Personal::Identifier),
+            ("ventana.UserName", Personal::Person),
+            ("tiff.Artist", Personal::Person),
+            ("tiff.DateTime", Personal::Date),
+            ("tiff.HostComputer", Personal::Place),
+            ("tiff.ImageDescription", Personal::Text),
+            ("openslide.comment", Personal::Text),
         ] {
-            assert!(names_patient(hidden), "{hidden}");
+            assert_eq!(personal(name), Some(kind), "{name}");
         }
-        for shown in ["aperio.MPP", "openslide.mpp-x", "dicom.Modality", "tiff.Software"] {
-            assert!(!names_patient(shown), "{shown}");
+    }
+
+    #[test]
+    fn technical_properties_are_none_of_it() {
+        for name in [
+            "aperio.MPP",
+            "aperio.AppMag",
+            "aperio.Exposure Time",
+            "aperio.Time Zone",
+            "aperio.ScanScope ID",
+            "openslide.mpp-x",
+            "openslide.level[0].downsample",
+            "openslide.region[0].height",
+            "openslide.quickhash-1",
+            "dicom.Modality",
+            "dicom.SOPClassUID",
+            "dicom.FrameOfReferenceUID",
+            "dicom.PatientIdentityRemoved",
+            "dicom.Manufacturer",
+            "tiff.Software",
+            "tiff.XResolution",
+            "ome.PhysicalSizeX",
+            "hamamatsu.SourceLens",
+            "mirax.GENERAL.OBJECTIVE_MAGNIFICATION",
+        ] {
+            assert_eq!(personal(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn of_a_description_the_single_fields_are_told() {
+        let text = "Aperio Image Library v11\r\n2220x2967|AppMag = 20|User = x-y-z 7|Date = 12/29/09\
+                    |Filename =  |MPP = 0.5";
+        let names: Vec<_> = found("tiff.ImageDescription", text);
+        assert_eq!(
+            names,
+            [
+                ("tiff.ImageDescription: User".to_owned(), Personal::Person),
+                ("tiff.ImageDescription: Date".to_owned(), Personal::Date),
+            ]
+        );
+        assert!(!is_technical("tiff.ImageDescription", text));
+        let clean = "Aperio Image Library v11\r\n2220x2967|AppMag = 20|MPP = 0.5";
+        assert!(is_technical("tiff.ImageDescription", clean));
+        assert!(is_technical("tiff.ImageDescription", "Aperio Image Library v11"));
+        for read_by_somebody in ["case of Mrs. Doe", "{\"a\": 1}", "<OME></OME>", "a|b=c"] {
+            assert!(!is_technical("tiff.ImageDescription", read_by_somebody), "{read_by_somebody}");
+        }
+    }
+
+    #[test]
+    fn what_was_put_in_place_of_a_name_is_none() {
+        for blank in ["", "  ", "Anonymous", "de-identified", "XXXX", "00000", "not available"] {
+            assert!(found("dicom.PatientName", blank).is_empty(), "{blank}");
+        }
+        assert_eq!(found("dicom.PatientName", "Doe^Jane").len(), 1);
+        assert!(!is_technical("dicom.PatientName", ""), "shown it is never");
+        assert!(may_show_label("label") && may_show_label("Macro") && !may_show_label("thumbnail"));
     }
 }

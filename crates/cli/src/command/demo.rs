@@ -73,10 +73,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         evaluate::read_truth(&args.out.join("truth.csv"), &evaluate::TruthOptions::default())?;
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
     artifact::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
-    println!();
-    print!("{result}");
-    println!();
-    println!("This slide is drawn: the score above says nothing about real tissue.");
+    println!("\n{result}\nThis slide is drawn: the score above says nothing about real tissue.");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,7 +3,7 @@
 use super::engine::{RunArgs, words};
 use crate::hint;
 use crate::progress::Terminal;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
@@ -76,6 +76,9 @@ pub struct Args {
     /// Keep finished slides, go on with interrupted ones, try failed ones again
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
+    /// With --resume: keep also what another engine did; scores may differ in the last digits
+    #[arg(long, requires = "resume")]
+    accept_engine: bool,
     /// Do every slide anew, even where results are
     #[arg(long)]
     overwrite: bool,
@@ -138,9 +141,6 @@ impl EngineArgs {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    if !(0.0..=1.0).contains(&args.max_unread) {
-        bail!("--max-unread {} is not between 0 and 1", args.max_unread);
-    }
     let table = match &args.mpp_table {
         None => BTreeMap::new(),
         Some(path) => job::read_mpp_table(path)?,
@@ -172,6 +172,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .openslide(args.openslide.clone())
         .force_mpp(args.force_mpp)
         .any_mpp(args.any_mpp)
+        .accept_engine(args.accept_engine)
         .subtypes(args.subtypes)
         .open_several(&package, args.workers.into())?;
     let existing = match (args.resume, args.overwrite) {
@@ -181,10 +182,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let (outcomes, run) = work(inputs.slides, &mut detectors, &args.out, existing, args.quiet)?;
     say(&args.out, &run, args.json)?;
-    let failures: Vec<_> = outcomes.iter().filter_map(|o| o.failure.as_ref()).collect();
-    for flags in hint::of_slides(&failures) {
-        eprintln!("hint: see {flags}");
-    }
+    hint::say(outcomes.iter().filter_map(|o| o.failure.as_ref()));
     let ours: Vec<_> = outcomes.iter().filter(|o| !o.is_elsewhere()).collect();
     let failed = ours.iter().filter(|o| !o.is_done()).count();
     Ok(super::exit(failed, ours.len()))

@@ -89,9 +89,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
         slides(&mut encoder, &plan, listener)?
     };
     show::result(a.json, &report)?;
-    for flags in hint::of_slides(&report.failures.iter().collect::<Vec<_>>()) {
-        eprintln!("hint: see {flags}");
-    }
+    hint::say(&report.failures);
     Ok(super::exit(report.failed, report.items.len()))
 }
 

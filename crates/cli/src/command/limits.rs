@@ -9,9 +9,7 @@ const VARIABLE: &str = "MITHRAS_LIMITS";
 /// Takes the environment's limits for every slide that any verb opens.
 pub fn from_environment() -> Result<()> {
     let mut limits = Limits::default();
-    if let Ok(settings) = std::env::var(VARIABLE) {
-        limits.set_all(&settings).context(VARIABLE)?;
-    }
+    limits.set_all(&std::env::var(VARIABLE).unwrap_or_default()).context(VARIABLE)?;
     limits.for_all();
     Ok(())
 }

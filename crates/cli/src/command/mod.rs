@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod challenge;
 pub mod classify;
 pub mod corpus;
 pub mod demo;
@@ -14,6 +15,7 @@ pub mod evaluate;
 pub mod evaluate_classification;
 pub mod gather;
 pub mod limits;
+pub mod manual;
 pub mod robustness;
 pub mod slide;
 pub mod survival;

@@ -6,11 +6,12 @@ use anyhow::Result;
 use artifact::file::write;
 use clap::Subcommand;
 use corpus::cut::Encoding;
-use mithras::slide_info::{SlideInfo, write_tissue};
+use mithras::slide_info::{Deidentified, SlideInfo, write_tissue};
 use mitosis::Mpp;
 use mitosis::text::Shown;
 use slide::{MppRule, OpenOptions, Slide};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Look at a slide: format, resolution, thumbnail, tissue.
 #[derive(clap::Args)]
@@ -53,6 +54,9 @@ struct Info {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Name instead what says who, when and where; exit code 1 where anything does.
+    #[arg(long)]
+    deidentified_check: bool,
 }
 
 #[derive(clap::Args)]
@@ -83,12 +87,13 @@ struct Tissue {
 }
 
 /// Runs `mithras slide`.
-pub fn run(args: Args) -> Result<()> {
+pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
-        Verb::Info(a) => info(&a),
-        Verb::Thumbnail(a) => thumbnail(&a),
-        Verb::Tissue(a) => tissue(&a),
+        Verb::Info(a) => return info(&a),
+        Verb::Thumbnail(a) => thumbnail(&a)?,
+        Verb::Tissue(a) => tissue(&a)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn open(input: &Input) -> Result<Slide> {
@@ -102,8 +107,15 @@ fn open(input: &Input) -> Result<Slide> {
     Ok(Slide::open_with(&input.file, &options)?)
 }
 
-fn info(args: &Info) -> Result<()> {
-    show::result(args.json, &SlideInfo::of(&open(&args.input)?))
+fn info(args: &Info) -> Result<ExitCode> {
+    let slide = open(&args.input)?;
+    if args.deidentified_check {
+        let checked = Deidentified::check(&slide);
+        show::result(args.json, &checked)?;
+        return Ok(super::exit(checked.findings.len(), checked.findings.len()));
+    }
+    show::result(args.json, &SlideInfo::of(&slide))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn thumbnail(args: &Thumbnail) -> Result<()> {

@@ -1,11 +1,10 @@
 //! `mithras view` and `mithras recount`: slides in the browser, and the count after review.
 
-use crate::show::result;
+use crate::show::{aloud, result};
 use anyhow::Context;
 use mithras::view::{Viewer, open};
 use mithras::web;
 use mitosis::text::Many;
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
@@ -47,14 +46,8 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     if anywhere {
         eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
     }
-    // Nobody has to go on reading what is said here.
-    let _ = writeln!(
-        std::io::stdout(),
-        "http://{}/{}/\n{}; Ctrl-C ends the server",
-        listener.local_addr()?,
-        viewer.token(),
-        Many(viewer.slides(), "slide")
-    );
+    let (at, slides) = (listener.local_addr()?, Many(viewer.slides(), "slide"));
+    aloud(&format!("http://{at}/{}/\n{slides}; Ctrl-C ends the server", viewer.token()));
     web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
     Ok(())
 }

@@ -9,6 +9,6 @@ mod tally;
 
 pub use review::{BoxSize, Entry, ReviewLog, Verdict};
 pub use sample::{
-    Item, Key, KeyItem, Package, Question, SampleOptions, Stratum, StratumBy, sample,
+    CountsError, Item, Key, KeyItem, Package, Question, SampleOptions, Stratum, StratumBy, sample,
 };
 pub use tally::{Counts, Row, tally};

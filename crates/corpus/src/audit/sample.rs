@@ -49,6 +49,47 @@ pub struct SampleOptions {
     pub allow_short: bool,
 }
 
+impl StratumBy {
+    /// Crops per cohort for each stratum, from `NAME=COUNT`; of labels there is a usual choice.
+    ///
+    /// # Errors
+    /// What is no such pair, in words; or there is none, and no usual choice.
+    pub fn counts(self, pairs: &[String]) -> Result<BTreeMap<String, usize>, CountsError> {
+        if pairs.is_empty() && self == Self::Label {
+            return Ok([("mitotic_figure", 30), ("mimicker", 20)]
+                .map(|(n, k)| (n.into(), k))
+                .into());
+        }
+        let pair = |text: &String| {
+            let (name, count) = text.rsplit_once('=')?;
+            Some((name.to_owned(), count.parse().ok()?))
+        };
+        match pairs {
+            [] => Err(CountsError::None),
+            _ => {
+                pairs.iter().map(|p| pair(p).ok_or_else(|| CountsError::Form(p.clone()))).collect()
+            }
+        }
+    }
+}
+
+/// Why it is not known how many crops to draw.
+#[derive(Debug, thiserror::Error)]
+pub enum CountsError {
+    /// Not `NAME=COUNT`.
+    #[error("`{0}` is not NAME=COUNT")]
+    Form(String),
+    /// Subtypes have no usual numbers.
+    #[error("strata by subtype need numbers, NAME=COUNT")]
+    None,
+}
+
+impl std::fmt::Display for Stratum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:<28} {:<16} {:>5} of {}", self.cohort, self.stratum, self.drawn, self.pool)
+    }
+}
+
 /// A stratum and its size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stratum {

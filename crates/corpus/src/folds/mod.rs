@@ -258,6 +258,22 @@ impl FoldManifest {
         Ok(file::write(path, text.as_bytes()).map_err(FileError::from)?)
     }
 
+    /// Writes it where there is none; one that is there must be equal.
+    ///
+    /// # Errors
+    /// [`FoldsError`]: other folds are there, or the disk refuses.
+    pub fn keep(&self, path: &Path) -> Result<()> {
+        if !path.exists() {
+            return self.write(path);
+        }
+        let old = Self::read(path)?;
+        if old == *self {
+            return Ok(());
+        }
+        let reason = format!("holds other folds ({}); name another file", old.digest);
+        Err(FileError::content(path, reason))
+    }
+
     /// The number of a fold by its name.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<usize> {

@@ -1,5 +1,9 @@
 //! Where ONNX Runtime and its provider plug-ins are looked for. Nothing is executed and nothing
 //! is downloaded; only folders are listed.
+//!
+//! A virtual environment counts where it is active, not where it merely lies at or above the working
+//! folder: what runs, and with it the last digits of a score, must not depend on where one stands, and
+//! a folder that came with data must not bring code. [`find_inactive`] tells of such.
 
 use std::collections::HashSet;
 use std::env;
@@ -23,6 +27,11 @@ pub(crate) const OPENVINO_VARIABLE: &str = "OPENVINO_C_PATH";
 /// What installs ONNX Runtime for NVIDIA GPUs.
 pub(crate) const INSTALL_CUDA: &str = "pip install onnxruntime-gpu";
 
+/// Below `site-packages`.
+const RUNTIME_FOLDER: &str = "onnxruntime/capi";
+/// Below `site-packages`.
+const OPENVINO_FOLDER: &str = "openvino/libs";
+
 /// A shared library that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
@@ -40,7 +49,7 @@ pub fn find_onnxruntime() -> Vec<Library> {
         found.file_or_folder(&path, LIBRARY_VARIABLE, is_runtime);
     }
     for (dir, by) in site_packages() {
-        found.folder(&dir.join("onnxruntime/capi"), &by, is_runtime);
+        found.folder(&dir.join(RUNTIME_FOLDER), &by, is_runtime);
     }
     for (dir, by) in system_folders() {
         found.folder(&dir, &by, is_runtime);
@@ -79,11 +88,32 @@ pub fn find_openvino() -> Vec<Library> {
         found.folder(&dir.join("runtime/lib/intel64"), "INTEL_OPENVINO_DIR", is_openvino);
     }
     for (dir, by) in site_packages() {
-        found.folder(&dir.join("openvino/libs"), &by, is_openvino);
+        found.folder(&dir.join(OPENVINO_FOLDER), &by, is_openvino);
     }
     for (dir, by) in system_folders() {
         found.folder(&dir, &by, is_openvino);
     }
+    found.libraries
+}
+
+/// Engines in virtual environments at or above the working folder that nobody activated: none of
+/// them is ever taken, but a user may want to know.
+#[must_use]
+pub fn find_inactive() -> Vec<Library> {
+    let mut found = Found::default();
+    let here = env::current_dir().unwrap_or_default();
+    let venvs = here.ancestors().flat_map(|d| [d.join(".venv"), d.join("venv")]);
+    // pyvenv.cfg marks a real environment, so that a folder merely called `venv` is passed by.
+    for venv in venvs.filter(|d| d.join("pyvenv.cfg").is_file()) {
+        let by = venv.display().to_string();
+        for dir in packages_of(&venv) {
+            found.folder(&dir.join(RUNTIME_FOLDER), &by, is_runtime);
+            found.folder(&dir.join(OPENVINO_FOLDER), &by, is_openvino);
+        }
+    }
+    let active = [find_onnxruntime(), find_openvino()].concat();
+    let resolved = |l: &Library| l.path.canonicalize().ok();
+    found.libraries.retain(|l| !active.iter().any(|a| resolved(a) == resolved(l)));
     found.libraries
 }
 
@@ -163,21 +193,14 @@ fn list(dir: &Path) -> Vec<String> {
     names
 }
 
-/// `site-packages` folders: the active environment, a `.venv` at or above the working folder, the
-/// Python on `PATH`, the user's own and the system's.
+/// `site-packages` folders: the active environment, the Python on `PATH`, the user's own and the
+/// system's.
 fn site_packages() -> Vec<(PathBuf, String)> {
     let mut prefixes: Vec<(PathBuf, String)> = Vec::new();
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        if let Some(dir) = env::var_os(variable) {
+        if let Some(dir) = env::var_os(variable).filter(|dir| !dir.is_empty()) {
             prefixes.push((dir.into(), variable.into()));
         }
-    }
-    if let Ok(here) = env::current_dir() {
-        let venvs = here.ancestors().flat_map(|d| [d.join(".venv"), d.join("venv")]);
-        // pyvenv.cfg marks a real environment, so that a folder merely called `venv` is passed by.
-        prefixes.extend(
-            venvs.filter(|d| d.join("pyvenv.cfg").is_file()).map(|d| (d, ".venv".to_string())),
-        );
     }
     for dir in env::var_os("PATH").iter().flat_map(env::split_paths) {
         if dir.file_name().is_some_and(|n| n == "bin")
@@ -192,19 +215,24 @@ fn site_packages() -> Vec<(PathBuf, String)> {
     }
     prefixes.push(("/usr/local".into(), "system Python".into()));
     prefixes.push(("/usr".into(), "system Python".into()));
+    let folders = |(prefix, by): (PathBuf, String)| {
+        packages_of(&prefix).into_iter().map(move |dir| (dir, by.clone()))
+    };
+    prefixes.into_iter().flat_map(folders).collect()
+}
 
+/// The `site-packages` of a Python installation or environment, that of the newest version first.
+fn packages_of(prefix: &Path) -> Vec<PathBuf> {
     let mut all = Vec::new();
-    for (prefix, by) in prefixes {
-        for lib in [prefix.join("lib"), prefix.join("lib64")] {
-            for python in list(&lib).iter().rev().filter(|n| n.starts_with("python3")) {
-                for packages in ["site-packages", "dist-packages"] {
-                    all.push((lib.join(python).join(packages), by.clone()));
-                }
+    for lib in [prefix.join("lib"), prefix.join("lib64")] {
+        for python in list(&lib).iter().rev().filter(|n| n.starts_with("python3")) {
+            for packages in ["site-packages", "dist-packages"] {
+                all.push(lib.join(python).join(packages));
             }
         }
-        all.push((prefix.join("Lib").join("site-packages"), by));
     }
-    all.retain(|(dir, _)| dir.is_dir());
+    all.push(prefix.join("Lib").join("site-packages"));
+    all.retain(|dir| dir.is_dir());
     all
 }
 

@@ -21,7 +21,7 @@ mod rten;
 
 pub use choice::{EngineChoice, Precision, Provider};
 pub use error::EngineError;
-pub use find::{Library, find_onnxruntime, find_openvino, find_openvino_plugin};
+pub use find::{Library, find_inactive, find_onnxruntime, find_openvino, find_openvino_plugin};
 pub use options::{EngineOptions, EngineReport};
 pub use plugin::{Load, Plug, Plugin, Started};
 pub use precision::bf16_cpu;

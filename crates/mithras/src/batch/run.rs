@@ -1,6 +1,6 @@
 //! The loop over slides.
 
-use super::state::{State, Status};
+use super::state::{State, Status, differ_in_one};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::Listener;
@@ -30,6 +30,17 @@ pub struct Key {
     pub digest: String,
     /// What it is made of, by name, so that a difference can be told.
     pub settings: BTreeMap<String, String>,
+    /// The one setting in which stored results may differ and be kept all the same.
+    pub may_differ: Option<&'static str>,
+}
+
+impl Key {
+    /// Whether stored results are of this work, or differ from it in what they may.
+    #[must_use]
+    pub fn fits<W>(&self, stored: &State<W>) -> bool {
+        let alike = |name| differ_in_one(&stored.settings, &self.settings, name);
+        stored.config == self.digest || self.may_differ.is_some_and(alike)
+    }
 }
 
 /// One kind of work on slides. Each worker has its own.
@@ -239,7 +250,7 @@ fn one<T: Task>(
     let mut stored = if existing == Existing::Resume { kept(task) } else { None };
     // Cells of a later list are written under the lock.
     let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
-    if let Some(state) = stored.take_if(|s| s.config == key.digest && same(s)) {
+    if let Some(state) = stored.take_if(|s| key.fits(s) && same(s)) {
         return Outcome { input, folder, state, kept: true, failure: None };
     }
     let (held, busy) = match Lock::take(&folder) {
@@ -310,7 +321,7 @@ where
     W: Default + Serialize + DeserializeOwned,
     E: std::error::Error + 'static,
 {
-    if state.config != key.digest {
+    if !key.fits(&state) {
         return Err(Failure::Otherwise { path: folder.to_owned() });
     }
     if !input.columns.is_empty() && state.columns != input.columns {

@@ -112,6 +112,20 @@ pub fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, Str
     if all.is_empty() { "what it was given".into() } else { all.join(", ") }
 }
 
+/// Whether two groups of settings differ in that of this name and in no other.
+pub(crate) fn differ_in_one(
+    before: &BTreeMap<String, String>,
+    now: &BTreeMap<String, String>,
+    name: &str,
+) -> bool {
+    let rest = |all: &BTreeMap<String, String>| {
+        let mut all = all.clone();
+        all.remove(name);
+        all
+    };
+    before.get(name) != now.get(name) && rest(before) == rest(now)
+}
+
 /// Whether a folder holds the results of a slide, of whatever work.
 #[must_use]
 pub fn is_at(folder: &Path) -> bool {

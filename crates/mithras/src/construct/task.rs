@@ -54,7 +54,7 @@ impl Task for Construction<'_> {
     fn key(&self, input: &Input) -> Key {
         let (config, origin) = (self.config, self.origin(input));
         let text = format!("{config} {:?} {origin:?} {}", input.mpp, env!("CARGO_PKG_VERSION"));
-        Key { digest: sha256(text), settings: BTreeMap::new() }
+        Key { digest: sha256(text), ..Key::default() }
     }
 
     /// A slide of this very build whose part is whole.

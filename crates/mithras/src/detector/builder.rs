@@ -33,6 +33,7 @@ pub struct Builder {
     openslide: Option<PathBuf>,
     force_mpp: bool,
     any_mpp: bool,
+    accept_engine: bool,
     subtypes: bool,
 }
 
@@ -48,6 +49,7 @@ impl Default for Builder {
             openslide: None,
             force_mpp: false,
             any_mpp: false,
+            accept_engine: false,
             subtypes: false,
         }
     }
@@ -138,6 +140,13 @@ impl Builder {
         self
     }
 
+    /// Keeps results of an earlier run that another engine made, and goes on beside them.
+    #[must_use]
+    pub fn accept_engine(mut self, accept: bool) -> Self {
+        self.accept_engine = accept;
+        self
+    }
+
     /// Tells the subtypes of accepted figures, too.
     #[must_use]
     pub fn subtypes(mut self, subtypes: bool) -> Self {
@@ -208,6 +217,7 @@ impl Builder {
         detector.openslide = self.openslide;
         detector.force_mpp = self.force_mpp;
         detector.any_mpp = self.any_mpp;
+        detector.accept_engine = self.accept_engine;
         detector.limits = self.limits;
         detector.fit_memory();
         if self.subtypes {

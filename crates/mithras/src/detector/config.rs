@@ -9,6 +9,9 @@ use serde::Serialize;
 use slide::TissueOptions;
 use std::collections::BTreeMap;
 
+/// The setting that says what ran the networks, among [`Config::settings`].
+pub(crate) const ENGINE_SETTING: &str = "arithmetic";
+
 /// Everything that changes a number, as written to `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
@@ -27,7 +30,7 @@ pub struct Config {
     /// Resolutions of slides that the model is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<ResolutionCard>,
-    /// Engine, provider and precision: they move scores in the last digits.
+    /// Engine, provider and precisions, as in [`ENGINE_SETTING`]: they move scores in the last digits.
     pub arithmetic: String,
     /// Weights that tell subtypes, after `--subtypes`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -31,7 +31,7 @@ pub enum DetectorError {
     #[error("model `{0}` has no classifier; it can run the first stage alone")]
     OneStage(String),
     /// The share of unreadable windows is not between 0 and 1.
-    #[error("the largest share of unreadable windows is {0}, not a share between 0 and 1")]
+    #[error("the largest share of unreadable windows is {0}, which is not between 0 and 1")]
     Share(f64),
     /// Subtypes cannot be told.
     #[error(transparent)]

@@ -10,7 +10,7 @@ mod run;
 
 pub use builder::Builder;
 pub use config::Config;
-pub(crate) use config::settings;
+pub(crate) use config::{ENGINE_SETTING, settings};
 pub use error::{DetectorError, RunError};
 pub use opener::Opener;
 pub use options::{Stages, Thresholds};

@@ -35,6 +35,8 @@ pub struct Detector {
     pub force_mpp: bool,
     /// Run on slides of any resolution, whatever the model is made for.
     pub any_mpp: bool,
+    /// Keep results that another engine made, and go on beside them.
+    pub accept_engine: bool,
     /// The network that tells the subtypes of accepted figures, if asked for.
     pub subtypes: Option<SubtypeNetwork>,
 }
@@ -227,6 +229,7 @@ impl Detector {
             openslide: None,
             force_mpp: false,
             any_mpp: false,
+            accept_engine: false,
             subtypes: None,
         }
     }

@@ -116,7 +116,7 @@ impl Task for Embedding<'_> {
             ("slide_mpp".into(), given),
             ("version".into(), env!("CARGO_PKG_VERSION").into()),
         ]);
-        Key { digest: sha256(format!("{settings:?}")), settings }
+        Key { digest: sha256(format!("{settings:?}")), settings, may_differ: None }
     }
 
     fn keeps(&self, input: &Input, _: &Path, state: &State<Work>) -> bool {

@@ -24,6 +24,11 @@ use std::path::Path;
 pub static EXPORTS: &[Export] =
     &[csv::EXPORT, parquet::EXPORT, qupath::EXPORT, grand_challenge::EXPORT, counts::EXPORT];
 
+/// A slide's candidates as Grand Challenge takes them: "Multiple points", mm.
+pub(crate) fn grand_challenge(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
+    (grand_challenge::EXPORT.bytes)(record)
+}
+
 /// Writes every export of a slide into its folder.
 ///
 /// # Errors

@@ -2,11 +2,12 @@
 
 use super::task::{SlideFailure, Work, key};
 use crate::batch::Existing;
-use crate::batch::state::{self, Status, differences};
-use crate::detector::{Detector, RunError};
+use crate::batch::state::{self, Status, differ_in_one, differences};
+use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
 use mitosis::text::Shown;
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 type State = state::State<Work>;
@@ -47,6 +48,23 @@ pub enum StartError {
         /// Which settings differ, with both values.
         differs: String,
     },
+    /// The stored results were made by another engine, and by nothing else that differs.
+    #[error(
+        "cannot resume in {}: slide `{slide}` was done by {before}, and this run would go on by \
+         {now}; {}",
+        Shown(path),
+        how_far(before, now)
+    )]
+    Engine {
+        /// The folder.
+        path: PathBuf,
+        /// The slide.
+        slide: String,
+        /// Engine, provider, precisions of both stages.
+        before: String,
+        /// The same of this run.
+        now: String,
+    },
     /// The slide is another one.
     #[error("cannot resume in {}: the file of slide `{slide}` has changed since", Shown(path))]
     Input {
@@ -55,6 +73,18 @@ pub enum StartError {
         /// The slide.
         slide: String,
     },
+}
+
+/// How far the results of two engines may lie apart: what the tests of engines allow in f32, and what
+/// was measured on real frames in bf16 (`docs/results/speed.md`).
+fn how_far(before: &str, now: &str) -> &'static str {
+    if [before, now].iter().any(|engine| engine.contains("bf16")) {
+        "between f32 and bf16 the scores of figures moved by up to 0.005 on real frames, those of \
+         rejected candidates by up to 0.14, so that candidates beside a threshold may change sides"
+    } else {
+        "between engines in f32 scores move by up to 0.001, so that a candidate which lies so close to \
+         a threshold may change sides"
+    }
 }
 
 /// Looks at every input and at what is already in `out`, before any work: which slides cannot be
@@ -80,8 +110,14 @@ pub fn preflight(
         Existing::Resume => {
             for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
                 let (path, slide) = (out.to_owned(), input.name.clone());
-                if state.config != key(detector, input).digest {
-                    let differs = differences(&state.settings, &key(detector, input).settings);
+                let now = key(detector, input);
+                if !now.fits(state) {
+                    if differ_in_one(&state.settings, &now.settings, ENGINE_SETTING) {
+                        let engine = |s: &BTreeMap<String, String>| s[ENGINE_SETTING].clone();
+                        let (before, now) = (engine(&state.settings), engine(&now.settings));
+                        return Err(StartError::Engine { path, slide, before, now });
+                    }
+                    let differs = differences(&state.settings, &now.settings);
                     return Err(StartError::Config { path, slide, differs });
                 }
                 // A file that cannot be read now is that slide's own failure.

@@ -2,7 +2,7 @@
 
 use crate::batch::state::{self, State, Status};
 use crate::batch::{Key, Task};
-use crate::detector::{Detector, RunError};
+use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::export::{self, ExportError, pictures};
 use crate::input::Input;
 use crate::progress::Listener;
@@ -62,7 +62,8 @@ pub(super) fn key(detector: &Detector, input: &Input) -> Key {
     hash.update(input.mpp.map_or_else(String::new, |m| m.get().to_string()));
     let mut settings = detector.config.settings();
     settings.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
-    Key { digest: hex(&hash.finalize()), settings }
+    let may_differ = detector.accept_engine.then_some(ENGINE_SETTING);
+    Key { digest: hex(&hash.finalize()), settings, may_differ }
 }
 
 /// A detector at work on one slide after the other.

@@ -2,7 +2,9 @@
 
 use super::counts::counts;
 use super::error::ReportError;
-use crate::batch::state::Status;
+use super::record::RunRecord;
+use crate::batch::state::{Status, differ_in_one};
+use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
 use crate::job::State;
 use mitosis::text::plain;
@@ -12,6 +14,28 @@ use std::path::{Path, PathBuf};
 
 /// The setting of a slide that is its own, not its run's.
 const OWN: &str = "given um/px";
+
+/// The settings of a run, which those of its slides are compared with.
+#[derive(Clone, Debug)]
+pub(super) struct Like {
+    pub settings: BTreeMap<String, String>,
+    /// A process was told to go on beside what another engine did.
+    pub any_engine: bool,
+}
+
+impl Like {
+    /// The settings of a run of which these processes may have been part.
+    pub(super) fn new(settings: BTreeMap<String, String>, records: &[RunRecord]) -> Self {
+        let beside = Self { settings, any_engine: true };
+        let any_engine = records.iter().any(|r| r.accepts_engine && beside.has(&r.settings()));
+        Self { any_engine, ..beside }
+    }
+
+    pub(super) fn has(&self, settings: &BTreeMap<String, String>) -> bool {
+        let alike = || differ_in_one(&self.settings, settings, ENGINE_SETTING);
+        self.settings == *settings || (self.any_engine && alike())
+    }
+}
 
 /// A slide's folder, read.
 #[derive(Clone, Debug)]
@@ -50,8 +74,13 @@ impl Found {
     }
 
     /// Whether it was done with other settings; states of early versions do not say.
-    pub(super) fn is_foreign(&self, settings: &BTreeMap<String, String>) -> bool {
-        !self.state.settings.is_empty() && self.settings() != *settings
+    pub(super) fn is_foreign(&self, run: &Like) -> bool {
+        !self.state.settings.is_empty() && !run.has(&self.settings())
+    }
+
+    /// What ran the networks.
+    pub(super) fn engine(&self) -> Option<&String> {
+        self.state.settings.get(ENGINE_SETTING)
     }
 
     fn rank(&self) -> u8 {

@@ -1,7 +1,7 @@
 //! The files over a run, made of the slides' folders.
 
 use super::error::ReportError;
-use super::found::{Found, slides};
+use super::found::{Found, Like, slides};
 use super::record::{RunRecord, begin, records};
 use super::run_file::{RunFile, SlideLine};
 use super::{summary, table};
@@ -36,14 +36,21 @@ pub fn gather(outs: &[PathBuf], into: Option<&Path>) -> Result<RunFile, ReportEr
         return Err(ReportError::Nothing { outs: outs.to_vec() });
     };
     let settings = like.settings();
-    if let Some(other) = done().find(|f| f.is_foreign(&settings)) {
+    let records = all_records(outs);
+    let run = Like::new(settings.clone(), &records);
+    if let Some(other) = done().find(|f| f.is_foreign(&run)) {
         return Err(ReportError::Config {
             first: like.folder.clone(),
             second: other.folder.clone(),
             differs: differences(&settings, &other.settings()),
         });
     }
-    files(into, outs, &settings, found)
+    files(into, outs, run, records, found)
+}
+
+/// What the processes ran with that worked on these folders.
+fn all_records(outs: &[PathBuf]) -> Vec<RunRecord> {
+    outs.iter().flat_map(|out| records(out)).collect()
 }
 
 /// Writes the three files of a run into `out`: of all slides of its configuration that lie there, those
@@ -72,19 +79,21 @@ pub fn write(
             }
         }
     }
-    files(out, &outs, &detector.config.settings(), found)
+    let records = all_records(&outs);
+    let run = Like::new(detector.config.settings(), &records);
+    files(out, &outs, run, records, found)
 }
 
-/// Writes the files of the slides of these settings.
+/// Writes the files of the slides of one run.
 fn files(
     into: &Path,
     outs: &[PathBuf],
-    settings: &BTreeMap<String, String>,
+    run: Like,
+    mut records: Vec<RunRecord>,
     found: BTreeMap<String, Found>,
 ) -> Result<RunFile, ReportError> {
-    let mut records: Vec<RunRecord> = outs.iter().flat_map(|out| records(out)).collect();
     // States of early versions do not say; then any record is theirs.
-    records.retain(|r| settings.is_empty() || r.settings() == *settings);
+    records.retain(|r| run.settings.is_empty() || run.has(&r.settings()));
     records.sort_by(|a, b| a.command.cmp(&b.command));
     records.dedup();
     if records.is_empty() {
@@ -92,7 +101,7 @@ fn files(
     }
     let (mut shown, mut unfinished, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (name, slide) in found {
-        if slide.is_foreign(settings) {
+        if slide.is_foreign(&run) {
             left_out.push(name);
         } else if slide.state.status == Status::Running {
             unfinished.push(name);

@@ -27,6 +27,9 @@ pub struct RunRecord {
     pub engine: EngineReport,
     /// Threads and batches; they change no number.
     pub workers: Workers,
+    /// Slides that another engine did may stand beside those of this process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_engine: bool,
 }
 
 /// Threads and batches.
@@ -62,6 +65,7 @@ impl RunRecord {
                 classify_batch: w.classify_batch,
                 processors: std::thread::available_parallelism().map_or(1, usize::from),
             },
+            accepts_engine: detector.accept_engine,
         }
     }
 

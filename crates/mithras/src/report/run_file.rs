@@ -7,6 +7,7 @@ use crate::export::CountsFile;
 use crate::job::StageTime;
 use infer::EngineReport;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The schema written.
@@ -34,6 +35,9 @@ pub struct RunFile {
     pub engine: EngineReport,
     /// Threads and batches; they change no number.
     pub workers: Workers,
+    /// Done slides by what ran the networks, where that is not the same for all.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub engines: BTreeMap<String, usize>,
     /// Finished slides, those without tissue included.
     pub done: usize,
     /// Slides without tissue.
@@ -74,6 +78,9 @@ pub struct SlideLine {
     /// Further columns of the list that named it, with its cells.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<(String, String)>,
+    /// What ran the networks, where that is not the same for all slides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// Its count, also in its own `counts.json`.
     pub counts: Option<CountsFile>,
 }
@@ -98,6 +105,7 @@ impl SlideLine {
             stages: state.work.stages.clone(),
             resumed_windows: state.work.resumed_windows,
             columns: state.columns.clone(),
+            engine: slide.engine().cloned(),
             counts: slide.counts.clone(),
         }
     }
@@ -105,7 +113,16 @@ impl SlideLine {
 
 impl RunFile {
     /// Of these slides and of the processes that did them, one at least.
-    pub(super) fn new(slides: Vec<SlideLine>, records: &[RunRecord]) -> Self {
+    pub(super) fn new(mut slides: Vec<SlideLine>, records: &[RunRecord]) -> Self {
+        let mut engines = BTreeMap::new();
+        for engine in slides.iter().filter(|s| s.counts.is_some()).filter_map(|s| s.engine.clone())
+        {
+            *engines.entry(engine).or_insert(0) += 1;
+        }
+        if engines.len() < 2 {
+            engines.clear();
+            slides.iter_mut().for_each(|s| s.engine = None);
+        }
         let count = |status: &str| slides.iter().filter(|s| s.status == status).count();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
         let run = records[0].clone();
@@ -124,6 +141,7 @@ impl RunFile {
             config_sha256: run.config_sha256,
             engine: run.engine,
             workers: run.workers,
+            engines,
             done: count("finished") + count("no-tissue"),
             without_tissue: count("no-tissue"),
             failed: count("failed"),

@@ -54,6 +54,11 @@ impl fmt::Display for RunFile {
         if !run.unfinished.is_empty() {
             writeln!(f, "{} slides are under way or were interrupted", run.unfinished.len())?;
         }
+        if !run.engines.is_empty() {
+            let each = run.engines.iter().map(|(engine, n)| format!("{n} by {engine}"));
+            let each = each.collect::<Vec<_>>().join(", ");
+            writeln!(f, "slides were done by several engines: {each}")?;
+        }
         if !run.left_out.is_empty() {
             let n = run.left_out.len();
             writeln!(f, "{n} slides there are of another configuration and left out")?;

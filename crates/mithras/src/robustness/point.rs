@@ -101,6 +101,44 @@ pub struct FoldRun {
     pub foreign: Option<Robustness>,
 }
 
+/// Why the measurements of folds cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FoldRunError {
+    /// Not `NAME=DIR`.
+    #[error("`{0}`: write NAME=DIR")]
+    Form(String),
+    /// Tissue of a fold that has no labelled images.
+    #[error("there is foreign tissue of the fold {0}, and no fold of that name")]
+    Unknown(String),
+    /// A folder's `robustness.json` is missing or of another schema.
+    #[error(transparent)]
+    Read(#[from] artifact::json::JsonError),
+}
+
+impl FoldRun {
+    /// Reads the folders of folds, each written NAME=DIR, and those of their foreign tissue.
+    ///
+    /// # Errors
+    /// [`FoldRunError`].
+    pub fn read(folds: &[String], foreign: &[String]) -> Result<Vec<Self>, FoldRunError> {
+        let named = |text: &String| {
+            let split = text.split_once('=').ok_or_else(|| FoldRunError::Form(text.clone()))?;
+            Ok::<_, FoldRunError>((split.0.to_owned(), Robustness::open(split.1.as_ref())?))
+        };
+        let mut foreign: BTreeMap<_, _> = foreign.iter().map(named).collect::<Result<_, _>>()?;
+        let mut all = Vec::new();
+        for fold in folds {
+            let (name, labelled) = named(fold)?;
+            let foreign = foreign.remove(&name);
+            all.push(Self { name, labelled, foreign });
+        }
+        match foreign.into_keys().next() {
+            Some(name) => Err(FoldRunError::Unknown(name)),
+            None => Ok(all),
+        }
+    }
+}
+
 fn logit(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     (p / (1.0 - p)).ln()

@@ -33,7 +33,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let base = levels.remove(0);
     let (images, _) = pyramid::order(base, levels);
     let first = &tiff.ifds[0];
-    let mut properties = pyramid::text_properties(first);
+    let mut properties = pyramid::text_properties(&tiff.ifds);
     let text = first.text(tag::DESCRIPTION).unwrap_or_default();
     for (key, value) in fields(&text) {
         properties.insert(format!("aperio.{key}"), value);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) const PNG: Format = Format {
     name: "png",
     about: "flat PNG (8 or 16 bits; transparency onto white)",
-    knows: |p| p.head.starts_with(b"\x89PNG\r\n\x1a\n"),
+    knows: |p| p.head.starts_with(b"\x89PNG\r\n\x1a\n") && !p.is_named("mrxs"),
     open: |p, o| open(p, Kind::Png, &o.limits),
 };
 
@@ -25,7 +25,8 @@ pub(super) const JPEG: Format = Format {
     name: "jpeg",
     about: "flat JPEG (YCbCr, RGB or grey)",
     // Hamamatsu VMU and MIRAX start with text, never with a JPEG.
-    knows: |p| p.head.starts_with(b"\xFF\xD8\xFF"),
+    // The main file of a MIRAX slide may be a small picture of it.
+    knows: |p| p.head.starts_with(b"\xFF\xD8\xFF") && !p.is_named("mrxs"),
     open: |p: &Probe, o: &OpenOptions| open(p, Kind::Jpeg, &o.limits),
 };
 

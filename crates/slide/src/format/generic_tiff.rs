@@ -17,11 +17,12 @@ pub(super) const FORMAT: Format = Format {
 
 /// Every TIFF that no vendor has marked as its own.
 fn knows(probe: &Probe) -> bool {
-    probe.is_tiff() && vendor(probe).is_none()
+    // NDPI beyond 4 GB is no valid TIFF, so that nothing in it says whose it is.
+    probe.is_tiff() && vendor(probe).is_none() && !probe.is_named("ndpi")
 }
 
 /// The vendor of a TIFF whose layout needs that vendor's own rules.
-fn vendor(probe: &Probe) -> Option<&'static str> {
+pub(super) fn vendor(probe: &Probe) -> Option<&'static str> {
     let first = probe.first()?;
     if first.has_any(tag::NDPI_FIRST..=tag::NDPI_LAST) {
         return Some("hamamatsu");
@@ -71,7 +72,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     Ok(Opened {
         vendor: if source.images[0].tiled { "generic-tiff" } else { "flat" }.into(),
         levels: source.levels(),
-        properties: pyramid::text_properties(first),
+        properties: pyramid::text_properties(&tiff.ifds),
         claims: pyramid::density(first, false).into_iter().collect(),
         bounds: None,
         associated: source.associated_list(),

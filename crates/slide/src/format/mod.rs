@@ -11,8 +11,9 @@ pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::limits::{Fault, Limits, check};
 use crate::source::Opened;
-use crate::tiff::{Ifd, TiffFile};
+use crate::tiff::{Ifd, TiffFile, TiffImage};
 use crate::{OpenOptions, SlideError};
+use mitosis::RgbTile;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,11 @@ impl Probe {
         self.tiff.is_some()
     }
 
+    /// Whether its name ends so, in letters of either case.
+    pub(crate) fn is_named(&self, suffix: &str) -> bool {
+        self.path.extension().is_some_and(|e| e.eq_ignore_ascii_case(suffix))
+    }
+
     /// The directories, or what is wrong with them.
     pub(crate) fn tiff(&self) -> Result<&TiffFile, SlideError> {
         match &self.tiff {
@@ -106,6 +112,29 @@ impl Probe {
             .map_err(|source: io::Error| SlideError::Io { path: self.path.clone(), source })?;
         Ok(buf)
     }
+}
+
+/// Every page of a TIFF as a picture of its own, in the order of the file: for stacks of small pictures,
+/// which are no pyramid.
+///
+/// # Errors
+/// [`SlideError`] when the file is no TIFF, a page cannot be decoded, or all together are more than the
+/// limit `memory` allows.
+pub fn read_pages(path: &Path, limits: &Limits) -> Result<Vec<RgbTile>, SlideError> {
+    let probe = Probe::new(path, limits)?;
+    if !probe.is_tiff() {
+        let remedy = "write the pictures as pages of one TIFF";
+        return Err(probe.unsupported("no TIFF".into(), remedy));
+    }
+    let mut left = limits.memory;
+    let mut pages = Vec::new();
+    for (i, ifd) in probe.tiff()?.ifds.iter().enumerate() {
+        let page = TiffImage::new(ifd, limits).and_then(|image| image.whole(left));
+        let page = page.map_err(|fault| probe.fault(fault.within(&format!("page {}", i + 1))))?;
+        left = left.saturating_sub(page.data.len() as u64);
+        pages.push(page);
+    }
+    Ok(pages)
 }
 
 pub(crate) fn open(

@@ -54,7 +54,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     }
     let (images, _) = pyramid::order(base, shrunk);
 
-    let mut properties = pyramid::text_properties(first);
+    let mut properties = pyramid::text_properties(&tiff.ifds);
     let mut claims = Vec::new();
     let unit = |name: &str| attribute(pixels, name).unwrap_or("µm");
     for key in [

@@ -117,16 +117,19 @@ struct OpenSlide {
 }
 
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
-    let what = || {
-        if probe.is_tiff() { "a TIFF of another vendor" } else { "no TIFF, PNG or JPEG" }
-    };
+    let what = || what(probe);
     let library = library::find(options.openslide.as_deref()).map_err(|tried| {
+        // NDPI beyond 4 GB is no valid TIFF, and not damaged for all that.
         if let Err(e) = probe.tiff()
             && probe.is_tiff()
+            && !probe.is_named("ndpi")
         {
             return e;
         }
-        probe.unsupported(format!("{}, and OpenSlide was not found ({tried})", what()), REMEDY)
+        probe.unsupported(
+            format!("{}, which needs OpenSlide 4, and that was not found ({tried})", what()),
+            REMEDY,
+        )
     })?;
     let fail = |reason: String| {
         probe.unsupported(
@@ -147,6 +150,22 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         )
     })?;
     describe(library, path, handle).map_err(fail)
+}
+
+/// What a file is that no reader of this crate takes.
+fn what(probe: &Probe) -> &'static str {
+    let dicom = || probe.start(132).is_ok_and(|s| s.get(128..) == Some(b"DICM"));
+    match super::generic_tiff::vendor(probe) {
+        Some("hamamatsu") => "a Hamamatsu NDPI",
+        Some("leica") => "a Leica SCN",
+        Some("ventana") => "a Ventana slide",
+        Some("philips") => "a Philips TIFF",
+        _ if probe.is_named("mrxs") => "a MIRAX slide (MRXS)",
+        _ if probe.is_named("ndpi") => "a Hamamatsu NDPI",
+        _ if probe.is_tiff() => "a TIFF of another vendor",
+        _ if dicom() => "a DICOM file",
+        _ => "no TIFF, PNG or JPEG",
+    }
 }
 
 #[cfg(unix)]

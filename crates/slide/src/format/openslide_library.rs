@@ -92,8 +92,8 @@ const FILE: &str = if cfg!(target_os = "macos") {
     "libopenslide.so.1"
 };
 
-/// Where to look: `MITHRAS_OPENSLIDE`, the loader's own search, the active and neighbouring virtual
-/// environments, system-wide Python.
+/// Where to look: `MITHRAS_OPENSLIDE`, the loader's own search, the active virtual environment (never
+/// one that merely lies at or above the working folder), system-wide Python.
 fn places() -> Vec<PathBuf> {
     let mut all = Vec::new();
     if let Some(p) = std::env::var_os("MITHRAS_OPENSLIDE").filter(|p| !p.is_empty()) {
@@ -104,13 +104,8 @@ fn places() -> Vec<PathBuf> {
     all.push(PathBuf::from(FILE));
     let mut roots: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
         .iter()
-        .filter_map(|k| std::env::var_os(k).map(PathBuf::from))
+        .filter_map(|k| std::env::var_os(k).filter(|v| !v.is_empty()).map(PathBuf::from))
         .collect();
-    if let Ok(cwd) = std::env::current_dir() {
-        for dir in cwd.ancestors() {
-            roots.extend([".venv", "venv"].map(|n| dir.join(n)));
-        }
-    }
     if let Some(home) = std::env::var_os("HOME") {
         roots.push(Path::new(&home).join(".local"));
     }

@@ -1,6 +1,7 @@
 //! What the TIFF formats share: a pyramid of [`TiffImage`]s as a [`Source`].
 
 use crate::limits::Fault;
+use crate::privacy;
 use crate::resolution::Claim;
 use crate::source::{AssociatedImage, Decoded, Level, Source, TileState};
 use crate::tiff::{Ifd, TiffImage, tag};
@@ -99,15 +100,32 @@ pub(crate) fn density(ifd: &Ifd, only_if_plausible: bool) -> Option<Claim> {
     Some(Claim { only_if_plausible, ..Claim::image("tiff.XResolution", um / x, um / y) })
 }
 
-/// The plain text tags, as OpenSlide names them.
-pub(crate) fn text_properties(ifd: &Ifd) -> BTreeMap<String, String> {
+/// The plain text tags of the first directory, as OpenSlide names them, and what the others have beside
+/// it: a name in the directory of the label is one, too.
+pub(crate) fn text_properties(ifds: &[Ifd]) -> BTreeMap<String, String> {
     let names = [
-        (tag::DESCRIPTION, "tiff.ImageDescription"),
-        (tag::MAKE, "tiff.Make"),
-        (tag::SOFTWARE, "tiff.Software"),
+        (tag::DESCRIPTION, "ImageDescription"),
+        (tag::MAKE, "Make"),
+        (tag::SOFTWARE, "Software"),
+        (tag::DOCUMENT_NAME, "DocumentName"),
+        (tag::DATE_TIME, "DateTime"),
+        (tag::ARTIST, "Artist"),
+        (tag::HOST_COMPUTER, "HostComputer"),
+        (tag::COPYRIGHT, "Copyright"),
+        (tag::XMP, "XMP"),
     ];
+    let Some(ifd) = ifds.first() else { return BTreeMap::new() };
+    let own = |name: &str| format!("tiff.{name}");
     let mut all: BTreeMap<_, _> =
-        names.into_iter().filter_map(|(t, n)| Some((n.to_string(), ifd.text(t)?))).collect();
+        names.into_iter().filter_map(|(t, n)| Some((own(n), ifd.text(t)?))).collect();
+    for (i, other) in ifds.iter().enumerate().skip(1) {
+        for (t, n) in names {
+            let (name, text) = (format!("tiff[{i}].{n}"), other.text(t).unwrap_or_default());
+            if all.get(&own(n)) != Some(&text) && !privacy::found(&name, &text).is_empty() {
+                all.insert(name, text);
+            }
+        }
+    }
     for (t, n) in [(tag::X_RESOLUTION, "tiff.XResolution"), (tag::Y_RESOLUTION, "tiff.YResolution")]
     {
         if let Some(v) = ifd.real(t) {

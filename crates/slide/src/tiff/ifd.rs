@@ -17,6 +17,7 @@ pub(crate) mod tag {
     pub(crate) const COMPRESSION: u16 = 259;
     pub(crate) const PHOTOMETRIC: u16 = 262;
     pub(crate) const FILL_ORDER: u16 = 266;
+    pub(crate) const DOCUMENT_NAME: u16 = 269;
     pub(crate) const DESCRIPTION: u16 = 270;
     pub(crate) const MAKE: u16 = 271;
     pub(crate) const STRIP_OFFSETS: u16 = 273;
@@ -29,6 +30,9 @@ pub(crate) mod tag {
     pub(crate) const PLANAR: u16 = 284;
     pub(crate) const RESOLUTION_UNIT: u16 = 296;
     pub(crate) const SOFTWARE: u16 = 305;
+    pub(crate) const DATE_TIME: u16 = 306;
+    pub(crate) const ARTIST: u16 = 315;
+    pub(crate) const HOST_COMPUTER: u16 = 316;
     pub(crate) const PREDICTOR: u16 = 317;
     pub(crate) const COLOR_MAP: u16 = 320;
     pub(crate) const TILE_WIDTH: u16 = 322;
@@ -41,6 +45,7 @@ pub(crate) mod tag {
     pub(crate) const JPEG_TABLES: u16 = 347;
     pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
     pub(crate) const XMP: u16 = 700;
+    pub(crate) const COPYRIGHT: u16 = 33432;
     /// Hamamatsu NDPI's "source lens" and neighbours.
     pub(crate) const NDPI_FIRST: u16 = 65420;
     pub(crate) const NDPI_LAST: u16 = 65458;

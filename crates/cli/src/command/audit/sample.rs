@@ -3,7 +3,6 @@
 use anyhow::Context;
 use corpus::Corpus;
 use corpus::audit::{Question, SampleOptions, StratumBy, sample};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Draws a blinded, seeded, stratified sample.
@@ -39,24 +38,12 @@ pub struct Args {
 pub fn run(a: &Args) -> anyhow::Result<()> {
     let corpus = Corpus::open(&a.corpus)?;
     let by = if a.by == "subtype" { StratumBy::Subtype } else { StratumBy::Label };
-    let mut per_cohort = BTreeMap::new();
-    for pair in &a.per {
-        let (name, count) = pair.rsplit_once('=').context("--per wants NAME=COUNT")?;
-        let count = count.parse().with_context(|| format!("--per {pair}"))?;
-        per_cohort.insert(name.to_owned(), count);
-    }
-    if per_cohort.is_empty() {
-        anyhow::ensure!(by == StratumBy::Label, "--by subtype needs --per NAME=COUNT");
-        per_cohort.insert("mitotic_figure".into(), 30);
-        per_cohort.insert("mimicker".into(), 20);
-    }
+    let per_cohort = by.counts(&a.per).context("--per")?;
     let question = if a.question == "tumour" { Question::Tumour } else { Question::MitoticFigure };
     let options =
         SampleOptions { question, by, per_cohort, seed: a.seed, allow_short: a.allow_short };
     let key = sample(&corpus, &a.out, &options)?;
-    for s in &key.strata {
-        println!("{:<28} {:<16} {:>5} of {}", s.cohort, s.stratum, s.drawn, s.pool);
-    }
+    key.strata.iter().for_each(|s| println!("{s}"));
     println!("{} pictures in {}", key.items.len(), a.out.join("package").display());
     println!("review: mithras audit serve {}", a.out.join("package").display());
     println!("keep {} from the reviewer", a.out.join("key.json").display());

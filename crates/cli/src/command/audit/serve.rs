@@ -1,10 +1,10 @@
 //! `mithras audit serve`: the reviewer's page, on this machine only.
 
+use crate::show::aloud;
 use anyhow::Context;
 use mithras::audit::Desk;
 use mithras::web;
 use mitosis::text::Shown;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Serves the review page on this machine. Every key stroke is saved at once.
@@ -22,14 +22,9 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     let desk = Desk::open(&a.package)?;
     let listener = web::listen(a.port)
         .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
-    // Nobody has to go on reading what is said here.
-    let _ = writeln!(
-        std::io::stdout(),
-        "http://{}/\n{} pictures; reviews are saved in {}\nCtrl-C ends the server",
-        listener.local_addr()?,
-        desk.pictures(),
-        Shown(&desk.reviews())
-    );
+    let (at, pictures, reviews) = (listener.local_addr()?, desk.pictures(), desk.reviews());
+    let said = format!("{pictures} pictures; reviews are saved in {}", Shown(&reviews));
+    aloud(&format!("http://{at}/\n{said}\nCtrl-C ends the server"));
     web::serve(&listener, move |request| desk.answer(request))?;
     Ok(())
 }

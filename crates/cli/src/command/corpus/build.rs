@@ -2,7 +2,7 @@
 
 use crate::command::detect::EngineArgs;
 use crate::hint;
-use crate::progress::Lines;
+use crate::progress::Terminal;
 use crate::show;
 use anyhow::{Context, bail};
 use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset};
@@ -85,10 +85,9 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         workers: a.workers,
         out: a.out.clone(),
     };
-    let report = construct::construct(&plan, &|| a.engine.detector(), &mut Lines)?;
+    let report =
+        construct::construct(&plan, &|| a.engine.detector(), &mut Terminal::new(false, false))?;
     show::result(a.json, &report)?;
-    for flags in hint::of_slides(&report.failures.iter().collect::<Vec<_>>()) {
-        eprintln!("hint: see {flags}");
-    }
+    hint::say(&report.failures);
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -60,8 +60,8 @@ pub struct Args {
     mpp_table: Option<PathBuf>,
     /// Regions: which images have all their figures labelled: known (as the format knows it: those
     /// with labels), all, none.
-    #[arg(long, default_value = "known", value_parser = ["known", "all", "none"], hide_possible_values = true)]
-    exhaustive: String,
+    #[arg(long, default_value = "known")]
+    exhaustive: Exhaustive,
     /// Regions: word of the positive class.
     #[arg(long, value_name = "WORD")]
     positive: Option<String>,
@@ -106,18 +106,14 @@ impl Args {
     /// um/px that the user gives.
     fn given(&self) -> anyhow::Result<Given> {
         let all = self.mpp.map(Mpp::new).transpose().context("--mpp")?;
-        let table = match &self.mpp_table {
-            Some(path) => Given::read_table(path)?,
-            None => Default::default(),
-        };
+        let table = self.mpp_table.as_deref().map(Given::read_table).transpose()?;
+        let table = table.unwrap_or_default();
         Ok(Given { all, table })
     }
 
     fn regions(&self) -> bool {
-        match self.kind.as_deref() {
-            Some(kind) => kind == "regions",
-            None => importer(&self.format).is_none(),
-        }
+        let usual = || importer(&self.format).is_none();
+        self.kind.as_deref().map_or_else(usual, |kind| kind == "regions")
     }
 }
 
@@ -169,11 +165,7 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
         name: a.name.clone().or_else(name).unwrap_or_else(|| a.format.clone()),
         program: mithras::program(),
         given: a.given()?,
-        exhaustive: match a.exhaustive.as_str() {
-            "all" => Exhaustive::All,
-            "none" => Exhaustive::None,
-            _ => Exhaustive::Known,
-        },
+        exhaustive: a.exhaustive,
         lenient: a.lenient,
         part: if a.split == corpus::Split::Test { Part::Test } else { Part::Train },
         source: a.cohort.clone(),

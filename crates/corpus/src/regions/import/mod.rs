@@ -67,6 +67,19 @@ pub enum Exhaustive {
     None,
 }
 
+impl std::str::FromStr for Exhaustive {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "known" => Ok(Self::Known),
+            "all" => Ok(Self::All),
+            "none" => Ok(Self::None),
+            _ => Err(format!("`{word}` is none of known, all, none")),
+        }
+    }
+}
+
 /// What the user decides.
 #[derive(Clone, Debug, Default)]
 pub struct Options {

@@ -1,0 +1,92 @@
+//! What is found on a machine, and what is left aside.
+
+use assert_cmd::Command;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// `mithras doctor --json` in a folder, with nothing of this machine's Python but `venv`, if active.
+fn doctor(here: &Path, venv: Option<&Path>) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    for variable in ["CONDA_PREFIX", "ORT_DYLIB_PATH", "OPENVINO_C_PATH", "INTEL_OPENVINO_DIR"] {
+        command.env_remove(variable);
+    }
+    command.env("PATH", "").env("HOME", here).env("VIRTUAL_ENV", venv.unwrap_or(Path::new("")));
+    let output =
+        command.current_dir(here).args(["doctor", "--json", "--runs", "0"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A virtual environment with files of the names that engines have.
+fn venv(at: &Path) -> (PathBuf, [PathBuf; 2]) {
+    let packages = at.join("lib/python3.12/site-packages");
+    let engines = ["onnxruntime/capi/libonnxruntime.so.1", "openvino/libs/libopenvino_c.so"];
+    let engines = engines.map(|e| packages.join(e));
+    for engine in &engines {
+        fs::create_dir_all(engine.parent().unwrap()).unwrap();
+        fs::write(engine, "no library").unwrap();
+    }
+    fs::write(at.join("pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+    (at.to_owned(), engines)
+}
+
+fn listed(report: &Value, library: &Path) -> bool {
+    let all = report["libraries"].as_array().unwrap();
+    all.iter().any(|l| l["path"] == library.display().to_string().as_str())
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_environment_that_merely_lies_above_is_left_aside_and_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().canonicalize().unwrap();
+    let work = dir.join("a/b");
+    fs::create_dir_all(&work).unwrap();
+    let (above, engines) = venv(&dir.join(".venv"));
+    let (beside, other) = venv(&work.join("venv"));
+    let report = doctor(&work, None);
+    assert_eq!(report["schema"], "mithras.doctor/1");
+    let advice = report["advice"].to_string();
+    for engine in engines.iter().chain(&other) {
+        assert!(!listed(&report, engine), "{}", engine.display());
+        assert!(advice.contains(&engine.display().to_string()), "{advice}");
+    }
+    assert!(advice.contains(&format!("VIRTUAL_ENV={}", above.display())), "{advice}");
+
+    // Asked for, by being active.
+    let report = doctor(&work, Some(&beside));
+    let advice = report["advice"].to_string();
+    for (taken, left) in other.iter().zip(&engines) {
+        assert!(listed(&report, taken) && !listed(&report, left), "{report}");
+        assert!(!advice.contains(&format!("{} is left aside", taken.display())), "{advice}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_engine_does_not_depend_on_where_one_stands() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path().canonicalize().unwrap();
+    venv(&dir.join(".venv"));
+    let crop = dir.join("crop.png");
+    image::RgbImage::from_pixel(128, 128, image::Rgb([200, 150, 190])).save(&crop).unwrap();
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .args(["classify", "--json", "--engine", "auto", "--model"])
+        .arg(&tiny)
+        .arg(&crop)
+        .arg("--out")
+        .arg(dir.join("out.csv"))
+        .current_dir(&dir)
+        .env_remove("CONDA_PREFIX")
+        .env("PATH", "")
+        .env("HOME", &dir)
+        .env("VIRTUAL_ENV", "")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ran: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = ran["engine"].to_string();
+    assert!(!text.contains(".venv"), "it was not even tried: {text}");
+}

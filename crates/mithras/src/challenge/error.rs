@@ -1,0 +1,101 @@
+//! Why a job of a challenge gives nothing.
+
+use crate::detector::{DetectorError, RunError};
+use crate::export::ExportError;
+use artifact::file::WriteError;
+use infer::{EngineError, PackageError};
+use mitosis::PortError;
+use mitosis::text::Shown;
+use slide::SlideError;
+use std::path::PathBuf;
+
+/// Why a job of a challenge gives nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum ChallengeError {
+    /// The platform's list of inputs cannot be used.
+    #[error("{}: {reason}", Shown(path))]
+    Inputs {
+        /// The list.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Not one image where one should be.
+    #[error(
+        "{}: {found} images (.tif, .tiff); one is expected, as the platform gives it",
+        Shown(path)
+    )]
+    Images {
+        /// The folder.
+        path: PathBuf,
+        /// How many.
+        found: usize,
+    },
+    /// A folder cannot be read.
+    #[error("{}: {source}", Shown(path))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The output folder cannot be made.
+    #[error("{}: cannot be made: {source}", Shown(path))]
+    Output {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The folder of the model holds something else.
+    #[error(
+        "{}: files, and no card.toml among them; a model package is a folder with one",
+        Shown(path)
+    )]
+    NoPackage {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The package is for something else.
+    #[error("model `{name}` has {reason}; Track 2 needs two classes, the positive one `atypical`")]
+    Model {
+        /// The package.
+        name: String,
+        /// What it has.
+        reason: String,
+    },
+    /// A page of the stack is no crop.
+    #[error("{}: page {page}: {reason}", Shown(path))]
+    Page {
+        /// The stack.
+        path: PathBuf,
+        /// From 1.
+        page: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The package cannot be opened.
+    #[error("{0}")]
+    Package(#[from] PackageError),
+    /// The detector cannot be opened.
+    #[error("{0}")]
+    Detector(#[from] DetectorError),
+    /// The image cannot be read.
+    #[error("{0}")]
+    Slide(#[from] SlideError),
+    /// Detection gave no result.
+    #[error("{0}")]
+    Run(#[from] RunError),
+    /// No engine runs the package.
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+    /// The network stopped.
+    #[error("{0}")]
+    Port(#[from] PortError),
+    /// The answer cannot be encoded.
+    #[error("{0}")]
+    Export(#[from] ExportError),
+    /// The answer cannot be written.
+    #[error("{0}")]
+    Write(#[from] WriteError),
+}
