@@ -70,10 +70,7 @@ pub fn run(args: Args) -> Result<()> {
         What::Detections(args) => args,
         What::Robustness(args) => return super::robustness::run(&args),
         What::OperatingPoint(args) => return super::robustness::choose(&args),
-        What::Classification(args) => {
-            super::evaluate_classification::run(args)?;
-            return Ok(());
-        }
+        What::Classification(args) => return super::evaluate_classification::run(args),
     };
     let rules = match args.rule.as_str() {
         "both" => Rule::ALL.to_vec(),

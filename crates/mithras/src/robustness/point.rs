@@ -2,6 +2,7 @@
 //! scores that mean odds.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mitosis::matching::{Case, Fold, Tally, calibrate};
 use mitosis::{Microns, OperatingPoint, Score};
@@ -99,6 +100,34 @@ pub struct FoldRun {
     pub labelled: Robustness,
     /// Tissue without figures.
     pub foreign: Option<Robustness>,
+}
+
+/// A fold as it is named on a command line: `NAME=DIR`, the folder of its `robustness.json`.
+fn measured(text: &str) -> Result<(&str, Robustness), RobustnessError> {
+    let wrong = || RobustnessError::Nothing(format!("`{text}`: write NAME=DIR"));
+    let (name, dir) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((name, Robustness::open(Path::new(dir))?))
+}
+
+/// Folds by `NAME=DIR`, each with foreign tissue of the same name where that is given.
+///
+/// # Errors
+/// [`RobustnessError`]: no such measurements, or foreign tissue of a fold that is not there.
+pub fn folds(labelled: &[String], foreign: &[String]) -> Result<Vec<FoldRun>, RobustnessError> {
+    let mut others = foreign.iter().map(|f| measured(f)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = vec![];
+    for text in labelled {
+        let (name, labelled) = measured(text)?;
+        let at = others.iter().position(|(n, _)| *n == name);
+        let foreign = at.map(|i| others.remove(i).1);
+        all.push(FoldRun { name: name.into(), labelled, foreign });
+    }
+    match others.first() {
+        None => Ok(all),
+        Some((name, _)) => Err(RobustnessError::Nothing(format!(
+            "foreign tissue of the fold {name}, which is not given"
+        ))),
+    }
 }
 
 fn logit(p: f64) -> f64 {
