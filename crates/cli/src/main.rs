@@ -36,6 +36,9 @@ enum Command {
     Doctor(command::doctor::Args),
     Embed(command::embed::Args),
     Encoders(command::encoders::Args),
+    /// Write a run for another program
+    #[command(subcommand)]
+    Export(command::view::ExportArgs),
     Gather(command::gather::Args),
     #[command(hide = true)]
     Manual(command::manual::Args),
@@ -88,6 +91,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => command::doctor::run(args)?.report(),
         Command::Embed(args) => command::embed::run(args)?.report(),
         Command::Encoders(args) => command::encoders::run(args)?.report(),
+        Command::Export(args) => command::view::export(&args)?.report(),
         Command::Gather(args) => command::gather::run(&args)?.report(),
         Command::Manual(args) => {
             command::manual::run(&args, examples::with_examples(Cli::command()))?.report()

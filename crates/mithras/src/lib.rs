@@ -32,6 +32,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`agreement`] | how far reviewers agree: kappa |
 //! | [`detector`] | a package at work on slides |
 //! | [`record`] | what one slide gave |
 //! | [`demo`] | drawn slides with known figures |
@@ -51,6 +52,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agreement;
 pub mod audit;
 pub mod batch;
 pub mod challenge;

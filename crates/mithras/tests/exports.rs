@@ -1,7 +1,7 @@
 //! Every export, field by field, on one small record.
 
 use detect::SlideResult;
-use mithras::export::{CountsFile, EXPORTS, read_detections, write_all};
+use mithras::export::{CountsFile, EXPORTS, qupath, read_detections, write_all};
 use mithras::record::{self, ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
@@ -115,7 +115,12 @@ fn qupath_counts_from_the_bounds() {
     let document = json("qupath.geojson");
     assert_eq!(document["type"], "FeatureCollection");
     let features = document["features"].as_array().unwrap();
-    assert_eq!(features.len(), 3, "two accepted figures and the hotspot");
+    assert_eq!(features.len(), 4, "two accepted figures, one that is not, and the hotspot");
+    let class = |k: usize| &features[k]["properties"]["classification"]["name"];
+    let accepted = record().rows.into_iter().map(|r| r.accepted);
+    for (k, accepted) in accepted.enumerate() {
+        assert_eq!(class(k), if accepted { qupath::ACCEPTED } else { qupath::REJECTED });
+    }
     let first = &features[0];
     assert_eq!(first["properties"]["objectType"], "detection");
     assert_eq!(first["properties"]["measurements"]["s_seg"], 0.75);
@@ -128,12 +133,12 @@ fn qupath_counts_from_the_bounds() {
     // 7.5 um are 30 px across and 15 px down on this anisotropic slide.
     assert_eq!(ring[0][0].as_f64().unwrap(), 930.13);
     assert_eq!(ring[3][1].as_f64().unwrap(), 1815.5);
-    let hotspot = &features[2];
+    let hotspot = &features[3];
     assert_eq!(hotspot["properties"]["objectType"], "annotation");
     assert_eq!(hotspot["properties"]["measurements"]["Mitotic figures"], 2.0);
     let ids: std::collections::BTreeSet<_> =
         features.iter().map(|f| f["id"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(ids.len(), 3);
+    assert_eq!(ids.len(), 4);
     for id in &ids {
         assert_eq!(uuid::Uuid::parse_str(id).unwrap().get_version_num(), 5);
     }

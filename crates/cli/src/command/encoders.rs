@@ -104,14 +104,13 @@ fn triple(text: &str) -> Result<[f32; 3], String> {
 /// Runs one of the verbs.
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
-        Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?)?,
+        Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?),
         Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
-            Some(known) if !package.is_dir() => show::result(a.json, known)?,
-            _ => show::result(a.json, &Package::open(&package)?)?,
+            Some(known) if !package.is_dir() => show::result(a.json, known),
+            _ => show::result(a.json, &Package::open(&package)?),
         },
-        Verb::Convert(c) => show::result(a.json, &c.package()?)?,
+        Verb::Convert(c) => show::result(a.json, &c.package()?),
     }
-    Ok(())
 }
 
 impl Convert {

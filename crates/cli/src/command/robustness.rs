@@ -88,6 +88,5 @@ pub fn choose(args: &PointArgs) -> Result<()> {
     let folds = FoldRun::read(&args.fold, &args.foreign)?;
     let chosen = point::choose(&folds)?;
     print!("{chosen}");
-    artifact::json::write(&args.out, &chosen)?;
-    Ok(())
+    Ok(artifact::json::write(&args.out, &chosen)?)
 }

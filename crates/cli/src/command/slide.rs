@@ -91,7 +91,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
         Verb::Info(a) => return info(&a),
         Verb::Thumbnail(a) => thumbnail(&a)?,
-        Verb::Tissue(a) => tissue(&a)?,
+        Verb::Tissue(a) => show::result(a.json, &write_tissue(&open(&a.input)?, &a.out)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -128,8 +128,4 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
     write(&args.out, &encoding.encode(&tile)?)?;
     println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
-}
-
-fn tissue(args: &Tissue) -> Result<()> {
-    show::result(args.json, &write_tissue(&open(&args.input)?, &args.out)?)
 }

@@ -56,12 +56,13 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
 ///
 /// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
 /// exact 95 % Poisson interval; slides with less than 2 mm2 of tissue are marked. Writes recount.csv
-/// beside counts.csv.
+/// beside counts.csv. Says how far the reviewers of the run agree (kappa).
 #[derive(clap::Args)]
 pub struct RecountArgs {
     /// Folder of `mithras detect`
     run: PathBuf,
-    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log
+    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; or GeoJSON that was corrected in QuPath, a
+    /// file or a folder (see `mithras export qupath`)
     #[arg(long, value_name = "NAME|FILE")]
     reviews: String,
     /// Print JSON
@@ -72,4 +73,26 @@ pub struct RecountArgs {
 /// Runs `recount`.
 pub fn recount(a: &RecountArgs) -> anyhow::Result<()> {
     result(a.json, &mithras::view::recount(&a.run, &a.reviews)?)
+}
+
+/// Where a run is written to.
+#[derive(clap::Subcommand)]
+pub enum ExportArgs {
+    /// GeoJSON of every slide, and scripts that put all into a QuPath project and take them out again
+    Qupath {
+        /// Folder of `mithras detect`
+        run: PathBuf,
+        /// Folder to write; made if missing
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs `export`.
+pub fn export(a: &ExportArgs) -> anyhow::Result<()> {
+    let ExportArgs::Qupath { run, out, json } = a;
+    result(*json, &mithras::view::write_project(run, out)?)
 }

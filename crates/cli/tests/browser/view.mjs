@@ -91,6 +91,15 @@ try {
   await a.click(...middle);
   await a.until(`${numbers('3 figures')} && ${reviewed(2)}`, 'an added figure');
 
+  // It is deleted like any other, and that is taken back like any other word.
+  await a.run('new Promise((r) => setTimeout(r, 700))');
+  await a.click(...middle);
+  await a.run('new Promise((r) => setTimeout(r, 300))');
+  await a.key('x');
+  await a.until(`${numbers('2 figures')} && ${reviewed(1)}`, 'a deleted figure');
+  await a.key('z');
+  await a.until(`${numbers('3 figures')} && ${reviewed(2)}`, 'a figure that is there again');
+
   // Closing the page loses nothing; a second window sees the same.
   const b = await page();
   for (const p of [a, b]) {
@@ -104,6 +113,15 @@ try {
   }
   await b.run(reviewer('bert'));
   await b.until(reviewed(0));
+
+  // Where reviewers differ comes first: anna against the network, then bert against anna.
+  await b.run("(() => { const o = document.getElementById('order'); o.value = 'differ'; o.dispatchEvent(new Event('change')); })()");
+  await b.until(`${text('agreement')}.includes('no two reviewers')`);
+  await b.key('n');
+  await b.key('1');
+  await b.until(`${text('agreement')}.includes('anna and bert: 0 of 1 alike, kappa 0.00')`, 'the agreement');
+  await b.key('b');
+  await b.until("document.querySelector('[value=differ]').disabled && document.getElementById('agreement').textContent === ''", 'nothing of others when blinded');
 
   // A deep link leads to its place, and the mark lies around the dot, not beside it.
   const blank = await page();
@@ -143,6 +161,23 @@ try {
   await a.run(slide('cls', 0));
   await a.until(numbers('30 figures'));
   if (picture) writeFileSync(picture.replace(/(\.png)?$/, '-drawn.png'), Buffer.from(await a.screenshot(), 'base64'));
+
+  // A morphology, by two keys.
+  await a.key('n');
+  await a.key('m');
+  await a.key('6');
+  await a.until(reviewed(1), 'a morphology');
+  const said = await a.run("fetch('api/reviews/1?reviewer=anna').then((r) => r.json())");
+  assert.deepEqual([said.entries[0].verdict, said.entries[0].morphology], ['atypical', 'multipolar']);
+
+  // It was the dirt outside the tissue, first by its score: a figure now. Counts at other thresholds say so wherever they go.
+  await a.run("(() => { const make = URL.createObjectURL; window.saved = ''; URL.createObjectURL = (blob) => { blob.text().then((t) => { window.saved = t; }); return make.call(URL, blob); }; })()");
+  await a.run("document.getElementById('download').click()");
+  await a.until('window.saved !== \'\'', 'a download');
+  const table = (await a.run('window.saved')).trim().split('\n');
+  assert.equal(table.length, 3);
+  assert.ok(table[1].startsWith('dots,3,3,') && table[2].startsWith('drawn,31,31,'), table.join('|'));
+  for (const line of table.slice(1)) assert.ok(line.includes(",0.5,0,0.5,0.7,anna,not the run's operating point"), line);
   assert.deepEqual(troubles, []);
   console.log(JSON.stringify({ ok: true }));
 } finally {

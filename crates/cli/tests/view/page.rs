@@ -92,6 +92,20 @@ fn the_page_finds_the_programs_hotspot() {
 }
 
 #[test]
+fn the_page_knows_who_differs_and_what_it_counts() {
+    let Some(node) = found(&["node"]) else {
+        return eprintln!("SKIPPED: the page's own counting was not tested; it needs Node");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    // By this name every Node takes it for a module.
+    let model = folder.path().join("model.mjs");
+    std::fs::copy(page_file("model.js"), &model).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/model.mjs");
+    let run = Command::new(node).arg(script).arg(model).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+}
+
+#[test]
 fn a_reviewer_in_a_real_browser() {
     let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
     let speaks = "typeof WebSocket === 'function' || process.exit(1)";

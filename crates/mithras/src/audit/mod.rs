@@ -4,8 +4,9 @@
 mod desk;
 mod score;
 
+pub use crate::agreement::Agreement;
 pub use desk::Desk;
 pub use score::{
-    Agreement, AuditError, Boxes, Line, Part, PoolWeighted, Ratio, Reviewer, Reviews, Scored,
-    Share, score_counts, score_reviews,
+    AuditError, Boxes, Line, Part, PoolWeighted, Ratio, Reviewer, Reviews, Scored, Share,
+    score_counts, score_reviews,
 };

@@ -1,5 +1,6 @@
 //! Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers.
 
+use crate::agreement::{Agreement, Word, agreements};
 use artifact::table::{Format, Table, TableError};
 use corpus::CorpusError;
 use corpus::audit::{Counts, Entry, Key, Package, ReviewLog, Row, Verdict, tally};
@@ -7,8 +8,7 @@ use mitosis::text::Shown;
 use serde::Serialize;
 use stats::StatsError;
 use stats::interval::{Stratum, pool_weighted, precision_range, wilson};
-use stats::metrics::ConfusionMatrix;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -112,19 +112,6 @@ pub struct Reviewer {
     /// The score.
     #[serde(flatten)]
     pub scored: Scored,
-}
-
-/// Two reviewers of the same pictures.
-#[derive(Clone, Debug, Serialize)]
-pub struct Agreement {
-    /// Who.
-    pub reviewers: [String; 2],
-    /// Crops that both have judged.
-    pub both: usize,
-    /// Crops that both have judged alike.
-    pub agree: usize,
-    /// Cohen's kappa over confirmed, not confirmed, unsure; null where it is undefined.
-    pub kappa: Option<f64>,
 }
 
 /// All reviews of an audit, scored.
@@ -299,31 +286,14 @@ fn agreement(
     logs: &BTreeMap<String, BTreeMap<String, Entry>>,
 ) -> Result<Vec<Agreement>, AuditError> {
     let class = |e: &Entry| match e.verdict {
-        Verdict::Confirmed => 0,
-        Verdict::NotConfirmed => 1,
-        Verdict::Unsure => 2,
+        Verdict::Confirmed => Word::Yes,
+        Verdict::NotConfirmed => Word::No,
+        Verdict::Unsure => Word::Unsure,
     };
-    let names: Vec<&String> = logs.keys().collect();
-    let mut out = Vec::new();
-    for (i, a) in names.iter().enumerate() {
-        for b in &names[i + 1..] {
-            let (x, y) = (&logs[*a], &logs[*b]);
-            let both: BTreeSet<&String> = x.keys().filter(|k| y.contains_key(*k)).collect();
-            if both.is_empty() {
-                continue;
-            }
-            let (p, q): (Vec<usize>, Vec<usize>) =
-                both.iter().map(|k| (class(&x[*k]), class(&y[*k]))).unzip();
-            let matrix = ConfusionMatrix::from_labels(&p, &q, 3)?;
-            out.push(Agreement {
-                reviewers: [(*a).clone(), (*b).clone()],
-                both: both.len(),
-                agree: p.iter().zip(&q).filter(|(a, b)| a == b).count(),
-                kappa: matrix.cohen_kappa(),
-            });
-        }
-    }
-    Ok(out)
+    let words = logs.iter().map(|(name, log)| {
+        (name.clone(), log.iter().map(|(k, e)| (k.clone(), class(e))).collect())
+    });
+    Ok(agreements(&words.collect())?)
 }
 
 fn read_counts(file: &Path) -> Result<Vec<Row>, AuditError> {
@@ -443,12 +413,7 @@ impl fmt::Display for Reviews {
             write!(f, "{}", r.scored)?;
         }
         for g in &self.agreement {
-            let kappa = g.kappa.map_or_else(|| "undefined".into(), |k| format!("{k:.3}"));
-            writeln!(
-                f,
-                "{} and {}: {} of {} agree, kappa {kappa}",
-                g.reviewers[0], g.reviewers[1], g.agree, g.both
-            )?;
+            writeln!(f, "{g}")?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ mod grand_challenge;
 mod kind;
 mod parquet;
 pub mod pictures;
-mod qupath;
+pub mod qupath;
 
 pub use counts::{CountsError, CountsFile, HotspotEntry, ResolutionEntry, UnreadEntry};
 pub use csv::read as read_detections;

@@ -1,17 +1,24 @@
-//! `qupath.geojson`: accepted figures as detections, the hotspot as an annotation.
+//! `qupath.geojson`: every candidate as a detection, accepted or not by its class, and the hotspot as
+//! an annotation; also of a run as it lies on disk, with scripts for a project.
 
-use super::kind::{Export, ExportError, json};
-use crate::record::{COLUMNS, SlideRecord};
-use mitosis::Point;
+use super::counts::CountsFile;
+use super::kind::{Export, ExportError};
+use crate::record::{COLUMNS, DetectionRow, SlideRecord};
+use mitosis::{Level0, Point};
 use serde::Serialize;
 use serde_json::Map;
 use uuid::Uuid;
 
 pub(super) const EXPORT: Export = Export {
     file: "qupath.geojson",
-    about: "accepted figures and the hotspot, for QuPath (drag it onto the slide)",
+    about: "candidates, accepted or not by their class, and the hotspot, for QuPath (drag it onto the slide)",
     bytes,
 };
+
+/// Class of accepted candidates.
+pub const ACCEPTED: &str = "Mitotic figure";
+/// Class of the others.
+pub const REJECTED: &str = "Non-mitotic figure";
 
 /// Namespace of the identifiers, so that the same figure has the same identifier every time.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6d69_7468_7261_7300_8000_7175_7061_7468);
@@ -19,12 +26,6 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6d69_7468_7261_7300_8000_7175_7061_746
 const CORNERS: usize = 12;
 /// Its radius, um: the matching radius of the paper.
 const RADIUS_UM: f64 = mitosis::matching::PAPER_RADIUS.0;
-
-#[derive(Serialize)]
-struct Collection {
-    r#type: &'static str,
-    features: Vec<Feature>,
-}
 
 #[derive(Serialize)]
 struct Feature {
@@ -65,18 +66,55 @@ impl Feature {
     }
 }
 
-fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
-    let (rx, ry) = (RADIUS_UM / record.resolution.x.get(), RADIUS_UM / record.resolution.y.get());
-    let id = |what: &str| {
-        Uuid::new_v5(&NAMESPACE, format!("{}/{what}", record.slide.digest).as_bytes()).to_string()
+/// Identifier of a thing on the slide of this digest.
+fn id(digest: &str, what: &str) -> String {
+    Uuid::new_v5(&NAMESPACE, format!("{digest}/{what}").as_bytes()).to_string()
+}
+
+/// Identifier of a candidate: of the slide's content and the place, so the same every time.
+#[must_use]
+pub fn candidate_id(digest: &str, row: &DetectionRow) -> String {
+    id(digest, &format!("{},{}", row.x_px, row.y_px))
+}
+
+/// A level-0 point as QuPath counts it: from the slide's bounds.
+fn from_bounds(counts: &CountsFile, p: Point<Level0>) -> [f64; 2] {
+    let offset = counts.slide.bounds_offset.map(|o| o as f64);
+    [p.x - offset[0], p.y - offset[1]].map(|v| (v * 100.0).round() / 100.0)
+}
+
+/// JSON without bytes that need an encoding: QuPath reads with that of its machine.
+fn ascii(json: &str) -> String {
+    let mut units = [0; 2];
+    json.chars().fold(String::with_capacity(json.len()), |mut out, c| {
+        match c.is_ascii() {
+            true => out.push(c),
+            false => c.encode_utf16(&mut units).iter().for_each(|u| out += &format!("\\u{u:04x}")),
+        }
+        out
+    })
+}
+
+/// The file of a slide with these candidates. One feature a line.
+///
+/// # Errors
+/// [`ExportError::Encode`].
+pub fn features(counts: &CountsFile, rows: &[DetectionRow]) -> Result<Vec<u8>, ExportError> {
+    let digest = &counts.slide.digest;
+    let (rx, ry) = (RADIUS_UM / counts.resolution.x, RADIUS_UM / counts.resolution.y);
+    let mut lines: Vec<String> = Vec::with_capacity(rows.len() + 1);
+    let mut push = |feature: &Feature| {
+        let line = serde_json::to_string(feature)
+            .map_err(|e| ExportError::Encode { file: EXPORT.file, reason: e.to_string() })?;
+        lines.push(ascii(&line));
+        Ok::<_, ExportError>(())
     };
-    let mut features = Vec::new();
-    for row in record.figures() {
+    for row in rows {
         // Counterclockwise as GeoJSON wants it, the first corner repeated.
         let ring = (0..=CORNERS).map(|k| {
             let angle = std::f64::consts::TAU * (k % CORNERS) as f64 / CORNERS as f64;
             let at = Point::new(row.x_px + rx * angle.cos(), row.y_px + ry * angle.sin());
-            record.qupath(at)
+            from_bounds(counts, at)
         });
         let mut measurements = Map::new();
         let mut say = |name: &str, p: f32| measurements.insert(name.into(), f64::from(p).into());
@@ -85,20 +123,24 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
         for (name, p) in row.subtypes.iter().flat_map(|s| COLUMNS.iter().zip(s.0)) {
             say(name, p);
         }
+        let classification = match row.accepted {
+            true => Class { name: ACCEPTED, color: [214, 39, 40] },
+            false => Class { name: REJECTED, color: [0, 158, 115] },
+        };
         let properties = Properties {
             object_type: "detection",
             name: None,
             is_locked: None,
-            classification: Class { name: "Mitotic figure", color: [214, 39, 40] },
+            classification,
             measurements,
         };
-        let id = id(&format!("{},{}", row.x_px, row.y_px));
-        features.push(Feature::new(id, ring.collect(), properties));
+        push(&Feature::new(candidate_id(digest, row), ring.collect(), properties))?;
     }
-    if let Some(hotspot) = record.hotspot() {
-        let (a, b) = (record.qupath(hotspot.min), record.qupath(hotspot.max));
+    if let Some(hotspot) = counts.hotspot {
+        let [a, b] =
+            [hotspot.min_px, hotspot.max_px].map(|[x, y]| from_bounds(counts, Point::new(x, y)));
         let ring = vec![a, [b[0], a[1]], b, [a[0], b[1]], a];
-        let count = ("Mitotic figures".to_owned(), (hotspot.count as f64).into());
+        let count = ("Mitotic figures".to_owned(), (counts.hotspot_count as f64).into());
         let properties = Properties {
             object_type: "annotation",
             name: Some("Hotspot 2 mm²"),
@@ -106,7 +148,12 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
             classification: Class { name: "Hotspot", color: [31, 119, 180] },
             measurements: Map::from_iter([count]),
         };
-        features.push(Feature::new(id("hotspot"), ring, properties));
+        push(&Feature::new(id(digest, "hotspot"), ring, properties))?;
     }
-    json(EXPORT.file, &Collection { r#type: "FeatureCollection", features })
+    let all = lines.join(",\n");
+    Ok(format!("{{\"type\":\"FeatureCollection\",\"features\":[\n{all}\n]}}\n").into_bytes())
+}
+
+fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
+    features(&CountsFile::of(record), &record.rows)
 }

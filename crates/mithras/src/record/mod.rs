@@ -9,7 +9,7 @@ pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
 use detect::{SlideResult, UnreadWindow};
 use mitosis::count::Hotspot;
-use mitosis::{Count, Level0, Mm2, OperatingPoint, Point, Resolution};
+use mitosis::{Count, Mm2, OperatingPoint, Resolution};
 use serde::{Deserialize, Serialize};
 
 /// Which file was read.
@@ -176,15 +176,5 @@ impl SlideRecord {
     #[must_use]
     pub fn unread_mm2(&self) -> f64 {
         self.count.as_ref().map_or(0.0, |c| c.unread.0)
-    }
-
-    /// A level-0 point as QuPath counts it: from the slide's bounds.
-    #[must_use]
-    pub fn qupath(&self, p: Point<Level0>) -> [f64; 2] {
-        let round = |v: f64| (v * 100.0).round() / 100.0;
-        [
-            round(p.x - self.slide.bounds_offset[0] as f64),
-            round(p.y - self.slide.bounds_offset[1] as f64),
-        ]
     }
 }

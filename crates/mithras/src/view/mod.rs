@@ -1,13 +1,17 @@
 //! Slides, what was found on them and what reviewers say, as a page on this machine: `docs/view.md`.
 
+mod dataset;
 mod open;
+mod qupath;
 mod recount;
 mod review;
 mod server;
 mod tiles;
 
+pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use open::{Item, OpenError, Opened, open};
+pub use qupath::{Project, QupathError, write_project};
 pub use recount::{Counted, Recount, RecountError, RecountRow, recount};
-pub use review::{Change, Entry, Line, ReviewError, Reviews, Standing, Verdict};
+pub use review::{Change, Entry, Line, ReviewError, Reviews, Said, Standing, Verdict, agreement};
 pub use server::Viewer;
 pub use tiles::{TILE, TileError, Tiles, max_level};

@@ -1,7 +1,9 @@
 //! The count of a run with a reviewer's words on top, beside the network's own.
 
 use super::open::{OpenError, run_folders};
-use super::review::{Change, Entry, ReviewError, Reviews, Standing};
+use super::qupath::{Objects, change, is_objects};
+use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
+use crate::agreement::Agreement;
 use crate::export::{CountsFile, read_detections};
 use crate::file::WriteError;
 use crate::record::DetectionRow;
@@ -35,10 +37,16 @@ pub enum RecountError {
     /// The reviews.
     #[error(transparent)]
     Review(#[from] ReviewError),
+    /// Objects of QuPath.
+    #[error(transparent)]
+    Objects(#[from] corpus::import::ImportError),
+    /// Agreement that cannot be computed.
+    #[error(transparent)]
+    Agreement(#[from] stats::StatsError),
     /// Nothing said about this run.
     #[error("{}: says nothing about the slides of this run", Shown(path))]
     Unsaid {
-        /// The log.
+        /// The log, or the objects.
         path: PathBuf,
     },
     /// A slide's count.
@@ -119,10 +127,21 @@ pub struct Recount {
     pub file: PathBuf,
     /// Every slide of the run with a result.
     pub slides: Vec<RecountRow>,
+    /// Every two reviewers of the run, over the places that both judged.
+    pub agreement: Vec<Agreement>,
 }
 
-/// Recounts every slide of a run with a reviewer's log: a file, or a name of one in the run's folder
-/// `reviews`. Writes `recount.csv` beside `counts.csv`.
+/// Whose words count.
+enum Words {
+    /// A reviewer's log.
+    Said(Said),
+    /// Objects corrected in QuPath.
+    Objects(Objects),
+}
+
+/// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
+/// `reviews` - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
+/// and called as it. Writes `recount.csv` beside `counts.csv`.
 ///
 /// # Errors
 /// [`RecountError`].
@@ -132,25 +151,40 @@ pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
         return Err(RecountError::NoRun { path: run.to_owned() });
     }
     let log = match Path::new(reviews) {
-        file if file.is_file() => file.to_owned(),
+        file if file.exists() => file.to_owned(),
         _ => Reviews::path(&run.join("reviews"), reviews)?,
     };
-    let said = Reviews::read(&log)?;
+    let words = match is_objects(&log) {
+        true => Words::Objects(Objects::read(&log)?),
+        false => Words::Said(Reviews::read(&log)?),
+    };
     let mut slides = Vec::new();
     let mut heard = false;
     for folder in folders.iter().filter(|f| f.join("counts.json").is_file()) {
         let counts = counts(folder)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rows = read_detections(&folder.join("detections.csv"))?;
-        let about: Vec<_> = said.iter().filter(|(of, _)| of.slide == name).collect();
-        heard |= !about.is_empty();
-        slides.push(row(name, &counts, &rows, &about)?);
+        let (said, told) = match &words {
+            Words::Said(said) => {
+                let about = said.iter().filter(|(of, _)| of.slide == name);
+                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
+            }
+            Words::Objects(objects) => match objects.words(&name, &counts, &rows) {
+                Some((standing, told)) => (vec![(change(&name, &counts), standing)], told),
+                None => (Vec::new(), Vec::new()),
+            },
+        };
+        heard |= !said.is_empty();
+        let mut row = row(name, &counts, &rows, &said)?;
+        row.notes.extend(told);
+        slides.push(row);
     }
     if !heard {
         return Err(RecountError::Unsaid { path: log });
     }
     let reviewer = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let recount = Recount { reviewer, file: run.join("recount.csv"), slides };
+    let agreement = agreement(&Reviews::read_all(&run.join("reviews"))?)?;
+    let recount = Recount { reviewer, file: run.join("recount.csv"), slides, agreement };
     table(&recount).write(&recount.file)?;
     Ok(recount)
 }
@@ -159,7 +193,7 @@ fn row(
     slide: String,
     counts: &CountsFile,
     rows: &[DetectionRow],
-    about: &[(&Change, &Standing)],
+    about: &[(Change, Standing)],
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
     let mut words: BTreeMap<&str, &Entry> = BTreeMap::new();
@@ -287,6 +321,7 @@ impl fmt::Display for Recount {
                 writeln!(f, "  note: {note}")?;
             }
         }
+        self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;
         writeln!(f, "{}", Shown(&self.file))
     }
 }

@@ -1,7 +1,9 @@
 //! What reviewers say about candidates: a log per reviewer, appended to and never rewritten.
 
+use crate::agreement::{Agreement, agreements};
 use artifact::log::{Log, LogError, is_name};
 use serde::{Deserialize, Serialize};
+use stats::StatsError;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -68,6 +70,16 @@ impl Verdict {
     }
 }
 
+impl From<Verdict> for crate::agreement::Word {
+    fn from(verdict: Verdict) -> Self {
+        match verdict.counts() {
+            Some(true) => Self::Yes,
+            Some(false) => Self::No,
+            None => Self::Unsure,
+        }
+    }
+}
+
 /// What is said about one place; `verdict` null takes it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -81,9 +93,18 @@ pub struct Entry {
     pub verdict: Option<Verdict>,
     /// A figure that the network missed.
     pub added: bool,
+    /// Its morphology, where that was said: a name of [`crate::record::COLUMNS`] without `p_`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub morphology: Option<String>,
 }
 
 impl Entry {
+    /// Whether a word names a morphology.
+    #[must_use]
+    pub fn is_morphology(word: &str) -> bool {
+        crate::record::COLUMNS[1..].iter().any(|c| c.strip_prefix("p_") == Some(word))
+    }
+
     /// The key of a candidate's place.
     #[must_use]
     pub fn key_of(x: f64, y: f64) -> String {
@@ -126,12 +147,18 @@ pub struct Standing {
     /// The last word on each key; taken back ones are not there.
     pub entries: BTreeMap<String, Entry>,
     /// Keys in the order of saying, each with what stood before.
-    said: Vec<(Entry, Option<Verdict>)>,
+    said: Vec<(Entry, Option<Entry>)>,
 }
 
 impl Standing {
+    /// Words that were not said here one after the other.
+    pub(super) fn of(words: impl IntoIterator<Item = Entry>) -> Self {
+        let entries = words.into_iter().map(|e| (e.key.clone(), e)).collect();
+        Self { entries, said: Vec::new() }
+    }
+
     fn hear(&mut self, line: &Line) {
-        let before = self.entries.get(&line.entry.key).and_then(|e| e.verdict);
+        let before = self.entries.get(&line.entry.key).cloned();
         match line.entry.verdict {
             Some(_) => self.entries.insert(line.entry.key.clone(), line.entry.clone()),
             None => self.entries.remove(&line.entry.key),
@@ -142,6 +169,24 @@ impl Standing {
             self.said.push((line.entry.clone(), before));
         }
     }
+}
+
+/// What stands in a log, by slide.
+pub type Said = BTreeMap<Change, Standing>;
+
+/// How far the reviewers of these logs agree, over all places of all slides.
+///
+/// # Errors
+/// [`StatsError`].
+pub fn agreement(logs: &BTreeMap<String, Said>) -> Result<Vec<Agreement>, StatsError> {
+    let words = logs.iter().map(|(name, said)| {
+        let entries = said.iter().flat_map(|(of, s)| {
+            let place = |e: &Entry| (of.slide.clone(), of.slide_digest.clone(), e.key.clone());
+            s.entries.values().filter_map(move |e| Some((place(e), e.verdict?.into())))
+        });
+        (name.clone(), entries.collect())
+    });
+    agreements(&words.collect())
 }
 
 /// One reviewer's log, held by this process alone.
@@ -179,8 +224,28 @@ impl Reviews {
     ///
     /// # Errors
     /// [`ReviewError`].
-    pub fn read(path: &Path) -> Result<BTreeMap<Change, Standing>, ReviewError> {
+    pub fn read(path: &Path) -> Result<Said, ReviewError> {
         parse(path, &Log::read(path)?)
+    }
+
+    /// What stands in every log of a folder, by reviewer; none where there is no such folder.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn read_all(folder: &Path) -> Result<BTreeMap<String, Said>, ReviewError> {
+        let listed = match std::fs::read_dir(folder) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            other => {
+                other.map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?
+            }
+        };
+        let paths = listed.filter_map(|e| Some(e.ok()?.path()));
+        let logs = paths.filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+        logs.map(|p| {
+            let name = p.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, Self::read(&p)?))
+        })
+        .collect()
     }
 
     /// What stands about a slide.
@@ -204,7 +269,8 @@ impl Reviews {
     pub fn undo(&mut self, of: &Change) -> Result<Option<Entry>, ReviewError> {
         let last = self.standing.get(of).and_then(|s| s.said.last()).cloned();
         let Some((mut entry, before)) = last else { return Ok(None) };
-        entry.verdict = before;
+        entry.verdict = before.as_ref().and_then(|e| e.verdict);
+        entry.morphology = before.and_then(|e| e.morphology);
         self.append(of, entry.clone(), true)?;
         Ok(Some(entry))
     }
@@ -224,7 +290,7 @@ impl Reviews {
     }
 }
 
-fn parse(path: &Path, text: &str) -> Result<BTreeMap<Change, Standing>, ReviewError> {
+fn parse(path: &Path, text: &str) -> Result<Said, ReviewError> {
     let mut all: BTreeMap<Change, Standing> = BTreeMap::new();
     for (i, line) in text.lines().enumerate() {
         let bad = |reason: String| ReviewError::Line { path: path.to_owned(), line: i + 1, reason };

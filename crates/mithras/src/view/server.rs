@@ -1,8 +1,9 @@
 //! Answers the page's requests.
 
 use super::open::{Item, Opened};
-use super::review::{Change, Entry, ReviewError, Reviews};
+use super::review::{Change, Entry, ReviewError, Reviews, Said, Verdict, agreement};
 use super::tiles::{TILE, TileError, Tiles, max_level};
+use crate::agreement::Agreement;
 use crate::export::{pictures, read_detections};
 use crate::record::DetectionRow;
 use crate::web::{Answer, Request};
@@ -90,6 +91,13 @@ struct Standing {
     entries: Vec<Entry>,
 }
 
+/// What every reviewer says of a slide.
+#[derive(Serialize)]
+struct Voices {
+    voices: BTreeMap<String, BTreeMap<String, Verdict>>,
+    agreement: Vec<Agreement>,
+}
+
 #[derive(Serialize)]
 struct Saved {
     saved: bool,
@@ -108,8 +116,10 @@ struct Say {
     key: String,
     x: f64,
     y: f64,
-    verdict: Option<super::review::Verdict>,
+    verdict: Option<Verdict>,
     added: bool,
+    #[serde(default)]
+    morphology: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -202,6 +212,7 @@ impl Viewer {
                 let entries = self.with(folder, reviewer, |log| Ok(log.of(&of)))?;
                 Ok(Answer::json(200, &Standing { entries }))
             }
+            ["api", "voices", id] => self.voices(number(id)?),
             ["tile", id, level, place] => {
                 let (x, y) = pair(place)?;
                 let (id, level) = (number(id)?, number(level)?);
@@ -328,6 +339,21 @@ impl Viewer {
         Ok((folder, of))
     }
 
+    /// What stands in the logs of all reviewers of a slide, as they are on disk.
+    fn voices(&self, id: usize) -> Result<Answer, Answer> {
+        let (folder, of) = self.change(id)?;
+        let fail = |e: &dyn std::fmt::Display| Answer::refusal(500, &e.to_string());
+        let mut logs = Reviews::read_all(folder).map_err(|e| fail(&e))?;
+        logs.values_mut().for_each(|said| said.retain(|o, _| *o == of));
+        let said = |said: &Said| {
+            let entries = said.values().flat_map(|s| s.entries.values());
+            entries.filter_map(|e| Some((e.key.clone(), e.verdict?))).collect()
+        };
+        let voices = logs.iter().map(|(name, s)| (name.clone(), said(s))).collect();
+        let agreement = agreement(&logs).map_err(|e| fail(&e))?;
+        Ok(Answer::json(200, &Voices { voices, agreement }))
+    }
+
     /// Works on a reviewer's log. One that failed is closed: the next request reads what is on disk.
     fn with<T>(
         &self,
@@ -364,7 +390,12 @@ impl Viewer {
             return Err(Answer::refusal(404, "no candidate there"));
         }
         let (folder, of) = self.change(s.slide)?;
-        let entry = Entry { key: s.key, x: s.x, y: s.y, verdict: s.verdict, added: s.added };
+        let (verdict, added, morphology) = (s.verdict, s.added, s.morphology);
+        let is_figure = verdict.and_then(Verdict::counts) == Some(true);
+        if morphology.as_deref().is_some_and(|m| !is_figure || !Entry::is_morphology(m)) {
+            return Err(wrong("no morphology of a figure"));
+        }
+        let entry = Entry { key: s.key, x: s.x, y: s.y, verdict, added, morphology };
         self.with(folder, &s.reviewer, |log| log.say(&of, entry))?;
         Ok(Answer::json(200, &Saved { saved: true }))
     }

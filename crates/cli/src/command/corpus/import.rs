@@ -7,6 +7,7 @@ use corpus::cut::{CropsPlan, CutOptions, Encoding};
 use corpus::import::{BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, importer};
 use corpus::regions::import::{Exhaustive, FOLDER_IMPORTERS, Options, RegionsPlan};
 use corpus::regions::{Given, Part};
+use mithras::view::{REVIEWS, dataset};
 use mitosis::Mpp;
 use std::path::PathBuf;
 
@@ -85,9 +86,9 @@ pub struct Args {
 fn formats() -> String {
     let line = |(name, about): (&str, &str)| format!("  {name:<13} {about}\n");
     let files = IMPORTERS.iter().map(|i| line((i.name, i.about)));
-    let folders = FOLDER_IMPORTERS.iter().map(|i| line((i.name, i.about)));
+    let folders = FOLDER_IMPORTERS.iter().map(|i| line((i.name, i.about))).chain([line(REVIEWS)]);
     format!(
-        "Formats of annotations:\n{}\nFolders of images, for --kind regions:\n{}\n\
+        "Formats of annotations:\n{}\nFolders, for --kind regions:\n{}\n\
          Example:\n  mithras corpus import --kind regions --format midog-json MIDOG++.json \\\n    \
          --images images --mpp 0.25 --out midog",
         files.collect::<String>(),
@@ -98,7 +99,7 @@ fn formats() -> String {
 fn formats_parser() -> clap::builder::PossibleValuesParser {
     let mut names: Vec<&str> = IMPORTERS.iter().map(|i| i.name).collect();
     let more = FOLDER_IMPORTERS.iter().map(|i| i.name).filter(|n| importer(n).is_none());
-    names.extend(more);
+    names.extend(more.chain([REVIEWS.0]));
     names.into()
 }
 
@@ -172,6 +173,12 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
         positive: a.positive.clone(),
     };
     let (format, file, images) = (a.format.as_str(), a.file.as_path(), a.images.as_deref());
+    if format == REVIEWS.0 {
+        return show::result(
+            a.json,
+            &dataset(file, images, a.annotator.as_deref(), &options, out)?,
+        );
+    }
     let plan = RegionsPlan { format, file, images, annotations, options: &options, out };
     show::result(a.json, &plan.run()?)
 }

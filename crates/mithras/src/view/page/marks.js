@@ -115,7 +115,7 @@ export class Marks {
       const kind = this.kind(i);
       if (kind && kind !== 'removed') push(kind, figures.x[i], figures.y[i]);
     }
-    for (const a of figures.added) push('figure', a.x, a.y);
+    for (const a of figures.added) push(a.verdict, a.x, a.y);
     const visible = [...groups.values()].reduce((n, g) => n + g.length / 2, 0);
     for (const kind of ['rejected', 'mimicker', 'unsure', 'figure', 'atypical']) {
       const group = groups.get(kind);
@@ -133,8 +133,9 @@ export class Marks {
         }
       }, COLOURS[kind], kind === 'rejected' ? 1 : 2);
     }
-    if (selected !== null && selected < figures.length) {
-      this.outline(() => pen.arc(px(figures.x[selected]), py(figures.y[selected]), radius * 1.6, 0, 2 * Math.PI), '#ff2bd6', 2);
+    const chosen = selected === null ? null : figures.place(selected);
+    if (chosen) {
+      this.outline(() => pen.arc(px(chosen.x), py(chosen.y), radius * 1.6, 0, 2 * Math.PI), '#ff2bd6', 2);
     }
   }
 }

@@ -20,6 +20,8 @@ export class Figures {
     this.added = [];
     this.verdict = new Map();
     this.accepted = new Uint8Array(this.x.length);
+    // Made once: every mark asks for its key whenever it is drawn.
+    this.keys = Array.from(this.x, (x, i) => `${x.toFixed(2)},${this.y[i].toFixed(2)}`);
   }
 
   get length() {
@@ -28,7 +30,14 @@ export class Figures {
 
   /** The key that a reviewer's verdict names a candidate by. */
   key(i) {
-    return `${this.x[i].toFixed(2)},${this.y[i].toFixed(2)}`;
+    return this.keys[i];
+  }
+
+  /** Key and place of a candidate, or beyond them of an added figure; null where there is none. */
+  place(i) {
+    if (i < this.length) return { key: this.key(i), x: this.x[i], y: this.y[i], added: false };
+    const a = this.added[i - this.length];
+    return a ? { key: a.key, x: a.x, y: a.y, added: true } : null;
   }
 
   /** Accepted as the program accepts: both scores reach their thresholds (the first alone where no second stage ran), on tissue. */
@@ -135,12 +144,66 @@ export function density(points, mpp) {
   });
 }
 
+/**
+ * How far those who judged a candidate differ: 0 where nobody did, 1 where all agree with each other and the network, 2 where all
+ * agree against the network, 3 where they differ, 4 at most where as many say yes as no. `voices` are the verdicts, by reviewer and key.
+ */
+export function disagreement(figures, voices, i) {
+  const key = figures.key(i);
+  let [yes, no, unsure] = [0, 0, 0];
+  for (const said of Object.values(voices)) {
+    const v = said[key];
+    if (v === 'figure' || v === 'atypical') yes += 1;
+    else if (v === 'mimicker' || v === 'removed') no += 1;
+    else if (v === 'unsure') unsure += 1;
+  }
+  const all = yes + no + unsure;
+  if (!all) return 0;
+  if (Math.max(yes, no, unsure) < all) return 3 + Math.min(yes + unsure, no + unsure) / all;
+  if (unsure) return 2;
+  return (yes > 0) === (figures.accepted[i] === 1) ? 1 : 2;
+}
+
+const COLUMNS = [
+  'slide', 'figures', 'hotspot_count', 'hotspot_x_px', 'hotspot_y_px', 'density_per_20_mm2', 'analysed_mm2', 'seg', 'cls',
+  'run_seg', 'run_cls', 'reviewer', 'note',
+];
+
+/** A line of a table of counts at these thresholds; it says so where they are not the run's. */
+export function countsLine(name, figures, point, run, reviewer) {
+  figures.accept(point);
+  const counted = figures.counted();
+  const spot = hotspot(counted, figures.mpp);
+  const density = figures.analysed > 0 ? Math.round((20e6 * counted.length) / figures.analysed) / 1e6 : '';
+  const moved = point.seg !== run.seg || point.cls !== run.cls;
+  const notes = [];
+  if (moved) notes.push("not the run's operating point: precision and recall of the card do not hold");
+  if (!figures.searched) notes.push('not searched by the network');
+  return [
+    name, counted.length, spot ? spot.count : 0, spot ? spot.x : '', spot ? spot.y : '', density, figures.analysed, point.seg, point.cls,
+    run.seg, run.cls, reviewer, notes.join('; '),
+  ];
+}
+
+/** The table as CSV; a cell that a spreadsheet would compute has an apostrophe in front. */
+export function countsCsv(lines) {
+  const cell = (v) => {
+    const text = typeof v === 'string' && /^[=+\-@\t\r]/.test(v) ? `'${v}` : String(v);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return [COLUMNS, ...lines].map((line) => `${line.map(cell).join(',')}\n`).join('');
+}
+
 /** Indices of candidates in the order of the gallery. */
-export function ordered(figures, order, point) {
+export function ordered(figures, order, point, voices = {}) {
   const all = [...figures.x.keys()];
   const single = (i) => Number.isNaN(figures.cls[i]);
   const score = (i) => (single(i) ? figures.seg[i] : figures.cls[i]);
   const doubt = (i) => Math.abs(score(i) - (single(i) ? point.seg : point.cls));
+  if (order === 'differ') {
+    const differ = Float64Array.from(all, (i) => disagreement(figures, voices, i));
+    return all.sort((a, b) => differ[b] - differ[a] || doubt(a) - doubt(b));
+  }
   if (order === 'doubt') return all.sort((a, b) => doubt(a) - doubt(b));
   if (order === 'open') {
     const open = (i) => (figures.verdict.has(figures.key(i)) ? 1 : 0);

@@ -1,13 +1,13 @@
 // The page: one slide at a time, its candidates, thresholds and reviews.
 
-import { Figures, density, hotspot, ordered } from './model.js';
+import { Figures, countsCsv, countsLine, density, hotspot, ordered } from './model.js';
 import { Marks } from './marks.js';
 
 const $ = (id) => document.getElementById(id);
 const PAGE = 60;
 const state = {
   index: null, slide: 0, detail: null, figures: null, point: { seg: 0, cls: 0 }, atypical: 0.5,
-  order: [], shown: PAGE, selected: null, reviewer: '', adding: false, queue: Promise.resolve(),
+  order: [], shown: PAGE, selected: null, reviewer: '', adding: false, naming: false, voices: {}, queue: Promise.resolve(),
 };
 
 async function get(path) {
@@ -24,11 +24,11 @@ async function post(path, body) {
   return value;
 }
 
-function say(text) {
+function say(text, ms = 4000) {
   $('say').textContent = text;
   $('say').hidden = !text;
   clearTimeout(say.timer);
-  if (text) say.timer = setTimeout(() => say(''), 4000);
+  if (text) say.timer = setTimeout(() => say(''), ms);
 }
 
 const viewer = OpenSeadragon({
@@ -48,6 +48,7 @@ function source(s) {
 async function open(id, place) {
   state.slide = id;
   state.selected = null;
+  state.naming = false;
   const s = state.index.slides[id];
   $('name').textContent = s.name;
   document.title = `${s.name} - mithras`;
@@ -64,6 +65,7 @@ async function open(id, place) {
   state.atypical = state.detail.atypical_from ?? 0.5;
   $('atypical-label').hidden = !state.figures.atypical;
   await reviews();
+  await listen();
   sliders();
   refresh();
   if (!place) return;
@@ -105,6 +107,41 @@ function refresh() {
   gallery();
 }
 
+/** What all reviewers say of this slide, and how far they agree; asked for only where it is to be seen. */
+async function listen() {
+  const wanted = $('order').value === 'differ' && !$('blind').checked;
+  $('agreement').textContent = '';
+  state.voices = {};
+  if (!wanted) return;
+  const slide = state.slide;
+  const known = await get(`api/voices/${slide}`);
+  if (slide !== state.slide) return;
+  state.voices = known.voices;
+  const lines = known.agreement.map((a) => `${a.reviewers.join(' and ')}: ${a.agree} of ${a.both} alike, kappa ${a.kappa === null ? 'undefined' : a.kappa.toFixed(2)}`);
+  $('agreement').textContent = lines.join('; ') || 'no two reviewers have judged the same';
+}
+
+/** Counts of all slides at the thresholds that are set, as a file. */
+async function download() {
+  const lines = [];
+  for (const s of state.index.slides.filter((one) => one.width)) {
+    say(`counting ${s.name}`);
+    const detail = await get(`api/slide/${s.id}`);
+    const figures = new Figures(detail);
+    if (state.reviewer) {
+      const known = await get(`api/reviews/${s.id}?reviewer=${encodeURIComponent(state.reviewer)}`);
+      for (const e of known.entries) apply(e, figures);
+    }
+    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer));
+  }
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([countsCsv(lines)], { type: 'text/csv' }));
+  link.download = 'counts-viewed.csv';
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  say(`${lines.length} slides counted`);
+}
+
 function sliders() {
   $('seg').value = state.point.seg;
   $('cls').value = state.point.cls;
@@ -135,7 +172,7 @@ function crop(i) {
 
 function gallery() {
   const f = state.figures;
-  state.order = ordered(f, $('order').value, state.point);
+  state.order = ordered(f, $('order').value, state.point, state.voices);
   const blind = $('blind').checked;
   const shown = state.order.slice(0, state.shown);
   // Pictures are asked for again only where the order has changed.
@@ -163,6 +200,7 @@ function gallery() {
 
 function select(i) {
   state.selected = i;
+  state.naming = false;
   go(state.figures.x[i], state.figures.y[i]);
   refresh();
 }
@@ -187,11 +225,10 @@ async function reviews() {
   for (const e of known.entries) apply(e);
 }
 
-function apply(e) {
-  const f = state.figures;
+function apply(e, f = state.figures) {
   if (e.added) {
     f.added = f.added.filter((a) => a.key !== e.key);
-    if (e.verdict === 'figure' || e.verdict === 'atypical') f.added.push({ key: e.key, x: e.x, y: e.y });
+    if (e.verdict === 'figure' || e.verdict === 'atypical') f.added.push({ key: e.key, x: e.x, y: e.y, verdict: e.verdict });
   } else if (e.verdict === null) f.verdict.delete(e.key);
   else f.verdict.set(e.key, e.verdict);
 }
@@ -209,6 +246,8 @@ function record(entry) {
       await post('api/review', { reviewer: state.reviewer, slide, ...entry });
       if (slide === state.slide) {
         apply(entry);
+        if (entry.added) state.selected = null;
+        await listen();
         refresh();
       }
     } catch (e) {
@@ -218,12 +257,18 @@ function record(entry) {
   return true;
 }
 
-function judge(verdict) {
-  const i = state.selected;
-  if (i === null) return say('Choose a candidate first: click it, or press n');
-  const f = state.figures;
-  if (record({ key: f.key(i), x: f.x[i], y: f.y[i], verdict, added: false })) step(1);
+function judge(verdict, morphology = null) {
+  const place = state.selected === null ? null : state.figures.place(state.selected);
+  if (!place) return say('Choose a candidate first: click it, or press n');
+  if (record({ ...place, verdict, morphology }) && !place.added) step(1);
   return null;
+}
+
+/** The next digit names the morphology; the first four are typical, the others atypical. */
+const MORPHOLOGIES = ['prometaphase', 'metaphase', 'ring_shape', 'anaphase_telophase', 'bipolar_asymmetric', 'multipolar', 'segregation', 'other'];
+function name() {
+  state.naming = true;
+  say(MORPHOLOGIES.map((m, k) => `${k + 1} ${m.replace('_', ' ')}`).join(' · '), 15000);
 }
 
 function step(by) {
@@ -253,6 +298,10 @@ function nearest(x, y, within) {
     const d = Math.hypot(f.x[i] - x, f.y[i] - y);
     if (d <= within && (!best || d < best.d) && marks.kind(i)) best = { i, d };
   }
+  f.added.forEach((a, k) => {
+    const d = Math.hypot(a.x - x, a.y - y);
+    if (d <= within && (!best || d < best.d)) best = { i: f.length + k, d };
+  });
   return best && best.i;
 }
 
@@ -268,7 +317,7 @@ viewer.addHandler('canvas-click', (e) => {
     state.adding = false;
     document.body.style.cursor = '';
     const [x, y] = [p.x.toFixed(2), p.y.toFixed(2)];
-    record({ key: `+${x},${y}`, x: Number(x), y: Number(y), verdict: 'figure', added: true });
+    record({ key: `+${x},${y}`, x: Number(x), y: Number(y), verdict: 'figure', morphology: null, added: true });
     return;
   }
   const f = marks.frame();
@@ -288,8 +337,9 @@ new OpenSeadragon.MouseTracker({
     $('place').textContent = `${p.x.toFixed(0)}, ${p.y.toFixed(0)} px${um}`;
     const f = marks.frame();
     const i = f ? nearest(p.x, p.y, 10 / f.sx) : null;
-    $('tip').hidden = i === null || $('blind').checked;
-    if (i !== null && !$('blind').checked) tip(i, e.position);
+    const shown = i !== null && i < state.figures.length && !$('blind').checked;
+    $('tip').hidden = !shown;
+    if (shown) tip(i, e.position);
   },
 });
 
@@ -340,10 +390,16 @@ $('point').onchange = () => {
   const p = state.index.points[$('point').value];
   if (p) { state.point = { seg: p.seg, cls: p.cls }; sliders(); refresh(); }
 };
-$('order').onchange = refresh;
+const hear = () => listen().then(refresh).catch((e) => say(e.message));
+$('order').onchange = hear;
+$('download').onclick = () => download().catch((e) => say(e.message));
 $('more').onclick = () => { state.shown += PAGE; gallery(); };
 $('search').oninput = list;
-$('blind').onchange = refresh;
+$('blind').onchange = () => {
+  if ($('blind').checked && $('order').value === 'differ') $('order').value = 'open';
+  $('order').querySelector('[value=differ]').disabled = $('blind').checked;
+  hear();
+};
 $('undo').onclick = undo;
 $('add').onclick = () => { state.adding = true; document.body.style.cursor = 'crosshair'; say('Click the missed figure'); };
 $('reviewer').onchange = async () => {
@@ -360,13 +416,15 @@ const KEYS = {
   1: () => judge('figure'), 2: () => judge('mimicker'), 3: () => judge('unsure'), 4: () => judge('atypical'), x: () => judge('removed'),
   h: () => { const on = !marks.layers.accepted; layer('accepted', on); layer('rejected', on); },
   d: () => layer('heat', !marks.layers.heat), t: () => layer('tissue', !marks.layers.tissue),
-  b: () => { $('blind').checked = !$('blind').checked; refresh(); },
+  b: () => { $('blind').checked = !$('blind').checked; $('blind').onchange(); }, m: name,
   j: () => open(Math.min(state.slide + 1, state.index.slides.length - 1)), k: () => open(Math.max(state.slide - 1, 0)),
   '?': () => $('help').showModal(),
 };
 document.addEventListener('keydown', (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) && e.target.type !== 'range' && e.target.type !== 'checkbox') return;
-  const act = KEYS[e.key];
+  const named = state.naming && /^[1-8]$/.test(e.key) ? Number(e.key) - 1 : null;
+  state.naming = false;
+  const act = named === null ? KEYS[e.key] : () => judge(named < 4 ? 'figure' : 'atypical', MORPHOLOGIES[named]);
   if (act && state.index) { e.preventDefault(); Promise.resolve(act()).catch((x) => say(x.message)); }
 });
 

@@ -1,0 +1,41 @@
+// What the page computes beside the hotspot: who differs, and the table of counts.
+//
+// usage: node model.mjs MODEL.js
+
+import assert from 'node:assert/strict';
+
+const { Figures, countsCsv, countsLine, disagreement, ordered } = await import(process.argv[2]);
+
+const detail = {
+  searched: true, mpp: [0.25, 0.25], analysed_mm2: 4,
+  columns: { x: [10, 20, 30, 40], y: [1, 2, 3, 4], s_seg: [0.9, 0.9, 0.9, 0.9], s_cls: [0.9, 0.8, 0.3, 0.75], outside: [false, false, false, false] },
+};
+const run = { seg: 0.5, cls: 0.7 };
+const figures = new Figures(detail);
+figures.accept(run);
+const key = (i) => figures.key(i);
+const voices = {
+  anna: { [key(0)]: 'figure', [key(1)]: 'mimicker', [key(2)]: 'figure' },
+  bert: { [key(0)]: 'atypical', [key(1)]: 'removed', [key(2)]: 'mimicker' },
+};
+// Agreed with the network, agreed against it, divided, not judged.
+assert.deepEqual([0, 1, 2, 3].map((i) => Math.floor(disagreement(figures, voices, i))), [1, 2, 3, 0]);
+assert.deepEqual(ordered(figures, 'differ', run, voices), [2, 1, 0, 3]);
+const many = { a: { [key(0)]: 'figure' }, b: { [key(0)]: 'figure' }, c: { [key(0)]: 'figure' }, d: { [key(0)]: 'mimicker' } };
+assert.ok(disagreement(figures, many, 0) < disagreement(figures, voices, 2), 'three to one differ less than one to one');
+
+const counts = (point) => countsLine('a,"b"', figures, point, run, 'anna');
+assert.deepEqual(counts(run).slice(1, 3), [3, 3]);
+assert.equal(counts(run).at(-1), '', 'the run\'s own point needs no words');
+const moved = counts({ seg: 0.5, cls: 0.1 });
+assert.deepEqual([moved[1], moved[5], ...moved.slice(7, 12)], [4, 20, 0.5, 0.1, 0.5, 0.7, 'anna']);
+assert.match(moved.at(-1), /not the run's operating point/);
+figures.verdict.set(key(0), 'mimicker');
+figures.added.push({ key: '+5.00,5.00', x: 5, y: 5, verdict: 'figure' });
+figures.added.push({ key: '+6.00,5.00', x: 6, y: 5, verdict: 'figure' });
+assert.equal(counts(run)[1], 4, 'one out, two added');
+assert.deepEqual(figures.place(5), { key: '+6.00,5.00', x: 6, y: 5, added: true });
+assert.equal(figures.place(6), null);
+const [head, line] = countsCsv([['=cmd', 1, moved[0]]]).split('\n');
+assert.ok(head.startsWith('slide,figures,') && head.includes('run_cls'));
+assert.equal(line, '\'=cmd,1,"a,""b"""');
