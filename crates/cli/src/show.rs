@@ -15,6 +15,6 @@ pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Res
 /// Notes and warnings on standard error, so that JSON on standard output stays clean.
 pub fn say(kind: &str, lines: &[String]) {
     for line in lines {
-        eprintln!("{kind}: {line}");
+        crate::progress::tell(kind, line);
     }
 }

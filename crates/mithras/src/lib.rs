@@ -42,8 +42,10 @@
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
+//! | [`slurm`] | detection as jobs of a cluster |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`view`] | slides, results and reviews as a page on this machine |
+//! | [`cause`] | an error in words |
 //! | [`progress`] | who is told how far a piece of work is |
 //! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html`, gathered from slides' folders |
@@ -52,6 +54,7 @@
 
 pub mod audit;
 pub mod batch;
+pub mod cause;
 pub mod classify;
 pub mod construct;
 pub mod detector;
@@ -67,6 +70,7 @@ pub mod record;
 pub mod report;
 pub mod robustness;
 pub mod slide_info;
+pub mod slurm;
 pub mod subtypes;
 #[cfg(feature = "train")]
 pub mod torch;

@@ -70,10 +70,7 @@ pub fn run(args: Args) -> Result<()> {
         What::Detections(args) => args,
         What::Robustness(args) => return super::robustness::run(&args),
         What::OperatingPoint(args) => return super::robustness::choose(&args),
-        What::Classification(args) => {
-            super::evaluate_classification::run(args)?;
-            return Ok(());
-        }
+        What::Classification(args) => return super::evaluate_classification::run(args),
     };
     let rules = match args.rule.as_str() {
         "both" => Rule::ALL.to_vec(),
@@ -86,9 +83,8 @@ pub fn run(args: Args) -> Result<()> {
     };
     let truth = evaluate::read_truth(&args.truth, &options)?;
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
-    if let Some(warning) = evaluate::seen_in_training(&result, args.model.as_deref())? {
-        eprintln!("warning: {warning}");
-    }
+    let seen = evaluate::seen_in_training(&result, args.model.as_deref())?;
+    seen.inspect(|warning| crate::progress::tell("warning", warning));
     if let Some(stem) = &args.curve {
         result.write_curves(stem)?;
     }

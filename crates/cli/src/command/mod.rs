@@ -16,6 +16,7 @@ pub mod gather;
 pub mod limits;
 pub mod robustness;
 pub mod slide;
+pub mod slurm;
 pub mod survival;
 #[cfg(feature = "train")]
 pub mod train;

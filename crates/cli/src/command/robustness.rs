@@ -1,13 +1,13 @@
 //! `mithras evaluate robustness` and `mithras evaluate operating-point`.
 
 use super::detect::{EngineArgs, mpp};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use mithras::evaluate::read_truth;
 use mithras::robustness::point::{self, FoldRun};
-use mithras::robustness::{self, Options, Robustness};
+use mithras::robustness::{self, Options};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Detection F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
 ///
@@ -84,25 +84,8 @@ pub struct PointArgs {
     out: PathBuf,
 }
 
-fn named(text: &str) -> Result<(&str, Robustness)> {
-    let (name, dir) = text.split_once('=').with_context(|| format!("`{text}`: write NAME=DIR"))?;
-    Ok((name, Robustness::open(Path::new(dir))?))
-}
-
 pub fn choose(args: &PointArgs) -> Result<()> {
-    let mut foreign = vec![];
-    for f in &args.foreign {
-        foreign.push(named(f)?);
-    }
-    let mut folds = vec![];
-    for f in &args.fold {
-        let (name, labelled) = named(f)?;
-        let at = foreign.iter().position(|(n, _)| *n == name);
-        let foreign = at.map(|i| foreign.remove(i).1);
-        folds.push(FoldRun { name: name.into(), labelled, foreign });
-    }
-    ensure!(foreign.is_empty(), "--foreign names the fold {}, --fold does not", foreign[0].0);
-    let chosen = point::choose(&folds)?;
+    let chosen = point::choose(&FoldRun::read(&args.fold, &args.foreign)?)?;
     print!("{chosen}");
     artifact::json::write(&args.out, &chosen)?;
     Ok(())

@@ -85,9 +85,9 @@ struct Tissue {
 /// Runs `mithras slide`.
 pub fn run(args: Args) -> Result<()> {
     match args.verb {
-        Verb::Info(a) => info(&a),
+        Verb::Info(a) => show::result(a.json, &SlideInfo::of(&open(&a.input)?)),
         Verb::Thumbnail(a) => thumbnail(&a),
-        Verb::Tissue(a) => tissue(&a),
+        Verb::Tissue(a) => show::result(a.json, &write_tissue(&open(&a.input)?, &a.out)?),
     }
 }
 
@@ -102,10 +102,6 @@ fn open(input: &Input) -> Result<Slide> {
     Ok(Slide::open_with(&input.file, &options)?)
 }
 
-fn info(args: &Info) -> Result<()> {
-    show::result(args.json, &SlideInfo::of(&open(&args.input)?))
-}
-
 fn thumbnail(args: &Thumbnail) -> Result<()> {
     let slide = open(&args.input)?;
     let tile = match &args.associated {
@@ -115,8 +111,4 @@ fn thumbnail(args: &Thumbnail) -> Result<()> {
     write(&args.out, &Encoding::Png.encode(&tile)?)?;
     println!("{} ({} x {} px)", Shown(&args.out), tile.width, tile.height);
     Ok(())
-}
-
-fn tissue(args: &Tissue) -> Result<()> {
-    show::result(args.json, &write_tissue(&open(&args.input)?, &args.out)?)
 }

@@ -258,6 +258,22 @@ impl FoldManifest {
         Ok(file::write(path, text.as_bytes()).map_err(FileError::from)?)
     }
 
+    /// Writes it where no manifest is yet; one that is there is never replaced.
+    ///
+    /// # Errors
+    /// As [`Self::write`], and where the file holds other folds or none.
+    pub fn keep(&self, path: &Path) -> Result<()> {
+        if !path.exists() {
+            return self.write(path);
+        }
+        let old = Self::read(path)?;
+        if old == *self {
+            return Ok(());
+        }
+        let why = format!("holds other folds ({}); name another file", old.digest);
+        Err(FileError::content(path, why))
+    }
+
     /// The number of a fold by its name.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<usize> {

@@ -50,6 +50,9 @@ pub enum RobustnessError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] file::WriteError),
+    /// Measurements cannot be read.
+    #[error(transparent)]
+    Json(#[from] artifact::json::JsonError),
     /// Nothing to do.
     #[error("{0}")]
     Nothing(String),

@@ -2,6 +2,7 @@
 //! scores that mean odds.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mitosis::matching::{Case, Fold, Tally, calibrate};
 use mitosis::{Microns, OperatingPoint, Score};
@@ -99,6 +100,34 @@ pub struct FoldRun {
     pub labelled: Robustness,
     /// Tissue without figures.
     pub foreign: Option<Robustness>,
+}
+
+impl FoldRun {
+    /// Reads folds, each as `NAME=DIR`: of labelled images, and of tissue without figures, where a fold
+    /// of that name has some.
+    ///
+    /// # Errors
+    /// [`RobustnessError`]: other words, a folder without measurements, and tissue of a fold that has no
+    /// labelled images.
+    pub fn read(labelled: &[String], foreign: &[String]) -> Result<Vec<Self>, RobustnessError> {
+        let open = |text: &String| {
+            let wrong = || RobustnessError::Nothing(format!("`{text}`: write NAME=DIR"));
+            let (name, dir) = text.split_once('=').ok_or_else(wrong)?;
+            Ok::<_, RobustnessError>((name.to_owned(), Robustness::open(Path::new(dir))?))
+        };
+        let mut foreign =
+            foreign.iter().map(open).collect::<Result<BTreeMap<String, Robustness>, _>>()?;
+        let mut folds = Vec::new();
+        for (name, labelled) in labelled.iter().map(open).collect::<Result<Vec<_>, _>>()? {
+            folds.push(Self { foreign: foreign.remove(&name), name, labelled });
+        }
+        match foreign.keys().next() {
+            None => Ok(folds),
+            Some(name) => Err(RobustnessError::Nothing(format!(
+                "tissue without figures is given of fold {name}, and no labelled images"
+            ))),
+        }
+    }
 }
 
 fn logit(p: f64) -> f64 {

@@ -106,18 +106,13 @@ impl Args {
     /// um/px that the user gives.
     fn given(&self) -> anyhow::Result<Given> {
         let all = self.mpp.map(Mpp::new).transpose().context("--mpp")?;
-        let table = match &self.mpp_table {
-            Some(path) => Given::read_table(path)?,
-            None => Default::default(),
-        };
-        Ok(Given { all, table })
+        let table = self.mpp_table.as_deref().map(Given::read_table).transpose()?;
+        Ok(Given { all, table: table.unwrap_or_default() })
     }
 
     fn regions(&self) -> bool {
-        match self.kind.as_deref() {
-            Some(kind) => kind == "regions",
-            None => importer(&self.format).is_none(),
-        }
+        let own = || importer(&self.format).is_none();
+        self.kind.as_deref().map_or_else(own, |kind| kind == "regions")
     }
 }
 

@@ -81,17 +81,7 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
     } else {
         FoldManifest::of_crops(&Corpus::open(&a.dataset)?, scheme, a.seed)?
     };
-    if a.out.exists() {
-        let old = FoldManifest::read(&a.out)?;
-        anyhow::ensure!(
-            old == made,
-            "{} holds other folds ({}); name another file",
-            a.out.display(),
-            old.digest
-        );
-    } else {
-        made.write(&a.out)?;
-    }
+    made.keep(&a.out)?;
     print!("{made}");
     Ok(())
 }

@@ -42,15 +42,14 @@ enum Command {
 /// Runs one of the subcommands.
 pub fn run(args: Args) -> Result<()> {
     match args.command {
-        Command::Cox(a) => cox::run(&a)?,
-        Command::Km(a) => km::run(&a)?,
-        Command::Logrank(a) => logrank::run(&a)?,
-        Command::Cindex(a) => cindex::run(&a)?,
-        Command::Lrt(a) => lrt::run(&a)?,
-        Command::Study(a) => study::run(&a)?,
-        Command::Grade(a) => grade::run(&a)?,
+        Command::Cox(a) => cox::run(&a),
+        Command::Km(a) => km::run(&a),
+        Command::Logrank(a) => logrank::run(&a),
+        Command::Cindex(a) => cindex::run(&a),
+        Command::Lrt(a) => lrt::run(&a),
+        Command::Study(a) => study::run(&a),
+        Command::Grade(a) => grade::run(&a),
     }
-    Ok(())
 }
 
 /// Where the data are and which columns play which part.
