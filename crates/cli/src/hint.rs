@@ -1,5 +1,6 @@
 //! Libraries name the fact; here it meets the flag that a user can change.
 
+use crate::progress::tell;
 use corpus::CorpusError;
 use corpus::import::ImportError;
 use corpus::regions::RegionsError;
@@ -40,12 +41,14 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
 }
 
 /// Says what to try for slides that failed, each hint once.
-pub fn say<'a, E: Error + 'static>(failures: impl IntoIterator<Item = &'a Failure<E>>) {
-    let work = failures.into_iter().filter_map(|f| match f {
-        Failure::Work(e) => of(e),
-        _ => None,
-    });
-    work.collect::<BTreeSet<_>>().iter().for_each(|flags| eprintln!("hint: see {flags}"));
+pub fn of_slides<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
+    let work = failures.filter_map(|f| if let Failure::Work(e) = f { of(e) } else { None });
+    say(&work.collect::<BTreeSet<_>>());
+}
+
+/// Says what to try.
+pub fn say<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
+    flags.into_iter().for_each(|flags| tell("hint", &format!("see {flags}")));
 }
 
 /// Of an error that may stand for another one, which is no cause of it then.

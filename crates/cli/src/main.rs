@@ -21,32 +21,44 @@ struct Cli {
     command: Command,
 }
 
-// One line per verb; each lives in `command/<verb>.rs` with its own `Args` and `run`.
-#[derive(Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "parsed once per process; builds differ in sizes")]
-enum Command {
-    Audit(command::audit::Args),
-    Bench(command::bench::Args),
-    Challenge(command::challenge::Args),
-    Classify(command::classify::Args),
-    Corpus(command::corpus::Args),
-    Demo(command::demo::Args),
-    Detect(command::detect::Args),
-    Evaluate(command::evaluate::Args),
-    Doctor(command::doctor::Args),
-    Embed(command::embed::Args),
-    Encoders(command::encoders::Args),
+/// The verbs and what runs them: one line each, and each in `command/<verb>.rs`.
+macro_rules! verbs {
+    ($($(#[$about:meta])* $verb:ident: $args:ty => $run:expr,)+) => {
+        #[derive(Subcommand)]
+        #[allow(clippy::large_enum_variant, reason = "parsed once per process; builds differ in sizes")]
+        enum Command { $($(#[$about])* $verb($args),)+ }
+
+        fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+            command::limits::from_environment()?;
+            Ok(match cli.command { $(Command::$verb(args) => $run(args)?.report(),)+ })
+        }
+    };
+}
+
+verbs! {
+    Audit: command::audit::Args => command::audit::run,
+    Bench: command::bench::Args => command::bench::run,
+    Challenge: command::challenge::Args => command::challenge::run,
+    Classify: command::classify::Args => command::classify::run,
+    Corpus: command::corpus::Args => command::corpus::run,
+    Demo: command::demo::Args => command::demo::run,
+    Detect: command::detect::Args => command::detect::run,
+    Evaluate: command::evaluate::Args => command::evaluate::run,
+    Doctor: command::doctor::Args => command::doctor::run,
+    Embed: command::embed::Args => command::embed::run,
+    Encoders: command::encoders::Args => command::encoders::run,
     /// Write a run for another program
     #[command(subcommand)]
-    Export(command::view::ExportArgs),
-    Gather(command::gather::Args),
+    Export: command::view::ExportArgs => command::view::export,
+    Gather: command::gather::Args => command::gather::run,
     #[command(hide = true)]
-    Manual(command::manual::Args),
-    Recount(command::view::RecountArgs),
-    Slide(command::slide::Args),
-    Survival(command::survival::Args),
-    Train(command::train::Args),
-    View(command::view::Args),
+    Manual: command::manual::Args => command::manual::run,
+    Recount: command::view::RecountArgs => command::view::recount,
+    Slide: command::slide::Args => command::slide::run,
+    Slurm: command::slurm::Args => command::slurm::run,
+    Survival: command::survival::Args => command::survival::run,
+    Train: command::train::Args => command::train::run,
+    View: command::view::Args => command::view::run,
 }
 
 /// A reader that went away (`| head`) is no fault: end as other tools do, without a panic.
@@ -64,58 +76,12 @@ fn end_quietly_on_a_closed_pipe() {
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
     let typed = examples::with_examples(Cli::command()).get_matches();
-    match run(Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit())) {
-        Ok(code) => code,
-        Err(error) => {
-            // A file's name must not reach the terminal as a command.
-            eprintln!("error: {}", plain_lines(&said_once(error.chain())));
-            if let Some(flags) = hint::hint(&error) {
-                eprintln!("hint: see {flags}");
-            }
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    command::limits::from_environment()?;
-    Ok(match cli.command {
-        Command::Audit(args) => command::audit::run(args)?.report(),
-        Command::Bench(args) => command::bench::run(args)?.report(),
-        Command::Challenge(args) => command::challenge::run(args)?.report(),
-        Command::Classify(args) => command::classify::run(args)?.report(),
-        Command::Corpus(args) => command::corpus::run(args)?.report(),
-        Command::Demo(args) => command::demo::run(args)?.report(),
-        Command::Detect(args) => command::detect::run(args)?.report(),
-        Command::Evaluate(args) => command::evaluate::run(args)?.report(),
-        Command::Doctor(args) => command::doctor::run(args)?.report(),
-        Command::Embed(args) => command::embed::run(args)?.report(),
-        Command::Encoders(args) => command::encoders::run(args)?.report(),
-        Command::Export(args) => command::view::export(&args)?.report(),
-        Command::Gather(args) => command::gather::run(&args)?.report(),
-        Command::Manual(args) => {
-            command::manual::run(&args, examples::with_examples(Cli::command()))?.report()
-        }
-        Command::Recount(args) => command::view::recount(&args)?.report(),
-        Command::Slide(args) => command::slide::run(args)?.report(),
-        Command::Survival(args) => command::survival::run(args)?.report(),
-        Command::Train(args) => command::train::run(args)?.report(),
-        Command::View(args) => command::view::run(&args)?.report(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use anyhow::Context;
-    use mitosis::text::said_once;
-
-    #[test]
-    fn a_reason_is_said_once() {
-        let disk = || std::io::Error::other("no such file");
-        let twice =
-            anyhow::Error::new(artifact::file::ReadError { path: "a.csv".into(), source: disk() });
-        assert_eq!(said_once(twice.chain()), "a.csv: cannot be read: no such file");
-        let outer = Err::<(), _>(disk()).context("a.csv").unwrap_err();
-        assert_eq!(said_once(outer.chain()), "a.csv: no such file");
-    }
+    let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit());
+    progress::begin(&typed);
+    progress::end(run(cli).unwrap_or_else(|error| {
+        // A file's name must not reach the terminal as a command.
+        progress::tell("error", &plain_lines(&said_once(error.chain())));
+        hint::say(&hint::hint(&error));
+        ExitCode::FAILURE
+    }))
 }

@@ -1,9 +1,64 @@
 //! Progress on standard error: a bar on a terminal, a plain line now and then elsewhere.
 
+use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mithras::progress::Listener;
+use mithras::progress::{Event, JsonLog, Listener};
 use std::io::{IsTerminal, stderr};
+use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+
+/// Where events go, of a process that tells them as JSON.
+static JSON: OnceLock<JsonLog> = OnceLock::new();
+
+/// How progress is told.
+#[derive(clap::Args, Debug)]
+pub struct LogArgs {
+    /// No progress
+    #[arg(long, short, conflicts_with = "log")]
+    quiet: bool,
+    /// text, or json: what happens as lines of JSON on standard error (docs/artifacts.md)
+    #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
+    log: Option<String>,
+}
+
+impl LogArgs {
+    /// Who is told; `meters` are for work on one piece at a time.
+    pub fn listener(&self, meters: bool) -> Box<dyn Listener> {
+        match JSON.get() {
+            Some(log) => Box::new(log.clone()),
+            None => Box::new(Terminal { quiet: self.quiet, meters, meter: None }),
+        }
+    }
+}
+
+/// Begins a log where the verb that was typed is to write one.
+pub fn begin(mut typed: &ArgMatches) {
+    while let Some((_, verb)) = typed.subcommand() {
+        typed = verb;
+    }
+    if matches!(typed.try_get_one::<String>("log"), Ok(Some(form)) if form == "json") {
+        let (program, command) = (mithras::program(), std::env::args().collect::<Vec<_>>());
+        let (program, command, process) = (&*program, &*command, std::process::id());
+        let log = JSON.get_or_init(|| JsonLog::new(stderr()));
+        log.write(&Event::Started { program, command, process });
+    }
+}
+
+/// Ends it.
+pub fn end(code: ExitCode) -> ExitCode {
+    let number = (0..=u8::MAX).find(|n| ExitCode::from(*n) == code).unwrap_or(u8::MAX);
+    JSON.get().inspect(|log| log.end(number));
+    code
+}
+
+/// Says a `note`, `warning`, `error` or `hint` on standard error.
+pub fn tell(kind: &str, text: &str) {
+    match JSON.get() {
+        Some(log) => log.write(&Event::Said { kind, text }),
+        None => eprintln!("{kind}: {text}"),
+    }
+}
 
 /// How often a plain line is written.
 const EVERY: Duration = Duration::from_secs(10);
@@ -58,18 +113,13 @@ impl Meter {
     }
 }
 
-/// Progress of a run on the terminal: one meter per slide, one line for what came of it.
+/// Progress of a run on the terminal: one meter per slide, one line for what came of it. Quiet shows
+/// notes alone.
+#[derive(Default)]
 pub struct Terminal {
     quiet: bool,
     meters: bool,
     meter: Option<Meter>,
-}
-
-impl Terminal {
-    /// `quiet` shows notes alone; `meters` are for work on one slide at a time.
-    pub fn new(quiet: bool, meters: bool) -> Self {
-        Self { quiet, meters, meter: None }
-    }
 }
 
 impl Listener for Terminal {
@@ -96,6 +146,6 @@ impl Listener for Terminal {
     }
 
     fn note(&mut self, text: &str) {
-        eprintln!("note: {text}");
+        tell("note", text);
     }
 }

@@ -21,6 +21,6 @@ pub fn aloud(text: &str) {
 /// Notes and warnings on standard error, so that JSON on standard output stays clean.
 pub fn say(kind: &str, lines: &[String]) {
     for line in lines {
-        eprintln!("{kind}: {line}");
+        crate::progress::tell(kind, line);
     }
 }

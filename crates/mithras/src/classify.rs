@@ -1,6 +1,6 @@
 //! Image crops to class probabilities, with any classifier package.
 
-use crate::progress::Listener;
+use crate::progress::{Listener, Piece};
 use corpus::augment::geometry::centred;
 use corpus::crops::read_rgb;
 use corpus::resample::to_resolution;
@@ -135,7 +135,7 @@ pub fn classify(
     let mut counts = vec![0_usize; card.classes.len()];
     let mut failed = Vec::new();
     let mut done = 0;
-    listener.begin("classify", "images");
+    let mut piece = Piece::begin(listener, "classify", "classify", "images");
     for part in files.chunks(64) {
         let (mut names, mut crops) = (Vec::new(), Vec::new());
         for path in part {
@@ -154,9 +154,9 @@ pub fn classify(
             table.write_record(cells.into_iter().chain(p.iter().map(|v| format!("{v:.6}"))))?;
         }
         done += part.len();
-        listener.update(done as u64, files.len() as u64);
+        piece.update(done as u64, files.len() as u64);
     }
-    listener.finish();
+    piece.finish();
     let bytes = table.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
     artifact::file::write(out, &bytes)?;
     Ok(Classified {

@@ -44,6 +44,7 @@
 //! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`robustness`] | detections under changes that must not matter, and the operating points |
+//! | [`slurm`] | detection as jobs of a cluster |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`view`] | slides, results and reviews as a page on this machine |
 //! | [`progress`] | who is told how far a piece of work is |
@@ -71,6 +72,7 @@ pub mod record;
 pub mod report;
 pub mod robustness;
 pub mod slide_info;
+pub mod slurm;
 pub mod subtypes;
 #[cfg(feature = "train")]
 pub mod torch;

@@ -81,6 +81,13 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_is_said_once() {
+        let causes = ["a.csv: cannot be read: no such file", "no such file"];
+        assert_eq!(said_once(causes), "a.csv: cannot be read: no such file");
+        assert_eq!(said_once(["a.csv", "no such file"]), "a.csv: no such file");
+    }
+
+    #[test]
     fn one_is_no_plural() {
         let said = |n| format!("{}, {}", Many(n, "slide"), Many(n, "patch"));
         assert_eq!(said(0), "0 slides, 0 patches");

@@ -48,10 +48,8 @@ struct Encoders {
 
 /// Runs one of the benchmarks.
 pub fn run(args: Args) -> Result<()> {
-    match args.what {
-        What::Encoders(a) => encoders(&a)?,
-    }
-    Ok(())
+    let What::Encoders(a) = args.what;
+    encoders(&a)
 }
 
 #[cfg(not(feature = "train"))]

@@ -1,7 +1,7 @@
 //! `mithras classify`: image crops to class probabilities, with any classifier package.
 
 use super::detect::{EngineArgs, mpp};
-use crate::progress::Terminal;
+use crate::progress::LogArgs;
 use crate::show;
 use anyhow::{Context, Result};
 use infer::ModelPackage;
@@ -32,9 +32,8 @@ pub struct Args {
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
-    /// No progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -42,11 +41,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         args.engine.model().context("--model is needed: a package folder, or `atypical`")?;
     let package = ModelPackage::find(Some(model))?;
     let files = images(&args.inputs)?;
-    let terminal = &mut Terminal::new(args.quiet, true);
+    let terminal = &mut *args.log.listener(true);
     let done = classify(&package, &args.engine.options(), &files, args.mpp, &args.out, terminal)?;
-    for reason in &done.failed {
-        eprintln!("error: {reason}");
-    }
+    show::say("error", &done.failed);
     show::result(args.json, &done)?;
     Ok(if done.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,7 +1,7 @@
 //! `mithras demo`: draw a slide, and run the whole job on it.
 
 use super::detect::{self, EngineArgs};
-use crate::progress::Meter;
+use crate::progress::{Meter, Terminal};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use mithras::demo::{self, Container, Layout, Spec};
@@ -63,8 +63,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let detector = args.engine.detector()?;
     draw(&args, &slide)?;
     let inputs = job::find(&[slide], None, &BTreeMap::new())?;
-    let (outcomes, run) =
-        detect::work(inputs.slides, &mut [detector], &args.out, Existing::Overwrite, false)?;
+    let bars = &mut Terminal::default();
+    let out = (&*args.out, Existing::Overwrite);
+    let (outcomes, run) = detect::work(inputs.slides, &mut [detector], out, bars)?;
     detect::say(&args.out, &run, false)?;
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);

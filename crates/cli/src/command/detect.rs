@@ -2,13 +2,14 @@
 
 use super::engine::{RunArgs, words};
 use crate::hint;
-use crate::progress::Terminal;
-use anyhow::{Context, Result};
+use crate::progress::{LogArgs, tell};
+use anyhow::Result;
 use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::batch::{Shard, read_list};
 use mithras::job::{self, Existing, Outcome};
+use mithras::progress::Listener;
 use mithras::report::{self, RunFile};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
 use mitosis::Mpp;
@@ -86,9 +87,8 @@ pub struct Args {
     /// standard error
     #[arg(long)]
     json: bool,
-    /// No progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Which networks run, and on what.
@@ -150,13 +150,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
     for name in inputs.unknown(table.keys()) {
-        eprintln!("note: --mpp-table names `{name}`, which is none of the inputs");
+        tell("note", &format!("--mpp-table names `{name}`, which is none of the inputs"));
     }
     if !inputs.skipped.is_empty() {
-        eprintln!(
-            "{} files in the folders are no slides and were left aside",
-            inputs.skipped.len()
-        );
+        let n = inputs.skipped.len();
+        tell("note", &format!("{n} files in the folders are no slides and were left aside"));
     }
     if let Some(shard) = args.shard {
         shard.keep(&mut inputs);
@@ -175,48 +173,26 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .accept_engine(args.accept_engine)
         .subtypes(args.subtypes)
         .open_several(&package, args.workers.into())?;
-    let existing = match (args.resume, args.overwrite) {
-        (true, _) => Existing::Resume,
-        (_, true) => Existing::Overwrite,
-        _ => Existing::Refuse,
-    };
-    let (outcomes, run) = work(inputs.slides, &mut detectors, &args.out, existing, args.quiet)?;
+    let out = (&*args.out, Existing::of(args.resume, args.overwrite));
+    let listener = &mut *args.log.listener(detectors.len() == 1);
+    let (outcomes, run) = work(inputs.slides, &mut detectors, out, listener)?;
     say(&args.out, &run, args.json)?;
-    hint::say(outcomes.iter().filter_map(|o| o.failure.as_ref()));
+    hint::of_slides(outcomes.iter().filter_map(|o| o.failure.as_ref()));
     let ours: Vec<_> = outcomes.iter().filter(|o| !o.is_elsewhere()).collect();
     let failed = ours.iter().filter(|o| !o.is_done()).count();
     Ok(super::exit(failed, ours.len()))
 }
 
-/// Checks all slides, does them, and writes the run's files.
+/// Does all slides, until Ctrl-C.
 pub fn work(
     slides: Vec<job::Input>,
     detectors: &mut [Detector],
-    out: &Path,
-    existing: Existing,
-    quiet: bool,
+    out: (&Path, Existing),
+    listener: &mut dyn Listener,
 ) -> Result<(Vec<Outcome>, RunFile)> {
-    let detector = &detectors[0];
-    let checked = job::preflight(&slides, detector, out, existing)?;
-    let bad = checked.iter().filter(|c| c.is_err()).count();
-    if !quiet {
-        eprintln!(
-            "{} slides checked, {} usable; {}",
-            slides.len(),
-            slides.len() - bad,
-            detector.engine
-        );
-    }
-    let command: Vec<String> = std::env::args().collect();
-    report::begin(out, detector, &command)?;
-    let cancel = CancelToken::new();
+    let (command, cancel) = (std::env::args().collect::<Vec<_>>(), CancelToken::new());
     crate::interrupt::cancels(&cancel)?;
-    let listener = &mut Terminal::new(quiet, detectors.len() == 1);
-    let outcomes = job::run_several(slides, checked, detectors, out, existing, listener, &cancel);
-    let run = report::write(out, &outcomes, &detectors[0], &command).with_context(|| {
-        format!("the slides are done, but not the files over the run in {}", out.display())
-    })?;
-    Ok((outcomes, run))
+    Ok(report::run(slides, detectors, out, &command, listener, &cancel)?)
 }
 
 /// The result in words or as JSON, on standard output.

@@ -2,7 +2,7 @@
 
 use super::detect::mpp;
 use super::engine::RunArgs;
-use crate::progress::Terminal;
+use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
 use mithras::batch::find;
@@ -67,15 +67,14 @@ pub struct Args {
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
-    /// No progress
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Runs the verb.
 pub fn run(a: Args) -> Result<ExitCode> {
     let mut encoder = a.open()?;
-    let (listener, side) = (&mut Terminal::new(a.quiet, true), a.tile.map(|px| px as usize));
+    let (listener, side) = (&mut *a.log.listener(true), a.tile.map(|px| px as usize));
     // Several runs of the network are read at once, so that readers need not wait for it.
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {
@@ -89,7 +88,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
         slides(&mut encoder, &plan, listener)?
     };
     show::result(a.json, &report)?;
-    hint::say(&report.failures);
+    hint::of_slides(report.failures.iter());
     Ok(super::exit(report.failed, report.items.len()))
 }
 
@@ -111,7 +110,7 @@ impl Args {
             let encoder = weights::open(file, name, how, &self.device)?;
             let random = &encoder.about.random;
             if !random.is_empty() {
-                eprintln!("warning: as drawn from a seed, in no file: {random}");
+                show::say("warning", &[format!("as drawn from a seed, in no file: {random}")]);
             }
             Ok(encoder)
         }

@@ -18,7 +18,7 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     let run = mithras::report::gather(&a.outs, a.into.as_deref())?;
     say(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
     let open = run.failed + run.unfinished.len();

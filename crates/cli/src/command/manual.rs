@@ -1,5 +1,6 @@
 //! `mithras manual`: man pages and completions, for packages.
 
+use clap::CommandFactory;
 use clap_complete::{Shell, generate_to};
 
 /// Write man pages, and completions for bash, zsh and fish
@@ -10,7 +11,8 @@ pub struct Args {
     out: std::path::PathBuf,
 }
 
-pub fn run(a: &Args, mut command: clap::Command) -> anyhow::Result<()> {
+pub fn run(a: Args) -> anyhow::Result<()> {
+    let mut command = crate::examples::with_examples(crate::Cli::command());
     std::fs::create_dir_all(&a.out)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         generate_to(shell, &mut command, "mithras", &a.out)?;

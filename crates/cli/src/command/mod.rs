@@ -18,6 +18,7 @@ pub mod limits;
 pub mod manual;
 pub mod robustness;
 pub mod slide;
+pub mod slurm;
 pub mod survival;
 #[cfg(feature = "train")]
 pub mod train;

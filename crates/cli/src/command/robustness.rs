@@ -85,8 +85,7 @@ pub struct PointArgs {
 }
 
 pub fn choose(args: &PointArgs) -> Result<()> {
-    let folds = FoldRun::read(&args.fold, &args.foreign)?;
-    let chosen = point::choose(&folds)?;
+    let chosen = point::choose(&FoldRun::read(&args.fold, &args.foreign)?)?;
     print!("{chosen}");
     Ok(artifact::json::write(&args.out, &chosen)?)
 }

@@ -37,7 +37,7 @@ pub struct Args {
 }
 
 /// Runs `view` until it is interrupted.
-pub fn run(a: &Args) -> anyhow::Result<()> {
+pub fn run(a: Args) -> anyhow::Result<()> {
     let opened = open(&a.inputs, a.slides.as_deref(), a.reviews.as_deref())?;
     let viewer = Viewer::new(opened);
     let listener = web::listen_on(a.host, a.port)
@@ -71,7 +71,7 @@ pub struct RecountArgs {
 }
 
 /// Runs `recount`.
-pub fn recount(a: &RecountArgs) -> anyhow::Result<()> {
+pub fn recount(a: RecountArgs) -> anyhow::Result<()> {
     result(a.json, &mithras::view::recount(&a.run, &a.reviews)?)
 }
 
@@ -92,7 +92,7 @@ pub enum ExportArgs {
 }
 
 /// Runs `export`.
-pub fn export(a: &ExportArgs) -> anyhow::Result<()> {
+pub fn export(a: ExportArgs) -> anyhow::Result<()> {
     let ExportArgs::Qupath { run, out, json } = a;
-    result(*json, &mithras::view::write_project(run, out)?)
+    result(json, &mithras::view::write_project(&run, &out)?)
 }

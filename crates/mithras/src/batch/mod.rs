@@ -5,6 +5,7 @@
 
 mod inputs;
 mod list;
+mod pace;
 mod run;
 mod shard;
 pub mod state;

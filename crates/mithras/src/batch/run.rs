@@ -1,9 +1,10 @@
 //! The loop over slides.
 
+use super::pace::Pace;
 use super::state::{State, Status, differ_in_one};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
-use crate::progress::Listener;
+use crate::progress::{Event, Listener, Piece, SlideStatus};
 use mitosis::text::{Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,18 @@ pub enum Existing {
     Resume,
     /// Do every slide anew.
     Overwrite,
+}
+
+impl Existing {
+    /// By two wishes that exclude each other.
+    #[must_use]
+    pub fn of(resume: bool, overwrite: bool) -> Self {
+        match (resume, overwrite) {
+            (true, _) => Self::Resume,
+            (_, true) => Self::Overwrite,
+            _ => Self::Refuse,
+        }
+    }
 }
 
 /// What decides whether stored results are of the very work that is asked for.
@@ -65,7 +78,7 @@ pub trait Task: Send {
         input: &Input,
         folder: &Path,
         state: &mut State<Self::Work>,
-        listener: &mut dyn Listener,
+        piece: &mut Piece<'_>,
     ) -> Result<Status, Self::Error>;
 
     /// Removes everything that this work writes into a slide's folder, and nothing else.
@@ -120,6 +133,38 @@ impl<W, E: std::error::Error + 'static> Outcome<W, E> {
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
         matches!(self.failure, Some(Failure::Lock(LockError::Busy { .. })))
+    }
+
+    /// Whether it took the time that a slide takes.
+    fn is_work(&self) -> bool {
+        !self.kept && self.failure.is_none()
+    }
+
+    /// For scripts, with how far all slides are now.
+    fn ended(&self, far: &Pace) -> Event<'_> {
+        let round = |v: f64, n: f64| (v * n).round() / n;
+        Event::SlideEnded {
+            slide: &self.input.name,
+            status: self.status(),
+            reason: self.state.reason.as_deref(),
+            seconds: round(self.state.seconds, 1e3),
+            done: far.past,
+            total: far.total,
+            rate: far.rate().map(|r| round(r, 1e6)),
+            eta_seconds: far.left().map(|s| round(s, 1e3)),
+        }
+    }
+
+    /// In one word.
+    fn status(&self) -> SlideStatus {
+        match self.state.status {
+            _ if self.is_stopped() => SlideStatus::Interrupted,
+            _ if self.is_elsewhere() => SlideStatus::Elsewhere,
+            _ if self.kept => SlideStatus::Kept,
+            Status::Finished => SlideStatus::Finished,
+            Status::NoTissue => SlideStatus::NoTissue,
+            Status::Failed | Status::Running => SlideStatus::Failed,
+        }
     }
 
     /// Whether the work was to end before it, or while it was at hand.
@@ -192,6 +237,7 @@ pub fn run<T: Task>(
 ) -> Vec<Ended<T>> {
     assert!(!workers.is_empty(), "a worker for the slides");
     let total = inputs.len();
+    listener.event(&Event::Slides { total, workers: workers.len() });
     let queue: Mutex<VecDeque<_>> = Mutex::new(inputs.into_iter().enumerate().collect());
     let done: Mutex<Vec<Option<Ended<T>>>> = Mutex::new((0..total).map(|_| None).collect());
     let shared = Mutex::new(listener);
@@ -210,11 +256,16 @@ pub fn run<T: Task>(
                     if task.stopped() {
                         let folder = out.join(&input.name);
                         let outcome = fails(&task.key(&input), input, folder, Failure::Stopped);
+                        let far = *pace.lock().unwrap_or_else(PoisonError::into_inner);
+                        listener.event(&outcome.ended(&far));
                         done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                         continue;
                     }
+                    listener.event(&Event::SlideBegun { slide: &input.name });
                     let outcome = one(task, input, checked, out, existing, (&label, &mut listener));
-                    let far = pace.lock().unwrap_or_else(PoisonError::into_inner).next(&outcome);
+                    let far =
+                        pace.lock().unwrap_or_else(PoisonError::into_inner).next(outcome.is_work());
+                    listener.event(&outcome.ended(&far));
                     let name = plain(&outcome.input.name);
                     if outcome.is_stopped() {
                         listener.say(&format!("{name}: interrupted"));
@@ -222,7 +273,7 @@ pub fn run<T: Task>(
                         listener.say(&format!("{name}: another process is at work on it"));
                     } else if !outcome.kept {
                         let line = task.line(&outcome.input.name, &outcome.state);
-                        listener.say(&plain(&(line + &far)));
+                        listener.say(&plain(&(line + &far.words())));
                     }
                     done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                 }
@@ -355,9 +406,9 @@ fn finish<T: Task>(
     state.settings.clone_from(&key.settings);
     state.columns.clone_from(&input.columns);
     state.save(folder)?;
-    listener.begin(label, task.unit());
-    let worked = task.work(input, folder, &mut state, listener);
-    listener.finish();
+    let mut piece = Piece::begin(listener, label, &input.name, task.unit());
+    let worked = task.work(input, folder, &mut state, &mut piece);
+    piece.finish();
     let status = worked.map_err(Failure::Work)?;
     let now = Stamp::of(&input.path).map_err(io(&input.path))?;
     if let Some(what) = before.differs(&now) {
@@ -370,48 +421,6 @@ fn finish<T: Task>(
     state.save(folder)?;
     task.tidy(folder);
     Ok(state)
-}
-
-/// How far all slides are, and how long the others will take.
-struct Pace {
-    start: Instant,
-    total: usize,
-    /// Slides that are behind us, and those of them that took time.
-    past: usize,
-    worked: usize,
-}
-
-impl Pace {
-    fn of(total: usize) -> Self {
-        Self { start: Instant::now(), total, past: 0, worked: 0 }
-    }
-
-    /// Counts a slide; the words are empty for a single one.
-    fn next<W, E: std::error::Error + 'static>(&mut self, outcome: &Outcome<W, E>) -> String {
-        self.past += 1;
-        self.worked += usize::from(!outcome.kept && outcome.failure.is_none());
-        let left = self.total - self.past;
-        match (self.total, self.worked, left) {
-            (1, ..) => String::new(),
-            (total, 0, _) | (total, _, 0) => format!("; {} of {total} slides", self.past),
-            (total, worked, left) => {
-                let each = self.start.elapsed().as_secs_f64() / worked as f64;
-                let left = duration(each * left as f64);
-                format!("; {} of {total} slides, about {left} left", self.past)
-            }
-        }
-    }
-}
-
-/// Seconds in the two units that matter.
-fn duration(seconds: f64) -> String {
-    let s = seconds.max(0.0).round() as u64;
-    match s {
-        0..60 => format!("{s} s"),
-        60..3600 => format!("{} min", s.div_ceil(60)),
-        3600..86_400 => format!("{} h {} min", s / 3600, s % 3600 / 60),
-        _ => format!("{} d {} h", s / 86_400, s % 86_400 / 3600),
-    }
 }
 
 /// One listener for several workers.
@@ -439,15 +448,7 @@ impl Listener for Shared<'_, '_> {
     fn note(&mut self, text: &str) {
         self.with(|l| l.note(text));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::duration;
-
-    #[test]
-    fn durations_in_words() {
-        let said = [0.4, 59.4, 61.0, 3600.0, 5400.0, 100_000.0].map(duration);
-        assert_eq!(said, ["0 s", "59 s", "2 min", "1 h 0 min", "1 h 30 min", "1 d 3 h"]);
+    fn event(&mut self, event: &Event<'_>) {
+        self.with(|l| l.event(event));
     }
 }

@@ -8,7 +8,7 @@ use super::slide::{self, Source, Worker};
 use crate::batch::state::{self, State, Status};
 use crate::batch::{Key, Task};
 use crate::input::{Input, InputDigest};
-use crate::progress::Listener;
+use crate::progress::Piece;
 use ::slide::{OpenOptions, Slide};
 use artifact::digest::sha256;
 use corpus::Corpus;
@@ -69,7 +69,7 @@ impl Task for Construction<'_> {
         input: &Input,
         folder: &Path,
         state: &mut State<Work>,
-        _: &mut dyn Listener,
+        _: &mut Piece<'_>,
     ) -> Result<Status, ConstructError> {
         let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
         let opened = Slide::open_with(&input.path, &options)?;

@@ -14,7 +14,7 @@ pub use features::{FeatureError, Form, Frozen, Grid};
 pub use report::{Line, Report, Status};
 pub use slides::{Plan, slides};
 
-use crate::progress::Listener;
+use crate::progress::{Listener, Piece};
 use mitosis::Mpp;
 use std::path::Path;
 use std::time::Instant;
@@ -47,10 +47,10 @@ pub fn crops(
         None => return Err(FeatureError::Form(out.to_owned())),
     }
     let start = Instant::now();
-    listener.begin("embed", "crops");
-    let mut progress = |done, total| listener.update(done, total);
+    let mut piece = Piece::begin(listener, "embed", "embed", "crops");
+    let mut progress = |done, total| piece.update(done, total);
     let made = features::crops::embed(encoder, source, (mpp, side), batch, &mut progress);
-    listener.finish();
+    piece.finish();
     let made = made?;
     made.table.write(out)?;
     let name = source.path().display().to_string();

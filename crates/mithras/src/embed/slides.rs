@@ -4,7 +4,7 @@ use super::report::{Line, Report, Status as Ended};
 use crate::batch::state::{self, State, Status};
 use crate::batch::{self, Existing, Key, Outcome, Task};
 use crate::input::{Input, InputDigest};
-use crate::progress::Listener;
+use crate::progress::{Listener, Piece};
 use artifact::digest::sha256;
 use features::{FeatureError, Form, Frozen, Grid, tiles};
 use mitosis::Mpp;
@@ -131,7 +131,7 @@ impl Task for Embedding<'_> {
         input: &Input,
         _: &Path,
         state: &mut State<Work>,
-        listener: &mut dyn Listener,
+        piece: &mut Piece<'_>,
     ) -> Result<Status, FeatureError> {
         let file = self.plan.file(&input.name);
         // What lies there is damaged, or of another encoder, grid or slide.
@@ -144,7 +144,7 @@ impl Task for Embedding<'_> {
         let mpp_rule = if input.own_mpp { MppRule::Agree } else { MppRule::Fill };
         let options = OpenOptions { mpp: input.mpp, mpp_rule, ..OpenOptions::default() };
         let opened = Slide::open_with(&input.path, &options)?;
-        let mut progress = |done, total| listener.update(done, total);
+        let mut progress = |done, total| piece.update(done, total);
         let batch = self.plan.batch;
         let table = tiles::embed(self.encoder, &opened, self.grid, batch, &mut progress)?;
         table.write(&file)?;

@@ -5,7 +5,7 @@ use crate::batch::{Key, Task};
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::export::{self, ExportError, pictures};
 use crate::input::Input;
-use crate::progress::Listener;
+use crate::progress::Piece;
 use artifact::digest::{Digest, Sha256, hex};
 use detect::{CancelToken, Control, Observer, Progress, SlideResult, StateFile};
 use mitosis::text::{Many, plain_lines};
@@ -72,9 +72,9 @@ pub(super) struct Detection<'a> {
     pub(super) cancel: CancelToken,
 }
 
-struct Watch<'a>(&'a mut dyn Listener);
+struct Watch<'a, 'b>(&'a mut Piece<'b>);
 
-impl Observer for Watch<'_> {
+impl Observer for Watch<'_, '_> {
     fn progress(&mut self, p: Progress) {
         self.0.update(p.windows_done as u64, p.windows_total as u64);
     }
@@ -102,11 +102,11 @@ impl Task for Detection<'_> {
         input: &Input,
         folder: &Path,
         state: &mut State<Work>,
-        listener: &mut dyn Listener,
+        piece: &mut Piece<'_>,
     ) -> Result<Status, SlideFailure> {
         let slide = self.detector.opener().open(input)?;
         let mut store = StateFile(folder.join(CHECKPOINT));
-        let mut watch = Watch(listener);
+        let mut watch = Watch(piece);
         let control = Control::watched(&mut watch).stored(&mut store).until(&self.cancel);
         let digest = &state.input.sha256;
         let found = self.detector.examine(&slide, &input.name, digest, &state.config, control)?;

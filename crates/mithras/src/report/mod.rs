@@ -11,6 +11,7 @@ mod run_file;
 mod summary;
 mod table;
 mod view;
+mod whole;
 mod words;
 
 pub use counts::counts;
@@ -19,3 +20,4 @@ pub use gather::{gather, write};
 pub use record::{RunRecord, Workers, begin};
 pub use run_file::{RunFile, SlideLine};
 pub use table::COLUMNS;
+pub use whole::{WholeError, run};

@@ -2,7 +2,7 @@
 
 use crate::command::detect::EngineArgs;
 use crate::hint;
-use crate::progress::Terminal;
+use crate::progress::LogArgs;
 use crate::show;
 use anyhow::{Context, bail};
 use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset};
@@ -60,6 +60,8 @@ pub struct Args {
     /// Prints the report as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Runs the build.
@@ -85,9 +87,8 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         workers: a.workers,
         out: a.out.clone(),
     };
-    let report =
-        construct::construct(&plan, &|| a.engine.detector(), &mut Terminal::new(false, false))?;
+    let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;
-    hint::say(&report.failures);
+    hint::of_slides(report.failures.iter());
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -108,13 +108,12 @@ impl Args {
     fn given(&self) -> anyhow::Result<Given> {
         let all = self.mpp.map(Mpp::new).transpose().context("--mpp")?;
         let table = self.mpp_table.as_deref().map(Given::read_table).transpose()?;
-        let table = table.unwrap_or_default();
-        Ok(Given { all, table })
+        Ok(Given { all, table: table.unwrap_or_default() })
     }
 
     fn regions(&self) -> bool {
-        let usual = || importer(&self.format).is_none();
-        self.kind.as_deref().map_or_else(usual, |kind| kind == "regions")
+        let own = || importer(&self.format).is_none();
+        self.kind.as_deref().map_or_else(own, |kind| kind == "regions")
     }
 }
 

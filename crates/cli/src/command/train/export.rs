@@ -1,7 +1,7 @@
 //! `mithras train export`: final weights and a calibrated operating point to a model package.
 
 use super::images::CandidateArgs;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use mithras::train::export::{Choice, Package, package};
 use std::path::PathBuf;
 
@@ -51,12 +51,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    let training = match &args.training {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| path.display().to_string())?
-            .parse::<toml::Table>()?,
-        None => toml::Table::new(),
-    };
+    let training = super::package::about(args.training.as_deref())?;
     let choice = match (args.calibration, args.stage) {
         (Some(file), Some(stage)) => Choice::Calibration { file, stage },
         _ => Choice::Points {

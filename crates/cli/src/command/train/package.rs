@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use mithras::train::protocol::{FoldPackage, package};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write a classifier package: ONNX with f16 weights, and its card
 #[derive(clap::Args, Debug)]
@@ -36,13 +36,15 @@ pub struct Args {
     f32: bool,
 }
 
+/// What a card shall say besides, of a TOML file.
+pub(super) fn about(file: Option<&Path>) -> Result<toml::Table> {
+    let Some(path) = file else { return Ok(toml::Table::new()) };
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    Ok(text.parse()?)
+}
+
 pub fn run(args: Args) -> Result<()> {
-    let about = match &args.about {
-        Some(path) => std::fs::read_to_string(path)
-            .with_context(|| path.display().to_string())?
-            .parse::<toml::Table>()?,
-        None => toml::Table::new(),
-    };
+    let about = about(args.about.as_deref())?;
     let what = FoldPackage {
         run: args.run,
         fold: args.fold,

@@ -1,0 +1,200 @@
+//! `mithras slurm` against programs that stand for Slurm's, and the log that scripts read. On a real
+//! Slurm: `deploy/slurm/try.sh`.
+
+#![cfg(unix)]
+
+#[path = "../../mithras/tests/common/mod.rs"]
+mod common;
+
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs every task of the array at once; the task `$KILL` of the first job is killed before it begins.
+const SBATCH: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+job=$(( $(cat "$here/last" 2>/dev/null || echo 100) + 1 )); echo $job > "$here/last"
+echo "$@" >> "$here/calls"
+file=${@: -1}; tasks=$(sed -n 's/^#SBATCH --array=1-\([0-9]*\).*/\1/p' "$file"); tasks=$(seq $tasks)
+for a in "$@"; do case $a in --array=*) tasks=$(echo "${a#--array=}" | sed 's/%.*//' | tr , ' ');; esac; done
+log=$(sed -n 's/^#SBATCH "*--output=\([^"]*\)"*/\1/p' "$file")
+for k in $tasks; do
+    to=${log/\%A/$job}; to=${to/\%a/$k}
+    if [ $job = 101 ] && [ $k = "$KILL" ]; then echo "slurmstepd: error: Killed" >> "$to"; continue; fi
+    SLURM_ARRAY_TASK_ID=$k SLURM_CPUS_PER_TASK=1 bash "$file" >> "$to" 2>&1
+done
+echo "$job;here"
+"#;
+/// Busy at the first look at a job, gone at the next.
+const SQUEUE: &str = r#"#!/bin/bash
+here=$(dirname "$0")
+if [ ! -e "$here/looked" ]; then touch "$here/looked"; echo RUNNING; exit; fi
+echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1
+"#;
+
+struct Study {
+    dir: tempfile::TempDir,
+}
+
+impl Study {
+    fn new(rows: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        for (name, text) in [("sbatch", SBATCH), ("squeue", SQUEUE)] {
+            fs::write(bin.join(name), text).unwrap();
+            fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for (k, row) in rows.iter().enumerate().filter(|(_, r)| !r.starts_with("missing")) {
+            common::draw(&dir.path().join(row), 700, 600, k as u64 + 1, 2);
+        }
+        fs::write(dir.path().join("slides.csv"), format!("slide\n{}\n", rows.join("\n"))).unwrap();
+        Self { dir }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Exit code and standard error.
+    fn mithras(&self, verb: &str, out: &str, more: &[&str], kill: &str) -> (i32, String) {
+        let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap());
+        let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+            .args([verb, "--log", "json", "--list"])
+            .arg(self.at("slides.csv"))
+            .arg("--out")
+            .arg(self.at(out))
+            .args(more)
+            .args(if verb == "slurm" { &["--"][..] } else { &[] })
+            .args(["--engine", "rten", "--model"])
+            .arg(testkit::workspace().join("crates/infer/tests/golden/tiny"))
+            .env("PATH", path)
+            .env("KILL", kill)
+            .output()
+            .unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).unwrap_or_default()
+    }
+}
+
+fn events(log: &str) -> Vec<Value> {
+    let parsed =
+        log.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}")));
+    let events: Vec<Value> = parsed.collect();
+    assert!(events.iter().all(|e| e["schema"] == "mithras.log/1"), "{log}");
+    assert_eq!(events[0]["event"], "started", "{log}");
+    assert_eq!(events.last().unwrap()["event"], "ended", "{log}");
+    events
+}
+
+fn of<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|e| e["event"] == kind).collect()
+}
+
+const ROWS: [&str; 5] = ["a.tiff", "b.tiff", "c.tiff", "d.tiff", "e.tiff"];
+
+#[test]
+fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
+    let study = Study::new(&ROWS);
+    let (code, log) = study.mithras("detect", "one", &[], "");
+    assert_eq!(code, 0, "{log}");
+    let one = study.text("one/counts.csv");
+    assert_eq!(one.lines().count(), 6);
+    // By the shards that Python gives for five: `a` lies in 1, `b` in 2.
+    let (code, log) = study.mithras("slurm", "out", &["--shards", "5"], "2");
+    assert_eq!(code, 0, "{log}");
+    assert_eq!(study.text("out/counts.csv"), one);
+    let calls = study.text("bin/calls");
+    let calls: Vec<&str> = calls.lines().collect();
+    assert_eq!(calls.len(), 2, "{calls:?}");
+    assert!(calls[0].starts_with("--parsable /") && calls[1].starts_with("--parsable --array=2 "));
+    let events = events(&log);
+    let notes = of(&events, "said");
+    let note = notes[0]["text"].as_str().unwrap();
+    assert!(note.contains("shard 2/5") && note.contains("slurmstepd: error: Killed"), "{note}");
+    assert_eq!(of(&events, "progress").last().unwrap()["unit"], "shards");
+
+    // Once more: nothing is left to do, and nothing changes.
+    assert_eq!(study.mithras("slurm", "out", &["--shards", "5"], "").0, 0);
+    assert_eq!(study.text("out/counts.csv"), one);
+}
+
+#[test]
+fn a_slide_that_cannot_be_read_fails_twice_and_is_told() {
+    let study = Study::new(&["a.tiff", "missing.svs"]);
+    let (code, log) = study.mithras("slurm", "out", &["--shards", "2", "--at-once", "1"], "");
+    assert_eq!(code, 3, "{log}");
+    assert_eq!(study.text("bin/calls").lines().count(), 2);
+    assert!(study.text("bin/calls").contains("%1 "));
+    let events = events(&log);
+    assert!(
+        of(&events, "said").iter().any(|e| e["text"].as_str().unwrap().contains("missing.svs"))
+    );
+    assert_eq!(of(&events, "ended")[0]["exit_code"], 3);
+    assert!(study.text("out/counts.csv").contains("\nmissing,failed,"));
+}
+
+#[test]
+fn what_is_wrong_is_refused_before_anything_is_submitted() {
+    let study = Study::new(&["a.tiff"]);
+    let (code, log) = study.mithras("slurm", "out", &["--sbatch=--comment=\"x\""], "");
+    assert!(code == 1 && log.contains("job file"), "{log}");
+    let (code, log) = study.mithras("slurm", "out", &["--dry-run"], "");
+    assert_eq!(code, 0, "{log}");
+    assert!(study.text("out/.slurm/detect.sbatch").contains("--array=1-1\n"));
+    fs::write(study.at("slides.csv"), "file\nx\n").unwrap();
+    let (code, log) = study.mithras("slurm", "other", &[], "");
+    assert!(code == 1 && log.contains("no column 'slide'"), "{log}");
+    assert!(!study.at("bin/calls").exists() && !study.at("other").exists());
+    // A flag that detect has not.
+    let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .args(["slurm", "--list", "x", "--out", "y", "--", "--stage", "1"])
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && words.contains("--stage"), "{words}");
+}
+
+#[test]
+fn scripts_read_how_each_slide_ended() {
+    let study = Study::new(&["a.tiff", "missing.svs", "c.tiff"]);
+    let (code, log) = study.mithras("detect", "out", &[], "");
+    assert_eq!(code, 3, "{log}");
+    let all = events(&log);
+    assert_eq!(of(&all, "slides")[0]["total"], 3);
+    let begun: Vec<&Value> = of(&all, "slide-begun").iter().map(|e| &e["slide"]).collect();
+    assert_eq!(begun, ["a", "missing", "c"]);
+    let ended = of(&all, "slide-ended");
+    let said: Vec<_> = ended
+        .iter()
+        .map(|e| (e["status"].as_str().unwrap(), e["done"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(said, [("finished", 1), ("failed", 2), ("finished", 3)]);
+    assert!(ended[1]["reason"].as_str().unwrap().contains("missing.svs"), "{log}");
+    assert!(
+        ended[0]["eta_seconds"].as_f64() > Some(0.0) && ended[2]["eta_seconds"] == 0.0,
+        "{log}"
+    );
+    let progress = of(&all, "progress");
+    assert!(progress.iter().all(|p| p["unit"] == "windows" && p["total"].as_u64() > Some(0)));
+    assert!(progress.iter().any(|p| p["of"] == "c" && p["done"] == p["total"]), "{log}");
+    let counts = |log: &str| {
+        let end = events(log).pop().unwrap();
+        ["exit_code", "done", "kept", "failed"].map(|c| end[c].as_u64().unwrap())
+    };
+    assert_eq!(counts(&log), [3, 2, 0, 1]);
+    let (code, log) = study.mithras("detect", "out", &["--resume"], "");
+    assert_eq!((code, counts(&log)), (3, [3, 2, 2, 1]));
+    // A refusal is a line, too.
+    let (code, log) = study.mithras("detect", "out", &[], "");
+    let all = events(&log);
+    let said = of(&all, "said");
+    assert_eq!((code, &said[0]["kind"], &said[1]["kind"]), (1, &"error".into(), &"hint".into()));
+    assert!(said[0]["text"].as_str().unwrap().contains("already holds results"), "{log}");
+    assert!(!Path::new("y").exists());
+}

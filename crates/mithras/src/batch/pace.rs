@@ -1,0 +1,85 @@
+//! How fast many slides go.
+
+use std::time::Instant;
+
+/// How far all slides are, and how long the others will take.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    start: Instant,
+    pub(super) total: usize,
+    /// Slides that are behind us, and those of them that took time.
+    pub(super) past: usize,
+    worked: usize,
+}
+
+impl Pace {
+    pub(super) fn of(total: usize) -> Self {
+        Self { start: Instant::now(), total, past: 0, worked: 0 }
+    }
+
+    /// Counts a slide that is behind us, `worked` where it took its time.
+    pub(super) fn next(&mut self, worked: bool) -> Self {
+        self.past += 1;
+        self.worked += usize::from(worked);
+        *self
+    }
+
+    /// Slides per second; none before one was worked on.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let seconds = self.start.elapsed().as_secs_f64().max(1e-3);
+        (self.worked > 0).then(|| self.worked as f64 / seconds)
+    }
+
+    /// Seconds that the others will take.
+    pub(super) fn left(&self) -> Option<f64> {
+        self.rate().map(|rate| (self.total - self.past) as f64 / rate)
+    }
+
+    /// Empty for a single slide.
+    pub(super) fn words(&self) -> String {
+        match (self.total, self.left()) {
+            (1, _) => String::new(),
+            (total, Some(left)) if self.past < total => {
+                format!("; {} of {total} slides, about {} left", self.past, duration(left))
+            }
+            (total, _) => format!("; {} of {total} slides", self.past),
+        }
+    }
+}
+
+/// Seconds in the two units that matter.
+fn duration(seconds: f64) -> String {
+    let s = seconds.max(0.0).round() as u64;
+    match s {
+        0..60 => format!("{s} s"),
+        60..3600 => format!("{} min", s.div_ceil(60)),
+        3600..86_400 => format!("{} h {} min", s / 3600, s % 3600 / 60),
+        _ => format!("{} d {} h", s / 86_400, s % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pace, duration};
+
+    #[test]
+    fn kept_slides_take_no_time() {
+        let mut pace = Pace::of(4);
+        assert_eq!(pace.next(false).left(), None);
+        let start = pace.start;
+        pace.start = start.checked_sub(std::time::Duration::from_secs(60)).unwrap();
+        let far = pace.next(true);
+        let left = far.left().unwrap();
+        assert!((120.0..130.0).contains(&left), "{left}");
+        assert_eq!(far.words(), "; 2 of 4 slides, about 2 min left");
+        pace.next(true);
+        assert_eq!(pace.next(true).words(), "; 4 of 4 slides");
+        assert_eq!(Pace::of(1).next(true).words(), "");
+    }
+
+    #[test]
+    fn durations_in_words() {
+        let said = [0.4, 59.4, 61.0, 3600.0, 5400.0, 100_000.0].map(duration);
+        assert_eq!(said, ["0 s", "59 s", "2 min", "1 h 0 min", "1 h 30 min", "1 d 3 h"]);
+    }
+}

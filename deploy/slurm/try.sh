@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# Tries `mithras slurm` on a real Slurm of one node, made in a temporary folder and taken down at the end:
+# drawn slides in shards, with a worker killed, the node gone for a while, and a full disk. The tables and
+# every slide's files must equal those of one process.
+#
+#   MITHRAS=target/debug/mithras MODEL=crates/infer/tests/golden/tiny deploy/slurm/try.sh [SLIDES]
+#
+# Needs root (daemons, a small tmpfs) and Debian's slurm-wlm and munge, which it installs where it can.
+# Says SKIPPED and ends with 77 where Slurm cannot be had.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+mithras=$(realpath "${MITHRAS:-target/debug/mithras}")
+model=$(realpath "${MODEL:-crates/infer/tests/golden/tiny}")
+slides=${1:-200} shards=8
+skip() { echo "SKIPPED: $*; nothing was tried" >&2; exit 77; }
+fail() { echo "FAILED: $*" >&2; exit 1; }
+say() { echo "== $*"; }
+[ -x "$mithras" ] || fail "$mithras is not there; build it first"
+[ "$(id -u)" = 0 ] || skip "Slurm's daemons need root here"
+if ! command -v slurmctld slurmd munged >/dev/null; then
+    apt-get install -y --no-install-recommends slurm-wlm munge >/dev/null 2>&1 || skip "slurm-wlm and munge cannot be installed"
+fi
+
+work=$(mktemp -d /tmp/slurm-try-XXXXXX)
+full=$work/full
+end() {
+    for pid in "$work"/*.pid; do [ -s "$pid" ] && kill "$(cat "$pid")" 2>/dev/null; done
+    for pid in $(workers /); do kill -9 "$pid" 2>/dev/null; done
+    sleep 1
+    mountpoint -q "$full" 2>/dev/null && umount -l "$full"
+    if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
+}
+# Processes of detection in this folder: every shard, or one.
+workers() {
+    local p
+    for p in /proc/[0-9]*; do
+        { tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -q -- "$work.*--shard [0-9]*$1" && basename "$p"
+    done || true
+}
+trap end EXIT
+
+# Slurm.
+host=$(hostname -s) port=$((20000 + RANDOM % 20000))
+mkdir -p "$work"/{state,spool,munge,slides}
+chmod 755 "$work"; chmod 700 "$work/munge"
+head -c 1024 /dev/urandom >"$work/munge/key"; chmod 400 "$work/munge/key"
+munged --force --key-file="$work/munge/key" --socket="$work/munge.sock" --pid-file="$work/munged.pid" \
+    --log-file="$work/munge/log" --seed-file="$work/munge/seed" || skip "munged does not start"
+cat >"$work/slurm.conf" <<C
+ClusterName=try
+SlurmctldHost=$host(127.0.0.1)
+SlurmUser=root
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
+AuthType=auth/munge
+AuthInfo=socket=$work/munge.sock
+CredType=cred/munge
+StateSaveLocation=$work/state
+SlurmdSpoolDir=$work/spool
+SlurmctldPidFile=$work/slurmctld.pid
+SlurmdPidFile=$work/slurmd.pid
+SlurmctldLogFile=$work/slurmctld.log
+SlurmdLogFile=$work/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+SlurmdTimeout=10
+KillWait=5
+JobRequeue=1
+NodeName=$host NodeAddr=127.0.0.1 CPUs=3 RealMemory=20000 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+C
+export SLURM_CONF=$work/slurm.conf
+slurmctld -c || skip "slurmctld does not start"
+slurmd || skip "slurmd does not start"
+state() { sinfo --noheader --format=%T 2>/dev/null || true; }
+for i in $(seq 60); do [[ $(state) == idle* ]] && break; sleep 1; done
+[[ $(state) == idle* ]] || { tail -n 5 "$work"/slurm*.log >&2; skip "the node does not come up: $(state)"; }
+say "Slurm $(sinfo --version) runs on $host, node $(state)"
+
+# Slides: twenty drawings, each under several names.
+say "drawing $slides slides"
+for seed in $(seq 20); do
+    "$mithras" demo --draw-only --out "$work/drawn/$seed" --size 700,600 --figures 2 --seed "$seed" 2>"$work/draw.log" || fail "$(tail -n 1 "$work/draw.log")"
+done
+echo "slide,patient" >"$work/slides.csv"
+for i in $(seq "$slides"); do
+    ln "$work/drawn/$((i % 20 + 1))/drawn.tiff" "$work/slides/s$i.tiff"
+    echo "slides/s$i.tiff,P$i" >>"$work/slides.csv"
+done
+flags=(--model "$model" --engine rten)
+say "one process"
+time "$mithras" detect --list "$work/slides.csv" --out "$work/one" --threads 1 --log json "${flags[@]}" \
+    2>"$work/one.log" >"$work/one.out"
+tail -n 1 "$work/one.log"
+
+submit() { # OUT
+    "$mithras" slurm --list "$work/slides.csv" --out "$1" --shards "$shards" --log json --sbatch=--cpus-per-task=1 \
+        --sbatch=--mem=1G -- "${flags[@]}"
+}
+count() { find "$1" -maxdepth 2 -name counts.json 2>/dev/null | wc -l; }
+await() { # what is waited for, command...
+    local what=$1; shift
+    for i in $(seq 1200); do "$@" && return; sleep 0.25; done
+    fail "waited too long for $what"
+}
+same() { # OUT
+    cmp "$work/one/counts.csv" "$1/counts.csv" || fail "counts.csv of $1 differs"
+    local i
+    for i in $(seq "$slides"); do
+        diff -rq --exclude=state.json --exclude=.lock "$work/one/s$i" "$1/s$i" || fail "slide s$i of $1 differs"
+    done
+    say "tables and files of all $slides slides are those of one process"
+}
+
+out=$work/dry
+submit_dry=$("$mithras" slurm --list "$work/slides.csv" --out "$out" --dry-run)
+[ -z "$(squeue --noheader)" ] && bash -n "$submit_dry" || fail "a dry run submits nothing and writes a whole script"
+
+out=$work/out
+say "a worker is killed, then the node goes"
+submit "$out" 2>"$work/out.log" >"$work/out.txt" & watcher=$!
+more_than() { [ "$(count "$out")" -ge "$1" ]; }
+await "the first slides" more_than $((slides / 10))
+victim=$(workers / | head -n 1)
+say "killing worker $victim: $(tr '\0' ' ' <"/proc/$victim/cmdline" | grep -o -- '--shard [0-9/]*')"
+kill -9 "$victim"
+await "more slides" more_than $((slides * 3 / 10))
+say "the node goes with $(workers / | wc -w) workers, $(count "$out") slides done"
+steps=$(pgrep -P "$(cat "$work/slurmd.pid")" || true; pgrep slurmstepd | while read -r p; do
+    tr '\0' '\n' <"/proc/$p/environ" | grep -q "SLURM_CONF=$SLURM_CONF" && echo "$p"; done || true)
+kill -9 "$(cat "$work/slurmd.pid")" $steps $(workers /) 2>/dev/null || true
+is_down() { [[ $(state) == down* ]]; }
+await "Slurm to miss the node" is_down
+say "node $(state); queue: $(squeue --noheader --array --format=%T | sort | uniq -c | tr '\n' ' ')"
+slurmd
+is_up() { [[ $(state) == idle* || $(state) == mixed* || $(state) == alloc* ]]; }
+await "the node" is_up
+say "node $(state)"
+code=0; wait "$watcher" || code=$?
+grep -o '"text":"shard [^"]*' "$work/out.log" || true
+grep -h '"event":"ended"' "$work/out.log"
+[ "$code" = 0 ] || { tail -n 3 "$work/out.log"; fail "mithras slurm ended with $code"; }
+[ "$(grep -c . "$out/.slurm/jobs.json")" -gt 0 ] && grep -o '"job": "[0-9]*"' "$out/.slurm/jobs.json" | tr '\n' ' '; echo
+same "$out"
+
+say "a full disk"
+mkdir "$full"
+need=$(du -sk "$work/one" | cut -f1)
+if mount -t tmpfs -o "size=$((need * 4 / 10))k" tmpfs "$full" 2>/dev/null; then
+    submit "$full" 2>"$work/full.log" >"$work/full.txt" & watcher=$!
+    is_full() { grep -qs "No space left" "$full"/.slurm/*.log || [ "$(df --output=avail "$full" | tail -n 1)" -lt 8 ]; }
+    await "the disk to be full" is_full
+    sleep 3
+    say "full: $(df --output=size,avail "$full" | tail -n 1) KiB, $(count "$full") slides; making room"
+    mount -o remount,size=2g "$full"
+    code=0; wait "$watcher" || code=$?
+    grep -o '"text":"shard [^"]*' "$work/full.log" | cut -c1-200 || true
+    [ "$code" = 0 ] || { tail -n 3 "$work/full.log"; fail "mithras slurm ended with $code after a full disk"; }
+    same "$full"
+else
+    echo "SKIPPED: no tmpfs can be mounted; a full disk was not tried" >&2
+fi
+say "all held"

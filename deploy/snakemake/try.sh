@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Tries the Snakefile by Snakemake itself on drawn slides: shards, one of them failing at first, tables, a corpus.
+# The table must equal that of one process.
+#
+#   MITHRAS=target/debug/mithras SNAKEMAKE=snakemake deploy/snakemake/try.sh
+#
+# Makes a throwaway environment by pip where there is no Snakemake; says SKIPPED and ends with 77 where it cannot.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+mithras=$(realpath "${MITHRAS:-target/debug/mithras}")
+model=$(realpath "${MODEL:-crates/infer/tests/golden/tiny}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+snakemake=${SNAKEMAKE:-$(command -v snakemake || true)}
+if [ -z "$snakemake" ]; then
+    python3 -m venv "$work/venv" && "$work/venv/bin/pip" install -q snakemake ||
+        { echo "SKIPPED: snakemake cannot be installed; nothing was tried" >&2; exit 77; }
+    snakemake=$work/venv/bin/snakemake
+fi
+fail() { echo "FAILED: $*" >&2; exit 1; }
+run() { # more words for snakemake
+    "$snakemake" --snakefile deploy/snakemake/Snakefile --profile deploy/snakemake/profile --cores 2 --quiet all \
+        --directory "$work" "$@" >>"$work/log" 2>&1
+}
+mkdir "$work/slides"
+echo slide,patient >"$work/slides.csv"
+for i in 1 2 3 4 5 6; do
+    "$mithras" demo --draw-only --out "$work/drawn/$i" --size 900,800 --figures 4 --seed "$i" 2>/dev/null
+    ln "$work/drawn/$i/drawn.tiff" "$work/slides/s$i.tiff"
+    echo "slides/s$i.tiff,P$i" >>"$work/slides.csv"
+done
+flags="--model $model --engine rten"
+"$mithras" detect --list "$work/slides.csv" --out "$work/one" --threads 1 $flags >/dev/null 2>&1
+# The first start of a shard is killed.
+cat >"$work/mithras" <<S
+#!/bin/bash
+case " \$* " in *" --shard 1/3 "*) [ -e "$work/killed" ] || { touch "$work/killed"; kill -9 \$\$; };; esac
+exec "$mithras" "\$@"
+S
+chmod +x "$work/mithras"
+config=(list="$work/slides.csv" out="$work/out" shards=3 threads=1 mithras="$work/mithras" detect_flags="$flags")
+run --config "${config[@]}" || { cat "$work/log"; fail "the tables are not made"; }
+[ -e "$work/killed" ] || fail "no shard was killed"
+cmp "$work/one/counts.csv" "$work/out/counts.csv" || fail "the table differs from that of one process"
+echo "== the table after a killed shard is that of one process"
+run --config "${config[@]}" && grep -q "Nothing to be done" "$work/log" || { cat "$work/log"; fail "done work is done again"; }
+echo "== nothing is done twice"
+run corpus --config "${config[@]}" "corpus_flags=--preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN $flags" ||
+    { tail -n 30 "$work/log"; cat "$work/out/.snakemake/corpus.log"; fail "no corpus"; }
+"$mithras" corpus verify "$work/out/corpus"
+"$mithras" encoders convert --onnx crates/features/tests/golden/tiny.onnx --out "$work/tiny" --name tiny --image 32 \
+    --mean 0.7,0.5,0.7 --std 0.2,0.2,0.2 --mpp 0.5 --pooling mean --license none >/dev/null
+run embed --config "${config[@]}" encoder="$work/tiny" || { tail -n 30 "$work/log"; fail "no features"; }
+[ "$(find "$work/out/features" -name '*.h5' | wc -l)" = 6 ] || fail "not a file of features per slide"
+echo "== a corpus, and a file of features per slide"
+echo "== all held"
