@@ -25,7 +25,7 @@ work=$(mktemp -d /tmp/slurm-try-XXXXXX)
 full=$work/full
 end() {
     for pid in "$work"/*.pid; do [ -s "$pid" ] && kill "$(cat "$pid")" 2>/dev/null; done
-    for pid in $(workers /); do kill -9 "$pid" 2>/dev/null; done
+    for pid in $(steps) $(workers /); do kill -9 "$pid" 2>/dev/null; done
     sleep 1
     mountpoint -q "$full" 2>/dev/null && umount -l "$full"
     if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
@@ -35,6 +35,14 @@ workers() {
     local p
     for p in /proc/[0-9]*; do
         { tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -q -- "$work.*--shard [0-9]*$1" && basename "$p"
+    done || true
+}
+# Slurm's own processes beside the tasks.
+steps() {
+    local p
+    for p in /proc/[0-9]*; do
+        case $(cat "$p/comm" 2>/dev/null) in slurmstepd) ;; *) continue ;; esac
+        { tr '\0' '\n' <"$p/environ"; } 2>/dev/null | grep -q "^SLURM_CONF=$work/" && basename "$p"
     done || true
 }
 trap end EXIT
@@ -70,7 +78,7 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 MpiDefault=none
 ReturnToService=2
-SlurmdTimeout=10
+SlurmdTimeout=20
 KillWait=5
 JobRequeue=1
 NodeName=$host NodeAddr=127.0.0.1 CPUs=3 RealMemory=20000 State=UNKNOWN
@@ -84,14 +92,14 @@ for i in $(seq 60); do [[ $(state) == idle* ]] && break; sleep 1; done
 [[ $(state) == idle* ]] || { tail -n 5 "$work"/slurm*.log >&2; skip "the node does not come up: $(state)"; }
 say "Slurm $(sinfo --version) runs on $host, node $(state)"
 
-# Slides: twenty drawings, each under several names.
+# Slides: four drawings, each under several names.
 say "drawing $slides slides"
-for seed in $(seq 20); do
-    "$mithras" demo --draw-only --out "$work/drawn/$seed" --size 700,600 --figures 2 --seed "$seed" 2>"$work/draw.log" || fail "$(tail -n 1 "$work/draw.log")"
+for seed in $(seq 4); do
+    "$mithras" demo --draw-only --out "$work/drawn/$seed" --size 520,520 --figures 1 --tissue-mm2 0.004 --seed "$seed" 2>"$work/draw.log" || fail "$(tail -n 1 "$work/draw.log")"
 done
 echo "slide,patient" >"$work/slides.csv"
 for i in $(seq "$slides"); do
-    ln "$work/drawn/$((i % 20 + 1))/drawn.tiff" "$work/slides/s$i.tiff"
+    ln "$work/drawn/$((i % 4 + 1))/drawn.tiff" "$work/slides/s$i.tiff"
     echo "slides/s$i.tiff,P$i" >>"$work/slides.csv"
 done
 flags=(--model "$model" --engine rten)
@@ -128,14 +136,16 @@ say "a worker is killed, then the node goes"
 submit "$out" 2>"$work/out.log" >"$work/out.txt" & watcher=$!
 more_than() { [ "$(count "$out")" -ge "$1" ]; }
 await "the first slides" more_than $((slides / 10))
-victim=$(workers / | head -n 1)
-say "killing worker $victim: $(tr '\0' ' ' <"/proc/$victim/cmdline" | grep -o -- '--shard [0-9/]*')"
-kill -9 "$victim"
+kill_one() { # it may end by itself in between
+    local shard
+    victim=$(workers / | tail -n 1)
+    shard=$(tr '\0' ' ' 2>/dev/null <"/proc/$victim/cmdline" | grep -o -- '--shard [0-9/]*') &&
+        kill -9 "$victim" && say "killed worker $victim: $shard"
+} 2>/dev/null
+await "a worker to kill" kill_one
 await "more slides" more_than $((slides * 3 / 10))
 say "the node goes with $(workers / | wc -w) workers, $(count "$out") slides done"
-steps=$(pgrep -P "$(cat "$work/slurmd.pid")" || true; pgrep slurmstepd | while read -r p; do
-    tr '\0' '\n' <"/proc/$p/environ" | grep -q "SLURM_CONF=$SLURM_CONF" && echo "$p"; done || true)
-kill -9 "$(cat "$work/slurmd.pid")" $steps $(workers /) 2>/dev/null || true
+kill -9 "$(cat "$work/slurmd.pid")" $(steps) $(workers /) 2>/dev/null || true
 is_down() { [[ $(state) == down* ]]; }
 await "Slurm to miss the node" is_down
 say "node $(state); queue: $(squeue --noheader --array --format=%T | sort | uniq -c | tr '\n' ' ')"
@@ -147,7 +157,7 @@ code=0; wait "$watcher" || code=$?
 grep -o '"text":"shard [^"]*' "$work/out.log" || true
 grep -h '"event":"ended"' "$work/out.log"
 [ "$code" = 0 ] || { tail -n 3 "$work/out.log"; fail "mithras slurm ended with $code"; }
-[ "$(grep -c . "$out/.slurm/jobs.json")" -gt 0 ] && grep -o '"job": "[0-9]*"' "$out/.slurm/jobs.json" | tr '\n' ' '; echo
+echo "jobs: $(grep -o '"job": "[0-9]*"' "$out/.slurm/jobs.json" | grep -o '[0-9]*' | tr '\n' ' ')"
 same "$out"
 
 say "a full disk"

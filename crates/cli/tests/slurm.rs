@@ -115,7 +115,7 @@ fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
     assert!(calls[0].starts_with("--parsable /") && calls[1].starts_with("--parsable --array=2 "));
     let events = events(&log);
     let notes = of(&events, "said");
-    let note = notes[0]["text"].as_str().unwrap();
+    let note = notes[1]["text"].as_str().unwrap();
     assert!(note.contains("shard 2/5") && note.contains("slurmstepd: error: Killed"), "{note}");
     assert_eq!(of(&events, "progress").last().unwrap()["unit"], "shards");
 

@@ -119,8 +119,9 @@ fn text(
         "--threads \"${SLURM_CPUS_PER_TASK:-1}\"".into(),
     ];
     let detect = plan.detect.iter().map(|w| word(Path::new(w))).collect::<Result<Vec<_>, _>>()?;
+    // The log is for events and for what Slurm adds; tables are in the folder.
     text += &[&words[..], &detect[..]].concat().join(" ");
-    text.push('\n');
+    text += " >/dev/null\n";
     Ok(text)
 }
 

@@ -62,7 +62,7 @@ pub fn run(
     let Written { file, slides, shards: of } = written(plan)?;
     let mut jobs = under_way(plan, &file)?;
     if let Some(round) = jobs.rounds.last() {
-        listener.say(&format!("job {} is under way, and watched", round.job));
+        listener.note(&format!("job {} is under way, and watched", round.job));
     } else {
         submit(plan, &file, &mut jobs, (1..=of).collect(), listener)?;
     }
@@ -112,7 +112,7 @@ fn submit(
         plan.array(&numbers.join(","))
     });
     let job = queue::submit(file, some.as_deref())?;
-    listener.say(&format!("job {job} submitted, {} shards", shards.len()));
+    listener.note(&format!("job {job} submitted, {} shards", shards.len()));
     jobs.rounds.push(Round { job, shards });
     // Only needed to watch it again; a disk that is full just now must not end this.
     if let Err(e) = artifact::json::write(&plan.folder().join(FILE), jobs) {
