@@ -47,7 +47,7 @@ fn track_1_gives_points_in_millimetres() {
     let dir = tempfile::tempdir().unwrap();
     let (input, output) = (dir.path().join("input"), dir.path().join("output"));
     let image = folder(&input, "images/histopathology-roi-cropout").join("007.tiff");
-    let layout = common::draw(&image, 900, 800, 7, 5);
+    let layout = common::draw(&image, 900, 800, 7, 4);
     list(&input, "histopathology-region-of-interest-cropout", "images/histopathology-roi-cropout");
     let at = [("--input", &*input), ("--output", &*output)];
     let (ok, said) = run(&["challenge", "midog25-t1"], &at);

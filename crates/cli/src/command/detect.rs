@@ -78,7 +78,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
     /// With --resume: keep also what another engine did; scores may differ in the last digits
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", conflicts_with = "overwrite")]
     accept_engine: bool,
     /// Do every slide anew, even where results are
     #[arg(long)]
