@@ -76,7 +76,7 @@ fn what_cannot_be_read_is_named_and_the_rest_is_done() {
     let inputs = [at("good.png"), at("broken.png"), at("dot.png")];
     let refs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
     let (ok, stdout, stderr) = classify(&refs, &out, &[]);
-    assert!(!ok && stdout.contains("1 images"), "{stdout}");
+    assert!(!ok && stdout.contains("1 image at"), "{stdout}");
     assert!(stderr.contains("broken.png") && stderr.contains("less than 8 px"), "{stderr}");
     assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 2);
 
