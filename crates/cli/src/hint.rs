@@ -14,6 +14,7 @@ use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
 use mithras::report::ReportError;
+use mithras::slurm::SlurmError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
 use outcome::Setting;
@@ -145,6 +146,9 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(ReportError::NoRecord { .. }) = error.downcast_ref() {
         return Some("mithras detect --resume");
+    }
+    if let Some(SlurmError::Program { .. }) = error.downcast_ref() {
+        return Some("--dry-run");
     }
     if let Some(AuditError::NoReview { .. }) = error.downcast_ref() {
         return Some("mithras audit serve");

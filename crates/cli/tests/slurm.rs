@@ -147,10 +147,22 @@ fn what_is_wrong_is_refused_before_anything_is_submitted() {
     let (code, log) = study.mithras("slurm", "out", &["--dry-run"], "");
     assert_eq!(code, 0, "{log}");
     assert!(study.text("out/.slurm/detect.sbatch").contains("--array=1-1\n"));
+    fs::rename(study.at("slides.csv"), study.at("whole.csv")).unwrap();
     fs::write(study.at("slides.csv"), "file\nx\n").unwrap();
     let (code, log) = study.mithras("slurm", "other", &[], "");
     assert!(code == 1 && log.contains("no column 'slide'"), "{log}");
     assert!(!study.at("bin/calls").exists() && !study.at("other").exists());
+    // No Slurm here.
+    let bare = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .args(["slurm", "--out", "out", "--list"])
+        .arg(study.at("whole.csv"))
+        .current_dir(study.dir.path())
+        .env("PATH", study.at("nothing"))
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&bare.stderr).into_owned();
+    assert!(bare.status.code() == Some(1) && words.contains("sbatch cannot be run"), "{words}");
+    assert!(words.contains("see --dry-run"), "{words}");
     // A flag that detect has not.
     let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
         .args(["slurm", "--list", "x", "--out", "y", "--", "--stage", "1"])

@@ -36,8 +36,8 @@ pub enum SlurmError {
     Json(#[from] JsonError),
     /// A program of Slurm's cannot be run.
     #[error(
-        "{program} cannot be run: {source}; run this where jobs are submitted from, or write the job \
-         file alone"
+        "{program} cannot be run; do this where jobs are submitted from, or write the job file alone: \
+         {source}"
     )]
     Program {
         /// Its name.
