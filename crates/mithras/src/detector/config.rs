@@ -30,7 +30,7 @@ pub struct Config {
     /// Resolutions of slides that the model is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<ResolutionCard>,
-    /// Engine, provider and precisions, as in [`ENGINE_SETTING`]: they move scores in the last digits.
+    /// Engine, provider and precisions, as in the settings of the engine: they move scores in the last digits.
     pub arithmetic: String,
     /// Weights that tell subtypes, after `--subtypes`.
     #[serde(skip_serializing_if = "Option::is_none")]
