@@ -101,7 +101,7 @@ fn a_folder_is_searched_by_content() {
     let out = dir.path().join("out");
     let (ok, stdout, stderr) = detect(&[&dir.path().join("slides")], &out, &["--mpp", "0.25"]);
     assert!(ok, "{stderr}");
-    assert!(stderr.contains("1 files in the folders are no slides"), "{stderr}");
+    assert!(stderr.contains("no slides, left aside: 1 file in the folders"), "{stderr}");
     assert!(stdout.contains("1 of 1 slides have no tissue"), "{stdout}");
 
     let nothing = dir.path().join("nothing");

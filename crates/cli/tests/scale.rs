@@ -163,7 +163,7 @@ fn ctrl_c_leaves_tables_of_what_is_done() {
     assert_eq!(code, 3, "{words}");
     let csv = table(&out);
     assert!(csv.lines().count() == 2 && csv.contains("\ncase-0,finished,"), "{csv}");
-    assert!(words.contains("1 slides are under way or were interrupted"), "{words}");
+    assert!(words.contains("under way or interrupted: 1 slide\n"), "{words}");
     let state = fs::read_to_string(out.join("case-1/state.json")).unwrap();
     assert!(state.contains("\"running\""), "{state}");
     assert_eq!(gather(&[&out], &[]).0, 3);

@@ -239,8 +239,8 @@ fn joins_patients_and_training_medians() {
     let more = ["--join", "slide=id", "--train", "part=train", "--covariates", "age"];
     let (good, _, err) = study(&counts, &clinical, &out, &more);
     assert!(good, "{err}");
-    assert!(err.contains("7 slides matched their clinical row by prefix"), "{err}");
-    assert!(err.contains("1 slides have less than 2 mm2"), "{err}");
+    assert!(err.contains("matched to a clinical row by prefix: 7 slides"), "{err}");
+    assert!(err.contains("less than 2 mm2 of analysed tissue on 1 slide:"), "{err}");
     let results: Value =
         serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
     // Training slides, B-1, D-1: counts 1, 2, 4, 9 and densities 1, 2, 5, 10.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::table::Table;
+use mitosis::text::Many;
 use std::collections::{BTreeMap, HashMap};
 
 /// Column names that the cohort adds to the clinical ones.
@@ -178,24 +179,23 @@ impl Cohort {
         };
         if small > 0 {
             notes.push(format!(
-                "{small} slides have less than 2 mm2 of analysed tissue: their hotspot counts are \
-                 lower bounds, their densities rest on little"
+                "less than 2 mm2 of analysed tissue on {}: hotspot counts there are lower bounds, \
+                 densities rest on little",
+                Many(small, "slide")
             ));
         }
         if by_prefix > 0 {
-            notes.push(format!("{by_prefix} slides matched their clinical row by prefix"));
+            notes
+                .push(format!("matched to a clinical row by prefix: {}", Many(by_prefix, "slide")));
         }
         if !unmatched.is_empty() {
-            let n = unmatched.len();
-            notes.push(format!(
-                "{n} slides have no clinical row and are left out ({})",
-                some(&unmatched)
-            ));
+            let n = Many(unmatched.len(), "slide");
+            notes.push(format!("left out without a clinical row: {n} ({})", some(&unmatched)));
         }
         if !uncounted.is_empty() {
-            let n = uncounted.len();
+            let n = Many(uncounted.len(), "slide");
             notes.push(format!(
-                "{n} slides have no analysed tissue or no count and are left out ({})",
+                "left out without analysed tissue or a count: {n} ({})",
                 some(&uncounted)
             ));
         }

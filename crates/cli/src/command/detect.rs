@@ -13,7 +13,7 @@ use mithras::progress::Listener;
 use mithras::report::{self, RunFile};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
 use mitosis::Mpp;
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -153,8 +153,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         tell("note", &format!("--mpp-table names `{name}`, which is none of the inputs"));
     }
     if !inputs.skipped.is_empty() {
-        let n = inputs.skipped.len();
-        tell("note", &format!("{n} files in the folders are no slides and were left aside"));
+        let n = Many(inputs.skipped.len(), "file");
+        tell("note", &format!("no slides, left aside: {n} in the folders"));
     }
     if let Some(shard) = args.shard {
         shard.keep(&mut inputs);

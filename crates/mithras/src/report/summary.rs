@@ -8,6 +8,7 @@ use super::view::{Row, SlideView, seconds};
 use crate::export::pictures as assets;
 use askama::Template;
 use infer::EngineReport;
+use mitosis::text::Many;
 
 /// Up to so many slides are shown with their pictures; a browser opens no page of thousands.
 const PICTURED: usize = 200;

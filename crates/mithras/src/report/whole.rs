@@ -8,6 +8,7 @@ use crate::detector::Detector;
 use crate::job::{Existing, Input, Outcome, StartError, preflight, run_several};
 use crate::progress::Listener;
 use detect::CancelToken;
+use mitosis::text::Many;
 use mitosis::text::Shown;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,8 @@ pub fn run(
 ) -> Result<(Vec<Outcome>, RunFile), WholeError> {
     let checked = preflight(&slides, &detectors[0], out, existing).map_err(WholeError::Start)?;
     let (all, usable) = (slides.len(), checked.iter().filter(|c| c.is_ok()).count());
-    listener.say(&format!("{all} slides checked, {usable} usable; {}", detectors[0].engine));
+    let all = Many(all, "slide");
+    listener.say(&format!("{all} checked, {usable} usable; {}", detectors[0].engine));
     begin(out, &detectors[0], command).map_err(WholeError::Begin)?;
     let outcomes = run_several(slides, checked, detectors, out, existing, listener, cancel);
     let run = write(out, &outcomes, &detectors[0], command)

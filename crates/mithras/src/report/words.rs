@@ -1,7 +1,7 @@
 //! A run in words.
 
 use super::run_file::RunFile;
-use mitosis::text::plain;
+use mitosis::text::{Many, plain};
 use std::fmt;
 
 impl fmt::Display for RunFile {
@@ -52,7 +52,8 @@ impl fmt::Display for RunFile {
             writeln!(f, "{} of {} slides failed", run.failed, run.slides.len())?;
         }
         if !run.unfinished.is_empty() {
-            writeln!(f, "{} slides are under way or were interrupted", run.unfinished.len())?;
+            let n = Many(run.unfinished.len(), "slide");
+            writeln!(f, "under way or interrupted: {n}")?;
         }
         if !run.engines.is_empty() {
             let each = run.engines.iter().map(|(engine, n)| format!("{n} by {engine}"));
@@ -60,8 +61,8 @@ impl fmt::Display for RunFile {
             writeln!(f, "slides were done by several engines: {each}")?;
         }
         if !run.left_out.is_empty() {
-            let n = run.left_out.len();
-            writeln!(f, "{n} slides there are of another configuration and left out")?;
+            let n = Many(run.left_out.len(), "slide");
+            writeln!(f, "left out, of another configuration: {n}")?;
         }
         Ok(())
     }
