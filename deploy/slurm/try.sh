@@ -25,24 +25,18 @@ work=$(mktemp -d /tmp/slurm-try-XXXXXX)
 full=$work/full
 end() {
     for pid in "$work"/*.pid; do [ -s "$pid" ] && kill "$(cat "$pid")" 2>/dev/null; done
-    for pid in $(steps) $(workers /); do kill -9 "$pid" 2>/dev/null; done
+    for pid in $(steps) $(workers); do kill -9 "$pid" 2>/dev/null; done
     sleep 1
     mountpoint -q "$full" 2>/dev/null && umount -l "$full"
     if [ -n "${KEEP:-}" ]; then echo "kept: $work"; else rm -rf "$work"; fi
 }
-# Processes of detection in this folder: every shard, or one.
-workers() {
-    local p
-    for p in /proc/[0-9]*; do
-        { tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -q -- "$work.*--shard [0-9]*$1" && basename "$p"
-    done || true
-}
+# Processes of detection in this folder.
+workers() { pgrep -f -- "detect --list $work/.*--shard" || true; }
 # Slurm's own processes beside the tasks.
 steps() {
     local p
-    for p in /proc/[0-9]*; do
-        case $(cat "$p/comm" 2>/dev/null) in slurmstepd) ;; *) continue ;; esac
-        { tr '\0' '\n' <"$p/environ"; } 2>/dev/null | grep -q "^SLURM_CONF=$work/" && basename "$p"
+    for p in $(pgrep slurmstepd); do
+        { tr '\0' '\n' <"/proc/$p/environ"; } 2>/dev/null | grep -q "^SLURM_CONF=$work/" && echo "$p"
     done || true
 }
 trap end EXIT
@@ -115,7 +109,11 @@ submit() { # OUT
 count() { find "$1" -maxdepth 2 -name counts.json 2>/dev/null | wc -l; }
 await() { # what is waited for, command...
     local what=$1; shift
-    for i in $(seq 1200); do "$@" && return; sleep 0.25; done
+    for i in $(seq 1200); do
+        "$@" && return
+        kill -0 "$watcher" 2>/dev/null || fail "all ended before $what; more slides are needed"
+        sleep 0.25
+    done
     fail "waited too long for $what"
 }
 same() { # OUT
@@ -138,14 +136,14 @@ more_than() { [ "$(count "$out")" -ge "$1" ]; }
 await "the first slides" more_than $((slides / 10))
 kill_one() { # it may end by itself in between
     local shard
-    victim=$(workers / | tail -n 1)
+    victim=$(workers | tail -n 1)
     shard=$(tr '\0' ' ' 2>/dev/null <"/proc/$victim/cmdline" | grep -o -- '--shard [0-9/]*') &&
         kill -9 "$victim" && say "killed worker $victim: $shard"
 } 2>/dev/null
 await "a worker to kill" kill_one
 await "more slides" more_than $((slides * 3 / 10))
-say "the node goes with $(workers / | wc -w) workers, $(count "$out") slides done"
-kill -9 "$(cat "$work/slurmd.pid")" $(steps) $(workers /) 2>/dev/null || true
+say "the node goes with $(workers | wc -w) workers, $(count "$out") slides done"
+kill -9 "$(cat "$work/slurmd.pid")" $(steps) $(workers) 2>/dev/null || true
 is_down() { [[ $(state) == down* ]]; }
 await "Slurm to miss the node" is_down
 say "node $(state); queue: $(squeue --noheader --array --format=%T | sort | uniq -c | tr '\n' ' ')"
