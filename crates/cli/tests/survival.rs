@@ -256,7 +256,7 @@ fn a_study_from_counts_to_report() {
     ]);
     assert!(ok, "{err}");
     assert!(err.contains("without a clinical row: 1 slide ("), "{err}");
-    assert!(err.contains("no analysed tissue"), "{err}");
+    assert!(err.contains("without analysed tissue"), "{err}");
     let results: Value =
         serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
     assert_eq!((&results["slides"], &results["patients"]), (&99.into(), &90.into()));
