@@ -137,7 +137,6 @@ def writing(tool, out):
         ["slide", "tissue", slide, "--out", out / "tissue"],
         ["demo", "--draw-only", "--out", out / "demo", "--size", "900,800", "--figures", "2"],
         ["corpus", "import", *labels, "--out", out / "crops"],
-        ["corpus", "interchange", crops, "--out", out / "noisy"],
         ["corpus", "merge", crops, crops, "--out", out / "merged"],
         ["corpus", "split", dataset(tool), "--folds", "2", "--out", out / "folds.json"],
         ["corpus", "import", *fields, "--exhaustive", "all", "--out", out / "regions"],
