@@ -38,7 +38,7 @@ def main():
     p.add_argument("--minutes", type=float, default=2)
     p.add_argument("--binary", required=True)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--only", choices=["files", "runs", "servers"], help="one kind of campaign")
+    p.add_argument("--only", choices=["files", "runs", "servers", "disk"], help="one kind of campaign")
     p.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
     a = p.parse_args()
     end = time.monotonic() + 60 * a.minutes
@@ -52,6 +52,8 @@ def main():
             slow += [runs.kill_and_resume, runs.two_at_once, runs.full_disk]
         if a.only in (None, "servers"):
             slow.append(serve.attack)
+        if a.only == "disk":
+            slow.append(runs.full_disk)
         for count in itertools.count():
             if time.monotonic() > end:
                 break

@@ -137,7 +137,7 @@ fn wrong_flags_are_refused_in_words() {
 }
 
 #[test]
-fn limits_of_the_environment_hold_in_every_verb() {
+fn limits_of_the_environment_hold_without_the_flag() {
     let dir = tempfile::tempdir().unwrap();
     let images = dir.path().join("images");
     fs::create_dir(&images).unwrap();

@@ -92,9 +92,13 @@ fn validate(
     (n > 0.0).then(|| Validation { loss: sum / n, metric: auc(&p, &figure) })
 }
 
+/// Version of `hard-N.json`.
+const HARD: &str = "mithras.hard/1";
+
 /// What a round of hard negatives decides, and its file in the run directory.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Round {
+    schema: String,
     /// The places that the network is surest of: domain, image, x, y.
     hard: Vec<(usize, usize, f32, f32)>,
     /// The few above them, where a figure without a label may stand.
@@ -115,7 +119,9 @@ fn mine(
     device: Device,
 ) -> Result<Round> {
     if let Ok(text) = std::fs::read_to_string(file) {
-        return serde_json::from_str(&text).map_err(|e| TrainError::run(file, e));
+        let round: Round = serde_json::from_str(&text).map_err(|e| TrainError::run(file, e))?;
+        let known = round.schema == HARD;
+        return known.then_some(round).ok_or_else(|| TrainError::run(file, "of another version"));
     }
     let places = pool.candidates(seed, how.scored);
     let mut scored: Vec<(f64, (usize, Place))> = vec![];
@@ -132,7 +138,7 @@ fn mine(
     let passed = |n: usize, share: f32| (n as f32 * share).round() as usize;
     let mut left =
         [passed(scored.len() - labelled, how.doubtful), passed(labelled, how.doubtful_labelled)];
-    let mut round = Round::default();
+    let mut round = Round { schema: HARD.into(), hard: vec![], aside: vec![] };
     for (_, (d, p)) in scored {
         let place = (d, p.scene, p.x, p.y);
         let left = &mut left[usize::from(pool.labelled(d))];

@@ -8,7 +8,7 @@ use corpus::regions::import::{Options, icpr};
 use image::{Rgb, RgbImage};
 use train::TrainError;
 use train::data::Source;
-use train::preset::{FinetunePreset, Preset as _, SegmentPreset};
+use train::preset::{FinetunePreset, Mining, Preset as _, SegmentPreset};
 use train::run::{MODEL, RunOptions};
 use train::{finetune, segment};
 
@@ -93,9 +93,15 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     type Run<'a> = Box<dyn Fn(&RunOptions) -> train::Result<()> + 'a>;
     let seg = segment_preset(&[]);
     let cls = finetune_preset(&["model.drop_path=0.1"]);
-    let runs: [(&str, Run<'_>); 2] = [
+    // Rounds before steps 1 and 3, either side of the state that is gone on from.
+    let (first, every, scored, keep) = (1, 2, 60, 5);
+    let (share, doubtful, doubtful_labelled) = (0.5, 0.4, 0.4);
+    let mining = Mining { first, every, scored, keep, share, doubtful, doubtful_labelled };
+    let hard = FinetunePreset { mining: Some(mining), ..finetune_preset(&[]) };
+    let runs: [(&str, Run<'_>); 3] = [
         ("segment", Box::new(|o| segment::run(&seg, &source(&data), fold, o))),
         ("finetune", Box::new(|o| finetune::run(&cls, &source(&data), fold, &[], o))),
+        ("hard", Box::new(|o| finetune::run(&hard, &source(&data), fold, &[], o))),
     ];
     for (name, run) in &runs {
         let whole = dir.path().join(format!("{name}-whole"));
@@ -113,6 +119,19 @@ fn a_killed_run_resumes_to_the_same_bytes() {
         };
         assert_eq!(losses(&whole), losses(&cut), "{name}");
         assert!(whole.join("loss.svg").is_file() && whole.join("run.json").is_file());
+    }
+    // What a round sets aside comes up in no later one.
+    let round = |n: usize| -> serde_json::Value {
+        let text = fs::read(dir.path().join(format!("hard-whole/hard-{n}.json"))).unwrap();
+        assert_eq!(text, fs::read(dir.path().join(format!("hard-cut/hard-{n}.json"))).unwrap());
+        serde_json::from_slice(&text).unwrap()
+    };
+    let (one, two) = (round(1), round(2));
+    let aside = one["aside"].as_array().unwrap();
+    assert!(!aside.is_empty() && one["hard"].as_array().is_some_and(|h| !h.is_empty()), "{one}");
+    for list in ["hard", "aside"] {
+        let later = two[list].as_array().unwrap();
+        assert!(later.iter().all(|p| !aside.contains(p)), "{list}");
     }
     // The port gives probabilities for what the loop wrote.
     use mitosis::{RgbTile, Segmenter as _};

@@ -8,8 +8,7 @@ use crate::detector::Detector;
 use crate::job::{Existing, Input, Outcome, StartError, preflight, run_several};
 use crate::progress::Listener;
 use detect::CancelToken;
-use mitosis::text::Many;
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use std::path::{Path, PathBuf};
 
 /// Why a run did not start, or left no tables.

@@ -12,9 +12,9 @@ use corpus::regions::import::{Exhaustive, Options};
 use corpus::regions::{Area, Builder, Class, Counts, Dataset, Image, Kind, Label, MppSource};
 use corpus::regions::{RegionsError, probe};
 use mitosis::Mpp;
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use serde::Serialize;
-use slide::{OpenOptions, Slide, SlideError};
+use slide::{MppRule, OpenOptions, Slide, SlideError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,8 @@ pub struct ReviewedRegions {
 impl fmt::Display for ReviewedRegions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let c = &self.counts;
-        writeln!(f, "{}: {} frames of {} slides", self.dataset, c.images, c.slides)?;
+        let (frames, slides) = (Many(c.images, "frame"), Many(c.slides, "slide"));
+        writeln!(f, "{}: {frames} of {slides}", self.dataset)?;
         c.classes.iter().try_for_each(|(class, n)| writeln!(f, "  {class}: {n}"))?;
         writeln!(f, "  not settled: {}", self.open)?;
         if self.lost > 0 {
@@ -167,9 +168,6 @@ pub fn dataset(
         let who = reviewer.map_or(String::new(), |n| format!(" of {n}"));
         return Err(unsaid(format!("no review log{who} in its folder `reviews`")));
     }
-    let frames = out.join("frames");
-    std::fs::create_dir_all(&frames)
-        .map_err(|source| DatasetError::Folder { path: frames.clone(), source })?;
     let class = |name: &str, kind| Class { name: name.into(), kind };
     let figure = options.positive.as_deref().unwrap_or(Builder::FIGURE);
     let classes = vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
@@ -265,6 +263,9 @@ impl Making<'_> {
         let judged = all.iter().filter(|p| p.what != Settled::Open && p.what != Settled::Nothing);
         let wanted: BTreeSet<[u64; 2]> =
             judged.map(|p| [0, 1].map(|k| number(at(p)[k], whole[k]) as u64)).collect();
+        let folder = self.out.join("frames");
+        std::fs::create_dir_all(&folder)
+            .map_err(|source| DatasetError::Folder { path: folder.clone(), source })?;
         for frame in wanted {
             let from = frame.map(|n| n as f64 * SIDE);
             let rest = |k: usize| {
@@ -280,7 +281,7 @@ impl Making<'_> {
                 size[1] as usize,
             )?;
             let name = format!("{}_{}_{}", item.name, from[0], from[1]);
-            let path = self.out.join("frames").join(format!("{name}.png"));
+            let path = folder.join(format!("{name}.png"));
             file::write(&path, &Encoding::Png.encode(&tile)?)?;
             let source = MppSource::Publisher(format!("cut at {MPP} um/px by mithras"));
             let mut image = probe(&path, Some((MPP, source)))?.image(name, &item.name, REVIEWS.0);
@@ -342,11 +343,13 @@ fn place(words: &[&Entry]) -> Place {
 /// The slide at the resolution that the run has for it.
 fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
     let slide = Slide::open_with(file, &OpenOptions::default())?;
-    if slide.resolution().is_ok() {
+    let run = &counts.resolution;
+    if slide.resolution().is_ok_and(|r| (r.x.get(), r.y.get()) == (run.x, run.y)) {
         return Ok(slide);
     }
-    let mpp = Mpp::new(counts.resolution.x).ok();
-    Slide::open_with(file, &OpenOptions { mpp, ..OpenOptions::default() })
+    // Given to the run, where the file states none or another one.
+    let (mpp, mpp_rule) = (Mpp::new(run.x).ok(), MppRule::Force);
+    Slide::open_with(file, &OpenOptions { mpp, mpp_rule, ..OpenOptions::default() })
 }
 
 /// The patient, where the run's list had such a column.

@@ -25,6 +25,12 @@ pub enum OpenError {
         /// The reason.
         source: std::io::Error,
     },
+    /// No run.
+    #[error("{}: no slide's results are in this folder", Shown(path))]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Nothing is left to show.
     #[error("there is no slide to show")]
     Nothing,
@@ -115,6 +121,17 @@ pub(super) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
     }
     folders.sort();
     Ok(folders)
+}
+
+/// Those of them that hold a count.
+///
+/// # Errors
+/// [`OpenError::NoRun`] where none does.
+pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let mut folders = run_folders(run)?;
+    folders.retain(|f| f.join("counts.json").is_file());
+    let none = folders.is_empty().then(|| OpenError::NoRun { path: run.to_owned() });
+    none.map_or(Ok(folders), Err)
 }
 
 /// The run that a slide's folder belongs to.

@@ -1,6 +1,6 @@
 //! A run as a folder for QuPath, and what was corrected there, read back.
 
-use super::open::{OpenError, run_folders};
+use super::open::{OpenError, counted_folders};
 use super::review::{Change, Entry, Standing, Verdict};
 use crate::export::qupath::{candidate_id, features};
 use crate::export::{CountsFile, ExportError, read_detections};
@@ -10,7 +10,7 @@ use crate::report::{ReportError, counts};
 use artifact::table::TableError;
 use corpus::import::{Annotation, Class, ImportError, ImportOptions, Mapping, importer};
 use mitosis::matching::PAPER_RADIUS;
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -32,12 +32,6 @@ pub enum QupathError {
     /// The run's folder.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No run.
-    #[error("{}: no slide's results are in this folder", Shown(path))]
-    NoRun {
-        /// The folder.
-        path: PathBuf,
-    },
     /// A slide's count.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -78,21 +72,16 @@ pub struct Project {
 /// # Errors
 /// [`QupathError`].
 pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
-    let folders = run_folders(run)?;
-    let none = || QupathError::NoRun { path: run.to_owned() };
+    let folders = counted_folders(run)?;
     let io = |source| QupathError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(io)?;
-    let with = folders.iter().filter(|f| f.join("counts.json").is_file());
     let mut slides = BTreeMap::new();
-    for folder in with {
+    for folder in &folders {
         let counts = counts(folder)?;
-        let name = folder.file_name().ok_or_else(none)?.to_string_lossy().into_owned();
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rows = read_detections(&folder.join("detections.csv"))?;
         file::write(&out.join(format!("{name}.geojson")), &features(&counts, &rows)?)?;
         slides.insert(name, rows.len());
-    }
-    if slides.is_empty() {
-        return Err(none());
     }
     let root = out.canonicalize().map_err(io)?;
     for (name, at, script) in SCRIPTS {
@@ -106,7 +95,8 @@ pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
 impl fmt::Display for Project {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let candidates: usize = self.slides.values().sum();
-        writeln!(f, "{} slides, {candidates} candidates", self.slides.len())?;
+        let (slides, found) = (Many(self.slides.len(), "slide"), Many(candidates, "candidate"));
+        writeln!(f, "{slides}, {found}")?;
         writeln!(f, "{}: run import.groovy in a QuPath project", Shown(&self.folder))
     }
 }

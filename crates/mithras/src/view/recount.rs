@@ -1,6 +1,6 @@
 //! The count of a run with a reviewer's words on top, beside the network's own.
 
-use super::open::{OpenError, run_folders};
+use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, change, is_objects};
 use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
 use crate::agreement::Agreement;
@@ -28,12 +28,6 @@ pub enum RecountError {
     /// The run's folder.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// No run.
-    #[error("{}: no slide's results are in this folder", Shown(path))]
-    NoRun {
-        /// The folder.
-        path: PathBuf,
-    },
     /// The reviews.
     #[error(transparent)]
     Review(#[from] ReviewError),
@@ -146,9 +140,9 @@ enum Words {
 /// # Errors
 /// [`RecountError`].
 pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
-    let folders = run_folders(run)?;
-    if folders.is_empty() || folders.iter().any(|f| f == run) {
-        return Err(RecountError::NoRun { path: run.to_owned() });
+    let folders = counted_folders(run)?;
+    if folders.iter().any(|f| f == run) {
+        return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
     let log = match Path::new(reviews) {
         file if file.exists() => file.to_owned(),
@@ -160,7 +154,7 @@ pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
     };
     let mut slides = Vec::new();
     let mut heard = false;
-    for folder in folders.iter().filter(|f| f.join("counts.json").is_file()) {
+    for folder in &folders {
         let counts = counts(folder)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rows = read_detections(&folder.join("detections.csv"))?;
