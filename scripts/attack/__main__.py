@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import faults
 import mutate
 import runs
 import serve
@@ -38,13 +39,15 @@ def main():
     p.add_argument("--minutes", type=float, default=2)
     p.add_argument("--binary", required=True)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--only", choices=["files", "runs", "servers", "disk"], help="one kind of campaign")
+    p.add_argument("--only", choices=["faults", "files", "runs", "servers", "disk"], help="one kind of campaign")
     p.add_argument("--data", type=Path, default=ROOT.parent / "shared/data")
     a = p.parse_args()
     end = time.monotonic() + 60 * a.minutes
     tool = Tool(a.binary, a.seed, a.data, a.minutes >= 10)
     try:
         files, slow = [], []
+        if a.only in (None, "faults"):
+            faults.known(tool)
         if a.only in (None, "files"):
             mutate.known(tool, a.data / "hostile")
             files = campaigns(tool, a.data)
@@ -55,7 +58,7 @@ def main():
         if a.only == "disk":
             slow.append(runs.full_disk)
         for count in itertools.count():
-            if time.monotonic() > end:
+            if time.monotonic() > end or not (files or slow):
                 break
             if files:
                 files[count % len(files)]()

@@ -12,9 +12,10 @@ from verbs import run
 
 
 class Server:
-    def __init__(self, tool, command):
+    def __init__(self, tool, command, before=()):
+        """`before` starts the server's own command."""
         self.process = subprocess.Popen(
-            tool.command([*command, "--port", "0"]),
+            [*map(str, before), *tool.command([*command, "--port", "0"])],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=tool.environment,

@@ -102,7 +102,7 @@ fn a_folder_is_searched_by_content() {
     let (ok, stdout, stderr) = detect(&[&dir.path().join("slides")], &out, &["--mpp", "0.25"]);
     assert!(ok, "{stderr}");
     assert!(stderr.contains("no slides, left aside: 1 file in the folders"), "{stderr}");
-    assert!(stdout.contains("1 of 1 slides have no tissue"), "{stdout}");
+    assert!(stdout.contains("1 of 1 slide without tissue"), "{stdout}");
 
     let nothing = dir.path().join("nothing");
     fs::create_dir(&nothing).unwrap();

@@ -90,7 +90,7 @@ fn from_a_table_to_folds() {
     let split = dir.path().join("split.json");
     let args = ["corpus", "split", s(&out), "--out", s(&split), "--folds", "3"];
     let (ok, first, err) = mithras(&args);
-    assert!(ok && first.contains("fold 2: 1 groups"), "{first}{err}");
+    assert!(ok && first.contains("fold 2: 1 group,"), "{first}{err}");
     assert_eq!(mithras(&args).1, first);
     let (ok, _, err) =
         mithras(&["corpus", "split", s(&out), "--out", s(&split), "--seed", "3", "--folds", "2"]);
@@ -132,7 +132,7 @@ fn regions_from_a_table_to_folds() {
     assert_eq!(v["classes"]["mitotic_figure"], 4);
 
     let (ok, text, err) = mithras(&["corpus", "verify", s(&set)]);
-    assert!(ok && text.contains("4 images hold"), "{err}");
+    assert!(ok && text.contains("sound: 4 images"), "{err}");
     let plain = dir.path().join("plain");
     let mut folder = vec!["corpus", "import", "--format", "he-folder", s(&more)];
     folder.extend(["--mpp", "0.5", "--out", s(&plain)]);
@@ -147,7 +147,7 @@ fn regions_from_a_table_to_folds() {
     let folds = dir.path().join("folds.json");
     let (ok, text, err) =
         mithras(&["corpus", "split", s(&all), "--leave-one-out", "--out", s(&folds)]);
-    assert!(ok && text.contains("fold p3: 1 groups, 1 items, 1 figures"), "{text}{err}");
+    assert!(ok && text.contains("fold p3: 1 group, 1 item, 1 figure"), "{text}{err}");
     assert!(text.contains("in every fold's training: 4 groups"), "{text}");
     std::fs::write(images.join("0.png"), "changed").unwrap();
     let (ok, _, err) = mithras(&["corpus", "verify", s(&all)]);

@@ -170,7 +170,7 @@ fn what_cannot_be_analysed_is_refused_in_words() {
     assert_eq!(got["groups"][0]["points"][1]["survival"], 1.0);
     assert!(!got.to_string().contains("-0.0"), "{got}");
     let got = ok(run("zero.csv", "t,e,x\n0,1,1\n2,1,2\n3,1,1.5\n", "cox", &x));
-    assert!(got["notes"].to_string().contains("1 rows have time 0"), "{got}");
+    assert!(got["notes"].to_string().contains("time 0 in 1 row,"), "{got}");
     assert!(got["warnings"].to_string().contains("few events"), "{got}");
 }
 
@@ -212,7 +212,7 @@ fn thca_with_and_without_the_row_at_time_zero() {
             .map(|k| got["concordance"][k].as_f64().unwrap())
             .to_vec();
         assert_eq!(counts, [3488.0, 263.0, 11.0]);
-        assert_eq!(got["notes"].to_string().contains("1 rows have time 0"), n == 507);
+        assert_eq!(got["notes"].to_string().contains("time 0 in 1 row,"), n == 507);
     }
 }
 

@@ -9,6 +9,7 @@ mod features;
 mod linear;
 mod load;
 
+use mitosis::text::Many;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -107,7 +108,8 @@ impl fmt::Display for Report {
         for s in &self.sources {
             let chance = 0.5 + s.chance;
             let (name, figures, others) = (&s.source, s.figures, s.others);
-            writeln!(f, "{name}: {figures} figures, {others} others; chance reaches {chance:.2}")?;
+            let (figures, others) = (Many(figures, "figure"), Many(others, "other"));
+            writeln!(f, "{name}: {figures}, {others}; chance reaches {chance:.2}")?;
             for v in &s.verdicts {
                 let mark = if v.warns { "!" } else { " " };
                 let kind = if v.context { "context" } else { "" };

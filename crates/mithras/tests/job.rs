@@ -54,7 +54,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
         assert!(out.join("blank").join(export.file).is_file(), "{}", export.file);
     }
     let html = std::fs::read_to_string(out.join("summary.html")).unwrap();
-    assert!(html.contains("1 of 3 slides failed") && html.contains("1 of 3 slides have no tissue"));
+    assert!(html.contains("1 of 3 slides failed") && html.contains("1 of 3 slides without tissue"));
     assert!(!html.contains("http"), "the summary loads nothing");
     let json: serde_json::Value =
         serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();

@@ -348,3 +348,30 @@ fn a_page_of_hundreds_holds_the_table_alone() {
     let page = text(out.join("summary.html"));
     assert!(!page.contains("<img") && page.contains("copy-199") && page.contains("mithras view"));
 }
+
+/// A page of thousands has a row per slide; its pictures stay in their folders.
+#[test]
+fn the_summary_of_five_thousand_slides_is_small() {
+    let dir = tempfile::tempdir().unwrap();
+    draw(&dir.path().join("s.tiff"), 700, 600, 1, 2);
+    let out = dir.path().join("out");
+    let slide = Input::new(&dir.path().join("s.tiff"));
+    let (_, run) = process(vec![slide], &out, Existing::Refuse);
+    assert_eq!(run.done, 1);
+    let one = text(out.join("summary.html"));
+    assert!(one.contains("data:image/jpeg;base64") && !one.contains("<script>"));
+    let files =
+        ["state.json", "counts.json"].map(|f| (f, fs::read(out.join("s").join(f)).unwrap()));
+    for k in 1..5000 {
+        let folder = out.join(format!("a slide with a long name #{k}"));
+        fs::create_dir(&folder).unwrap();
+        files.iter().for_each(|(name, bytes)| fs::write(folder.join(name), bytes).unwrap());
+    }
+    let run = report::gather(&[out.clone()], None).unwrap();
+    assert_eq!(run.done, 5000);
+    let page = text(out.join("summary.html"));
+    assert!(page.len() < 5 << 20, "{} bytes", page.len());
+    assert_eq!(page.matches("data-at=\"").count(), 5000);
+    assert!(page.contains("data-at=\"./a%20slide%20with%20a%20long%20name%20%23777/\""));
+    assert!(page.contains("<script>") && !page.contains("data:image"));
+}

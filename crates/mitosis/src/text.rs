@@ -39,7 +39,7 @@ impl<N: fmt::Display> fmt::Display for Many<N> {
         let (n, one) = (self.0.to_string(), self.1);
         let end = match &*n {
             "1" => "",
-            _ if one.ends_with("ch") => "es",
+            _ if one.ends_with("ch") || one.ends_with("ss") => "es",
             _ => "s",
         };
         write!(f, "{n} {one}{end}")

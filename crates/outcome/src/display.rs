@@ -8,6 +8,7 @@ use crate::logrank::LogRank;
 use crate::lrt::LikelihoodRatio;
 use crate::result::Test;
 use crate::words::{columns, show, show_p};
+use mitosis::text::Many;
 use std::fmt;
 
 /// A number or a dash.
@@ -65,8 +66,8 @@ impl fmt::Display for CIndex {
 impl fmt::Display for CoxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let model = self;
-        let (n, events) = (model.summary.n, model.summary.events);
-        writeln!(f, "Cox model, {n} rows, {events} events, {} ties", model.ties)?;
+        let (n, events) = (Many(model.summary.n, "row"), Many(model.summary.events, "event"));
+        writeln!(f, "Cox model, {n}, {events}, {} ties", model.ties)?;
         writeln!(f)?;
         let se = if model.robust { "robust se" } else { "se" };
         let head = ["covariate", "beta", "HR", "lower", "upper", se, "z", "p"];
@@ -134,7 +135,8 @@ impl fmt::Display for Grades {
 impl fmt::Display for Curves {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let curves = self;
-        writeln!(f, "Kaplan-Meier, {} rows, {} events", curves.summary.n, curves.summary.events)?;
+        let (n, events) = (curves.summary.n, curves.summary.events);
+        writeln!(f, "Kaplan-Meier, {}, {}", Many(n, "row"), Many(events, "event"))?;
         writeln!(f)?;
         let mut rows = vec![
             ["group", "rows", "events", "median", "lower", "upper"].map(String::from).to_vec(),
@@ -173,7 +175,8 @@ impl fmt::Display for Curves {
 impl fmt::Display for LogRank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let test = self;
-        writeln!(f, "Log-rank test, {} rows, {} events", test.summary.n, test.summary.events)?;
+        let (n, events) = (test.summary.n, test.summary.events);
+        writeln!(f, "Log-rank test, {}, {}", Many(n, "row"), Many(events, "event"))?;
         writeln!(f)?;
         let mut rows = vec![["group", "rows", "observed", "expected"].map(String::from).to_vec()];
         for g in &test.groups {
@@ -190,7 +193,8 @@ impl fmt::Display for LikelihoodRatio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let test = self;
         let list = |c: &[String]| if c.is_empty() { "nothing".into() } else { c.join(" + ") };
-        writeln!(f, "{} rows, {} events, {} ties", test.summary.n, test.summary.events, test.ties)?;
+        let (n, events) = (test.summary.n, test.summary.events);
+        writeln!(f, "{}, {}, {} ties", Many(n, "row"), Many(events, "event"), test.ties)?;
         let (small, full) = (list(&test.reduced_covariates), list(&test.full_covariates));
         writeln!(f, "reduced: {small}, log-likelihood {}", show(test.loglik_reduced))?;
         writeln!(f, "full:    {full}, log-likelihood {}", show(test.loglik))?;

@@ -7,6 +7,7 @@ mod fuzz;
 use crate::error::{Error, Result, Setting};
 use crate::result::Summary;
 use crate::table::Table;
+use mitosis::text::Many;
 use stats::survival::Survival;
 use stats::survival::cox::CoxData;
 use std::collections::{BTreeMap, BTreeSet};
@@ -272,7 +273,7 @@ fn outcomes(
     }
     let zero = times.iter().filter(|&&t| t == 0.0).count();
     if zero > 0 {
-        notes.push(format!("{zero} rows have time 0; they are kept"));
+        notes.push(format!("time 0 in {}, which are kept", Many(zero, "row")));
     }
     let survival = Survival::new(&times, &events)?;
     if survival.merged() > 0 {

@@ -1,5 +1,6 @@
 //! What a file may ask of this machine, and what happens beyond it.
 
+use crate::memory::Memory;
 use std::sync::OnceLock;
 
 /// Limits on one slide. Each breach is a [`SlideError::Limit`](crate::SlideError::Limit) with the
@@ -14,9 +15,10 @@ pub struct Limits {
     pub directories: u64,
     /// Bytes of directory data (tile positions, descriptions) read from a TIFF.
     pub fields: u64,
-    /// Bytes of memory for decoded pixels: cache, whole images and decoding together. What does not
-    /// fit goes to a temporary file where the format can be decoded in rows.
-    pub memory: u64,
+    /// Memory for decoded pixels, shared by all slides opened with clones of these limits: caches,
+    /// whole images, decoding and windows that wait. What does not fit goes to a temporary file where
+    /// the format can be decoded in rows.
+    pub memory: Memory,
     /// Bytes of RGB that one byte of the file may stand for.
     pub expansion: u64,
 }
@@ -116,11 +118,14 @@ impl Limits {
             "decoded" => &mut self.decoded,
             "directories" => &mut self.directories,
             "fields" => &mut self.fields,
-            "memory" => &mut self.memory,
+            "memory" => {
+                self.memory = Memory::new(number.max(LEAST_MEMORY));
+                return Ok(());
+            }
             "expansion" => &mut self.expansion,
             other => return Err(LimitError::Unknown(other.to_owned())),
         };
-        *place = if name.trim() == "memory" { number.max(LEAST_MEMORY) } else { number };
+        *place = number;
         Ok(())
     }
 
@@ -138,19 +143,13 @@ impl Limits {
         let _ = FOR_ALL.set(self);
     }
 
-    /// A quarter of the memory: the share of the tile cache, of images held whole, and of decoding
-    /// under way. The last quarter is for what is handed on.
-    pub(crate) fn share(&self) -> u64 {
-        self.memory / 4
-    }
-
     /// Whether decoding may take so many bytes at once.
     pub(crate) fn working(
         &self,
         what: impl FnOnce() -> String,
         needed: u128,
     ) -> Result<(), Breach> {
-        check("memory", self.memory / 2, needed, what)
+        check("memory", self.memory.most_working(), needed, what)
     }
 }
 
@@ -161,7 +160,7 @@ impl Default for Limits {
             decoded: DECODED,
             directories: DIRECTORIES,
             fields: FIELDS,
-            memory: half_of_free(),
+            memory: half_of_free().clone(),
             expansion: EXPANSION,
         })
     }
@@ -181,9 +180,9 @@ fn parse(text: &str) -> Option<u64> {
 }
 
 /// Half of the memory that was free when it was first asked for.
-fn half_of_free() -> u64 {
-    static HALF: OnceLock<u64> = OnceLock::new();
-    *HALF.get_or_init(|| (free().unwrap_or(4 << 30) / 2).max(LEAST_MEMORY))
+fn half_of_free() -> &'static Memory {
+    static HALF: OnceLock<Memory> = OnceLock::new();
+    HALF.get_or_init(|| Memory::new((free().unwrap_or(4 << 30) / 2).max(LEAST_MEMORY)))
 }
 
 /// Memory that new work can have, where the system says so.
@@ -274,7 +273,7 @@ mod tests {
     fn settings_and_their_errors() {
         let mut l = Limits::default();
         l.set_all("pixels=2e10, memory=4G,expansion=77").unwrap();
-        assert_eq!((l.pixels, l.memory, l.expansion), (20_000_000_000, 4 << 30, 77));
+        assert_eq!((l.pixels, l.memory.total(), l.expansion), (20_000_000_000, 4 << 30, 77));
         l.set("decoded=0.5k").unwrap();
         assert_eq!(l.decoded, 512);
         for (bad, word) in [
@@ -295,7 +294,7 @@ mod tests {
             decoded: all,
             directories: all,
             fields: all,
-            memory: all,
+            memory: Memory::new(all),
             expansion: all,
         };
         assert_eq!(l, want);

@@ -23,7 +23,7 @@ pub struct OpenOptions {
     pub mpp: Option<Mpp>,
     /// What [`OpenOptions::mpp`] means beside what the file says.
     pub mpp_rule: MppRule,
-    /// Memory for decoded tiles, bytes; at most a quarter of the limit `memory`.
+    /// Memory for decoded tiles, bytes; at most its part of a quarter of [`Limits::memory`].
     pub cache_bytes: usize,
     /// What the file may ask for.
     pub limits: Limits,

@@ -83,7 +83,8 @@ impl Slide {
     fn kept(&self, level: usize) -> bool {
         let l = &self.opened.levels[level];
         let bytes = 3 * l.width.saturating_mul(l.height);
-        self.opened.source.stripped(level) && (l.grid() == (1, 1) || bytes > self.cache_bytes / 4)
+        self.opened.source.stripped(level)
+            && (l.grid() == (1, 1) || bytes > self.cache.capacity() as u64 / 4)
     }
 
     pub(crate) fn piece(&self, at: TileAt) -> Result<Arc<Piece>, Fault> {
@@ -97,7 +98,7 @@ impl Slide {
             let size = (side(l.width, l.tile_width, column), side(l.height, l.tile_height, row));
             return self.scratch.piece(key, size, |rows| {
                 let mut sink = |line: &[u8]| rows.push(line);
-                let state = self.gate.pass(source.working_bytes(level), || {
+                let state = self.memory.work(source.working_bytes(level), || {
                     source.rows(level, column, row, &mut sink)
                 })?;
                 self.note(at, state);
@@ -105,13 +106,13 @@ impl Slide {
             });
         }
         if let Some(tile) = self.cache.get(key) {
-            return Ok(Arc::new(Piece::Memory(tile)));
+            return Ok(Arc::new(Piece::Memory(tile, None)));
         }
         let work = source.working_bytes(level);
-        let Decoded { tile, state } = self.gate.pass(work, || source.tile(level, column, row))?;
+        let Decoded { tile, state } = self.memory.work(work, || source.tile(level, column, row))?;
         self.note(at, state);
         self.cache.put(key, &tile);
-        Ok(Arc::new(Piece::Memory(tile)))
+        Ok(Arc::new(Piece::Memory(tile, None)))
     }
 
     fn note(&self, at: TileAt, state: TileState) {

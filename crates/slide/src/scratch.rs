@@ -1,25 +1,26 @@
 //! Images that can only be decoded whole (strips, flat images): decoded once, kept in memory within
-//! a share of the budget, in a temporary file beyond it.
+//! the budget, in a temporary file beyond it.
 
 use crate::cache::Key;
 use crate::limits::{Fault, Limits, check};
+use crate::memory::{Kept, Memory};
 use mitosis::RgbTile;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Decoded pixels, row by row.
 pub(crate) enum Piece {
-    Memory(Arc<RgbTile>),
+    Memory(Arc<RgbTile>, #[expect(dead_code, reason = "held for its drop")] Option<Kept>),
     File { file: Arc<File>, at: u64, width: usize, height: usize },
 }
 
 impl Piece {
     pub(crate) fn size(&self) -> (usize, usize) {
         match self {
-            Self::Memory(tile) => (tile.width, tile.height),
+            Self::Memory(tile, _) => (tile.width, tile.height),
             Self::File { width, height, .. } => (*width, *height),
         }
     }
@@ -27,7 +28,7 @@ impl Piece {
     /// Copies the pixels of row `y` from column `x` on.
     pub(crate) fn copy(&self, x: usize, y: usize, out: &mut [u8]) -> Result<(), String> {
         match self {
-            Self::Memory(tile) => {
+            Self::Memory(tile, _) => {
                 let from = 3 * (y * tile.width + x);
                 out.copy_from_slice(&tile.data[from..from + out.len()]);
                 Ok(())
@@ -45,8 +46,7 @@ type Once = Arc<OnceLock<Result<Arc<Piece>, Fault>>>;
 /// The pieces of one slide.
 pub(crate) struct Scratch {
     pieces: Mutex<HashMap<Key, Once>>,
-    /// Memory still to be had, bytes.
-    memory: AtomicU64,
+    memory: Memory,
     /// Bytes decoded so far.
     decoded: AtomicU64,
     limit: u64,
@@ -111,7 +111,7 @@ impl Scratch {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             pieces: Mutex::default(),
-            memory: AtomicU64::new(limits.share()),
+            memory: limits.memory.clone(),
             decoded: AtomicU64::new(0),
             limit: limits.decoded,
             file: OnceLock::new(),
@@ -143,19 +143,15 @@ impl Scratch {
         check("decoded", self.limit, all.into(), || {
             "strips and flat images that are decoded whole".into()
         })?;
-        let take = |left: u64| left.checked_sub(bytes);
-        let fits = self.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
-        if fits {
+        if let Some(kept) = self.memory.keep(bytes) {
             // A file that lies about its size gets memory for what it holds.
             let store = Store::Memory(Vec::with_capacity(bytes.min(CHUNK as u64) as usize));
             let mut rows = Rows { store, width, height, done: 0 };
-            let filled = fill(&mut rows).and_then(|()| whole(&rows));
+            fill(&mut rows)?;
+            whole(&rows)?;
             let Store::Memory(data) = rows.store else { unreachable!("rows in memory stay there") };
-            if let Err(e) = filled {
-                self.memory.fetch_add(bytes, Ordering::Relaxed);
-                return Err(e);
-            }
-            return Ok(Arc::new(Piece::Memory(Arc::new(RgbTile { width, height, data }))));
+            let tile = Arc::new(RgbTile { width, height, data });
+            return Ok(Arc::new(Piece::Memory(tile, Some(kept))));
         }
         let told = |e: String| {
             Fault::Damaged(format!(
@@ -183,46 +179,13 @@ fn whole(rows: &Rows) -> Result<(), Fault> {
     Err(Fault::Damaged(format!("{} of {} rows", rows.done, rows.height)))
 }
 
-/// Lets so many bytes be decoded at once, and always one piece.
-pub(crate) struct Gate {
-    most: u64,
-    now: Mutex<u64>,
-    left: Condvar,
-}
-
-impl Gate {
-    pub(crate) fn new(most: u64) -> Self {
-        Self { most, now: Mutex::new(0), left: Condvar::new() }
-    }
-
-    /// Runs `work`, which needs `bytes`, when there is room.
-    pub(crate) fn pass<T>(&self, bytes: u64, work: impl FnOnce() -> T) -> T {
-        /// Leaves however `work` ends.
-        struct Inside<'a>(&'a Gate, u64);
-        impl Drop for Inside<'_> {
-            fn drop(&mut self) {
-                *self.0.now.lock().unwrap_or_else(PoisonError::into_inner) -= self.1;
-                self.0.left.notify_all();
-            }
-        }
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        while *now > 0 && *now + bytes > self.most {
-            now = self.left.wait(now).unwrap_or_else(PoisonError::into_inner);
-        }
-        *now += bytes;
-        drop(now);
-        let _inside = Inside(self, bytes);
-        work()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
 
     fn scratch(memory: u64, decoded: u64) -> Scratch {
-        Scratch::new(&Limits { memory, decoded, ..Limits::default() })
+        Scratch::new(&Limits { memory: Memory::new(memory), decoded, ..Limits::default() })
     }
 
     fn rows(value: u8, width: usize, height: usize) -> impl Fn(&mut Rows) -> Result<(), Fault> {
@@ -235,8 +198,8 @@ mod tests {
 
     #[test]
     fn decoded_once_in_memory_or_in_a_file() {
-        // A quarter of the budget holds the first piece, not the second.
-        let s = scratch(4 * 300, 1 << 20);
+        // Half of the budget holds the first piece, not the second.
+        let s = scratch(3 * 300, 1 << 20);
         let calls = AtomicUsize::new(0);
         for _ in 0..3 {
             for (k, value) in [(0u32, 10u8), (1, 50)] {
@@ -265,24 +228,5 @@ mod tests {
         for (w, h) in [(10, 9), (9, 10), (10, 11)] {
             assert!(s.piece((0, 0, w as u32 + 20 * h as u32), (10, 10), rows(1, w, h)).is_err());
         }
-    }
-
-    #[test]
-    fn the_gate_lets_one_in_and_no_more_than_fit() {
-        let gate = Gate::new(100);
-        let now = AtomicUsize::new(0);
-        std::thread::scope(|s| {
-            for bytes in [60, 60, 40, 1000, 10, 10] {
-                let (gate, now) = (&gate, &now);
-                s.spawn(move || {
-                    gate.pass(bytes, || {
-                        let n = now.fetch_add(bytes as usize, Ordering::SeqCst) + bytes as usize;
-                        assert!(n <= 100 || n == 1000, "{n} at once");
-                        std::thread::sleep(std::time::Duration::from_millis(5));
-                        now.fetch_sub(bytes as usize, Ordering::SeqCst);
-                    });
-                });
-            }
-        });
     }
 }

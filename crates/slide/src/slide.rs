@@ -4,10 +4,11 @@ use crate::SlideError;
 use crate::cache::TileCache;
 use crate::format;
 use crate::limits::Fault;
+use crate::memory::Memory;
 use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, given, settle};
-use crate::scratch::{Gate, Scratch};
+use crate::scratch::Scratch;
 use crate::source::{AssociatedImage, Level, Opened, Rect, TileAt};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,9 +29,8 @@ pub struct Slide {
     pub(crate) opened: Opened,
     resolution: Result<Resolution, Refusal>,
     pub(crate) cache: TileCache,
-    pub(crate) cache_bytes: u64,
     pub(crate) scratch: Scratch,
-    pub(crate) gate: Gate,
+    pub(crate) memory: Memory,
     /// Tiles decoded so far whose data are doubtful, with the reason.
     pub(crate) suspect: Mutex<BTreeMap<TileAt, String>>,
 }
@@ -78,17 +78,15 @@ impl Slide {
                 MppRule::Fill | MppRule::Agree => given(mpp, stated),
             },
         };
-        let share = options.limits.share();
-        let cache_bytes = options.cache_bytes.min(usize::try_from(share).unwrap_or(usize::MAX));
+        let memory = options.limits.memory.clone();
         Ok(Self {
             path: path.to_path_buf(),
             format,
             opened,
             resolution,
-            cache: TileCache::new(cache_bytes),
-            cache_bytes: cache_bytes as u64,
+            cache: TileCache::new(memory.slide(), options.cache_bytes),
             scratch: Scratch::new(&options.limits),
-            gate: Gate::new(share),
+            memory,
             suspect: Mutex::default(),
         })
     }

@@ -2,7 +2,7 @@
 //! bytes are counted by the allocator.
 
 use mitosis::Mpp;
-use slide::{Limits, OpenOptions, Slide, SlideError};
+use slide::{Limits, Memory, OpenOptions, Slide, SlideError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,20 +35,23 @@ const BUDGET: usize = 64 << 20;
 /// Threads that read at once.
 const THREADS: i64 = 4;
 
-fn open(path: &Path) -> Result<Slide, SlideError> {
-    let limits = Limits { memory: BUDGET as u64, ..Limits::default() };
+fn open(path: &Path, memory: &Memory) -> Result<Slide, SlideError> {
+    let limits = Limits { memory: memory.clone(), ..Limits::default() };
     let openslide = Some("/no/such/library".into());
     let options =
         OpenOptions { limits, mpp: Some(Mpp::PAPER), openslide, ..OpenOptions::default() };
     Slide::open_with(path, &options)
 }
 
-/// Most bytes alive at once while four threads read windows all over every level.
-fn peak(path: &Path) -> Result<usize, SlideError> {
+/// Most bytes alive at once while four threads read windows all over every level of slides that share
+/// one budget.
+fn peak(paths: &[&Path]) -> Result<usize, SlideError> {
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let slide = open(path)?;
+    let memory = Memory::new(BUDGET as u64);
+    let slides = paths.iter().map(|p| open(p, &memory)).collect::<Result<Vec<_>, _>>()?;
     let read = |thread: i64| -> Result<(), SlideError> {
+        let slide = &slides[thread as usize % slides.len()];
         for (level, size) in slide.levels().iter().enumerate() {
             let (w, h) = (size.width as i64, size.height as i64);
             for i in 0..24 {
@@ -62,7 +65,8 @@ fn peak(path: &Path) -> Result<usize, SlideError> {
         let all: Vec<_> = (0..THREADS).map(|t| s.spawn(move || read(t))).collect();
         all.into_iter().try_for_each(|t| t.join().expect("no panic"))
     })?;
-    drop(slide);
+    drop(slides);
+    assert_eq!(memory.in_use(), 0);
     Ok(PEAK.load(Ordering::Relaxed) - before)
 }
 
@@ -91,9 +95,31 @@ fn every_reader_keeps_within_the_memory_it_is_given() {
     files.extend(real.iter().filter_map(|name| testkit::data(name)));
     for file in files {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        let peak = peak(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let peak = peak(&[&file]).unwrap_or_else(|e| panic!("{name}: {e}"));
         println!("{name}: {:.1} MiB", peak as f64 / f64::from(1 << 20));
         assert!(peak <= BUDGET, "{name}: {peak} bytes at once");
+    }
+}
+
+#[test]
+fn slides_that_share_a_budget_keep_within_it_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let flat: Vec<PathBuf> = (0..5).map(|i| dir.path().join(format!("{i}.png"))).collect();
+    for path in &flat {
+        image::RgbImage::from_fn(2300, 2300, |x, y| image::Rgb([x as u8, y as u8, 7]))
+            .save(path)
+            .unwrap();
+    }
+    let mut sets = vec![flat];
+    let real = testkit::data("slides/CMU-1-Small-Region.svs")
+        .zip(testkit::data("hostile/strip4000.tif"))
+        .map(|(svs, strip)| vec![svs.clone(), strip.clone(), svs, strip]);
+    sets.extend(real);
+    for set in sets {
+        let paths: Vec<&Path> = set.iter().map(PathBuf::as_path).collect();
+        let peak = peak(&paths).unwrap();
+        println!("{paths:?}: {:.1} MiB", peak as f64 / f64::from(1 << 20));
+        assert!(peak <= BUDGET, "{paths:?}: {peak} bytes at once");
     }
 }
 
@@ -102,6 +128,6 @@ fn what_cannot_be_decoded_within_it_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large.jpg");
     image::RgbImage::from_pixel(6000, 4000, image::Rgb([200, 90, 160])).save(&path).unwrap();
-    let refused = peak(&path).unwrap_err();
+    let refused = peak(&[&path]).unwrap_err();
     assert!(matches!(refused, SlideError::Limit { limit: "memory", .. }), "{refused}");
 }

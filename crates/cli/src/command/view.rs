@@ -2,7 +2,7 @@
 
 use crate::show::{aloud, result};
 use anyhow::Context;
-use mithras::view::{Viewer, open};
+use mithras::view::{Grading, Viewer, open};
 use mithras::web;
 use mitosis::text::Many;
 use std::net::{IpAddr, Ipv4Addr};
@@ -55,7 +55,8 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 /// Count a run again with a reviewer's words on top
 ///
 /// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
-/// exact 95 % Poisson interval; slides with less than 2 mm2 of tissue are marked. Writes recount.csv
+/// exact 95 % Poisson interval, and the density with one over resampled windows of tissue; slides with
+/// less than 2 mm2 of tissue are marked. Writes recount.csv
 /// beside counts.csv. Says how far the reviewers of the run agree (kappa).
 #[derive(clap::Args)]
 pub struct RecountArgs {
@@ -65,6 +66,12 @@ pub struct RecountArgs {
     /// file or a folder (see `mithras export qupath`)
     #[arg(long, value_name = "NAME|FILE")]
     reviews: String,
+    /// Grade the hotspots, too: nottingham, fnclcc, gist, who-net, or a TOML file of the same form
+    #[arg(long, value_name = "SCHEME")]
+    grade: Option<String>,
+    /// Field diameter in mm (Nottingham)
+    #[arg(long, value_name = "MM", requires = "grade")]
+    field_diameter: Option<f64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -72,7 +79,8 @@ pub struct RecountArgs {
 
 /// Runs `recount`.
 pub fn recount(a: RecountArgs) -> anyhow::Result<()> {
-    result(a.json, &mithras::view::recount(&a.run, &a.reviews)?)
+    let grading = a.grade.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
+    result(a.json, &mithras::view::recount(&a.run, &a.reviews, grading)?)
 }
 
 /// Where a run is written to.

@@ -290,9 +290,13 @@ fn slides_that_are_gone_or_changed_are_said_and_the_rest_works() {
 }
 
 fn recount(made: &made::Made, reviews: &str) -> Result<Value, String> {
+    recount_with(made, reviews, &[])
+}
+
+fn recount_with(made: &made::Made, reviews: &str, more: &[&str]) -> Result<Value, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
-    let out = command.arg("recount").arg(&made.run).args(["--reviews", reviews, "--json"]).output();
-    let out = out.unwrap();
+    command.arg("recount").arg(&made.run).args(["--reviews", reviews, "--json"]).args(more);
+    let out = command.output().unwrap();
     match out.status.success() {
         true => Ok(serde_json::from_slice(&out.stdout).unwrap()),
         false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
@@ -370,6 +374,16 @@ fn a_recount_is_what_a_hand_counts() {
     for (name, value) in expected {
         assert_eq!(cell(&rows[DRAWN], name), value, "{name}");
     }
+    // Fewer than ten windows of tissue; no grade was asked for.
+    assert!(s["model"]["density_resampled_95"].is_null() && s["model"]["grade"].is_null(), "{s}");
+    // 11 in 2 mm2 are 13 in ten fields of 0.55 mm (2.376 mm2), 12 are 14: 9 to 16 score 2.
+    let field = ["--grade", "nottingham", "--field-diameter", "0.55"];
+    let graded = recount_with(&made, "anna", &field).unwrap();
+    let s = &graded["slides"][DRAWN];
+    assert_eq!((&s["model"]["grade"], &s["reviewed"]["grade"]), (&"2".into(), &"2".into()));
+    near(&graded["grading"]["area_mm2"], 2.375829);
+    let unknown = recount_with(&made, "anna", &["--grade", "elston"]).unwrap_err();
+    assert!(unknown.contains("nottingham, fnclcc"), "{unknown}");
     // Words about another file of that name are left out, aloud.
     let log = made.run.join("reviews/anna.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();

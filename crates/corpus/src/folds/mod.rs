@@ -15,6 +15,7 @@ mod tests;
 use crate::error::FileError;
 use artifact::digest::hex;
 use artifact::file;
+use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
@@ -155,7 +156,8 @@ impl std::fmt::Display for FoldManifest {
                 "test" => "test data, in no fold".to_owned(),
                 name => format!("fold {name}"),
             };
-            writeln!(f, "{what}: {} groups, {} items, {} figures", c.groups, c.items, c.figures)?;
+            let (groups, items) = (Many(c.groups, "group"), Many(c.items, "item"));
+            writeln!(f, "{what}: {groups}, {items}, {}", Many(c.figures, "figure"))?;
         }
         writeln!(f, "digest {}", self.digest)
     }

@@ -4,7 +4,7 @@ use crate::agreement::{Agreement, Word, agreements};
 use artifact::table::{Format, Table, TableError};
 use corpus::CorpusError;
 use corpus::audit::{Counts, Entry, Key, Package, ReviewLog, Row, Verdict, tally};
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use serde::Serialize;
 use stats::StatsError;
 use stats::interval::{Stratum, pool_weighted, precision_range, wilson};
@@ -409,7 +409,7 @@ impl fmt::Display for Scored {
 impl fmt::Display for Reviews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for r in &self.reviewers {
-            writeln!(f, "{}: {} of {} pictures reviewed", r.name, r.reviewed, r.of)?;
+            writeln!(f, "{}: {} of {} reviewed", r.name, r.reviewed, Many(r.of, "picture"))?;
             write!(f, "{}", r.scored)?;
         }
         for g in &self.agreement {

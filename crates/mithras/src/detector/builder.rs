@@ -35,6 +35,8 @@ pub struct Builder {
     any_mpp: bool,
     accept_engine: bool,
     subtypes: bool,
+    /// Detectors opened together.
+    together: usize,
 }
 
 impl Default for Builder {
@@ -51,6 +53,7 @@ impl Default for Builder {
             any_mpp: false,
             accept_engine: false,
             subtypes: false,
+            together: 1,
         }
     }
 }
@@ -177,7 +180,7 @@ impl Builder {
             let threads = if self.engine.threads == 0 { all() } else { self.engine.threads };
             self.engine.threads = (threads / n).max(1);
             self.workers.readers = self.workers.readers.min(self.engine.threads);
-            self.limits.memory /= n as u64;
+            self.together = n;
         }
         (0..n.max(1)).map(|_| self.clone().open(package)).collect()
     }
@@ -219,7 +222,7 @@ impl Builder {
         detector.any_mpp = self.any_mpp;
         detector.accept_engine = self.accept_engine;
         detector.limits = self.limits;
-        detector.fit_memory();
+        detector.fit_memory(self.together);
         if self.subtypes {
             detector.set_subtypes(SubtypeNetwork::bundled(&self.engine)?);
         }

@@ -9,7 +9,7 @@ use crate::subtypes::SubtypeNetwork;
 use detect::{Control, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, Workers};
 use infer::EngineReport;
 use mitosis::{Classifier, Mm2, OperatingPoint, Segmenter};
-use slide::{Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
+use slide::{Kept, Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,8 @@ pub struct Detector {
     pub workers: Workers,
     /// What a slide may ask for, its share of memory among them.
     pub limits: Limits,
+    /// Memory for the windows that wait, taken from [`Limits::memory`].
+    queue: Option<Kept>,
     /// An OpenSlide library to use instead of the one found.
     pub openslide: Option<PathBuf>,
     /// Take an input's um/px even where the slide states another.
@@ -182,12 +184,16 @@ impl Detector {
         self.subtypes = Some(network);
     }
 
-    /// Lets no more decoded windows wait than an eighth of the memory holds.
-    pub(super) fn fit_memory(&mut self) {
+    /// Lets no more decoded windows wait than an eighth of the memory holds, shared by so many
+    /// detectors, and takes that memory.
+    pub(super) fn fit_memory(&mut self, together: usize) {
         let side = u64::from(self.config.recipe.grid.window());
-        let most = (self.limits.memory / 8 / (3 * side * side)).max(1);
+        let window = 3 * side * side;
+        let memory = &self.limits.memory;
+        let most = (memory.total() / 8 / together as u64 / window).max(1);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.workers.in_flight = self.workers.in_flight.min(most);
+        self.queue = memory.keep(self.workers.in_flight as u64 * window);
     }
 
     /// The same with models of any make; tests use fakes.
@@ -226,6 +232,7 @@ impl Detector {
             config,
             workers,
             limits: Limits::default(),
+            queue: None,
             openslide: None,
             force_mpp: false,
             any_mpp: false,

@@ -1,7 +1,7 @@
 //! What came of an embedding.
 
 use features::{FeatureError, Frozen};
-use mitosis::text::{Shown, plain};
+use mitosis::text::{Many, Shown, plain};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -116,8 +116,13 @@ impl fmt::Display for Report {
                     let reason = l.reason.as_deref().unwrap_or_default();
                     writeln!(f, "{}: FAILED: {}", plain(&l.name), plain(reason))?;
                 }
-                Status::Kept => writeln!(f, "{}: done before, {} rows", plain(&l.name), l.rows)?,
-                _ => writeln!(f, "{}: {} rows, {:.1}/s", plain(&l.name), l.rows, l.per_second)?,
+                Status::Kept => {
+                    writeln!(f, "{}: done before, {}", plain(&l.name), Many(l.rows, "row"))?;
+                }
+                _ => {
+                    let rows = Many(l.rows, "row");
+                    writeln!(f, "{}: {rows}, {:.1}/s", plain(&l.name), l.per_second)?;
+                }
             }
         }
         let Self { rows, width, encoder, per_second, .. } = self;

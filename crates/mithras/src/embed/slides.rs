@@ -8,6 +8,7 @@ use crate::progress::{Listener, Piece};
 use artifact::digest::sha256;
 use features::{FeatureError, Form, Frozen, Grid, tiles};
 use mitosis::Mpp;
+use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 use slide::{MppRule, OpenOptions, Slide};
 use std::collections::BTreeMap;
@@ -172,7 +173,8 @@ impl Task for Embedding<'_> {
         let (tiles, seconds) = (state.work.tiles, state.seconds);
         match state.status {
             Status::Finished | Status::NoTissue => {
-                format!("{name}: {tiles} tiles, {:.1}/s", tiles as f64 / seconds.max(1e-9))
+                let per_second = tiles as f64 / seconds.max(1e-9);
+                format!("{name}: {}, {per_second:.1}/s", Many(tiles, "tile"))
             }
             _ => format!("{name}: FAILED: {}", state.reason.as_deref().unwrap_or("")),
         }

@@ -64,8 +64,8 @@ pub fn page(r: &CropsReport, png: &[u8]) -> String {
     if !r.repeated_images.is_empty() {
         let _ = write!(
             h,
-            "<h2>Repeated images</h2><p>{} images occur more than once, {} with different labels.</p><ul>",
-            r.repeated_images.len(),
+            "<h2>Repeated images</h2><p>More than once: {}, {} with different labels.</p><ul>",
+            Many(r.repeated_images.len(), "image"),
             r.contradicting_images
         );
         for image in r.repeated_images.iter().filter(|i| i.contradicts) {
@@ -125,7 +125,7 @@ fn origin(notes: &Map<String, Value>) -> String {
     for (key, title) in [("excluded", "Kept out"), ("failed", "Failed")] {
         let list = notes.get(key).and_then(Value::as_array).filter(|l| !l.is_empty());
         let Some(list) = list else { continue };
-        let _ = write!(h, "<details><summary>{title}: {} slides</summary><ul>", list.len());
+        let _ = write!(h, "<details><summary>{title}: {}</summary><ul>", Many(list.len(), "slide"));
         for item in list {
             let of = |k: &str| text(item[k].as_str().unwrap_or_default());
             let _ = write!(h, "<li>{}: {}</li>", of("slide"), of("reason"));

@@ -82,8 +82,8 @@ impl fmt::Display for CropsReport {
         if !self.repeated_images.is_empty() {
             writeln!(
                 f,
-                "\n{} images occur more than once, {} of them with different labels",
-                self.repeated_images.len(),
+                "\nmore than once: {}, {} with different labels",
+                Many(self.repeated_images.len(), "image"),
                 self.contradicting_images
             )?;
             for image in self.repeated_images.iter().filter(|i| i.contradicts).take(10) {

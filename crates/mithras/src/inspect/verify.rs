@@ -2,6 +2,7 @@
 
 use corpus::regions::{Dataset, RegionsError};
 use corpus::{Corpus, CorpusError};
+use mitosis::text::Many;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
@@ -54,8 +55,10 @@ pub fn verify(dataset: &Path) -> Result<Verified, VerifyError> {
 impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.items {
-            Items::Regions { images } => writeln!(f, "{images} images hold")?,
-            Items::Crops { crops, shards } => writeln!(f, "{crops} crops in {shards} shards hold")?,
+            Items::Regions { images } => writeln!(f, "sound: {}", Many(images, "image"))?,
+            Items::Crops { crops, shards } => {
+                writeln!(f, "sound: {} in {}", Many(crops, "crop"), Many(shards, "shard"))?;
+            }
         }
         writeln!(f, "digest {}", self.digest)
     }

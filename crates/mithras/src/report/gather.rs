@@ -113,7 +113,7 @@ fn files(
     let run = RunFile { unfinished, left_out, ..RunFile::new(lines, &records) };
     table::write(&into.join("counts.csv"), &run.slides)?;
     artifact::json::write(&into.join("run.json"), &run)?;
-    let page = summary::render(&run, &shown, &records[0])?;
+    let page = summary::render(&run, &shown, into, &records[0])?;
     file::write(&into.join("summary.html"), page.as_bytes())?;
     Ok(run)
 }

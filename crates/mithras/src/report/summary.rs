@@ -1,4 +1,4 @@
-//! `summary.html`: one file, nothing loaded from elsewhere.
+//! `summary.html`: a few slides with their pictures inside, many with those in their folders.
 
 use super::error::ReportError;
 use super::found::Found;
@@ -9,9 +9,11 @@ use crate::export::pictures as assets;
 use askama::Template;
 use infer::EngineReport;
 use mitosis::text::Many;
+use std::path::Path;
 
-/// Up to so many slides are shown with their pictures; a browser opens no page of thousands.
-const PICTURED: usize = 200;
+/// Up to so many slides are shown with their pictures, about 0.6 MB each; of more every slide is a row
+/// that opens at a click.
+const PICTURED: usize = 12;
 
 #[derive(Template)]
 #[template(path = "summary.html")]
@@ -29,14 +31,16 @@ struct Summary<'a> {
     total_seconds: String,
     sheet_width: usize,
     side: usize,
+    script: &'static str,
 }
 
 pub(super) fn render(
     run: &RunFile,
     found: &[Found],
+    into: &Path,
     record: &RunRecord,
 ) -> Result<String, ReportError> {
-    let rows: Vec<Row> = found.iter().filter_map(Row::new).collect();
+    let rows: Vec<Row> = found.iter().filter_map(|f| Row::new(f, into)).collect();
     let slides = if rows.len() > PICTURED {
         Vec::new()
     } else {
@@ -59,6 +63,7 @@ pub(super) fn render(
         total_seconds: seconds(total),
         sheet_width: assets::COLUMNS * assets::SIDE,
         side: assets::SIDE,
+        script: include_str!("../../templates/summary.js"),
     };
     Ok(summary.render()?)
 }

@@ -16,13 +16,16 @@ pub(super) struct Row<'a> {
     pub slide: &'a Found,
     pub counts: &'a CountsFile,
     pub seconds: String,
+    /// Its folder as an address relative to the page; none for one that does not lie beside it.
+    pub at: Option<String>,
 }
 
 impl<'a> Row<'a> {
-    /// None for a slide that failed.
-    pub(super) fn new(slide: &'a Found) -> Option<Self> {
+    /// None for a slide that failed. `into` is the page's folder.
+    pub(super) fn new(slide: &'a Found, into: &Path) -> Option<Self> {
         let counts = slide.counts.as_ref()?;
-        Some(Self { slide, counts, seconds: seconds(slide.state.seconds) })
+        let at = slide.folder.strip_prefix(into).ok().and_then(Path::to_str).map(address);
+        Some(Self { slide, counts, seconds: seconds(slide.state.seconds), at })
     }
 
     pub(super) fn density(&self) -> String {
@@ -72,7 +75,7 @@ pub(super) struct Tile {
 
 impl<'a> SlideView<'a> {
     pub(super) fn new(row: &'a Row) -> Result<Self, ReportError> {
-        let Row { slide, counts, seconds } = row;
+        let Row { slide, counts, seconds, at: _ } = row;
         let (folder, state) = (&slide.folder, &slide.state);
         let rows = read_detections(&folder.join("detections.csv"))?;
         let best = assets::top(&rows);
@@ -142,6 +145,20 @@ impl StageView {
             percent: (s.busy_share * 100.0).round() as u32,
         }
     }
+}
+
+/// A folder's name as the first part of an address.
+fn address(name: &str) -> String {
+    let mut at = String::from("./");
+    for b in name.bytes() {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                at.push(b as char)
+            }
+            _ => write!(at, "%{b:02X}").expect("a string takes text"),
+        }
+    }
+    at + "/"
 }
 
 pub(super) fn seconds(s: f64) -> String {

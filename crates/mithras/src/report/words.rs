@@ -45,11 +45,12 @@ impl fmt::Display for RunFile {
                 writeln!(f, "{}: {}", slide.name, plain(&note))?;
             }
         }
+        let all = Many(run.slides.len(), "slide");
         if run.without_tissue > 0 {
-            writeln!(f, "{} of {} slides have no tissue", run.without_tissue, run.slides.len())?;
+            writeln!(f, "{} of {all} without tissue", run.without_tissue)?;
         }
         if run.failed > 0 {
-            writeln!(f, "{} of {} slides failed", run.failed, run.slides.len())?;
+            writeln!(f, "{} of {all} failed", run.failed)?;
         }
         if !run.unfinished.is_empty() {
             let n = Many(run.unfinished.len(), "slide");

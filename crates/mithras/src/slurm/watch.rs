@@ -8,6 +8,7 @@ use crate::progress::{Listener, Piece};
 use crate::report::{self, RunFile};
 use artifact::digest::sha256;
 use detect::CancelToken;
+use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -112,7 +113,7 @@ fn submit(
         plan.array(&numbers.join(","))
     });
     let job = queue::submit(file, some.as_deref())?;
-    listener.note(&format!("job {job} submitted, {} shards", shards.len()));
+    listener.note(&format!("job {job} submitted, {}", Many(shards.len(), "shard")));
     jobs.rounds.push(Round { job, shards });
     // Only needed to watch it again; a disk that is full just now must not end this.
     if let Err(e) = artifact::json::write(&plan.folder().join(FILE), jobs) {

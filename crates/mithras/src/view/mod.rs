@@ -7,11 +7,12 @@ mod recount;
 mod review;
 mod server;
 mod tiles;
+mod tissue;
 
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use open::{Item, OpenError, Opened, open};
 pub use qupath::{Project, QupathError, write_project};
-pub use recount::{Counted, Recount, RecountError, RecountRow, recount};
+pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, recount};
 pub use review::{Change, Entry, Line, ReviewError, Reviews, Said, Standing, Verdict, agreement};
 pub use server::Viewer;
 pub use tiles::{TILE, TileError, Tiles, max_level};

@@ -3,15 +3,18 @@
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, change, is_objects};
 use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
+use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
-use crate::export::{CountsFile, read_detections};
+use crate::export::{CountsFile, pictures, read_detections};
 use crate::file::WriteError;
 use crate::record::DetectionRow;
 use crate::report::{ReportError, counts};
+use artifact::json::JsonError;
 use artifact::table::{TableError, Writer};
 use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use mitosis::{Level0, MppError, Point};
+use outcome::{Rule, Scheme};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -65,13 +68,19 @@ pub enum RecountError {
         /// What is wrong with it.
         source: CountError,
     },
+    /// A slide's tissue.
+    #[error(transparent)]
+    Tissue(#[from] JsonError),
+    /// The grading scheme.
+    #[error(transparent)]
+    Grade(#[from] outcome::Error),
     /// The table cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
 /// One way to count a slide.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Counted {
     /// Figures.
     pub figures: usize,
@@ -85,6 +94,37 @@ pub struct Counted {
     pub density_per_20_mm2: Option<f64>,
     /// The figures' interval per 20 mm2.
     pub density_95: Option<[f64; 2]>,
+    /// 95 % percentile interval of the density over resampled windows of 500 um, which knows that
+    /// figures cluster; none with fewer than ten windows of tissue.
+    pub density_resampled_95: Option<[f64; 2]>,
+    /// The hotspot's grade, where a scheme is asked for.
+    pub grade: Option<String>,
+}
+
+/// The scheme that grades hotspots.
+#[derive(Debug, Serialize)]
+pub struct Grading {
+    /// Its name.
+    pub scheme: String,
+    /// What it grades.
+    pub title: String,
+    /// The area that its thresholds refer to, mm2; the counts of 2 mm2 are rescaled to it and rounded.
+    pub area_mm2: f64,
+    #[serde(skip)]
+    rule: Rule,
+}
+
+impl Grading {
+    /// A scheme of `mithras survival grade` by name, or a file of that form, with the field diameter
+    /// in mm where it depends on it.
+    ///
+    /// # Errors
+    /// When there is no such scheme, or it does not know the diameter.
+    pub fn load(scheme: &str, field_diameter: Option<f64>) -> Result<Self, RecountError> {
+        let scheme = Scheme::load(scheme)?;
+        let rule = scheme.rule(field_diameter)?;
+        Ok(Self { scheme: scheme.name, title: scheme.title, area_mm2: rule.area_mm2, rule })
+    }
 }
 
 /// One slide.
@@ -113,10 +153,12 @@ pub struct RecountRow {
 }
 
 /// A run recounted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Recount {
     /// Name of the log without its suffix.
     pub reviewer: String,
+    /// How hotspots were graded, if they were.
+    pub grading: Option<Grading>,
     /// The table written.
     pub file: PathBuf,
     /// Every slide of the run with a result.
@@ -139,7 +181,11 @@ enum Words {
 ///
 /// # Errors
 /// [`RecountError`].
-pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
+pub fn recount(
+    run: &Path,
+    reviews: &str,
+    grading: Option<Grading>,
+) -> Result<Recount, RecountError> {
     let folders = counted_folders(run)?;
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
@@ -169,8 +215,14 @@ pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
             },
         };
         heard |= !said.is_empty();
-        let mut row = row(name, &counts, &rows, &said)?;
+        let mut row = row(name, folder, (&counts, &rows), &said)?;
         row.notes.extend(told);
+        if let Some(g) = &grading {
+            for c in [&mut row.model, &mut row.reviewed] {
+                let (_, grade) = g.rule.apply(c.hotspot_count as f64, SQUARE_MM2);
+                c.grade = Some(grade.to_owned());
+            }
+        }
         slides.push(row);
     }
     if !heard {
@@ -178,15 +230,16 @@ pub fn recount(run: &Path, reviews: &str) -> Result<Recount, RecountError> {
     }
     let reviewer = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let agreement = agreement(&Reviews::read_all(&run.join("reviews"))?)?;
-    let recount = Recount { reviewer, file: run.join("recount.csv"), slides, agreement };
+    let file = run.join("recount.csv");
+    let recount = Recount { reviewer, grading, file, slides, agreement };
     table(&recount).write(&recount.file)?;
     Ok(recount)
 }
 
 fn row(
     slide: String,
-    counts: &CountsFile,
-    rows: &[DetectionRow],
+    folder: &Path,
+    (counts, rows): (&CountsFile, &[DetectionRow]),
     about: &[(Change, Standing)],
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
@@ -231,18 +284,26 @@ fn row(
         .map_err(|source| RecountError::Count { slide: slide.clone(), source })?;
     let area = counts.analysed_mm2;
     let model = counts.hotspot.map(|h| h.centre_px);
+    let tissue = match counts.has_tissue {
+        true => rings(&folder.join(pictures::TISSUE), counts.slide.bounds_offset)?,
+        false => Vec::new(),
+    };
+    let size = [counts.slide.width as f64, counts.slide.height as f64];
+    let windows = Windows::new(&tissue, size, &resolution);
+    let accepted = rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px));
+    let accepted: Vec<Point<Level0>> = accepted.collect();
     Ok(RecountRow {
         said: said.len(),
         taken_out,
         taken_in,
         added: figures.len() - before,
         unsure: said.iter().filter(|e| counts_here(e).is_none()).count(),
-        model: counted(counts.figures, counts.hotspot_count, model, area),
+        model: counted(&accepted, (counts.hotspot_count, model), area, &windows),
         reviewed: counted(
-            figures.len(),
-            spot.map_or(0, |s| s.count),
-            spot.map(|s| [s.centre.x, s.centre.y]),
+            &figures,
+            (spot.map_or(0, |s| s.count), spot.map(|s| [s.centre.x, s.centre.y])),
             area,
+            &windows,
         ),
         analysed_mm2: area,
         notes,
@@ -250,7 +311,13 @@ fn row(
     })
 }
 
-fn counted(n: usize, hotspot_count: usize, hotspot_px: Option<[f64; 2]>, area: f64) -> Counted {
+fn counted(
+    figures: &[Point<Level0>],
+    (hotspot_count, hotspot_px): (usize, Option<[f64; 2]>),
+    area: f64,
+    windows: &Windows,
+) -> Counted {
+    let n = figures.len();
     let round = |v: f64| (v * 1e6).round() / 1e6;
     let i = stats::interval::poisson(n as u64, LEVEL).expect("a level of 0.95");
     let (lower, upper) = (i.lower, i.upper);
@@ -262,6 +329,8 @@ fn counted(n: usize, hotspot_count: usize, hotspot_px: Option<[f64; 2]>, area: f
         hotspot_px,
         density_per_20_mm2: per.map(|p| round(n as f64 * p)),
         density_95: per.map(|p| [round(lower * p), round(upper * p)]),
+        density_resampled_95: per.and(windows.density_95(figures)).map(|i| i.map(round)),
+        grade: None,
     }
 }
 
@@ -273,7 +342,9 @@ fn table(recount: &Recount) -> Writer {
     header.extend(["reviewed_hotspot_x_px", "reviewed_hotspot_y_px"]);
     header.extend(["density_per_20_mm2", "reviewed_density_per_20_mm2", "density_low"]);
     header.extend(["density_high", "reviewed_density_low", "reviewed_density_high"]);
-    header.extend(["analysed_mm2", "notes"]);
+    header.extend(["density_resampled_low", "density_resampled_high"]);
+    header.extend(["reviewed_density_resampled_low", "reviewed_density_resampled_high"]);
+    header.extend(["grade", "reviewed_grade", "analysed_mm2", "notes"]);
     let mut table = Writer::new(&header);
     for s in &recount.slides {
         let (m, r) = (&s.model, &s.reviewed);
@@ -290,6 +361,9 @@ fn table(recount: &Recount) -> Writer {
         cells.extend([m.density_per_20_mm2, r.density_per_20_mm2].map(one));
         cells.extend(both(m.density_95));
         cells.extend(both(r.density_95));
+        cells.extend(both(m.density_resampled_95));
+        cells.extend(both(r.density_resampled_95));
+        cells.extend([&m.grade, &r.grade].map(|g| g.clone().unwrap_or_default()));
         cells.extend([s.analysed_mm2.to_string(), s.notes.join("; ")]);
         table.push(cells);
     }
@@ -301,19 +375,34 @@ impl fmt::Display for Recount {
         for s in &self.slides {
             let line = |f: &mut fmt::Formatter<'_>, who: &str, c: &Counted| {
                 let [low, high] = c.figures_95;
-                let (n, spot) = (c.figures, c.hotspot_count);
-                write!(f, "  {who}: {n} figures ({low:.1} to {high:.1}), hotspot {spot}")?;
-                match c.density_per_20_mm2.zip(c.density_95) {
-                    Some((d, [l, h])) => writeln!(f, ", {d:.1} per 20 mm2 ({l:.1} to {h:.1})"),
+                let (n, spot) = (Many(c.figures, "figure"), c.hotspot_count);
+                write!(f, "  {who}: {n} ({low:.1} to {high:.1}), hotspot {spot}")?;
+                if let Some((d, [l, h])) = c.density_per_20_mm2.zip(c.density_95) {
+                    write!(f, ", {d:.1} per 20 mm2 ({l:.1} to {h:.1}")?;
+                    if let Some([l, h]) = c.density_resampled_95 {
+                        write!(f, "; over resampled windows {l:.1} to {h:.1}")?;
+                    }
+                    write!(f, ")")?;
+                }
+                match &c.grade {
+                    Some(grade) => writeln!(f, ", grade {grade}"),
                     None => writeln!(f),
                 }
             };
-            writeln!(f, "{} ({} words of {})", s.slide, s.said, self.reviewer)?;
+            writeln!(f, "{} ({} of {})", s.slide, Many(s.said, "word"), self.reviewer)?;
             line(f, "network ", &s.model)?;
             line(f, "reviewed", &s.reviewed)?;
             for note in &s.notes {
                 writeln!(f, "  note: {note}")?;
             }
+        }
+        if let Some(g) = &self.grading {
+            let area = g.area_mm2;
+            writeln!(
+                f,
+                "grades: {}, counts rescaled to {area:.3} mm2 and rounded; {}",
+                g.scheme, g.title
+            )?;
         }
         self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;
         writeln!(f, "{}", Shown(&self.file))

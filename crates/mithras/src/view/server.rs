@@ -3,6 +3,7 @@
 use super::open::{Item, Opened};
 use super::review::{Change, Entry, ReviewError, Reviews, Said, Verdict, agreement};
 use super::tiles::{TILE, TileError, Tiles, max_level};
+use super::tissue;
 use crate::agreement::Agreement;
 use crate::export::{pictures, read_detections};
 use crate::record::DetectionRow;
@@ -127,22 +128,6 @@ struct Say {
 struct Undo {
     reviewer: String,
     slide: usize,
-}
-
-/// As much of a `tissue.geojson` as is drawn.
-#[derive(Deserialize)]
-struct Outlines {
-    features: Vec<Feature>,
-}
-
-#[derive(Deserialize)]
-struct Feature {
-    geometry: Geometry,
-}
-
-#[derive(Deserialize)]
-struct Geometry {
-    coordinates: Vec<Vec<[f64; 2]>>,
 }
 
 /// Slides under view. Every path below its token is answered, none without it.
@@ -453,10 +438,6 @@ fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
 
 /// Rings of the tissue in level-0 px; a run without outlines is shown without them.
 fn outlines(folder: &Path, item: &Item) -> Vec<Vec<[f64; 2]>> {
-    let read = artifact::json::read::<Outlines>(&folder.join(pictures::TISSUE));
     let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
-    let place = |[x, y]: [f64; 2]| [x + offset[0] as f64, y + offset[1] as f64];
-    let features = read.map_or_else(|_| Vec::new(), |o| o.features);
-    let rings = features.into_iter().flat_map(|f| f.geometry.coordinates);
-    rings.map(|ring| ring.into_iter().map(place).collect()).collect()
+    tissue::rings(&folder.join(pictures::TISSUE), offset).unwrap_or_default()
 }

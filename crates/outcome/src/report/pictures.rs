@@ -10,6 +10,7 @@ use crate::study::{
     ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, frame, model,
 };
 use crate::words::plain_p;
+use mitosis::text::Many;
 use stats::survival::km::{IntervalType, Options, kaplan_meier as fit_km};
 use std::collections::BTreeMap;
 
@@ -88,8 +89,11 @@ fn box_plot(main: &Joined, column: &str, key: &str, label: &str) -> Result<Optio
         })
         .collect();
     let safe: String = column.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
-    let gap =
-        if missing > 0 { format!(" {missing} slides without it left out.") } else { String::new() };
+    let gap = if missing > 0 {
+        format!(" {} without it left out.", Many(missing, "slide"))
+    } else {
+        String::new()
+    };
     Ok(Some(Picture {
         name: format!("box_{safe}_{key}"),
         caption: format!(

@@ -126,7 +126,7 @@ pub fn read_pages(path: &Path, limits: &Limits) -> Result<Vec<RgbTile>, SlideErr
         let remedy = "write the pictures as pages of one TIFF";
         return Err(probe.unsupported("no TIFF".into(), remedy));
     }
-    let mut left = limits.memory;
+    let mut left = limits.memory.total();
     let mut pages = Vec::new();
     for (i, ifd) in probe.tiff()?.ifds.iter().enumerate() {
         let page = TiffImage::new(ifd, limits).and_then(|image| image.whole(left));

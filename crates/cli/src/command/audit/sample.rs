@@ -3,6 +3,7 @@
 use anyhow::Context;
 use corpus::Corpus;
 use corpus::audit::{Question, SampleOptions, StratumBy, sample};
+use mitosis::text::Many;
 use std::path::PathBuf;
 
 /// Draws a blinded, seeded, stratified sample.
@@ -44,7 +45,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         SampleOptions { question, by, per_cohort, seed: a.seed, allow_short: a.allow_short };
     let key = sample(&corpus, &a.out, &options)?;
     key.strata.iter().for_each(|s| println!("{s}"));
-    println!("{} pictures in {}", key.items.len(), a.out.join("package").display());
+    println!("{} in {}", Many(key.items.len(), "picture"), a.out.join("package").display());
     println!("review: mithras audit serve {}", a.out.join("package").display());
     println!("keep {} from the reviewer", a.out.join("key.json").display());
     Ok(())

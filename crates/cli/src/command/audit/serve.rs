@@ -4,7 +4,7 @@ use crate::show::aloud;
 use anyhow::Context;
 use mithras::audit::Desk;
 use mithras::web;
-use mitosis::text::Shown;
+use mitosis::text::{Many, Shown};
 use std::path::PathBuf;
 
 /// Serves the review page on this machine. Every key stroke is saved at once.
@@ -23,7 +23,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     let listener = web::listen(a.port)
         .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
     let (at, pictures, reviews) = (listener.local_addr()?, desk.pictures(), desk.reviews());
-    let said = format!("{pictures} pictures; reviews are saved in {}", Shown(&reviews));
+    let said = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
     aloud(&format!("http://{at}/\n{said}\nCtrl-C ends the server"));
     web::serve(&listener, move |request| desk.answer(request))?;
     Ok(())

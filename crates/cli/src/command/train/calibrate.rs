@@ -5,6 +5,7 @@ use super::machine::Machine;
 use anyhow::{Context, Result};
 use mithras::train::folds::{Calibrate, calibrate};
 use mitosis::matching::Rule;
+use mitosis::text::Many;
 use std::path::PathBuf;
 use train::data::Source;
 
@@ -68,7 +69,7 @@ pub fn run(args: Args) -> Result<()> {
         symmetries: args.symmetries,
         device,
     };
-    let mut told = |frame: &str, n: usize| eprintln!("{frame}: {n} candidates");
+    let mut told = |frame: &str, n: usize| eprintln!("{frame}: {}", Many(n, "candidate"));
     let report = calibrate(&source, &what, &args.out, &mut told)?;
     println!("{}", report.markdown);
     Ok(())

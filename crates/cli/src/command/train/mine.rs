@@ -4,6 +4,7 @@ use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::Result;
 use mithras::train::folds::{Mine, mine};
+use mitosis::text::Many;
 use std::path::PathBuf;
 use train::data::Source;
 
@@ -40,6 +41,7 @@ pub fn run(args: Args) -> Result<()> {
     let source = Source::open(&args.data, &args.folds)?;
     let fold = source.fold(&args.fold)?;
     let (n, images) = mine(&source, &fold, &Mine { segmenter, candidates, device }, &args.out)?;
-    println!("{n} hard negatives on {images} images: {}", args.out.display());
+    let (negatives, images) = (Many(n, "hard negative"), Many(images, "image"));
+    println!("{negatives} on {images}: {}", args.out.display());
     Ok(())
 }

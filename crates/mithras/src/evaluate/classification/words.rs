@@ -1,6 +1,7 @@
 //! Figures of classes in words.
 
 use super::{ClassFigures, Classification};
+use mitosis::text::Many;
 use outcome::words::columns;
 use std::fmt;
 
@@ -12,7 +13,7 @@ impl fmt::Display for Classification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let out = self;
         let all = &out.all;
-        writeln!(f, "{} items, {} classes", all.n, all.classes.len())?;
+        writeln!(f, "{}, {}", Many(all.n, "item"), Many(all.classes.len(), "class"))?;
         let keys = [
             "accuracy",
             "balanced_accuracy",
@@ -52,8 +53,8 @@ impl fmt::Display for Classification {
             let of = |key: &str, c: &ClassFigures| number(c.number(key));
             writeln!(
                 f,
-                "\n{name}: {} items, macro F1 {}, balanced accuracy {}, F1 {}",
-                figures.n,
+                "\n{name}: {}, macro F1 {}, balanced accuracy {}, F1 {}",
+                Many(figures.n, "item"),
                 of("macro_f1", figures),
                 of("balanced_accuracy", figures),
                 of("f1", figures)

@@ -6,6 +6,7 @@ use super::super::frames::WINDOW;
 use super::Chain;
 use corpus::folds::{bytes_in_memory, is_frame};
 use corpus::regions::Image;
+use mitosis::text::Many;
 use serde::Serialize;
 use std::fmt;
 
@@ -116,7 +117,7 @@ fn step(kind: StepKind, fold: Option<usize>, what: String) -> PlannedStep {
 /// The steps in order, without sizes.
 pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
     let names = &chain.source.folds.folds;
-    let mut all = vec![step(StepKind::Folds, None, format!("{} folds", names.len()))];
+    let mut all = vec![step(StepKind::Folds, None, Many(names.len(), "fold").to_string())];
     let models = |fold: Option<usize>| {
         let of = match fold {
             Some(k) => format!("without {}", names[k]),

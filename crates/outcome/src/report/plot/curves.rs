@@ -3,6 +3,7 @@
 use super::canvas::{
     Anchor, Axis, Canvas, GREY, INK, PALETTE, shorten, tick_label, tick_labels, ticks,
 };
+use mitosis::text::Many;
 use stats::survival::km::KaplanMeier;
 
 /// One curve with its name.
@@ -74,8 +75,10 @@ pub fn kaplan_meier(
             None => "not reached".into(),
         };
         let text = format!(
-            "{} (n = {}, {} events, median {median})",
-            curve.name, curve.km.n, curve.km.events
+            "{} (n = {}, {}, median {median})",
+            curve.name,
+            curve.km.n,
+            Many(curve.km.events, "event")
         );
         c.text((left + 33.0, at), &text, 12, Anchor::Start);
     }
