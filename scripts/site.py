@@ -315,19 +315,17 @@ def check_tutorials(root, run, binary, quick):
         [binary, "train", "test", "--run", "none", "--data", "none"], capture_output=True, text=True
     )
     trains = "--features train" not in asked.stderr
-    with tempfile.TemporaryDirectory(prefix="site-bin-") as folder:
-        os.symlink(Path(binary).resolve(), Path(folder) / "mithras")
-        for page in run:
-            where = page.relative_to(root)
-            if "<!-- needs: train -->" in page.read_text(encoding="utf-8") and not trains:
-                print(f"SKIPPED {where}: this is no training build", flush=True)
-                continue
-            began = time.monotonic()
-            found, cut = run_page(root, page, folder, quick)
-            rest = "; its slow part SKIPPED by --quick" if cut else ""
-            took = time.monotonic() - began
-            print(f"{'FAILED' if found else 'ok'}  {where}  {took:.1f} s{rest}", flush=True)
-            faults += found
+    for page in run:
+        where = page.relative_to(root)
+        if "<!-- needs: train -->" in page.read_text(encoding="utf-8") and not trains:
+            print(f"SKIPPED {where}: this is no training build", flush=True)
+            continue
+        began = time.monotonic()
+        found, cut = run_page(root, page, binary.parent, quick)
+        rest = "; its slow part SKIPPED by --quick" if cut else ""
+        took = time.monotonic() - began
+        print(f"{'FAILED' if found else 'ok'}  {where}  {took:.1f} s{rest}", flush=True)
+        faults += found
     return faults
 
 
@@ -340,7 +338,8 @@ def stage(root, out, known):
     if source.exists():
         shutil.rmtree(source)
     shutil.copytree(root / "docs", source, ignore=shutil.ignore_patterns("book.toml", "__pycache__"))
-    shutil.copy(root / "docs/book.toml", out / "book.toml")
+    for name in ("book.toml", "site.css"):
+        shutil.copy(root / "docs" / name, out / name)
     toml = (out / "book.toml").read_text(encoding="utf-8")
     (out / "book.toml").write_text(toml.replace('src = "."', 'src = "src"'), encoding="utf-8")
     address = re.search(r'^repository = "(.*)"', (root / "Cargo.toml").read_text(), re.M)[1]
@@ -351,7 +350,7 @@ def stage(root, out, known):
         for line in page.read_text(encoding="utf-8").splitlines():
             fenced ^= bool(re.match(r"\s*```", line))
             if not fenced and not line.startswith("#"):
-                named = r"(?<!\[)`docs/([\w/-]+\.md)`(?!\])"
+                named = r"(?<!\[)`docs/((?!SUMMARY)[\w/-]+\.md)`(?!\])"
                 line = re.sub(named, rf"[`docs/\1`]({depth}\1)", line)
                 beyond = rf"\]\({re.escape(depth)}\.\./([^)]+)\)"
                 line = re.sub(beyond, rf"]({address}/blob/main/\1)", line)
@@ -435,13 +434,15 @@ def main():
     binary = a.binary or Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "release/mithras")
     if set(steps) & {"commands", "tutorials", "book"} and not binary.exists():
         sys.exit(f"site: {binary}: no such file; build it (cargo build --release) or name one by --binary")
-    binary = binary.resolve()
+    # Under its own name, which its help repeats.
+    home = tempfile.TemporaryDirectory(prefix="site-bin-")
+    os.symlink(binary.resolve(), Path(home.name) / "mithras")
+    binary = Path(home.name) / "mithras"
     files = pages(ROOT)
     run = sorted(p for pattern in RUN for p in ROOT.glob(pattern))
     run = [p for p in run if not a.page or a.page in p.name]
-    known = helps(binary) if set(steps) & {"commands", "book"} else {}
-
     faults, began = [], time.monotonic()
+    known = helps(binary) if set(steps) & {"commands", "book"} else {}
     if "links" in steps:
         found, external = check_links(ROOT, files)
         faults += found + check_summary(ROOT)
