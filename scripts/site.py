@@ -98,12 +98,17 @@ def links(text):
 
 
 def pages(root):
-    """Every page that is, or would be, in the repository."""
+    """Every page that is, or would be, in the repository; in a copy without Git all but built ones."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=root, capture_output=True, text=True, check=True,
-    ).stdout.split("\n")
-    return sorted(root / name for name in listed if name and (root / name).exists())
+        cwd=root, capture_output=True, text=True,
+    )
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.split("\n") if name and (root / name).exists()]
+    else:
+        names = [str(page.relative_to(root)) for page in root.rglob("*.md")]
+        names = [name for name in names if not name.startswith((".", "target", "dist", "runs"))]
+    return sorted(root / name for name in names)
 
 
 def check_links(root, files):
