@@ -31,3 +31,8 @@ fi
 # Two minutes of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
 step "attack"
 scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
+
+# Links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
+step "site"
+python3 scripts/site_test.py
+scripts/site.py --quick --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"

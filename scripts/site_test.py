@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""`scripts/site.py` finds what it is there to find, on pages with one fault each."""
+
+import importlib.util
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+spec = importlib.util.spec_from_file_location("site_script", Path(__file__).with_name("site.py"))
+site = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(site)
+
+HELP = {
+    (): "  -h, --help",
+    ("detect",): "      --out <DIR>\n  -q, --quiet\n",
+    ("corpus",): "",
+    ("corpus", "import"): "--format --out",
+    ("corpus", "split"): "--folds",
+}
+
+
+class Repository(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name).resolve()
+        subprocess.run(["git", "init", "-q"], cwd=self.root, check=True)
+        for name in ("docs/tutorials", "presets", "crates/x/src"):
+            (self.root / name).mkdir(parents=True)
+        self.write("docs/SUMMARY.md", "- [a](a.md)\n")
+        self.write("docs/a.md", "# One `thing`, twice\n## Twice\n## Twice\n")
+        # Stands in for the program: says its arguments, and fails on request.
+        self.write("bin/mithras", '#!/bin/sh\necho "said $*"\n[ "$1" != fail ] || exit 1\n').chmod(0o755)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def links(self, text):
+        self.write("docs/b.md", text)
+        return site.check_links(self.root, site.pages(self.root))
+
+    def run_page(self, text, quick=False):
+        page = self.write("docs/tutorials/t.md", text)
+        return site.run_page(self.root, page, self.root / "bin", quick)
+
+    def test_links_and_anchors(self):
+        good = "[a](a.md#one-thing-twice) [b](#b) ![p](../bin/mithras) [t](a.md#twice-1)\n# B\n"
+        self.assertEqual(self.links(good)[0], [])
+        for bad in ("[a](gone.md)", "[a](a.md#gone)", "[a](../../etc)", '<img src="no.png">', "[a]: no.md"):
+            self.assertEqual(len(self.links(bad)[0]), 1, bad)
+        self.assertEqual(self.links("```\n[a](gone.md)\n```\n`[a](gone.md)`"), ([], []))
+        self.assertEqual(self.links("see https://a.example/x.")[1], ["https://a.example/x"])
+        self.assertEqual(len(self.links("in `docs/gone.md` and `docs/a.md`")[0]), 1)
+
+    def test_what_sources_name(self):
+        self.write("crates/x/src/lib.rs", "//! docs/a.md\n//! docs/gone.md\n")
+        self.assertEqual(len(self.links("")[0]), 1)
+
+    def test_every_page_is_in_the_summary(self):
+        self.assertEqual(site.check_summary(self.root), [])
+        self.write("docs/b.md", "")
+        self.assertEqual(site.check_summary(self.root), ["docs/SUMMARY.md: b.md is not listed"])
+
+    def test_commands(self):
+        def faults(line):
+            page = self.write("docs/b.md", f"```sh\n{line}\n```\n")
+            return site.check_commands(self.root, [page], HELP)
+
+        for good in (
+            "mithras detect a.svs --out DIR -- --gone",
+            "mithras corpus import|split --folds 3",
+            "mithras detect --out a && mithras corpus split \\\n  --folds 2   # --gone",
+            "cargo run --release -- detect --quiet",
+            "cargo run -p net --example bench -- mae 1",
+            "mithras VERB --help",
+        ):
+            self.assertEqual(faults(good), [], good)
+        for bad in ("mithras detekt", "mithras detect --outt a", "mithras corpus gone", "mithras corpus split --out"):
+            self.assertEqual(len(faults(bad)), 1, bad)
+
+    def test_quoted_errors(self):
+        self.write("crates/x/src/lib.rs", '"cannot read {path}: it is \\\n     \\"damaged\\""\n')
+        code = site.sources(self.root)
+
+        def faults(text):
+            return site.check_errors(self.root, [self.write("docs/faq.md", text)], code)
+
+        self.assertEqual(faults('```text sources\nerror: cannot read ...: it is "damaged"\n```'), [])
+        self.assertEqual(len(faults("```text sources\ncannot open ...\n```")), 1)
+        self.assertEqual(faults("```sh\nmithras\n```\n```text\nx\n```"), [])
+        self.assertEqual(len(faults("```text\nx\n```")), 1)
+        self.assertEqual(len(faults("```sh not-run\nmithras\n```\n```text\nx\n```")), 1)
+
+    def test_tutorials(self):
+        self.assertEqual(self.run_page("```sh\nmithras a\nls\n```\n```text\nsaid ...\n...\npresets\n```"), ([], False))
+        for bad in (
+            "```sh\nmithras a\n```\n```text\nsaid b\n```",
+            "```sh\nmithras a\n```\n```text\n```",
+            "```sh\nmithras a\n```\n```text\nsaid a\nmore\n```",
+            "```sh\nmithras fail\n```",
+            "```sh\nmithras fail | cat\n```",
+            "```sh exit=1\nmithras a\n```",
+        ):
+            self.assertEqual(len(self.run_page(bad)[0]), 1, bad)
+        self.assertEqual(self.run_page("```sh exit=1\nmithras fail\n```\n```sh not-run\nfalse\n```"), ([], False))
+        slow = "```sh slow\nmithras fail\n```"
+        self.assertEqual(self.run_page(slow, quick=True), ([], True))
+        self.assertEqual(len(self.run_page(slow)[0]), 1)
+
+    def test_a_block_without_an_end(self):
+        with self.assertRaisesRegex(ValueError, "line 2"):
+            site.split("a\n```sh\nb\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
