@@ -59,7 +59,7 @@ pub enum TableError {
         path: PathBuf,
         /// The names looked for.
         wanted: String,
-        /// "; did you mean ...?", or nothing.
+        /// " (did you mean ...?)", or nothing.
         near: String,
         /// The columns.
         found: Vec<String>,
@@ -240,7 +240,7 @@ impl Table {
             near: names
                 .iter()
                 .find_map(near)
-                .map_or_else(String::new, |(n, _)| format!("; did you mean '{n}'?")),
+                .map_or_else(String::new, |(n, _)| format!(" (did you mean '{n}'?)")),
             found: self.names.clone(),
         }
     }

@@ -169,7 +169,7 @@ impl Table {
             let missing = TableError::Missing {
                 path: path(),
                 wanted: format!("'{name}'"),
-                near: near.map_or_else(String::new, |have| format!("; did you mean '{have}'?")),
+                near: near.map_or_else(String::new, |have| format!(" (did you mean '{have}'?)")),
                 found: self.names.clone(),
             };
             return Err(missing.into());

@@ -398,3 +398,14 @@ fn a_recount_is_what_a_hand_counts() {
     std::fs::write(&other, text.replace("mithras.review/1", "mithras.review/9")).unwrap();
     assert!(recount(&made, other.to_str().unwrap()).unwrap_err().contains("mithras.review/9"));
 }
+
+#[test]
+fn what_is_not_there_is_not_shown() {
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(["view", "no-such-run"]).output();
+    let out = out.unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(
+        !out.status.success() && said.contains("no-such-run: no such file or folder"),
+        "{said}"
+    );
+}

@@ -17,6 +17,12 @@ pub enum OpenError {
     /// An argument is neither a run nor a slide.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// Nothing is there.
+    #[error("{}: no such file or folder", Shown(path))]
+    Missing {
+        /// What was given.
+        path: PathBuf,
+    },
     /// A folder of a run cannot be listed.
     #[error("{}: cannot be listed: {source}", Shown(path))]
     List {
@@ -89,6 +95,9 @@ pub fn open(
 ) -> Result<Opened, OpenError> {
     let mut items = Vec::new();
     for argument in arguments {
+        if !argument.exists() {
+            return Err(OpenError::Missing { path: argument.clone() });
+        }
         let folders = run_folders(argument)?;
         if folders.is_empty() {
             let found = find(std::slice::from_ref(argument), None, &BTreeMap::new())?;
