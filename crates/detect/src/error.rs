@@ -44,6 +44,12 @@ pub enum DetectError {
         /// Reason given for the first of them.
         first: String,
     },
+    /// More candidates than are allowed.
+    #[error(
+        "more than {0} candidates (limit `candidates`): the first stage takes ink, noise or another \
+         stain for figures, or its threshold is too low; look at the slide, or raise the limit"
+    )]
+    Candidates(usize),
     /// A stored state does not belong to this run or is damaged.
     #[error("cannot go on from the stored state: {0}; delete it to start this slide anew")]
     Checkpoint(String),

@@ -119,7 +119,8 @@ pub(crate) fn run(
             workers.classify_batch.max(1),
             (regions, crop_out, crops, event_out),
         );
-        watch(&events, &mut done, (source, &digest), watched, control);
+        let most = workers.candidates;
+        watch(&events, &mut done, (source, &digest), watched, (control, most));
     });
 
     if let Some(error) = control.failure() {
@@ -181,7 +182,7 @@ fn watch(
     done: &mut Done,
     (source, digest): (&dyn TileSource, &str),
     watched: &mut Control<'_>,
-    control: &Shared,
+    (control, most): (&Shared, usize),
 ) {
     watched.progress(done.progress);
     loop {
@@ -199,6 +200,9 @@ fn watch(
             Ok(Event::Scored(scored)) => {
                 done.scored.push(scored);
                 done.progress.candidates += 1;
+                if done.scored.len() > most {
+                    control.fail(DetectError::Candidates(most));
+                }
                 watched.progress(done.progress);
             }
             Ok(Event::UnitEnd(stored)) => {

@@ -107,7 +107,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// How much runs at once. Nothing here changes a result.
+/// How much runs and is held at once. Nothing here changes a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
     /// Threads that decode windows.
@@ -121,6 +121,8 @@ pub struct Workers {
     /// A unit, after which the state can be stored, ends with the row that completes this many
     /// windows.
     pub unit_windows: usize,
+    /// Candidates of one slide, which bounds memory; more are an error.
+    pub candidates: usize,
 }
 
 impl Default for Workers {
@@ -132,6 +134,7 @@ impl Default for Workers {
             segment_batch: 4,
             classify_batch: 32,
             unit_windows: 256,
+            candidates: usize::MAX,
         }
     }
 }

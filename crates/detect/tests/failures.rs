@@ -46,6 +46,23 @@ fn a_failing_model_is_named() {
     }
 }
 
+#[test]
+fn more_candidates_than_allowed_end_the_slide() {
+    let (source, recipe) = small();
+    let job = Job::whole(&source, &recipe).unwrap();
+    let found = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
+    let n = found.detections.len();
+    assert!(n > 2);
+    let with = |candidates: usize| {
+        let workers = detect::Workers { candidates, ..workers() };
+        let (shade, mean) = (&mut Shade::default(), &mut Mean::default());
+        run(&source, &job, (shade, Some(mean)), &recipe, workers, Control::default())
+    };
+    assert_eq!(with(n).unwrap().detections.len(), n);
+    let error = with(n - 1).unwrap_err();
+    assert!(matches!(error, DetectError::Candidates(most) if most == n - 1), "{error}");
+}
+
 /// Panics on one window.
 struct Trap(Drawn);
 

@@ -55,6 +55,7 @@ fn any_workers() -> impl Strategy<Value = Workers> {
             segment_batch,
             classify_batch,
             unit_windows,
+            ..Workers::default()
         },
     )
 }
@@ -113,7 +114,8 @@ fn workers_and_disorder_change_nothing() {
     for (readers, in_flight, segment_batch, classify_batch, unit_windows) in
         [(1, 1, 1, 1, 1), (3, 1, 5, 2, 1000), (8, 32, 4, 7, 10), (2, 64, 100, 1000, 40)]
     {
-        let w = Workers { readers, in_flight, segment_batch, classify_batch, unit_windows };
+        let rest = Workers::default();
+        let w = Workers { readers, in_flight, segment_batch, classify_batch, unit_windows, ..rest };
         assert_eq!(bits(&detect(&source, &job, &recipe, &w)), expected, "{w:?}");
     }
 }

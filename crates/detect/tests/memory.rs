@@ -85,6 +85,7 @@ fn peak(side: u64) -> (usize, usize) {
         segment_batch: 4,
         classify_batch: 4,
         unit_windows: 256,
+        ..Workers::default()
     };
     let before = NOW.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

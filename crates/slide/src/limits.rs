@@ -21,6 +21,8 @@ pub struct Limits {
     pub memory: Memory,
     /// Bytes of RGB that one byte of the file may stand for.
     pub expansion: u64,
+    /// Candidates that detection holds of one slide.
+    pub candidates: u64,
 }
 
 /// One row of the table of limits.
@@ -39,6 +41,7 @@ const DECODED: u64 = 32 << 30;
 const DIRECTORIES: u64 = 4096;
 const FIELDS: u64 = 256 << 20;
 const EXPANSION: u64 = 16_384;
+const CANDIDATES: u64 = 1_000_000;
 /// Below this an image is small, however much it was shrunk.
 pub(crate) const SMALL: u64 = 256 << 20;
 /// Memory that is always allowed.
@@ -99,6 +102,11 @@ impl Limits {
             about: "bytes of RGB per byte of the file, from 256 MiB of RGB on",
             default: Some(EXPANSION),
         },
+        LimitAbout {
+            name: "candidates",
+            about: "candidates that detection holds of one slide",
+            default: Some(CANDIDATES),
+        },
     ];
 
     /// Takes a setting such as `pixels=2e10` or `memory=4G`; `K`, `M`, `G` and `T` are powers of
@@ -123,6 +131,7 @@ impl Limits {
                 return Ok(());
             }
             "expansion" => &mut self.expansion,
+            "candidates" => &mut self.candidates,
             other => return Err(LimitError::Unknown(other.to_owned())),
         };
         *place = number;
@@ -162,6 +171,7 @@ impl Default for Limits {
             fields: FIELDS,
             memory: half_of_free().clone(),
             expansion: EXPANSION,
+            candidates: CANDIDATES,
         })
     }
 }
@@ -296,6 +306,7 @@ mod tests {
             fields: all,
             memory: Memory::new(all),
             expansion: all,
+            candidates: all,
         };
         assert_eq!(l, want);
     }

@@ -242,7 +242,14 @@ pub fn recipe(window: u32, stride: u32, radius: u32) -> Recipe {
 }
 
 pub fn workers() -> Workers {
-    Workers { readers: 2, in_flight: 4, segment_batch: 3, classify_batch: 4, unit_windows: 7 }
+    Workers {
+        readers: 2,
+        in_flight: 4,
+        segment_batch: 3,
+        classify_batch: 4,
+        unit_windows: 7,
+        ..Workers::default()
+    }
 }
 
 /// (x, y, s_seg, s_cls) as bits.

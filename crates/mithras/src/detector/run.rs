@@ -184,7 +184,7 @@ impl Detector {
         self.subtypes = Some(network);
     }
 
-    /// Lets no more decoded windows wait than an eighth of the memory holds, shared by so many
+    /// Holds no more candidates than are allowed, and lets no more decoded windows wait than an eighth of the memory holds, shared by so many
     /// detectors, and takes that memory.
     pub(super) fn fit_memory(&mut self, together: usize) {
         let side = u64::from(self.config.recipe.grid.window());
@@ -193,6 +193,7 @@ impl Detector {
         let most = (memory.total() / 8 / together as u64 / window).max(1);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.workers.in_flight = self.workers.in_flight.min(most);
+        self.workers.candidates = usize::try_from(self.limits.candidates).unwrap_or(usize::MAX);
         self.queue = memory.keep(self.workers.in_flight as u64 * window);
     }
 
