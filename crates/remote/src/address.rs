@@ -36,7 +36,7 @@ pub enum AddressError {
     #[error("{0}: an address without a host or bucket")]
     Host(String),
     /// A folder, a bucket.
-    #[error("{0}: names no object; give the slides one by one, or in a list (--list)")]
+    #[error("{0}: names no object; give the slides one by one, or in a list")]
     NoObject(String),
     /// `user:password@host`.
     #[error("{0}: a name or password in an address would be stored with the results; take it out")]
@@ -245,7 +245,7 @@ mod tests {
             ("ftp://h/a.svs", "https://"),
             ("https://h", "no object"),
             ("s3://bucket/", "no object"),
-            ("s3://bucket/folder/", "list"),
+            ("s3://bucket/folder/", "in a list"),
             ("s3://bucket/*.svs", "patterns"),
             ("s3://bucket/a?versionId=geheim", "query"),
             ("https:///a.svs", "host"),

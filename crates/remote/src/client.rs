@@ -2,7 +2,7 @@
 
 use crate::blocks::Blocks;
 use crate::credentials::S3;
-use crate::object::Traffic;
+use crate::traffic::Traffic;
 use crate::{Address, RemoteError};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

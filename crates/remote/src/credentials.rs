@@ -80,7 +80,8 @@ impl S3 {
                 if let (None, Some(named)) = (&found, named) {
                     return wrong(format!(
                         "the profile `{profile}` has no keys but `{named}`, which is not followed here; \
-                         run `eval $(aws configure export-credentials --format env)` first"
+                         hand its keys on in the environment (`aws configure export-credentials` \
+                         prints them)"
                     ));
                 }
                 found

@@ -10,6 +10,8 @@
 //!
 //! Without the feature `client` nothing here talks to the network: [`Object::open`] says so.
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod error;
 
@@ -29,10 +31,12 @@ mod object;
 #[cfg(feature = "client")]
 mod sign;
 mod time;
+mod traffic;
 
 pub use address::{Address, AddressError, without_query};
 pub use error::RemoteError;
-pub use object::{Object, Traffic, allow_memory, traffic};
+pub use object::{Object, allow_memory, traffic};
+pub use traffic::Traffic;
 
 #[cfg(feature = "client")]
 pub use client::{Client, Options};

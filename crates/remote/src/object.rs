@@ -3,6 +3,7 @@
 use crate::blocks::Found;
 use crate::client::{Client, Miss};
 use crate::http::Answer;
+use crate::traffic::Traffic;
 use crate::{Address, RemoteError};
 use std::collections::VecDeque;
 use std::io::Read;
@@ -10,15 +11,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Places at which readers of one object go on.
 const STREAMS: usize = 64;
-
-/// Requests and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Requests sent.
-    pub requests: u64,
-    /// Bytes of objects received.
-    pub bytes: u64,
-}
 
 /// Requests and bytes of this process so far.
 #[must_use]

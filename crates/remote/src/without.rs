@@ -1,19 +1,11 @@
 //! What is left without the feature `client`: addresses are refused.
 
+use crate::traffic::Traffic;
 use crate::{Address, RemoteError};
 
 /// An opened object; there is none in this build.
 #[derive(Debug)]
 pub enum Object {}
-
-/// Requests and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
-    /// Requests sent.
-    pub requests: u64,
-    /// Bytes of objects received.
-    pub bytes: u64,
-}
 
 /// None.
 #[must_use]
