@@ -30,6 +30,7 @@ mod object;
 mod object;
 #[cfg(feature = "client")]
 mod sign;
+#[cfg(feature = "client")]
 mod time;
 mod traffic;
 

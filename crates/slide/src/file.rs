@@ -19,7 +19,7 @@ pub(crate) struct SlideFile {
 #[derive(Debug)]
 enum Bytes {
     Local(File),
-    Remote(Object),
+    Remote(Box<Object>),
 }
 
 /// What a path is called in errors and results: an address without its query, other paths as they are.
@@ -38,12 +38,12 @@ impl SlideFile {
         let remote = |source| SlideError::Remote { path: shown(), source };
         if let Some(address) = Address::of(path).map_err(|e| remote(e.into()))? {
             // What it keeps is beside the memory for decoded pixels.
-            remote::allow_memory(BLOCK_BYTES.min(limits.memory / 8));
+            remote::allow_memory(BLOCK_BYTES.min(limits.memory.total() / 8));
             let object = Object::open(&address).map_err(remote)?;
             let len = object.size();
             return match len {
                 0 => Err(SlideError::Empty { path: shown() }),
-                _ => Ok(Self { bytes: Bytes::Remote(object), len }),
+                _ => Ok(Self { bytes: Bytes::Remote(Box::new(object)), len }),
             };
         }
         let io = |source| SlideError::Io { path: shown(), source };
