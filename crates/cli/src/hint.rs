@@ -18,6 +18,7 @@ use mithras::slurm::SlurmError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
 use outcome::Setting;
+use remote::AddressError;
 use slide::SlideError;
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -140,6 +141,11 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(EngineError::Unavailable { .. } | EngineError::Options(_)) = error.downcast_ref() {
         return Some("--engine, --provider, --precision and --engine-library");
+    }
+    if let Some(InputError::Address(AddressError::NoObject(_) | AddressError::Pattern(_))) =
+        error.downcast_ref()
+    {
+        return Some("--list");
     }
     if let Some(InputError::SameName { .. }) = error.downcast_ref() {
         return Some("--out, for runs into different folders");

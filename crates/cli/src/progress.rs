@@ -38,7 +38,10 @@ pub fn begin(mut typed: &ArgMatches) {
         typed = verb;
     }
     if matches!(typed.try_get_one::<String>("log"), Ok(Some(form)) if form == "json") {
-        let (program, command) = (mithras::program(), std::env::args().collect::<Vec<_>>());
+        let (program, command) = (
+            mithras::program(),
+            std::env::args().map(|w| mithras::without_query(&w)).collect::<Vec<_>>(),
+        );
         let (program, command, process) = (&*program, &*command, std::process::id());
         let log = JSON.get_or_init(|| JsonLog::new(stderr()));
         log.write(&Event::Started { program, command, process });

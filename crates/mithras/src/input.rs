@@ -4,7 +4,9 @@ use artifact::digest::{Digest, Sha256, hex};
 use artifact::table::uncell;
 use mitosis::Mpp;
 use mitosis::text::plain;
+use remote::{Address, Object, RemoteError};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +17,7 @@ const ENDS: u64 = 1 << 20;
 /// One slide to read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
-    /// Its file.
+    /// Its file, or its address without a query.
     pub path: PathBuf,
     /// Name of its folder in the results: the file name without its suffix.
     pub name: String,
@@ -33,8 +35,10 @@ impl Input {
     /// A file by itself, with the resolution that it states.
     #[must_use]
     pub fn new(path: &Path) -> Self {
+        // A query would stand in the results. What is wrong with an address is told where it is opened.
+        let address = Address::of(path).ok().flatten();
         Self {
-            path: path.to_owned(),
+            path: address.map_or_else(|| path.to_owned(), |a| a.path()),
             name: stem(path),
             mpp: None,
             own_mpp: false,
@@ -50,19 +54,24 @@ impl Input {
 }
 
 pub(crate) fn file_name(path: &Path) -> String {
+    let last = Address::of(path).ok().flatten().map(|a| a.file_name());
+    let path = last.as_deref().unwrap_or(path);
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
 /// Longest folder name in bytes; file systems take 255.
 const LONGEST: usize = 200;
 
-/// The name of a slide's folder: the file name without its last suffix (`.ome.tif` counts as one
+/// The name of a slide's folder: the file name (of an address, its last part, with `%20` and the like
+/// decoded) without its last suffix (`.ome.tif` counts as one
 /// suffix), made safe so that it is always one folder below the one it is joined to. Control
 /// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
 /// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
 /// ([`artifact::table::cell`]).
 #[must_use]
 pub fn stem(path: &Path) -> String {
+    let last = Address::of(path).ok().flatten().map(|a| a.file_name());
+    let path = last.as_deref().unwrap_or(path);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lower = name.to_ascii_lowercase();
     let short = match lower.strip_suffix(".ome") {
@@ -105,7 +114,7 @@ fn plain_differs(c: char) -> bool {
 /// What tells one slide file from another without reading all of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputDigest {
-    /// Path as given.
+    /// Path or address as given; an address without its query.
     pub path: String,
     /// Bytes.
     pub size: u64,
@@ -116,32 +125,12 @@ pub struct InputDigest {
 }
 
 impl InputDigest {
-    /// Looks at a file.
+    /// Looks at a file, or at an object on a server: its copy on this machine has the same digest.
     ///
     /// # Errors
-    /// The system's, when it cannot be read.
+    /// The system's or the server's, when it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let mut file = std::fs::File::open(path)?;
-        let about = file.metadata()?;
-        let size = about.len();
-        let mut hash = Sha256::new();
-        hash.update(size.to_le_bytes());
-        let mut part = Vec::new();
-        file.by_ref().take(ENDS).read_to_end(&mut part)?;
-        hash.update(&part);
-        if size > ENDS {
-            part.clear();
-            file.seek(SeekFrom::Start(size.saturating_sub(ENDS).max(ENDS)))?;
-            file.take(ENDS).read_to_end(&mut part)?;
-            hash.update(&part);
-        }
-        let modified = about.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-        Ok(Self {
-            path: path.display().to_string(),
-            size,
-            modified: modified.map_or(0, |d| d.as_secs()),
-            sha256: hex(&hash.finalize()),
-        })
+        Ok(Stamp::of(path)?.digest)
     }
 
     /// Whether it holds the same bytes, as far as they are looked at.
@@ -163,6 +152,8 @@ pub struct Stamp {
     modified: Option<SystemTime>,
     /// Which file it is, where the system says so.
     node: u64,
+    /// The server's word for the content of an object.
+    etag: Option<String>,
     digest: InputDigest,
 }
 
@@ -172,12 +163,40 @@ impl Stamp {
     /// # Errors
     /// The system's, when it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let about = std::fs::metadata(path)?;
+        if let Some(address) = Address::of(path).map_err(io::Error::other)? {
+            return Self::of_object(&address).map_err(io::Error::other);
+        }
+        let file = File::open(path)?;
+        let about = file.metadata()?;
         #[cfg(unix)]
         let node = std::os::unix::fs::MetadataExt::ino(&about);
         #[cfg(not(unix))]
         let node = 0;
-        Ok(Self { modified: about.modified().ok(), node, digest: InputDigest::of(path)? })
+        let modified = about.modified().ok();
+        let sha256 = ends(about.len(), |part, at| {
+            (&file).seek(SeekFrom::Start(at))?;
+            (&file).read_exact(part)
+        })?;
+        let since = modified.and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+        let digest = InputDigest {
+            path: path.display().to_string(),
+            size: about.len(),
+            modified: since.map_or(0, |d| d.as_secs()),
+            sha256,
+        };
+        Ok(Self { modified, node, etag: None, digest })
+    }
+
+    fn of_object(address: &Address) -> Result<Self, RemoteError> {
+        let object = Object::open(address)?;
+        let digest = InputDigest {
+            path: address.to_string(),
+            size: object.size(),
+            modified: object.modified().unwrap_or(0),
+            sha256: ends(object.size(), |part, at| object.read_at(part, at))?,
+        };
+        let etag = object.etag().map(str::to_owned);
+        Ok(Self { modified: None, node: 0, etag, digest })
     }
 
     /// The digest that goes into the results.
@@ -193,12 +212,28 @@ impl Stamp {
             Some("its size")
         } else if self.digest.sha256 != now.digest.sha256 {
             Some("its content")
+        } else if self.etag != now.etag {
+            Some("its ETag")
         } else if self.node != now.node {
             Some("the file in its place")
         } else {
-            (self.modified != now.modified).then_some("its time of change")
+            let same = self.modified == now.modified && self.digest.modified == now.digest.modified;
+            (!same).then_some("its time of change")
         }
     }
+}
+
+/// SHA-256 over size, first and last MiB.
+fn ends<E>(size: u64, mut read: impl FnMut(&mut [u8], u64) -> Result<(), E>) -> Result<String, E> {
+    let mut hash = Sha256::new();
+    hash.update(size.to_le_bytes());
+    let second = size.saturating_sub(ENDS).max(ENDS);
+    for (from, to) in [(0, size.min(ENDS)), (second.min(size), size)] {
+        let mut part = vec![0; (to - from) as usize];
+        read(&mut part, from)?;
+        hash.update(&part);
+    }
+    Ok(hex(&hash.finalize()))
 }
 
 #[cfg(test)]

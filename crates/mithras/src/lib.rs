@@ -86,6 +86,7 @@ pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Threshold
 pub use draw as demo;
 pub use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 pub use record::SlideRecord;
+pub use remote::without_query;
 
 /// Program and version, as files name what wrote them.
 #[must_use]

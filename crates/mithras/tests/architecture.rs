@@ -51,7 +51,7 @@ fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
         "artifact", "cli", "corpus", "detect", "draw", "features", "infer", "mithras", "mitosis",
-        "net", "outcome", "pixels", "slide", "stats", "testkit", "train",
+        "net", "outcome", "pixels", "remote", "slide", "stats", "testkit", "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
 }
@@ -61,6 +61,14 @@ fn only_net_and_train_name_libtorch() {
     let named = who_names(&graph(), &["tch", "torch-sys"]);
     assert!(named.iter().all(|n| n == "net" || n == "train"), "{named:?}");
     assert!(named.contains(&"net".to_owned()));
+}
+
+#[test]
+fn only_remote_talks_to_the_network() {
+    let graph = graph();
+    let clients = ["ureq", "rustls", "hyper", "reqwest", "object_store", "tokio", "curl"];
+    assert_eq!(who_names(&graph, &clients), ["remote"]);
+    assert!(siblings(&graph, "remote").is_empty());
 }
 
 #[test]
@@ -111,15 +119,17 @@ fn pixels_sees_mitosis_alone_and_reads_no_file() {
 #[test]
 fn detect_sees_no_engine() {
     let seen = siblings(&graph(), "detect");
-    assert_eq!(seen, BTreeSet::from(["mitosis".to_owned(), "slide".to_owned()]));
+    assert_eq!(seen, BTreeSet::from(["mitosis", "remote", "slide"].map(str::to_owned)));
 }
 
 #[test]
-fn slide_infer_and_net_see_at_most_mitosis_and_pixels() {
+fn slide_infer_and_net_see_little() {
     let graph = graph();
-    for (name, allowed) in
-        [("slide", &["mitosis"][..]), ("net", &["mitosis"]), ("infer", &["mitosis", "pixels"])]
-    {
+    for (name, allowed) in [
+        ("slide", &["mitosis", "remote"][..]),
+        ("net", &["mitosis"]),
+        ("infer", &["mitosis", "pixels"]),
+    ] {
         let seen = siblings(&graph, name);
         let allowed: BTreeSet<String> = allowed.iter().map(|s| (*s).to_owned()).collect();
         assert!(seen.is_subset(&allowed), "{name} sees {seen:?}");
@@ -244,6 +254,7 @@ fn one_way_to_hexadecimal_digits_and_one_csv_reader() {
         "detect/src/checkpoint.rs",
         "infer/src/hash.rs",
         "net/src/pickle.rs",
+        "remote/src/sign.rs",
         "train/src/preset.rs",
     ];
     let found = holders(&["02x}"], |k| k != "artifact", &known);
@@ -337,8 +348,9 @@ fn names_a_requirement(line: &str) -> bool {
         && words.into_iter().any(|w| {
             let digits = w.get(1..).unwrap_or_default();
             let letter = w.starts_with(|c| "CPKZDWSATBUR".contains(c));
-            // The slides of ICPR 2012 have such names; C0 and CF are marks in a JPEG file.
+            // The slides of ICPR 2012 have such names; C0 and CF are marks in a JPEG file; S3 is a protocol.
             letter
+                && w != "S3"
                 && (1..=2).contains(&digits.len())
                 && !digits.starts_with('0')
                 && digits.bytes().all(|b| b.is_ascii_digit())

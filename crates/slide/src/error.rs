@@ -17,6 +17,15 @@ pub enum SlideError {
         #[source]
         source: io::Error,
     },
+    /// A slide on a server cannot be read, now or any more.
+    #[error("{}: {source}", Shown(path))]
+    Remote {
+        /// Its address, without a query.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: remote::RemoteError,
+    },
     /// A folder, pipe or device where a file was expected.
     #[error("{}: is not a file; name the slide file itself", Shown(path))]
     NotAFile {

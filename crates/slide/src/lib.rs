@@ -8,11 +8,13 @@
 //! # Ok::<(), slide::SlideError>(())
 //! ```
 //!
-//! Files are known by their content, never by their suffix. TIFF-family slides and flat images are
+//! Files are known by their content, never by their suffix. A path may be an address, `https://` or
+//! `s3://`, where the feature `remote` is on. TIFF-family slides and flat images are
 //! read here; everything else goes to an OpenSlide 4 library found at run time ([`FORMATS`]).
 
 mod cache;
 mod error;
+mod file;
 mod format;
 mod jpeg;
 mod limits;

@@ -68,13 +68,12 @@ impl Slide {
     pub(crate) fn tile_error(&self, at: TileAt, fault: Fault) -> SlideError {
         match fault {
             Fault::Limit(breach) => SlideError::limit(&self.path, breach),
-            Fault::Damaged(reason) | Fault::Unsupported(reason) => SlideError::Tile {
-                path: self.path.clone(),
-                level: at.level,
-                column: at.column,
-                row: at.row,
-                reason,
-            },
+            Fault::Damaged(reason) | Fault::Unsupported(reason) => {
+                let (level, column, row) = (at.level, at.column, at.row);
+                let path = self.path.clone();
+                let tile = SlideError::Tile { path, level, column, row, reason };
+                self.file.or_failure(&self.path, tile)
+            }
         }
     }
 

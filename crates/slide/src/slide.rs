@@ -2,6 +2,7 @@
 
 use crate::SlideError;
 use crate::cache::TileCache;
+use crate::file::{SlideFile, shown};
 use crate::format;
 use crate::limits::Fault;
 use crate::memory::Memory;
@@ -13,7 +14,7 @@ use crate::source::{AssociatedImage, Level, Opened, Rect, TileAt};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Colour of everything outside the slide and of tiles that the scanner left out.
 pub const BACKGROUND: u8 = 255;
@@ -27,6 +28,7 @@ pub struct Slide {
     pub(crate) path: PathBuf,
     format: &'static str,
     pub(crate) opened: Opened,
+    pub(crate) file: Arc<SlideFile>,
     resolution: Result<Resolution, Refusal>,
     pub(crate) cache: TileCache,
     pub(crate) scratch: Scratch,
@@ -67,8 +69,8 @@ impl Slide {
     /// # Errors
     /// As [`Slide::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self, SlideError> {
-        let path = path.as_ref();
-        let (format, opened) = format::open(path, options)?;
+        let path = shown(path.as_ref())?;
+        let (format, opened, file) = format::open(&path, options)?;
         let stated = settle(&opened.claims, objective_power(&opened.properties));
         let resolution = match options.mpp {
             None => stated,
@@ -80,9 +82,10 @@ impl Slide {
         };
         let memory = options.limits.memory.clone();
         Ok(Self {
-            path: path.to_path_buf(),
+            path,
             format,
             opened,
+            file,
             resolution,
             cache: TileCache::new(memory.slide(), options.cache_bytes),
             scratch: Scratch::new(&options.limits),
@@ -91,7 +94,7 @@ impl Slide {
         })
     }
 
-    /// The file.
+    /// The file; an address stands here without its query.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -163,7 +166,9 @@ impl Slide {
         })?;
         self.opened.source.associated(index).map_err(|fault| match fault {
             Fault::Limit(breach) => SlideError::limit(&self.path, breach),
-            Fault::Damaged(reason) | Fault::Unsupported(reason) => fail(reason),
+            Fault::Damaged(reason) | Fault::Unsupported(reason) => {
+                self.file.or_failure(&self.path, fail(reason))
+            }
         })
     }
 

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod server;
+
 use std::path::{Path, PathBuf};
 
 /// The workspace root.

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 /// analysed tissue). Over the run: counts.csv, run.json, summary.html. See docs/artifacts.md.
 #[derive(ClapArgs, Debug)]
 pub struct Args {
-    /// Slide files, folders of slides, or patterns such as 'slides/*.svs'
+    /// Slide files, folders of slides, patterns such as 'slides/*.svs', or addresses (https://, s3://)
     #[arg(required_unless_present = "list", value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// List of slides instead: CSV with the columns slide, mpp (optional) and any further ones (patient,

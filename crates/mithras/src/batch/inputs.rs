@@ -5,6 +5,7 @@ use crate::input::{Input, file_name, stem};
 use artifact::table::{Format, Table, TableError};
 use mitosis::Mpp;
 use mitosis::text::Shown;
+use remote::{Address, AddressError};
 use slide::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -72,6 +73,9 @@ pub enum InputError {
         /// The other.
         second: PathBuf,
     },
+    /// Something like an address that cannot be read.
+    #[error(transparent)]
+    Address(#[from] AddressError),
     /// A table of resolutions or a list of slides is wrong.
     #[error(transparent)]
     Table(#[from] TableError),
@@ -80,7 +84,7 @@ pub enum InputError {
 /// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
 /// and a file in them counts when its content or its suffix is that of a slide, so that one which
 /// cannot be read fails by name; `*`, `?` and `[..]` are patterns where no file of that very name
-/// exists. Folders below that hold the results of a slide are passed over.
+/// exists. Addresses (`https://`, `s3://`) name one slide each. Folders below that hold the results of a slide are passed over.
 ///
 /// # Errors
 /// [`InputError`].
@@ -126,6 +130,9 @@ pub fn find(
 }
 
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
+    if let Some(address) = Address::of(argument)? {
+        return Ok(vec![address.path()]);
+    }
     let text = argument.to_string_lossy().into_owned();
     if argument.exists() || !text.contains(['*', '?', '[']) {
         // A missing file is reported with the others that cannot be opened.
@@ -220,6 +227,22 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_slides_by_their_last_part() {
+        let find = |names: &[&str]| {
+            let paths: Vec<_> = names.iter().map(PathBuf::from).collect();
+            find(&paths, None, &BTreeMap::new()).map_err(|e| e.to_string())
+        };
+        let same = "https://host/x/Case%201.svs?sig=geheim[1]*";
+        let found = find(&[same, "s3://bucket/y/2.ome.tif", same]).unwrap().slides;
+        let (names, paths): (Vec<_>, Vec<_>) =
+            found.iter().map(|i| (&*i.name, i.path.to_str().unwrap())).unzip();
+        assert_eq!(names, ["Case 1", "2"]);
+        assert_eq!(paths, ["https://host/x/Case%201.svs", "s3://bucket/y/2.ome.tif"]);
+        assert!(find(&["s3://bucket/a.svs", "s3://other/a.svs"]).unwrap_err().contains("`a`"));
+        assert!(find(&["s3://bucket/cohort/"]).unwrap_err().contains("list"));
+    }
 
     #[test]
     fn the_same_stem_twice_is_refused_and_the_same_file_counts_once() {

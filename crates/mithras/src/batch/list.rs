@@ -4,10 +4,11 @@ use super::inputs::{InputError, Inputs};
 use crate::input::{Input, stem};
 use artifact::table::{Format, Table, TableError, uncell};
 use mitosis::Mpp;
+use remote::Address;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Reads a list: the column `slide` (path, absolute or from the list's folder), optionally `mpp`
+/// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp`
 /// (um/px of a slide; empty: its own, or the `mpp` given here for all that state none), and any
 /// further ones, which are carried into the tables over a run, where `taken` are the columns that
 /// stand there already. Slides are in the list's order.
@@ -44,13 +45,16 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         if cell.is_empty() {
             return Err(rows.wrong(row, slide, "is empty; a slide's path is needed").into());
         }
-        let path = folder.join(cell);
+        let address = Address::of(cell).map_err(|e| rows.wrong(row, slide, e.to_string()))?;
+        let path = address.map_or_else(|| folder.join(cell), |a| a.path());
         let name = stem(&path);
         if let Some(&first) = rows_of.get(&name) {
             let line = rows.line(first);
             let reason = if found.slides[first].path == path {
+                let cell = remote::without_query(cell);
                 format!("'{cell}' stands in line {line} already; take one of them out")
             } else {
+                let cell = remote::without_query(cell);
                 format!(
                     "'{cell}' and the slide of line {line} would both be written to the folder \
                      `{name}`; rename one or put it into another list"
@@ -112,6 +116,17 @@ mod tests {
         assert_eq!(two.path.to_str().unwrap(), "/b/two.svs");
         assert_eq!((two.mpp.unwrap().get(), two.own_mpp), (0.5, false));
         assert_eq!(two.columns, of([("patient", "P1"), ("cohort", ""), ("p-T", "=1+1")]));
+    }
+
+    #[test]
+    fn rows_may_be_addresses() {
+        let found =
+            read("slide,mpp\ns3://b/c/one.svs,\nhttps://h/two.svs?sig=geheim,0.3\n3.svs,\n");
+        let found = found.unwrap().slides;
+        let paths: Vec<_> = found.iter().map(|s| s.path.to_str().unwrap()).collect();
+        assert_eq!(paths, ["s3://b/c/one.svs", "https://h/two.svs", "3.svs"]);
+        let e = read("slide\nhttps://h/a.svs?x=geheim\nhttps://h/a.svs?x=geheim\n").unwrap_err();
+        assert!(e.contains("stands in line 2") && !e.contains("geheim"), "{e}");
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl RunRecord {
         let text = serde_json::to_vec(&detector.config).expect("plain data becomes JSON");
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            command: command.to_vec(),
+            // What signs an address must not lie with the results.
+            command: command.iter().map(|w| remote::without_query(w)).collect(),
             config: serde_json::from_slice(&text).expect("JSON as it was just written"),
             config_sha256: detector.config.digest(),
             engine: detector.engine.clone(),

@@ -199,7 +199,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         .or_else(|| recorded.as_ref().and_then(|p| p.file_name()).map(PathBuf::from));
     let given = slides.zip(file_name.as_deref().and_then(Path::file_name)).map(|(d, f)| d.join(f));
     let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
-    let Some(file) = places.iter().find(|p| p.is_file()) else {
+    let Some(file) = places.iter().find(|p| p.is_file() || remote::Address::is(p)) else {
         let place = places.first().map_or_else(String::new, |p| Shown(p).to_string());
         item.note += &format!("; its file is not at {place}");
         return item;

@@ -1,6 +1,7 @@
 //! Flat PNG and JPEG images: one level, one tile, decoded once, at the first read.
 
 use super::{Format, Probe};
+use crate::file::SlideFile;
 use crate::jpeg;
 use crate::limits::{Fault, SMALL, check};
 use crate::resolution::Claim;
@@ -9,9 +10,7 @@ use crate::tiff::over_white;
 use crate::{Limits, OpenOptions, SlideError};
 use mitosis::RgbTile;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) const PNG: Format = Format {
@@ -47,7 +46,7 @@ struct Header {
 }
 
 struct Flat {
-    path: PathBuf,
+    file: Arc<SlideFile>,
     kind: Kind,
     size: (usize, usize),
     limits: Limits,
@@ -94,7 +93,7 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
         tile_height: header.height as u32,
     };
     let source = Flat {
-        path: probe.path.clone(),
+        file: Arc::clone(&probe.file),
         kind,
         size: (header.width as usize, header.height as usize),
         limits: limits.clone(),
@@ -130,9 +129,10 @@ impl Source for Flat {
     ) -> Result<TileState, Fault> {
         let (w, h) = self.size;
         match self.kind {
-            Kind::Png => png(&self.path, self.size, &self.limits, sink)?,
+            Kind::Png => png(&self.file, self.size, &self.limits, sink)?,
             Kind::Jpeg => {
-                let bytes = std::fs::read(&self.path).map_err(|e| e.to_string())?;
+                let mut bytes = vec![0; self.file.len as usize];
+                self.file.read_at(&mut bytes, 0).map_err(|e| e.to_string())?;
                 let (tile, doubt) = jpeg::decode(None, &bytes, jpeg::Space::ByMarkers, (w, h))?;
                 if (tile.width, tile.height) != self.size {
                     let found = format!("{} x {} pixels", tile.width, tile.height);
@@ -165,14 +165,14 @@ impl Source for Flat {
 
 /// Decodes a PNG row by row; only an interlaced one is held whole.
 fn png(
-    path: &Path,
+    file: &SlideFile,
     (w, h): (usize, usize),
     limits: &Limits,
     sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<(), Fault> {
     let said = |e: ::png::DecodingError| Fault::Damaged(format!("PNG: {e}"));
-    let file = File::open(path).map_err(|e| e.to_string())?;
-    let mut decoder = ::png::Decoder::new(BufReader::with_capacity(1 << 18, file));
+    let stream = BufReader::with_capacity(1 << 18, file.stream());
+    let mut decoder = ::png::Decoder::new(stream);
     decoder.set_transformations(::png::Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(said)?;
     let info = reader.info();

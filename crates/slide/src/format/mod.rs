@@ -9,14 +9,14 @@ mod pyramid;
 
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
+use crate::file::{self, SlideFile};
 use crate::limits::{Fault, Limits, check};
 use crate::source::Opened;
 use crate::tiff::{Ifd, TiffFile, TiffImage};
 use crate::{OpenOptions, SlideError};
 use mitosis::RgbTile;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A reader: how it is called, what it reads, how it knows its files, how it opens them.
 pub struct Format {
@@ -35,7 +35,7 @@ pub static FORMATS: &[Format] =
 /// What a reader may look at before it says whether the file is its own.
 pub(crate) struct Probe {
     pub(crate) path: PathBuf,
-    pub(crate) file: File,
+    pub(crate) file: Arc<SlideFile>,
     pub(crate) len: u64,
     pub(crate) head: Vec<u8>,
     /// The directories, when the file starts like a TIFF.
@@ -45,22 +45,11 @@ pub(crate) struct Probe {
 impl Probe {
     fn new(path: &Path, limits: &Limits) -> Result<Self, SlideError> {
         let io = |source| SlideError::Io { path: path.to_path_buf(), source };
-        let about = std::fs::metadata(path).map_err(io)?;
-        if !about.is_file() {
-            return Err(SlideError::NotAFile { path: path.to_path_buf() });
-        }
-        let len = about.len();
-        if len == 0 {
-            return Err(SlideError::Empty { path: path.to_path_buf() });
-        }
-        let file = File::open(path).map_err(io)?;
+        let file = Arc::new(SlideFile::open(path, limits)?);
+        let len = file.len;
         let mut head = vec![0; len.min(64) as usize];
-        crate::tiff::read_at(&file, &mut head, 0).map_err(io)?;
-        let tiff = if crate::tiff::is_tiff(&head) {
-            Some(TiffFile::read(file.try_clone().map_err(io)?, len, limits))
-        } else {
-            None
-        };
+        file.read_at(&mut head, 0).map_err(|e| file.or_failure(path, io(e)))?;
+        let tiff = crate::tiff::is_tiff(&head).then(|| TiffFile::read(&file, limits));
         Ok(Self { path: path.to_path_buf(), file, len, head, tiff })
     }
 
@@ -108,8 +97,8 @@ impl Probe {
     /// The first bytes of the file, at most so many.
     pub(crate) fn start(&self, most: u64) -> Result<Vec<u8>, SlideError> {
         let mut buf = vec![0; self.len.min(most) as usize];
-        crate::tiff::read_at(&self.file, &mut buf, 0)
-            .map_err(|source: io::Error| SlideError::Io { path: self.path.clone(), source })?;
+        let io = |source| SlideError::Io { path: self.path.clone(), source };
+        self.file.read_at(&mut buf, 0).map_err(io)?;
         Ok(buf)
     }
 }
@@ -121,7 +110,7 @@ impl Probe {
 /// [`SlideError`] when the file is no TIFF, a page cannot be decoded, or all together are more than the
 /// limit `memory` allows.
 pub fn read_pages(path: &Path, limits: &Limits) -> Result<Vec<RgbTile>, SlideError> {
-    let probe = Probe::new(path, limits)?;
+    let probe = Probe::new(&file::shown(path)?, limits)?;
     if !probe.is_tiff() {
         let remedy = "write the pictures as pages of one TIFF";
         return Err(probe.unsupported("no TIFF".into(), remedy));
@@ -130,25 +119,33 @@ pub fn read_pages(path: &Path, limits: &Limits) -> Result<Vec<RgbTile>, SlideErr
     let mut pages = Vec::new();
     for (i, ifd) in probe.tiff()?.ifds.iter().enumerate() {
         let page = TiffImage::new(ifd, limits).and_then(|image| image.whole(left));
-        let page = page.map_err(|fault| probe.fault(fault.within(&format!("page {}", i + 1))))?;
+        let page = page.map_err(|fault| {
+            let error = probe.fault(fault.within(&format!("page {}", i + 1)));
+            probe.file.or_failure(path, error)
+        })?;
         left = left.saturating_sub(page.data.len() as u64);
         pages.push(page);
     }
     Ok(pages)
 }
 
-pub(crate) fn open(
-    path: &Path,
-    options: &OpenOptions,
-) -> Result<(&'static str, Opened), SlideError> {
+/// What opened a slide, what was found in it, and its bytes.
+pub(crate) type Found = (&'static str, Opened, Arc<SlideFile>);
+
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Found, SlideError> {
     let probe = Probe::new(path, &options.limits)?;
+    // A reader may have passed over what could not be read, or taken it for damage.
+    known(&probe, options).map_err(|e| probe.file.or_failure(path, e))
+}
+
+fn known(probe: &Probe, options: &OpenOptions) -> Result<Found, SlideError> {
     let found = FORMATS
         .iter()
         .filter(|f| !options.force_openslide || f.name == openslide::FORMAT.name)
-        .find(|f| (f.knows)(&probe));
+        .find(|f| (f.knows)(probe));
     // The last format knows everything.
     let format = found.unwrap_or(&openslide::FORMAT);
-    let opened = (format.open)(&probe, options)?;
+    let opened = (format.open)(probe, options)?;
     if opened.levels.is_empty() {
         return Err(probe.malformed("no image inside".into()));
     }
@@ -156,6 +153,6 @@ pub(crate) fn open(
     let pixels = u128::from(base.width) * u128::from(base.height);
     let what = || format!("a picture of {} x {} pixels", base.width, base.height);
     check("pixels", options.limits.pixels, pixels, what)
-        .map_err(|breach| SlideError::limit(path, breach))?;
-    Ok((format.name, opened))
+        .map_err(|breach| SlideError::limit(&probe.path, breach))?;
+    Ok((format.name, opened, Arc::clone(&probe.file)))
 }

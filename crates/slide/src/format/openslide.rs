@@ -118,6 +118,14 @@ struct OpenSlide {
 
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let what = || what(probe);
+    if probe.file.is_remote() {
+        // A TIFF that cannot be read here may be damaged.
+        if let (true, false, Err(e)) = (probe.is_tiff(), probe.is_named("ndpi"), probe.tiff()) {
+            return Err(e);
+        }
+        let reason = format!("{}, which OpenSlide reads, and only from this machine", what());
+        return Err(probe.unsupported(reason, "download the slide first"));
+    }
     let library = library::find(options.openslide.as_deref()).map_err(|tried| {
         // NDPI beyond 4 GB is no valid TIFF, and not damaged for all that.
         if let Err(e) = probe.tiff()

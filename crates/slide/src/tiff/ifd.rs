@@ -1,10 +1,9 @@
 //! Directories and their fields, with every size checked against the file before it is believed.
 
-use super::read_at;
+use crate::file::SlideFile;
 use crate::limits::{Fault, Limits, check};
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,7 +71,7 @@ pub(crate) struct Ifd {
 
 #[derive(Debug)]
 struct Bytes {
-    file: File,
+    file: Arc<SlideFile>,
     len: u64,
     big_endian: bool,
     big_tiff: bool,
@@ -100,8 +99,7 @@ impl Bytes {
     fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
         self.inside(offset, n)?;
         let mut buf = vec![0; n as usize];
-        read_at(&self.file, &mut buf, offset)
-            .map_err(|e| format!("read error at {offset}: {e}"))?;
+        self.file.read_at(&mut buf, offset).map_err(|e| format!("read error at {offset}: {e}"))?;
         Ok(buf)
     }
 
@@ -134,10 +132,10 @@ pub(crate) fn is_tiff(head: &[u8]) -> bool {
 
 impl TiffFile {
     /// Reads the chain of directories. A chain that runs in a circle or out of the file is an error.
-    pub(crate) fn read(file: File, len: u64, limits: &Limits) -> Result<Self, Fault> {
+    pub(crate) fn read(file: &Arc<SlideFile>, limits: &Limits) -> Result<Self, Fault> {
         let mut bytes = Bytes {
-            file,
-            len,
+            file: Arc::clone(file),
+            len: file.len,
             big_endian: false,
             big_tiff: false,
             directories: limits.directories,
@@ -311,23 +309,7 @@ impl Ifd {
             return Ok(Box::new(Cursor::new(self.data(offset, n)?)));
         }
         self.file.inside(offset, n)?;
-        let part = Part { bytes: &self.file, at: offset, end: offset + n };
+        let part = self.file.file.part(offset, offset + n);
         Ok(Box::new(BufReader::with_capacity(AT_ONCE as usize, part)))
-    }
-}
-
-/// A part of the file.
-struct Part<'a> {
-    bytes: &'a Bytes,
-    at: u64,
-    end: u64,
-}
-
-impl Read for Part<'_> {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        let n = (self.end - self.at).min(out.len() as u64) as usize;
-        read_at(&self.bytes.file, &mut out[..n], self.at)?;
-        self.at += n as u64;
-        Ok(n)
     }
 }

@@ -1,0 +1,167 @@
+//! Slides on servers on the command line: the tables are those of the files, and no secret is told.
+
+#![cfg(feature = "remote")]
+
+#[path = "../../mithras/tests/common/mod.rs"]
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use testkit::server::{Faults, Server};
+
+/// What must not be told: the key's secret, its token, the query of a signed address.
+const SECRETS: [&str; 3] = ["geheimer-schluessel", "geheimes-zeichen", "geheime-frage"];
+
+/// Exit code and all that was said, of a process with credentials and no others.
+fn mithras(server: &Server, args: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let foreign = std::env::vars().filter(|(n, _)| n.starts_with("AWS_")).map(|(n, _)| n);
+    for name in foreign {
+        command.env_remove(name);
+    }
+    let output = command
+        .args(args)
+        .envs([("HOME", "/nowhere"), ("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")])
+        .envs([("AWS_ENDPOINT_URL", server.address()), ("AWS_ACCESS_KEY_ID", "AKID")])
+        .envs([("AWS_SECRET_ACCESS_KEY", SECRETS[0]), ("AWS_SESSION_TOKEN", SECRETS[1])])
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(SECRETS.iter().all(|s| !text.contains(s)), "{text}");
+    (output.status.code().unwrap_or(-1), text)
+}
+
+/// `detect` with seeded weights of no meaning.
+fn detect(server: &Server, out: &Path, more: &[&str]) -> (i32, String) {
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let (out, model) = (out.to_str().unwrap(), model.to_str().unwrap());
+    let args = ["detect", "--out", out, "--model", model, "--engine", "rten", "--threads", "1"];
+    mithras(server, &[&args[..], more].concat())
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+    }
+    all
+}
+
+#[test]
+fn tables_are_those_of_the_files_and_no_secret_is_in_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    let mut bytes = Vec::new();
+    for k in 0..3 {
+        let path = dir.path().join(format!("case-{k}.tiff"));
+        common::draw(&path, 512, 512, k + 1, 1);
+        bytes.push(fs::read(path).unwrap());
+    }
+    let url = server.put("/study/case-0.tiff", bytes[0].clone());
+    let _ = server.put("/bucket/study/case-1.tiff", bytes[1].clone());
+    let list = |name: &str, rows: [&str; 3]| {
+        let path = dir.path().join(name);
+        fs::write(&path, format!("slide,patient\n{},A\n{},B\n{},C\n", rows[0], rows[1], rows[2]))
+            .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let here = list("here.csv", ["case-0.tiff", "case-1.tiff", "case-2.tiff"]);
+    let signed = format!("{url}?X-Amz-Signature={}", SECRETS[2]);
+    let there = list("there.csv", [&signed, "s3://bucket/study/case-1.tiff", "case-2.tiff"]);
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    let (code, words) = detect(&server, &a, &["--list", &here]);
+    assert_eq!((code, server.requests().len()), (0, 0), "{words}");
+    server.faults(Faults { busy: 3, cut: 2, ..Faults::default() });
+    let (code, words) = detect(&server, &b, &["--list", &there, "--workers", "2"]);
+    assert_eq!(code, 0, "{words}");
+
+    let text = |out: &Path, name: &str| fs::read_to_string(out.join(name)).unwrap();
+    for file in ["case-0/detections.csv", "case-1/detections.csv", "case-1/counts.json"] {
+        assert_eq!(text(&a, file), text(&b, file), "{file}");
+    }
+    let table = |out: &Path| text(out, "counts.csv");
+    assert_eq!(table(&a).lines().count(), 4);
+    let timeless = |out: &Path| {
+        let (head, rows) =
+            table(out).split_once('\n').map(|(h, r)| (h.to_owned(), r.to_owned())).unwrap();
+        let at = head.split(',').position(|c| c == "seconds");
+        let row = |r: &str| -> Vec<String> {
+            r.split(',')
+                .enumerate()
+                .filter(|(i, _)| Some(*i) != at)
+                .map(|(_, c)| c.into())
+                .collect()
+        };
+        rows.lines().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(timeless(&a), timeless(&b));
+    assert!(text(&b, "case-0/state.json").contains(&url));
+    for file in files(&b) {
+        let found = fs::read(&file).unwrap();
+        for secret in SECRETS {
+            let there = found.windows(secret.len()).any(|w| w == secret.as_bytes());
+            assert!(!there, "{secret} in {}", file.display());
+        }
+    }
+    let asked = server.requests();
+    let of = |part: &str| asked.iter().filter(|r| r.path.contains(part)).collect::<Vec<_>>();
+    assert!(
+        of("case-1").iter().all(|r| r.headers["authorization"].starts_with("AWS4-HMAC-SHA256"))
+    );
+    assert!(of("case-0").iter().all(|r| r.path.contains(SECRETS[2])));
+    assert!(of("case-0").iter().all(|r| !r.headers.contains_key("authorization")));
+    assert!(asked.len() < 40, "{} requests", asked.len());
+
+    // A later run finds the same objects; another object of that name is another slide.
+    let (code, words) = detect(&server, &b, &["--list", &there, "--resume"]);
+    assert_eq!(code, 0, "{words}");
+    let _ = server.put("/bucket/study/case-1.tiff", bytes[2].clone());
+    let (code, words) = detect(&server, &b, &["--list", &there, "--resume"]);
+    assert!(code == 1 && words.contains("has changed since"), "{code} {words}");
+}
+
+#[test]
+fn one_address_and_its_command_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    common::draw(&dir.path().join("x.tiff"), 512, 512, 7, 1);
+    let url = server.put("/a/My%20case.tiff", fs::read(dir.path().join("x.tiff")).unwrap());
+    let signed = format!("{url}?sig={}", SECRETS[2]);
+    let out = dir.path().join("out");
+    let (code, words) = detect(&server, &out, &[&signed, "--log", "json"]);
+    assert_eq!(code, 0, "{words}");
+    let run = fs::read_to_string(out.join("run.json")).unwrap();
+    assert!(run.contains(&url) && !run.contains(SECRETS[2]), "{run}");
+    assert!(out.join("My case/detections.csv").is_file());
+
+    let info = |verb: &[&str]| mithras(&server, &[&["slide"], verb].concat());
+    let (code, words) = info(&["info", &signed]);
+    assert!(code == 0 && words.contains(&url) && words.contains("512 x 512"), "{words}");
+    let picture = dir.path().join("t.png");
+    assert_eq!(info(&["thumbnail", &url, "--out", picture.to_str().unwrap()]).0, 0);
+    assert!(picture.is_file());
+    assert_eq!(info(&["tissue", &url, "--out", out.to_str().unwrap()]).0, 0);
+}
+
+#[test]
+fn what_cannot_be_had_fails_by_itself_or_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    common::draw(&dir.path().join("x.tiff"), 512, 512, 7, 1);
+    let here = dir.path().join("x.tiff").to_str().unwrap().to_owned();
+    let out = dir.path().join("out");
+    let (code, words) = detect(&server, &out, &[&here, "s3://bucket/missing.svs"]);
+    assert!(code == 3 && words.contains("no such object"), "{code} {words}");
+    for (input, word) in [
+        ("s3://bucket/cohort/", "--list"),
+        ("ftp://h/a.svs", "https://"),
+        ("https://me:geheime-frage@h/a.svs", "take it out"),
+    ] {
+        let (code, words) = detect(&server, &dir.path().join("none"), &[input]);
+        assert!(code == 1 && words.contains(word), "{input}: {code} {words}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Why an object cannot be read. No message holds an address' query, a key, or what a server wrote at length.
+
+use crate::AddressError;
+
+/// Why an object cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteError {
+    /// The address is none.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// 404, or a server's word for it.
+    #[error("there is no such object on the server (404{}); check the address", said(code))]
+    NotFound {
+        /// S3's word.
+        code: String,
+    },
+    /// 401 or 403.
+    #[error("the server refuses access ({status}{}); {remedy}", said(code))]
+    Denied {
+        /// HTTP status.
+        status: u16,
+        /// S3's word.
+        code: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The whole file was sent where a part was asked for.
+    #[error(
+        "the server does not send parts of files (no answer to Range, status {status}); download the \
+         slide first"
+    )]
+    NoRanges {
+        /// HTTP status.
+        status: u16,
+    },
+    /// It is not the object any more that was opened.
+    #[error(
+        "{what} changed on the server while it was read; run it again once it is written whole"
+    )]
+    Changed {
+        /// What is another than before.
+        what: &'static str,
+    },
+    /// Any other answer.
+    #[error("the server answered {status}{}", said(code))]
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// S3's word.
+        code: String,
+    },
+    /// No answer, or not a whole one, after several attempts.
+    #[error("no whole answer in {attempts} attempts: {reason}")]
+    Unreachable {
+        /// How often it was tried.
+        attempts: u32,
+        /// The last reason.
+        reason: String,
+    },
+    /// Credentials are named but cannot be used.
+    #[error("AWS credentials: {0}")]
+    Credentials(String),
+    /// A read beyond its end.
+    #[error("{wanted} bytes at {offset} lie beyond the end ({len} bytes)")]
+    Beyond {
+        /// From here.
+        offset: u64,
+        /// So many.
+        wanted: u64,
+        /// Bytes of the object.
+        len: u64,
+    },
+    /// This build has no network client.
+    #[error(
+        "this build of mithras reads no addresses (feature `remote`); download the slide first"
+    )]
+    NotBuilt,
+}
+
+fn said(code: &str) -> String {
+    if code.is_empty() { String::new() } else { format!(" {code}") }
+}

@@ -1,0 +1,123 @@
+//! The bytes of a slide, wherever they lie: the one place where a local file and a remote object differ.
+
+use crate::{Limits, SlideError};
+use remote::{Address, Object};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Blocks of remote objects take no more memory than this, all together.
+const BLOCK_BYTES: u64 = 256 << 20;
+
+/// An opened file. Reads from several threads run at once.
+#[derive(Debug)]
+pub(crate) struct SlideFile {
+    bytes: Bytes,
+    pub(crate) len: u64,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    Local(File),
+    Remote(Box<Object>),
+}
+
+/// What a path is called in errors and results: an address without its query, other paths as they are.
+pub(crate) fn shown(path: &Path) -> Result<PathBuf, SlideError> {
+    let fail = |e: remote::AddressError| SlideError::Remote {
+        path: PathBuf::from(remote::without_query(&path.to_string_lossy())),
+        source: e.into(),
+    };
+    Ok(Address::of(path).map_err(fail)?.map_or_else(|| path.to_path_buf(), |a| a.path()))
+}
+
+impl SlideFile {
+    /// Opens a file or an object.
+    pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Self, SlideError> {
+        let shown = || path.to_path_buf();
+        let remote = |source| SlideError::Remote { path: shown(), source };
+        if let Some(address) = Address::of(path).map_err(|e| remote(e.into()))? {
+            // What it keeps is beside the memory for decoded pixels.
+            remote::allow_memory(BLOCK_BYTES.min(limits.memory.total() / 8));
+            let object = Object::open(&address).map_err(remote)?;
+            let len = object.size();
+            return match len {
+                0 => Err(SlideError::Empty { path: shown() }),
+                _ => Ok(Self { bytes: Bytes::Remote(Box::new(object)), len }),
+            };
+        }
+        let io = |source| SlideError::Io { path: shown(), source };
+        let about = std::fs::metadata(path).map_err(io)?;
+        if !about.is_file() {
+            return Err(SlideError::NotAFile { path: shown() });
+        }
+        let len = about.len();
+        if len == 0 {
+            return Err(SlideError::Empty { path: shown() });
+        }
+        Ok(Self { bytes: Bytes::Local(File::open(path).map_err(io)?), len })
+    }
+
+    /// Reads exactly `buf.len()` bytes at `offset`.
+    pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.bytes {
+            Bytes::Local(file) => crate::tiff::read_at(file, buf, offset),
+            Bytes::Remote(object) => object.read_at(buf, offset).map_err(io::Error::other),
+        }
+    }
+
+    /// Whether it lies on a server.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.bytes, Bytes::Remote(_))
+    }
+
+    /// The error, or that of the server where it has failed for good: then nothing that was made of its
+    /// bytes means anything, and no tile is at fault.
+    pub(crate) fn or_failure(&self, path: &Path, error: SlideError) -> SlideError {
+        let Bytes::Remote(object) = &self.bytes else { return error };
+        match object.failure() {
+            Some(source) => SlideError::Remote { path: path.to_path_buf(), source },
+            None => error,
+        }
+    }
+
+    /// All of it, from the first byte on.
+    pub(crate) fn stream(&self) -> Stream<'_> {
+        self.part(0, self.len)
+    }
+
+    /// A part of it, which lies inside.
+    pub(crate) fn part(&self, at: u64, end: u64) -> Stream<'_> {
+        Stream { file: self, start: at, at, end }
+    }
+}
+
+/// A part of a file, byte after byte.
+pub(crate) struct Stream<'a> {
+    file: &'a SlideFile,
+    start: u64,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Stream<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let n = self.end.saturating_sub(self.at).min(out.len() as u64) as usize;
+        self.file.read_at(&mut out[..n], self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
+impl Seek for Stream<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let place = match to {
+            SeekFrom::Start(n) => self.start.checked_add(n),
+            SeekFrom::End(n) => self.end.checked_add_signed(n),
+            SeekFrom::Current(n) => self.at.checked_add_signed(n),
+        };
+        let inside = place.filter(|p| *p >= self.start);
+        self.at = inside.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        Ok(self.at - self.start)
+    }
+}
