@@ -28,6 +28,9 @@ else
     cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi
 
+step "wheel"
+scripts/wheel.sh --profile dev --out "${CARGO_TARGET_DIR:-target}/wheels"
+
 # Two minutes of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
 step "attack"
 scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
