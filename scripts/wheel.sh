@@ -34,6 +34,8 @@ fi
 # The program; `python` is named so that what both depend on is built as maturin will ask for it. Then the
 # weights, which lie in the wheel once.
 features=infer/weights-beside
+# After the tests, whose crates serve here, too.
+[ "$profile" != dev ] || features=$features,python/as-tested
 cargo build --locked --profile "$profile" -p cli -p python --bin mithras --features "$features"
 mkdir -p crates/python/data/scripts
 for model in models/*/; do

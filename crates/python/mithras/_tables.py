@@ -121,11 +121,14 @@ def evaluate(
     per tumour type and per slide, with 95 % intervals. ``rule`` is ``"midog"``, ``"optimal"`` or
     ``"both"``. Raises ``EvaluationError``.
     """
-    return json.loads(
-        _mithras.evaluate(
-            predictions, truth, radius_um, rule, label_column, list(figures), list(only)
-        )
-    )
+    how = {
+        "radius_um": radius_um,
+        "rule": rule,
+        "label_column": label_column,
+        "figures": list(figures),
+        "only": list(only),
+    }
+    return json.loads(_mithras.evaluate(predictions, truth, how))
 
 
 def cox(

@@ -15,6 +15,9 @@ pub fn mpp(value: Option<f64>) -> PyResult<Option<Mpp>> {
     value.map(of).transpose()
 }
 
+/// A level: size, level-0 pixels per pixel, size of tiles.
+type Level = ((u64, u64), (f64, f64), (u32, u32));
+
 /// An opened slide; threads may share it.
 #[pyclass(frozen, subclass, module = "mithras._mithras")]
 pub struct Slide(slide::Slide);
@@ -79,8 +82,8 @@ impl Slide {
         Ok((r.x.get(), r.y.get()))
     }
 
-    /// Per level: size, level-0 pixels per pixel, size of tiles.
-    fn _levels(&self) -> Vec<((u64, u64), (f64, f64), (u32, u32))> {
+    /// The pyramid, finest level first.
+    fn _levels(&self) -> Vec<Level> {
         let one = |l: &slide::Level| {
             ((l.width, l.height), (l.downsample_x, l.downsample_y), (l.tile_width, l.tile_height))
         };

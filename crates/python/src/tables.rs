@@ -42,21 +42,29 @@ impl Source {
     }
 }
 
+/// How detections and truth are compared.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Comparison {
+    radius_um: f64,
+    rule: String,
+    label_column: Option<String>,
+    figures: Vec<String>,
+    only: Vec<String>,
+}
+
 /// Detections below a folder against true figures.
 #[pyfunction]
 pub fn evaluate(
     py: Python<'_>,
     predictions: PathBuf,
     truth: PathBuf,
-    radius_um: f64,
-    rule: &str,
-    label_column: Option<String>,
-    figures: Vec<String>,
-    only: Vec<String>,
+    how: Comparison,
 ) -> PyResult<String> {
-    let rules = match rule {
+    let Comparison { radius_um, rule, label_column, figures, only } = how;
+    let rules = match rule.as_str() {
         "both" => Rule::ALL.to_vec(),
-        one => vec![one.parse().map_err(|e| PyValueError::new_err(format!("{e}")))?],
+        one => vec![one.parse::<Rule>().map_err(|e| PyValueError::new_err(e.to_string()))?],
     };
     let options = TruthOptions { column: label_column, figures, only };
     let work = || {
@@ -99,7 +107,8 @@ pub fn cox(py: Python<'_>, table: Source, columns: CoxColumns) -> PyResult<Strin
         cluster: c.cluster,
         weights: c.weights,
     };
-    let ties = c.ties.parse().map_err(|e| PyValueError::new_err(format!("{e}")))?;
+    let wrong = |e: <outcome::Ties as std::str::FromStr>::Err| PyValueError::new_err(e.to_string());
+    let ties = c.ties.parse().map_err(wrong)?;
     let plan = CoxPlan { roles, ties, level: c.level, baseline: c.baseline, ..CoxPlan::default() };
     let path = table.path().to_owned();
     let model = py.detach(|| {

@@ -29,9 +29,9 @@ def program():
 
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory):
-    """A drawn slide of 1600 x 1400 px with four figures, and its truth beside it."""
+    """A drawn slide of 1024 x 1024 px with four figures, and its truth beside it."""
     folder = tmp_path_factory.mktemp("drawn")
-    return mithras.draw_slide(folder / "drawn.tiff", size=(1600, 1400), figures=4, seed=3)
+    return mithras.draw_slide(folder / "drawn.tiff", size=(1024, 1024), figures=4, seed=3)
 
 
 @pytest.fixture(scope="session")

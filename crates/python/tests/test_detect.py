@@ -96,7 +96,7 @@ def test_errors(drawn, tmp_path):
 
 
 def test_ctrl_c_ends_a_detection(tmp_path):
-    slide = mithras.draw_slide(tmp_path / "large.tiff", size=(6144, 6144), figures=20)
+    slide = mithras.draw_slide(tmp_path / "large.tiff", size=(4096, 4096), figures=20)
     code = (
         "import mithras, sys\n"
         "print('ready', flush=True)\n"
