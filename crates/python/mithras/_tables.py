@@ -230,5 +230,5 @@ def draw_slide(
     seed: int = 1,
 ) -> Path:
     """Draws an H&E-like pyramidal slide at 0.25 um/px, with ``truth.csv`` beside it, as ``mithras demo`` does."""
-    _mithras.draw(path, tuple(size), figures, seed)
+    _mithras.draw(path, (size[0], size[1]), figures, seed)
     return Path(path)

@@ -5,6 +5,7 @@ import importlib.metadata
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,19 @@ def test_versions_agree(program):
     version = importlib.metadata.version("mithras")
     assert mithras.__version__ == version
     assert program("--version").split()[-1] == version
+
+
+def test_a_program_without_its_weights_says_so(drawn, tmp_path):
+    copy = tmp_path / "bin" / "mithras"
+    copy.parent.mkdir()
+    shutil.copy(Path(sys.executable).parent / "mithras", copy)
+    args = [copy, "detect", drawn, "--out", tmp_path / "out", "--engine", "rten"]
+    done = subprocess.run(args, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "weights" in done.stderr and "install it anew" in done.stderr
+    # Beside it, they are found.
+    shutil.copytree(Path(sys.prefix) / "share", tmp_path / "share")
+    subprocess.run(args, capture_output=True, check=True)
 
 
 def test_nothing_heavy_is_imported():
