@@ -28,9 +28,6 @@ else
     cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi
 
-step "wheel"
-scripts/wheel.sh --profile dev --out "${CARGO_TARGET_DIR:-target}/wheels"
-
 # Two minutes of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
 step "attack"
 scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
@@ -39,3 +36,6 @@ scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithra
 step "site"
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
+
+step "wheel"
+scripts/wheel.sh --profile dev --out "${CARGO_TARGET_DIR:-target}/wheels"

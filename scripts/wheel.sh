@@ -31,6 +31,18 @@ if [ ! -e "$tools/.complete" ]; then
     touch "$tools/.complete"
 fi
 
+made=$(mktemp -d)
+# This program has no weights of its own: whoever takes the target folder's program must find the one from before.
+built=$target/$folder/mithras
+kept=$target/.mithras-before-wheel
+rm -f "$kept"
+[ ! -e "$built" ] || ln "$built" "$kept"
+tidy() {
+    rm -rf "$made" crates/python/data "$built"
+    [ ! -e "$kept" ] || mv "$kept" "$built"
+}
+trap tidy EXIT
+
 # The program; `python` is named so that what both depend on is built as maturin will ask for it. Then the
 # weights, which lie in the wheel once.
 features=infer/weights-beside
@@ -42,10 +54,8 @@ for model in models/*/; do
     mkdir -p "crates/python/data/data/share/mithras/$model"
     cp "$model"*.onnx "crates/python/data/data/share/mithras/$model"
 done
-strip -o crates/python/data/scripts/mithras "$target/$folder/mithras"
+strip -o crates/python/data/scripts/mithras "$built"
 
-made=$(mktemp -d)
-trap 'rm -rf "$made" crates/python/data' EXIT
 "$tools/bin/maturin" build --locked --profile "$profile" --manifest-path crates/python/Cargo.toml \
     --features "$features" --interpreter "$python" --out "$made"
 wheel=$(echo "$made"/*.whl)
