@@ -36,3 +36,6 @@ scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithra
 step "site"
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
+
+step "wheel"
+scripts/wheel.sh --profile dev --out "${CARGO_TARGET_DIR:-target}/wheels"

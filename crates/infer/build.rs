@@ -1,5 +1,5 @@
 //! Embeds every package under `models/` (its card and its ONNX files), so that a new package
-//! needs no code.
+//! needs no code. With the feature `weights-beside` cards alone.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -21,9 +21,10 @@ fn main() {
     let version = locked(&fs::read_to_string(&lock).unwrap_or_default(), "rten");
     println!("cargo::rustc-env=RTEN_VERSION={version}");
 
+    let beside = env::var_os("CARGO_FEATURE_WEIGHTS_BESIDE").is_some();
     let mut code = String::from(
-        "type Files = &'static [(&'static str, &'static [u8])];\n\
-         /// Packages built in: name, then file names and bytes.\n\
+        "type Files = &'static [(&'static str, Option<&'static [u8]>)];\n\
+         /// Packages built in: name, then file names and bytes, if they are built in, too.\n\
          static BUNDLED: &[(&str, Files)] = &[\n",
     );
     for package in children(&models) {
@@ -33,9 +34,11 @@ fn main() {
         }
         writeln!(code, "    ({package:?}, &[").unwrap();
         for file in children(&dir) {
-            if file == "card.toml" || file.ends_with(".onnx") {
-                let path = dir.join(&file).canonicalize().unwrap();
-                writeln!(code, "        ({file:?}, include_bytes!({path:?})),").unwrap();
+            let path = dir.join(&file).canonicalize().unwrap();
+            if file.ends_with(".onnx") && beside {
+                writeln!(code, "        ({file:?}, None),").unwrap();
+            } else if file == "card.toml" || file.ends_with(".onnx") {
+                writeln!(code, "        ({file:?}, Some(include_bytes!({path:?}))),").unwrap();
             }
         }
         code.push_str("    ]),\n");

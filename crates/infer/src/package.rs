@@ -4,11 +4,32 @@ use crate::card::{CardError, ModelCard};
 use crate::hash::sha256_hex;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
 /// The bundled package that runs when none is named.
 pub const DEFAULT: &str = "mithras-tiny";
+
+/// Where a program without weights of its own (feature `weights-beside`) looks for those of the bundled
+/// packages, one folder each, from the folder above its own.
+pub const WEIGHTS: &str = "share/mithras/models";
+
+static WEIGHTS_IN: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says where those files are, for what is no program with a place of its own. The first call holds.
+pub fn weights_in(folder: PathBuf) {
+    let _ = WEIGHTS_IN.set(folder);
+}
+
+/// A file of a bundled package that is not built in.
+fn beside(package: &str, file: &str) -> Option<Cow<'static, [u8]>> {
+    let folder = WEIGHTS_IN.get().cloned().or_else(|| {
+        let program = std::env::current_exe().ok()?;
+        Some(program.parent()?.parent()?.join(WEIGHTS))
+    })?;
+    std::fs::read(folder.join(package).join(file)).ok().map(Cow::Owned)
+}
 
 /// A card with its networks, each equal to the card's SHA-256.
 #[derive(Clone)]
@@ -79,7 +100,8 @@ pub enum PackageError {
     /// The card was built in, its weights were not.
     #[error(
         "this build carries the card of `{name}` but not its weights (`{file}`); \
-         give a complete package folder, or rebuild with the file in models/{name}/"
+         give a complete package folder, rebuild with the file in models/{name}/, or, of a Python wheel, \
+         install it anew"
     )]
     NoWeights {
         /// Package name.
@@ -120,16 +142,19 @@ impl ModelPackage {
     /// # Errors
     /// [`PackageError::Unknown`] and [`PackageError::NoWeights`] when it is not built in.
     pub fn bundled_named(name: &str) -> Result<Self, PackageError> {
-        let (_, files) = BUNDLED
+        let (package, files) = BUNDLED
             .iter()
             .find(|(n, _)| *n == name || n.strip_prefix("mithras-") == Some(name))
             .ok_or_else(|| PackageError::Unknown { name: name.into(), known: known() })?;
-        let bytes = |file: &str| files.iter().find(|(f, _)| *f == file).map(|(_, b)| *b);
+        let bytes = |file: &str| {
+            let (_, built_in) = files.iter().find(|(f, _)| *f == file)?;
+            built_in.map(Cow::Borrowed).or_else(|| beside(package, file))
+        };
         let origin = format!("bundled:{name}");
-        let text = String::from_utf8_lossy(bytes("card.toml").unwrap_or_default());
+        let card = bytes("card.toml").unwrap_or_default();
+        let text = String::from_utf8_lossy(&card);
         Self::assemble(&origin, &text, |file| {
             bytes(file)
-                .map(Cow::Borrowed)
                 .ok_or_else(|| PackageError::NoWeights { name: name.into(), file: file.into() })
         })
     }

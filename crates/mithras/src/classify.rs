@@ -83,27 +83,35 @@ impl fmt::Display for Classified {
 
 const OWN: &str = "the model's own";
 
+/// An image that is no crop for a model, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoCrop(String);
+
 /// An image file as the model wants it.
 fn crop_of(path: &Path, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
     let image = read_rgb(path).map_err(|e| e.to_string())?;
     fit(&image, own, card).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// An image as the model wants it.
-pub(crate) fn fit(image: &RgbTile, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, String> {
+/// An image of `own` um/px as the model wants it: at the model's resolution, the square in its middle.
+///
+/// # Errors
+/// [`NoCrop`] when it is as large as a slide, or next to nothing.
+pub fn fit(image: &RgbTile, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, NoCrop> {
     let (w, h) = (image.width, image.height);
     if w.max(h) > LARGEST {
-        return Err(format!(
+        return Err(NoCrop(format!(
             "{w}x{h} px is no crop (at most {LARGEST}); slides go through `mithras detect`"
-        ));
+        )));
     }
     let least = w.min(h) as f64 / own.ratio(card.mpp);
     if least < 8.0 {
-        return Err(format!(
+        return Err(NoCrop(format!(
             "{w}x{h} px at {} um/px is less than 8 px at the model's {} um/px",
             own.get(),
             card.mpp.get()
-        ));
+        )));
     }
     // Enlarged before the symmetric copies are taken, as in training: the order shows in the last bit.
     let side = card.input.max(card.crop);

@@ -51,7 +51,7 @@ fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
         "artifact", "cli", "corpus", "detect", "draw", "features", "infer", "mithras", "mitosis",
-        "net", "outcome", "pixels", "remote", "slide", "stats", "testkit", "train",
+        "net", "outcome", "pixels", "python", "remote", "slide", "stats", "testkit", "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
 }
@@ -192,6 +192,21 @@ fn faces_and_plots_stay_at_the_edge() {
     }
     let named = who_names(&graph, &["kuva"]);
     assert!(named.iter().all(|n| n == "outcome" || n == "cli"), "{named:?} name kuva");
+}
+
+#[test]
+fn python_is_a_face_of_the_libraries_like_the_command_line() {
+    let graph = graph();
+    assert_eq!(who_names(&graph, &["pyo3", "numpy"]), ["python"], "one crate speaks with Python");
+    assert_eq!(who_names(&graph, &["python"]), Vec::<String>::new());
+    let seen = siblings(&graph, "python");
+    assert!(!seen.contains("cli"), "python sees cli");
+    assert!(!graph["python"].contains("net") && !graph["python"].contains("train"));
+    let manifest = std::fs::read_to_string(testkit::workspace().join("Cargo.toml")).unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let default = manifest["workspace"]["default-members"].as_array().unwrap();
+    let name = "crates/python";
+    assert!(default.iter().all(|m| m.as_str() != Some(name)), "a plain build needs no Python");
 }
 
 /// Source lines outside tests: crate, file below `crates`, line number, text.

@@ -6,7 +6,7 @@ mod place;
 
 pub use error::ChallengeError;
 
-use crate::classify::fit;
+use crate::classify::{NoCrop, fit};
 use crate::detector::Builder;
 use crate::export;
 use crate::input::Input;
@@ -205,7 +205,10 @@ impl Job {
         let mpp = self.mpp.unwrap_or(card.mpp);
         let mut crops = Vec::new();
         for (i, page) in slide::read_pages(image, &Limits::default())?.iter().enumerate() {
-            let unfit = |reason| ChallengeError::Page { path: image.into(), page: i + 1, reason };
+            let unfit = |e: NoCrop| {
+                let reason = e.to_string();
+                ChallengeError::Page { path: image.into(), page: i + 1, reason }
+            };
             crops.push(fit(page, mpp, card).map_err(unfit)?);
         }
         let models = infer::open(package, &self.engine)?;
