@@ -367,7 +367,7 @@ fn the_summary_of_five_thousand_slides_is_small() {
         fs::create_dir(&folder).unwrap();
         files.iter().for_each(|(name, bytes)| fs::write(folder.join(name), bytes).unwrap());
     }
-    let run = report::gather(&[out.clone()], None).unwrap();
+    let run = report::gather(std::slice::from_ref(&out), None).unwrap();
     assert_eq!(run.done, 5000);
     let page = text(out.join("summary.html"));
     assert!(page.len() < 5 << 20, "{} bytes", page.len());

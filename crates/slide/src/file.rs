@@ -1,10 +1,11 @@
 //! The bytes of a slide, wherever they lie: the one place where a local file and a remote object differ.
 
-use crate::{Limits, SlideError};
+use crate::{Kept, Limits, SlideError};
 use remote::{Address, Object};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Blocks of remote objects take no more memory than this, all together.
 const BLOCK_BYTES: u64 = 256 << 20;
@@ -37,8 +38,11 @@ impl SlideFile {
         let shown = || path.to_path_buf();
         let remote = |source| SlideError::Remote { path: shown(), source };
         if let Some(address) = Address::of(path).map_err(|e| remote(e.into()))? {
-            // What it keeps is beside the memory for decoded pixels.
-            remote::allow_memory(BLOCK_BYTES.min(limits.memory.total() / 8));
+            // All objects of a process share their blocks, and take their memory once.
+            static BLOCKS: OnceLock<Option<Kept>> = OnceLock::new();
+            let most = BLOCK_BYTES.min(limits.memory.total() / 8);
+            remote::allow_memory(most);
+            BLOCKS.get_or_init(|| limits.memory.keep(most));
             let object = Object::open(&address).map_err(remote)?;
             let len = object.size();
             return match len {
