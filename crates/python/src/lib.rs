@@ -5,6 +5,8 @@
 //! library's own memory, everything else as JSON, which is what the binary prints with `--json`.
 //! What only arranges values for readers of Python is Python (`mithras/`).
 
+#![forbid(unsafe_code)]
+
 mod corpora;
 mod detection;
 mod error;
