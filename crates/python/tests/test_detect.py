@@ -98,7 +98,9 @@ def test_errors(drawn, tmp_path):
 def test_ctrl_c_ends_a_detection(tmp_path):
     slide = mithras.draw_slide(tmp_path / "large.tiff", size=(4096, 4096), figures=20)
     code = (
-        "import mithras, sys\n"
+        "import mithras, signal, sys\n"
+        # A shell's background jobs ignore it, and hand that on.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "print('ready', flush=True)\n"
         "try:\n"
         f"    mithras.detect(sys.argv[1], engine='{ENGINE}', threads=1)\n"
