@@ -38,8 +38,8 @@ def named(tool):
 
 
 def names_lead_nowhere(tool):
-    _, _, outside = named(tool)
-    return not outside, outside
+    done, _, outside = named(tool)
+    return done.returncode == 0 and not outside, outside or done.stderr[-200:]
 
 
 def names_command_nothing(tool):
@@ -66,7 +66,7 @@ def a_full_disk_tears_no_review(tool):
     )
     server = Server(tool, ["audit", "serve", package], ["unshare", "-rm", "sh", script])
     if not server.url:
-        return True, "SKIPPED: no small disk can be made here"
+        return None, "no small disk can be made here"
     inside = Path(f"/proc/{server.process.pid}/root") / reviews.relative_to("/")
     try:
         items = post(server, "/open", {"reviewer": "anna"})["items"]
@@ -102,7 +102,7 @@ def a_stalled_request_holds_up_nobody(tool):
 
 
 def passes(tool, *arguments):
-    """Ends within its time and memory, by success or an error that says why."""
+    """How it ended, and that in words; None where it did not within its time."""
     try:
         done = tool.mithras(*arguments)
     except subprocess.TimeoutExpired:
@@ -110,7 +110,8 @@ def passes(tool, *arguments):
     return done, f"{outcome_of(done)}: {done.stderr[-200:]!r}"
 
 
-def kept(tool, commands):
+def within_bounds(tool, commands):
+    """Each ends within its time and memory, by success or an error that says why."""
     for words in commands:
         done, said = passes(tool, *words)
         if done is None or outcome_of(done) not in ("success", "right error"):
@@ -126,13 +127,13 @@ def strips_are_decoded_once(tool):
 
 def directories_have_a_budget(tool):
     files = [tool.data / "hostile" / n for n in ("amp_4000x100k.tif", "amp_300x1M.tif")]
-    return kept(tool, [["slide", "info", f, "--json"] for f in files])
+    return within_bounds(tool, [["slide", "info", f, "--json"] for f in files])
 
 
-def bombs_are_refused(tool):
+def bombs_cost_little(tool):
     names = ["png_bomb_rgba16_20000.png", "bomb_strip_1GB.tif", "bomb_planar_strip_1GB.tif", "bomb_deflate_409600.tif"]
     thumbnail = lambda n: ["slide", "thumbnail", tool.data / "hostile" / n, "--out", tool.base / "t.png"]
-    return kept(tool, [thumbnail(n) for n in names])
+    return within_bounds(tool, [thumbnail(n) for n in names])
 
 
 def one_tile_is_not_the_slide(tool):
@@ -144,8 +145,8 @@ def one_tile_is_not_the_slide(tool):
 def absent_pixels_are_said(tool):
     out = tool.empty("out")
     done, said = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--out", out)
-    counts = [p.read_text() for p in out.rglob("counts.json")]
-    return bool(counts) and all("absent" in c for c in counts), said
+    counts = [json.loads(p.read_text()) for p in out.rglob("counts.json")]
+    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), said
 
 
 def other_kinds_are_no_damage(tool):
@@ -159,7 +160,7 @@ def other_kinds_are_no_damage(tool):
 def models_and_corpora_may_lie(tool):
     hostile, out = tool.data / "hostile", ["--engine", "rten", "--out", tool.empty("out")]
     packages = [["detect", SLIDES / "svs_jpeg_420.svs", "--model", hostile / n, *out] for n in ("onnx_shape_panic", "onnx_16GiB_abort")]
-    return kept(tool, packages + [["corpus", "verify", hostile / n] for n in ("corpus_62", "corpus_149")])
+    return within_bounds(tool, packages + [["corpus", "verify", hostile / n] for n in ("corpus_62", "corpus_149")])
 
 
 def kills_leave_nothing(tool):
@@ -203,7 +204,7 @@ FAULTS = [
     a_stalled_request_holds_up_nobody,
     one_tile_is_not_the_slide,
     absent_pixels_are_said,
-    bombs_are_refused,
+    bombs_cost_little,
     other_kinds_are_no_damage,
     models_and_corpora_may_lie,
     kills_leave_nothing,
@@ -220,5 +221,8 @@ def known(tool):
     for fault in FAULTS:
         held, said = fault(tool)
         name = fault.__name__.replace("_", " ")
+        if held is None:
+            print(f"SKIPPED: {name}: {said}", flush=True)
+            continue
         tool.table.add("old faults", "success" if held else "silent change", f"{name}: {said}")
         print(f"{'held' if held else 'FAILED'}: {name}", flush=True)

@@ -11,7 +11,7 @@ use std::process::Command;
 use testkit::server::{Faults, Server};
 
 /// What must not be told: the key's secret, its token, the query of a signed address.
-const SECRETS: [&str; 3] = ["geheimer-schluessel", "geheimes-zeichen", "geheime-frage"];
+const SECRETS: [&str; 3] = ["husher-schluessel", "hushes-zeichen", "hushe-frage"];
 
 /// Exit code and all that was said, of a process with credentials and no others.
 fn mithras(server: &Server, args: &[&str]) -> (i32, String) {
@@ -159,7 +159,7 @@ fn what_cannot_be_had_fails_by_itself_or_is_refused() {
     for (input, word) in [
         ("s3://bucket/cohort/", "--list"),
         ("ftp://h/a.svs", "https://"),
-        ("https://me:geheime-frage@h/a.svs", "take it out"),
+        ("https://me:hushe-frage@h/a.svs", "take it out"),
     ] {
         let (code, words) = detect(&server, &dir.path().join("none"), &[input]);
         assert!(code == 1 && words.contains(word), "{input}: {code} {words}");

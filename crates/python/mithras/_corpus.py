@@ -29,13 +29,7 @@ class Corpus(_mithras.Corpus):
     classes = ("mimicker", "mitotic_figure")
     """Classes by their number."""
 
-    def __new__(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        split: str | None = None,
-        transform: Callable[[Any], Any] | None = None,
-    ) -> Corpus:
+    def __new__(cls, path: str | os.PathLike[str], **_: Any) -> Corpus:
         return super().__new__(cls, path)
 
     def __init__(

@@ -19,7 +19,7 @@ class Level(NamedTuple):
 
 
 class Slide(_mithras.Slide):
-    """An opened slide: TIFF families, DICOM and flat images by the library itself, the rest by OpenSlide 4.
+    """An opened slide: TIFF families and flat images by the library itself, the rest by OpenSlide 4.
 
     A file is known by its content. ``mpp`` (um/px) serves a file that states none; with ``force_mpp``
     it holds whatever the file says. ``openslide`` is a library to use instead of the one found.

@@ -36,8 +36,10 @@ def detect(
     """Finds mitotic figures on slides: every candidate with both scores, as ``detections.csv`` has them.
 
     ``slides``: a ``Slide``, the path of a slide, of a folder of slides, a pattern such as
-    ``"slides/*.svs"``, or a list of these. Without ``out`` nothing is written; with it, this is
-    ``mithras detect``: results lie there by slide, and ``resume=True`` goes on after an interruption.
+    ``"slides/*.svs"``, or a list of these. A ``Slide`` is read anew from its path: um/px that it was
+    opened with are given here once more (``mpp``, ``force_mpp``). Without ``out`` nothing is written;
+    with it, this is ``mithras detect``: results lie there by slide, and ``resume=True`` goes on after
+    an interruption.
 
     Columns: ``slide``; ``x_px``, ``y_px`` (level-0 pixels); ``x_um``, ``y_um`` (um from the level-0
     origin); ``s_seg``, ``s_cls`` (scores, 0 to 1; ``s_cls`` is NaN after one stage); ``accepted``;

@@ -47,8 +47,12 @@ fn rows(py: Python<'_>, values: Vec<f32>, width: usize) -> PyResult<Bound<'_, Py
 /// A classifier's package at work.
 #[pyclass(frozen, subclass, module = "mithras._mithras")]
 pub struct Classifier {
+    /// Name in the card.
+    #[pyo3(get)]
     name: String,
     card: ClassifierCard,
+    /// What runs the network, in words.
+    #[pyo3(get)]
     engine: String,
     network: Mutex<Box<dyn mitosis::Classifier>>,
 }
@@ -67,18 +71,6 @@ impl Classifier {
             return Err(fail(&format!("model `{name}` has no classifier")));
         };
         Ok(Self { name, card, engine: models.report.to_string(), network: network.into() })
-    }
-
-    /// Name in the card.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What runs the network, in words.
-    #[getter]
-    fn engine(&self) -> &str {
-        &self.engine
     }
 
     /// Names of the classes, in the order of the probabilities.
@@ -120,10 +112,20 @@ impl Classifier {
 #[pyclass(frozen, subclass, module = "mithras._mithras")]
 pub struct Encoder {
     frozen: Mutex<Frozen>,
+    /// Name in the card.
+    #[pyo3(get)]
     name: String,
+    /// Numbers per vector.
+    #[pyo3(get)]
     width: usize,
+    /// Side of the network's input, px.
+    #[pyo3(get)]
     side: usize,
+    /// Resolution that the network was trained at, um/px, where its makers state one.
+    #[pyo3(get)]
     mpp: Option<f64>,
+    /// What runs the network, in words.
+    #[pyo3(get)]
     engine: String,
 }
 
@@ -142,36 +144,6 @@ impl Encoder {
             engine: frozen.engine(),
             frozen: frozen.into(),
         })
-    }
-
-    /// Name in the card.
-    #[getter]
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What runs the network, in words.
-    #[getter]
-    fn engine(&self) -> &str {
-        &self.engine
-    }
-
-    /// Numbers per vector.
-    #[getter]
-    fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Side of the network's input, px.
-    #[getter]
-    fn side(&self) -> usize {
-        self.side
-    }
-
-    /// Resolution that the network was trained at, um/px, where its makers state one.
-    #[getter]
-    fn mpp(&self) -> Option<f64> {
-        self.mpp
     }
 
     /// One vector per image.

@@ -125,7 +125,8 @@ impl Address {
             return Err(AddressError::NoObject(shown));
         }
         if scheme == Scheme::S3 && key.contains('?') {
-            return Err(AddressError::Query(key.split('?').next().unwrap_or_default().to_owned()));
+            let shown = shown.split('?').next().unwrap_or_default();
+            return Err(AddressError::Query(shown.to_owned()));
         }
         if key.contains('*') {
             return Err(AddressError::Pattern(shown));
@@ -228,15 +229,15 @@ mod tests {
 
     #[test]
     fn a_query_serves_and_is_not_shown() {
-        let a = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=geheim#f").unwrap().unwrap();
-        assert_eq!(a.query.as_deref(), Some("X-Amz-Signature=geheim"));
+        let a = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush#f").unwrap().unwrap();
+        assert_eq!(a.query.as_deref(), Some("X-Amz-Signature=hush"));
         assert_eq!(a.to_string(), "https://h:1/d/My%20slide.svs");
         assert_eq!(a.file_name(), Path::new("My slide.svs"));
-        assert!(!format!("{a:?}").contains("geheim"));
+        assert!(!format!("{a:?}").contains("hush"));
         // The address without it serves as well from now on.
         assert_eq!(of("https://h:1/d/My%20slide.svs"), Ok(Some(a)));
-        let other = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=anders").unwrap_err();
-        assert!(!other.to_string().contains("anders"), "{other}");
+        let other = of("https://h:1/d/My%20slide.svs?X-Amz-Signature=hush2").unwrap_err();
+        assert!(!other.to_string().contains("hush2"), "{other}");
     }
 
     #[test]
@@ -247,21 +248,21 @@ mod tests {
             ("s3://bucket/", "no object"),
             ("s3://bucket/folder/", "in a list"),
             ("s3://bucket/*.svs", "patterns"),
-            ("s3://bucket/a?versionId=geheim", "query"),
+            ("s3://bucket/a?versionId=hush", "query"),
             ("https:///a.svs", "host"),
-            ("https://me:geheim@h/a.svs?geheim", "take it out"),
+            ("https://me:hush@h/a.svs?hush", "take it out"),
         ] {
             let e = of(text).unwrap_err().to_string();
-            assert!(e.contains(word) && !e.contains("geheim"), "{text}: {e}");
+            assert!(e.contains(word) && !e.contains("hush"), "{text}: {e}");
         }
     }
 
     #[test]
     fn command_lines_lose_queries() {
         for (word, want) in [
-            ("https://h/a.svs?sig=geheim", "https://h/a.svs"),
+            ("https://h/a.svs?sig=hush", "https://h/a.svs"),
             ("--limit=memory=4G", "--limit=memory=4G"),
-            ("--input=https://u:geheim@h/a?b", "--input=https://h/a"),
+            ("--input=https://u:hush@h/a?b", "--input=https://h/a"),
             ("s3://b/k", "s3://b/k"),
             ("a?b.svs", "a?b.svs"),
         ] {

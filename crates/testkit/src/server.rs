@@ -136,7 +136,7 @@ impl Server {
                 stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body[..n]));
             sent.is_ok() && n == body.len()
         };
-        let error = b"<Error><Code>TestCode</Code><Message>geheim</Message></Error>";
+        let error = b"<Error><Code>TestCode</Code><Message>hush</Message></Error>";
         let mut fail = |status, headers: &str| say(status, headers, error, error.len());
         if late {
             std::thread::sleep(faults.slow.1);
