@@ -76,6 +76,7 @@ fn options(out: PathBuf) -> ChainOptions {
         segment_init: None,
         finetune_init: None,
         allow_partial: false,
+        package: None,
         device: "cpu".into(),
     }
 }
@@ -96,12 +97,11 @@ fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 5);
     let file = testkit::workspace().join("presets/detector-smoke.toml");
     let refused =
         |set: &str| DetectorPreset::load(&file, &[set.to_string()]).unwrap_err().to_string();
     assert!(refused("calibrate.rule=best").contains("calibrate.rule"));
-    assert!(refused("folds.count=1").contains("at least 2"));
     assert!(refused("segment.train.warmups=3").contains("did you mean `warmup`"));
     assert!(refused("segment.data.patch=250").contains("multiple of 32"));
 }

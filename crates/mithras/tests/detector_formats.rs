@@ -117,6 +117,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
         segment_init: None,
         finetune_init: None,
         allow_partial: false,
+        package: None,
         device: "cpu".into(),
     };
     let chain = Chain::new(&preset, set.clone(), &options).unwrap();

@@ -222,3 +222,102 @@ fn repeated_numbers_are_written_one_by_one_as_proto2_has_them() {
     let dims = onnx::proto::TensorProto { dims: vec![3, 4], ..Default::default() };
     assert_eq!(dims.encode_to_vec(), [0x08, 3, 0x08, 4]);
 }
+
+/// A network after unfolding computes what the file does, and while training, too, over the images that its norms
+/// were measured on.
+fn unfolded(
+    (file, batch): (&[u8], &Tensor),
+    unfold: impl Fn(&std::path::Path, &mut dyn Iterator<Item = Tensor>) -> net::Result<()>,
+    forward: impl Fn(&Tensor, bool) -> Tensor,
+    tolerance: f64,
+) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("m.onnx");
+    onnx::write(&path, file).expect("written");
+    unfold(&path, &mut std::iter::once(batch.shallow_clone())).expect("the same network");
+    let program = Program::load(file, Device::Cpu, None).expect("every operator is known");
+    let other = signed("other", &batch.size(), 1.5);
+    let differs = |a: &Tensor, b: &Tensor| f64::try_from((a - b).abs().max()).expect("scalar");
+    for (x, train, tolerance) in
+        [(&other, false, tolerance), (batch, false, tolerance), (batch, true, 0.02)]
+    {
+        let (here, there) = (tch::no_grad(|| forward(x, train)), program.run(x).expect("it runs"));
+        let (low, high) = range(&there);
+        assert!(high - low > 0.02, "flat outputs would prove nothing: {low} {high}");
+        let worst = differs(&here, &there);
+        assert!(worst <= tolerance, "train {train}: {worst:e}");
+    }
+    // Wrong weights in a layer are seen.
+    let none = unfold(&path, &mut std::iter::empty()).expect_err("nothing to measure on");
+    assert!(none.to_string().contains("images"), "{none}");
+    std::fs::write(&path, b"no network").expect("written");
+    let no = unfold(&path, &mut std::iter::once(batch.shallow_clone())).expect_err("no ONNX");
+    assert!(no.to_string().contains("m.onnx"), "{no}");
+}
+
+#[test]
+fn an_exported_unet_trains_on() {
+    let config =
+        UnetConfig { encoder: Variant::Lite0, decoder: vec![48, 32, 16], ..UnetConfig::default() };
+    let build = || {
+        let vs = VarStore::new(Device::Cpu);
+        let net = EfficientUnet::new(&vs.root(), &config).expect("valid");
+        (vs, net)
+    };
+    let (vs, net) = build();
+    fill(&vs);
+    for (weights, tolerance) in [(WeightKind::F32, 1e-4), (WeightKind::F16, 1e-4)] {
+        let file = onnx::unet(&net, &ExportOptions { weights, ..ExportOptions::default() });
+        let (vs, net) = build();
+        let batch = signed("input", &[4, 3, 64, 96], 1.5);
+        let unfold = |path: &std::path::Path, images: &mut dyn Iterator<Item = Tensor>| {
+            onnx::unfold_unet((&net, &vs), path, images)
+        };
+        unfolded((&file, &batch), unfold, |x, train| net.forward(x, train).sigmoid(), tolerance);
+    }
+}
+
+#[test]
+fn exported_classifiers_train_on() {
+    for name in ["efficientnet_lite0", "efficientnet_b0", "resnet50v2_stage3"] {
+        let build = |classes| {
+            let vs = VarStore::new(Device::Cpu);
+            let config = EncoderConfig { image: 64, ..EncoderConfig::new(name, classes) };
+            let net = encoder::build(&vs.root(), &config).expect("valid");
+            (vs, net)
+        };
+        let (vs, net) = build(2);
+        fill(&vs);
+        let file = onnx::classifier(&*net, 64, &ExportOptions::default()).expect("exported");
+        let batch = signed("input", &[12, 3, 64, 64], 1.5);
+        let (vs, net) = build(2);
+        eprintln!("{name}");
+        unfolded(
+            (&file, &batch),
+            |path, images| onnx::unfold_classifier((&*net, &vs), 64, path, images),
+            |x, train| net.forward(x, train).softmax(-1, Kind::Float),
+            1e-4,
+        );
+        let (vs, other) = build(3);
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("two.onnx");
+        onnx::write(&path, &file).expect("written");
+        let images = &mut std::iter::once(batch);
+        let no = onnx::unfold_classifier((&*other, &vs), 64, &path, images).expect_err("three");
+        assert!(no.to_string().contains("where the preset's network has"), "{no}");
+    }
+}
+
+#[test]
+fn what_an_export_does_not_keep_is_said() {
+    let vs = VarStore::new(Device::Cpu);
+    let config = EncoderConfig { image: 64, ..EncoderConfig::new("vit_tiny_patch16_224", 2) };
+    let net = encoder::build(&vs.root(), &config).expect("valid");
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = dir.path().join("vit.onnx");
+    let file = onnx::classifier(&*net, 64, &ExportOptions::default()).expect("exported");
+    onnx::write(&path, &file).expect("written");
+    let images = &mut std::iter::once(signed("input", &[2, 3, 64, 64], 1.5));
+    let no = onnx::unfold_classifier((&*net, &vs), 64, &path, images).expect_err("a transformer");
+    assert!(no.to_string().contains("model.safetensors"), "{no}");
+}

@@ -17,7 +17,7 @@ use crate::data::{Data, Source};
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Mining, Preset};
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::start::{Target, initialise};
+use crate::start::{Exported, Target, initialise, is_exported, unfold};
 use crate::text::write_text;
 
 /// Of `run.json`.
@@ -223,7 +223,14 @@ pub fn on(
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
     let net = encoder::build(&vs.root(), &preset.model)?;
-    let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
+    let start = match is_exported(options.init.as_deref()) {
+        Some(file) => {
+            let stage = Exported::Classifier(net.as_ref(), preset.model.image);
+            let draw = |i| pool.sample(p.seed, i).image;
+            unfold(&vs, preset.init, file, &stage, (p.batch, draw))?
+        }
+        None => initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?,
+    };
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset, &data.classes)?;
     spec.corpus_digest = digest;

@@ -16,7 +16,7 @@ use crate::data::{Data, Source};
 use crate::error::Result;
 use crate::preset::{Preset, SegmentPreset};
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::start::{Target, initialise};
+use crate::start::{Exported, Target, initialise, is_exported, unfold};
 
 /// Salt of the photometric draws, so that they do not repeat the spatial ones.
 pub(crate) const PHOTOMETRIC: u64 = 0x5eed_c010;
@@ -112,7 +112,18 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
     let net = EfficientUnet::new(&vs.root(), &preset.model)?;
-    let start = initialise(&vs, preset.init, options.weights(), &Target::Segmenter)?;
+    let draw = |i: u64| {
+        let sample = pool.sample(p.seed, i);
+        let image = preset.photometric.apply(&sample.image, &mut rng_of(p.seed ^ PHOTOMETRIC, i));
+        SegmentSample { image, ..sample }.reduced(factor)
+    };
+    let start = match is_exported(options.init.as_deref()) {
+        Some(file) => {
+            let stage = Exported::Segmenter(&net);
+            unfold(&vs, preset.init, file, &stage, (p.batch, |i| draw(i).image))?
+        }
+        None => initialise(&vs, preset.init, options.weights(), &Target::Segmenter)?,
+    };
     let groups = optim::groups_by(
         &vs,
         p.weight_decay,
@@ -144,11 +155,6 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     };
     let mut session = Session::open(vs, opening, options)?;
 
-    let draw = |i: u64| {
-        let sample = pool.sample(p.seed, i);
-        let image = preset.photometric.apply(&sample.image, &mut rng_of(p.seed ^ PHOTOMETRIC, i));
-        SegmentSample { image, ..sample }.reduced(factor)
-    };
     let stopped = for_each_step((session.start, p.steps), p.batch, draw, |step, samples| {
         session.seed_step(step);
         let device = session.device();

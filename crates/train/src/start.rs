@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
+use mitosis::RgbTile;
 use net::encoder::Encoder;
 use net::foreign::{self, Allowed, Loaded};
+use net::onnx;
+use net::unet::EfficientUnet;
+use tch::Device;
 use tch::nn::VarStore;
+
+use crate::batch::images;
 
 use crate::error::{Result, TrainError};
 use crate::preset::Init;
@@ -24,6 +30,59 @@ pub(crate) enum Target<'a> {
     Encoder(&'a dyn Encoder),
     /// A segmenter: a trunk of timm's names under `encoder.`, or one of this project whole.
     Segmenter,
+}
+
+/// The stage that an exported network goes on as.
+pub(crate) enum Exported<'a> {
+    /// The first.
+    Segmenter(&'a EfficientUnet),
+    /// The second, with the side of its input.
+    Classifier(&'a dyn Encoder, i64),
+}
+
+/// Batches that the batch norms of an exported network are measured on.
+const MEASURED: usize = 8;
+
+/// Whether a file is a network as packages have it.
+pub(crate) fn is_exported(file: Option<&Path>) -> Option<&Path> {
+    file.filter(|f| f.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")))
+}
+
+/// Goes on from the network of a package. Its batch norms were folded into its convolutions; they are
+/// unfolded with the statistics of training samples, `draw(i)` being the i-th.
+///
+/// # Errors
+/// A preset that starts elsewhere, and what [`onnx::unfold_unet`] refuses.
+pub(crate) fn unfold(
+    vs: &VarStore,
+    init: Init,
+    file: &Path,
+    stage: &Exported<'_>,
+    (batch, draw): (usize, impl Fn(u64) -> RgbTile),
+) -> Result<Start> {
+    if init != Init::Checkpoint {
+        return Err(TrainError::Preset {
+            path: "init".into(),
+            reason: format!(
+                "is not `checkpoint`: the whole network of {} would not be used",
+                file.display()
+            ),
+        });
+    }
+    let mut batches = (0..MEASURED).map(|k| {
+        let tiles: Vec<RgbTile> = (0..batch).map(|i| draw((k * batch + i) as u64)).collect();
+        images(&tiles, Device::Cpu)
+    });
+    match stage {
+        Exported::Segmenter(net) => onnx::unfold_unet((net, vs), file, &mut batches),
+        Exported::Classifier(net, side) => {
+            onnx::unfold_classifier((*net, vs), *side, file, &mut batches)
+        }
+    }?;
+    let (_, sha256) = artifact::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
+    let text =
+        format!("the exported network {} ({sha256}), its norms measured anew", file.display());
+    Ok(Start { text, random: vec![] })
 }
 
 /// The file's name of a head in timm's EfficientNets, above the trunk.

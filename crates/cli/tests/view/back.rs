@@ -309,24 +309,28 @@ fn scored(truth: &[[f64; 2]], found: &[[f64; 2]]) -> (usize, usize, usize) {
     (hit, truth.len() - hit, wrong)
 }
 
+/// Draws a slide and runs the bundled weights on it; gives its figures.
+fn demo(run: &Path, seed: &str) -> Vec<[f64; 2]> {
+    let size = ["--size", "1400,1200", "--figures", "8", "--seed", seed, "--engine", "rten"];
+    mithras(&[&["demo", "--out", run.to_str().unwrap()][..], &size[..]].concat()).unwrap();
+    let mut table = csv::Reader::from_path(run.join("truth.csv")).unwrap();
+    let rows = table.records().map(Result::unwrap).filter(|r| &r[3] == "mitotic");
+    rows.map(|r| [r[1].parse().unwrap(), r[2].parse().unwrap()]).collect()
+}
+
+fn accepted(run: &Path) -> Vec<[f64; 2]> {
+    let rows = read_detections(&run.join("drawn/detections.csv")).unwrap();
+    rows.iter().filter(|r| r.accepted).map(|r| [r.x_px, r.y_px]).collect()
+}
+
 #[test]
-fn from_a_detection_to_a_dataset_without_its_faults() {
+fn from_a_detection_through_corrections_to_a_better_one() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     let text = |p: &Path| p.to_str().unwrap().to_owned();
-    let size = ["--size", "1400,1200", "--figures", "8", "--seed", "3", "--engine", "rten"];
-    mithras(&[&["demo", "--out", &text(&run)][..], &size[..]].concat()).unwrap();
-    let mut table = csv::Reader::from_path(run.join("truth.csv")).unwrap();
-    let truth: Vec<[f64; 2]> = table
-        .records()
-        .map(Result::unwrap)
-        .filter(|r| &r[3] == "mitotic")
-        .map(|r| [r[1].parse().unwrap(), r[2].parse().unwrap()])
-        .collect();
+    let truth = demo(&run, "3");
     let rows = read_detections(&run.join("drawn/detections.csv")).unwrap();
-    let accepted: Vec<[f64; 2]> =
-        rows.iter().filter(|r| r.accepted).map(|r| [r.x_px, r.y_px]).collect();
-    let before = scored(&truth, &accepted);
+    let before = scored(&truth, &accepted(&run));
     // Somebody who knows the truth says every candidate, and adds what was missed.
     let server = serve(&[&run]);
     let all: Vec<[f64; 2]> = rows.iter().map(|r| [r.x_px, r.y_px]).collect();
@@ -337,16 +341,64 @@ fn from_a_detection_to_a_dataset_without_its_faults() {
     for t in truth.iter().filter(|t| scored(&[**t], &all).0 == 0) {
         assert_eq!(server.say("anna", 0, *t, "\"figure\"", true).status, 200);
     }
-    let out = dir.path().join("set");
-    let import = ["corpus", "import", "--format", "reviews", &text(&run), "--out", &text(&out)];
+    let set = dir.path().join("set");
+    let import = ["corpus", "import", "--format", "reviews", &text(&run), "--out", &text(&set)];
     mithras(&import).unwrap();
-    let set = Dataset::open(&out).unwrap();
+    let read = Dataset::open(&set).unwrap();
     let (mut figures, mut mimickers) = (vec![], 0);
-    for image in set.training().images() {
+    for image in read.training().images() {
         let corner: Vec<f64> = image.name.rsplit('_').take(2).map(|n| n.parse().unwrap()).collect();
         figures.extend(image.figures().map(|l| [l.x + corner[1], l.y + corner[0]]));
         mimickers += image.labels.len() - image.figures().count();
     }
     assert_eq!(scored(&truth, &figures), (truth.len(), 0, 0), "the network alone: {before:?}");
     assert_eq!(mimickers, all.iter().filter(|a| scored(&truth, &[**a]).2 == 1).count());
+    #[cfg(feature = "train")]
+    trained_on(dir.path(), &set);
+}
+
+/// A few steps from the bundled weights on, and both on a slide that nobody corrected.
+#[cfg(feature = "train")]
+fn trained_on(dir: &Path, set: &Path) {
+    let text = |p: &Path| p.to_str().unwrap().to_owned();
+    let (run, trained) = (dir.join("other"), dir.join("trained"));
+    let truth = demo(&run, "6");
+    let preset = testkit::workspace().join("presets/detector-continue.toml");
+    let short = [
+        "segment.train.steps=10",
+        "segment.train.warmup=2",
+        "segment.train.batch=4",
+        "segment.data.patch=128",
+        "finetune.train.steps=30",
+        "finetune.train.warmup=3",
+        "finetune.train.batch=16",
+        "finetune.mining.every=30",
+        "finetune.mining.scored=60",
+    ];
+    let (set, preset, out) = (text(set), text(&preset), text(&trained));
+    let mut train = vec!["train", "detector", "--data", &set, "--preset", &preset, "--out", &out];
+    train.extend(["--init", "mithras-tiny"]);
+    train.extend(short.iter().flat_map(|s| ["--set", *s]));
+    let told = mithras(&train).unwrap();
+    let package = trained.join("package");
+    assert_eq!(told.trim(), text(&package));
+    let card = infer::ModelPackage::open(&package).unwrap().card;
+    let (bundled, point) =
+        (infer::ModelPackage::bundled().unwrap().card, card.operating_point.unwrap());
+    let old = bundled.operating_point.unwrap();
+    assert_eq!((point.seg, point.cls), (old.seg, old.cls));
+    assert!(point.provenance.contains("not chosen anew"), "{}", point.provenance);
+    assert_eq!(card.training.unwrap()["went_on_from"].as_str(), Some("mithras-tiny"));
+    assert!(card.license.contains(&bundled.license), "{}", card.license);
+
+    let again = dir.join("again");
+    let slide = text(&run.join("drawn.tiff"));
+    let detect = ["detect", &slide, "--model", &text(&package), "--out", &text(&again)];
+    mithras(&[&detect[..], &["--engine", "rten"]].concat()).unwrap();
+    let f1 = |run: &Path| {
+        let (hit, missed, wrong) = scored(&truth, &accepted(run));
+        2.0 * hit as f64 / (2 * hit + missed + wrong) as f64
+    };
+    let (before, after) = (f1(&run), f1(&again));
+    assert!(after > before, "F1 {before} before the corrections, {after} after");
 }

@@ -15,6 +15,7 @@ use crate::writer::{CorpusWriter, Layout};
 use image::ImageEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::{OpenOptions, Slide};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -183,7 +184,8 @@ pub fn cut(
         let entry = &annotations.images[image];
         let mut slide = None;
         for (k, a) in list.iter().enumerate() {
-            let made = match patch_of(a) {
+            let mut a = Cow::Borrowed(*a);
+            let made = match patch_of(&a) {
                 Some(file) => ready_made(file, options),
                 None => match found.get(&entry.name) {
                     None => continue,
@@ -192,7 +194,11 @@ pub fn cut(
                             slide = Some(open(file, &entry.name, options));
                         }
                         match slide.as_ref() {
-                            Some(Ok(s)) => centred(s, a, options),
+                            Some(Ok(s)) => {
+                                let bounds = s.bounds().map_or([0, 0], |b| [b.x, b.y]);
+                                a = Cow::Owned(a.moved(annotations.offset(bounds)));
+                                centred(s, &a, options)
+                            }
                             Some(Err(e)) => Err(e.clone()),
                             None => continue,
                         }
@@ -210,7 +216,7 @@ pub fn cut(
                     return records(report.failed, 1);
                 }
             };
-            let meta = meta(annotations, a, &made, k, options)?;
+            let meta = meta(annotations, &a, &made, k, options)?;
             writer.push(meta, made.bytes)?;
             report.crops += 1;
         }

@@ -125,8 +125,9 @@ pub(super) fn deal(
     let wanted = match scheme {
         Scheme::Stratified(k) => k,
         Scheme::LeaveOneOut => able.len(),
+        Scheme::Whole => 0,
     };
-    if wanted < 2 || able.len() < wanted {
+    if scheme != Scheme::Whole && (wanted < 2 || able.len() < wanted) {
         return Err(FoldsError::Invalid(format!(
             "{wanted} folds of {} groups that can validate: at least 2 folds and one group each \
              are needed",
@@ -144,6 +145,7 @@ pub(super) fn deal(
             able.iter().map(|&i| piles[i].name()).collect(),
             able.iter().enumerate().map(|(k, &i)| (i, k)).collect(),
         ),
+        Scheme::Whole => (vec![], BTreeMap::new()),
     };
     let place = |(i, p): (usize, Pile)| {
         let place = match of.get(&i) {

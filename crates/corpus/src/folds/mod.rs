@@ -78,6 +78,8 @@ pub enum Scheme {
     Stratified(usize),
     /// One fold per group: every slide (with all else of its patient) is held out once.
     LeaveOneOut,
+    /// No fold: all is trained on, and nothing can be measured.
+    Whole,
 }
 
 /// What becomes of a group.

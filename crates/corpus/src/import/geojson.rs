@@ -5,7 +5,8 @@
 //! and more beside its features. A folder of such folders is read as well. Shapes become their
 //! enclosing box; of a cell with a nucleus, the nucleus counts. Objects without a classification go
 //! by their name if that is a known word, and stay unresolved otherwise. The hierarchy's root, tiles
-//! and TMA cores without a classification are no annotations and are counted as ignored.
+//! and TMA cores without a classification are no annotations and are counted as ignored. Coordinates count
+//! from the bounds of a slide that has some.
 
 use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
@@ -78,7 +79,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
     if read == 0 {
         return Err(broken(path, "the folder holds no GeoJSON features"));
     }
-    c.finish()
+    Ok(Annotations { from_bounds: true, ..c.finish()? })
 }
 
 /// The file, the folder's files or, in a folder without one, those of `detect` one level below.

@@ -208,6 +208,17 @@ pub struct Annotation {
     pub split: Option<Split>,
 }
 
+impl Annotation {
+    /// The same, so many level-0 px to the right and down.
+    #[must_use]
+    pub fn moved(&self, [x, y]: [f64; 2]) -> Self {
+        let mut at = self.clone();
+        at.centre = Point::new(self.centre.x + x, self.centre.y + y);
+        at.bbox = self.bbox.map(|[x0, y0, x1, y1]| [x0 + x, y0 + y, x1 + x, y1 + y]);
+        at
+    }
+}
+
 /// What a file holds.
 #[derive(Clone, Debug, Default)]
 pub struct Annotations {
@@ -215,6 +226,8 @@ pub struct Annotations {
     pub format: &'static str,
     /// The file.
     pub file: PathBuf,
+    /// Coordinates count from the slide's bounds where it has some, as QuPath's do; else from its corner.
+    pub from_bounds: bool,
     /// Images, in the source's order.
     pub images: Vec<ImageEntry>,
     /// Annotations, in the source's order, without ignored ones.

@@ -68,6 +68,14 @@ pub struct Contradiction {
 }
 
 impl Annotations {
+    /// What to add to coordinates on an image whose bounds begin there, level-0 px.
+    #[must_use]
+    pub fn offset(&self, bounds: [i64; 2]) -> [f64; 2] {
+        #[expect(clippy::cast_precision_loss, reason = "pixel coordinates of a slide")]
+        let offset = bounds.map(|o| o as f64);
+        if self.from_bounds { offset } else { [0.0; 2] }
+    }
+
     /// Counts everything.
     #[must_use]
     pub fn summary(&self) -> Summary {

@@ -67,6 +67,8 @@ pub struct Probe {
     pub bytes: u64,
     /// Level-0 width and height.
     pub size: (u32, u32),
+    /// Upper left corner of the slide's bounds, level-0 px; 0, 0 without.
+    pub bounds_offset: [i64; 2],
     /// um/px.
     pub mpp: Resolution,
     /// Coding of the pixels, when it can be told.
@@ -110,7 +112,8 @@ pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
     let size = (side(w)?, side(h)?);
     let (bytes, sha256) = sha256_file(&file).map_err(|e| RegionsError::file(path, e))?;
     let coding = coding(&file, &slide);
-    Ok(Probe { file, sha256, bytes, size, mpp, coding })
+    let bounds_offset = slide.bounds().map_or([0, 0], |b| [b.x, b.y]);
+    Ok(Probe { file, sha256, bytes, size, bounds_offset, mpp, coding })
 }
 
 /// `png`, `jpeg 4:2:0`, or the slide's own word.

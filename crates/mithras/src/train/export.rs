@@ -55,17 +55,39 @@ pub enum Choice {
         /// Flips and quarter turns that are averaged.
         symmetries: u8,
     },
+    /// That of the package a training went on from.
+    Kept {
+        /// The point, and why it was not chosen anew.
+        point: OperatingPoint,
+        /// How candidates are taken.
+        candidates: CandidateCard,
+        /// Side of the second stage's crops, px at 0.25 um/px.
+        crop: usize,
+        /// Flips and quarter turns that are averaged.
+        symmetries: u8,
+    },
 }
 
 /// What a choice comes to.
 struct Settled {
     platt: Option<(f64, f64)>,
-    candidates: Candidates,
+    candidates: CandidateCard,
     crop: usize,
     symmetries: u8,
     point: OperatingPoint,
     points: BTreeMap<String, infer::card::NamedPoint>,
     results: Option<toml::Table>,
+}
+
+/// As a training takes them: in one place.
+fn by_regions(c: &Candidates) -> CandidateCard {
+    CandidateCard {
+        method: CandidateMethod::Regions,
+        threshold: c.threshold,
+        opening_radius: c.opening_radius,
+        min_area_px: c.min_area_px,
+        min_distance_px: None,
+    }
 }
 
 fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
@@ -78,11 +100,11 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
     let get = |keys: &[&str]| number(&calibration, file, keys);
     Ok(Settled {
         platt: None,
-        candidates: Candidates {
+        candidates: by_regions(&Candidates {
             threshold: get(&["candidates", "threshold"])? as f32,
             opening_radius: get(&["candidates", "opening_radius"])? as u32,
             min_area_px: get(&["candidates", "min_area_px"])? as u32,
-        },
+        }),
         crop: get(&["crop"])? as usize,
         symmetries: get(&["symmetries"])? as u8,
         point,
@@ -155,7 +177,7 @@ fn settle(choice: &Choice) -> Result<Settled> {
             };
             Ok(Settled {
                 platt: chosen.as_ref().map(|c| (c.slope, c.offset)),
-                candidates: *candidates,
+                candidates: by_regions(candidates),
                 crop: *crop,
                 symmetries: *symmetries,
                 point,
@@ -163,6 +185,15 @@ fn settle(choice: &Choice) -> Result<Settled> {
                 results,
             })
         }
+        Choice::Kept { point, candidates, crop, symmetries } => Ok(Settled {
+            platt: None,
+            candidates: candidates.clone(),
+            crop: *crop,
+            symmetries: *symmetries,
+            point: point.clone(),
+            points: BTreeMap::new(),
+            results: None,
+        }),
     }
 }
 
@@ -242,13 +273,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             mean: s.mean,
             std: s.std,
         }),
-        candidates: Some(CandidateCard {
-            method: CandidateMethod::Regions,
-            threshold: settled.candidates.threshold,
-            opening_radius: settled.candidates.opening_radius,
-            min_area_px: settled.candidates.min_area_px,
-            min_distance_px: None,
-        }),
+        candidates: Some(settled.candidates),
         classifier: Some(ClassifierCard {
             file: "classifier.onnx".into(),
             sha256: cls_hash,

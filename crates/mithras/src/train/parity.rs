@@ -2,7 +2,7 @@
 
 use super::{DetectorError, Result};
 use infer::{EngineChoice, EngineOptions, ModelPackage};
-use mitosis::{Classifier, RgbTile, Segmenter};
+use mitosis::{Classifier, RgbTile, Segmenter, Symmetric};
 use serde::Serialize;
 use std::path::Path;
 
@@ -19,14 +19,14 @@ pub struct Parity {
 pub const ALLOWED: f32 = 0.02;
 
 /// Runs a package on the embedded engine beside the trained networks, on `windows` (sides that are
-/// multiples of 32) and `crops`.
+/// multiples of 32) and `crops`, each averaged over as many flips and turns as the package's card says.
 ///
 /// # Errors
 /// [`DetectorError::Parity`] when they differ by more than [`ALLOWED`]; an engine that does not start.
 pub fn check(
     package: &Path,
     segmenter: &mut dyn Segmenter,
-    classifier: &mut dyn Classifier,
+    classifier: impl Classifier,
     windows: &[RgbTile],
     crops: &[RgbTile],
 ) -> Result<Parity> {
@@ -44,6 +44,8 @@ pub fn check(
         }
     }
     let exported = models.classifier.as_mut().ok_or_else(missing)?;
+    let copies = package.card.classifier.as_ref().map_or(1, |c| c.symmetries);
+    let mut classifier = Symmetric::new(classifier, copies);
     let (a, b) = (exported.classes(crops)?, classifier.classes(crops)?);
     for (a, b) in a.iter().zip(&b) {
         found.classifier = found.classifier.max(furthest(&a.0, &b.0));

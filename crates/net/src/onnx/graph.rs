@@ -22,8 +22,40 @@ pub(crate) type Value = String;
 pub(crate) struct Graph {
     nodes: Vec<NodeProto>,
     weights: Vec<TensorProto>,
+    parts: Vec<Part>,
     kind: WeightKind,
     next: usize,
+}
+
+/// Where the graph keeps what a layer learnt: the way back from a file to a network that trains.
+pub(crate) enum Part {
+    /// A tensor as it is, or with its two axes swapped.
+    Plain { name: Value, tensor: Tensor, swapped: bool },
+    /// A convolution and the batch norm folded into it; `output` is what comes out of both.
+    Folded { weight: Value, bias: Value, output: Value, conv: Tensor, norm: Statistics },
+    /// A batch norm as a factor and a shift of `input`.
+    Norm { scale: Value, shift: Value, input: Value, norm: Statistics },
+}
+
+/// The tensors of a batch norm that has all of them.
+pub(crate) struct Statistics {
+    pub weight: Tensor,
+    pub bias: Tensor,
+    pub mean: Tensor,
+    pub var: Tensor,
+    pub eps: f64,
+}
+
+impl Statistics {
+    fn of(norm: &BatchNorm) -> Option<Self> {
+        Some(Self {
+            weight: norm.weight.as_ref()?.shallow_clone(),
+            bias: norm.bias.as_ref()?.shallow_clone(),
+            mean: norm.running_mean.shallow_clone(),
+            var: norm.running_var.shallow_clone(),
+            eps: norm.eps,
+        })
+    }
 }
 
 pub(crate) fn ints(name: &str, values: &[i64]) -> AttributeProto {
@@ -81,7 +113,8 @@ fn pads(conv: &Conv2d) -> AttributeProto {
 
 impl Graph {
     pub(crate) fn new(options: &ExportOptions) -> Self {
-        Self { nodes: Vec::new(), weights: Vec::new(), kind: options.weights, next: 0 }
+        let (nodes, weights, parts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { nodes, weights, parts, kind: options.weights, next: 0 }
     }
 
     fn fresh(&mut self, what: &str) -> String {
@@ -186,6 +219,7 @@ impl Graph {
         name
     }
 
+    /// The names of its weight, bias and output.
     fn conv_raw(
         &mut self,
         x: &str,
@@ -193,7 +227,7 @@ impl Graph {
         weight: &Tensor,
         bias: Option<&Tensor>,
         pads: AttributeProto,
-    ) -> Value {
+    ) -> (Value, Option<Value>, Value) {
         let w = self.weight(weight);
         let kernel = weight.size()[2];
         let s = conv.stride;
@@ -206,26 +240,53 @@ impl Graph {
         match bias {
             Some(b) => {
                 let b = self.weight(b);
-                self.op("Conv", &[x, &w, &b], attributes)
+                let y = self.op("Conv", &[x, &w, &b], attributes);
+                (w, Some(b), y)
             }
-            None => self.op("Conv", &[x, &w], attributes),
+            None => {
+                let y = self.op("Conv", &[x, &w], attributes);
+                (w, None, y)
+            }
         }
     }
 
+    fn plain(&mut self, name: &str, tensor: &Tensor, swapped: bool) {
+        self.parts.push(Part::Plain { name: name.into(), tensor: tensor.shallow_clone(), swapped });
+    }
+
     pub(crate) fn conv(&mut self, x: &str, conv: &Conv2d) -> Value {
-        self.conv_raw(x, conv, &conv.weight, conv.bias.as_ref(), pads(conv))
+        let (w, b, y) = self.conv_raw(x, conv, &conv.weight, conv.bias.as_ref(), pads(conv));
+        self.plain(&w, &conv.weight, false);
+        if let (Some(name), Some(bias)) = (&b, &conv.bias) {
+            self.plain(name, bias, false);
+        }
+        y
+    }
+
+    fn conv_folded(
+        &mut self,
+        x: &str,
+        conv: &Conv2d,
+        norm: &BatchNorm,
+        pads: AttributeProto,
+    ) -> Value {
+        let (weight, bias) = folded(conv, norm);
+        let (weight, bias, output) = self.conv_raw(x, conv, &weight, Some(&bias), pads);
+        if let (Some(bias), Some(norm), None) = (bias, Statistics::of(norm), &conv.bias) {
+            let (conv, output) = (conv.weight.shallow_clone(), output.clone());
+            self.parts.push(Part::Folded { weight, bias, output, conv, norm });
+        }
+        output
     }
 
     /// A convolution with the batch norm after it folded in, in f64.
     pub(crate) fn conv_norm(&mut self, x: &str, conv: &Conv2d, norm: &BatchNorm) -> Value {
-        let (weight, bias) = folded(conv, norm);
-        self.conv_raw(x, conv, &weight, Some(&bias), pads(conv))
+        self.conv_folded(x, conv, norm, pads(conv))
     }
 
     /// The same, padded as TensorFlow's `SAME`.
     pub(crate) fn conv_norm_same(&mut self, x: &str, conv: &Conv2d, norm: &BatchNorm) -> Value {
-        let (weight, bias) = folded(conv, norm);
-        self.conv_raw(x, conv, &weight, Some(&bias), string("auto_pad", "SAME_UPPER"))
+        self.conv_folded(x, conv, norm, string("auto_pad", "SAME_UPPER"))
     }
 
     /// A batch norm that no convolution stands before.
@@ -237,6 +298,10 @@ impl Graph {
         }
         let (scale, shift) = (scale.reshape([-1, 1, 1]), shift.reshape([-1, 1, 1]));
         let (scale, shift) = (self.weight(&scale), self.weight(&shift));
+        if let Some(norm) = Statistics::of(norm) {
+            let (scale, shift, input) = (scale.clone(), shift.clone(), x.to_owned());
+            self.parts.push(Part::Norm { scale, shift, input, norm });
+        }
         let scaled = self.op("Mul", &[x, &scale], vec![]);
         self.op("Add", &[&scaled, &shift], vec![])
     }
@@ -272,21 +337,37 @@ impl Graph {
         self.op("LayerNormalization", &[x, &w, &b], attributes)
     }
 
-    /// `[..., in]` to `[..., out]`, weights given as `[out, in]`.
-    pub(crate) fn linear_raw(&mut self, x: &str, weight: &Tensor, bias: Option<&Tensor>) -> Value {
+    /// The names of its weight, bias and output.
+    fn affine(
+        &mut self,
+        x: &str,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> (Value, Option<Value>, Value) {
         let w = self.weight(&weight.detach().transpose(0, 1).contiguous());
         let y = self.op("MatMul", &[x, &w], vec![]);
         match bias {
             Some(b) => {
                 let b = self.weight(b);
-                self.op("Add", &[&y, &b], vec![])
+                let y = self.op("Add", &[&y, &b], vec![]);
+                (w, Some(b), y)
             }
-            None => y,
+            None => (w, None, y),
         }
     }
 
+    /// `[..., in]` to `[..., out]`, weights given as `[out, in]`.
+    pub(crate) fn linear_raw(&mut self, x: &str, weight: &Tensor, bias: Option<&Tensor>) -> Value {
+        self.affine(x, weight, bias).2
+    }
+
     pub(crate) fn linear(&mut self, x: &str, linear: &Linear) -> Value {
-        self.linear_raw(x, &linear.weight, linear.bias.as_ref())
+        let (w, b, y) = self.affine(x, &linear.weight, linear.bias.as_ref());
+        self.plain(&w, &linear.weight, true);
+        if let (Some(name), Some(bias)) = (&b, &linear.bias) {
+            self.plain(name, bias, false);
+        }
+        y
     }
 
     pub(crate) fn reshape(&mut self, x: &str, shape: &[i64]) -> Value {
@@ -319,14 +400,14 @@ impl Graph {
         self.op("Resize", &[x, "", &scales], attributes)
     }
 
-    /// The finished file.
+    /// The finished file, and where it keeps what.
     pub(crate) fn finish(
         self,
         name: &str,
         input: (&str, &[Axis]),
         output: (&str, &[Axis]),
         metadata: &[(&str, &str)],
-    ) -> ModelProto {
+    ) -> (ModelProto, Vec<Part>) {
         let graph = GraphProto {
             node: self.nodes,
             name: name.into(),
@@ -334,7 +415,7 @@ impl Graph {
             input: vec![value_info(input.0, input.1)],
             output: vec![value_info(output.0, output.1)],
         };
-        ModelProto {
+        let model = ModelProto {
             ir_version: 8,
             producer_name: "mithras".into(),
             producer_version: env!("CARGO_PKG_VERSION").into(),
@@ -347,7 +428,8 @@ impl Graph {
                     value: (*v).to_string(),
                 })
                 .collect(),
-        }
+        };
+        (model, self.parts)
     }
 }
 

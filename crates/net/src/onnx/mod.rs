@@ -10,6 +10,7 @@ mod options;
 pub mod proto;
 mod run;
 mod swin;
+mod unfold;
 mod vit;
 
 use std::path::Path;
@@ -17,7 +18,8 @@ use std::path::Path;
 use prost::Message;
 use tch::Tensor;
 
-use self::graph::{Axis, Graph, Value, int};
+use self::graph::{Axis, Graph, Part, Value, int};
+use self::proto::ModelProto;
 use crate::checkpoint::write_whole;
 use crate::encoder::{Encoder, Network};
 use crate::error::{NetError, Result};
@@ -26,11 +28,16 @@ use crate::unet::EfficientUnet;
 
 pub use self::options::{ExportOptions, WeightKind};
 pub use self::run::Program;
+pub use self::unfold::{unfold_classifier, unfold_unet};
 
 /// The U-Net as an ONNX file's bytes: `image [N, 3, H, W]` (H, W free multiples of 32) to
 /// `probability [N, 1, H, W]`.
 #[must_use]
 pub fn unet(net: &EfficientUnet, options: &ExportOptions) -> Vec<u8> {
+    unet_graph(net, options).0.encode_to_vec()
+}
+
+fn unet_graph(net: &EfficientUnet, options: &ExportOptions) -> (ModelProto, Vec<Part>) {
     let mut g = Graph::new(options);
     let maps = g.trunk("image", &net.encoder);
     let mut y = maps[4].clone();
@@ -50,7 +57,7 @@ pub fn unet(net: &EfficientUnet, options: &ExportOptions) -> Vec<u8> {
     let (n, h, w) = (Axis::Free("N"), Axis::Free("H"), Axis::Free("W"));
     let axes = |c| [n, Axis::Fixed(c), h, w];
     let name = net.config().architecture();
-    g.finish(name, ("image", &axes(3)), ("probability", &axes(1)), &options.pairs()).encode_to_vec()
+    g.finish(name, ("image", &axes(3)), ("probability", &axes(1)), &options.pairs())
 }
 
 /// A classifier as an ONNX file's bytes: `image [N, 3, S, S]` to `probability [N, C]`.
@@ -73,6 +80,15 @@ pub fn summed_classifier(
     of: Option<&[usize]>,
     options: &ExportOptions,
 ) -> Result<Vec<u8>> {
+    Ok(classifier_graph(net, size, of, options)?.0.encode_to_vec())
+}
+
+fn classifier_graph(
+    net: &dyn Encoder,
+    size: i64,
+    of: Option<&[usize]>,
+    options: &ExportOptions,
+) -> Result<(ModelProto, Vec<Part>)> {
     let mut g = Graph::new(options);
     if net.image().is_some_and(|s| s != size) {
         let own = net.image().unwrap_or_default();
@@ -106,7 +122,7 @@ pub fn summed_classifier(
     let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
     let probability = [n, Axis::Fixed(outputs)];
     let (input, output) = (("image", &image[..]), ("probability", &probability[..]));
-    Ok(g.finish(net.architecture(), input, output, &options.pairs()).encode_to_vec())
+    Ok(g.finish(net.architecture(), input, output, &options.pairs()))
 }
 
 /// An encoder's embedding as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, D]`.
@@ -125,7 +141,7 @@ pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Resul
     let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
     let out = [n, Axis::Fixed(net.dim())];
     let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
-    Ok(g.finish(net.architecture(), input, output, &options.pairs()).encode_to_vec())
+    Ok(g.finish(net.architecture(), input, output, &options.pairs()).0.encode_to_vec())
 }
 
 /// Writes an exported file, to a temporary name and then in place.

@@ -49,7 +49,7 @@ fn word(node: &NodeProto, name: &str, default: &str) -> String {
     attribute(node, name).map_or_else(|| default.into(), |a| String::from_utf8_lossy(&a.s).into())
 }
 
-fn constant(t: &TensorProto) -> Result<Tensor> {
+pub(super) fn constant(t: &TensorProto) -> Result<Tensor> {
     let kind = match t.data_type {
         1 => Kind::Float,
         7 => Kind::Int64,
@@ -146,10 +146,21 @@ impl Program {
     /// # Errors
     /// libtorch's own words, or a value that the file uses before it is made.
     pub fn run(&self, image: &Tensor) -> Result<Tensor> {
+        self.watched(image, &mut |_, _| Ok(()))
+    }
+
+    /// The same; `watch` is shown every value that is made, by its name.
+    pub(super) fn watched(
+        &self,
+        image: &Tensor,
+        watch: &mut dyn FnMut(&str, &Tensor) -> Result<()>,
+    ) -> Result<Tensor> {
         tch::no_grad(|| {
             let x = image.f_to_device(self.device)?;
             let mut values: HashMap<&str, Tensor> = HashMap::new();
-            values.insert(&self.input, MemoryFormat::ChannelsLast.image(&x));
+            let x = MemoryFormat::ChannelsLast.image(&x);
+            watch(&self.input, &x)?;
+            values.insert(&self.input, x);
             for step in &self.steps {
                 let mut input = Vec::with_capacity(step.node.input.len());
                 for name in &step.node.input {
@@ -169,6 +180,7 @@ impl Program {
                     values.remove(name.as_str());
                 }
                 for (name, value) in step.node.output.iter().zip(output) {
+                    watch(name, &value)?;
                     values.insert(name, value);
                 }
             }

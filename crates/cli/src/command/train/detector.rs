@@ -3,6 +3,7 @@
 use super::machine::Machine;
 use anyhow::Result;
 use corpus::regions::Dataset;
+use infer::ModelPackage;
 use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, Watch, span};
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
@@ -25,8 +26,9 @@ pub struct Args {
     /// Run directory; the detector ends in RUN/package
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
-    /// Starting weights of the first stage, for presets whose segment.init asks for some
-    #[arg(long, value_name = "FILE")]
+    /// Starting weights of the first stage, for presets whose segment.init asks for some; or a package
+    /// (a folder, or the name of a bundled one) to go on from, both stages
+    #[arg(long, value_name = "FILE|PACKAGE")]
     init: Option<PathBuf>,
     /// Starting weights of the second stage
     #[arg(long, value_name = "FILE")]
@@ -68,9 +70,15 @@ pub fn run(args: Args) -> Result<()> {
     let device = args.machine.set_up();
     let preset = DetectorPreset::load(&args.preset, &args.set)?;
     let set = Dataset::open(&args.data)?;
+    let (segment_init, package) = match args.init {
+        Some(file) if file.is_file() => (Some(file), None),
+        Some(package) => (None, Some(ModelPackage::find(Some(&package))?)),
+        None => (None, None),
+    };
     let options = ChainOptions {
         out: args.out,
-        segment_init: args.init,
+        segment_init,
+        package,
         finetune_init: args.finetune_init,
         allow_partial: args.allow_partial,
         device,

@@ -5,6 +5,7 @@ use crate::found::Found;
 use crate::import::{Annotation, Annotations, Class, Problem};
 use crate::regions::{Area, Image, Kind, Label, Part, Probe, RegionsError, Result};
 use crate::schema::Split;
+use mitosis::text::Many;
 use std::path::Path;
 
 /// Side of the ignore area around a bare point without an agreed label, level-0 px.
@@ -55,7 +56,9 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     left_out.extend(
         missing.iter().map(|m| Problem { record: (*m).into(), reason: "no such image".into() }),
     );
+    let mut moved = 0;
     for (probe, number) in probe_all(wanted, o.lenient, &mut left_out)? {
+        moved += usize::from(all.from_bounds && probe.bounds_offset != [0, 0]);
         let image = image(all, number, &labels[number], probe, o, &mut left_out)?;
         for a in labels[number].iter().filter(|a| a.class == Class::Other) {
             dataset.class(&a.category, Kind::Other)?;
@@ -64,6 +67,12 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     }
     some(dataset.images(), images)?;
     dataset.note("format", all.format);
+    if moved > 0 {
+        dataset.note(
+            "bounds",
+            format!("coordinates on {} count from its bounds", Many(moved, "image")),
+        );
+    }
     if let Some(name) = all.file.file_name() {
         dataset.note("annotations", name.to_string_lossy());
     }
@@ -81,6 +90,7 @@ fn image(
     let entry = &all.images[number];
     let source = entry.cohort.clone().or_else(|| o.source.clone());
     let source = source.unwrap_or_else(|| all.format.to_owned());
+    let offset = all.offset(probe.bounds_offset);
     let mut image = probe.image(&entry.name, &entry.name, &source);
     image.patient.clone_from(&entry.patient);
     image.scanner.clone_from(&entry.scanner);
@@ -92,7 +102,7 @@ fn image(
         _ => return Err(RegionsError::image(&entry.name, "is partly test data")),
     };
     let (w, h) = (f64::from(image.width), f64::from(image.height));
-    for a in labels {
+    for a in labels.iter().map(|a| a.moved(offset)) {
         let area = a.bbox.map(Area::from);
         let (x, y) = (a.centre.x, a.centre.y);
         let reach = area.unwrap_or(Area { x0: x, y0: y, x1: x, y1: y });
@@ -124,4 +134,45 @@ fn image(
         });
     }
     Ok(image)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::ImageEntry;
+    use crate::regions::{MppSource, Resolution};
+    use mitosis::Mpp;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn labels_of_qupath_count_from_the_bounds() {
+        let found = |from_bounds| {
+            let entry = ImageEntry { name: "s".into(), ..ImageEntry::default() };
+            let all = Annotations { from_bounds, images: vec![entry], ..Annotations::default() };
+            let mpp = Resolution { x: Mpp::PAPER, y: Mpp::PAPER, source: MppSource::User };
+            let (file, sha256) = ("s.mrxs".into(), String::new());
+            let (bytes, size, bounds_offset) = (1, (5000, 4000), [1000, 200]);
+            let probe = Probe { file, sha256, bytes, size, bounds_offset, mpp, coding: None };
+            let figure = Annotation {
+                image: 0,
+                record: "1".into(),
+                class: Class::MitoticFigure,
+                category: "Mitotic figure".into(),
+                subtype: None,
+                centre: mitosis::Point::new(20.0, 30.0),
+                bbox: Some([10.0, 20.0, 30.0, 40.0]),
+                clipped: false,
+                votes: BTreeMap::new(),
+                patch: None,
+                split: None,
+            };
+            let open = Annotation { class: Class::Unresolved, ..figure.clone() };
+            let o = Options::default();
+            let image = image(&all, 0, &[&figure, &open], probe, &o, &mut vec![]).unwrap();
+            let l = &image.labels[0];
+            (l.x, l.y, l.bbox.map(|b| (b.x0, b.y1)), image.ignore[0].x0)
+        };
+        assert_eq!(found(false), (20.0, 30.0, Some((10.0, 40.0)), 10.0));
+        assert_eq!(found(true), (1020.0, 230.0, Some((1010.0, 240.0)), 1010.0));
+    }
 }

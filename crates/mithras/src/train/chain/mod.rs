@@ -4,6 +4,7 @@
 //! ```text
 //! RUN/preset.toml                  the resolved preset
 //! RUN/folds.json                   which slides each fold leaves out
+//! RUN/start/                       both networks of the package that it goes on from, if it does
 //! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
 //! RUN/fold-0/mined.csv             where it is wrong on its own training images
 //! RUN/fold-0/finetune/             the second stage
@@ -17,6 +18,7 @@
 
 mod plan;
 mod preset;
+mod start;
 mod steps;
 
 use super::{DetectorError, Result};
@@ -24,6 +26,7 @@ use artifact::digest;
 use artifact::file::{self, Lock};
 use corpus::folds::{FoldManifest, RegionFold};
 use corpus::regions::Dataset;
+use infer::ModelPackage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -46,6 +49,8 @@ pub struct ChainOptions {
     pub finetune_init: Option<PathBuf>,
     /// Take of those files what fits, and leave the rest as drawn.
     pub allow_partial: bool,
+    /// A detector to go on from: its networks are the starting weights where no file is given.
+    pub package: Option<ModelPackage>,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
 }
@@ -98,7 +103,8 @@ impl<'a> Chain<'a> {
     /// Prepares a chain: makes the folds, reads nothing else and writes nothing.
     ///
     /// # Errors
-    /// A dataset that cannot be split as the preset asks, starting weights that are not there.
+    /// A dataset that cannot be split as the preset asks, starting weights that are not there, a package
+    /// of another kind than the preset's; no folds and no package whose operating point could stay.
     pub fn new(
         preset: &'a DetectorPreset,
         set: Dataset,
@@ -110,6 +116,11 @@ impl<'a> Chain<'a> {
             let (_, sha256) =
                 digest::sha256_file(weights).map_err(|e| DetectorError::file(weights, e.source))?;
             parts.push(sha256);
+        }
+        match &options.package {
+            Some(package) => parts.extend(start::digests(package, preset)?),
+            None if folds.folds.is_empty() => return Err(start::no_point()),
+            None => {}
         }
         let made_from = digest::sha256(parts.join("\n"));
         Ok(Self { preset, source: Source { set, folds }, options, made_from })
@@ -137,6 +148,9 @@ impl<'a> Chain<'a> {
         let out = &self.options.out;
         let _lock = Lock::take(out)?;
         file::write(&out.join("preset.toml"), self.preset.to_toml().as_bytes())?;
+        if let Some(package) = &self.options.package {
+            start::unpack(package, out)?;
+        }
         let mut steps = plan::steps(self);
         let mut before = steps.iter().map(|s| self.is_done(s)).collect::<Result<Vec<_>>>()?;
         if before.contains(&false) {

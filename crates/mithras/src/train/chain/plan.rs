@@ -117,7 +117,11 @@ fn step(kind: StepKind, fold: Option<usize>, what: String) -> PlannedStep {
 /// The steps in order, without sizes.
 pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
     let names = &chain.source.folds.folds;
-    let mut all = vec![step(StepKind::Folds, None, Many(names.len(), "fold").to_string())];
+    let folds = match names.len() {
+        0 => "no folds: the operating point stays".to_owned(),
+        n => Many(n, "fold").to_string(),
+    };
+    let mut all = vec![step(StepKind::Folds, None, folds)];
     let models = |fold: Option<usize>| {
         let of = match fold {
             Some(k) => format!("without {}", names[k]),
@@ -132,8 +136,10 @@ pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
     for k in 0..names.len() {
         all.extend(models(Some(k)));
     }
-    let point = "operating point over the held-out images".to_owned();
-    all.push(step(StepKind::Calibrate, None, point));
+    if !names.is_empty() {
+        let point = "operating point over the held-out images".to_owned();
+        all.push(step(StepKind::Calibrate, None, point));
+    }
     all.extend(models(None));
     all.push(step(StepKind::Package, None, "export, parity, package".into()));
     all

@@ -10,7 +10,8 @@ use train::preset::{Fault, FinetunePreset, Preset, SegmentPreset};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FoldsPreset {
-    /// Number of folds; 0: one per slide.
+    /// Number of folds; 0: one per slide; 1: none, and the operating point of the package that the training
+    /// goes on from stays.
     pub count: usize,
     /// Seed of ties.
     pub seed: u64,
@@ -22,6 +23,7 @@ impl FoldsPreset {
     pub fn scheme(&self) -> Scheme {
         match self.count {
             0 => Scheme::LeaveOneOut,
+            1 => Scheme::Whole,
             n => Scheme::Stratified(n),
         }
     }
@@ -77,9 +79,6 @@ impl Preset for DetectorPreset {
         }
         if !(0.0..=1.0).contains(&self.candidates.threshold) {
             return Err(Fault::new("candidates.threshold", "must be from 0 to 1"));
-        }
-        if self.folds.count == 1 {
-            return Err(Fault::new("folds.count", "must be 0 (one per slide) or at least 2"));
         }
         Ok(())
     }

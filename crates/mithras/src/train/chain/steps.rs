@@ -5,7 +5,7 @@ use super::super::folds::{self, Calibrate, Mine, WORKING, read_mined};
 use super::super::frames::WINDOW;
 use super::super::{DetectorError, Result, parity};
 use super::plan::StepKind;
-use super::{Chain, PlannedStep};
+use super::{Chain, PlannedStep, start};
 use corpus::folds::is_frame;
 use mitosis::{Mpp, RgbTile};
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
         }
         StepKind::Segment => {
             let data = data(chain, step)?;
-            let options = options(chain, folder.join("segment"), &chain.options.segment_init);
+            let options = options(chain, folder.join("segment"), "segmenter");
             segment::on(&chain.preset.segment, &data, &options)?;
             Ok(vec![options.out.join(MODEL)])
         }
@@ -49,7 +49,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
         StepKind::Finetune => {
             let data = data(chain, step)?;
             let mined = read_mined(&folder.join("mined.csv"))?;
-            let options = options(chain, folder.join("finetune"), &chain.options.finetune_init);
+            let options = options(chain, folder.join("finetune"), "classifier");
             finetune::on(&chain.preset.finetune, &data, &mined, &options)?;
             Ok(vec![options.out.join(MODEL)])
         }
@@ -63,12 +63,18 @@ fn data(chain: &Chain<'_>, step: &PlannedStep) -> Result<Data> {
 }
 
 /// A training loop that goes on where a killed one stopped.
-fn options(chain: &Chain<'_>, out: PathBuf, init: &Option<PathBuf>) -> RunOptions {
+fn options(chain: &Chain<'_>, out: PathBuf, stage: &str) -> RunOptions {
+    let given = match stage {
+        "segmenter" => &chain.options.segment_init,
+        _ => &chain.options.finetune_init,
+    };
+    let from_package =
+        || chain.options.package.as_ref().map(|_| start::network(&chain.options.out, stage));
     RunOptions {
         out,
         resume: true,
         device: chain.options.device.clone(),
-        init: init.clone(),
+        init: given.clone().or_else(from_package),
         allow_partial: chain.options.allow_partial,
         stop_after: 0,
         progress: false,
@@ -113,23 +119,32 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     ] {
         training.insert(key.into(), toml::Value::String(value));
     }
+    let mut license = p.package.license.clone();
+    if let Some(from) = &chain.options.package {
+        let name = toml::Value::String(from.card.name.clone());
+        training.insert("went_on_from".into(), name);
+        license = format!("{license}; went on from {}: {}", from.card.name, from.card.license);
+    }
     let what = Package {
         segmenter: last.join("segment").join(MODEL),
         classifier: last.join("finetune").join(MODEL),
-        choice: export::Choice::Calibration {
-            file: chain.options.out.join("calibration").join("calibration.json"),
-            stage: SECOND.into(),
+        choice: match &chain.options.package {
+            Some(package) if chain.source.folds.folds.is_empty() => start::kept(package)?,
+            _ => export::Choice::Calibration {
+                file: chain.options.out.join("calibration").join("calibration.json"),
+                stage: SECOND.into(),
+            },
         },
         training,
-        license: p.package.license.clone(),
+        license,
         name: p.package.name.clone(),
         f32: p.package.f32,
     };
     export::package(&what, &out)?;
     let mut segmenter = TorchSegmenter::open(&what.segmenter, "cpu")?;
-    let mut classifier = TorchClassifier::open(&what.classifier, "cpu")?;
+    let classifier = TorchClassifier::open(&what.classifier, "cpu")?;
     let (windows, crops) = sample(chain, classifier.spec.input)?;
-    let found = parity::check(&out, &mut segmenter, &mut classifier, &windows, &crops)?;
+    let found = parity::check(&out, &mut segmenter, classifier, &windows, &crops)?;
     let parity = chain.options.out.join("parity.json");
     artifact::json::write(&parity, &found)?;
     let files = ["card.toml", "segmenter.onnx", "classifier.onnx"].map(|f| out.join(f));
