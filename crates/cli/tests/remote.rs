@@ -148,6 +148,37 @@ fn one_address_and_its_command_line() {
 }
 
 #[test]
+fn an_address_that_expires_in_the_middle_fails_its_slide_and_is_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    let drawn = |name: &str, side, seed| {
+        let path = dir.path().join(name);
+        common::draw(&path, side, side, seed, 2);
+        (fs::read(&path).unwrap(), path.to_str().unwrap().to_owned())
+    };
+    let ((large, file), (_, here)) = (drawn("large.tiff", 2048, 5), drawn("small.tiff", 512, 6));
+    assert!(large.len() > 1 << 20, "{} bytes are few blocks", large.len());
+    let url = server.put("/study/large.tiff", large);
+    let whole = dir.path().join("whole");
+    assert_eq!(detect(&server, &whole, &[&file, &here]).0, 0);
+    let out = dir.path().join("out");
+    server.faults(Faults { expires_after: Some(3), ..Faults::default() });
+    let signed = format!("{url}?sig={}", SECRETS[2]);
+    let (code, words) = detect(&server, &out, &[&signed, &here]);
+    assert!(code == 3 && words.contains(&url) && words.contains("403"), "{code} {words}");
+    assert!(!out.join("large/detections.csv").exists(), "half a slide is no result");
+    let table = fs::read_to_string(out.join("counts.csv")).unwrap();
+    assert!(table.contains("403") && table.contains("small"), "{table}");
+
+    server.faults(Faults::default());
+    let again = format!("{url}?sig={}-again", SECRETS[2]);
+    let (code, words) = detect(&server, &out, &[&again, &here, "--resume"]);
+    assert_eq!(code, 0, "{words}");
+    let text = |out: &Path| fs::read_to_string(out.join("large/detections.csv")).unwrap();
+    assert_eq!(text(&out), text(&whole));
+}
+
+#[test]
 fn what_cannot_be_had_fails_by_itself_or_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start();

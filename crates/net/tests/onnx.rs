@@ -227,7 +227,7 @@ fn repeated_numbers_are_written_one_by_one_as_proto2_has_them() {
 /// were measured on.
 fn unfolded(
     (file, batch): (&[u8], &Tensor),
-    unfold: impl Fn(&std::path::Path, &mut dyn Iterator<Item = Tensor>) -> net::Result<()>,
+    unfold: impl Fn(&Path, &mut dyn Iterator<Item = Tensor>) -> net::Result<()>,
     forward: impl Fn(&Tensor, bool) -> Tensor,
     tolerance: f64,
 ) {
@@ -270,7 +270,7 @@ fn an_exported_unet_trains_on() {
         let file = onnx::unet(&net, &ExportOptions { weights, ..ExportOptions::default() });
         let (vs, net) = build();
         let batch = signed("input", &[4, 3, 64, 96], 1.5);
-        let unfold = |path: &std::path::Path, images: &mut dyn Iterator<Item = Tensor>| {
+        let unfold = |path: &Path, images: &mut dyn Iterator<Item = Tensor>| {
             onnx::unfold_unet((&net, &vs), path, images)
         };
         unfolded((&file, &batch), unfold, |x, train| net.forward(x, train).sigmoid(), tolerance);

@@ -19,6 +19,8 @@ pub struct Faults {
     pub no_ranges: bool,
     /// This status always, with a body as S3 has it.
     pub status: Option<u16>,
+    /// So many answers that are given; 403 to all after them, as when a signed address expires.
+    pub expires_after: Option<usize>,
     /// Files that no request may leave without the header `Authorization`.
     pub needs_key: bool,
     /// No ETag in answers.
@@ -128,6 +130,7 @@ impl Server {
         let busy = count(&mut state.faults.busy);
         let late = !busy && count(&mut state.faults.slow.0);
         let cut = !busy && !late && count(&mut state.faults.cut);
+        let expired = state.faults.expires_after.as_mut().is_some_and(|n| !count(n));
         drop(state);
         let mut say = |status: u16, headers: &str, body: &[u8], n: usize| {
             let head =
@@ -149,6 +152,9 @@ impl Server {
         }
         if let Some(status) = faults.status {
             return fail(status, "");
+        }
+        if expired {
+            return fail(403, "");
         }
         if faults.needs_key && !request.headers.contains_key("authorization") {
             return fail(403, "");

@@ -138,6 +138,8 @@ fn what_was_corrected_in_qupath_counts() {
         assert_eq!(s[field], n, "{field}: {s}");
     }
     assert_eq!((&s["model"]["figures"], &s["reviewed"]["figures"]), (&12.into(), &12.into()));
+    let nowhere = recount(&made, "no/such/folder").unwrap_err();
+    assert!(nowhere.contains("no/such/folder: no such file"), "{nowhere}");
     // The other slide has no file: nothing is said of it.
     assert_eq!(told["slides"][DOTTED]["model"], told["slides"][DOTTED]["reviewed"]);
     // The objects of another slide under this one's name are not believed in silence.

@@ -34,6 +34,12 @@ pub enum RecountError {
     /// The reviews.
     #[error(transparent)]
     Review(#[from] ReviewError),
+    /// Reviews that are not where they should be.
+    #[error("{}: no such file or folder, and no reviewer's name", Shown(path))]
+    NoFile {
+        /// As given.
+        path: PathBuf,
+    },
     /// Objects of QuPath.
     #[error(transparent)]
     Objects(#[from] corpus::import::ImportError),
@@ -192,6 +198,9 @@ pub fn recount(
     }
     let log = match Path::new(reviews) {
         file if file.exists() => file.to_owned(),
+        file if file.components().count() > 1 => {
+            return Err(RecountError::NoFile { path: file.to_owned() });
+        }
         _ => Reviews::path(&run.join("reviews"), reviews)?,
     };
     let words = match is_objects(&log) {
