@@ -379,7 +379,8 @@ fn trained_on(dir: &Path, set: &Path) {
     ];
     let (set, preset, out) = (text(set), text(&preset), text(&trained));
     let mut train = vec!["train", "detector", "--data", &set, "--preset", &preset, "--out", &out];
-    train.extend(["--init", "mithras-tiny"]);
+    // Tests share the cores; libtorch's threads would wait for each other.
+    train.extend(["--init", "mithras-tiny", "--threads", "1"]);
     train.extend(short.iter().flat_map(|s| ["--set", *s]));
     let told = mithras(&train).unwrap();
     let package = trained.join("package");

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Without folds nothing is left out to choose an operating point on.
 pub(super) fn no_point() -> DetectorError {
-    let why = "`folds.count` = 1 leaves no slide out to choose an operating point on; give a package whose \
-               point stays (--init PACKAGE), or two folds";
+    let why = "`folds.count` = 1 leaves no slide out to choose an operating point on; go on from a package, \
+               whose point stays, or make two folds";
     DetectorError::Invalid(why.into())
 }
 
