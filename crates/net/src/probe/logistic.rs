@@ -42,7 +42,6 @@ pub struct LogisticFit {
 
 impl LogisticFit {
     /// Features `[N, D]` to probabilities `[N, classes]` in f64.
-    #[must_use]
     pub fn probabilities(&self, features: &Tensor) -> Tensor {
         let x = features.to_kind(Kind::Double);
         x.linear(&self.weight, Some(&self.bias)).softmax(-1, Kind::Double)
