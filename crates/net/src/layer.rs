@@ -142,13 +142,15 @@ impl BatchNorm {
     }
 }
 
-/// `y = x W^T + b`, weight `[out, in]`.
+/// `y = x W^T + b`, weight `[out, in]`; while fine-tuning perhaps with an adapter beside the weight.
 #[derive(Debug)]
 pub struct Linear {
     /// `[out, in]`.
     pub weight: Tensor,
     /// `[out]`.
     pub bias: Option<Tensor>,
+    /// Of low rank, added to what the weight gives.
+    pub(crate) adapter: Option<Adapter>,
 }
 
 impl Linear {
@@ -158,6 +160,7 @@ impl Linear {
         Self {
             weight: p.var("weight", &[output, input], init),
             bias: bias.then(|| p.var("bias", &[output], Init::Const(0.0))),
+            adapter: None,
         }
     }
 
@@ -167,12 +170,35 @@ impl Linear {
         Self {
             weight: p.var("weight", &[output, input], Init::Const(0.0)),
             bias: Some(p.var("bias", &[output], Init::Const(bias))),
+            adapter: None,
         }
     }
 
     /// `[..., in]` to `[..., out]`.
     pub fn forward(&self, x: &Tensor) -> Tensor {
-        x.linear(&self.weight, self.bias.as_ref())
+        let y = x.linear(&self.weight, self.bias.as_ref());
+        match &self.adapter {
+            Some(adapter) => y + adapter.forward(x),
+            None => y,
+        }
+    }
+}
+
+/// What is learnt beside a linear layer while its weight stays (`lora`).
+#[derive(Debug)]
+pub(crate) struct Adapter {
+    /// `[rank, in]`.
+    pub a: Tensor,
+    /// `[out, rank]`.
+    pub b: Tensor,
+    /// Of their product.
+    pub scaling: f64,
+}
+
+impl Adapter {
+    /// `[..., in]` to `[..., out]`.
+    fn forward(&self, x: &Tensor) -> Tensor {
+        x.linear(&self.a, None::<&Tensor>).linear(&self.b, None::<&Tensor>) * self.scaling
     }
 }
 

@@ -7,6 +7,7 @@
 //! | [`mae`] | the MAE reference's network on timm's blocks |
 //! | [`loss`] | loops in f64, torch |
 //! | [`optim`], [`schedule`], [`ema`] | torch, timm, the MAE reference |
+//! | [`lora`] | peft |
 //! | [`probe`] | the MAE reference |
 //! | [`checkpoint`], [`foreign`], [`read_weights`] | safetensors, `torch.save` |
 //! | [`onnx`] | ONNX opset 17 |
@@ -77,6 +78,7 @@ mod error;
 pub mod foreign;
 pub mod layer;
 mod lite;
+pub mod lora;
 pub mod loss;
 pub mod mae;
 pub mod onnx;

@@ -6,7 +6,7 @@ use tch::nn::{Init, Path};
 use tch::{Kind, Tensor};
 
 use crate::error::{NetError, Result};
-use crate::layer::{LayerNorm, Linear};
+use crate::layer::{BatchNorm, LayerNorm, Linear};
 use crate::vit::{Block, BlockShape, Size};
 
 /// How to build one.
@@ -322,6 +322,36 @@ impl Mae {
     /// Latents to unit vectors of the visible tokens `[N, V, 512]`, f32.
     pub fn project_tokens(&self, latent: &Tensor) -> Tensor {
         unit(&self.head_token.forward(&latent.slice(1, 1, None, 1)))
+    }
+}
+
+/// SupMAE's classifier of the visible tokens' mean, as its authors publish it: linear to four times the
+/// width (3072 of ViT-base), batch norm, ReLU, linear.
+#[derive(Debug)]
+pub struct ClassHead {
+    fc1: Linear,
+    norm: BatchNorm,
+    fc2: Linear,
+}
+
+impl ClassHead {
+    /// Names `fc1.*`, `norm.*`, `fc2.*` over latents of width `dim`.
+    #[must_use]
+    pub fn new(p: &Path, dim: i64, classes: i64) -> Self {
+        let hidden = 4 * dim;
+        Self {
+            fc1: xavier_linear(&(p / "fc1"), dim, hidden),
+            norm: BatchNorm::new(&(p / "norm"), hidden),
+            fc2: xavier_linear(&(p / "fc2"), hidden, classes),
+        }
+    }
+
+    /// Latents `[N, 1 + V, D]` to logits `[N, classes]`; the class token is passed over. With `train` the
+    /// norm is by the statistics of these `N`, at least two.
+    pub fn forward(&self, latent: &Tensor, train: bool) -> Tensor {
+        let mean = latent.slice(1, 1, None, 1).mean_dim([1i64].as_slice(), false, None);
+        let hidden = self.norm.forward(&self.fc1.forward(&mean), train);
+        self.fc2.forward(&hidden.relu())
     }
 }
 

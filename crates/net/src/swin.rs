@@ -238,6 +238,11 @@ impl SwinBlock {
         bias.reshape([area, area, self.heads]).permute([2, 0, 1]).unsqueeze(0)
     }
 
+    /// Query, key and value; projection; the MLP's two.
+    pub(crate) fn linears(&mut self) -> [&mut Linear; 4] {
+        [&mut self.qkv, &mut self.proj, &mut self.fc1, &mut self.fc2]
+    }
+
     /// `[N, H, W, D]` to the same shape.
     fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let attended = self.attention(&self.norm1.forward(x));

@@ -129,6 +129,34 @@ fn every_encoder_of_the_table_has_the_width_it_says() {
 }
 
 #[test]
+fn an_encoder_is_fed_as_its_row_says_unless_the_preset_does() {
+    let read = |text: &str| serde_json::from_str::<EncoderConfig>(text).expect("a config");
+    let kaiko = read(r#"{"name": "kaiko-vitb16", "classes": 2}"#);
+    assert_eq!((kaiko.mean, kaiko.std, kaiko.image), ([0.5; 3], [0.5; 3], 224));
+    let conch = read(r#"{"name": "conch_v1", "classes": 2}"#);
+    assert_eq!((conch.image, conch.pool), (448, Pool::Attention));
+    let plain = read(r#"{"name": "vit_base_patch16_224", "classes": 2}"#);
+    assert_eq!(plain.mean, [0.485, 0.456, 0.406]);
+    let own = read(r#"{"name": "kaiko-vitb16", "classes": 2, "mean": [0.485, 0.456, 0.406]}"#);
+    assert_eq!((own.mean, own.std), ([0.485, 0.456, 0.406], [0.5; 3]));
+    // What is written down is read back, and what was written before there was a word for it stays.
+    let imagenet = EncoderConfig { std: plain.std, ..own.clone() };
+    for config in [&kaiko, &conch, &plain, &own, &imagenet] {
+        let text = serde_json::to_string(config).expect("JSON");
+        assert_eq!(read(&text), *config);
+        assert_eq!(text.contains("mean"), config.name != plain.name, "{text}");
+    }
+    let vs = VarStore::new(Device::Cpu);
+    for (key, bad) in [
+        ("model.mean", EncoderConfig { mean: [f32::NAN; 3], ..plain.clone() }),
+        ("model.std", EncoderConfig { std: [0.2, 0.0, 0.2], ..plain }),
+    ] {
+        let why = encoder::build(&vs.root(), &bad).err().expect("refused").to_string();
+        assert!(why.contains(&format!("`{key}`")), "{why}");
+    }
+}
+
+#[test]
 fn settings_out_of_range_are_named() {
     let vs = VarStore::new(Device::Cpu);
     let say = |c: &EncoderConfig| encoder::build(&vs.root(), c).err().expect("refused").to_string();

@@ -5,11 +5,11 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use common::{Sample, fill, golden, signed, to_vec};
+use common::{Sample, fill, golden, signed, to_vec, values};
 use net::loss::mim::{normalised_pixels, tiles, untile};
 use net::loss::scl::{attach, scl_with_grad};
-use net::loss::{Objective, Scl, Term, mim, scl, scl_image, scl_token};
-use net::mae::{Mae, MaeConfig, Masking, sincos_positions};
+use net::loss::{CrossEntropy, Objective, Scl, Term, mim, scl, scl_image, scl_token};
+use net::mae::{ClassHead, Mae, MaeConfig, Masking, sincos_positions};
 use net::vit::{Size, Vit, VitConfig};
 use serde::Deserialize;
 use tch::{Device, Kind, Tensor, nn::VarStore};
@@ -89,6 +89,46 @@ fn the_whole_objective_equals_the_pytorch_reference() {
         want.check(name, &vs.variables()[name].grad(), 1e-5);
     }
     assert!(!vs.variables()["pos_embed"].requires_grad());
+}
+
+#[test]
+fn supmaes_head_equals_the_pytorch_reference() {
+    #[derive(Deserialize)]
+    struct Golden {
+        logits: Sample,
+        entropy: f64,
+        mim: f64,
+        grads: BTreeMap<String, Sample>,
+        buffers: BTreeMap<String, Sample>,
+    }
+    let golden: Golden = golden("supmae");
+    let (vs, net) = mae(&small());
+    let head = ClassHead::new(&(vs.root() / "classifier"), small().dim, 2);
+    tch::no_grad(|| {
+        let added = vs.variables().into_iter().filter(|(n, _)| n.starts_with("classifier."));
+        added.for_each(|(n, mut t)| t.copy_(&values(&n, &t.size())));
+    });
+    let x = signed("input", &[8, 3, 64, 64], 1.5);
+    let noise = (signed("noise", &[8, 16], 1.0) + 1.0) / 2.0;
+    let masking = Masking::from_noise(&noise, small().visible());
+    let latent = net.encode(&x, &masking, true);
+    let logits = head.forward(&latent, true);
+    golden.logits.check("logits", &logits, 1e-5);
+    let labels = Tensor::from_slice(&[0i64, 1, 1, 0, 0, 1, 1, 0]);
+    let entropy = CrossEntropy::default().forward(&logits, &labels);
+    let prediction = net.decode(&latent, &masking, true);
+    let reconstruction = mim(&prediction, &normalised_pixels(&x, 16), &masking.mask);
+    for (have, want) in [(&entropy, golden.entropy), (&reconstruction, golden.mim)] {
+        assert!((scalar(have) - want).abs() <= 1e-5 * want, "{have:?} {want}");
+    }
+    (reconstruction + entropy * 0.01).backward();
+    let all = vs.variables();
+    for (name, want) in &golden.grads {
+        want.check(name, &all[name].grad(), 1e-5);
+    }
+    for (name, want) in &golden.buffers {
+        want.check(name, &all[name], 1e-5);
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use tch::{Device, Tensor};
 
 pub use pixels::input::{MEAN, STD};
 
-/// Equal tiles to `[N, 3, H, W]`, normalised as in every model card here, on `device`. The memory is
-/// laid out channels-last.
+/// Equal tiles to `[N, 3, H, W]`, normalised by ImageNet's figures, as segmenters are fed, on `device`.
+/// The memory is laid out channels-last.
 ///
 /// # Panics
 /// When the tiles differ in size or there are none.
@@ -17,7 +17,7 @@ pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
     normalised(tiles, &Normalisation::new(MEAN, STD), device)
 }
 
-/// The same with another normalisation, as a published encoder wants it.
+/// The same with an encoder's own normalisation.
 ///
 /// # Panics
 /// As [`images`].

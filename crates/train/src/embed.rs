@@ -8,6 +8,7 @@ use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
 use net::onnx::{self, ExportOptions};
+use pixels::input::Normalisation;
 use tch::nn::VarStore;
 use tch::{Device, Kind};
 
@@ -20,15 +21,8 @@ pub struct Embedder {
     net: Box<dyn Encoder>,
     device: Device,
     side: usize,
-    norm: pixels::input::Normalisation,
+    norm: Normalisation,
     random: Vec<String>,
-}
-
-/// As the encoder's authors normalise, or as everything here does.
-fn normalisation(name: &str) -> pixels::input::Normalisation {
-    use pixels::input::{MEAN, Normalisation, STD};
-    encoder::published(name)
-        .map_or_else(|| Normalisation::new(MEAN, STD), |p| Normalisation::new(p.mean, p.std))
 }
 
 impl Embedder {
@@ -74,7 +68,7 @@ impl Embedder {
             foreign::load_encoder(path, &file.tensors, &vs, net.architecture(), keep, &allowed)?
                 .random;
         let side = net.image().unwrap_or(image) as usize;
-        let norm = normalisation(&config.name);
+        let norm = Normalisation::new(config.mean, config.std);
         Ok(Self { _vs: vs, net, device, side, norm, random })
     }
 
@@ -88,7 +82,7 @@ impl Embedder {
         let config = EncoderConfig { image, ..EncoderConfig::new(name, 0) };
         let net = encoder::build(&vs.root(), &config)?;
         let side = net.image().unwrap_or(image) as usize;
-        let norm = normalisation(name);
+        let norm = Normalisation::new(config.mean, config.std);
         Ok(Self { _vs: vs, net, device: Device::Cpu, side, norm, random: vec![] })
     }
 
@@ -158,7 +152,7 @@ impl Port for Embedder {
     }
 }
 
-/// The encoder that a checkpoint describes; a head is left out where the encoder can do without.
+/// The encoder that a checkpoint describes, fed as it was trained; a head is left out where the encoder can do without.
 fn described(path: &Path, spec: &Spec) -> Result<EncoderConfig> {
     let config: EncoderConfig = serde_json::from_value(spec.config.clone()).map_err(|e| {
         TrainError::run(path, format!("describes no encoder ({e}); a segmenter has no features"))
@@ -166,5 +160,6 @@ fn described(path: &Path, spec: &Spec) -> Result<EncoderConfig> {
     let transformer = encoder::entry(&config.name)
         .is_some_and(|e| matches!(e.architecture, encoder::Architecture::Vit(_)));
     let classes = if transformer { 0 } else { config.classes };
-    Ok(EncoderConfig { classes, drop_path: 0.0, dropout: 0.0, ..config })
+    let (mean, std) = (spec.mean, spec.std);
+    Ok(EncoderConfig { classes, drop_path: 0.0, dropout: 0.0, mean, std, ..config })
 }

@@ -8,16 +8,17 @@ use net::checkpoint::Spec;
 use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::AdamWConfig;
+use pixels::input::Normalisation;
 use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use crate::batch::{for_each_step, images};
+use crate::batch::{for_each_step, normalised};
 use crate::data::{Data, Source};
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Mining, Preset};
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::start::{Exported, Target, initialise, is_exported, unfold};
+use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
 
 /// Of `run.json`.
@@ -51,7 +52,7 @@ pub struct Mined {
 /// # Errors
 /// Never in practice: the configuration is plain data.
 pub fn spec(preset: &FinetunePreset, classes: &[String; 2]) -> Result<Spec> {
-    let mut spec = Spec::new(&preset.model.name, &preset.model, preset.model.image as u32)?;
+    let mut spec = describe(&preset.model)?;
     spec.classes = classes.to_vec();
     Ok(spec)
 }
@@ -71,7 +72,7 @@ fn auc(scores: &[f64], figure: &[bool]) -> f64 {
 }
 
 fn validate(
-    net: &dyn Encoder,
+    (net, norm): (&dyn Encoder, &Normalisation),
     loss: &CrossEntropy,
     samples: &[CropSample],
     batch: usize,
@@ -79,7 +80,8 @@ fn validate(
 ) -> Option<Validation> {
     let (mut sum, mut scores) = (0.0, vec![]);
     for part in samples.chunks(batch) {
-        let logits = net.forward(&images(&tiles(part), device), false).to_kind(Kind::Float);
+        let x = normalised(&tiles(part), norm, device);
+        let logits = net.forward(&x, false).to_kind(Kind::Float);
         let l = loss.forward(&logits, &labels(part, device));
         sum += l.double_value(&[]) * part.len() as f64;
         let p = logits.softmax(-1, Kind::Float).select(1, FIGURE);
@@ -111,7 +113,7 @@ fn places(listed: &[(usize, usize, f32, f32)]) -> Vec<(usize, Place)> {
 
 /// A round of hard negatives, from its file where a resumed run has made it before.
 fn mine(
-    net: &dyn Encoder,
+    (net, norm): (&dyn Encoder, &Normalisation),
     pool: &CropPool,
     how: &Mining,
     (seed, batch): (u64, usize),
@@ -128,7 +130,8 @@ fn mine(
     for part in places.chunks(batch) {
         let crops: Vec<RgbTile> = part.iter().map(|p| pool.plain(*p)).collect();
         let p = tch::no_grad(|| {
-            let logits = net.forward(&images(&crops, device), false).to_kind(Kind::Float);
+            let x = normalised(&crops, norm, device);
+            let logits = net.forward(&x, false).to_kind(Kind::Float);
             logits.softmax(-1, Kind::Float).select(1, FIGURE)
         });
         scored.extend(part.iter().enumerate().map(|(i, c)| (p.double_value(&[i as i64]), *c)));
@@ -222,15 +225,18 @@ pub fn on(
 
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
-    let net = encoder::build(&vs.root(), &preset.model)?;
+    let mut net = encoder::build(&vs.root(), &preset.model)?;
     let start = match is_exported(options.init.as_deref()) {
         Some(file) => {
-            let stage = Exported::Classifier(net.as_ref(), preset.model.image);
+            let stage = Exported::Classifier(net.as_ref(), &preset.model);
             let draw = |i| pool.sample(p.seed, i).image;
             unfold(&vs, preset.init, file, &stage, (p.batch, draw))?
         }
         None => initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?,
     };
+    if let Some(lora) = &preset.lora {
+        lora.adapt(&vs, net.as_mut())?;
+    }
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset, &data.classes)?;
     spec.corpus_digest = digest;
@@ -251,10 +257,12 @@ pub fn on(
         spec,
         about,
         random: start.random,
+        lora: preset.lora.clone(),
         writes: true,
     };
     let mut session = Session::open(vs, opening, options)?;
 
+    let norm = Normalisation::new(preset.model.mean, preset.model.std);
     let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
     let start = session.start;
     let mut from = start;
@@ -263,7 +271,7 @@ pub fn on(
         if let (Some(how), true) = (&preset.mining, round > 0) {
             let file = options.out.join(format!("hard-{round}.json"));
             let seed = (p.seed + round as u64, p.batch);
-            let found = mine(net.as_ref(), &pool, how, seed, &file, device)?;
+            let found = mine((net.as_ref(), &norm), &pool, how, seed, &file, device)?;
             pool.set_aside(&places(&found.aside));
             pool.set_hard(places(&found.hard), how.share);
         }
@@ -274,12 +282,13 @@ pub fn on(
         let stopped = for_each_step((from, end), p.batch, draw, |step, samples| {
             session.seed_step(step);
             let device = session.device();
-            let x = p.memory_format.image(&images(&tiles(&samples), device).contiguous());
+            let x = normalised(&tiles(&samples), &norm, device).contiguous();
+            let x = p.memory_format.image(&x);
             let target = labels(&samples, device);
             let logits = p.precision.run(device, || net.forward(&x, true));
             session.update(step, &loss.forward(&logits, &target)).map_err(Some)?;
             let go_on = session
-                .after(step, &|| validate(net.as_ref(), &loss, &held, p.batch, device))
+                .after(step, &|| validate((net.as_ref(), &norm), &loss, &held, p.batch, device))
                 .map_err(Some)?;
             if go_on { Ok(()) } else { Err(None) }
         });

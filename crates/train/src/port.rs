@@ -8,10 +8,11 @@ use net::checkpoint::{self, Spec};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};
+use pixels::input::Normalisation;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use crate::batch::images;
+use crate::batch::{images, normalised};
 use crate::error::{Result, TrainError};
 
 fn plain<T: serde::de::DeserializeOwned>(path: &Path, spec: &Spec) -> Result<T> {
@@ -104,6 +105,7 @@ pub struct TorchClassifier {
     net: Box<dyn Encoder>,
     device: Device,
     precision: Precision,
+    norm: Normalisation,
     /// Its description.
     pub spec: Spec,
 }
@@ -120,7 +122,8 @@ impl TorchClassifier {
         let vs = VarStore::new(device);
         let net = encoder::build(&vs.root(), &config)?;
         checkpoint::load(path, &vs, &spec)?;
-        Ok(Self { _vs: vs, net, device, precision, spec })
+        let norm = Normalisation::new(spec.mean, spec.std);
+        Ok(Self { _vs: vs, net, device, precision, norm, spec })
     }
 
     /// In f32 wherever it runs: for figures that are reported.
@@ -175,7 +178,7 @@ impl Classifier for TorchClassifier {
         for part in crops.chunks(16) {
             let sized: Vec<RgbTile> = part.iter().map(|c| resize(c, side, side)).collect();
             let p = tch::no_grad(|| {
-                let x = images(&sized, self.device);
+                let x = normalised(&sized, &self.norm, self.device);
                 let logits = self.precision.run(self.device, || self.net.forward(&x, false));
                 logits.to_kind(Kind::Float).softmax(-1, Kind::Float)
             });

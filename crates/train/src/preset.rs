@@ -4,6 +4,7 @@ use corpus::augment::{Photometric, PoolShare, SegmentShares, Spatial};
 use mitosis::Mpp;
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
+use net::lora::Lora;
 use net::loss::SegmentLoss;
 use net::unet::UnetConfig;
 use serde::{Deserialize, Serialize};
@@ -160,6 +161,9 @@ pub struct FinetunePreset {
     pub model: EncoderConfig,
     /// Where it starts.
     pub init: Init,
+    /// Adapters of low rank; the encoder's own weights stay as they start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<Lora>,
     /// Layer-wise rate decay (1 = none).
     pub layer_decay: f64,
     /// Label smoothing.
@@ -180,6 +184,23 @@ pub struct FinetunePreset {
 }
 
 type Checked = Result<(), Fault>;
+
+/// What the network says of its settings, as of keys of the preset.
+pub(crate) fn of_net(checked: net::Result<()>) -> Checked {
+    checked.map_err(|e| match e {
+        net::NetError::Config { key, reason } => Fault::new(key, reason),
+        other => Fault::new("model", other),
+    })
+}
+
+/// Adapters need an encoder that takes them, and weights that are worth keeping.
+pub(crate) fn check_lora(lora: Option<&Lora>, model: &EncoderConfig, init: Init) -> Checked {
+    let Some(lora) = lora else { return Ok(()) };
+    if init == Init::Scratch {
+        return Err(Fault::new("lora", "adapts weights of a file; `init` says there is none"));
+    }
+    of_net(lora.check(&model.name))
+}
 
 impl Loop {
     fn check(&self) -> Checked {
@@ -275,6 +296,8 @@ impl Preset for FinetunePreset {
         if self.model.classes != 2 {
             return Err(Fault::new("model.classes", "must be 2 (other, figure)"));
         }
+        of_net(self.model.check())?;
+        check_lora(self.lora.as_ref(), &self.model, self.init)?;
         self.train.check()
     }
 }

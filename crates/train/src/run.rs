@@ -16,6 +16,7 @@ use corpus::file::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 use net::checkpoint::{self, Spec};
 use net::ema::Ema;
+use net::lora::Lora;
 use net::optim::{AdamW, AdamWConfig, ParamGroup};
 use serde::Serialize;
 use tch::nn::VarStore;
@@ -82,6 +83,7 @@ pub(crate) struct Session {
     lock: Option<Lock>,
     note: String,
     random_at_start: Vec<String>,
+    lora: Option<Lora>,
 }
 
 const STATE: &str = "state.safetensors";
@@ -103,8 +105,17 @@ pub(crate) struct Opening<A> {
     pub about: A,
     /// Weights outside the head that no file gave.
     pub random: Vec<String>,
+    /// Adapters in the network, merged into the weights that the run hands on.
+    pub lora: Option<Lora>,
     /// Whether this process writes the run's files; of several ranks the first does.
     pub writes: bool,
+}
+
+/// How many numbers the optimiser changes, of how many there are (adapters among them).
+#[derive(Serialize)]
+struct Parameters {
+    trained: usize,
+    total: usize,
 }
 
 /// `run.json`.
@@ -118,6 +129,7 @@ struct RunFile<'a, A> {
     device: String,
     threads: i32,
     started_at_step: usize,
+    parameters: Parameters,
     about: &'a A,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     random_at_start: &'a [String],
@@ -147,6 +159,15 @@ pub(crate) fn value(data: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(data).expect("plain data")
 }
 
+fn parameters(vs: &VarStore, groups: &[ParamGroup]) -> Parameters {
+    let all = vs.variables();
+    let names = groups.iter().flat_map(|g| &g.names);
+    Parameters {
+        trained: names.filter_map(|n| Some(all.get(n)?.numel())).sum(),
+        total: vs.trainable_variables().iter().map(Tensor::numel).sum(),
+    }
+}
+
 impl Session {
     /// Opens the run directory, and goes on from its state where asked.
     pub fn open(
@@ -154,7 +175,9 @@ impl Session {
         opening: Opening<impl Serialize>,
         options: &RunOptions,
     ) -> Result<Self> {
-        let Opening { groups, adam, settings, preset, mut spec, about, random, writes } = opening;
+        let Opening { groups, adam, settings, preset, mut spec, about, random, lora, writes } =
+            opening;
+        let parameters = parameters(&vs, &groups);
         spec.preset_hash = artifact::digest::sha256(&preset);
         let lock = writes.then(|| Lock::take(&options.out)).transpose()?;
         settings.memory_format.apply(&vs);
@@ -211,6 +234,7 @@ impl Session {
             device: format!("{:?}", vs.device()),
             threads: tch::get_num_threads(),
             started_at_step: start,
+            parameters,
             about: &about,
             random_at_start: &random,
         };
@@ -246,6 +270,7 @@ impl Session {
             lock,
             note: String::new(),
             random_at_start: random,
+            lora,
         })
     }
 
@@ -349,7 +374,12 @@ impl Session {
                     validation_metric: found.map(|v| v.metric),
                     random_at_start: &self.random_at_start,
                 });
-                checkpoint::save(&self.options.out.join(MODEL), &self.vs, &spec)?;
+                let all = self.vs.variables().into_iter().collect();
+                let plain = match &self.lora {
+                    Some(lora) => lora.merged(all)?,
+                    None => all,
+                };
+                checkpoint::save_described(&self.options.out.join(MODEL), &plain, &spec)?;
             }
             if let Some(ema) = &mut self.ema {
                 ema.swap(&self.vs);

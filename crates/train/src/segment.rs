@@ -151,6 +151,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         spec,
         about,
         random: start.random,
+        lora: None,
         writes: true,
     };
     let mut session = Session::open(vs, opening, options)?;

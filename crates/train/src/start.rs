@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use mitosis::RgbTile;
-use net::encoder::Encoder;
+use net::checkpoint::Spec;
+use net::encoder::{Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Loaded};
 use net::onnx;
 use net::unet::EfficientUnet;
+use pixels::input::{MEAN, Normalisation, STD};
 use tch::Device;
 use tch::nn::VarStore;
 
-use crate::batch::images;
-
+use crate::batch::normalised;
 use crate::error::{Result, TrainError};
 use crate::preset::Init;
 
@@ -22,6 +23,12 @@ pub(crate) struct Start {
     pub text: String,
     /// Names outside the head that stayed as drawn, where a part was allowed.
     pub random: Vec<String>,
+}
+
+/// The description of an encoder's checkpoint: its image side and its normalisation.
+pub(crate) fn describe(model: &EncoderConfig) -> Result<Spec> {
+    let plain = Spec::new(&model.name, model, model.image as u32)?;
+    Ok(Spec { mean: model.mean, std: model.std, ..plain })
 }
 
 /// Where a file's names go.
@@ -36,8 +43,8 @@ pub(crate) enum Target<'a> {
 pub(crate) enum Exported<'a> {
     /// The first.
     Segmenter(&'a EfficientUnet),
-    /// The second, with the side of its input.
-    Classifier(&'a dyn Encoder, i64),
+    /// The second, and how it is fed.
+    Classifier(&'a dyn Encoder, &'a EncoderConfig),
 }
 
 /// Batches that the batch norms of an exported network are measured on.
@@ -69,14 +76,19 @@ pub(crate) fn unfold(
             ),
         });
     }
+    let (mean, std) = match stage {
+        Exported::Segmenter(_) => (MEAN, STD),
+        Exported::Classifier(_, model) => (model.mean, model.std),
+    };
+    let norm = Normalisation::new(mean, std);
     let mut batches = (0..MEASURED).map(|k| {
         let tiles: Vec<RgbTile> = (0..batch).map(|i| draw((k * batch + i) as u64)).collect();
-        images(&tiles, Device::Cpu)
+        normalised(&tiles, &norm, Device::Cpu)
     });
     match stage {
         Exported::Segmenter(net) => onnx::unfold_unet((net, vs), file, &mut batches),
-        Exported::Classifier(net, side) => {
-            onnx::unfold_classifier((*net, vs), *side, file, &mut batches)
+        Exported::Classifier(net, model) => {
+            onnx::unfold_classifier((*net, vs), model.image, file, &mut batches)
         }
     }?;
     let (_, sha256) = artifact::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use corpus::folds::{FoldManifest, Scheme};
 use corpus::regions::import::{Options, icpr};
 use image::{Rgb, RgbImage};
+use net::checkpoint;
+use net::encoder::{self, EncoderConfig};
+use tch::{Device, nn::VarStore};
 use train::TrainError;
 use train::data::Source;
 use train::preset::{FinetunePreset, Mining, Preset as _, SegmentPreset};
@@ -72,6 +75,15 @@ fn options(out: PathBuf, stop_after: usize) -> RunOptions {
     }
 }
 
+/// Weights of the network of finetune-smoke as drawn.
+fn drawn_weights(path: &Path) {
+    let vs = VarStore::new(Device::Cpu);
+    let config = EncoderConfig { image: 32, ..EncoderConfig::new("vit_tiny_patch16_224", 0) };
+    encoder::build(&vs.root(), &config).unwrap();
+    let all: Vec<_> = vs.variables().into_iter().collect();
+    checkpoint::save_tensors(path, &all, Default::default()).unwrap();
+}
+
 fn words(set: &[&str]) -> Vec<String> {
     set.iter().map(|s| (*s).to_string()).collect()
 }
@@ -92,7 +104,11 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     let fold = "A01";
     type Run<'a> = Box<dyn Fn(&RunOptions) -> train::Result<()> + 'a>;
     let seg = segment_preset(&[]);
-    let cls = finetune_preset(&["model.drop_path=0.1"]);
+    let start = dir.path().join("start.safetensors");
+    drawn_weights(&start);
+    let lora = ["model.drop_path=0.1", "init=\"checkpoint\"", "lora.rank=2", "lora.alpha=4.0"];
+    let lora = finetune_preset(&[&lora[..], &["lora.targets=[\"qkv\", \"mlp\"]"]].concat());
+    let from = |o: &RunOptions| RunOptions { init: Some(start.clone()), ..o.clone() };
     // Rounds before steps 1 and 3, either side of the state that is gone on from.
     let (first, every, scored, keep) = (1, 2, 60, 5);
     let (share, doubtful, doubtful_labelled) = (0.5, 0.4, 0.4);
@@ -100,7 +116,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     let hard = FinetunePreset { mining: Some(mining), ..finetune_preset(&[]) };
     let runs: [(&str, Run<'_>); 3] = [
         ("segment", Box::new(|o| segment::run(&seg, &source(&data), fold, o))),
-        ("finetune", Box::new(|o| finetune::run(&cls, &source(&data), fold, &[], o))),
+        ("lora", Box::new(|o| finetune::run(&lora, &source(&data), fold, &[], &from(o)))),
         ("hard", Box::new(|o| finetune::run(&hard, &source(&data), fold, &[], o))),
     ];
     for (name, run) in &runs {
@@ -120,6 +136,14 @@ fn a_killed_run_resumes_to_the_same_bytes() {
         assert_eq!(losses(&whole), losses(&cut), "{name}");
         assert!(whole.join("loss.svg").is_file() && whole.join("run.json").is_file());
     }
+    // Adapters of the second stage end in plain weights: the norm of the mean has moved, others not.
+    let (before, after) = (&start, dir.path().join("lora-whole").join(MODEL));
+    let [before, after] = [before, &after].map(|p| checkpoint::read_tensors(p).unwrap().tensors);
+    assert!(after.keys().all(|n| !n.contains("lora")), "{:?}", after.keys());
+    let moved = |name: &str| after[name] != before[name];
+    assert!(moved("blocks.3.attn.qkv.weight") && moved("blocks.0.mlp.fc2.weight"));
+    assert!(!moved("blocks.3.attn.proj.weight") && !moved("patch_embed.proj.weight"));
+    assert!(after["fc_norm.bias"].abs().max().double_value(&[]) > 0.0);
     // What a round sets aside comes up in no later one.
     let round = |n: usize| -> serde_json::Value {
         let text = fs::read(dir.path().join(format!("hard-whole/hard-{n}.json"))).unwrap();

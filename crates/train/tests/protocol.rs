@@ -1,38 +1,17 @@
 //! The protocols on drawn images: folds, resuming, probing, the test part, guards.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod common;
 
+use std::fs;
+use std::path::Path;
+
+use common::{drawn, options};
 use corpus::task::{Task, TestSet, TrainingSet};
 use image::{Rgb, RgbImage};
 use train::TrainError;
 use train::preset::Preset as _;
 use train::protocol::{self, FinetunePreset, ProbePreset, fold_dir, task_of};
-use train::run::{MODEL, RunOptions};
-
-/// Two classes told apart by the colour of a disc, six sources each; a test part of one source.
-fn drawn(dir: &Path) {
-    for (part, sources) in [("train", 6_u32), ("test", 1)] {
-        for (c, class) in ["plain", "marked"].iter().enumerate() {
-            for s in 0..sources {
-                let folder = dir.join(part).join(class).join(format!("{part}{s}"));
-                fs::create_dir_all(&folder).unwrap();
-                for k in 0..3_u32 {
-                    let image = RgbImage::from_fn(40, 40, |x, y| {
-                        let near = (f64::from(x) - 20.0).hypot(f64::from(y) - 20.0) < 9.0;
-                        let v = ((x * 7 + y * 13 + s * 31 + k * 3) % 40) as u8;
-                        match (near, c) {
-                            (true, 0) => Rgb([60 + v, 30, 90]),
-                            (true, _) => Rgb([30, 90 + v, 60]),
-                            _ => Rgb([200 + v, 150 + v, 190]),
-                        }
-                    });
-                    image.save(folder.join(format!("{k}.png"))).unwrap();
-                }
-            }
-        }
-    }
-}
+use train::run::MODEL;
 
 /// Folders of two classes have to name the positive one; tasks of their own state theirs.
 fn positive(set: &[&str]) -> &'static [&'static str] {
@@ -62,18 +41,6 @@ fn preset(name: &str, set: &[&str]) -> FinetunePreset {
 }
 
 const VIT: &str = "finetune-ami-br-vit-tiny.toml";
-
-fn options(out: PathBuf, resume: bool, stop_after: usize) -> RunOptions {
-    RunOptions {
-        out,
-        resume,
-        device: "cpu".into(),
-        init: None,
-        allow_partial: false,
-        stop_after,
-        progress: false,
-    }
-}
 
 #[test]
 fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
@@ -213,11 +180,12 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
     .map(String::from);
     let p = ProbePreset::load(&from, &keys).unwrap();
     let out = dir.path().join("probe");
-    protocol::probe(&p, &set, Some(0), &options(out.clone(), false, 0)).unwrap();
-    let again = protocol::probe(&p, &set, None, &options(out.clone(), false, 0)).unwrap_err();
+    protocol::probe(&p, &set, (Some(0), None), &options(out.clone(), false, 0)).unwrap();
+    let again =
+        protocol::probe(&p, &set, (None, None), &options(out.clone(), false, 0)).unwrap_err();
     assert!(again.to_string().contains("resume it"), "{again}");
     let kept = fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap();
-    protocol::probe(&p, &set, None, &options(out.clone(), true, 0)).unwrap();
+    protocol::probe(&p, &set, (None, None), &options(out.clone(), true, 0)).unwrap();
     assert_eq!(kept, fs::read(fold_dir(&out, 0).join("predictions.csv")).unwrap());
     let loss = fs::read_to_string(fold_dir(&out, 2).join("metrics.csv")).unwrap();
     let losses: Vec<f64> =

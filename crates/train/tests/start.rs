@@ -92,10 +92,14 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     let out = dir.path().join("run");
     says(protocol::finetune(&p, &set, 0, &options(&out, &part, false)).unwrap_err());
     assert!(!fold_dir(&out, 0).join("run.json").exists());
-    let more = ["train.epochs=1", "train.warmup_epochs=0.0", "train.batch=4", "symmetries=1"];
+    let more =
+        ["train.epochs=1", "train.warmup_epochs=0.0", "train.batch=4", "augment=1", "average=1"];
     let probe = ProbePreset::load(&file("probe-ami-br-vit-tiny.toml"), &keys(&more)).unwrap();
     let probed = dir.path().join("probe");
-    says(protocol::probe(&probe, &set, Some(0), &options(&probed, &part, false)).unwrap_err());
+    says(
+        protocol::probe(&probe, &set, (Some(0), None), &options(&probed, &part, false))
+            .unwrap_err(),
+    );
     says(Embedder::open(&part, Some(VIT), (32, false), "cpu").map(|_| ()).unwrap_err());
 
     // Allowed: run and model say what stayed as drawn.
@@ -106,7 +110,7 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     assert_eq!(run[RANDOM], serde_json::json!([name]));
     let spec = checkpoint::read_spec(&fold_dir(&out, 0).join(MODEL)).unwrap();
     assert_eq!(spec.notes[RANDOM], serde_json::json!([name]));
-    protocol::probe(&probe, &set, Some(0), &options(&probed, &part, true)).unwrap();
+    protocol::probe(&probe, &set, (Some(0), None), &options(&probed, &part, true)).unwrap();
     let spec = checkpoint::read_spec(&fold_dir(&probed, 0).join(MODEL)).unwrap();
     assert_eq!(spec.notes[RANDOM], serde_json::json!([name]));
     let embedder = Embedder::open(&part, Some(VIT), (32, true), "cpu").unwrap();

@@ -18,7 +18,6 @@ use train::port::TorchClassifier;
 use train::protocol::{
     About, PREDICTIONS, Prediction, fold_dir, tables, test as predict, write_predictions,
 };
-use train::run::MODEL;
 
 /// `metrics.json` and its kin.
 #[derive(Serialize)]
@@ -242,7 +241,7 @@ pub struct FoldPackage {
 /// A run, fold or coarser task that is not there, or a card that would be refused.
 pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
     let about = About::read(&p.run)?;
-    let weights = fold_dir(&p.run, p.fold).join(MODEL);
+    let weights = about.model(&p.run, p.fold)?;
     let model = TorchClassifier::open(&weights, "cpu")?;
     let spec = &model.spec;
     let options = ExportOptions {

@@ -2,14 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::{EncoderEntry, Published};
+use super::row::{EncoderEntry, IMAGENET, Published};
 use super::table::ENCODERS;
+use crate::error::{NetError, Result};
 use crate::vit::Pool;
 
-/// How to build an encoder; the same words for all. Image side and pooling are the table's where they
-/// are not given.
+/// How to build and feed an encoder; the same words for all. Image side, pooling and normalisation are
+/// the table's where they are not given.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Given")]
+#[serde(from = "Given", into = "Given")]
 pub struct EncoderConfig {
     /// A name of [`ENCODERS`].
     pub name: String,
@@ -25,10 +26,14 @@ pub struct EncoderConfig {
     pub head_bias: f64,
     /// Pooling (transformers).
     pub pool: Pool,
+    /// Subtracted from values in [0, 1], per channel.
+    pub mean: [f32; 3],
+    /// Divides after that.
+    pub std: [f32; 3],
 }
 
 /// [`EncoderConfig`] as it is written.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Given {
     name: String,
@@ -41,6 +46,10 @@ struct Given {
     #[serde(default)]
     head_bias: f64,
     pool: Option<Pool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mean: Option<[f32; 3]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    std: Option<[f32; 3]>,
 }
 
 impl From<Given> for EncoderConfig {
@@ -52,17 +61,40 @@ impl From<Given> for EncoderConfig {
             dropout: given.dropout,
             head_bias: given.head_bias,
             pool: given.pool.unwrap_or(own.pool),
+            mean: given.mean.unwrap_or(own.mean),
+            std: given.std.unwrap_or(own.std),
             ..own
         }
     }
 }
 
+/// A normalisation is written down unless nobody would expect another.
+impl From<EncoderConfig> for Given {
+    fn from(c: EncoderConfig) -> Self {
+        let own = EncoderConfig::new(&c.name, c.classes);
+        let plain = |norm: &EncoderConfig| (norm.mean, norm.std) == IMAGENET;
+        let said = !(plain(&c) && plain(&own));
+        Self {
+            name: c.name,
+            classes: c.classes,
+            image: Some(c.image),
+            drop_path: c.drop_path,
+            dropout: c.dropout,
+            head_bias: c.head_bias,
+            pool: Some(c.pool),
+            mean: said.then_some(c.mean),
+            std: said.then_some(c.std),
+        }
+    }
+}
+
 impl EncoderConfig {
-    /// No dropout; image side and pooling as the table says (224 px and the class token for an
-    /// architecture alone).
+    /// No dropout; image side, pooling and normalisation as the table says (224 px, the class token
+    /// and ImageNet's for an architecture alone).
     #[must_use]
     pub fn new(name: &str, classes: i64) -> Self {
         let published = published(name);
+        let (mean, std) = published.map_or(IMAGENET, |p| (p.mean, p.std));
         Self {
             name: name.into(),
             classes,
@@ -71,7 +103,24 @@ impl EncoderConfig {
             dropout: 0.0,
             head_bias: 0.0,
             pool: published.map_or(Pool::Cls, |p| p.pool),
+            mean,
+            std,
         }
+    }
+
+    /// Checks the normalisation; the rest is checked by [`build`](super::build).
+    ///
+    /// # Errors
+    /// [`NetError::Config`] with the key.
+    pub fn check(&self) -> Result<()> {
+        let bad = |key: &str, why: String| Err(NetError::config(key, why));
+        if !self.mean.iter().all(|v| v.is_finite()) {
+            return bad("model.mean", format!("{:?} is no mean", self.mean));
+        }
+        if !self.std.iter().all(|v| v.is_finite() && *v > 0.0) {
+            return bad("model.std", format!("{:?} divides, and has to be positive", self.std));
+        }
+        Ok(())
     }
 }
 

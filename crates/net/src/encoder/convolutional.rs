@@ -2,7 +2,9 @@
 
 use tch::Tensor;
 
+use super::named::named;
 use super::port::{Encoder, Network};
+use crate::layer::Linear;
 use crate::resnet::{ResNet, ResNetV2, blocks_before, mean_over_image, stage_and_block};
 use crate::swin::{Stem, Swin};
 
@@ -156,6 +158,14 @@ impl Encoder for Swin {
 
     fn head(&self) -> &'static str {
         "head."
+    }
+
+    fn linears(&mut self) -> Vec<(String, &mut Linear)> {
+        let stages = self.stages.iter_mut().enumerate();
+        let blocks = stages.flat_map(|(i, s)| {
+            s.blocks.iter_mut().enumerate().map(move |(j, b)| (format!("layers.{i}.blocks.{j}"), b))
+        });
+        blocks.flat_map(|(name, b)| named(name, b.linears())).collect()
     }
 
     fn network(&self) -> Network<'_> {

@@ -30,6 +30,7 @@ use crate::vit::{Vit, VitConfig};
 /// # Errors
 /// [`NetError::Config`] for an unknown name (with the known ones) or a setting out of range.
 pub fn build(p: &Path, config: &EncoderConfig) -> Result<Box<dyn Encoder>> {
+    config.check()?;
     let Some(entry) = entry(&config.name) else {
         let known: Vec<_> = ENCODERS.iter().map(|e| e.name).collect();
         return Err(NetError::config(

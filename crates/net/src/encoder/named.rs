@@ -4,12 +4,19 @@ use tch::Tensor;
 
 use super::port::{Encoder, Network};
 use crate::efficientnet::EfficientNet;
+use crate::layer::Linear;
 use crate::vit::Vit;
 
 /// A network and its name in the table.
 pub(super) struct Named<T> {
     pub(super) net: T,
     pub(super) name: &'static str,
+}
+
+/// The linear layers of a block in timm's names: query, key and value; projection; the MLP's two.
+pub(super) fn named(block: String, linears: [&mut Linear; 4]) -> Vec<(String, &mut Linear)> {
+    let names = ["attn.qkv", "attn.proj", "mlp.fc1", "mlp.fc2"];
+    names.iter().map(|n| format!("{block}.{n}")).zip(linears).collect()
 }
 
 /// `blocks.<i>` of a name.
@@ -62,6 +69,11 @@ impl Encoder for Named<Vit> {
 
     fn head(&self) -> &'static str {
         "head."
+    }
+
+    fn linears(&mut self) -> Vec<(String, &mut Linear)> {
+        let blocks = self.net.blocks.iter_mut().enumerate();
+        blocks.flat_map(|(i, b)| named(format!("blocks.{i}"), b.linears())).collect()
     }
 
     fn network(&self) -> Network<'_> {

@@ -3,6 +3,7 @@
 use tch::Tensor;
 
 use crate::efficientnet::EfficientNet;
+use crate::layer::Linear;
 use crate::resnet::{ResNet, ResNetV2};
 use crate::swin::Swin;
 use crate::vit::Vit;
@@ -36,6 +37,12 @@ pub trait Encoder: Send {
 
     /// Name prefix of the head.
     fn head(&self) -> &'static str;
+
+    /// The linear layers of attention and MLP by name, as adapters take them; a convolutional
+    /// network has none.
+    fn linears(&mut self) -> Vec<(String, &mut Linear)> {
+        vec![]
+    }
 
     /// The network for ONNX export.
     fn network(&self) -> Network<'_>;

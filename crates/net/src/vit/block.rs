@@ -101,6 +101,11 @@ impl Block {
         }
     }
 
+    /// Query, key and value; projection; the MLP's two.
+    pub(crate) fn linears(&mut self) -> [&mut Linear; 4] {
+        [&mut self.qkv, &mut self.proj, &mut self.fc1, &mut self.fc2]
+    }
+
     /// `[N, T, D]` to the same shape; fused attention.
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let scaled = |y: Tensor, scale: &Option<LayerScale>| match scale {

@@ -134,7 +134,8 @@ def steps():
 def groups():
     out = {}
     for name, model in [("resnet50", timm.create_model("resnet50", num_classes=2)),
-                        ("swin_tiny_patch4_window7_224", timm.create_model("swin_tiny_patch4_window7_224", num_classes=2))]:
+                        ("swin_tiny_patch4_window7_224", timm.create_model("swin_tiny_patch4_window7_224", num_classes=2)),
+                        ("efficientnetv2_s", timm.create_model("efficientnetv2_s", num_classes=2))]:
         names = {id(p): n for n, p in model.named_parameters()}
         keep = model.no_weight_decay() if hasattr(model, "no_weight_decay") else ()
         out[name] = [{"scale": g["lr_scale"], "decay": g["weight_decay"], "names": sorted(names[id(p)] for p in g["params"])}

@@ -117,5 +117,39 @@ def main():
             "head_image.weight", "head_token.bias"]}})
 
 
+class SupMae(nn.Module):
+    """The published classification branch beside the masked autoencoder."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1, self.norm, self.fc2 = nn.Linear(DIM, 4 * DIM), nn.BatchNorm1d(4 * DIM), nn.Linear(4 * DIM, 2)
+        fill(self, "classifier.")
+
+    def forward(self, latent):
+        return self.fc2(F.relu(self.norm(self.fc1(latent[:, 1:].mean(1)))))
+
+
+def supmae():
+    model, head = Mae(), SupMae()
+    tiles = (IMAGE // PATCH) ** 2
+    x = signed("input", (2 * N, 3, IMAGE, IMAGE), 1.5)
+    noise = torch.from_numpy(uniform("noise", 2 * N * tiles).astype(np.float32)).reshape(2 * N, tiles)
+    labels = torch.tensor([0, 1, 1, 0] * 2)
+    latent, pred, mask, _ = model(x, noise, tiles // 4)
+    logits = head(latent)
+    entropy = F.cross_entropy(logits, labels)
+    mim = (((pred - pixels(x)) ** 2).mean(-1) * mask).sum() / mask.sum()
+    (mim + 0.01 * entropy).backward()
+    params = {f"classifier.{n}": p for n, p in head.named_parameters()} | dict(model.named_parameters())
+    state = head.state_dict()
+    write("supmae", {
+        "logits": sample(logits), "entropy": entropy.item(), "mim": mim.item(),
+        "grads": {n: sample(params[n].grad) for n in [
+            "classifier.fc1.weight", "classifier.norm.weight", "classifier.norm.bias", "classifier.fc2.weight",
+            "classifier.fc2.bias", "blocks.1.mlp.fc2.weight", "norm.weight", "decoder_pred.weight"]},
+        "buffers": {f"classifier.{n}": sample(state[n]) for n in ["norm.running_mean", "norm.running_var"]}})
+
+
 if __name__ == "__main__":
     main()
+    supmae()

@@ -162,6 +162,7 @@ pub fn run(
         spec,
         about,
         random: vec![],
+        lora: None,
         writes,
     };
     let mut session = Session::open(vs, opening, options)?;

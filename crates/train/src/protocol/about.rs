@@ -2,13 +2,22 @@
 
 use corpus::task::Task;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Result, TrainError};
+use crate::run::MODEL;
 
 /// File name in a run.
 pub(super) const FILE: &str = "protocol.json";
 pub(super) const SCHEMA: &str = "mithras.protocol/1";
+/// The word of a probe by nearest neighbours.
+pub(super) const KNN: &str = "knn";
+
+/// The folder of fold `k`.
+#[must_use]
+pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
+    run.join(format!("fold-{k}"))
+}
 
 /// What a run over folds is about, as later verbs need it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +38,12 @@ pub struct About {
     pub crop: usize,
     /// Symmetric copies averaged when predicting: 1, 4 or 8.
     pub symmetries: u8,
+    /// Of a probe: `linear`, `knn` or `logistic`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<String>,
+    /// Of a probe: SHA-256 of all that changes a feature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub features_sha256: Option<String>,
     /// Number of folds.
     pub folds: usize,
     /// SHA-256 of the resolved preset.
@@ -44,6 +59,24 @@ impl About {
     #[must_use]
     pub fn positive(&self) -> Option<String> {
         self.positive.clone().or_else(|| self.task.positive().map(str::to_owned))
+    }
+
+    /// The weights of fold `k` of the run in `run`.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] when the fold is not trained yet, and of nearest neighbours, which are no
+    /// network.
+    pub fn model(&self, run: &Path, k: usize) -> Result<PathBuf> {
+        let path = fold_dir(run, k).join(MODEL);
+        if path.is_file() {
+            return Ok(path);
+        }
+        if self.probe.as_deref() == Some(KNN) {
+            let why = "nearest neighbours hand on no classifier; their figures are those of the \
+                       held-out items, a linear or logistic probe has weights";
+            return Err(TrainError::run(run, why));
+        }
+        Err(TrainError::run(&path, "this fold is not trained yet"))
     }
 
     /// Reads a run's `protocol.json`.

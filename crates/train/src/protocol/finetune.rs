@@ -8,6 +8,7 @@ use mitosis::RgbTile;
 use net::encoder;
 use net::loss::{CrossEntropy, cross_entropy};
 use net::optim::AdamWConfig;
+use pixels::input::Normalisation;
 use rand::Rng;
 use rand::seq::SliceRandom;
 use serde::Serialize;
@@ -17,7 +18,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::preset::{FinetunePreset, Targets};
 use super::{reset_head, spec_of};
-use crate::batch::{for_each_step, images};
+use crate::batch::{for_each_step, normalised};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
 use crate::run::{Opening, RunOptions, Session, Validation};
@@ -114,9 +115,9 @@ impl Groups {
 }
 
 /// `[N, 3, S, S]`, normalised, with the rectangles filled.
-fn batch(samples: &[Sample], device: Device) -> Tensor {
+fn batch(samples: &[Sample], norm: &Normalisation, device: Device) -> Tensor {
     let tiles: Vec<RgbTile> = samples.iter().map(|s| s.image.clone()).collect();
-    let x = images(&tiles, device);
+    let x = normalised(&tiles, norm, device);
     for (i, e) in samples.iter().enumerate().filter_map(|(i, s)| Some((i, s.erased.as_ref()?))) {
         let (h, w) = (e.height as i64, e.width as i64);
         let mut at = x.get(i as i64).narrow(1, e.top as i64, h).narrow(2, e.left as i64, w);
@@ -137,9 +138,12 @@ pub(super) fn fold(
     let (crop, side) = (preset.data.crop, preset.model.image as usize);
     tch::manual_seed(settings.seed as i64);
     let vs = VarStore::new(device);
-    let net = encoder::build(&vs.root(), &preset.model)?;
+    let mut net = encoder::build(&vs.root(), &preset.model)?;
     let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     reset_head(&vs, net.as_ref(), preset.model.head_bias);
+    if let Some(lora) = &preset.lora {
+        lora.adapt(&vs, net.as_mut())?;
+    }
     let groups =
         encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
     let about = About {
@@ -159,11 +163,13 @@ pub(super) fn fold(
         spec,
         about,
         random: start.random,
+        lora: preset.lora.clone(),
         writes: true,
     };
     let mut session = Session::open(vs, opening, options)?;
 
     let s = &settings;
+    let norm = Normalisation::new(preset.model.mean, preset.model.std);
     let items =
         order(set, &fold.train, (preset.train.epochs, s.epoch * s.batch), preset.balance, s.seed);
     let target = |item: usize| {
@@ -203,7 +209,8 @@ pub(super) fn fold(
     let validate = || {
         let mut parts = vec![];
         for part in held.chunks(s.batch) {
-            parts.push(s.precision.run(device, || net.forward(&images(part, device), false)));
+            let x = normalised(part, &norm, device);
+            parts.push(s.precision.run(device, || net.forward(&x, false)));
         }
         let all = Tensor::cat(&parts, 0).to_kind(Kind::Float);
         let value = loss.forward(&all, &labels).double_value(&[]);
@@ -218,7 +225,7 @@ pub(super) fn fold(
     };
     let stopped = for_each_step((session.start, s.steps), s.batch, draw, |step, samples| {
         session.seed_step(step);
-        let x = s.memory_format.image(&batch(&samples, device).contiguous());
+        let x = s.memory_format.image(&batch(&samples, &norm, device).contiguous());
         let aims = |of: fn(&Sample) -> &[f32]| {
             let all: Vec<f32> = samples.iter().flat_map(|s| of(s).iter().copied()).collect();
             Tensor::from_slice(&all).view([samples.len() as i64, -1]).to_device(device)
@@ -236,6 +243,8 @@ pub(super) fn fold(
 
 #[cfg(test)]
 mod tests {
+    use pixels::input::{MEAN, STD};
+
     use super::*;
 
     #[test]
@@ -294,7 +303,7 @@ mod tests {
         let whole =
             Sample { image: image.clone(), target: target.clone(), coarse: vec![], erased: None };
         let holed = Sample { image, target, coarse: vec![], erased: Some(erased) };
-        let x = batch(&[whole, holed], Device::Cpu);
+        let x = batch(&[whole, holed], &Normalisation::new(MEAN, STD), Device::Cpu);
         let changed = (x.get(0) - x.get(1)).ne(0.0).sum(Kind::Int64).int64_value(&[]);
         assert_eq!(changed, 3 * 2 * 3);
         assert_eq!(x.double_value(&[1, 2, 2, 4]), 0.5);

@@ -1,4 +1,4 @@
-//! Classification protocols: fine-tuning and linear probing over folds of whole slides,
+//! Classification protocols: fine-tuning and probing over folds of whole slides,
 //! and the test part, scored once.
 //!
 //! ```text
@@ -7,7 +7,8 @@
 //! RUN/fold-K/...             a run directory (see `run`)
 //! RUN/fold-K/predictions.csv the held-out items of the fold
 //! RUN/fold-K/predictions-ami-br.csv  of `ami-morph`: the same as typical or atypical
-//! RUN/features.safetensors   linear probing: the frozen encoder's features
+//! RUN/features/...           probing: the frozen encoder's features
+//! RUN/NAME/...               probing with `[probes]`: a run for each
 //! ```
 //!
 //! Training takes a [`TrainingSet`]; [`test()`] alone takes a [`TestSet`].
@@ -18,7 +19,7 @@ mod predict;
 mod preset;
 mod probe;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use corpus::fold::Fold;
 use corpus::task::{Folds, TestSet, TrainingSet};
@@ -29,22 +30,18 @@ use tch::nn::VarStore;
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
 use crate::run::{MODEL, RunOptions};
+use crate::start::describe;
 use crate::text::write_text;
 
-pub use about::About;
+pub use about::{About, fold_dir};
 pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
-pub use preset::{Augment, Epochs, FinetunePreset, ProbePreset, ProtocolData, task_of};
+pub use preset::{Augment, Epochs, FinetunePreset, ProtocolData, task_of};
+pub use probe::{Kind as ProbeKind, ProbeEpochs, ProbePreset, Probed};
 
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
 pub const PREDICTIONS: &str = "predictions";
 const FOLDS: &str = "folds.json";
-/// The folder of fold `k`.
-#[must_use]
-pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
-    run.join(format!("fold-{k}"))
-}
-
 /// Numbers of the folds that a word asks for: `all` of them, or one by its number.
 ///
 /// # Errors
@@ -83,7 +80,8 @@ fn begin(run: &Path, about: &About) -> Result<()> {
         if (About { positive: found.positive(), ..found }) != *about {
             return Err(TrainError::run(
                 &path,
-                "was made with another preset or other data; give the same ones, or another folder",
+                "was made with another preset, other data or other weights; give the same ones, or \
+                 another folder",
             ));
         }
         return Ok(());
@@ -92,7 +90,7 @@ fn begin(run: &Path, about: &About) -> Result<()> {
 }
 
 fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Spec> {
-    let mut spec = Spec::new(&model.name, model, model.image as u32)?;
+    let mut spec = describe(model)?;
     spec.classes = set.classes().to_vec();
     spec.corpus_digest = folds.digest().to_owned();
     Ok(spec)
@@ -166,20 +164,21 @@ pub fn finetune(
     Ok(())
 }
 
-/// Linear probing of every fold on features that are computed once.
+/// Probes of every fold, or of one, on features that are computed once. They lie in `cache`, where
+/// several runs may share them, or else in the run. Gives the runs: of a preset with `[probes]` one
+/// for each in `options.out`, of any other that folder itself.
 ///
 /// # Errors
-/// As [`finetune`].
+/// As [`finetune`], and more neighbours than a fold has images.
 pub fn probe(
     preset: &ProbePreset,
     set: &TrainingSet,
-    only: Option<usize>,
+    (only, cache): (Option<usize>, Option<&Path>),
     options: &RunOptions,
-) -> Result<()> {
+) -> Result<Vec<Probed>> {
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
-    begin(&options.out, &preset.about(set, &manifest)?)?;
-    probe::run(preset, set, &manifest, only, options)
+    probe::run(preset, set, &manifest, (only, cache), options)
 }
 
 fn classifier(path: &Path, device: &str) -> Result<TorchClassifier> {
@@ -210,10 +209,7 @@ pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Predictio
     let all: Vec<usize> = (0..set.items().len()).collect();
     let mut lists = vec![];
     for k in 0..about.folds {
-        let path = fold_dir(run, k).join(MODEL);
-        if !path.is_file() {
-            return Err(TrainError::run(&path, "this fold is not trained yet"));
-        }
+        let path = about.model(run, k)?;
         let model = classifier(&path, device)?;
         if model.spec.classes != set.classes() {
             return Err(TrainError::run(&path, "its classes are not those of the test part"));

@@ -8,12 +8,13 @@ use corpus::augment::rand_augment::RandAugment;
 use corpus::task::{Folds, Task, TrainingSet};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
+use net::lora::Lora;
 use net::schedule::BaseLr;
 use serde::{Deserialize, Serialize};
 
 use super::about::{About, SCHEMA};
 use crate::error::{Result, TrainError};
-use crate::preset::{Fault, Init, Keep, Loop, Preset};
+use crate::preset::{Fault, Init, Keep, Loop, Preset, check_lora, of_net};
 
 /// The task of a preset, if it has one; presets of the detector's second stage have none.
 ///
@@ -154,6 +155,9 @@ pub struct FinetunePreset {
     pub positive: Option<String>,
     /// Where the encoder starts; the head starts at zero weights and `model.head_bias`.
     pub init: Init,
+    /// Adapters of low rank; the encoder's own weights stay as they start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lora: Option<Lora>,
     /// Layer-wise rate decay (1 = none).
     pub layer_decay: f64,
     /// Label smoothing.
@@ -179,62 +183,27 @@ pub struct FinetunePreset {
     pub train: Epochs,
 }
 
-/// `mithras train probe`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProbePreset {
-    /// What is classified.
-    pub task: Task,
-    /// The positive class, for tasks that have none of their own (`folder`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub positive: Option<String>,
-    /// The frozen encoder's weights.
-    pub init: Init,
-    /// Weak augmentation: each epoch sees one of this many symmetric copies (1, 4, 8) of an item.
-    /// Predictions average them.
-    pub symmetries: u8,
-    /// The network.
-    pub model: EncoderConfig,
-    /// Crops and folds.
-    pub data: ProtocolData,
-    /// Length and rate; clip, ema and precision concern the encoder and stay unused but for
-    /// precision and layout of the one forward pass.
-    pub train: ProbeEpochs,
-}
+pub(super) type Checked = std::result::Result<(), Fault>;
 
-/// Length and rate of a probe.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProbeEpochs {
-    /// Seed of the order and of the copies drawn.
-    pub seed: u64,
-    /// Samples per step.
-    pub batch: usize,
-    /// Epochs.
-    pub epochs: usize,
-    /// Epochs of linear warm-up.
-    pub warmup_epochs: f64,
-    /// Peak rate per 256 samples.
-    pub base_lr: f64,
-    /// LARS' weight decay.
-    pub weight_decay: f64,
-}
-
-type Checked = std::result::Result<(), Fault>;
-
-fn common(data: &ProtocolData, symmetries: u8) -> Checked {
+pub(super) fn common(data: &ProtocolData, model: &EncoderConfig) -> Checked {
+    of_net(model.check())?;
     if data.crop < 16 {
         return Err(Fault::new("data.crop", format!("{} px is too small", data.crop)));
-    }
-    if ![1, 4, 8].contains(&symmetries) {
-        return Err(Fault::new("symmetries", format!("{symmetries} is none of 1, 4, 8")));
     }
     Ok(())
 }
 
+pub(super) fn copies(key: &str, number: u8) -> Checked {
+    if [1, 4, 8].contains(&number) {
+        return Ok(());
+    }
+    Err(Fault::new(key, format!("{number} is none of 1, 4, 8")))
+}
+
 impl Preset for FinetunePreset {
     fn check(&self) -> Checked {
-        common(&self.data, self.symmetries)?;
+        common(&self.data, &self.model)?;
+        copies("symmetries", self.symmetries)?;
         for (key, v) in [("balance", self.balance), ("layer_decay", self.layer_decay)] {
             if !(0.0..=1.0).contains(&v) {
                 return Err(Fault::new(key, format!("{v} is not in [0, 1]")));
@@ -249,18 +218,8 @@ impl Preset for FinetunePreset {
         if !(0.0..1.0).contains(&self.smoothing) {
             return Err(Fault::new("smoothing", format!("{} is not in [0, 1)", self.smoothing)));
         }
+        check_lora(self.lora.as_ref(), &self.model, self.init)?;
         self.train.check()
-    }
-}
-
-impl Preset for ProbePreset {
-    fn check(&self) -> Checked {
-        common(&self.data, self.symmetries)?;
-        let t = &self.train;
-        if t.batch == 0 || t.epochs == 0 || t.base_lr <= 0.0 {
-            return Err(Fault::new("train", "batch, epochs and base_lr must be positive"));
-        }
-        Ok(())
     }
 }
 
@@ -283,6 +242,8 @@ pub(super) trait Described: Preset {
             positive: super::positive(set, stated)?,
             crop: data.crop,
             symmetries,
+            probe: None,
+            features_sha256: None,
             folds: folds.count(),
             preset_sha256: self.digest(),
             set_sha256: set.digest(),
@@ -293,14 +254,6 @@ pub(super) trait Described: Preset {
 
 impl Described for FinetunePreset {
     const VERB: &'static str = "finetune";
-
-    fn parts(&self) -> (&ProtocolData, u8, Option<&str>) {
-        (&self.data, self.symmetries, self.positive.as_deref())
-    }
-}
-
-impl Described for ProbePreset {
-    const VERB: &'static str = "probe";
 
     fn parts(&self) -> (&ProtocolData, u8, Option<&str>) {
         (&self.data, self.symmetries, self.positive.as_deref())

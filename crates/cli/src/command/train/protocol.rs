@@ -9,14 +9,18 @@ use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
 use train::protocol::{About, FinetunePreset, ProbePreset, fold_dir, folds_of};
 
-/// Linear probing: a linear head on the frozen encoder, over folds of whole slides
+/// Probe a frozen encoder over folds of whole slides: linear head, nearest neighbours, regression
 ///
-/// The encoder sees every image once (per symmetric copy); its features are kept in the run. Test
-/// parts are never read.
+/// The encoder sees every image once (per symmetric copy); its features are kept, and any number of
+/// probes learn from them: a preset with [probes.NAME] makes a run of each, RUN/NAME. Test parts are
+/// never read.
 #[derive(clap::Args, Debug)]
 pub struct ProbeArgs {
     #[command(flatten)]
     common: Common,
+    /// Folder of features that runs share, by encoder, weights, crops and images [default: RUN/features]
+    #[arg(long, value_name = "DIR")]
+    features: Option<PathBuf>,
 }
 
 /// Score the fold models of a run on the task's test part, once
@@ -67,8 +71,13 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
         "all" => None,
         one => folds_of(one, preset.data.folds)?.first().copied(),
     };
-    train::protocol::probe(&preset, &set, only, &c.options(&c.out, device))?;
-    finish(&c.out)
+    let from = (only, args.features.as_deref());
+    for probed in train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))? {
+        println!("{}", probed.run.display());
+        probed.warnings.iter().for_each(|w| eprintln!("warning: {w}"));
+        finish(&probed.run)?;
+    }
+    Ok(())
 }
 
 /// Judges the folds that are there.

@@ -1,11 +1,9 @@
 //! Supervised masked autoencoder: reconstruction, and cross-entropy on the visible tokens' mean.
 
 use net::loss::CrossEntropy;
-use net::mae::Mae;
+use net::mae::{ClassHead, Mae};
 
-use super::{
-    Forward, Method, Mlp, Pretraining, Valued, check_baseline, masking, mean_token, reconstruction,
-};
+use super::{Forward, Method, Pretraining, Valued, check_baseline, masking, reconstruction};
 use crate::pretrain::micro::Micro;
 
 pub(super) const METHOD: Method = Method {
@@ -15,7 +13,7 @@ pub(super) const METHOD: Method = Method {
     build: |vs, p| {
         let (config, root) = (p.model.mae(), vs.root());
         let mae = Mae::new(&root, &config)?;
-        let head = Mlp::new(&(&root / "classifier"), config.dim, config.dim, 2);
+        let head = ClassHead::new(&(&root / "classifier"), config.dim, 2);
         let weight = p.baseline.as_ref().map_or(0.0, |b| b.weight);
         Ok(Box::new(Network { mae, head, weight }))
     },
@@ -24,8 +22,8 @@ pub(super) const METHOD: Method = Method {
 #[derive(Debug)]
 struct Network {
     mae: Mae,
-    /// Two layers.
-    head: Mlp,
+    /// Its batch norm goes by the views of one micro-batch, as the published one by those of a GPU.
+    head: ClassHead,
     /// Of the cross-entropy.
     weight: f64,
 }
@@ -38,7 +36,7 @@ impl Pretraining for Network {
     fn forward(&self, micro: &Micro, _embed_only: bool) -> Forward {
         let masking = masking(&self.mae, &micro.noise);
         let latent = self.mae.encode(&micro.views, &masking, true);
-        let logits = self.head.forward(&mean_token(&latent));
+        let logits = self.head.forward(&latent, true);
         let value = CrossEntropy::default().forward(&logits, &micro.view_labels());
         let local = vec![
             reconstruction(&self.mae, 1.0, &latent, &masking, &micro.views),
