@@ -36,8 +36,8 @@ pub(super) fn digests(package: &ModelPackage, preset: &DetectorPreset) -> Result
     if classifier.mpp != Mpp::PAPER {
         return Err(refused(package, "has a second stage that is not at 0.25 um/px"));
     }
-    let usual = |mean, std| (mean, std) == (MEAN, STD);
-    if !usual(segmenter.mean, segmenter.std) || !usual(classifier.mean, classifier.std) {
+    let fed = [(segmenter.mean, segmenter.std), (classifier.mean, classifier.std)];
+    if fed != [(MEAN, STD), (second.model.mean, second.model.std)] {
         return Err(refused(package, "normalises its input otherwise than training does"));
     }
     match &classifier.classes[..] {
