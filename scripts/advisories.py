@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "https://github.com/RustSec/advisory-db"
 #: Advisories that stand, and why.
 ACCEPTED = {
+    "RUSTSEC-2021-0153": "decodes texts of DICOM headers for dicom-encoding, which has no other; no fault is known in it",
     "RUSTSEC-2026-0192": "measures letters of the font that kuva bundles; no font of a user is read",
 }
 

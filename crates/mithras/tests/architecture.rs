@@ -50,8 +50,9 @@ fn who_names(graph: &Graph, wanted: &[&str]) -> Vec<String> {
 fn every_crate_is_there() {
     let crates: Vec<String> = graph().into_keys().collect();
     let expected = [
-        "artifact", "cli", "corpus", "detect", "draw", "features", "infer", "mithras", "mitosis",
-        "net", "outcome", "pixels", "python", "remote", "slide", "stats", "testkit", "train",
+        "artifact", "cli", "corpus", "detect", "dicom", "draw", "features", "infer", "mithras",
+        "mitosis", "net", "outcome", "pixels", "python", "remote", "slide", "stats", "testkit",
+        "train",
     ];
     assert_eq!(crates, expected, "docs/ARCHITECTURE.md and this test list the crates");
 }
@@ -171,6 +172,13 @@ fn training_is_optional_in_the_binary() {
         }
     }
     assert!(!cli.features.get("default").is_some_and(|f| f.iter().any(|f| f == "train")));
+}
+
+#[test]
+fn dicom_stands_alone_and_alone_names_its_format() {
+    let graph = graph();
+    assert_eq!(siblings(&graph, "dicom"), BTreeSet::new());
+    assert_eq!(who_names(&graph, &["dicom-core", "dicom-object"]), ["dicom"]);
 }
 
 #[test]

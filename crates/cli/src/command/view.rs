@@ -7,6 +7,7 @@ use mithras::web;
 use mitosis::text::Many;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Show slides, what was found on them, and review it, in a browser
 ///
@@ -97,10 +98,39 @@ pub enum ExportArgs {
         #[arg(long)]
         json: bool,
     },
+    /// Microscopy Bulk Simple Annotations of every slide, for DICOM archives and viewers: figures and other
+    /// candidates with both scores, and the hotspot
+    Dicom {
+        /// Folder of `mithras detect`
+        run: PathBuf,
+        /// Folder to write, NAME.dcm per slide; made if missing
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+        /// Folder where the slides lie now, or, of slides that are no DICOM, their conversions: NAME.dcm or a
+        /// folder NAME [default: where the run read them]
+        #[arg(long, value_name = "DIR")]
+        slides: Option<PathBuf>,
+        /// Say whose slides they are, as the images do: name, number, birth date and sex of the patient, and
+        /// the study's number, date and physician. Left empty otherwise
+        #[arg(long)]
+        patient: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Runs `export`.
-pub fn export(a: ExportArgs) -> anyhow::Result<()> {
-    let ExportArgs::Qupath { run, out, json } = a;
-    result(json, &mithras::view::write_project(&run, &out)?)
+pub fn export(a: ExportArgs) -> anyhow::Result<ExitCode> {
+    Ok(match a {
+        ExportArgs::Qupath { run, out, json } => {
+            result(json, &mithras::view::write_project(&run, &out)?)?;
+            ExitCode::SUCCESS
+        }
+        ExportArgs::Dicom { run, out, slides, patient, json } => {
+            let written = mithras::view::write_dicom(&run, &out, slides.as_deref(), patient)?;
+            result(json, &written)?;
+            super::exit(written.failed(), written.slides.len())
+        }
+    })
 }

@@ -6,6 +6,7 @@
 
 mod counts;
 mod csv;
+pub mod dicom;
 mod grand_challenge;
 mod kind;
 mod parquet;

@@ -1,6 +1,7 @@
 //! Slides, what was found on them and what reviewers say, as a page on this machine: `docs/view.md`.
 
 mod dataset;
+mod dicom;
 mod open;
 mod qupath;
 mod recount;
@@ -10,6 +11,7 @@ mod tiles;
 mod tissue;
 
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
+pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
 pub use open::{Item, OpenError, Opened, open};
 pub use qupath::{Project, QupathError, write_project};
 pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, recount};

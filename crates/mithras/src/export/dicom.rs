@@ -1,0 +1,130 @@
+//! A slide's candidates and hotspot as Microscopy Bulk Simple Annotations, which DICOM archives take.
+//! `docs/artifacts.md` has the codes.
+
+use super::counts::CountsFile;
+use crate::record::DetectionRow;
+use dicom::{Annotations, Code, EncodeError, Group, Measurement, Shapes, Software, Source};
+use std::time::SystemTime;
+
+/// A figure: no context group of PS3.16 has one.
+const FIGURE: Code = Code::own("MITOTIC-FIGURE", "Mitotic figure");
+/// A candidate that the threshold pair does not accept.
+const REJECTED: Code = Code::own("REJECTED", "Candidate not accepted as a mitotic figure");
+/// Score of the first stage.
+const S_SEG: Code = Code::own("S-SEG", "Score of the segmenting stage");
+/// Score of the second stage.
+const S_CLS: Code = Code::own("S-CLS", "Score of the classifying stage");
+/// Figures in a region.
+const COUNT: Code = Code::own("FIGURE-COUNT", "Number of mitotic figures");
+/// Of [`crate::record::COLUMNS`], in their order.
+const SUBTYPES: [Code; 9] = [
+    Code::own("P-ATYPICAL", "Probability: atypical"),
+    Code::own("P-PROMETAPHASE", "Probability: prometaphase"),
+    Code::own("P-METAPHASE", "Probability: metaphase"),
+    Code::own("P-RING-SHAPE", "Probability: ring shape"),
+    Code::own("P-ANA-TELOPHASE", "Probability: anaphase or telophase"),
+    Code::own("P-BIPOLAR-ASYM", "Probability: bipolar, asymmetric"),
+    Code::own("P-MULTIPOLAR", "Probability: multipolar"),
+    Code::own("P-SEGREGATION", "Probability: segregation abnormality"),
+    Code::own("P-OTHER", "Probability: other atypical"),
+];
+
+/// The colours of `qupath.geojson`, in CIELab.
+const RED: [u16; 3] = [30_699, 49_629, 44_312];
+const GREEN: [u16; 3] = [37_842, 21_141, 36_174];
+const BLUE: [u16; 3] = [31_445, 32_073, 22_789];
+
+/// Figures, other candidates and hotspot of a slide; groups without anything are left out. The hotspot
+/// is what of its square lies on the slide.
+#[must_use]
+pub fn groups(counts: &CountsFile, rows: &[DetectionRow]) -> Vec<Group> {
+    let t = &counts.thresholds;
+    let rule = format!("s_seg >= {} and s_cls >= {}", t.seg.get(), t.cls.get());
+    let (figures, others): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r.accepted);
+    let mut all = vec![
+        points("Mitotic figures", format!("Accepted: {rule}"), FIGURE, RED, &figures),
+        points("Rejected candidates", format!("Not accepted: {rule}"), REJECTED, GREEN, &others),
+    ];
+    if let Some(h) = counts.hotspot {
+        let most = [counts.slide.width as f64, counts.slide.height as f64];
+        let on_slide = |p: [f64; 2]| [p[0].clamp(0.0, most[0]), p[1].clamp(0.0, most[1])];
+        let count = Measurement {
+            name: COUNT,
+            unit: Code::NO_UNITS,
+            values: vec![Some(counts.hotspot_count as f32)],
+        };
+        all.push(Group {
+            label: "Hotspot".into(),
+            description: format!(
+                "The 2 mm2 with the most mitotic figures, side {} um, as far as on the slide",
+                h.side_um
+            ),
+            category: Code::SPATIAL_CONCEPT,
+            kind: Code::SELECTED_REGION,
+            shapes: Shapes::Rectangles(vec![[on_slide(h.min_px), on_slide(h.max_px)]]),
+            measurements: vec![count],
+            colour: BLUE,
+        });
+    }
+    all.retain(|g| !matches!(&g.shapes, Shapes::Points(p) if p.is_empty()));
+    all
+}
+
+fn points(
+    label: &str,
+    description: String,
+    kind: Code,
+    colour: [u16; 3],
+    rows: &[&DetectionRow],
+) -> Group {
+    let measured = |name, of: &dyn Fn(&DetectionRow) -> Option<f32>| Measurement {
+        name,
+        unit: Code::NO_UNITS,
+        values: rows.iter().map(|r| of(r)).collect(),
+    };
+    let mut measurements = vec![measured(S_SEG, &|r| Some(r.s_seg)), measured(S_CLS, &|r| r.s_cls)];
+    if rows.iter().any(|r| r.subtypes.is_some()) {
+        let of = |(i, name): (usize, &Code)| measured(*name, &|r| r.subtypes.map(|s| s.0[i]));
+        measurements.extend(SUBTYPES.iter().enumerate().map(of));
+    }
+    Group {
+        label: label.to_owned(),
+        description,
+        category: Code::ANATOMICAL_STRUCTURE,
+        kind,
+        shapes: Shapes::Points(rows.iter().map(|r| [r.x_px, r.y_px]).collect()),
+        measurements,
+        colour,
+    }
+}
+
+/// The object of a slide's groups on its image. `digest` is that of the files which they were made of,
+/// `made` when these were written; `patient` as [`Annotations::patient`].
+///
+/// # Errors
+/// [`EncodeError`].
+pub fn object(
+    counts: &CountsFile,
+    groups: Vec<Group>,
+    source: &Source,
+    patient: bool,
+    (digest, made): (&str, SystemTime),
+) -> Result<Vec<u8>, EncodeError> {
+    let m = &counts.model;
+    let weights = format!("{}{}", m.segmenter_sha256, m.classifier_sha256.as_deref().unwrap_or(""));
+    let weights = artifact::digest::sha256(weights);
+    let t = &counts.thresholds;
+    let settings = format!("t_seg {}, t_cls {}", t.seg.get(), t.cls.get());
+    let model: String = m.name.chars().filter(char::is_ascii_graphic).take(64).collect();
+    let software = Software {
+        maker: "mithras",
+        name: "mithras detect",
+        version: env!("CARGO_PKG_VERSION"),
+        model: &model,
+        model_digest: &weights,
+        settings: &settings,
+    };
+    let description = "Mitotic figures by an algorithm; research use only";
+    let label = "MITOTIC_FIGURES";
+    Annotations { source, patient, software, digest, made, label, description, groups }.bytes()
+}
