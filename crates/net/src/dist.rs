@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use crate::error::{NetError, Result};
 
@@ -26,6 +26,7 @@ unsafe extern "C" {
         rank: c_int,
         world: c_int,
         seconds: c_int,
+        silence: c_int,
         loopback: c_int,
         gpu: c_int,
         out: *mut *mut Handle,
@@ -41,13 +42,18 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-fn checked(call: &'static str, status: c_int) -> Result<()> {
+/// Limit of one exchange, s: others may be validating meanwhile.
+const LIMIT: c_int = 1800;
+/// After how many seconds without a word a rank counts as gone, where nothing else is said.
+const SILENCE: usize = 20;
+
+fn checked(status: c_int) -> Result<()> {
     if status == 0 {
         return Ok(());
     }
     // SAFETY: a NUL-terminated thread-local string that lives until the next error.
     let reason = unsafe { CStr::from_ptr(mithras_dist_error()) }.to_string_lossy().into_owned();
-    Err(NetError::Shim { call, reason })
+    Err(NetError::Ranks { reason })
 }
 
 /// How this process was started.
@@ -63,13 +69,22 @@ pub struct Launch {
     pub host: String,
     /// Port on that host.
     pub port: u16,
+    /// After how many seconds without a word a rank counts as gone (`MITHRAS_RANK_SILENCE`).
+    pub silence: usize,
 }
 
 impl Launch {
     /// One process.
     #[must_use]
     pub fn single() -> Self {
-        Self { rank: 0, world: 1, local: 0, host: "127.0.0.1".into(), port: 29500 }
+        Self {
+            rank: 0,
+            world: 1,
+            local: 0,
+            host: "127.0.0.1".into(),
+            port: 29500,
+            silence: SILENCE,
+        }
     }
 
     /// Reads the variables through `get`; without any, one process.
@@ -107,7 +122,8 @@ impl Launch {
         let port = number("MASTER_PORT")?.unwrap_or(29500);
         let port = u16::try_from(port)
             .map_err(|_| NetError::config("MASTER_PORT", format!("{port} is no port")))?;
-        Ok(Self { rank, world, local: number(local)?.unwrap_or(rank), host, port })
+        let silence = number("MITHRAS_RANK_SILENCE")?.unwrap_or(SILENCE).max(2);
+        Ok(Self { rank, world, local: number(local)?.unwrap_or(rank), host, port, silence })
     }
 
     /// [`Self::from_vars`] on this process's environment.
@@ -157,10 +173,11 @@ impl Group {
     }
 
     /// Joins the other ranks, this one computing on `device`; waits for them for up to five
-    /// minutes, as for every later call.
+    /// minutes, and in every later call for up to half an hour. From then on a rank that dies or hangs ends the calls of all others
+    /// within some seconds more than `silence`.
     ///
     /// # Errors
-    /// [`NetError::Shim`] with c10d's reason.
+    /// [`NetError::Ranks`] with c10d's reason.
     pub fn join(launch: &Launch, device: Device) -> Result<Self> {
         if launch.world == 1 {
             return Ok(Self::single());
@@ -177,7 +194,8 @@ impl Group {
                 launch.port,
                 fits(launch.rank),
                 fits(launch.world),
-                300,
+                LIMIT,
+                fits(launch.silence),
                 loopback,
                 match device {
                     Device::Cuda(i) => fits(i),
@@ -186,7 +204,7 @@ impl Group {
                 &raw mut handle,
             )
         };
-        checked("c10d", status)?;
+        checked(status)?;
         Ok(Self { rank: launch.rank, world: launch.world, handle })
     }
 
@@ -211,14 +229,14 @@ impl Group {
     /// Replaces each tensor by its sum over all ranks, in f32; one message for all.
     ///
     /// # Errors
-    /// [`NetError::Shim`] with c10d's reason, e.g. a rank that went away.
+    /// [`NetError::Ranks`]: one went away, or hangs.
     pub fn sum(&self, tensors: &[Tensor]) -> Result<()> {
         if self.world == 1 {
             return Ok(());
         }
         let list: Vec<Raw> = tensors.iter().map(|t| t.as_ptr().cast_mut()).collect();
         // SAFETY: live tensors, matching length, a live group.
-        checked("all_reduce", unsafe { mithras_dist_sum(self.handle, list.as_ptr(), list.len()) })
+        checked(unsafe { mithras_dist_sum(self.handle, list.as_ptr(), list.len()) })
     }
 
     /// Every rank's tensor (of equal shape), in rank order, joined along the first axis.
@@ -231,7 +249,7 @@ impl Group {
         }
         let mut outputs: Vec<Raw> = vec![std::ptr::null_mut(); self.world];
         // SAFETY: a live tensor and group; `outputs` has one place per rank.
-        checked("all_gather", unsafe {
+        checked(unsafe {
             mithras_dist_gather(
                 self.handle,
                 tensor.as_ptr().cast_mut(),
@@ -243,6 +261,46 @@ impl Group {
         let parts: Vec<Tensor> =
             outputs.into_iter().map(|p| unsafe { Tensor::from_ptr(p) }).collect();
         Ok(Tensor::cat(&parts, 0))
+    }
+
+    /// The first rank's bytes, on every rank; the others' own are not looked at.
+    ///
+    /// # Errors
+    /// As [`Self::sum`].
+    pub fn first_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        if self.world == 1 {
+            return Ok(bytes.to_vec());
+        }
+        let mine = self.is_first();
+        // Halves: a sum is in f32, which counts to 2^24.
+        let n = if mine { bytes.len() as i64 } else { 0 };
+        let halves = Tensor::from_slice(&[n >> 20, n & 0xf_ffff]).to_kind(Kind::Float);
+        self.sum(&[halves.shallow_clone()])?;
+        let n = (halves.int64_value(&[0]) << 20) | halves.int64_value(&[1]);
+        let all = match mine {
+            true => Tensor::from_slice(bytes).to_kind(Kind::Float),
+            false => Tensor::zeros([n], (Kind::Float, Device::Cpu)),
+        };
+        self.sum(&[all.shallow_clone()])?;
+        Ok(Vec::<u8>::try_from(all.to_kind(Kind::Uint8))?)
+    }
+
+    /// That all ranks are at the same step.
+    ///
+    /// # Errors
+    /// [`NetError::Ranks`]: they are not, or one went away.
+    pub fn same_step(&self, step: usize) -> Result<()> {
+        let all = self.gather(&Tensor::from_slice(&[step as i64]))?;
+        let steps = Vec::<i64>::try_from(all)?;
+        match steps.iter().all(|s| *s == step as i64) {
+            true => Ok(()),
+            false => Err(NetError::Ranks {
+                reason: format!(
+                    "they start at the steps {steps:?}; the run directory has to be one folder that \
+                     all machines see"
+                ),
+            }),
+        }
     }
 }
 
@@ -274,7 +332,7 @@ mod tests {
             ("MASTER_ADDR", "a"),
             ("MASTER_PORT", "123"),
         ]);
-        let want = Launch { rank: 3, world: 4, local: 1, host: "a".into(), port: 123 };
+        let want = Launch { rank: 3, world: 4, local: 1, host: "a".into(), port: 123, silence: 20 };
         assert_eq!(torchrun.unwrap(), want);
         let slurm = launch(&[
             ("SLURM_PROCID", "1"),
@@ -302,5 +360,7 @@ mod tests {
         let t = Tensor::from_slice(&[1f32, 2.0]);
         g.sum(&[t.shallow_clone()]).unwrap();
         assert_eq!(g.gather(&t).unwrap(), t);
+        assert_eq!(g.first_bytes(b"abc").unwrap(), b"abc");
+        g.same_step(7).unwrap();
     }
 }

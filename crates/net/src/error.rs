@@ -19,6 +19,12 @@ pub enum NetError {
         /// libtorch's own words.
         reason: String,
     },
+    /// Another rank of a distributed run went away, or does not answer.
+    #[error("the ranks are not whole any more: {reason}")]
+    Ranks {
+        /// Who, as far as it is known, or c10d's own words.
+        reason: String,
+    },
     /// A file could not be read or written.
     #[error("{path}: {source}")]
     Io {

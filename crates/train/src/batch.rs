@@ -1,5 +1,7 @@
 //! Samples to tensors, drawn ahead of the loop on all cores.
 
+use std::ops::Range;
+
 use corpus::ahead::each_step;
 use mitosis::RgbTile;
 use pixels::input::Normalisation;
@@ -29,19 +31,20 @@ pub fn normalised(tiles: &[RgbTile], norm: &Normalisation, device: Device) -> Te
 }
 
 /// Calls `work` with each step's samples, in order from step `from` to `steps`; samples are drawn
-/// on another thread, two steps ahead. Sample `i` of step `s` is `draw(s * batch + i)`: it does not
-/// depend on the number of workers or on where a run was resumed.
+/// on another thread, two steps ahead. Of a step's `batch` samples those in `part` are drawn, this
+/// rank's. Sample `i` of step `s` is `draw(s * batch + i)`: it does not depend on the number of
+/// workers or ranks, or on where a run was resumed.
 ///
 /// # Errors
 /// The first error of `work`.
 pub fn for_each_step<T: Send, E>(
     (from, steps): (usize, usize),
-    batch: usize,
+    (batch, part): (usize, Range<usize>),
     draw: impl Fn(u64) -> T + Sync,
     mut work: impl FnMut(usize, Vec<T>) -> Result<(), E>,
 ) -> Result<(), E> {
     let samples = |step: usize| -> Vec<T> {
-        (0..batch).into_par_iter().map(|i| draw((step * batch + i) as u64)).collect()
+        part.clone().into_par_iter().map(|i| draw((step * batch + i) as u64)).collect()
     };
     each_step(from..steps, samples, |step, samples, _| work(step, samples))
 }
@@ -66,7 +69,7 @@ mod tests {
             let mut seen = vec![];
             for_each_step(
                 (from, 6),
-                3,
+                (3, 0..3),
                 |i| i,
                 |s, v| {
                     seen.push((s, v));
@@ -76,10 +79,12 @@ mod tests {
             .unwrap();
             seen
         };
+        let second = for_each_step((5, 6), (4, 2..4), |i| i, |_, v| Err(v));
+        assert_eq!(second, Err(vec![22, 23]));
         assert_eq!(run(0)[4..], run(4)[..]);
         assert_eq!(run(4)[0], (4, vec![12, 13, 14]));
         let stopped =
-            for_each_step((0, 100), 1, |i| i, |s, _| if s == 3 { Err(s) } else { Ok(()) });
+            for_each_step((0, 100), (1, 0..1), |i| i, |s, _| if s == 3 { Err(s) } else { Ok(()) });
         assert_eq!(stopped, Err(3));
     }
 }

@@ -38,6 +38,19 @@ pub enum TrainError {
         /// The loss or gradient norm.
         value: f64,
     },
+    /// Another process of the training went away.
+    #[error(
+        "{reason}; {done} steps are whole{}: start all processes again, and resume",
+        if *.kept { ", and their state is kept" } else { "; the first process keeps the state" }
+    )]
+    Ranks {
+        /// Who, as far as it is known.
+        reason: String,
+        /// Steps that all of them took.
+        done: usize,
+        /// Whether this process has written the state of these.
+        kept: bool,
+    },
     /// A regions dataset.
     #[error(transparent)]
     Regions(#[from] corpus::regions::RegionsError),

@@ -5,6 +5,7 @@ use std::path::Path;
 use corpus::augment::{CropPool, CropRecipe, CropSample, Domain, Place};
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
+use net::dist::Group;
 use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::AdamWConfig;
@@ -17,6 +18,7 @@ use crate::batch::{for_each_step, normalised};
 use crate::data::{Data, Source};
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Mining, Preset};
+use crate::ranks;
 use crate::run::{Opening, RunOptions, Session, Validation};
 use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
@@ -111,6 +113,13 @@ fn places(listed: &[(usize, usize, f32, f32)]) -> Vec<(usize, Place)> {
     listed.iter().map(|&(d, scene, x, y)| (d, Place { scene, x, y })).collect()
 }
 
+/// The first rank's round, on every rank.
+fn of_first(round: Option<Round>, group: &Group) -> Result<Round> {
+    let text = round.map(|r| serde_json::to_vec(&r).expect("plain data")).unwrap_or_default();
+    let text = group.first_bytes(&text)?;
+    serde_json::from_slice(&text).map_err(|e| TrainError::run(Path::new("hard negatives"), e))
+}
+
 /// A round of hard negatives, from its file where a resumed run has made it before.
 fn mine(
     (net, norm): (&dyn Encoder, &Normalisation),
@@ -193,7 +202,8 @@ pub fn on(
     options: &RunOptions,
 ) -> Result<()> {
     let p = &preset.train;
-    let device = net::device::pick(&options.device)?;
+    let (ranks, device) = ranks::join(&options.device)?;
+    let part = ranks::part(p.batch, &ranks)?;
     let mut digest = data.scenes.digest.clone();
     let mut domains = data.domains();
     let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
@@ -216,7 +226,7 @@ pub fn on(
     let mut pool = CropPool::new(domains, &preset.pools, recipe)
         .map_err(|reason| TrainError::Preset { path: "pools".into(), reason })?;
     let shortcuts = corpus::shortcuts::check(&pool.items(300));
-    if options.progress {
+    if options.progress && ranks.is_first() {
         for warning in shortcuts.warnings() {
             eprintln!("shortcut: {warning}");
         }
@@ -226,6 +236,7 @@ pub fn on(
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
     let mut net = encoder::build(&vs.root(), &preset.model)?;
+    ranks::fits(&vs, &ranks)?;
     let start = match is_exported(options.init.as_deref()) {
         Some(file) => {
             let stage = Exported::Classifier(net.as_ref(), &preset.model);
@@ -258,7 +269,7 @@ pub fn on(
         about,
         random: start.random,
         lora: preset.lora.clone(),
-        writes: true,
+        ranks: ranks.clone(),
     };
     let mut session = Session::open(vs, opening, options)?;
 
@@ -271,7 +282,12 @@ pub fn on(
         if let (Some(how), true) = (&preset.mining, round > 0) {
             let file = options.out.join(format!("hard-{round}.json"));
             let seed = (p.seed + round as u64, p.batch);
-            let found = mine((net.as_ref(), &norm), &pool, how, seed, &file, device)?;
+            // Scored by one, because the last digits of a score decide on what all train.
+            let found = match ranks.is_first() {
+                true => Some(mine((net.as_ref(), &norm), &pool, how, seed, &file, device)?),
+                false => None,
+            };
+            let found = of_first(found, &ranks).map_err(|e| session.rescue(from, e))?;
             pool.set_aside(&places(&found.aside));
             pool.set_hard(places(&found.hard), how.share);
         }
@@ -279,7 +295,7 @@ pub fn on(
             continue; // of a resumed run: what its rounds set aside stays so
         }
         let draw = |i: u64| pool.sample(p.seed, i);
-        let stopped = for_each_step((from, end), p.batch, draw, |step, samples| {
+        let stopped = for_each_step((from, end), (p.batch, part.clone()), draw, |step, samples| {
             session.seed_step(step);
             let device = session.device();
             let x = normalised(&tiles(&samples), &norm, device).contiguous();

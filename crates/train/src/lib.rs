@@ -9,6 +9,7 @@
 //! | [`port`] | trained weights behind the ports of `mitosis` |
 //! | [`embed`] | frozen features |
 //! | [`preset`] | what changes a number |
+//! | [`ranks`] | several processes of one training |
 //! | [`run`] | run directory, state, metrics |
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ pub mod port;
 pub mod preset;
 pub mod pretrain;
 pub mod protocol;
+pub mod ranks;
 pub mod run;
 pub mod segment;
 mod start;

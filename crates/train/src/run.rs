@@ -10,21 +10,25 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Instant;
 
 use corpus::file::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
+use net::NetError;
 use net::checkpoint::{self, Spec};
+use net::dist::Group;
 use net::ema::Ema;
 use net::lora::Lora;
 use net::optim::{AdamW, AdamWConfig, ParamGroup};
 use serde::Serialize;
 use tch::nn::VarStore;
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 use crate::error::{Result, TrainError};
 use crate::plot;
 use crate::preset::{Keep, Loop};
+use crate::ranks;
 use crate::text::write_text;
 
 /// Where a run writes and how it starts: nothing here changes a number.
@@ -84,6 +88,7 @@ pub(crate) struct Session {
     note: String,
     random_at_start: Vec<String>,
     lora: Option<Lora>,
+    ranks: Rc<Group>,
 }
 
 const STATE: &str = "state.safetensors";
@@ -107,8 +112,8 @@ pub(crate) struct Opening<A> {
     pub random: Vec<String>,
     /// Adapters in the network, merged into the weights that the run hands on.
     pub lora: Option<Lora>,
-    /// Whether this process writes the run's files; of several ranks the first does.
-    pub writes: bool,
+    /// The processes of the run; the first writes its files.
+    pub ranks: Rc<Group>,
 }
 
 /// How many numbers the optimiser changes, of how many there are (adapters among them).
@@ -175,9 +180,10 @@ impl Session {
         opening: Opening<impl Serialize>,
         options: &RunOptions,
     ) -> Result<Self> {
-        let Opening { groups, adam, settings, preset, mut spec, about, random, lora, writes } =
+        let Opening { groups, adam, settings, preset, mut spec, about, random, lora, ranks } =
             opening;
         let parameters = parameters(&vs, &groups);
+        let writes = ranks.is_first();
         spec.preset_hash = artifact::digest::sha256(&preset);
         let lock = writes.then(|| Lock::take(&options.out)).transpose()?;
         settings.memory_format.apply(&vs);
@@ -222,6 +228,7 @@ impl Session {
         } else if state.is_file() {
             return Err(TrainError::There { path: state });
         }
+        ranks.same_step(start)?;
         if writes {
             write_text(&options.out.join("preset.toml"), &preset)?;
         }
@@ -271,6 +278,7 @@ impl Session {
             note: String::new(),
             random_at_start: random,
             lora,
+            ranks,
         })
     }
 
@@ -278,20 +286,34 @@ impl Session {
         self.vs.device()
     }
 
-    /// Seeds libtorch for this step, so that dropout does not depend on where a run was resumed.
+    /// Seeds libtorch for this step, so that dropout does not depend on where a run was resumed;
+    /// every rank draws its own.
     pub fn seed_step(&self, step: usize) {
-        tch::manual_seed((self.settings.seed as i64) << 24 | step as i64);
+        let own = (self.settings.seed as i64) << 24 | step as i64;
+        tch::manual_seed(own ^ (self.ranks.rank() as i64) << 48);
     }
 
-    /// Backward, clip, step, average. Stops at a loss that is no number.
+    /// Backward, clip, step, average, with the mean loss of this rank's share. Stops at a loss that
+    /// is no number, and where a rank went away.
     pub fn update(&mut self, step: usize, loss: &Tensor) -> Result<()> {
-        let value = loss.double_value(&[]);
-        if !value.is_finite() {
-            return Err(TrainError::NotFinite { step, value });
+        let share = loss / self.ranks.world() as f64;
+        let value = share.detach().to_kind(Kind::Float);
+        if self.ranks.world() == 1 && !value.double_value(&[]).is_finite() {
+            return Err(TrainError::NotFinite { step, value: value.double_value(&[]) });
         }
         self.zero_grad();
-        loss.backward();
-        self.apply(step, value).map(|_| ())
+        share.backward();
+        ranks::sum_gradients(&self.vs, &self.ranks, &[value.shallow_clone()])
+            .map_err(|e| self.rescue(step, e))?;
+        self.apply(step, value.double_value(&[])).map(|_| ())
+    }
+
+    /// Where another rank went away, keeps the state of the `done` steps that all of them took, and
+    /// says so.
+    pub fn rescue(&self, done: usize, e: TrainError) -> TrainError {
+        let TrainError::Net(NetError::Ranks { reason }) = e else { return e };
+        let kept = self.lock.is_some() && (done == self.start || self.save(done).is_ok());
+        TrainError::Ranks { reason, done, kept }
     }
 
     /// Forgets all gradients.
@@ -349,7 +371,8 @@ impl Session {
             if let Some(ema) = &mut self.ema {
                 ema.swap(&self.vs);
             }
-            let found = tch::no_grad(validate);
+            // By one, the others wait: what it finds decides on files alone.
+            let found = self.ranks.is_first().then(|| tch::no_grad(validate)).flatten();
             if let Some(v) = found {
                 self.rows.push(plot::Row::new(done, "validation", v.loss, v.metric, rate, speed));
             }

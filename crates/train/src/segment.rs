@@ -1,9 +1,12 @@
 //! `mithras train segment`: the first stage.
 
+use std::rc::Rc;
+
 use corpus::augment::sample::IGNORE;
 use corpus::augment::{SegmentPool, SegmentSample, rng_of};
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
+use net::dist::Group;
 use net::loss::SegmentLoss;
 use net::optim::{self, AdamWConfig};
 use net::unet::EfficientUnet;
@@ -93,6 +96,7 @@ pub fn run(
 /// # Errors
 /// As [`run`].
 pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
+    crate::ranks::alone()?;
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
     // Changed at the images' own resolution, then reduced once, as slides are read.
@@ -152,22 +156,23 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         about,
         random: start.random,
         lora: None,
-        writes: true,
+        ranks: Rc::new(Group::single()),
     };
     let mut session = Session::open(vs, opening, options)?;
 
-    let stopped = for_each_step((session.start, p.steps), p.batch, draw, |step, samples| {
-        session.seed_step(step);
-        let device = session.device();
-        let x = p.memory_format.image(&images(&tiles(&samples), device));
-        let (target, keep) = targets(&samples, device);
-        let logits = p.precision.run(device, || net.forward(&x, true));
-        let loss = preset.loss.forward(&logits, &target, Some(&keep)).total;
-        session.update(step, &loss).map_err(Some)?;
-        let go_on = session
-            .after(step, &|| validate(&net, &preset.loss, &held, p.batch, device))
-            .map_err(Some)?;
-        if go_on { Ok(()) } else { Err(None) }
-    });
+    let stopped =
+        for_each_step((session.start, p.steps), (p.batch, 0..p.batch), draw, |step, samples| {
+            session.seed_step(step);
+            let device = session.device();
+            let x = p.memory_format.image(&images(&tiles(&samples), device));
+            let (target, keep) = targets(&samples, device);
+            let logits = p.precision.run(device, || net.forward(&x, true));
+            let loss = preset.loss.forward(&logits, &target, Some(&keep)).total;
+            session.update(step, &loss).map_err(Some)?;
+            let go_on = session
+                .after(step, &|| validate(&net, &preset.loss, &held, p.batch, device))
+                .map_err(Some)?;
+            if go_on { Ok(()) } else { Err(None) }
+        });
     stopped.or_else(|e| e.map_or(Ok(()), Err))
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use corpus::pairs::{CropSet, PairBatch, PairLoader};
 use net::checkpoint::{self, Spec};
-use net::dist::{Group, Launch};
+use net::dist::Group;
 use net::encoder::EncoderConfig;
 use net::mae::Mae;
 use net::optim::{AdamWConfig, groups_weight_decay};
@@ -22,6 +22,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::batch::{MEAN, STD};
 use crate::error::{Result, TrainError};
+use crate::ranks;
 use crate::run::{Opening, RunOptions, Session, value};
 pub use method::{Pretraining, encoder_tensors};
 pub use micro::Micro;
@@ -115,15 +116,7 @@ pub fn run(
     options: &RunOptions,
 ) -> Result<()> {
     let (p, size) = (preset, preset.model.image);
-    let launch = Launch::from_env()?;
-    // Every rank of a machine takes its own GPU.
-    let device = match net::device::pick(&options.device)? {
-        Device::Cuda(0) if launch.world > 1 => {
-            net::device::pick(&format!("cuda:{}", launch.local))?
-        }
-        device => device,
-    };
-    let group = Group::join(&launch, device)?;
+    let (group, device) = ranks::join(&options.device)?;
     let share = p.share(group.world())?;
 
     let set = CropSet::training(dir, p.needs_labels())?;
@@ -163,7 +156,7 @@ pub fn run(
         about,
         random: vec![],
         lora: None,
-        writes,
+        ranks: group.clone(),
     };
     let mut session = Session::open(vs, opening, options)?;
     let variables: Vec<_> = session.vs.variables().into_iter().collect();
@@ -184,10 +177,13 @@ pub fn run(
             let device = session.device();
             let pieces = micros(&batch, sides.0, share.micro, device);
             session.zero_grad();
-            let found = step::gradients(&*method, &pieces, p.train.precision, &group)?;
-            let applied = step::sum_gradients(&session.vs, &group)
-                .and_then(|()| session.apply(at, found.total));
-            let norm = applied.inspect_err(|_| {
+            let found = step::gradients(&*method, &pieces, p.train.precision, &group)
+                .and_then(|found| {
+                    ranks::sum_gradients(&session.vs, &group, &[])?;
+                    Ok(found)
+                })
+                .map_err(|e| session.rescue(at, e))?;
+            let norm = session.apply(at, found.total).inspect_err(|_| {
                 let path = options.out.join("bad-batch.safetensors");
                 if save_batch(&path, &pieces, at).is_ok() {
                     eprintln!("the batch is kept in {}", path.display());

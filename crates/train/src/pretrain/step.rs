@@ -6,7 +6,6 @@
 
 use net::device::Precision;
 use net::dist::Group;
-use tch::nn::VarStore;
 use tch::{Kind, Tensor};
 
 use super::method::{Embedding, Forward, Pretraining};
@@ -40,7 +39,7 @@ fn gather(parts: &[Forward], group: &Group) -> Result<Vec<Embedding>> {
         .collect()
 }
 
-/// Accumulates this rank's gradients of the whole batch's objective; [`sum_gradients`] follows.
+/// Accumulates this rank's gradients of the whole batch's objective; [`crate::ranks::sum_gradients`] follows.
 /// Micro-batches of one rank, and the ranks, hold equally many samples.
 ///
 /// # Errors
@@ -124,18 +123,4 @@ pub fn gradients(
     local.extend(contrasted.map(|v| (v.name, v.weight, scalar(&v.value))));
     let total = method.total(&local);
     Ok(Found { total, terms: local.into_iter().map(|(name, _, value)| (name, value)).collect() })
-}
-
-/// Sums the gradients of all trainable variables over the ranks.
-///
-/// # Errors
-/// A rank that went away.
-pub fn sum_gradients(vs: &VarStore, group: &Group) -> Result<()> {
-    if group.world() == 1 {
-        return Ok(());
-    }
-    let mut named: Vec<_> = vs.variables().into_iter().filter(|(_, t)| t.requires_grad()).collect();
-    named.sort_by(|a, b| a.0.cmp(&b.0));
-    let grads: Vec<Tensor> = named.iter().map(|(_, t)| t.grad()).filter(Tensor::defined).collect();
-    Ok(group.sum(&grads)?)
 }

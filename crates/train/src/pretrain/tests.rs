@@ -7,7 +7,7 @@ use std::process::Command;
 use corpus::cut::Encoding;
 use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
 use mitosis::{Mpp, RgbTile};
-use net::dist::{Group, Launch};
+use net::dist::Launch;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
@@ -260,7 +260,7 @@ fn gradients_of(name: &str, micro: usize, group: &Group) -> (Vec<(String, Tensor
     let batch = loader.draw(0, group.rank() * each..(group.rank() + 1) * each).unwrap();
     let pieces = micros(&batch, 48, micro, Device::Cpu);
     let found = step::gradients(&*method, &pieces, p.train.precision, group).unwrap();
-    step::sum_gradients(&vs, group).unwrap();
+    ranks::sum_gradients(&vs, group, &[]).unwrap();
     let grads = vs.variables().into_iter().filter(|(_, t)| t.requires_grad());
     let mut grads: Vec<_> = grads.map(|(n, t)| (n, t.grad())).filter(|g| g.1.defined()).collect();
     grads.sort_by(|a, b| a.0.cmp(&b.0));

@@ -21,6 +21,7 @@ use super::{reset_head, spec_of};
 use crate::batch::{for_each_step, normalised};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
+use crate::ranks;
 use crate::run::{Opening, RunOptions, Session, Validation};
 use crate::start::{Target, initialise};
 
@@ -134,11 +135,13 @@ pub(super) fn fold(
     options: &RunOptions,
 ) -> Result<()> {
     let settings = preset.train.plan(fold.train.len());
-    let device = net::device::pick(&options.device)?;
+    let (ranks, device) = ranks::join(&options.device)?;
+    let part = ranks::part(settings.batch, &ranks)?;
     let (crop, side) = (preset.data.crop, preset.model.image as usize);
     tch::manual_seed(settings.seed as i64);
     let vs = VarStore::new(device);
     let mut net = encoder::build(&vs.root(), &preset.model)?;
+    ranks::fits(&vs, &ranks)?;
     let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     reset_head(&vs, net.as_ref(), preset.model.head_bias);
     if let Some(lora) = &preset.lora {
@@ -164,7 +167,7 @@ pub(super) fn fold(
         about,
         random: start.random,
         lora: preset.lora.clone(),
-        writes: true,
+        ranks: ranks.clone(),
     };
     let mut session = Session::open(vs, opening, options)?;
 
@@ -223,21 +226,22 @@ pub(super) fn fold(
         };
         Some(Validation { loss: value, metric })
     };
-    let stopped = for_each_step((session.start, s.steps), s.batch, draw, |step, samples| {
-        session.seed_step(step);
-        let x = s.memory_format.image(&batch(&samples, &norm, device).contiguous());
-        let aims = |of: fn(&Sample) -> &[f32]| {
-            let all: Vec<f32> = samples.iter().flat_map(|s| of(s).iter().copied()).collect();
-            Tensor::from_slice(&all).view([samples.len() as i64, -1]).to_device(device)
-        };
-        let y = s.precision.run(device, || net.forward(&x, true));
-        let mut loss = cross_entropy(&y, &aims(|s| &s.target));
-        if let Some(groups) = &coarser {
-            loss += preset.coarse * cross_entropy(&groups.logits(&y), &aims(|s| &s.coarse));
-        }
-        session.update(step, &loss).map_err(Some)?;
-        if session.after(step, &validate).map_err(Some)? { Ok(()) } else { Err(None) }
-    });
+    let stopped =
+        for_each_step((session.start, s.steps), (s.batch, part), draw, |step, samples| {
+            session.seed_step(step);
+            let x = s.memory_format.image(&batch(&samples, &norm, device).contiguous());
+            let aims = |of: fn(&Sample) -> &[f32]| {
+                let all: Vec<f32> = samples.iter().flat_map(|s| of(s).iter().copied()).collect();
+                Tensor::from_slice(&all).view([samples.len() as i64, -1]).to_device(device)
+            };
+            let y = s.precision.run(device, || net.forward(&x, true));
+            let mut loss = cross_entropy(&y, &aims(|s| &s.target));
+            if let Some(groups) = &coarser {
+                loss += preset.coarse * cross_entropy(&groups.logits(&y), &aims(|s| &s.coarse));
+            }
+            session.update(step, &loss).map_err(Some)?;
+            if session.after(step, &validate).map_err(Some)? { Ok(()) } else { Err(None) }
+        });
     stopped.or_else(|e: Option<TrainError>| e.map_or(Ok(()), Err))
 }
 

@@ -29,6 +29,7 @@ use tch::nn::VarStore;
 
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
+use crate::ranks;
 use crate::run::{MODEL, RunOptions};
 use crate::start::describe;
 use crate::text::write_text;
@@ -158,7 +159,7 @@ pub fn finetune(
     let dir = fold_dir(&options.out, k);
     let own = RunOptions { out: dir.clone(), ..options.clone() };
     finetune::fold(preset, (set, about.positive.as_deref()), &manifest, &fold, &own)?;
-    if dir.join(MODEL).is_file() {
+    if ranks::is_first()? && dir.join(MODEL).is_file() {
         held_out(set, &fold, k, preset.data.crop, preset.symmetries, &own)?;
     }
     Ok(())

@@ -59,7 +59,7 @@ pub fn finetune(c: &Common) -> Result<()> {
         train::protocol::finetune(&preset, &set, k, &options)
             .with_context(|| format!("fold {k}"))?;
     }
-    finish(&c.out)
+    if train::ranks::is_first()? { finish(&c.out) } else { Ok(()) }
 }
 
 pub fn probe(args: ProbeArgs) -> Result<()> {
