@@ -1,5 +1,6 @@
 //! Times of training steps and of the token loss: `cargo run --release -p net --example bench --
-//! unet|mae|scl [threads]`. The peer in PyTorch is `bench_peer.py` beside this file.
+//! unet|mae|scl [threads]`; `step SIZE VIEWS PRECISION DEVICE RUNS` is one pretraining step, its
+//! seconds as JSON. The peer in PyTorch is `bench_peer.py` beside this file.
 //!
 //! CPU seconds (user + system of the process) stand beside wall seconds: on a shared machine only
 //! they compare.
@@ -65,40 +66,68 @@ fn unet(device: Device) {
     }
 }
 
+/// A step of the whole objective on `n` views, to be called again and again.
+fn mae_step(size: Size, n: i64, precision: Precision, device: Device) -> impl FnMut() {
+    let vs = VarStore::new(device);
+    let net = Mae::new(&vs.root(), &MaeConfig::new(size)).expect("valid");
+    let groups = groups_weight_decay(&vs, 0.05, Mae::no_decay);
+    let mut opt = AdamW::new(&vs, groups, AdamWConfig::default()).expect("valid");
+    let x = Tensor::rand([n, 3, 224, 224], (Kind::Float, device));
+    let labels = Tensor::arange(n, (Kind::Int64, device)).remainder(2);
+    let cells = Tensor::rand([n, 196], (Kind::Float, device)).gt(0.8).to_kind(Kind::Int64);
+    let target = normalised_pixels(&x, 16);
+    move || {
+        let masking = Masking::from_noise(&net.noise(n), 49);
+        let (prediction, image, tokens) = precision.run(device, || {
+            let latent = net.encode(&x, &masking, true);
+            let prediction = net.decode(&latent, &masking, true);
+            (prediction, net.project_image(&latent), net.project_tokens(&latent))
+        });
+        let scl = Scl::default();
+        let (total, _) = Objective::mithras(0.75).total(|term| match term {
+            Term::Mim => mim(&prediction, &target, &masking.mask),
+            Term::Image => scl_image(&image, &labels, &scl),
+            Term::Token => scl_token(&tokens, &masking.visible_of(&cells), &scl),
+        });
+        opt.zero_grad();
+        total.backward();
+        opt.step(1e-4).expect("a step");
+    }
+}
+
 fn mae(device: Device) {
     for (size, n) in [(Size::Tiny, 32), (Size::Base, 8)] {
         for precision in [Precision::F32, Precision::Bf16] {
-            let vs = VarStore::new(device);
-            let net = Mae::new(&vs.root(), &MaeConfig::new(size)).expect("valid");
-            let groups = groups_weight_decay(&vs, 0.05, Mae::no_decay);
-            let mut opt = AdamW::new(&vs, groups, AdamWConfig::default()).expect("valid");
-            let x = Tensor::rand([n, 3, 224, 224], (Kind::Float, device));
-            let labels = Tensor::arange(n, (Kind::Int64, device)).remainder(2);
-            let cells = Tensor::rand([n, 196], (Kind::Float, device)).gt(0.8).to_kind(Kind::Int64);
-            let target = normalised_pixels(&x, 16);
-            time(
-                &format!("MAE {size:?} step, {n} views, whole objective, {precision:?}"),
-                3,
-                || {
-                    let masking = Masking::from_noise(&net.noise(n), 49);
-                    let (prediction, image, tokens) = precision.run(device, || {
-                        let latent = net.encode(&x, &masking, true);
-                        let prediction = net.decode(&latent, &masking, true);
-                        (prediction, net.project_image(&latent), net.project_tokens(&latent))
-                    });
-                    let scl = Scl::default();
-                    let (total, _) = Objective::mithras(0.75).total(|term| match term {
-                        Term::Mim => mim(&prediction, &target, &masking.mask),
-                        Term::Image => scl_image(&image, &labels, &scl),
-                        Term::Token => scl_token(&tokens, &masking.visible_of(&cells), &scl),
-                    });
-                    opt.zero_grad();
-                    total.backward();
-                    opt.step(1e-4).expect("a step");
-                },
-            );
+            let what = format!("MAE {size:?} step, {n} views, whole objective, {precision:?}");
+            time(&what, 3, mae_step(size, n, precision, device));
         }
     }
+}
+
+/// Seconds of a step: the median of the runs after as many again and one, the device's work waited for. With
+/// `train pretrain` the views come from crops and are drawn meanwhile.
+fn step(args: &[String]) {
+    let [size, views, precision, device, runs] = args else {
+        return eprintln!("bench step tiny|base VIEWS f32|bf16 DEVICE RUNS");
+    };
+    let size = if size == "base" { Size::Base } else { Size::Tiny };
+    let precision = if precision == "bf16" { Precision::Bf16 } else { Precision::F32 };
+    let device = device::pick(device).expect("a device");
+    let mut step = mae_step(size, views.parse().expect("a number"), precision, device);
+    let runs: usize = runs.parse().expect("a number");
+    let mut seconds: Vec<f64> = (0..=2 * runs)
+        .map(|_| {
+            let begun = Instant::now();
+            step();
+            if let Device::Cuda(i) = device {
+                tch::Cuda::synchronize(i as i64);
+            }
+            begun.elapsed().as_secs_f64()
+        })
+        .skip(runs + 1)
+        .collect();
+    seconds.sort_by(f64::total_cmp);
+    println!("{{\"step_s\": {}}}", seconds[runs / 2]);
 }
 
 fn scl(device: Device) {
@@ -125,8 +154,11 @@ fn scl(device: Device) {
 
 fn main() {
     device::keep_freed_memory();
-    let device = device::pick("auto").expect("a device");
     let args: Vec<String> = std::env::args().collect();
+    if args.get(1).is_some_and(|a| a == "step") {
+        return step(&args[2..]);
+    }
+    let device = device::pick("auto").expect("a device");
     if let Some(n) = args.get(2).and_then(|n| n.parse().ok()) {
         tch::set_num_threads(n);
     }

@@ -1,4 +1,4 @@
-"""The peer of bench.rs in PyTorch: python bench_peer.py scl|unet|mae [threads]"""
+"""The peer of bench.rs in PyTorch: python bench_peer.py scl|unet|mae [threads], or step SIZE VIEWS PRECISION DEVICE RUNS"""
 
 import pathlib
 import resource
@@ -27,7 +27,7 @@ def timed(what, n, f):
 
 def naive(z, y):
     s = z @ z.T / 0.1
-    eye = torch.eye(len(z), dtype=torch.bool)
+    eye = torch.eye(len(z), dtype=torch.bool, device=z.device)
     log_p = s - torch.logsumexp(s.masked_fill(eye, -torch.inf), 1, keepdim=True)
     positive = (y[:, None] == y[None]) & ~eye
     return -0.1 * (log_p.masked_fill(~positive, 0.0).sum(1) / positive.sum(1).clamp(min=1)).mean()
@@ -61,32 +61,54 @@ def unet():
             timed(f"U-Net step 8x256x256 {layout} bf16={bf16}", 3, step)
 
 
-def mae():
+def mae_step(dim, heads, n, bf16, device):
     import pretraining as p
 
+    torch.set_default_device(device)
+    p.DIM, p.DEPTH, p.HEADS, p.D_DIM, p.D_DEPTH, p.D_HEADS, p.D_P = dim, 12, heads, 512, 8, 16, 512
+    model = p.Mae(224).to(device)
+    model.pos_embed, model.decoder_pos_embed = model.pos_embed.to(device), model.decoder_pos_embed.to(device)
+    opt = torch.optim.AdamW(model.parameters(), fused=True)
+    x, labels = torch.rand(n, 3, 224, 224), torch.arange(n) % 2
+    cells, target = (torch.rand(n, 196) > 0.8).long(), p.pixels(x)
+
+    def step():
+        with torch.autocast(device, torch.bfloat16, enabled=bf16):
+            latent, pred, mask, keep = model(x, torch.rand(n, 196), 49)
+            zi, zt = model.head_image(latent[:, 0]), model.head_token(latent[:, 1:])
+        zi, zt = F.normalize(zi.float(), dim=-1), F.normalize(zt.float(), dim=-1)
+        mim = (((pred.float() - target) ** 2).mean(-1) * mask).sum() / mask.sum()
+        tok = naive(zt.reshape(-1, 512), torch.gather(cells, 1, keep).reshape(-1))
+        opt.zero_grad()
+        (mim + 0.75 * naive(zi, labels) + 0.25 * tok).backward()
+        opt.step()
+
+    return step
+
+
+def mae():
     for dim, heads, n in [(192, 3, 32), (768, 12, 8)]:
         for bf16 in [False, True]:
-            p.DIM, p.DEPTH, p.HEADS, p.D_DIM, p.D_DEPTH, p.D_HEADS, p.D_P = dim, 12, heads, 512, 8, 16, 512
-            model = p.Mae(224)
-            opt = torch.optim.AdamW(model.parameters(), fused=True)
-            x, labels = torch.rand(n, 3, 224, 224), torch.arange(n) % 2
-            cells, target = (torch.rand(n, 196) > 0.8).long(), p.pixels(x)
-
-            def step():
-                with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-                    latent, pred, mask, keep = model(x, torch.rand(n, 196), 49)
-                    zi, zt = model.head_image(latent[:, 0]), model.head_token(latent[:, 1:])
-                zi, zt = F.normalize(zi.float(), dim=-1), F.normalize(zt.float(), dim=-1)
-                mim = (((pred.float() - target) ** 2).mean(-1) * mask).sum() / mask.sum()
-                tok = naive(zt.reshape(-1, 512), torch.gather(cells, 1, keep).reshape(-1))
-                opt.zero_grad()
-                (mim + 0.75 * naive(zi, labels) + 0.25 * tok).backward()
-                opt.step()
-
+            step = mae_step(dim, heads, n, bf16, "cpu")
             timed(f"MAE {dim} step, {n} views, whole objective, bf16={bf16}", 3, step)
 
 
+def step(size, views, precision, device, runs):
+    """Seconds as JSON: the median of the runs after as many again and one, the device's work waited for."""
+    dim, heads = (768, 12) if size == "base" else (192, 3)
+    one, seconds = mae_step(dim, heads, int(views), precision == "bf16", device), []
+    for _ in range(2 * int(runs) + 1):
+        begun = time.perf_counter()
+        one()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - begun)
+    print(f'{{"step_s": {sorted(seconds[int(runs) + 1 :])[int(runs) // 2]}}}')
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "step":
+        sys.exit(step(*sys.argv[2:7]))
     if len(sys.argv) > 2:
         torch.set_num_threads(int(sys.argv[2]))
     {"scl": scl, "unet": unet, "mae": mae}[sys.argv[1]]()
