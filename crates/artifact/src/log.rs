@@ -5,14 +5,54 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+/// Longest name of a log, letters.
+pub const LONGEST_NAME: usize = 64;
+
+/// Why a name cannot be a log's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing.
+    #[error("nothing was entered; a letter or digit will do")]
+    Empty,
+    /// More letters than a file's name should have.
+    #[error("{0} characters are too many; take at most {LONGEST_NAME}")]
+    Long(usize),
+    /// It would be a hidden file.
+    #[error("the first character is a dot; begin with a letter or digit")]
+    Dot,
+    /// Letters that mean something in a path, or that not every file system knows.
+    #[error("{} cannot be used; take letters a to z, digits, `-`, `_` and `.`", listed(.0))]
+    Letters(Vec<char>),
+}
+
+fn listed(letters: &[char]) -> String {
+    let word = |c: &char| match c {
+        ' ' => "a space".to_owned(),
+        c if c.is_control() => format!("the character U+{:04X}", u32::from(*c)),
+        c => format!("`{c}`"),
+    };
+    letters.iter().map(word).collect::<Vec<_>>().join(" and ")
+}
+
 /// Whether a name may be a log's, and leads nowhere: up to 64 letters, digits, `-`, `_` or `.`, which
 /// is not the first.
-#[must_use]
-pub fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && name.len() <= 64
-        && !name.starts_with('.')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+///
+/// # Errors
+/// [`NameError`], which says what is wrong with it.
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let mut letters: Vec<char> = name.chars().filter(|c| !allowed(*c)).collect();
+    letters.dedup();
+    match name.chars().count() {
+        0 => Err(NameError::Empty),
+        n if n > LONGEST_NAME => Err(NameError::Long(n)),
+        _ if !letters.is_empty() => {
+            letters.truncate(3);
+            Err(NameError::Letters(letters))
+        }
+        _ if name.starts_with('.') => Err(NameError::Dot),
+        _ => Ok(()),
+    }
 }
 
 /// Why a log cannot be used.
@@ -152,6 +192,24 @@ mod tests {
                 true => Err(io::Error::other("stuck")),
                 false => self.file.cut(length),
             }
+        }
+    }
+
+    #[test]
+    fn a_refused_name_says_why() {
+        for good in ["anna", "A-1_b.c", &"x".repeat(64)] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for (bad, part) in [
+            ("", "nothing was entered"),
+            (&*"x".repeat(65), "65 characters are too many"),
+            (".anna", "a dot"),
+            ("../x", "`/` cannot be used"),
+            ("Jörg M", "`ö` and a space cannot be used"),
+            ("a\u{7}", "U+0007"),
+        ] {
+            let told = check_name(bad).unwrap_err().to_string();
+            assert!(told.contains(part), "{bad}: {told}");
         }
     }
 

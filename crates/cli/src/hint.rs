@@ -5,7 +5,7 @@ use corpus::CorpusError;
 use corpus::import::ImportError;
 use corpus::regions::RegionsError;
 use infer::EngineError;
-use mithras::audit::AuditError;
+use mithras::audit::{AuditError, SampleError};
 use mithras::batch::{Failure, InputError};
 use mithras::construct::ConstructError;
 use mithras::demo::SpecError;
@@ -155,6 +155,17 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(SlurmError::Program { .. }) = error.downcast_ref() {
         return Some("--dry-run");
+    }
+    if let Some(CorpusError::SmallPicture { .. }) = error.downcast_ref() {
+        return Some("--slides, to cut the pictures from the slides");
+    }
+    match error.downcast_ref() {
+        Some(SampleError::Corpus(e)) => return of(e),
+        Some(SampleError::Gone { .. }) => {
+            return Some("--slides, for the folder in which the slides are");
+        }
+        Some(SampleError::Counts(_)) => return Some("--per"),
+        _ => {}
     }
     if let Some(AuditError::NoReview { .. }) = error.downcast_ref() {
         return Some("mithras audit serve");

@@ -230,7 +230,7 @@ fn a_study_from_counts_to_report() {
     let clinical = write(folder.path(), "clinical.csv", &clinical);
     let counts = write(folder.path(), "counts.csv", &counts);
     let out: PathBuf = folder.path().join("report");
-    let (ok, _, err) = mithras(&[
+    let args = [
         "survival",
         "study",
         "--counts",
@@ -253,7 +253,8 @@ fn a_study_from_counts_to_report() {
         "100",
         "--out",
         out.to_str().unwrap(),
-    ]);
+    ];
+    let (ok, _, err) = mithras(&args);
     assert!(ok, "{err}");
     assert!(err.contains("without a clinical row: 1 slide ("), "{err}");
     assert!(err.contains("without analysed tissue"), "{err}");
@@ -279,9 +280,21 @@ fn a_study_from_counts_to_report() {
             std::fs::read_to_string(out.join(format!("{name}.svg"))).unwrap().contains("</svg>")
         );
     }
+    // Whole labels, words for what is marked, and the unit behind the number.
+    let picture = |name: &str| std::fs::read_to_string(out.join(format!("{name}.svg"))).unwrap();
+    let (boxes, forest) = (picture("box_grade_hotspot"), picture("forest"));
+    assert!(boxes.contains(">median ") && boxes.contains(">mean "), "{boxes}");
+    assert!(forest.contains(") per\u{a0}SD<") && forest.contains(">Hotspot count (SD\u{a0}"));
+    assert!(!html.contains('\u{2026}') && !html.contains('\u{3b7}'), "nothing is cut");
+    assert!(html.contains("prefers-color-scheme") && html.contains("@media print"));
     for table in ["cohort_slides.csv", "cohort_patients.csv", "counts_patients.csv"] {
         assert!(out.join(table).is_file());
     }
+    // A report without boxes into the same folder leaves none of the older one's.
+    let fewer: Vec<&str> =
+        args.iter().copied().filter(|a| !["--boxes", "grade"].contains(a)).collect();
+    assert!(mithras(&fewer).0);
+    assert!(!out.join("box_grade_hotspot.svg").exists() && out.join("forest.png").is_file());
     let graded = json(&["survival", "grade", "--counts", &counts, "--scheme", "who-net", "--json"]);
     assert_eq!(graded["slides"].as_array().unwrap().len(), 101);
     assert!(graded["source"].as_str().unwrap().contains("Rindi"));

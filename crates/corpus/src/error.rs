@@ -1,7 +1,7 @@
 //! What can go wrong with a corpus on disk, always with the path and the remedy.
 
 use crate::file::{LockError, WriteError};
-use artifact::log::LogError;
+use artifact::log::{LogError, NameError};
 use std::path::{Path, PathBuf};
 
 /// Errors of reading, writing and checking a corpus.
@@ -74,6 +74,25 @@ pub enum CorpusError {
     /// A sample that the corpus cannot fill.
     #[error("too few crops ({0}), unless what there is may do")]
     TooFew(String),
+    /// Initials of a reviewer that cannot name a log.
+    #[error("the initials are refused: {reason}")]
+    Initials {
+        /// Why (in the message already, hence no `source`).
+        reason: NameError,
+    },
+    /// A picture on which not all can be seen that is asked.
+    #[error(
+        "{crop}: a picture of {side} px is too small for the squares of up to 75 px that are asked \
+         about; it takes {least} px, as cut from its slide"
+    )]
+    SmallPicture {
+        /// The crop.
+        crop: String,
+        /// Its shorter side, px.
+        side: usize,
+        /// What it must be, px.
+        least: u32,
+    },
     /// The request itself cannot be met.
     #[error("{0}")]
     Invalid(String),

@@ -336,7 +336,8 @@ fn ami_br_patches_become_a_corpus_with_its_test_part_marked() {
 
 fn sampling(seed: u64) -> SampleOptions {
     SampleOptions {
-        question: Question::MitoticFigure,
+        // The drawn crops are small, and about figures larger ones are asked for.
+        question: Question::Tumour,
         by: StratumBy::Label,
         per_cohort: BTreeMap::from([("mitotic_figure".into(), 6), ("mimicker".into(), 4)]),
         seed,

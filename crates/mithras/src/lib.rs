@@ -79,12 +79,12 @@ pub mod torch;
 #[cfg(feature = "train")]
 pub mod train;
 pub mod view;
-pub mod web;
 
 pub use artifact::file;
 pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Thresholds};
 pub use draw as demo;
 pub use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
+pub use pages::server as web;
 pub use record::SlideRecord;
 pub use remote::without_query;
 

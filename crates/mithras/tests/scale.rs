@@ -359,7 +359,7 @@ fn the_summary_of_five_thousand_slides_is_small() {
     let (_, run) = process(vec![slide], &out, Existing::Refuse);
     assert_eq!(run.done, 1);
     let one = text(out.join("summary.html"));
-    assert!(one.contains("data:image/jpeg;base64") && !one.contains("<script>"));
+    assert!(one.contains("data:image/jpeg;base64") && !one.contains("<script"));
     let files =
         ["state.json", "counts.json"].map(|f| (f, fs::read(out.join("s").join(f)).unwrap()));
     for k in 1..5000 {
@@ -373,5 +373,5 @@ fn the_summary_of_five_thousand_slides_is_small() {
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
     assert_eq!(page.matches("data-at=\"").count(), 5000);
     assert!(page.contains("data-at=\"./a%20slide%20with%20a%20long%20name%20%23777/\""));
-    assert!(page.contains("<script>") && !page.contains("data:image"));
+    assert!(page.contains("<script") && !page.contains("data:image"));
 }

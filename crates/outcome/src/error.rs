@@ -102,7 +102,7 @@ pub enum Error {
     /// A picture.
     #[cfg(feature = "report")]
     #[error("a picture cannot be drawn: {0}")]
-    Picture(String),
+    Picture(#[from] pages::canvas::PictureError),
     /// The page.
     #[cfg(feature = "report")]
     #[error("the report cannot be rendered: {0}")]

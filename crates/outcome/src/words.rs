@@ -29,7 +29,7 @@ pub fn show_p(p: f64) -> String {
     }
 }
 
-/// A p-value as print has it: powers of ten with superscripts.
+/// A p-value as print has it: powers of ten with superscripts, and no place to break it at.
 #[must_use]
 pub fn plain_p(p: f64) -> String {
     let text = show_p(p);
@@ -44,7 +44,7 @@ pub fn plain_p(p: f64) -> String {
             d => char::from_u32(0x2070 + d.to_digit(10).unwrap_or(0)).unwrap_or(d),
         })
         .collect();
-    format!("{digits} \u{d7} 10{power}")
+    format!("{digits}\u{a0}\u{d7}\u{a0}10{power}")
 }
 
 /// Lines with columns padded to equal width: the first left, the others right.

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use pages::charts::{self, Panel, Series};
+
 use crate::error::{Result, TrainError};
 use crate::text::write_text;
 
@@ -54,70 +56,24 @@ pub(crate) fn read_rows(path: &Path) -> Result<Vec<Row>> {
         .collect()
 }
 
-/// A curve.
-pub(crate) struct Line<'a> {
-    pub name: &'a str,
-    pub colour: &'a str,
-    pub points: Vec<(f64, f64)>,
-}
-
 /// Both loss curves over the steps.
 pub(crate) fn curves(rows: &[Row]) -> String {
     let of = |kind: &str| -> Vec<(f64, f64)> {
         let kept = rows.iter().filter(|r| r.kind == kind && r.loss.is_finite());
         kept.map(|r| (r.step as f64, r.loss)).collect()
     };
-    lines(&[
-        Line { name: "train loss", colour: "#1f77b4", points: of("train") },
-        Line { name: "validation loss", colour: "#d62728", points: of("validation") },
-    ])
+    let series = |name: &str, kind| Series { name: name.into(), points: of(kind) };
+    lines(vec![series("train loss", "train"), series("validation loss", "validation")])
 }
 
 /// Curves over the steps, from zero up.
-pub(crate) fn lines(series: &[Line<'_>]) -> String {
-    const W: f64 = 640.0;
-    const H: f64 = 360.0;
+pub(crate) fn lines(series: Vec<Series>) -> String {
     let all = || series.iter().flat_map(|s| &s.points);
     let most = |v: &dyn Fn(&(f64, f64)) -> f64| all().map(v).fold(1e-12, f64::max);
-    let (x_most, y_most) = (most(&|p| p.0), most(&|p| p.1) * 1.05);
-    let at =
-        |&(x, y): &(f64, f64)| (50.0 + x / x_most * (W - 70.0), H - 40.0 - y / y_most * (H - 60.0));
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {W} {H}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{W}\" height=\"{H}\" fill=\"white\"/>\n"
-    );
-    for i in 0..=4 {
-        let v = y_most * f64::from(i) / 4.0;
-        let (_, y) = at(&(0.0, v));
-        let x1 = W - 20.0;
-        let _ = writeln!(
-            svg,
-            "<line x1=\"50\" x2=\"{x1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
-             <text x=\"44\" y=\"{:.1}\" text-anchor=\"end\">{v:.3}</text>",
-            y + 4.0
-        );
-    }
-    let _ = writeln!(
-        svg,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">step (of {x_most})</text>",
-        W / 2.0,
-        H - 10.0
-    );
-    for (i, Line { name, colour, points }) in series.iter().enumerate() {
-        let line: Vec<String> =
-            points.iter().map(at).map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\
-             <text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name}</text>",
-            line.join(" "),
-            W - 130.0,
-            24 + 16 * i
-        );
-    }
-    svg.push_str("</svg>\n");
-    svg
+    let most = (most(&|p| p.0), most(&|p| p.1) * 1.05);
+    let (x_label, y_label) = ("Step".into(), "Loss".into());
+    let panel = Panel { x_label, y_label, most, series, dot: None };
+    charts::panels("", &[panel], (570.0, 300.0)).svg()
 }
 
 #[cfg(test)]

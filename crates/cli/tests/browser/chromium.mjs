@@ -59,6 +59,7 @@ export async function start(chromium) {
     });
     await Promise.all(['Page.enable', 'Runtime.enable', 'Log.enable'].map((m) => call(m)));
     await call('Emulation.setFocusEmulationEnabled', { enabled: true });
+    const on = (method, act) => listeners.push((m) => { if (m.sessionId === sessionId && m.method === method) act(m.params); });
     const front = () => call('Page.bringToFront');
     const run = async (code) => {
       const r = await call('Runtime.evaluate', { expression: code, awaitPromise: true, returnByValue: true });
@@ -74,7 +75,8 @@ export async function start(chromium) {
       throw new Error(`never happened: ${what ?? code}\n${await run('document.body.innerText')}\n${troubles.join('\n')}`);
     };
     const key = async (k) => {
-      await call('Input.dispatchKeyEvent', { type: 'keyDown', key: k, text: k });
+      const enter = k === 'Enter' ? { text: '\r', windowsVirtualKeyCode: 13 } : {};
+      await call('Input.dispatchKeyEvent', { type: 'keyDown', key: k, ...(k.length === 1 && { text: k }), ...enter });
       await call('Input.dispatchKeyEvent', { type: 'keyUp', key: k });
     };
     const click = async (x, y) => {
@@ -84,7 +86,7 @@ export async function start(chromium) {
       }
     };
     const screenshot = async (clip) => (await call('Page.captureScreenshot', { format: 'png', clip: clip && { ...clip, scale: 1 } })).data;
-    return { call, front, run, until, key, click, screenshot };
+    return { call, on, front, run, until, key, click, screenshot };
   }
 
   async function end() {

@@ -1,126 +1,87 @@
-// Reviews three pictures in headless Chromium, as a person with a keyboard would.
+// Reviews a package in headless Chromium, as two people with a keyboard would.
 //
-// usage: node --experimental-websocket review.mjs URL CHROMIUM [SCREENSHOT.png]
+// usage: node --experimental-websocket review.mjs URL CHROMIUM [SCREENSHOTS]
 //
-// Speaks the DevTools protocol itself, so that nothing has to be installed beside Node and Chromium.
+// With a folder for SCREENSHOTS, what a person would look at is written there.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { start } from './chromium.mjs';
 
-const [url, chromium, picture] = process.argv.slice(2);
-const profile = mkdtempSync(join(tmpdir(), 'review-'));
-const browser = spawn(chromium, [
-  '--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-extensions',
-  '--remote-debugging-port=0', `--user-data-dir=${profile}`, '--window-size=1280,860', 'about:blank',
-], { stdio: ['ignore', 'ignore', 'pipe'] });
-
-const endpoint = await new Promise((resolve, reject) => {
-  let text = '';
-  browser.stderr.on('data', (d) => {
-    text += d;
-    const found = text.match(/DevTools listening on (ws:\S+)/);
-    if (found) resolve(found[1]);
-  });
-  browser.on('exit', () => reject(new Error(`Chromium ended: ${text}`)));
-  setTimeout(() => reject(new Error(`Chromium does not answer: ${text}`)), 60000).unref();
-});
-
-const socket = new WebSocket(endpoint);
-await new Promise((resolve, reject) => { socket.onopen = resolve; socket.onerror = reject; });
-let last = 0;
-const waiting = new Map();
-const listeners = [];
-socket.onmessage = ({ data }) => {
-  const m = JSON.parse(data);
-  if (m.id && waiting.has(m.id)) {
-    const { resolve, reject } = waiting.get(m.id);
-    waiting.delete(m.id);
-    if (m.error) reject(new Error(m.error.message)); else resolve(m.result);
-  } else {
-    listeners.forEach((f) => f(m));
-  }
-};
-const send = (method, params = {}, sessionId = undefined) => new Promise((resolve, reject) => {
-  last += 1;
-  waiting.set(last, { resolve, reject });
-  socket.send(JSON.stringify({ id: last, method, params, sessionId }));
-});
-
-// Everything the browser received as text, and everything that went wrong.
+const [url, chromium, folder] = process.argv.slice(2);
+const { page, end, troubles } = await start(chromium);
+/** Everything the browser received as text. */
 const received = [];
-const troubles = [];
-
-async function page() {
-  const { targetId } = await send('Target.createTarget', { url: 'about:blank' });
-  const { sessionId } = await send('Target.attachToTarget', { targetId, flatten: true });
-  const call = (method, params) => send(method, params, sessionId);
-  const bodies = [];
-  listeners.push((m) => {
-    if (m.sessionId !== sessionId) return;
-    if (m.method === 'Runtime.exceptionThrown') troubles.push(m.params.exceptionDetails.text);
-    if (m.method === 'Log.entryAdded' && m.params.entry.level === 'error' && !/favicon/.test(m.params.entry.url || '')) {
-      troubles.push(m.params.entry.text);
-    }
-    if (m.method === 'Network.responseReceived') {
-      bodies.push(JSON.stringify(m.params.response.headers), m.params.response.url);
-      if (!/image/.test(m.params.response.mimeType)) bodies.push(m.params.requestId);
-    }
-  });
-  await Promise.all(['Page.enable', 'Runtime.enable', 'Network.enable', 'Log.enable'].map((m) => call(m)));
-  const run = async (code) => {
-    const r = await call('Runtime.evaluate', { expression: code, awaitPromise: true, returnByValue: true });
-    if (r.exceptionDetails) throw new Error(r.exceptionDetails.exception?.description ?? r.exceptionDetails.text);
-    return r.result.value;
-  };
-  const until = async (code, what) => {
-    for (let i = 0; i < 200; i += 1) {
-      if (await run(code)) return;
-      await new Promise((r) => { setTimeout(r, 50); });
-    }
-    throw new Error(`never happened: ${what ?? code}\n${await run('document.body.innerText')}`);
-  };
-  const key = async (k) => {
-    const text = k.length === 1 ? k : { Enter: '\r' }[k];
-    await call('Input.dispatchKeyEvent', { type: 'keyDown', key: k, text, windowsVirtualKeyCode: k === 'Enter' ? 13 : undefined });
-    await call('Input.dispatchKeyEvent', { type: 'keyUp', key: k });
-  };
-  const enter = async (name) => {
-    await call('Page.navigate', { url });
-    await until("document.readyState === 'complete' && document.activeElement.id === 'name'", 'the form');
-    await call('Input.insertText', { text: name });
-    await key('Enter');
-    await until("!document.getElementById('desk').hidden && document.getElementById('crop').complete", 'the desk');
-  };
-  const collect = async () => {
-    for (const b of bodies) {
-      received.push(b);
-      const body = await call('Network.getResponseBody', { requestId: b }).catch(() => null);
-      if (body) received.push(body.body);
-    }
-    received.push(await run('document.documentElement.outerHTML'), await run('JSON.stringify({ items, entries, question })'));
-  };
-  return { call, run, until, key, enter, collect };
-}
 
 const text = (id) => `document.getElementById('${id}').textContent`;
 const pressed = (q) => `document.querySelector('[${q}]').getAttribute('aria-pressed') === 'true'`;
 const hidden = (id) => `document.getElementById('${id}').hidden`;
 const saved = `${text('saved')} === 'saved'`;
+const shown = "document.getElementById('crop').complete && document.getElementById('crop').naturalWidth > 0";
+/** Width of something on the page, as a share of the frame. */
+const share = (q) => `document.querySelector('${q}').getBoundingClientRect().width / document.getElementById('frame').clientWidth`;
+
+async function shot(p, name) {
+  if (folder) writeFileSync(join(folder, `${name}.png`), Buffer.from(await p.screenshot(), 'base64'));
+}
+
+async function reviewer() {
+  const p = await page();
+  const bodies = [];
+  p.on('Network.responseReceived', ({ response, requestId }) => {
+    received.push(JSON.stringify(response.headers), response.url);
+    if (!/image/.test(response.mimeType)) bodies.push(requestId);
+  });
+  await p.call('Network.enable');
+  const form = async () => {
+    await p.call('Page.navigate', { url });
+    await p.until("document.readyState === 'complete' && document.activeElement.id === 'name'", 'the form');
+  };
+  const say = async (name) => {
+    await p.run("document.getElementById('name').value = ''");
+    if (name) await p.call('Input.insertText', { text: name });
+    await p.key('Enter');
+  };
+  const enter = async (name, then = 'desk') => {
+    await form();
+    await say(name);
+    await p.until(`!${hidden(then)} && (${then === 'end'} || ${shown})`, then);
+  };
+  const collect = async () => {
+    for (const requestId of bodies.splice(0)) {
+      const body = await p.call('Network.getResponseBody', { requestId }).catch(() => null);
+      if (body) received.push(body.body);
+    }
+    received.push(await p.run('document.documentElement.outerHTML'));
+  };
+  return { ...p, form, say, enter, collect };
+}
 
 try {
-  const a = await page();
+  const a = await reviewer();
+  // Why initials are refused is said.
+  await a.form();
+  for (const [name, why] of [['', 'nothing was entered'], ['J\u00f6 M', '`\u00f6` and a space cannot be used'], ['x'.repeat(65), '65 characters are too many'], ['.a', 'a dot']]) {
+    await a.say(name);
+    await a.until(`${text('who-error')}.includes(${JSON.stringify(why)})`, why);
+    assert.equal(await a.run(hidden('desk')), true);
+  }
+  await shot(a, 'refused');
+  // The refusals are answers of the server that a browser reports.
+  assert.ok(troubles.splice(0).every((t) => /status of 400/.test(t)));
+
   await a.enter('anna');
-  const total = await a.run('items.length');
+  const total = Number((await a.run(text('place'))).split(' of ')[1]);
   assert.ok(total >= 4, 'the package holds too few pictures');
   assert.equal(await a.run(text('place')), `1 of ${total}`);
   assert.equal(await a.run(hidden('size')), true);
+  assert.match(await a.run("document.querySelector('#scale span').textContent"), /^\d+ µm$/);
 
   // Box and "elsewhere" mean nothing before a verdict.
   await a.key('w');
-  assert.equal(await a.run('Object.keys(entries).length'), 0);
+  await a.key('f');
+  assert.equal(await a.run(`${pressed('data-box="50"')} || ${pressed('id="elsewhere"')} || ${text('saved')} !== ''`), false);
 
   await a.key('1');
   await a.until(saved);
@@ -130,61 +91,89 @@ try {
   await a.key('w');
   await a.until(`${pressed('data-box="50"')} && ${saved}`);
   assert.equal(await a.run(text('done')), '1 done');
-  const share = await a.run("document.getElementById('square').getBoundingClientRect().width / document.getElementById('crop').getBoundingClientRect().width");
-  const expected = await a.run("50 / document.getElementById('crop').naturalWidth");
-  assert.ok(Math.abs(share - expected) < 0.01, `the square shows ${share}, not ${expected}`);
-  if (picture) {
-    const shot = await a.call('Page.captureScreenshot', { format: 'png' });
-    writeFileSync(picture, Buffer.from(shot.data, 'base64'));
+  // All squares are drawn to scale, the chosen one marked.
+  const [side, whole] = [128, 384];
+  assert.equal(await a.run("document.getElementById('crop').naturalWidth"), whole);
+  for (const px of [25, 50, 75]) {
+    const drawn = await a.run(share(`[data-px="${px}"]`));
+    assert.ok(Math.abs(drawn - px / side) < 0.01, `the square of ${px} px shows ${drawn} of ${side}`);
   }
+  assert.equal(await a.run("document.querySelector('#squares .is').dataset.px"), '50');
+  // So is the bar: 0.25 um/px.
+  const bar = Number((await a.run("document.querySelector('#scale span').textContent")).split(' ')[0]);
+  const long = await a.run(share('#scale i'));
+  assert.ok(Math.abs(long - bar / 0.25 / side) < 0.01, `${bar} um are ${long} of the picture`);
+  await shot(a, 'squares');
+  // Wider: the same square on more tissue, and what was shown before as a frame.
+  await a.key('c');
+  await a.until(`Math.abs(${share('[data-px="50"]')} - 50 / ${whole}) < 0.005`, 'the wider view');
+  assert.ok(Math.abs(await a.run(share('#squares .crop')) - side / whole) < 0.01);
+  await shot(a, 'wide');
+  await a.key('c');
+  await a.key('b');
+  assert.equal(await a.run("document.querySelectorAll('#squares div').length"), 0);
+  await a.key('b');
+
   await a.key('Enter');
   await a.until(`${text('place')} === '2 of ${total}'`);
-  assert.equal(await a.run(hidden('square')), true);
+  assert.equal(await a.run("document.querySelectorAll('#squares div').length"), 0);
   await a.key('2');
   await a.key('f');
   await a.until(`${pressed('id="elsewhere"')} && ${saved}`);
   await a.key('ArrowRight');
   await a.key('3');
   await a.until(`${pressed('data-verdict="unsure"')} && ${saved}`);
+  assert.equal(await a.run(text('done')), '3 done');
   await a.key('z');
   await a.until(`${text('saved')} === 'undone'`);
-  assert.equal(await a.run('Object.keys(entries).length'), 2);
+  assert.equal(await a.run(text('done')), '2 done');
   await a.collect();
 
   // Closing the page loses nothing; the first open picture comes up.
   await a.enter('anna');
   assert.equal(await a.run(text('place')), `3 of ${total}`);
   assert.equal(await a.run(text('done')), '2 done');
-  const spot = await a.run("(() => { const r = document.querySelector('[data-verdict=unsure]').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()");
-  for (const type of ['mousePressed', 'mouseReleased']) {
-    await a.call('Input.dispatchMouseEvent', { type, x: spot[0], y: spot[1], button: 'left', clickCount: 1 });
-  }
+  const [x, y] = await a.run("(() => { const r = document.querySelector('[data-verdict=unsure]').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()");
+  await a.click(x, y);
   await a.until(`${pressed('data-verdict="unsure"')} && ${saved}`);
   await a.key('ArrowLeft');
   await a.until(pressed('id="elsewhere"'));
 
-  // A second reviewer starts from nothing.
-  const b = await page();
+  // A second reviewer starts from nothing, and comes to the end.
+  const b = await reviewer();
   await b.enter('bert');
   assert.equal(await b.run(text('done')), '0 done');
-  for (const k of ['1', 'e', 'Enter', '3', 'Enter', '3']) {
-    await b.key(k);
-    await new Promise((r) => { setTimeout(r, 30); });
-  }
-  await b.until(`Object.keys(entries).length === 3 && ${saved}`);
+  for (const k of ['1', 'e', 'Enter', '3', 'Enter', '3', 'Enter']) await b.key(k);
+  for (let i = 3; i < total - 1; i += 1) for (const k of ['2', 'Enter']) await b.key(k);
+  // Behind the last one lies what is open.
+  await b.until(`${text('place')} === '${total} of ${total}'`);
+  await b.key('Enter');
+  assert.equal(await b.run(hidden('end')), true);
+  await b.key('2');
+  await b.until(saved);
+  await b.key('Enter');
+  await b.until(`!${hidden('end')}`);
+  assert.equal(await b.run(text('sum')), `All ${total} pictures are reviewed by bert: 1 yes, ${total - 3} no, 2 unsure.`);
+  assert.equal(await b.run(text('log')), 'reviews/bert.jsonl');
+  const copy = await b.run("fetch(document.getElementById('copy').href).then((r) => r.text())");
+  assert.equal(copy.trim().split('\n').length, total + 1);
+  await shot(b, 'end');
+  await b.key('ArrowLeft');
+  await b.until(`${hidden('end')} && ${text('place')} === '${total} of ${total}'`);
+  // Who has finished finds the end again.
+  await b.enter('bert', 'end');
+  await b.key('h');
+  await b.until(`${text('place')} === '1 of ${total}'`);
   await a.collect();
   await b.collect();
 
-  for (const secret of ['mimicker', 's_seg', 's_cls', 'cohort', 'stratum', 'SECRET']) {
-    assert.ok(!received.some((r) => r.includes(secret)), `\`${secret}\` reached the browser`);
+  const style = /<style>[^]*?<\/style>/g;
+  for (const secret of ['mimicker', 's_seg', 's_cls', 'cohort', 'stratum', 'accepted', 'rejected', 'dots']) {
+    assert.ok(!received.some((r) => r.replace(style, '').includes(secret)), `\`${secret}\` reached the browser`);
   }
   assert.deepEqual(troubles, []);
   console.log(JSON.stringify({ ok: true, pictures: total, texts: received.length }));
 } finally {
-  const gone = new Promise((r) => { browser.on('exit', r); setTimeout(r, 10000); });
-  await send('Browser.close').catch(() => browser.kill());
-  await gone;
-  // Children of the browser may still write for a moment; what they leave in the temporary folder proves nothing.
-  try { rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 }); } catch { /* left behind */ }
+  await end();
 }
 process.exit(0);

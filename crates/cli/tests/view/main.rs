@@ -1,5 +1,6 @@
 //! `mithras view` and `mithras recount`: what the server answers, what survives, what is counted.
 
+mod audit;
 mod back;
 mod made;
 mod page;

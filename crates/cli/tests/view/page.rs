@@ -5,6 +5,7 @@ use mitosis::count::hotspot;
 use mitosis::{Level0, Mpp, Point, Resolution, ResolutionSource};
 use serde::Serialize;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -105,8 +106,9 @@ fn the_page_knows_who_differs_and_what_it_counts() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-#[test]
-fn a_reviewer_in_a_real_browser() {
+/// Runs a script of `tests/browser` with what it is told and a folder or file for screenshots; nothing
+/// where there is no Chromium or no Node with WebSockets.
+pub fn in_a_browser(script: &str, url: &str, told: &[String], shot: Option<&OsStr>) -> bool {
     let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
     let speaks = "typeof WebSocket === 'function' || process.exit(1)";
     let node = found(&["node"]).filter(|node| {
@@ -115,26 +117,35 @@ fn a_reviewer_in_a_real_browser() {
     });
     let (Some(chromium), Some(node)) = (chromium, node) else {
         eprintln!(
-            "SKIPPED: the viewer's page was not tested; it needs chromium and Node 20.10 or later \
+            "SKIPPED: {script} was not run; it needs chromium and Node 20.10 or later \
              (scripts/setup.sh installs both)"
         );
-        return;
+        return false;
     };
-    let made = made();
-    let server = serve(&[&made.run]);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser/view.mjs");
-    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
     let run = Command::new(node)
         .arg("--experimental-websocket")
         .arg(script)
-        .arg(&server.url)
+        .arg(url)
         .arg(chromium)
-        .arg(serde_json::to_string(&DOTS).unwrap())
+        .args(told)
         .args(shot)
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(run.status.success(), "{}{told}", String::from_utf8_lossy(&run.stdout));
+    true
+}
+
+#[test]
+fn a_reviewer_in_a_real_browser() {
+    let made = made();
+    let server = serve(&[&made.run]);
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let dots = [serde_json::to_string(&DOTS).unwrap()];
+    if !in_a_browser("view.mjs", &server.url, &dots, shot.as_deref()) {
+        return;
+    }
     // What the page showed as saved is on disk: one figure taken out, one added.
     let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
         .arg("recount")

@@ -3,12 +3,12 @@
 //! A package is a folder with pictures and `audit.json`, safe to hand to a reviewer. What the
 //! pipeline thought of each crop is in `key.json` beside the package, never inside it.
 
+mod package;
 mod review;
 mod sample;
 mod tally;
 
+pub use package::{Drawn, Item, Key, KeyItem, Package, PackageWriter, Pools, Question, Stratum};
 pub use review::{BoxSize, Entry, ReviewLog, Verdict};
-pub use sample::{
-    CountsError, Item, Key, KeyItem, Package, Question, SampleOptions, Stratum, StratumBy, sample,
-};
+pub use sample::{CountsError, SampleOptions, StratumBy, counts, sample, sample_wider};
 pub use tally::{Counts, Row, tally};

@@ -1,7 +1,7 @@
 //! One reviewer's verdicts: a log that is only ever appended to, one line per key stroke.
 
 use crate::error::{CorpusError, Result};
-use artifact::log::{Log, is_name};
+use artifact::log::{Log, check_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,10 +72,10 @@ impl ReviewLog {
     /// crash cut short is dropped.
     ///
     /// # Errors
-    /// When the name is not made of letters, digits, `-`, `_` or `.`, another process holds the
-    /// log, or it belongs to another audit.
+    /// When the initials are refused ([`check_name`]), another process holds the log, or it belongs to
+    /// another audit.
     pub fn open(package: &Path, audit: &str, reviewer: &str) -> Result<Self> {
-        check_name(reviewer)?;
+        check_name(reviewer).map_err(|reason| CorpusError::Initials { reason })?;
         let dir = package.join("reviews");
         std::fs::create_dir_all(&dir).map_err(CorpusError::io(&dir))?;
         let path = dir.join(format!("{reviewer}.jsonl"));
@@ -150,15 +150,6 @@ impl ReviewLog {
         }
         Ok(out)
     }
-}
-
-fn check_name(reviewer: &str) -> Result<()> {
-    if is_name(reviewer) {
-        return Ok(());
-    }
-    Err(CorpusError::Invalid(format!(
-        "reviewer name `{reviewer}`: use up to 64 letters, digits, `-`, `_` or `.`"
-    )))
 }
 
 /// Verdicts of whole lines.

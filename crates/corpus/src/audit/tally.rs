@@ -1,7 +1,7 @@
 //! Verdicts against the key: one row of counts per stratum.
 
+use super::package::Key;
 use super::review::{BoxSize, Entry, Verdict};
-use super::sample::Key;
 use crate::error::{CorpusError, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

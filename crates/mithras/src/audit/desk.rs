@@ -1,17 +1,23 @@
 //! The reviewer's page.
 
-use crate::web::{Answer, Request};
 use corpus::CorpusError;
-use corpus::audit::{Entry, Package, Question, ReviewLog};
+use corpus::audit::{Entry, Item, Package, Question, ReviewLog};
+use pages::server::{Answer, Request};
+use pages::{COMMON, Page, Script};
 use serde::{Deserialize, Serialize};
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+const PAGE: Page<'_> = Page {
+    title: "Blinded review",
+    style: include_str!("page.css"),
+    body: include_str!("page.html"),
+    script: Script::Files { plain: &[], modules: &["page.js"] },
+};
 const SCRIPT: &str = include_str!("page.js");
+const CODE: &str = "text/javascript; charset=utf-8";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +36,9 @@ struct Who {
 #[derive(Serialize)]
 struct Open<'a> {
     question: Question,
-    items: Vec<String>,
+    items: &'a [Item],
+    /// Where the log lies, below the package.
+    log: String,
     entries: &'a BTreeMap<String, Entry>,
 }
 
@@ -103,9 +111,10 @@ impl Desk {
     /// Answers one request of the page.
     pub fn answer(&self, request: &Request) -> Answer {
         let result = match (request.method.as_str(), request.path.as_str()) {
-            ("GET", "/") => Ok(page("text/html; charset=utf-8", PAGE)),
-            ("GET", "/page.css") => Ok(page("text/css", STYLE)),
-            ("GET", "/page.js") => Ok(page("text/javascript", SCRIPT)),
+            ("GET", "/") => Ok(page("text/html; charset=utf-8", &PAGE.html())),
+            ("GET", "/page.js") => Ok(page(CODE, SCRIPT)),
+            ("GET", "/common.js") => Ok(page(CODE, COMMON)),
+            ("GET", path) if path.starts_with("/log/") => self.log(path),
             ("GET", path) => self.picture(path),
             ("POST", "/open") => request.json().and_then(|w: Who| self.state(&w.reviewer)),
             ("POST", "/set") => request.json().and_then(|c: Change| self.set(&c)),
@@ -126,11 +135,21 @@ impl Desk {
     }
 
     fn state(&self, reviewer: &str) -> Result<Answer, Answer> {
-        let items: Vec<String> = self.package.items.iter().map(|i| i.id.clone()).collect();
-        let question = self.package.question;
-        self.with(reviewer, |log| {
-            Ok(Answer::json(200, &Open { question, items, entries: log.entries() }))
+        let (question, items) = (self.package.question, &self.package.items[..]);
+        let log = format!("reviews/{reviewer}.jsonl");
+        self.with(reviewer, |l| {
+            Ok(Answer::json(200, &Open { question, items, log, entries: l.entries() }))
         })
+    }
+
+    /// A copy of a log, for reviewers at another machine than the package's.
+    fn log(&self, path: &str) -> Result<Answer, Answer> {
+        let name = path.strip_prefix("/log/").and_then(|p| p.strip_suffix(".jsonl"));
+        let name = name.filter(|n| artifact::log::check_name(n).is_ok());
+        let nothing = || Answer::refusal(404, "no such log");
+        let file = self.reviews().join(format!("{}.jsonl", name.ok_or_else(nothing)?));
+        let body = std::fs::read(file).map_err(|_| nothing())?;
+        Ok(Answer { status: 200, kind: "application/jsonl", body })
     }
 
     fn set(&self, c: &Change) -> Result<Answer, Answer> {

@@ -9,6 +9,7 @@ use crate::export::pictures as assets;
 use askama::Template;
 use infer::EngineReport;
 use mitosis::text::Many;
+use pages::{Page, Script};
 use std::path::Path;
 
 /// Up to so many slides are shown with their pictures, about 0.6 MB each; of more every slide is a row
@@ -31,7 +32,6 @@ struct Summary<'a> {
     total_seconds: String,
     sheet_width: usize,
     side: usize,
-    script: &'static str,
 }
 
 pub(super) fn render(
@@ -63,7 +63,16 @@ pub(super) fn render(
         total_seconds: seconds(total),
         sheet_width: assets::COLUMNS * assets::SIDE,
         side: assets::SIDE,
-        script: include_str!("../../templates/summary.js"),
     };
-    Ok(summary.render()?)
+    let body = summary.render()?;
+    let page = Page {
+        title: &format!("mithras · {}", Many(run.slides.len(), "slide")),
+        style: include_str!("../../templates/summary.css"),
+        body: &body,
+        script: match rows.len() {
+            0 | 1 => Script::None,
+            _ => Script::Inline(include_str!("../../templates/summary.js")),
+        },
+    };
+    Ok(page.html())
 }

@@ -118,6 +118,22 @@ impl<'a> SlideView<'a> {
         })
     }
 
+    /// Whether less tissue was analysed than the hotspot's square holds.
+    pub(super) fn is_small(&self) -> bool {
+        self.counts.has_tissue && self.counts.analysed_mm2 < 2.0
+    }
+
+    /// What the density may be when figures fall as they like (exact Poisson interval); nothing without
+    /// a density.
+    pub(super) fn interval(&self) -> String {
+        let area = self.counts.analysed_mm2;
+        let figures = stats::interval::poisson(self.counts.figures as u64, 0.95).ok();
+        figures.filter(|_| area > 0.0).map_or_else(String::new, |i| {
+            let [low, high] = [i.lower, i.upper].map(|v| 20.0 * v / area);
+            format!(" (95 %: {low:.1}\u{a0}–\u{a0}{high:.1})")
+        })
+    }
+
     /// Morphologies that occur, most frequent first.
     pub(super) fn morphologies(&self) -> String {
         let counts = self.counts.subtypes.iter().flat_map(|s| &s.morphology);
@@ -198,24 +214,28 @@ fn overlay(
         }
         path.push('Z');
     }
-    let mut svg = format!("<path class=\"tissue\" d=\"{path}\"/>");
+    let mut svg = edged("tissue", &path);
     // A figure is drawn as large as its matching circle, but never too small to see.
     let radius = (PAPER_RADIUS.0 / counts.resolution.x).max(w.max(h) / 220.0);
     if let Some(spot) = counts.hotspot {
-        let [x, y] = spot.min_px;
-        let _ = write!(
-            svg,
-            "<rect class=\"hotspot\" x=\"{x:.0}\" y=\"{y:.0}\" width=\"{:.0}\" height=\"{:.0}\"/>",
-            spot.max_px[0] - x,
-            spot.max_px[1] - y
-        );
+        let ([x, y], [right, below]) = (spot.min_px, spot.max_px);
+        svg += &edged("hotspot", &format!("M{x:.0} {y:.0}H{right:.0}V{below:.0}H{x:.0}Z"));
     }
+    let mut circles = String::new();
     for r in rows.iter().filter(|r| r.accepted) {
-        let _ = write!(
-            svg,
-            "<circle class=\"figure\" cx=\"{:.0}\" cy=\"{:.0}\" r=\"{radius:.0}\"/>",
-            r.x_px, r.y_px
-        );
+        let (x, y, across) = (r.x_px - radius, r.y_px, 2.0 * radius);
+        let arc = |by: f64| format!("a{radius:.0} {radius:.0} 0 1 0 {by:.0} 0");
+        let _ = write!(circles, "M{x:.0} {y:.0}{}{}", arc(across), arc(-across));
     }
+    svg += &edged("figure", &circles);
     Ok(svg)
+}
+
+/// A path with a dark and a light edge, so that it shows on pink, purple and white.
+fn edged(kind: &str, path: &str) -> String {
+    if path.is_empty() {
+        return String::new();
+    }
+    let one = |class| format!("<path class=\"{class}\" d=\"{path}\"/>");
+    ["dark", "light", kind].map(one).concat()
 }

@@ -1,11 +1,10 @@
 //! A regions dataset of what reviewers said about a run.
 
-use super::open::{Item, OpenError, open};
+use super::open::{Item, OpenError, open, opened, patient};
 use super::review::{Entry, ReviewError, Reviews, Said, Verdict};
 use crate::agreement::Word;
 use crate::export::{CountsFile, read_detections};
 use crate::file::{self, WriteError};
-use crate::job::State;
 use artifact::table::TableError;
 use corpus::cut::{EncodeError, Encoding};
 use corpus::regions::import::{Exhaustive, Options};
@@ -14,7 +13,7 @@ use corpus::regions::{RegionsError, probe};
 use mitosis::Mpp;
 use mitosis::text::{Many, Shown};
 use serde::Serialize;
-use slide::{MppRule, OpenOptions, Slide, SlideError};
+use slide::{Slide, SlideError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -338,23 +337,4 @@ fn place(words: &[&Entry]) -> Place {
         () => Settled::Open,
     };
     Place { x: words[0].x, y: words[0].y, what }
-}
-
-/// The slide at the resolution that the run has for it.
-fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
-    let slide = Slide::open_with(file, &OpenOptions::default())?;
-    let run = &counts.resolution;
-    if slide.resolution().is_ok_and(|r| (r.x.get(), r.y.get()) == (run.x, run.y)) {
-        return Ok(slide);
-    }
-    // Given to the run, where the file states none or another one.
-    let (mpp, mpp_rule) = (Mpp::new(run.x).ok(), MppRule::Force);
-    Slide::open_with(file, &OpenOptions { mpp, mpp_rule, ..OpenOptions::default() })
-}
-
-/// The patient, where the run's list had such a column.
-fn patient(folder: &Path) -> Option<String> {
-    let columns = State::load(folder)?.columns;
-    let found = columns.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("patient"))?;
-    Some(found.1).filter(|p| !p.is_empty())
 }

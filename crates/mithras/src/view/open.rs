@@ -6,8 +6,10 @@ use crate::export::CountsFile;
 use crate::input::{InputDigest, stem};
 use crate::job::State;
 use crate::report::{ReportError, counts};
+use mitosis::Mpp;
 use mitosis::text::{Many, Shown, plain};
 use rayon::prelude::*;
+use slide::{MppRule, OpenOptions, Slide, SlideError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +114,7 @@ pub fn open(
 }
 
 /// The slides' folders of a run, by name; empty where the argument is no run.
-pub(super) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
+pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let is_slide = |p: &Path| p.join("counts.json").is_file() || State::load(p).is_some();
     if !argument.is_dir() {
         return Ok(Vec::new());
@@ -241,4 +243,23 @@ fn look(item: &mut Item) {
             item.file = None;
         }
     }
+}
+
+/// The slide at the resolution that the run has for it.
+pub(crate) fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
+    let slide = Slide::open_with(file, &OpenOptions::default())?;
+    let run = &counts.resolution;
+    if slide.resolution().is_ok_and(|r| (r.x.get(), r.y.get()) == (run.x, run.y)) {
+        return Ok(slide);
+    }
+    // Given to the run, where the file states none or another one.
+    let (mpp, mpp_rule) = (Mpp::new(run.x).ok(), MppRule::Force);
+    Slide::open_with(file, &OpenOptions { mpp, mpp_rule, ..OpenOptions::default() })
+}
+
+/// The patient, where the run's list had such a column.
+pub(crate) fn patient(folder: &Path) -> Option<String> {
+    let columns = State::load(folder)?.columns;
+    let found = columns.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("patient"))?;
+    Some(found.1).filter(|p| !p.is_empty())
 }

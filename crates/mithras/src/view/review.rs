@@ -1,7 +1,7 @@
 //! What reviewers say about candidates: a log per reviewer, appended to and never rewritten.
 
 use crate::agreement::{Agreement, agreements};
-use artifact::log::{Log, LogError, is_name};
+use artifact::log::{Log, LogError, NameError, check_name};
 use serde::{Deserialize, Serialize};
 use stats::StatsError;
 use std::collections::BTreeMap;
@@ -15,10 +15,8 @@ pub const SCHEMA: &str = "mithras.review/1";
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
     /// A name that is none.
-    #[error(
-        "the reviewer's name `{0}` is refused: up to 64 letters, digits, `-`, `_` or `.`, no dot first"
-    )]
-    Name(String),
+    #[error("the reviewer's name is refused: {0}")]
+    Name(NameError),
     /// The file.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -201,9 +199,7 @@ impl Reviews {
     /// # Errors
     /// [`ReviewError::Name`].
     pub fn path(folder: &Path, reviewer: &str) -> Result<PathBuf, ReviewError> {
-        if !is_name(reviewer) {
-            return Err(ReviewError::Name(reviewer.to_owned()));
-        }
+        check_name(reviewer).map_err(ReviewError::Name)?;
         Ok(folder.join(format!("{reviewer}.jsonl")))
     }
 

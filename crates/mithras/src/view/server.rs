@@ -7,26 +7,30 @@ use super::tissue;
 use crate::agreement::Agreement;
 use crate::export::{pictures, read_detections};
 use crate::record::DetectionRow;
-use crate::web::{Answer, Request};
 use artifact::digest::sha256;
 use infer::ModelPackage;
 use mitosis::Score;
+use pages::server::{Answer, Request};
+use pages::{Page, Script};
 use serde::{Deserialize, Serialize};
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-const HTML: &str = "text/html; charset=utf-8";
-const SCRIPT: &str = "text/javascript; charset=utf-8";
-/// The page: path, kind, content.
-const PAGE: [(&str, &str, &str); 6] = [
-    ("", HTML, include_str!("page/index.html")),
-    ("view.js", SCRIPT, include_str!("page/view.js")),
-    ("model.js", SCRIPT, include_str!("page/model.js")),
-    ("marks.js", SCRIPT, include_str!("page/marks.js")),
-    ("view.css", "text/css; charset=utf-8", include_str!("page/view.css")),
-    ("openseadragon.js", SCRIPT, include_str!("page/openseadragon.js")),
+const PAGE: Page<'_> = Page {
+    title: "mithras view",
+    style: include_str!("page/view.css"),
+    body: include_str!("page/index.html"),
+    script: Script::Files { plain: &["openseadragon.js"], modules: &["view.js"] },
+};
+/// Its scripts: path and content.
+const SCRIPTS: [(&str, &str); 5] = [
+    ("view.js", include_str!("page/view.js")),
+    ("model.js", include_str!("page/model.js")),
+    ("marks.js", include_str!("page/marks.js")),
+    ("common.js", pages::COMMON),
+    ("openseadragon.js", include_str!("page/openseadragon.js")),
 ];
 
 #[derive(Serialize)]
@@ -185,7 +189,12 @@ impl Viewer {
     }
 
     fn get(&self, path: &str, query: &str) -> Result<Answer, Answer> {
-        if let Some((_, kind, text)) = PAGE.iter().find(|(name, ..)| *name == path) {
+        if path.is_empty() {
+            let kind = "text/html; charset=utf-8";
+            return Ok(Answer { status: 200, kind, body: PAGE.html().into() });
+        }
+        if let Some((_, text)) = SCRIPTS.iter().find(|(name, _)| *name == path) {
+            let kind = "text/javascript; charset=utf-8";
             return Ok(Answer { status: 200, kind, body: text.as_bytes().to_vec() });
         }
         let parts: Vec<&str> = path.split('/').collect();

@@ -12,6 +12,7 @@ use crate::words::{show, show_p};
 use artifact::file::{self, WriteError};
 use artifact::table::Writer;
 use askama::Template;
+use pages::{Page, Script};
 use std::path::Path;
 
 struct Embedded {
@@ -20,39 +21,65 @@ struct Embedded {
     svg: String,
 }
 
+/// A table of the page; columns are as many as names in `head`.
+struct Shown {
+    title: &'static str,
+    about: String,
+    head: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Shown {
+    fn new<const N: usize>(
+        title: &'static str,
+        about: impl Into<String>,
+        head: [&'static str; N],
+        rows: Vec<[String; N]>,
+    ) -> Self {
+        let rows = rows.into_iter().map(Vec::from).collect();
+        Self { title, about: about.into(), head: head.into(), rows }
+    }
+}
+
+/// Whether a cell is a number, an interval or a p-value, which is never broken across lines.
+fn is_number(cell: &str) -> bool {
+    cell.starts_with(|c: char| c.is_ascii_digit() || "-\u{2013}<".contains(c))
+}
+
 #[derive(Template)]
 #[template(path = "survival_study.html")]
-struct Page<'a> {
+struct Body<'a> {
     name: &'a str,
     study: &'a Study,
     warnings: &'a [String],
     notes: &'a [String],
     pictures: Vec<Embedded>,
-    c_rows: Vec<[String; 6]>,
-    cox_rows: Vec<[String; 8]>,
-    logrank_rows: Vec<[String; 6]>,
-    lrt_rows: Vec<[String; 5]>,
-    patient_rows: Vec<[String; 7]>,
-    p_rows: Vec<[String; 3]>,
-    replicates: usize,
-    seed: u64,
-    ties: &'a str,
+    tables: Vec<Shown>,
     version: &'static str,
 }
 
 /// Writes the report of a study into a folder that exists: `report.html`, `results.json`, the cohort's
-/// tables and every picture as SVG and PNG. Each file appears whole or not at all.
+/// tables and every picture as SVG and PNG. Each file appears whole or not at all; pictures of an older
+/// report there that this one lacks are taken away.
 ///
 /// # Errors
 /// When a picture cannot be drawn or a file cannot be written.
 pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> Result<()> {
     let main = &study.joined[0];
+    let older = shown_before(&out.join("report.html"));
     let mut pictures = Vec::new();
     for picture in pictures::draw(plan, main, study)? {
         let svg = picture.canvas.svg();
         file::write(&out.join(format!("{}.svg", picture.name)), svg.as_bytes())?;
         file::write(&out.join(format!("{}.png", picture.name)), &picture.canvas.png()?)?;
         pictures.push(Embedded { name: picture.name, caption: picture.caption, svg });
+    }
+    let gone = |name: &&String| pictures.iter().all(|p| p.name != **name);
+    for name in older.iter().filter(gone) {
+        for kind in ["svg", "png"] {
+            // One that is not there any more is what is wanted.
+            let _ = std::fs::remove_file(out.join(format!("{name}.{kind}")));
+        }
     }
     let mut results = artifact::json::pretty(study);
     results.pop();
@@ -61,29 +88,75 @@ pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> R
     let patients = main.cohort.per_patient(clinical, plan.patient_rule)?;
     write_table(&out.join("cohort_patients.csv"), &patients)?;
     write_counts(&out.join("counts_patients.csv"), study)?;
-    let page = Page {
+    let body = Body {
         name: &main.name,
         study,
         warnings: &study.warnings,
         notes: &study.notes,
         pictures,
-        c_rows: c_rows(study),
-        cox_rows: cox_rows(study),
-        logrank_rows: logrank_rows(study),
-        lrt_rows: lrt_rows(study),
-        patient_rows: patient_rows(study),
-        p_rows: study
-            .p_values
-            .iter()
-            .map(|t| [t.test.clone(), show_p(t.p), show_p(t.p_holm)])
-            .collect(),
-        replicates: plan.replicates,
-        seed: plan.seed,
-        ties: ties_name(plan.ties),
+        tables: tables(plan, study),
         version: env!("CARGO_PKG_VERSION"),
     };
-    file::write(&out.join("report.html"), page.render()?.as_bytes())?;
+    let page = Page {
+        title: &format!("Survival study: {}", main.name),
+        style: ".whole { white-space: nowrap; }\n",
+        body: &body.render()?,
+        script: Script::None,
+    };
+    file::write(&out.join("report.html"), page.html().as_bytes())?;
     Ok(())
+}
+
+/// Names of the pictures of an older report, which must not lie beside those of a new one.
+fn shown_before(page: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(page).unwrap_or_default();
+    let names = text.split("<figure id=\"").skip(1).filter_map(|part| part.split('"').next());
+    let plain = |name: &&str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    names.filter(plain).map(str::to_owned).collect()
+}
+
+/// The page's tables, in their order.
+fn tables(plan: &StudyPlan, study: &Study) -> Vec<Shown> {
+    let replicates = plan.replicates;
+    let c_about = format!(
+        "Harrell's C; tied risks count half. Slides are the unit; intervals are 95 % percentiles of \
+         {replicates} resamples (seed {}) with risks held fixed, of slides and, beside them, of \
+         patients. \"Fitted\": the risk of the Cox model on the count, fitted to these same slides \
+         (apparent C).",
+        plan.seed
+    );
+    let cox_about = format!(
+        "Per unit of the covariate; {} ties. p from the cluster-robust error (patients).",
+        ties_name(plan.ties)
+    );
+    let c_head = [
+        "Feature",
+        "Risk",
+        "C",
+        "Slides resampled",
+        "Patients resampled",
+        "Concordant / discordant / tied",
+    ];
+    let cox_head = ["Model", "Covariate", "beta", "HR", "95 % CI", "SE", "robust SE", "p"];
+    let logrank_head =
+        ["Feature", "Slides", "Cut-point", "Events/n, at most and above", "chi\u{b2}", "p"];
+    let lrt_head = ["Likelihood-ratio test", "n / events", "chi\u{b2}", "df", "p"];
+    let patient_head = ["Feature", "Rule", "n / events", "C", "95 % CI", "HR", "p"];
+    let patient_about =
+        "One row per patient; the rule says how the counts of a patient's slides become one.";
+    let p_rows = study.p_values.iter();
+    let p_rows = p_rows.map(|t| [t.test.clone(), show_p(t.p), show_p(t.p_holm)]).collect();
+    let p_about = "Unadjusted, as in the protocol, and Holm's over this table.";
+    let mut all = vec![
+        Shown::new("C-index", c_about, c_head, c_rows(study)),
+        Shown::new("Cox models over slides", cox_about, cox_head, cox_rows(study)),
+        Shown::new("Log-rank at fixed cut-points", "", logrank_head, logrank_rows(study)),
+        Shown::new("What the count adds", "", lrt_head, lrt_rows(study)),
+        Shown::new("Patients as units", patient_about, patient_head, patient_rows(study)),
+        Shown::new("All p-values", p_about, ["Test", "p", "Holm"], p_rows),
+    ];
+    all.retain(|t| !t.rows.is_empty());
+    all
 }
 
 fn range(lower: f64, upper: f64) -> String {

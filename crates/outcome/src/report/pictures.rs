@@ -32,7 +32,7 @@ pub fn draw(plan: &StudyPlan, main: &Joined, study: &Study) -> Result<Vec<Pictur
             curves.push(Curve { name: name.clone(), km });
         }
         let test = match &logrank.all {
-            Tested::Done { p, .. } => format!("Log-rank p = {}", plain_p(*p)),
+            Tested::Done { p, .. } => format!("Log-rank p\u{a0}=\u{a0}{}", plain_p(*p)),
             Tested::Failed { failed } => format!("No log-rank test: {failed}"),
         };
         let title = format!("Survival by {}", f.label.to_lowercase());
@@ -98,16 +98,20 @@ fn box_plot(main: &Joined, column: &str, key: &str, label: &str) -> Result<Optio
         name: format!("box_{safe}_{key}"),
         caption: format!(
             "{label} of slides by {by}: quartiles, whiskers to 1.5 interquartile ranges, \
-             \u{3b7} median (bar), \u{3bc} mean (cross).{gap}"
+             median (bar) and mean (cross) with their numbers above.{gap}"
         ),
         canvas: boxes(&format!("{label} by {by}"), axis, &by, &groups),
     }))
 }
 
 fn model_rows(rows: &mut Vec<Row>, heading: &str, model: &Model, colour: usize) {
-    rows.push(Row { name: heading.into(), value: None, note: String::new(), colour });
+    let heading = heading.to_owned();
+    rows.push(Row { name: heading, value: None, per: "", note: String::new(), colour });
     for j in 0..model.names.len() {
-        let unit = if model.sd[j] == 1.0 { "" } else { ", per SD" };
+        let (unit, per) = match model.sd[j] {
+            1.0 => (String::new(), ""),
+            sd => (format!(" (SD\u{a0}{})", short(sd)), "per\u{a0}SD"),
+        };
         let name = match model.names[j].as_str() {
             HOTSPOT => "Hotspot count",
             DENSITY => "Density",
@@ -118,8 +122,14 @@ fn model_rows(rows: &mut Vec<Row>, heading: &str, model: &Model, colour: usize) 
             Some(_) if !model.fit.settled(j) => (None, "no finite estimate".into()),
             Some((estimate, lower, upper, c)) => (Some((estimate, lower, upper)), plain_p(c.p)),
         };
-        rows.push(Row { name: format!("{name}{unit}"), value, note, colour });
+        rows.push(Row { name: format!("{name}{unit}"), value, per, note, colour });
     }
+}
+
+/// Three significant digits, of numbers above 100 the whole ones.
+fn short(v: f64) -> String {
+    let digits = (2 - v.abs().max(f64::MIN_POSITIVE).log10().floor() as i32).clamp(0, 6);
+    format!("{v:.*}", digits as usize)
 }
 
 fn forest_plot(study: &Study) -> Picture {
@@ -135,7 +145,8 @@ fn forest_plot(study: &Study) -> Picture {
     Picture {
         name: "forest".into(),
         caption: "Hazard ratios of the Cox models over slides with 95 % intervals and Wald \
-                  p-values (errors cluster-robust by patient); numbers per standard deviation."
+                  p-values (errors cluster-robust by patient); ratios of numbers are per standard deviation (SD), \
+                  which stands beside the name."
             .into(),
         canvas: forest("Hazard ratios", "Hazard ratio (log scale)", "p", Scale::Ratio, &rows),
     }
@@ -144,7 +155,8 @@ fn forest_plot(study: &Study) -> Picture {
 fn comparison(study: &Study) -> Picture {
     let mut rows = Vec::new();
     for (i, (key, label)) in FEATURES.iter().enumerate() {
-        rows.push(Row { name: (*label).into(), value: None, note: String::new(), colour: i });
+        let name = (*label).into();
+        rows.push(Row { name, value: None, per: "", note: String::new(), colour: i });
         for c in study.comparison.iter().filter(|c| c.feature == *key) {
             let (value, note) = match &c.result {
                 ComparedResult::Found { c_index, .. } => {
@@ -153,7 +165,7 @@ fn comparison(study: &Study) -> Picture {
                 }
                 ComparedResult::Failed { .. } => (None, "no model".to_owned()),
             };
-            rows.push(Row { name: c.method.clone(), value, note, colour: i });
+            rows.push(Row { name: c.method.clone(), value, per: "", note, colour: i });
         }
     }
     Picture {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::events::Events;
 use super::step::Found;
 use crate::error::{Result, TrainError};
-use crate::plot::{Line, lines};
+use crate::plot::lines;
 use crate::text::write_text;
+use pages::charts::Series;
 
 /// What the loop measured at one step.
 pub(super) struct Measured {
@@ -36,7 +37,6 @@ pub(super) struct TermLog {
 }
 
 const FIXED: [&str; 5] = ["step", "lr", "grad_norm", "images_per_s", "wait_share"];
-const COLOURS: [&str; 4] = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd"];
 
 impl TermLog {
     /// Opens the logs; rows after step `start` (of a run that was killed) are dropped.
@@ -129,16 +129,11 @@ impl TermLog {
         }
         text.push('\n');
         write_text(&self.dir.join("terms.csv"), &text)?;
-        let series: Vec<Line<'_>> = self
-            .names
-            .iter()
-            .enumerate()
-            .map(|(i, name)| Line {
-                name,
-                colour: COLOURS[i % COLOURS.len()],
-                points: self.rows.iter().map(|r| (r[0], r[FIXED.len() + i])).collect(),
-            })
-            .collect();
-        write_text(&self.dir.join("terms.svg"), &lines(&series))
+        let points = |i| self.rows.iter().map(move |r| (r[0], r[FIXED.len() + i]));
+        let series = self.names.iter().enumerate().map(|(i, name)| Series {
+            name: name.clone(),
+            points: points(i).filter(|p| p.1.is_finite()).collect(),
+        });
+        write_text(&self.dir.join("terms.svg"), &lines(series.collect()))
     }
 }

@@ -46,7 +46,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     }
     if let Some(path) = &a.html {
         let png = if corpus.is_empty() { Vec::new() } else { picture(96)? };
-        artifact::file::write(path, page(&report, &png).as_bytes())?;
+        artifact::file::write(path, page(&report, &png)?.as_bytes())?;
         println!("{}", path.display());
     } else {
         show::result(a.json, &report)?;

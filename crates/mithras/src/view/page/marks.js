@@ -1,8 +1,10 @@
 // One canvas over the slide: no element per figure, so that a hundred thousand draw smoothly.
 
 const RADIUS_UM = 7.5;
-/** Fill by what a mark means; every mark has a dark and a light ring, so that it shows on pink, purple and white. */
-const COLOURS = { figure: '#ffd400', atypical: '#ff7a00', mimicker: '#00b7ff', unsure: '#ffffff', rejected: '#7ad0ff' };
+/** Colours by what a mark means, from the common style; every mark has a dark and a light ring, so that it shows on pink, purple and white. */
+const style = getComputedStyle(document.documentElement);
+const colour = (name) => style.getPropertyValue(`--${name}`).trim();
+const COLOURS = Object.fromEntries(['figure', 'atypical', 'mimicker', 'unsure', 'rejected', 'hotspot', 'tissue', 'chosen'].map((n) => [n, colour(n)]));
 
 export class Marks {
   constructor(canvas, viewer) {
@@ -56,7 +58,7 @@ export class Marks {
     this.points(px, py, f, w, h);
     if (this.layers.hotspot && scene.hotspot) {
       const { min, max } = scene.hotspot;
-      this.outline(() => pen.rect(px(min[0]), py(min[1]), (max[0] - min[0]) * f.sx, (max[1] - min[1]) * f.sy), '#00e08a', 2);
+      this.outline(() => pen.rect(px(min[0]), py(min[1]), (max[0] - min[0]) * f.sx, (max[1] - min[1]) * f.sy), COLOURS.hotspot, 2);
     }
   }
 
@@ -77,7 +79,7 @@ export class Marks {
         ring.forEach(([x, y], k) => (k ? this.pen.lineTo(px(x), py(y)) : this.pen.moveTo(px(x), py(y))));
         this.pen.closePath();
       }
-    }, '#5b5bd6', 1);
+    }, COLOURS.tissue, 1);
   }
 
   heat(px, py, f) {
@@ -135,7 +137,7 @@ export class Marks {
     }
     const chosen = selected === null ? null : figures.place(selected);
     if (chosen) {
-      this.outline(() => pen.arc(px(chosen.x), py(chosen.y), radius * 1.6, 0, 2 * Math.PI), '#ff2bd6', 2);
+      this.outline(() => pen.arc(px(chosen.x), py(chosen.y), radius * 1.6, 0, 2 * Math.PI), COLOURS.chosen, 2);
     }
   }
 }

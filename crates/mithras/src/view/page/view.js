@@ -1,28 +1,14 @@
 // The page: one slide at a time, its candidates, thresholds and reviews.
 
+import { $, get, post, scaleBar } from './common.js';
 import { Figures, countsCsv, countsLine, density, hotspot, ordered } from './model.js';
 import { Marks } from './marks.js';
 
-const $ = (id) => document.getElementById(id);
 const PAGE = 60;
 const state = {
   index: null, slide: 0, detail: null, figures: null, point: { seg: 0, cls: 0 }, atypical: 0.5,
   order: [], shown: PAGE, selected: null, reviewer: '', adding: false, naming: false, voices: {}, queue: Promise.resolve(),
 };
-
-async function get(path) {
-  const answer = await fetch(path, { cache: 'no-store' });
-  const value = await answer.json();
-  if (!answer.ok) throw new Error(value.error || answer.statusText);
-  return value;
-}
-
-async function post(path, body) {
-  const answer = await fetch(path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
-  const value = await answer.json();
-  if (!answer.ok) throw new Error(value.error || answer.statusText);
-  return value;
-}
 
 function say(text, ms = 4000) {
   $('say').textContent = text;
@@ -360,19 +346,11 @@ function tip(i, at) {
   $('tip').style.top = `${at.y + 16}px`;
 }
 
-function scaleBar() {
+viewer.addHandler('update-viewport', () => {
   const f = marks.frame();
   const mpp = state.figures && state.figures.mpp;
-  $('scale').hidden = !f || !mpp;
-  if (!f || !mpp) return;
-  const perPx = mpp[0] / f.sx;
-  const rough = 120 * perPx;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const length = [5, 2, 1].map((k) => k * power).find((v) => v <= rough) || power;
-  $('scale').firstElementChild.style.width = `${length / perPx}px`;
-  $('scale').lastElementChild.textContent = length >= 1000 ? `${length / 1000} mm` : `${length} µm`;
-}
-viewer.addHandler('update-viewport', scaleBar);
+  scaleBar($('scale'), f && mpp ? mpp[0] / f.sx : null);
+});
 
 function layer(name, on) {
   marks.layers[name] = on;

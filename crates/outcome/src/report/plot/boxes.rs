@@ -1,6 +1,6 @@
 //! Box plots with medians and means.
 
-use super::canvas::{Anchor, Axis, Canvas, INK, PALETTE, tick_labels, ticks, wrap};
+use pages::canvas::{Anchor, Axis, Canvas, GRID, INK, PALETTE, tick_labels, ticks, wrap};
 use stats::interval::quantile_sorted;
 
 /// One box.
@@ -26,12 +26,20 @@ impl BoxGroup {
 /// dots, median and mean written over each box.
 pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGroup]) -> Canvas {
     let step = 118.0_f64;
-    let (left, top, bottom) = (84.0, 82.0, 400.0);
+    let left = 84.0;
     let right = left + (step * groups.len() as f64).max(240.0);
-    let names: Vec<Vec<String>> = groups.iter().map(|g| wrap(&g.name, 16, 3)).collect();
+    let width = (right + 24.0).max(420.0);
+    // A bold letter of the title is about nine px wide, one of the axis seven.
+    let title = wrap(title, (width / 9.0) as usize);
+    let group_label = wrap(group_label, ((right - left) / 7.0) as usize);
+    let top = 82.0 + 19.0 * (title.len().max(1) - 1) as f64;
+    let bottom = top + 318.0;
+    let names: Vec<Vec<String>> = groups.iter().map(|g| wrap(&g.name, 16)).collect();
     let below = bottom + 16.0 * names.iter().map(Vec::len).max().unwrap_or(1) as f64;
-    let mut c = Canvas::new((right + 24.0).max(420.0), below + 62.0);
-    c.title(title);
+    let mut c = Canvas::new(width, below + 46.0 + 16.0 * group_label.len() as f64);
+    for (k, line) in title.iter().enumerate() {
+        c.styled((14.0, 22.0 + 19.0 * k as f64), line, 15, Anchor::Start, INK, true, None);
+    }
     let highest = groups.iter().filter_map(|g| g.values.last()).copied().fold(0.0, f64::max);
     let y = Axis {
         low: 0.0,
@@ -42,7 +50,7 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
     };
     let marks = ticks(0.0, y.high, 6);
     for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
-        c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
+        c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
         c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
     }
     let step = (right - left) / groups.len().max(1) as f64;
@@ -71,8 +79,8 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         let m = y.at(g.mean());
         c.line((x - 6.0, m - 6.0), (x + 6.0, m + 6.0), "#b00020", 1.8);
         c.line((x - 6.0, m + 6.0), (x + 6.0, m - 6.0), "#b00020", 1.8);
-        c.text((x, top - 24.0), &format!("\u{3b7} = {:.1}", g.median()), 12, Anchor::Middle);
-        let mean = format!("\u{3bc} = {:.1}", g.mean());
+        c.text((x, top - 24.0), &format!("median {:.1}", g.median()), 12, Anchor::Middle);
+        let mean = format!("mean {:.1}", g.mean());
         c.styled((x, top - 9.0), &mean, 12, Anchor::Middle, "#b00020", false, None);
         for (k, line) in names[i].iter().enumerate() {
             c.text((x, bottom + 18.0 + 15.0 * k as f64), line, 12, Anchor::Middle);
@@ -80,7 +88,10 @@ pub fn boxes(title: &str, value_label: &str, group_label: &str, groups: &[BoxGro
         c.text((x, below + 18.0), &format!("n = {}", g.values.len()), 11, Anchor::Middle);
     }
     c.frame((left, top), (right - left, bottom - top), INK, 1.2);
-    c.text(((left + right) / 2.0, below + 44.0), group_label, 13, Anchor::Middle);
+    for (k, line) in group_label.iter().enumerate() {
+        let at = ((left + right) / 2.0, below + 44.0 + 16.0 * k as f64);
+        c.text(at, line, 13, Anchor::Middle);
+    }
     let middle = (26.0, (top + bottom) / 2.0);
     c.styled(middle, value_label, 13, Anchor::Middle, INK, false, Some(-90.0));
     c

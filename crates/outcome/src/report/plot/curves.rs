@@ -1,15 +1,27 @@
 //! Kaplan-Meier curves with a risk table, and calibration.
 
-use super::canvas::{
-    Anchor, Axis, Canvas, GREY, INK, PALETTE, shorten, tick_label, tick_labels, ticks,
-};
 use mitosis::text::Many;
+use pages::canvas::{
+    Anchor, Axis, Canvas, GREY, GRID, INK, PALETTE, tick_label, tick_labels, ticks, wrap,
+};
 use stats::survival::km::KaplanMeier;
 
 /// One curve with its name.
 pub struct Curve {
     pub name: String,
     pub km: KaplanMeier,
+}
+
+impl Curve {
+    /// Its line in the legend.
+    fn said(&self, time_unit: &str) -> String {
+        let median = match self.km.median().time {
+            Some(m) => format!("{m:.1}\u{a0}{time_unit}"),
+            None => "not reached".into(),
+        };
+        let (n, events) = (self.km.n, Many(self.km.events, "event"));
+        format!("{} (n\u{a0}=\u{a0}{n}, {events}, median {median})", self.name)
+    }
 }
 
 /// Curves with intervals and censoring marks; above them a legend with medians and a line of text
@@ -22,9 +34,14 @@ pub fn kaplan_meier(
     test: &str,
 ) -> Canvas {
     let (width, left, right) = (760.0, 150.0, 736.0);
-    let top = 62.0 + 19.0 * (curves.len() + 1) as f64;
+    // Whole words, however long the names are: what is wrapped needs room above and below.
+    let legends: Vec<Vec<String>> = curves.iter().map(|k| wrap(&k.said(time_unit), 82)).collect();
+    let test = wrap(test, 82);
+    let names: Vec<Vec<String>> = curves.iter().map(|k| wrap(&k.name, 17)).collect();
+    let all = |lines: &[Vec<String>]| lines.iter().map(|l| l.len().max(1)).sum::<usize>() as f64;
+    let top = 62.0 + 19.0 * (all(&legends) + test.len() as f64);
     let bottom = top + 350.0;
-    let height = bottom + 84.0 + 20.0 * curves.len() as f64;
+    let height = bottom + 84.0 + 5.0 * curves.len() as f64 + 15.0 * all(&names);
     let mut c = Canvas::new(width, height);
     c.title(title);
     let last = |k: &Curve| k.km.points.last().map_or(0.0, |p| p.time);
@@ -34,7 +51,7 @@ pub fn kaplan_meier(
     let times = ticks(0.0, end, 7);
     let marks = ticks(0.0, 1.0, 5);
     for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
-        c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
+        c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
         c.line((left - 5.0, y.at(v)), (left, y.at(v)), INK, 1.0);
         c.text((left - 9.0, y.at(v) + 4.0), &label, 12, Anchor::End);
     }
@@ -66,41 +83,31 @@ pub fn kaplan_meier(
     c.text(((left + right) / 2.0, bottom + 38.0), time_label, 13, Anchor::Middle);
     let middle = (left - 46.0, (top + bottom) / 2.0);
     c.styled(middle, "Survival probability", 13, Anchor::Middle, INK, false, Some(-90.0));
-    let legend = 50.0;
-    for (i, (curve, colour)) in curves.iter().zip(PALETTE.iter().cycle()).enumerate() {
-        let at = legend + 19.0 * i as f64;
+    let mut at = 50.0;
+    for (lines, colour) in legends.iter().zip(PALETTE.iter().cycle()) {
         c.line((left, at - 4.0), (left + 26.0, at - 4.0), colour, 2.6);
-        let median = match curve.km.median().time {
-            Some(m) => format!("{m:.1} {time_unit}"),
-            None => "not reached".into(),
-        };
-        let text = format!(
-            "{} (n = {}, {}, median {median})",
-            curve.name,
-            curve.km.n,
-            Many(curve.km.events, "event")
-        );
-        c.text((left + 33.0, at), &text, 12, Anchor::Start);
+        for line in lines {
+            c.text((left + 33.0, at), line, 12, Anchor::Start);
+            at += 19.0;
+        }
     }
-    let at = legend + 19.0 * curves.len() as f64;
-    c.styled((left, at), test, 12, Anchor::Start, INK, true, None);
-    let table = bottom + 62.0;
-    c.styled((14.0, table), "At risk", 12, Anchor::Start, INK, true, None);
-    for (i, (curve, colour)) in curves.iter().zip(PALETTE.iter().cycle()).enumerate() {
-        let at = table + 20.0 * (i + 1) as f64;
-        c.styled(
-            (left - 22.0, at),
-            &shorten(&curve.name, 17),
-            12,
-            Anchor::End,
-            colour,
-            false,
-            None,
-        );
+    for line in &test {
+        c.styled((left, at), line, 12, Anchor::Start, INK, true, None);
+        at += 19.0;
+    }
+    let mut at = bottom + 62.0;
+    c.styled((14.0, at), "At risk", 12, Anchor::Start, INK, true, None);
+    at += 20.0;
+    for ((curve, name), colour) in curves.iter().zip(&names).zip(PALETTE.iter().cycle()) {
         for &t in &times {
             let count = tick_label(curve.km.at_risk(t));
             c.text((x.at(t), at), &count, 12, Anchor::Middle);
         }
+        for line in name {
+            c.styled((left - 22.0, at), line, 12, Anchor::End, colour, false, None);
+            at += 15.0;
+        }
+        at += 5.0;
     }
     c
 }
@@ -149,8 +156,8 @@ pub fn calibration(title: &str, horizon: &str, groups: &[CalibrationGroup]) -> C
     let y = Axis { low, high: 1.0, from: bottom, to: top, log: false };
     let marks = ticks(low, 1.0, 5);
     for (&v, label) in marks.iter().zip(tick_labels(&marks)) {
-        c.line((left, y.at(v)), (right, y.at(v)), "#e8e8e8", 0.8);
-        c.line((x.at(v), top), (x.at(v), bottom), "#e8e8e8", 0.8);
+        c.line((left, y.at(v)), (right, y.at(v)), GRID, 0.8);
+        c.line((x.at(v), top), (x.at(v), bottom), GRID, 0.8);
         c.text((left - 8.0, y.at(v) + 4.0), &label, 12, Anchor::End);
         c.text((x.at(v), bottom + 18.0), &label, 12, Anchor::Middle);
     }

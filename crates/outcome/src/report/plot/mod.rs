@@ -1,14 +1,14 @@
 //! The study's pictures, drawn from computed results alone: no picture computes a statistic.
 
 mod boxes;
-mod canvas;
 mod curves;
 mod rows;
 
 pub use boxes::{BoxGroup, boxes};
-pub use canvas::Canvas;
 pub use curves::{CalibrationGroup, Curve, calibration, kaplan_meier};
 pub use rows::{Row, Scale, forest};
+
+use pages::canvas::Canvas;
 
 /// A finished picture.
 pub struct Picture {

@@ -1,7 +1,7 @@
 //! Estimates with intervals, one per row: forest plots and comparisons of C.
 
-use super::canvas::{
-    Anchor, Axis, Canvas, GREY, INK, PALETTE, log_ticks, shorten, tick_label, tick_labels, ticks,
+use pages::canvas::{
+    Anchor, Axis, Canvas, GREY, GRID, INK, PALETTE, log_ticks, tick_label, tick_labels, ticks, wrap,
 };
 
 /// One row: an estimate with its limits; a heading; or, with a note, why there is no estimate.
@@ -9,10 +9,19 @@ pub struct Row {
     pub name: String,
     /// Estimate, lower, upper.
     pub value: Option<(f64, f64, f64)>,
+    /// What the numbers are given per; written behind them.
+    pub per: &'static str,
     /// Text at the right: beside the numbers, or in their place.
     pub note: String,
     /// Which colour.
     pub colour: usize,
+}
+
+impl Row {
+    /// Whether it only names the rows below.
+    fn is_heading(&self) -> bool {
+        self.value.is_none() && self.note.is_empty()
+    }
 }
 
 /// The axis.
@@ -32,9 +41,19 @@ pub fn forest(
     scale: Scale,
     rows: &[Row],
 ) -> Canvas {
-    let (left, right, top, step) = (262.0, 562.0, 70.0, 26.0);
-    let bottom = top + step * rows.len() as f64 + 6.0;
-    let mut c = Canvas::new(840.0, bottom + 58.0);
+    // Names are wrapped, and a row is as high as its name.
+    const LINE: f64 = 15.0;
+    let names: Vec<Vec<String>> =
+        rows.iter().map(|r| wrap(&r.name, if r.is_heading() { 100 } else { 34 })).collect();
+    let notes: Vec<Vec<String>> = rows.iter().map(|r| wrap(&r.note, 40)).collect();
+    let heights: Vec<f64> = names
+        .iter()
+        .zip(&notes)
+        .map(|(name, note)| 26.0 + LINE * (name.len().max(note.len()).max(1) - 1) as f64)
+        .collect();
+    let (left, right, top, edge) = (262.0, 562.0, 70.0, 884.0);
+    let bottom = top + heights.iter().sum::<f64>() + 6.0;
+    let mut c = Canvas::new(edge + 16.0, bottom + 58.0);
     c.title(title);
     let bounds = || rows.iter().filter_map(|r| r.value);
     let fold = |start: f64, f: fn(f64, f64) -> f64, k: fn((f64, f64, f64)) -> f64| {
@@ -57,15 +76,15 @@ pub fn forest(
     let head = |c: &mut Canvas, x: f64, text: &str, anchor: Anchor| {
         c.styled((x, top - 14.0), text, 12, anchor, INK, true, None);
     };
-    head(&mut c, 590.0, "Estimate (95% CI)", Anchor::Start);
-    head(&mut c, 824.0, note_label, Anchor::End);
+    head(&mut c, 590.0, "Estimate (95 % CI)", Anchor::Start);
+    head(&mut c, edge, note_label, Anchor::End);
     let labels = match scale {
         Scale::Ratio => marks.iter().map(|v| tick_label(*v)).collect(),
         Scale::CIndex => tick_labels(&marks),
     };
     let mut taken = f64::NEG_INFINITY;
     for (&v, label) in marks.iter().zip(&labels) {
-        c.line((axis.at(v), top), (axis.at(v), bottom), "#ececec", 0.8);
+        c.line((axis.at(v), top), (axis.at(v), bottom), GRID, 0.8);
         c.line((axis.at(v), bottom), (axis.at(v), bottom + 5.0), INK, 1.0);
         // A label that would touch the one before it is left out.
         let half = 4.0 * label.len() as f64;
@@ -75,18 +94,22 @@ pub fn forest(
         }
     }
     c.dashed((axis.at(null), top), (axis.at(null), bottom), GREY, 1.3, Some("5,4"));
+    let mut below = top;
     for (i, row) in rows.iter().enumerate() {
-        let y = top + step * (i as f64 + 0.5);
-        let Some((estimate, lower, upper)) = row.value else {
-            if row.note.is_empty() {
-                c.styled((14.0, y + 4.0), &row.name, 12, Anchor::Start, INK, true, None);
-            } else {
-                c.text((24.0, y + 4.0), &shorten(&row.name, 36), 12, Anchor::Start);
-                c.text((590.0, y + 4.0), &shorten(&row.note, 34), 12, Anchor::Start);
+        let y = below + heights[i] / 2.0;
+        below += heights[i];
+        let mut lines = |x: f64, text: &[String], bold: bool| {
+            let first = y + 4.0 - LINE * (text.len().max(1) - 1) as f64 / 2.0;
+            for (k, line) in text.iter().enumerate() {
+                let at = (x, first + LINE * k as f64);
+                c.styled(at, line, 12, Anchor::Start, INK, bold, None);
             }
+        };
+        lines(if row.is_heading() { 14.0 } else { 24.0 }, &names[i], row.is_heading());
+        let Some((estimate, lower, upper)) = row.value else {
+            lines(590.0, &notes[i], false);
             continue;
         };
-        c.text((24.0, y + 4.0), &shorten(&row.name, 36), 12, Anchor::Start);
         let colour = PALETTE[row.colour % PALETTE.len()];
         let ends = [(lower, axis.low, 1.0), (upper, axis.high, -1.0)];
         if lower.is_finite() && upper.is_finite() {
@@ -114,9 +137,10 @@ pub fn forest(
             v if v.is_finite() => format!("{v:.digits$}"),
             _ => "-".into(),
         };
-        let text = format!("{} ({} \u{2013} {})", number(estimate), number(lower), number(upper));
-        c.text((590.0, y + 4.0), &text, 12, Anchor::Start);
-        c.text((824.0, y + 4.0), &row.note, 12, Anchor::End);
+        let limits = format!("({} \u{2013} {})", number(lower), number(upper));
+        let text = format!("{} {limits} {}", number(estimate), row.per);
+        c.text((590.0, y + 4.0), text.trim_end(), 12, Anchor::Start);
+        c.text((edge, y + 4.0), &row.note, 12, Anchor::End);
     }
     c.line((left, bottom), (right, bottom), INK, 1.2);
     c.text(((left + right) / 2.0, bottom + 42.0), axis_label, 13, Anchor::Middle);

@@ -11,12 +11,22 @@ pub const PALETTE: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e6
 pub const INK: &str = "#222222";
 /// Secondary lines.
 pub const GREY: &str = "#9a9a9a";
+/// Lines behind the data.
+pub const GRID: &str = "#e8e8e8";
+
+/// A picture that cannot be drawn.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PictureError(String);
 
 /// Where a text stands relative to its point.
 #[derive(Clone, Copy)]
 pub enum Anchor {
+    /// It begins there.
     Start,
+    /// Its middle lies there.
     Middle,
+    /// It ends there.
     End,
 }
 
@@ -26,16 +36,20 @@ pub struct Canvas {
 }
 
 impl Canvas {
+    /// An empty picture.
+    #[must_use]
     pub fn new(width: f64, height: f64) -> Self {
         let mut scene = Scene::new(width, height);
         scene.font_family = Some("DejaVu Sans, Helvetica, Arial, sans-serif".into());
         Self { scene }
     }
 
+    /// A line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
         self.dashed(from, to, colour, width, None);
     }
 
+    /// A line with dashes, as SVG has them.
     pub fn dashed(
         &mut self,
         from: (f64, f64),
@@ -55,6 +69,7 @@ impl Canvas {
         });
     }
 
+    /// A line through points.
     pub fn polyline(&mut self, points: Vec<(f64, f64)>, colour: &str, width: f64) {
         self.scene.elements.push(Primitive::PolyLine {
             points,
@@ -64,6 +79,7 @@ impl Canvas {
         });
     }
 
+    /// A filled area.
     pub fn polygon(&mut self, points: &[(f64, f64)], colour: &str, opacity: f64) {
         let mut d = String::new();
         for (i, (x, y)) in points.iter().enumerate() {
@@ -80,6 +96,7 @@ impl Canvas {
         })));
     }
 
+    /// A filled rectangle.
     pub fn rect(&mut self, at: (f64, f64), size: (f64, f64), fill: &str, opacity: f64) {
         self.scene.elements.push(Primitive::Rect {
             x: at.0,
@@ -93,6 +110,7 @@ impl Canvas {
         });
     }
 
+    /// The outline of a rectangle.
     pub fn frame(&mut self, at: (f64, f64), size: (f64, f64), colour: &str, width: f64) {
         let (x, y) = at;
         let (w, h) = size;
@@ -100,6 +118,7 @@ impl Canvas {
         self.polyline(corners, colour, width);
     }
 
+    /// A disc.
     pub fn dot(&mut self, at: (f64, f64), radius: f64, fill: &str, opacity: f64) {
         self.scene.elements.push(Primitive::Circle {
             cx: at.0,
@@ -112,10 +131,12 @@ impl Canvas {
         });
     }
 
+    /// Plain text.
     pub fn text(&mut self, at: (f64, f64), content: &str, size: u32, anchor: Anchor) {
         self.styled(at, content, size, anchor, INK, false, None);
     }
 
+    /// Text with all its looks.
     #[expect(clippy::too_many_arguments, reason = "one call writes one text with all its looks")]
     pub fn styled(
         &mut self,
@@ -143,33 +164,45 @@ impl Canvas {
         });
     }
 
+    /// What the picture is, at its top.
     pub fn title(&mut self, content: &str) {
         self.styled((14.0, 22.0), content, 15, Anchor::Start, INK, true, None);
     }
 
     /// The picture as an SVG document.
+    #[must_use]
     pub fn svg(&self) -> String {
         SvgBackend::new().render_scene(&self.scene)
     }
 
     /// The picture as PNG, three pixels per unit.
-    pub fn png(&self) -> crate::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// When the encoder fails.
+    pub fn png(&self) -> Result<Vec<u8>, PictureError> {
         let backend = PngBackend::new().with_scale(3.0);
-        backend.render_scene(&self.scene).map_err(|e| crate::Error::Picture(e.to_string()))
+        backend.render_scene(&self.scene).map_err(|e| PictureError(e.to_string()))
     }
 }
 
 /// A linear or logarithmic axis between two values and two positions.
 #[derive(Clone, Copy)]
 pub struct Axis {
+    /// Its first value.
     pub low: f64,
+    /// Its last value.
     pub high: f64,
+    /// Where it begins.
     pub from: f64,
+    /// Where it ends.
     pub to: f64,
+    /// Whether it is logarithmic; its values are positive then.
     pub log: bool,
 }
 
 impl Axis {
+    /// Where a value lies; one outside lies at the end.
+    #[must_use]
     pub fn at(&self, v: f64) -> f64 {
         let f = |v: f64| if self.log { v.ln() } else { v };
         let share = (f(v) - f(self.low)) / (f(self.high) - f(self.low));
@@ -178,6 +211,7 @@ impl Axis {
 }
 
 /// Round steps covering `low..=high`, about `count` of them.
+#[must_use]
 pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let span = (high - low).max(f64::MIN_POSITIVE);
     let raw = span / count.max(1) as f64;
@@ -191,6 +225,7 @@ pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
 }
 
 /// Round numbers on a logarithmic scale within `low..=high`, denser where the range is short.
+#[must_use]
 pub fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     let (a, b) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let steps: &[f64] = match high / low {
@@ -206,42 +241,68 @@ pub fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 }
 
 /// Labels of one axis, with as many decimals each as the one that needs most.
+#[must_use]
 pub fn tick_labels(values: &[f64]) -> Vec<String> {
     let decimals = |v: &f64| tick_label(*v).split_once('.').map_or(0, |(_, d)| d.len());
     let digits = values.iter().map(decimals).max().unwrap_or(0);
     values.iter().map(|v| format!("{:.digits$}", v + 0.0)).collect()
 }
 
-/// Text in lines of at most `width` letters where words allow, and at most `most` lines.
-pub fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+/// Text in lines of at most `width` letters, all of it: broken between words, and a word that is longer
+/// after a hyphen, an underscore or a slash, or else where it must be.
+#[must_use]
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(2);
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
+    let room =
+        |lines: &[String]| lines.last().map_or(0, |l| width.saturating_sub(l.chars().count()));
+    for word in text.split([' ', '\n', '\t']).filter(|w| !w.is_empty()) {
+        let mut rest: Vec<char> = word.chars().collect();
+        if rest.len() < room(&lines)
+            && let Some(line) = lines.last_mut()
+        {
+            line.push(' ');
+            line.push_str(word);
+            continue;
         }
+        while rest.len() > width {
+            let soft = rest[..width].iter().rposition(|c| "-_/".contains(*c)).map(|k| k + 1);
+            let tail = rest.split_off(soft.filter(|k| *k > width / 3).unwrap_or(width));
+            lines.push(rest.into_iter().collect());
+            rest = tail;
+        }
+        lines.push(rest.into_iter().collect());
     }
-    if lines.len() > most {
-        lines.truncate(most);
-        lines[most - 1].push('\u{2026}');
-    }
-    lines.into_iter().map(|l| shorten(&l, width)).collect()
-}
-
-/// At most `width` letters, cut with an ellipsis.
-pub fn shorten(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width - 1).chain(['\u{2026}']).collect()
+    lines
 }
 
 /// A tick's label without needless digits.
+#[must_use]
 pub fn tick_label(v: f64) -> String {
     let text = format!("{v:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapped_label_is_whole() {
+        assert_eq!(wrap("age at diagnosis", 10), ["age at", "diagnosis"]);
+        assert_eq!(wrap("a b c", 10), ["a b c"]);
+        let name = "age_at_initial_pathologic_diagnosis per year";
+        let lines = wrap(name, 16);
+        assert_eq!(lines, ["age_at_initial_", "pathologic_", "diagnosis per", "year"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert!(wrap("", 8).is_empty());
+        // A space that must not be broken is none.
+        assert_eq!(wrap("p\u{a0}=\u{a0}0.01 x", 8), ["p\u{a0}=\u{a0}0.01", "x"]);
+    }
+
+    #[test]
+    fn labels_of_an_axis_have_as_many_decimals() {
+        assert_eq!(tick_labels(&ticks(0.0, 1.0, 5)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    }
 }
