@@ -29,14 +29,16 @@ class Stage(nn.Module):
 
 
 class EfficientUNet(nn.Module):
-    def __init__(self, widths):
+    """`widths` are those of the decoder's stages; with less than five its logits are enlarged."""
+
+    def __init__(self, encoder, widths):
         super().__init__()
-        self.encoder = timm.create_model("efficientnet_b0", features_only=True, pretrained=False)
+        self.encoder = timm.create_model(encoder, features_only=True, pretrained=False)
         fold(self.encoder)
         skips = self.encoder.feature_info.channels()
-        ins, joins = [skips[4], *widths[:4]], [skips[3], skips[2], skips[1], skips[0], 0]
+        ins, joins = [skips[4], *widths[:-1]], [skips[3], skips[2], skips[1], skips[0], 0]
         self.decoder = nn.ModuleList(Stage(i + j, o) for i, j, o in zip(ins, joins, widths))
-        self.head = nn.Conv2d(widths[4], 1, 3, padding=1)
+        self.head = nn.Conv2d(widths[-1], 1, 3, padding=1)
 
     def forward(self, image):
         f = self.encoder(image)
@@ -44,7 +46,10 @@ class EfficientUNet(nn.Module):
         for stage, skip in zip(self.decoder, [f[3], f[2], f[1], f[0], None]):
             x = F.interpolate(x, scale_factor=2, mode="nearest")
             x = stage(x if skip is None else torch.cat([x, skip], 1))
-        return torch.sigmoid(self.head(x))
+        x = self.head(x)
+        if len(self.decoder) < 5:
+            x = F.interpolate(x, scale_factor=2 ** (5 - len(self.decoder)), mode="bilinear")
+        return torch.sigmoid(x)
 
 
 class Classifier(nn.Module):
@@ -89,11 +94,18 @@ def fill(convs, nodes, w):
             conv.bias.copy_(w.of(node.input[2]))
 
 
+def attribute(node, name):
+    return next(onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
+
+
 def load_unet(path):
     w = Weights(path)
     nodes = [n for n in w.graph.node if n.op_type == "Conv"]
-    # Two convolutions per decoder stage, then the head.
-    net = EfficientUNet([len(w.at[n.input[1]]) for n in nodes[-11:-1:2]])
+    # A stage of the decoder begins with an upsampling, and has two convolutions; then the head.
+    nearest = [n for n in w.graph.node if n.op_type == "Resize" and attribute(n, "mode") == b"nearest"]
+    first = nodes[-1 - 2 * len(nearest) : -1 : 2]
+    encoder = w.graph.name.replace("efficient-unet-", "efficientnet_")
+    net = EfficientUNet(encoder, [w.of(n.input[1]).shape[0] for n in first])
     fill([m for m in net.modules() if isinstance(m, nn.Conv2d)], nodes, w)
     return net.eval()
 
