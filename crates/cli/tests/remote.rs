@@ -153,7 +153,7 @@ fn an_address_that_expires_in_the_middle_fails_its_slide_and_is_gone_on_with() {
     let server = Server::start();
     let drawn = |name: &str, side, seed| {
         let path = dir.path().join(name);
-        common::draw(&path, side, side, seed, 2);
+        common::draw(&path, side, side, seed, 1);
         (fs::read(&path).unwrap(), path.to_str().unwrap().to_owned())
     };
     let ((large, file), (_, here)) = (drawn("large.tiff", 2048, 5), drawn("small.tiff", 512, 6));

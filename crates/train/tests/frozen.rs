@@ -70,7 +70,7 @@ fn lora(more: &[&str]) -> FinetunePreset {
 }
 
 #[test]
-fn adapters_are_trained_resumed_and_merged_into_a_plain_network() {
+fn adapters_are_trained_and_merged_into_a_plain_network() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn(&data);
@@ -78,16 +78,8 @@ fn adapters_are_trained_resumed_and_merged_into_a_plain_network() {
     let init = dir.path().join("weights.safetensors");
     let before = weights(&init, 1);
     let p = lora(&[]);
-    let (whole, cut) = (dir.path().join("whole"), dir.path().join("cut"));
+    let whole = dir.path().join("whole");
     protocol::finetune(&p, &set, 0, &from(whole.clone(), &init)).unwrap();
-    protocol::finetune(&p, &set, 0, &RunOptions { stop_after: 3, ..from(cut.clone(), &init) })
-        .unwrap();
-    let resumed = RunOptions { resume: true, ..from(cut.clone(), &init) };
-    protocol::finetune(&p, &set, 0, &resumed).unwrap();
-    for name in [MODEL, "predictions.csv"] {
-        let read = |run: &Path| fs::read(fold_dir(run, 0).join(name)).unwrap();
-        assert!(read(&whole) == read(&cut), "{name} differs");
-    }
 
     // The network handed on has the plain names; attention has moved, all else stayed.
     let after = checkpoint::read_tensors(&fold_dir(&whole, 0).join(MODEL)).unwrap().tensors;

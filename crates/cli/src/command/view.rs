@@ -57,8 +57,8 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 ///
 /// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
 /// exact 95 % Poisson interval, and the density with one over resampled windows of tissue; slides with
-/// less than 2 mm2 of tissue are marked. Writes recount.csv
-/// beside counts.csv. Says how far the reviewers of the run agree (kappa).
+/// less than 2 mm2 of tissue are marked. Writes recount.csv,
+/// and counts.csv and summary.html anew with both numbers. Says how far the reviewers of the run agree (kappa).
 #[derive(clap::Args)]
 pub struct RecountArgs {
     /// Folder of `mithras detect`

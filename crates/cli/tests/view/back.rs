@@ -320,6 +320,14 @@ fn demo(run: &Path, seed: &str) -> Vec<[f64; 2]> {
     rows.map(|r| [r[1].parse().unwrap(), r[2].parse().unwrap()]).collect()
 }
 
+/// The cells of the one line of a run's `counts.csv`, by name.
+fn counts_cell(run: &Path) -> impl Fn(&str) -> String {
+    let mut table = csv::Reader::from_path(run.join("counts.csv")).unwrap();
+    let header = table.headers().unwrap().clone();
+    let row = table.records().next().unwrap().unwrap();
+    move |name| row[header.iter().position(|h| h == name).unwrap()].to_owned()
+}
+
 fn accepted(run: &Path) -> Vec<[f64; 2]> {
     let rows = read_detections(&run.join("drawn/detections.csv")).unwrap();
     rows.iter().filter(|r| r.accepted).map(|r| [r.x_px, r.y_px]).collect()
@@ -343,6 +351,22 @@ fn from_a_detection_through_corrections_to_a_better_one() {
     for t in truth.iter().filter(|t| scored(&[**t], &all).0 == 0) {
         assert_eq!(server.say("anna", 0, *t, "\"figure\"", true).status, 200);
     }
+    let told = mithras(&["recount", &text(&run), "--reviews", "anna", "--grade", "gist"]).unwrap();
+    assert!(told.contains("recount.csv"), "{told}");
+    let (cell, page) =
+        (counts_cell(&run), std::fs::read_to_string(run.join("summary.html")).unwrap());
+    let n = truth.len().to_string();
+    assert_eq!((cell("reviewed_by"), cell("reviewed_figures")), ("anna".into(), n.clone()));
+    assert_eq!(cell("figures"), accepted(&run).len().to_string());
+    assert!(!cell("reviewed_grade").is_empty() && page.contains("Reviewed by anna:"), "{page}");
+    // Who said nothing takes nothing in; a count of its own is another count.
+    let counts = run.join("drawn/counts.json");
+    let same = std::fs::read(&counts).unwrap();
+    std::fs::write(&counts, [&same[..], b"\n"].concat()).unwrap();
+    mithras(&["gather", &text(&run)]).unwrap();
+    assert!(!std::fs::read_to_string(run.join("counts.csv")).unwrap().contains("reviewed_by"));
+    std::fs::write(&counts, same).unwrap();
+
     let set = dir.path().join("set");
     let import = ["corpus", "import", "--format", "reviews", &text(&run), "--out", &text(&set)];
     mithras(&import).unwrap();

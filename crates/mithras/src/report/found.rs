@@ -3,6 +3,7 @@
 use super::counts::counts;
 use super::error::ReportError;
 use super::record::RunRecord;
+use super::reviewed::Reviewed;
 use crate::batch::state::{Status, differ_in_one};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
@@ -48,6 +49,8 @@ pub(super) struct Found {
     pub kept: bool,
     /// Its count, where it is done.
     pub counts: Option<CountsFile>,
+    /// The same with a reviewer's words on top.
+    pub reviewed: Option<Reviewed>,
 }
 
 impl Found {
@@ -63,7 +66,7 @@ impl Found {
                 }
             }
         }
-        Self { name, folder, state, kept, counts: read }
+        Self { name, folder, state, kept, counts: read, reviewed: None }
     }
 
     /// The settings that are those of its run.
@@ -120,12 +123,14 @@ fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
         |e: std::io::Error| ReportError::Read { path: out.to_owned(), reason: e.to_string() };
     let entries = std::fs::read_dir(out).map_err(fail)?.collect::<Result<Vec<_>, _>>();
     let paths = entries.map_err(fail)?.into_par_iter().map(|e| e.path());
-    Ok(paths
+    paths
         .filter_map(|folder| {
             // Folders of slides never begin with a dot.
             let name = folder.file_name()?.to_str().filter(|n| !n.starts_with('.'))?.to_owned();
             let state = State::load(&folder)?;
-            Some(Found::new(name, folder, state, false))
+            let found = Found::new(name, folder, state, false);
+            let reviewed = found.counts.as_ref().map(|_| Reviewed::of(&found.folder)).transpose();
+            Some(reviewed.map(|r| Found { reviewed: r.flatten(), ..found }))
         })
-        .collect())
+        .collect()
 }

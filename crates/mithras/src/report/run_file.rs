@@ -2,6 +2,7 @@
 
 use super::found::Found;
 use super::record::{RunRecord, Workers};
+use super::reviewed::Reviewed;
 use crate::batch::state::Status;
 use crate::export::CountsFile;
 use crate::job::StageTime;
@@ -83,6 +84,9 @@ pub struct SlideLine {
     pub engine: Option<String>,
     /// Its count, also in its own `counts.json`.
     pub counts: Option<CountsFile>,
+    /// The same with a reviewer's words on top, where it was recounted (`mithras recount`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewed: Option<Reviewed>,
 }
 
 impl SlideLine {
@@ -107,6 +111,7 @@ impl SlideLine {
             columns: state.columns.clone(),
             engine: slide.engine().cloned(),
             counts: slide.counts.clone(),
+            reviewed: slide.reviewed.clone(),
         }
     }
 }

@@ -22,6 +22,8 @@ struct Summary<'a> {
     run: &'a RunFile,
     failed: Vec<&'a SlideLine>,
     rows: &'a [Row<'a>],
+    /// A reviewer's words on some slide count beside the network.
+    recounted: bool,
     slides: Vec<SlideView<'a>>,
     engine: String,
     model: &'a str,
@@ -53,6 +55,7 @@ pub(super) fn render(
         run,
         failed: run.slides.iter().filter(|s| s.status == "failed").collect(),
         rows: &rows,
+        recounted: rows.iter().any(|r| r.slide.reviewed.is_some()),
         slides,
         engine,
         model: record.text("/model/name"),

@@ -1,5 +1,6 @@
 //! `counts.csv`: one line per slide.
 
+use super::reviewed::Reviewed;
 use super::run_file::SlideLine;
 use crate::export::CountsFile;
 use crate::file::WriteError;
@@ -28,10 +29,37 @@ pub const COLUMNS: [&str; 18] = [
     "reason",
 ];
 
+/// What stands behind them where a slide of the run was recounted.
+const REVIEWED: [&str; 6] = [
+    "reviewed_by",
+    "reviewed_figures",
+    "reviewed_hotspot_count",
+    "reviewed_density_per_20_mm2",
+    "model_grade",
+    "reviewed_grade",
+];
+
+fn reviewed(r: &Reviewed) -> [String; 6] {
+    let grade = |g: &Option<String>| g.clone().unwrap_or_default();
+    [
+        r.reviewer.clone(),
+        r.figures.to_string(),
+        r.hotspot_count.to_string(),
+        r.density_per_20_mm2.map_or_else(String::new, |v| v.to_string()),
+        grade(&r.model_grade),
+        grade(&r.grade),
+    ]
+}
+
 pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError> {
     let further = further(slides);
     let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
-    let mut table = Writer::new(COLUMNS.iter().copied().chain(further.iter().copied()));
+    let recounted: &[&str] = match slides.iter().any(|s| s.reviewed.is_some()) {
+        true => &REVIEWED,
+        false => &[],
+    };
+    let header = [&COLUMNS, recounted, &further].concat();
+    let mut table = Writer::new(header);
     for s in slides {
         let c = s.counts.as_ref();
         let count = |f: fn(&CountsFile) -> usize| c.map_or_else(String::new, |c| f(c).to_string());
@@ -60,7 +88,9 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
             let found = s.columns.iter().find(|(n, _)| n == name);
             found.map_or_else(String::new, |(_, cell)| cell.clone())
         };
-        table.push(own.into_iter().chain(further.iter().map(cell)));
+        let reviewed = s.reviewed.as_ref().map_or_else(Default::default, reviewed);
+        let reviewed = reviewed.into_iter().take(recounted.len());
+        table.push(own.into_iter().chain(reviewed).chain(further.iter().map(cell)));
     }
     table.write(path)
 }

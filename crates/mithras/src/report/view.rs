@@ -2,6 +2,7 @@
 
 use super::error::ReportError;
 use super::found::Found;
+use super::reviewed::Reviewed;
 use crate::export::{CountsFile, pictures as assets, read_detections};
 use crate::job::StageTime;
 use crate::record::DetectionRow;
@@ -29,7 +30,7 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn density(&self) -> String {
-        self.counts.density_per_20_mm2.map_or_else(|| "–".into(), |d| format!("{d:.1}"))
+        per_20_mm2(self.counts.density_per_20_mm2)
     }
 
     pub(super) fn mpp(&self) -> String {
@@ -40,10 +41,15 @@ impl<'a> Row<'a> {
     }
 }
 
+fn per_20_mm2(density: Option<f64>) -> String {
+    density.map_or_else(|| "–".into(), |d| format!("{d:.1}"))
+}
+
 /// One slide with its pictures.
 pub(super) struct SlideView<'a> {
     pub name: &'a str,
     pub counts: &'a CountsFile,
+    pub reviewed: Option<&'a Reviewed>,
     pub kept: bool,
     pub resumed_windows: usize,
     pub seconds: &'a str,
@@ -105,6 +111,7 @@ impl<'a> SlideView<'a> {
         Ok(Self {
             name: &slide.name,
             counts,
+            reviewed: slide.reviewed.as_ref(),
             kept: slide.kept,
             resumed_windows: state.work.resumed_windows,
             seconds,
@@ -116,6 +123,11 @@ impl<'a> SlideView<'a> {
             figures,
             tiles,
         })
+    }
+
+    /// Figures per 20 mm2 after a review.
+    pub(super) fn reviewed_density(&self) -> String {
+        per_20_mm2(self.reviewed.and_then(|r| r.density_per_20_mm2))
     }
 
     /// Whether less tissue was analysed than the hotspot's square holds.

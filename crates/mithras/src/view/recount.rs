@@ -8,7 +8,7 @@ use crate::agreement::Agreement;
 use crate::export::{CountsFile, pictures, read_detections};
 use crate::file::WriteError;
 use crate::record::DetectionRow;
-use crate::report::{ReportError, counts};
+use crate::report::{ReportError, Reviewed, counts, gather};
 use artifact::json::JsonError;
 use artifact::table::{TableError, Writer};
 use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
@@ -242,7 +242,32 @@ pub fn recount(
     let file = run.join("recount.csv");
     let recount = Recount { reviewer, grading, file, slides, agreement };
     table(&recount).write(&recount.file)?;
+    for (folder, row) in folders.iter().zip(&recount.slides) {
+        match row.said {
+            0 => Reviewed::forget(folder)?,
+            _ => reviewed(&recount, row).keep(folder)?,
+        }
+    }
+    // A run whose tables were never made is under way, or its slides' folders were put together by hand.
+    if run.join("run.json").is_file() {
+        gather(&[run.to_owned()], None)?;
+    }
     Ok(recount)
+}
+
+/// What the tables of the run show of a slide.
+fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
+    let r = &row.reviewed;
+    Reviewed {
+        reviewer: recount.reviewer.clone(),
+        figures: r.figures,
+        hotspot_count: r.hotspot_count,
+        hotspot_px: r.hotspot_px,
+        density_per_20_mm2: r.density_per_20_mm2,
+        scheme: recount.grading.as_ref().map(|g| g.scheme.clone()),
+        model_grade: row.model.grade.clone(),
+        grade: r.grade.clone(),
+    }
 }
 
 fn row(

@@ -1,0 +1,88 @@
+//! What a recount left in a slide's folder, beside the network's own numbers.
+
+use super::error::ReportError;
+use artifact::digest::sha256_file;
+use artifact::file::ReadError;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The schema written and read.
+const SCHEMA: &str = "mithras.recount/1";
+const FILE: &str = "recount.json";
+
+/// A slide's numbers with a reviewer's words on top.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reviewed {
+    /// Whose words.
+    pub reviewer: String,
+    /// Figures.
+    pub figures: usize,
+    /// Figures in the densest 2 mm2.
+    pub hotspot_count: usize,
+    /// Its centre, level-0 px; none without figures.
+    pub hotspot_px: Option<[f64; 2]>,
+    /// Figures per 20 mm2 of analysed tissue; none without any.
+    pub density_per_20_mm2: Option<f64>,
+    /// The scheme that both hotspots were graded by, if one was asked for.
+    pub scheme: Option<String>,
+    /// The grade of the network's hotspot.
+    pub model_grade: Option<String>,
+    /// The grade of this one.
+    pub grade: Option<String>,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    schema: String,
+    /// SHA-256 of the `counts.json` that was recounted: of another one it says nothing.
+    counts_sha256: String,
+    reviewed: Reviewed,
+}
+
+fn digest_of_counts(folder: &Path) -> Result<String, ReportError> {
+    let path = folder.join("counts.json");
+    let fail = |e: ReadError| ReportError::Read { path: e.path, reason: e.source.to_string() };
+    Ok(sha256_file(&path).map_err(fail)?.1)
+}
+
+impl Reviewed {
+    /// Of a slide's folder; none where nothing was recounted, or another count than is there now.
+    ///
+    /// # Errors
+    /// A file that is damaged or of another version.
+    pub(super) fn of(folder: &Path) -> Result<Option<Self>, ReportError> {
+        let path = folder.join(FILE);
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let kept: Kept = artifact::json::read_schema(&path, SCHEMA)
+            .map_err(|e| ReportError::Read { path, reason: e.to_string() })?;
+        Ok((digest_of_counts(folder)? == kept.counts_sha256).then_some(kept.reviewed))
+    }
+
+    /// Leaves it in the slide's folder, in place of an earlier one.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn keep(self, folder: &Path) -> Result<(), ReportError> {
+        let counts_sha256 = digest_of_counts(folder)?;
+        let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self };
+        Ok(artifact::json::write(&folder.join(FILE), &kept)?)
+    }
+
+    /// Takes it out of the slide's folder.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn forget(folder: &Path) -> Result<(), ReportError> {
+        let path = folder.join(FILE);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(ReportError::Read { path, reason: e.to_string() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
