@@ -151,7 +151,7 @@ mod tests {
         let (x_label, y_label) = ("Recall".into(), "Precision".into());
         let p = Panel { x_label, y_label, most: (1.0, 1.0), series, dot: Some((0.75, 0.75)) };
         let svg = panels("Curves", &[p.clone(), p], (280.0, 280.0)).svg();
-        assert_eq!((svg.matches("<polyline").count(), svg.matches("<circle").count()), (2, 2));
+        assert_eq!((svg.matches("<path d=").count(), svg.matches("<circle").count()), (2, 2));
         // Three quarters of 280 px right of 76 and above 320.
         assert!(svg.contains("cx=\"286\"") && svg.contains("cy=\"110\""), "{svg}");
     }

@@ -91,7 +91,7 @@ mod tests {
         write_rows(&path, &rows).unwrap();
         assert_eq!(read_rows(&path).unwrap(), rows);
         let svg = curves(&rows);
-        assert!(svg.contains("train loss") && svg.matches("<polyline").count() == 2);
+        assert!(svg.contains("train loss") && svg.matches("<path d=").count() == 2);
         std::fs::write(&path, "step\n1,2\n").unwrap();
         assert!(read_rows(&path).is_err());
     }

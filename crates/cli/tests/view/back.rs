@@ -391,15 +391,15 @@ fn trained_on(dir: &Path, set: &Path) {
     let truth = demo(&run, "6");
     let preset = testkit::workspace().join("presets/detector-continue.toml");
     let short = [
-        "segment.train.steps=10",
-        "segment.train.warmup=2",
-        "segment.train.batch=4",
+        "segment.train.steps=4",
+        "segment.train.warmup=1",
+        "segment.train.batch=2",
         "segment.data.patch=128",
-        "finetune.train.steps=30",
-        "finetune.train.warmup=3",
-        "finetune.train.batch=16",
-        "finetune.mining.every=30",
-        "finetune.mining.scored=60",
+        "finetune.train.steps=16",
+        "finetune.train.warmup=2",
+        "finetune.train.batch=8",
+        "finetune.mining.every=16",
+        "finetune.mining.scored=40",
     ];
     let (set, preset, out) = (text(set), text(&preset), text(&trained));
     let mut train = vec!["train", "detector", "--data", &set, "--preset", &preset, "--out", &out];

@@ -80,7 +80,7 @@ mod tests {
         let text = String::from_utf8(csv(&points)).unwrap();
         assert!(text.contains("0.5,3,1,1,0.750000,0.750000,0.750000,0.500000\n"), "{text}");
         let picture = svg(&points, &points[1].tally, 2.0);
-        assert_eq!(picture.matches("<polyline").count(), 2);
+        assert_eq!(picture.matches("<path d=").count(), 2);
         assert_eq!(picture.matches("<circle").count(), 2);
         // Recall 0.75 and precision 0.75 of a side of 280 px, from 76 and 320 px.
         assert!(picture.contains("cx=\"286\" cy=\"110\""), "{picture}");
