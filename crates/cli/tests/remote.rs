@@ -157,12 +157,12 @@ fn an_address_that_expires_in_the_middle_fails_its_slide_and_is_gone_on_with() {
         (fs::read(&path).unwrap(), path.to_str().unwrap().to_owned())
     };
     let ((large, file), (_, here)) = (drawn("large.tiff", 2048, 5), drawn("small.tiff", 512, 6));
-    assert!(large.len() > 1 << 20, "{} bytes are few blocks", large.len());
+    assert!(large.len() > 3 << 18, "{} bytes are few blocks", large.len());
     let url = server.put("/study/large.tiff", large);
     let whole = dir.path().join("whole");
     assert_eq!(detect(&server, &whole, &[&file, &here]).0, 0);
     let out = dir.path().join("out");
-    server.faults(Faults { expires_after: Some(3), ..Faults::default() });
+    server.faults(Faults { expires_after: Some(2), ..Faults::default() });
     let signed = format!("{url}?sig={}", SECRETS[2]);
     let (code, words) = detect(&server, &out, &[&signed, &here]);
     assert!(code == 3 && words.contains(&url) && words.contains("403"), "{code} {words}");
