@@ -59,6 +59,34 @@ try {
   await a.until(shownAs('dots', '3 figures · hotspot 3'), 'the first slide');
   assert.equal(await a.run("document.getElementById('moved').hidden"), true);
 
+  // The wheel zooms where the pointer is, dragging moves the slide with it: the page says what lies below the pointer.
+  const stage = await a.run("(() => { const r = document.getElementById('osd').getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()");
+  const mouse = (type, [x, y], more) => a.call('Input.dispatchMouseEvent', { type, x, y, ...more });
+  const rest = () => new Promise((r) => { setTimeout(r, 1600); });
+  const below = async ([x, y]) => {
+    await mouse('mouseMoved', [x + 3, y]);
+    await mouse('mouseMoved', [x, y]);
+    await new Promise((r) => { setTimeout(r, 100); });
+    return (await a.run(text('place'))).match(/-?\d+/g).slice(0, 2).map(Number);
+  };
+  const pixels = async () => ((await below([stage[0] + 100, stage[1]]))[0] - (await below(stage))[0]) / 100;
+  await rest();
+  const [far, here] = [await pixels(), await below(stage)];
+  for (let i = 0; i < 4; i += 1) await mouse('mouseWheel', stage, { deltaX: 0, deltaY: -120 });
+  await rest();
+  const [near, zoomed] = [await pixels(), await below(stage)];
+  assert.ok(near < 0.8 * far, `zoomed from ${far} to ${near} px`);
+  assert.ok(Math.hypot(zoomed[0] - here[0], zoomed[1] - here[1]) <= 3 * far, `zoomed elsewhere: ${here} ${zoomed}`);
+  await mouse('mousePressed', stage, { button: 'left', clickCount: 1 });
+  for (let i = 1; i <= 12; i += 1) await mouse('mouseMoved', [stage[0] - 10 * i, stage[1] - 5 * i], { button: 'left', buttons: 1 });
+  await mouse('mouseReleased', [stage[0] - 120, stage[1] - 60], { button: 'left', clickCount: 1 });
+  await rest();
+  const dragged = await below(stage);
+  const off = [dragged[0] - zoomed[0] - 120 * near, dragged[1] - zoomed[1] - 60 * near];
+  assert.ok(Math.hypot(...off) <= 20 * near, `dragged ${zoomed} to ${dragged} at ${near} px`);
+  await a.call('Page.reload');
+  await a.until(shownAs('dots', '3 figures · hotspot 3'), 'the slide after a reload');
+
   // Thresholds: the count follows, and the page says that it is not the run's point.
   await a.run(slide('cls', 0.95));
   await a.until(`${numbers('0 figures')} && !document.getElementById('moved').hidden`);
