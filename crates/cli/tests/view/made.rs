@@ -77,6 +77,84 @@ pub fn dotted() -> Made {
     Made { folder, run }
 }
 
+/// Side of the huge slide, px.
+const HUGE: u32 = 100_000;
+
+/// A pyramid as a TIFF of 100,000 x 100,000 px at 0.25 um/px that takes 3 MB: every tile of every level is the same.
+fn huge_tiff() -> Vec<u8> {
+    const TILE: u32 = 1024;
+    let pixel = |i: u32| [200 + (i % 7) as u8 * 4, 150 + (i / TILE % 5) as u8 * 8, 190];
+    let tile: Vec<u8> = (0..TILE * TILE).flat_map(pixel).collect();
+    let mut bytes = b"II*\0\0\0\0\0".to_vec();
+    let data = bytes.len() as u32;
+    bytes.extend(&tile);
+    let put = |bytes: &mut Vec<u8>, numbers: &[u32]| {
+        let at = bytes.len() as u32;
+        bytes.extend(numbers.iter().flat_map(|n| n.to_le_bytes()));
+        at
+    };
+    let mut link = 4;
+    for side in [HUGE, HUGE / 4, HUGE / 16, HUGE / 64] {
+        let across = side.div_ceil(TILE);
+        let n = across * across;
+        let (offsets, counts) = match n {
+            1 => (data, tile.len() as u32),
+            _ => (
+                put(&mut bytes, &vec![data; n as usize]),
+                put(&mut bytes, &vec![tile.len() as u32; n as usize]),
+            ),
+        };
+        let bits = put(&mut bytes, &[8 | 8 << 16, 8]);
+        let per_cm = put(&mut bytes, &[40_000 / (HUGE / side), 1]);
+        // Tag, type (SHORT 3, LONG 4, RATIONAL 5), count, value or its place.
+        let entries = [
+            (254, 4, 1, u32::from(side != HUGE)),
+            (256, 4, 1, side),
+            (257, 4, 1, side),
+            (258, 3, 3, bits),
+            (259, 3, 1, 1),
+            (262, 3, 1, 2),
+            (277, 3, 1, 3),
+            (282, 5, 1, per_cm),
+            (283, 5, 1, per_cm),
+            (284, 3, 1, 1),
+            (296, 3, 1, 3),
+            (322, 4, 1, TILE),
+            (323, 4, 1, TILE),
+            (324, 4, n, offsets),
+            (325, 4, n, counts),
+        ];
+        let at = bytes.len() as u32;
+        bytes[link..link + 4].copy_from_slice(&at.to_le_bytes());
+        bytes.extend((entries.len() as u16).to_le_bytes());
+        for (tag, kind, count, value) in entries {
+            bytes.extend([tag as u16, kind as u16].iter().flat_map(|n| n.to_le_bytes()));
+            bytes.extend([count, value].iter().flat_map(|n| n.to_le_bytes()));
+        }
+        link = bytes.len();
+        bytes.extend([0; 4]);
+    }
+    bytes
+}
+
+/// A run of one huge slide with 100,000 candidates on a grid, every other one a figure.
+pub fn huge() -> Made {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    std::fs::create_dir_all(folder.path().join("slides")).unwrap();
+    let made = Made { folder, run };
+    let file = made.slide("huge.tiff");
+    std::fs::write(&file, huge_tiff()).unwrap();
+    let found: Vec<Found> = (0..100_000_u32)
+        .map(|k| {
+            let [x, y] = [k % 316, k / 316].map(|i| f64::from(i) * 315.0 + 100.0);
+            (x, y, 0.9, Some(if k % 2 == 0 { 0.9 } else { 0.2 }), false)
+        })
+        .collect();
+    record(&made.run, &file, (HUGE.into(), HUGE.into()), &found, 600.0);
+    made
+}
+
 /// The drawn slide; drawn once for all tests of a process.
 fn drawing() -> &'static (Layout, Vec<u8>) {
     static DRAWING: OnceLock<(Layout, Vec<u8>)> = OnceLock::new();

@@ -1,6 +1,6 @@
 //! The page: its model in Node, all of it in Chromium.
 
-use super::made::{DOTS, found, made, serve};
+use super::made::{DOTS, found, huge, made, serve};
 use mitosis::count::hotspot;
 use mitosis::{Level0, Mpp, Point, Resolution, ResolutionSource};
 use serde::Serialize;
@@ -156,4 +156,12 @@ fn a_reviewer_in_a_real_browser() {
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
     let dots = &told["slides"][0];
     assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{told}");
+}
+
+#[test]
+fn a_hundred_thousand_candidates_on_a_huge_slide_in_a_real_browser() {
+    let made = huge();
+    let server = serve(&[&made.run]);
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    in_a_browser("huge.mjs", &server.url, &[], shot.as_deref());
 }
