@@ -39,6 +39,7 @@ fn from(out: PathBuf, init: &Path) -> RunOptions {
     RunOptions { init: Some(init.into()), ..options(out, false, 0) }
 }
 
+/// Keys of a preset that learns from the drawn crops with a small transformer.
 fn keys(more: &[&str]) -> Vec<String> {
     let all = [
         "task=\"folder\"",
@@ -65,8 +66,8 @@ fn lora(more: &[&str]) -> FinetunePreset {
         "lora.rank=3",
         "model.mean=[0.5, 0.25, 0.75]",
     ];
-    let all: Vec<&str> = short.iter().chain(more).copied().collect();
-    FinetunePreset::load(&file("finetune-ami-br-lora-vit-base.toml"), &keys(&all)).unwrap()
+    let all = keys(&[&short[..], more].concat());
+    FinetunePreset::load(&file("finetune-ami-br-lora-vit-base.toml"), &all).unwrap()
 }
 
 #[test]
@@ -131,8 +132,8 @@ fn several(more: &[&str]) -> ProbePreset {
         "probes.knn.k=5",
         "probes.logistic.c=0.1",
     ];
-    let all: Vec<&str> = short.iter().chain(more).copied().collect();
-    ProbePreset::load(&file("probe-ami-br-several-vit-base.toml"), &keys(&all)).unwrap()
+    let all = keys(&[&short[..], more].concat());
+    ProbePreset::load(&file("probe-ami-br-several-vit-base.toml"), &all).unwrap()
 }
 
 /// The parts of a cache with the time of their last change.

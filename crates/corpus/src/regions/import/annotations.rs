@@ -70,7 +70,7 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     if moved > 0 {
         dataset.note(
             "bounds",
-            format!("coordinates on {} count from its bounds", Many(moved, "image")),
+            format!("coordinates on {} count from the slide's bounds", Many(moved, "image")),
         );
     }
     if let Some(name) = all.file.file_name() {
