@@ -1,6 +1,7 @@
 //! `mithras bench`: how fast things run on this machine.
 
 use anyhow::Result;
+use std::path::PathBuf;
 
 /// Measure speed on this machine
 #[derive(clap::Args, Debug)]
@@ -41,9 +42,24 @@ struct Encoders {
     /// Threads of libtorch; 0 = all cores
     #[arg(long, default_value_t = 0)]
     threads: usize,
+    /// Candidates of a region and of a slide, which the second stage looks at
+    #[arg(long, value_name = "N,N", default_value = "42,2305", value_parser = pair)]
+    candidates: [u32; 2],
+    /// Folder for encoders.csv, encoders.json and, with --scores, encoders.svg
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Table with the columns encoder, crop, region, slide: what each reaches, for the figure
+    #[arg(long, value_name = "FILE", requires = "out")]
+    scores: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn pair(text: &str) -> Result<[u32; 2], String> {
+    let numbers = text.split(',').map(|t| t.trim().parse().ok()).collect::<Option<Vec<u32>>>();
+    let pair = numbers.and_then(|n| n.try_into().ok()).filter(|n: &[u32; 2]| !n.contains(&0));
+    pair.ok_or_else(|| format!("`{text}` is not two counts, as 42,2305"))
 }
 
 /// Runs one of the benchmarks.
@@ -67,10 +83,16 @@ fn encoders(a: &Encoders) -> Result<()> {
         batch: a.batch,
         runs: a.runs.into(),
         device: a.device.clone(),
+        candidates: a.candidates,
         precision: match a.precision.as_str() {
             "bf16" => net::device::Precision::Bf16,
             _ => net::device::Precision::F32,
         },
     };
-    crate::show::result(a.json, &run(&a.names, &bench, |name| eprintln!("{name}: done"))?)
+    let scores = a.scores.as_deref().map(train::bench::scores).transpose()?;
+    let found = run(&a.names, &bench, |name| eprintln!("{name}: done"))?;
+    if let Some(out) = &a.out {
+        found.write(out, scores.as_ref())?;
+    }
+    crate::show::result(a.json, &found)
 }

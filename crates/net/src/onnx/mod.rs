@@ -5,6 +5,7 @@
 //! GlobalAveragePool, Resize, Concat, Split, Pad, LayerNormalization, MatMul, Softmax, Erf (GELU).
 
 mod conv;
+mod count;
 mod graph;
 mod options;
 pub mod proto;
@@ -26,6 +27,7 @@ use crate::error::{NetError, Result};
 use crate::layer::Linear;
 use crate::unet::EfficientUnet;
 
+pub use self::count::multiply_accumulates;
 pub use self::options::{ExportOptions, WeightKind};
 pub use self::run::Program;
 pub use self::unfold::{unfold_classifier, unfold_unet};

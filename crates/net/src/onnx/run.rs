@@ -132,6 +132,16 @@ impl Program {
         Ok(Self { steps: steps.collect(), weights, input, output, device })
     }
 
+    /// Operators with the names of what they read and make, in order.
+    pub(super) fn operators(&self) -> impl Iterator<Item = (&str, &[String], &[String])> {
+        self.steps.iter().map(|s| (&*s.node.op_type, &*s.node.input, &*s.node.output))
+    }
+
+    /// Shapes of the weights by name.
+    pub(super) fn weight_shapes(&self) -> impl Iterator<Item = (String, Vec<i64>)> {
+        self.weights.iter().map(|(name, t)| (name.clone(), t.size()))
+    }
+
     /// The same for plain buffers, row-major; `shape` is `[N, 3, H, W]`.
     ///
     /// # Errors

@@ -1,10 +1,13 @@
-//! Seconds per crop of each encoder.
+//! Seconds per crop of each encoder, and how much of the machine it uses.
+
+mod figure;
 
 use std::fmt;
 use std::time::Instant;
 
 use net::device::Precision;
 use net::encoder::{ENCODERS, EncoderConfig, build};
+use net::onnx::{ExportOptions, WeightKind, embedding, multiply_accumulates};
 use net::unet::EfficientUnet;
 use serde::Serialize;
 use tch::nn::VarStore;
@@ -12,6 +15,8 @@ use tch::{Kind, Tensor};
 
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, SegmentPreset};
+
+pub use figure::{Scores, scores};
 
 /// What the others are compared with.
 pub const REFERENCE: &str = "vit_base_patch16_224";
@@ -30,6 +35,8 @@ pub struct Bench {
     pub device: String,
     /// Arithmetic.
     pub precision: Precision,
+    /// Candidates of a region and of a slide, which the second stage looks at.
+    pub candidates: [u32; 2],
 }
 
 /// One encoder's time.
@@ -41,6 +48,8 @@ pub struct Timed {
     pub image: i64,
     /// Median seconds per crop: the forward pass of normalised images to logits.
     pub seconds: f64,
+    /// Multiply-accumulates per crop; none where the network cannot be exported to count them.
+    pub macs: Option<u64>,
 }
 
 /// Names of all encoders.
@@ -76,9 +85,41 @@ pub fn encoder(name: &'static str, bench: &Bench) -> Result<Timed> {
         start.elapsed().as_secs_f64() / bench.batch as f64
     };
     once();
-    let mut seconds: Vec<f64> = (0..bench.runs.max(1)).map(|_| once()).collect();
+    let seconds = median((0..bench.runs.max(1)).map(|_| once()).collect());
+    // A file of giants would not fit into one message.
+    let half = ExportOptions { weights: WeightKind::F16, ..ExportOptions::default() };
+    let small = vs.trainable_variables().iter().map(Tensor::numel).sum::<usize>() < MOST_COUNTED;
+    let macs = small
+        .then(|| {
+            embedding(net.as_ref(), image, &half).and_then(|f| multiply_accumulates(&f, image))
+        })
+        .and_then(std::result::Result::ok);
+    Ok(Timed { name, image, seconds, macs })
+}
+
+/// Networks of more weights are timed without counting.
+const MOST_COUNTED: usize = 700_000_000;
+
+fn median(mut seconds: Vec<f64>) -> f64 {
     seconds.sort_by(f64::total_cmp);
-    Ok(Timed { name, image, seconds: seconds[seconds.len() / 2] })
+    seconds[seconds.len() / 2]
+}
+
+/// Floating-point operations per second of the largest matrix product that this machine does well:
+/// what the encoders' rates are held against.
+fn peak(bench: &Bench) -> Result<f64> {
+    const SIDE: i64 = 2048;
+    let device = net::device::pick(&bench.device)?;
+    let a = Tensor::rand([SIDE, SIDE], (Kind::Float, device));
+    let once = || {
+        let start = Instant::now();
+        let y = tch::no_grad(|| bench.precision.run(device, || a.matmul(&a)));
+        y.get(0).get(0).to_kind(Kind::Double).double_value(&[]);
+        start.elapsed().as_secs_f64()
+    };
+    once();
+    let best = (0..bench.runs.max(5)).map(|_| once()).fold(f64::INFINITY, f64::min);
+    Ok(2.0 * (SIDE as f64).powi(3) / best)
 }
 
 /// Every encoder's time beside the reference's.
@@ -91,6 +132,10 @@ pub struct Benchmark {
     batch: i64,
     runs: usize,
     reference: &'static str,
+    /// Measured on a matrix product, floating-point operations per second.
+    peak_flops: f64,
+    /// Crops of a region and of a slide.
+    candidates: [u32; 2],
     encoders: Vec<Line>,
 }
 
@@ -99,7 +144,15 @@ struct Line {
     encoder: &'static str,
     image: i64,
     crop_s: f64,
+    /// Of as many crops as a region has.
+    region_s: f64,
+    /// Of as many as a slide has.
+    slide_s: f64,
     relative: f64,
+    /// Floating-point operations per crop: two for each multiply-accumulate.
+    flop: Option<f64>,
+    /// Its rate as a share of `peak_flops`.
+    peak_share: Option<f64>,
 }
 
 /// Times the encoders of these names, or all architectures, and the reference; `done` hears each name.
@@ -116,37 +169,59 @@ pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Resul
     let plain = |n: &str| net::encoder::published(n).is_none();
     let asked =
         |n: &&str| names.is_empty() && plain(n) || *n == REFERENCE || names.iter().any(|m| m == n);
+    let peak = peak(bench)?;
     let mut rows = Vec::new();
     for name in known.iter().copied().filter(asked) {
         rows.push(encoder(name, bench)?);
         done(name);
     }
     let base = rows.iter().find(|r| r.name == REFERENCE).map_or(f64::NAN, |r| r.seconds);
-    let line = |r: &Timed| Line {
-        encoder: r.name,
-        image: r.image,
-        crop_s: r.seconds,
-        relative: r.seconds / base,
+    let line = |r: &Timed| {
+        let flop = r.macs.map(|n| 2.0 * n as f64);
+        Line {
+            encoder: r.name,
+            image: r.image,
+            crop_s: r.seconds,
+            region_s: r.seconds * f64::from(bench.candidates[0]),
+            slide_s: r.seconds * f64::from(bench.candidates[1]),
+            relative: r.seconds / base,
+            flop,
+            peak_share: flop.map(|n| n / r.seconds / peak),
+        }
     };
     let (device, threads) = machine(&bench.device)?;
     Ok(Benchmark {
-        schema: "mithras.bench/1",
+        schema: "mithras.bench/2",
         device,
         threads,
         precision: if bench.precision == Precision::Bf16 { "bf16" } else { "f32" },
         batch: bench.batch,
         runs: bench.runs,
         reference: REFERENCE,
+        peak_flops: peak,
+        candidates: bench.candidates,
         encoders: rows.iter().map(line).collect(),
     })
 }
 
 impl fmt::Display for Benchmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<24}  {:>5}  {:>10}  {:>8}", "encoder", "px", "ms/crop", "relative")?;
+        let [region, slide] = self.candidates;
+        writeln!(f, "peak of a matrix product: {:.0} GFLOP/s", self.peak_flops / 1e9)?;
+        writeln!(f, "a region has {region} candidates, a slide {slide}")?;
+        let heads = ["px", "ms/crop", "s/region", "s/slide", "relative", "GFLOP", "of peak"];
+        let [px, crop, region, slide, relative, flop, share] = heads;
+        write!(f, "{:<24}  {px:>5}  {crop:>10}  {region:>9}  {slide:>9}", "encoder")?;
+        writeln!(f, "  {relative:>8}  {flop:>8}  {share:>7}")?;
         self.encoders.iter().try_for_each(|l| {
-            let ms = 1e3 * l.crop_s;
-            writeln!(f, "{:<24}  {:>5}  {ms:>10.2}  {:>8.2}", l.encoder, l.image, l.relative)
+            let Line { encoder, image, region_s, slide_s, relative, .. } = l;
+            let known = |v: Option<f64>, scale: f64| match v {
+                Some(v) => format!("{:.2}", v * scale),
+                None => "-".into(),
+            };
+            let (ms, flop, share) = (1e3 * l.crop_s, known(l.flop, 1e-9), known(l.peak_share, 1.0));
+            write!(f, "{encoder:<24}  {image:>5}  {ms:>10.2}  {region_s:>9.3}  {slide_s:>9.1}")?;
+            writeln!(f, "  {relative:>8.2}  {flop:>8}  {share:>7}")
         })
     }
 }
