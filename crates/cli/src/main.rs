@@ -43,6 +43,7 @@ verbs! {
     Corpus: command::corpus::Args => command::corpus::run,
     Demo: command::demo::Args => command::demo::run,
     Detect: command::detect::Args => command::detect::run,
+    Detectors: command::detectors::Args => command::detectors::run,
     Evaluate: command::evaluate::Args => command::evaluate::run,
     Doctor: command::doctor::Args => command::doctor::run,
     Embed: command::embed::Args => command::embed::run,

@@ -42,6 +42,7 @@ pub mod shortcuts;
 pub mod task;
 pub mod transform;
 pub mod writer;
+pub mod yolo;
 
 pub use error::{CorpusError, FileError};
 pub use manifest::{Counts, Header, Manifest};

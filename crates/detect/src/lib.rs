@@ -35,7 +35,7 @@ pub use control::{CancelToken, Control, Observer, Progress, StateFile, Store};
 pub use detector::{Detector, Models};
 pub use error::{DetectError, ReadError, StoreError};
 pub use grid::{Frame, Grid, WindowAt};
-pub use recipe::{CropRecipe, Job, Recipe, Workers};
+pub use recipe::{CropRecipe, Job, Overlap, Recipe, Workers};
 pub use result::{SlideResult, StageReport, Unclassified, UnreadWindow};
 pub use source::TileSource;
 pub use stitch::stitch;

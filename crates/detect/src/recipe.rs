@@ -15,6 +15,9 @@ pub struct Recipe {
     pub mpp: Mpp,
     /// Windows and stride.
     pub grid: Grid,
+    /// What a pixel has that several windows cover.
+    #[serde(skip_serializing_if = "Overlap::is_mean")]
+    pub overlap: Overlap,
     /// From probabilities to candidates.
     pub candidates: CandidateRule,
     /// The second stage; `None` for a segmentation-only run.
@@ -22,6 +25,25 @@ pub struct Recipe {
     /// Largest share of the planned windows that may be unreadable before the slide fails, in
     /// [0, 1]; [`Recipe::MAX_UNREAD_SHARE`] unless chosen otherwise.
     pub max_unread_share: f64,
+}
+
+/// What a pixel has that several windows cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// The mean of their probabilities.
+    #[default]
+    Mean,
+    /// The highest: single points, which another window may place a pixel further, would be halved.
+    Highest,
+}
+
+impl Overlap {
+    /// Recipes that were written down before there was a choice have the mean.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    fn is_mean(&self) -> bool {
+        *self == Self::Mean
+    }
 }
 
 /// Crops for the second stage.

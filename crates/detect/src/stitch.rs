@@ -3,9 +3,10 @@
 //! Windows come row by row. Only what later windows still need is kept: the right strip of the last
 //! window and the bottom strips of the last two rows of windows. A pixel's probabilities are added
 //! in row-major order of their windows and divided by their number, so its average depends on
-//! nothing but the windows that cover it.
+//! nothing but the windows that cover it. Single points take the highest instead of the mean.
 
 use crate::grid::{Frame, Grid, WindowAt};
+use crate::recipe::Overlap;
 use mitosis::ProbMap;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,7 @@ pub(crate) trait Sink {
 /// Stitching under way.
 pub(crate) struct Stitcher {
     grid: Grid,
+    overlap: Overlap,
     frame: Frame,
     /// Row of cells now being filled.
     row: u32,
@@ -37,9 +39,10 @@ pub(crate) struct Stitcher {
 
 impl Stitcher {
     /// Starts at the row of windows `row`; the row above can be given by [`Stitcher::prime`].
-    pub(crate) fn new(grid: Grid, frame: Frame, row: u32) -> Self {
+    pub(crate) fn new((grid, overlap): (Grid, Overlap), frame: Frame, row: u32) -> Self {
         Self {
             grid,
+            overlap,
             frame,
             row,
             col: 0,
@@ -116,6 +119,10 @@ impl Stitcher {
         let (x0, y0) = (col * self.grid.stride(), self.row * self.grid.stride());
         let width = stride.min(self.frame.width.saturating_sub(x0) as usize);
         let height = stride.min(self.frame.height.saturating_sub(y0) as usize);
+        let join = match self.overlap {
+            Overlap::Mean => mean,
+            Overlap::Highest => highest,
+        };
         let before = col.checked_sub(1);
         let upper_left = before.and_then(|c| self.above.get(&c));
         let upper = self.above.get(&col);
@@ -132,10 +139,10 @@ impl Stitcher {
             let seam = overlap.min(width);
             averaged.clear();
             let near = [upper_left, upper, left, own];
-            mean(near.iter().flatten().map(|s| &s[..seam]), &mut averaged);
+            join(&mut near.iter().flatten().map(|s| &s[..seam]), &mut averaged);
             let reached = averaged.len();
             let far = [upper, own];
-            let n = mean(far.iter().flatten().map(|s| &s[seam..width]), &mut averaged);
+            let n = join(&mut far.iter().flatten().map(|s| &s[seam..width]), &mut averaged);
             // One span where both parts exist, else the part that does.
             if reached == 0 && n > 0 {
                 sink.span(x0 + seam as u32, y0 + y as u32, &averaged);
@@ -148,7 +155,7 @@ impl Stitcher {
 }
 
 /// Appends the mean of equally long slices, added in order; returns how many there were.
-fn mean<'a>(mut slices: impl Iterator<Item = &'a [f32]>, out: &mut Vec<f32>) -> usize {
+fn mean(slices: &mut dyn Iterator<Item = &[f32]>, out: &mut Vec<f32>) -> usize {
     let Some(first) = slices.next() else { return 0 };
     let from = out.len();
     out.extend_from_slice(first);
@@ -163,14 +170,28 @@ fn mean<'a>(mut slices: impl Iterator<Item = &'a [f32]>, out: &mut Vec<f32>) -> 
     n
 }
 
-/// Averages all windows of a frame into one probability map: the whole-image form of what the
+/// Appends the highest of equally long slices; returns how many there were.
+fn highest(slices: &mut dyn Iterator<Item = &[f32]>, out: &mut Vec<f32>) -> usize {
+    let from = out.len();
+    let mut n = 0;
+    for slice in slices {
+        match n {
+            0 => out.extend_from_slice(slice),
+            _ => out[from..].iter_mut().zip(slice).for_each(|(m, p)| *m = m.max(*p)),
+        }
+        n += 1;
+    }
+    n
+}
+
+/// Joins all windows of a frame into one probability map: the whole-image form of what the
 /// pipeline does as a stream, with the same bits. Pixels that no window covers are 0.
 ///
 /// # Panics
 /// When the windows are not in ascending row-major order or a map is not of the window's size.
 #[must_use]
 pub fn stitch(
-    grid: Grid,
+    (grid, overlap): (Grid, Overlap),
     frame: Frame,
     windows: impl IntoIterator<Item = (WindowAt, ProbMap)>,
 ) -> ProbMap {
@@ -184,7 +205,7 @@ pub fn stitch(
     }
     let (width, height) = (frame.width as usize, frame.height as usize);
     let mut canvas = Canvas(ProbMap { width, height, data: vec![0.0; width * height] });
-    let mut stitcher = Stitcher::new(grid, frame, 0);
+    let mut stitcher = Stitcher::new((grid, overlap), frame, 0);
     let mut before = None;
     for (at, map) in windows {
         assert!(before < Some(at), "window {at:?} after {before:?}: not in row-major order");

@@ -60,7 +60,7 @@ pub struct ModelCard {
 }
 
 /// The segmentation network: input `image` f32 `[N,3,window,window]`, output `probability`
-/// f32 `[N,1,window,window]` in [0, 1].
+/// f32 `[N,1,window,window]` in [0, 1]. A detector of boxes gives `boxes` instead ([`BoxesCard`]).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SegmenterCard {
@@ -80,6 +80,81 @@ pub struct SegmenterCard {
     pub mean: [f32; 3],
     /// Per-channel standard deviation, > 0.
     pub std: [f32; 3],
+    /// Of a detector of boxes, as YOLOv10: how they are read; absent: a probability per pixel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boxes: Option<BoxesCard>,
+}
+
+/// Boxes in place of probabilities, in px of the window. A box becomes its centre; a figure that two
+/// windows see keeps the higher score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoxesCard {
+    /// How they lie in the output.
+    pub layout: BoxLayout,
+    /// Boxes per window, most of them with a score near 0.
+    pub count: usize,
+    /// Class names in the network's order.
+    pub classes: Vec<String>,
+    /// The class that counts; one of `classes`.
+    pub positive: String,
+}
+
+/// How boxes lie in the output of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoxLayout {
+    /// `[N,count,6]`: x0 y0 x1 y1 score class, one box per figure.
+    Rows,
+    /// `[N,4+classes,count]`: centre, width and height, a score per class, of which the highest is the
+    /// box's; neighbours are not suppressed yet.
+    Columns,
+}
+
+impl BoxesCard {
+    /// Numbers per box of [`BoxLayout::Rows`].
+    pub const ROW: usize = 6;
+    /// Numbers of a box before its scores, in [`BoxLayout::Columns`].
+    pub const PLACE: usize = 4;
+
+    /// The output's sides per image.
+    #[must_use]
+    pub fn sides(&self) -> [usize; 2] {
+        match self.layout {
+            BoxLayout::Rows => [self.count, Self::ROW],
+            BoxLayout::Columns => [Self::PLACE + self.classes.len(), self.count],
+        }
+    }
+
+    /// Centre and score of every box of the positive class in one image's output.
+    pub(crate) fn centres(&self, output: &[f32]) -> Vec<(f32, f32, f32)> {
+        let positive = self.positive_index();
+        match self.layout {
+            BoxLayout::Rows => {
+                let rows = output.as_chunks::<{ Self::ROW }>().0.iter();
+                let ours = rows.filter(|r| r[5].round() == positive as f32);
+                ours.map(|r| ((r[0] + r[2]) / 2.0, (r[1] + r[3]) / 2.0, r[4])).collect()
+            }
+            BoxLayout::Columns => {
+                let value = |line: usize, i: usize| output[line * self.count + i];
+                let score = |class: usize, i: usize| value(Self::PLACE + class, i);
+                let others = |i: usize| (0..self.classes.len()).map(move |k| score(k, i));
+                (0..self.count)
+                    .filter(|&i| others(i).all(|s| s <= score(positive, i)))
+                    .map(|i| (value(0, i), value(1, i), score(positive, i)))
+                    .collect()
+            }
+        }
+    }
+
+    /// Index of the positive class.
+    ///
+    /// # Panics
+    /// Never for a card from [`ModelCard::parse`], which checks it.
+    #[must_use]
+    pub fn positive_index(&self) -> usize {
+        self.classes.iter().position(|c| *c == self.positive).expect("checked when parsed")
+    }
 }
 
 /// A threshold pair of `[operating_points]`, and what may be expected of it.
@@ -282,6 +357,23 @@ impl ModelCard {
                     )
                 },
             )?;
+            if let Some(b) = &s.boxes {
+                ensure((1..=1_000_000).contains(&b.count), "segmenter.boxes.count", || {
+                    format!("{} is outside 1 to 1,000,000", b.count)
+                })?;
+                for (i, name) in b.classes.iter().enumerate() {
+                    ensure(!b.classes[..i].contains(name), "segmenter.boxes.classes", || {
+                        format!("`{name}` stands twice")
+                    })?;
+                }
+                ensure(b.classes.contains(&b.positive), "segmenter.boxes.positive", || {
+                    format!("`{}` is none of {:?}", b.positive, b.classes)
+                })?;
+                let peaks = |c: &CandidateCard| c.method == CandidateMethod::Peaks;
+                ensure(self.candidates.as_ref().is_some_and(peaks), "candidates.method", || {
+                    "must be `peaks` for boxes, which are single points".into()
+                })?;
+            }
             self.detector()?;
         }
         if let Some(r) = &self.resolution {

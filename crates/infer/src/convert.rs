@@ -5,7 +5,7 @@ use crate::engine::{
     self, EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
 };
 use crate::hash::sha256_hex;
-use crate::onnx::{self, Wanted};
+use crate::onnx::{self, Gives, Wanted};
 use crate::package::{ModelPackage, PackageError};
 use mitosis::{Mpp, PortError, RgbTile};
 
@@ -49,7 +49,7 @@ pub struct Draft {
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
     /// It is no encoder of this shape.
-    #[error("no encoder: {0}")]
+    #[error("it cannot be used: {0}")]
     File(String),
     /// The card or the network is refused.
     #[error(transparent)]
@@ -131,7 +131,8 @@ pub fn convert(
 ) -> Result<Converted, ConvertError> {
     let adapted = |width, half| {
         let output = draft.output.as_deref();
-        let wanted = Wanted { image: draft.image, output, width, half };
+        let gives = Gives::Features;
+        let wanted = Wanted { image: draft.image, gives, output, width, half };
         onnx::adapt(file, &wanted).map_err(ConvertError::File)
     };
     let mut whole = adapted(draft.width, false)?;
@@ -184,7 +185,7 @@ fn tried(
     options: &EngineOptions,
 ) -> Result<(ModelCard, Vec<f32>), ConvertError> {
     let mut card = card(draft, onnx, width);
-    let package = ModelPackage::of_encoder(&card, onnx.to_vec())?;
+    let package = ModelPackage::of_one(&card, onnx.to_vec())?;
     let mut refused = Vec::new();
     let mut ran: Vec<(String, Vec<f32>)> = Vec::new();
     for (engine, provider) in at_hand(options) {
@@ -247,7 +248,7 @@ fn card(draft: &Draft, onnx: &[u8], width: usize) -> ModelCard {
 }
 
 /// The engines that are on this machine, the embedded one first.
-fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
+pub(crate) fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> {
     let mut all = vec![(EngineChoice::Rten, Provider::Auto)];
     if options.library.is_some() || !find_onnxruntime().is_empty() {
         all.push((EngineChoice::OnnxRuntime, Provider::Cpu));
@@ -292,6 +293,6 @@ fn agree(
     Err(ConvertError::Disagree { engine, other, difference, largest })
 }
 
-fn farthest(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn farthest(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }

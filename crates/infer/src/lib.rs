@@ -18,6 +18,7 @@
 //! | [`preprocess`] | pixels to network input, the same for training |
 //! | [`timing`] | seconds per window and per crop |
 
+pub mod boxes;
 pub mod card;
 pub mod convert;
 pub mod engine;

@@ -1,6 +1,6 @@
 //! The ports over a loaded network.
 
-use crate::card::{ClassifierCard, EncoderCard, SegmenterCard};
+use crate::card::{BoxesCard, ClassifierCard, EncoderCard, SegmenterCard};
 use crate::preprocess::{Normalisation, resize};
 use crate::session::Session;
 use mitosis::guard;
@@ -102,6 +102,7 @@ fn sized(tile: &RgbTile, side: usize) -> Result<(), PortError> {
 /// First stage.
 pub(crate) struct OnnxSegmenter {
     runner: Runner,
+    boxes: Option<BoxesCard>,
 }
 
 impl OnnxSegmenter {
@@ -111,7 +112,40 @@ impl OnnxSegmenter {
         card: &SegmenterCard,
         batch: usize,
     ) -> Self {
-        Self { runner: Runner::new(session, engine, (card.mean, card.std), card.window, batch) }
+        let runner = Runner::new(session, engine, (card.mean, card.std), card.window, batch);
+        Self { runner, boxes: card.boxes.clone() }
+    }
+
+    /// Maps with the score of each box at its centre, 0 elsewhere.
+    fn centres(
+        &mut self,
+        card: &BoxesCard,
+        windows: &[RgbTile],
+    ) -> Result<Vec<ProbMap>, PortError> {
+        let side = self.runner.side;
+        let values = card.sides().iter().product();
+        let mut maps = Vec::with_capacity(windows.len());
+        for chunk in windows.chunks(self.runner.batch) {
+            let output = self.runner.run(chunk.iter().map(|w| &*w.data), values)?;
+            if let Some(&value) = output.iter().find(|v| !v.is_finite()) {
+                let engine = self.runner.engine.clone();
+                return Err(PortError::NotAProbability { engine, value });
+            }
+            for image in output.chunks_exact(values) {
+                let mut data = vec![0.0_f32; side * side];
+                for (x, y, score) in card.centres(image) {
+                    let mut score = [score];
+                    self.runner.check(&mut score)?;
+                    let inside = |v: f32| v >= 0.0 && v < side as f32;
+                    if inside(x) && inside(y) {
+                        let at = y as usize * side + x as usize;
+                        data[at] = data[at].max(score[0]);
+                    }
+                }
+                maps.push(ProbMap { width: side, height: side, data });
+            }
+        }
+        Ok(maps)
     }
 }
 
@@ -119,6 +153,9 @@ impl Segmenter for OnnxSegmenter {
     fn probabilities(&mut self, windows: &[RgbTile]) -> Result<Vec<ProbMap>, PortError> {
         let side = self.runner.side;
         windows.iter().try_for_each(|w| sized(w, side))?;
+        if let Some(card) = self.boxes.clone() {
+            return self.centres(&card, windows);
+        }
         let mut maps = Vec::with_capacity(windows.len());
         for chunk in windows.chunks(self.runner.batch) {
             let output = self.runner.probabilities(chunk.iter().map(|w| &*w.data), side * side)?;

@@ -5,7 +5,7 @@
 
 mod adapt;
 
-pub(crate) use adapt::{Wanted, adapt};
+pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
 
 use prost::Message;
 use std::collections::{HashMap, HashSet};
@@ -131,6 +131,8 @@ pub(crate) const INPUT: &str = "image";
 pub(crate) const OUTPUT: &str = "probability";
 /// Output of an encoder.
 pub(crate) const EMBEDDING: &str = "embedding";
+/// Output of a detector of boxes.
+pub(crate) const BOXES: &str = "boxes";
 
 /// What a checked network leaves open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

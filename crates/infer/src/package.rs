@@ -159,11 +159,11 @@ impl ModelPackage {
         })
     }
 
-    /// A package that lies in no folder: a card with the bytes of its one encoder.
+    /// A package that lies in no folder: a card with the bytes of its one network.
     ///
     /// # Errors
     /// [`PackageError`] when the card is wrong or the digest differs.
-    pub fn of_encoder(card: &ModelCard, onnx: Vec<u8>) -> Result<Self, PackageError> {
+    pub fn of_one(card: &ModelCard, onnx: Vec<u8>) -> Result<Self, PackageError> {
         let origin = card.name.as_str();
         let text = card
             .to_toml()

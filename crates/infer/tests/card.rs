@@ -1,7 +1,6 @@
 //! A card is complete and consistent, or it is refused with the key.
 
-mod common;
-
+use crate::common;
 use infer::card::{CandidateMethod, CardError};
 use infer::{ModelCard, ModelPackage, PackageError};
 

@@ -1,8 +1,7 @@
 //! Engines against PyTorch's values and against one another.
 
-mod common;
-
-use common::{golden, noise, picture, real_size, tiny};
+use crate::common;
+use crate::common::{golden, noise, picture, real_size, tiny};
 use infer::preprocess::resize;
 use infer::{EngineChoice, EngineError, EngineOptions, Models, Precision, Provider, open};
 use mitosis::{PortError, RgbTile};

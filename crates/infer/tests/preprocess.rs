@@ -1,8 +1,6 @@
 //! The network's input equals PyTorch's and Pillow's.
 
-mod common;
-
-use common::{golden, picture};
+use crate::common::{golden, picture};
 use infer::preprocess::{Normalisation, resize, sampling};
 use mitosis::Mpp;
 

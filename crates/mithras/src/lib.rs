@@ -56,6 +56,7 @@
 pub mod agreement;
 pub mod audit;
 pub mod batch;
+pub mod boxes;
 pub mod challenge;
 pub mod classify;
 pub mod construct;

@@ -7,6 +7,7 @@ pub mod classify;
 pub mod corpus;
 pub mod demo;
 pub mod detect;
+pub mod detectors;
 pub mod doctor;
 pub mod embed;
 pub mod encoders;

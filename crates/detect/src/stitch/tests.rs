@@ -13,20 +13,25 @@ fn map(at: WindowAt, side: u32) -> ProbMap {
 }
 
 /// The definition: for every pixel, all windows that cover it in row-major order.
-fn slow(grid: Grid, frame: Frame, windows: &[WindowAt]) -> ProbMap {
+fn slow((grid, overlap): (Grid, Overlap), frame: Frame, windows: &[WindowAt]) -> ProbMap {
     let mut data = Vec::new();
     for y in 0..frame.height {
         for x in 0..frame.width {
-            let (mut sum, mut n) = (0.0f32, 0);
+            let (mut sum, mut n, mut most) = (0.0f32, 0, 0.0f32);
             for &at in windows {
                 let (ox, oy) = (at.col * grid.stride(), at.row * grid.stride());
                 let inside = |v: u32, o: u32| v >= o && v < o + grid.window();
                 if inside(x, ox) && inside(y, oy) {
                     sum += value(at, x - ox, y - oy);
+                    most = most.max(value(at, x - ox, y - oy));
                     n += 1;
                 }
             }
-            data.push(if n > 0 { sum / n as f32 } else { 0.0 });
+            data.push(match overlap {
+                Overlap::Mean if n > 0 => sum / n as f32,
+                Overlap::Mean => 0.0,
+                Overlap::Highest => most,
+            });
         }
     }
     ProbMap { width: frame.width as usize, height: frame.height as usize, data }
@@ -37,8 +42,9 @@ proptest! {
     #[test]
     fn equals_the_definition(
         stride in 1u32..9, extra in 0u32..9, width in 1u32..50, height in 1u32..50,
-        keep in prop::collection::vec(any::<bool>(), 64),
+        keep in prop::collection::vec(any::<bool>(), 64), highest in any::<bool>(),
     ) {
+        let overlap = if highest { Overlap::Highest } else { Overlap::Mean };
         let grid = Grid::new(stride + extra.min(stride), stride).unwrap();
         let frame = Frame { width, height };
         let windows: Vec<_> = grid
@@ -49,7 +55,8 @@ proptest! {
             .map(|(w, _)| w)
             .collect();
         let all = windows.iter().map(|&w| (w, map(w, grid.window())));
-        let (got, want) = (stitch(grid, frame, all), slow(grid, frame, &windows));
+        let by = (grid, overlap);
+        let (got, want) = (stitch(by, frame, all), slow(by, frame, &windows));
         prop_assert!(got.data.iter().zip(&want.data).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 }

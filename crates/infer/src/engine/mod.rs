@@ -28,8 +28,9 @@ pub use precision::bf16_cpu;
 
 pub use crate::session::{Network, Session};
 
+use crate::card::BoxesCard;
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
-use crate::onnx::{self, EMBEDDING, OUTPUT};
+use crate::onnx::{self, BOXES, EMBEDDING, OUTPUT};
 use crate::package::ModelPackage;
 use loader::{Backend, Loader};
 use mitosis::{Classifier, Encoder, Segmenter, Symmetric, guard};
@@ -158,18 +159,23 @@ fn open_on(
     let mut segmenter = None;
     let mut segmenter_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
-        let output = (OUTPUT, &[1, card.window, card.window][..]);
+        let sides = card.boxes.as_ref().map(BoxesCard::sides);
+        let output = match &sides {
+            None => (OUTPUT, &[1, card.window, card.window][..]),
+            Some(sides) => (BOXES, &sides[..]),
+        };
         let signature =
             onnx::signature(bytes, card.window, output).map_err(|e| misfit("segmenter", e))?;
         segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
         let shape = [segmenter_batch, 3, card.window, card.window];
         let mut from = None;
-        if bf16 {
+        // Places to a pixel need more than bf16's eight bits.
+        if bf16 && card.boxes.is_none() {
             from = Some(onnx::decoder(bytes).map_err(|e| misfit("segmenter", e))?);
             loader.report.segmenter_precision = Precision::Bf16.word().into();
         }
         let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
-        let network = Network { onnx: bytes, shape, output: OUTPUT, bf16_from, symbols };
+        let network = Network { onnx: bytes, shape, output: output.0, bf16_from, symbols };
         let session = loader.load(&network)?;
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));

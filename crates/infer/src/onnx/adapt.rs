@@ -1,21 +1,42 @@
-//! A network as others export it, brought to this project's names: `image` in, `embedding` out.
+//! A network as others export it, brought to this project's names: `image` in, `embedding` or `boxes`
+//! out.
 //!
 //! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
 use super::{
-    Dimension, EMBEDDING, FLOAT, Graph, INPUT, Named, Shape, Size, Tensor, Type, ValueInfo,
+    BOXES, Dimension, EMBEDDING, FLOAT, Graph, INPUT, Named, Shape, Size, Tensor, Type, ValueInfo,
     bounded, decode, nodes,
 };
 use half::f16;
 use prost::Message;
 use std::collections::HashSet;
 
+/// What a network gives for an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// One vector, `[N,D]`.
+    Features,
+    /// Boxes, `[N,A,B]` with both sides stated.
+    Boxes,
+}
+
+impl Gives {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Features => EMBEDDING,
+            Self::Boxes => BOXES,
+        }
+    }
+}
+
 /// What the network is to be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     /// Side of its input, px.
     pub image: usize,
+    /// What it gives.
+    pub gives: Gives,
     /// Which of its outputs; `None` where it has one.
     pub output: Option<&'a str>,
     /// Numbers per vector, where they are known.
@@ -29,8 +50,10 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Adapted {
     /// The file.
     pub onnx: Vec<u8>,
-    /// Numbers per vector; `None` where nobody says it.
+    /// Numbers per vector; `None` where nobody says it. Of boxes the first side.
     pub width: Option<usize>,
+    /// The second side of boxes.
+    pub second: Option<usize>,
 }
 
 /// A weight as it is stored.
@@ -91,7 +114,7 @@ impl Made {
     }
 }
 
-/// Brings a network to `image` f32 `[N,3,S,S]` and `embedding` f32 `[N,D]`.
+/// Brings a network to `image` f32 `[N,3,S,S]`, and `embedding` f32 `[N,D]` or `boxes` f32 `[N,A,B]`.
 ///
 /// # Errors
 /// A sentence saying what the file lacks, or what it has otherwise.
@@ -99,7 +122,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     let (model, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
     let (input, batch) = input_of(&graph, wanted.image)?;
-    let (output, width) = output_of(&graph, wanted)?;
+    let (output, width, second) = output_of(&graph, wanted)?;
     let free = |old: &str, new: &str| -> Result<(), String> {
         let made = nodes(&graph)?.iter().any(|n| n.output.iter().any(|o| o == new));
         match made && old != new {
@@ -108,7 +131,8 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
         }
     };
     free(&input, INPUT)?;
-    free(&output, EMBEDDING)?;
+    let named = wanted.gives.name();
+    free(&output, named)?;
 
     let mut made = Vec::new();
     let part = |number: u32, bytes: &[u8], to: &mut Vec<u8>| {
@@ -140,8 +164,8 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     let mut all: Vec<u8> = Vec::with_capacity(old.len());
     first.iter().for_each(|node| part(NODE, node, &mut all));
     graph.node.iter().for_each(|node| part(NODE, node, &mut all));
-    if output != EMBEDDING {
-        part(NODE, &Made::identity(&output, EMBEDDING), &mut all);
+    if output != named {
+        part(NODE, &Made::identity(&output, named), &mut all);
     }
     all.append(&mut made);
     all.append(&mut weights);
@@ -149,8 +173,11 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     let image = value(INPUT, [batch.clone(), number(3), number(side), number(side)]);
     part(GRAPH_INPUT, &image.encode_to_vec(), &mut all);
     let wide = width.map_or(Dimension { size: None }, |n| number(n as i64));
-    let embedding = value(EMBEDDING, [batch, wide]);
-    part(GRAPH_OUTPUT, &embedding.encode_to_vec(), &mut all);
+    let given = match wanted.gives {
+        Gives::Features => value(named, [batch, wide]),
+        Gives::Boxes => value(named, [batch, wide, number(second.unwrap_or(0) as i64)]),
+    };
+    part(GRAPH_OUTPUT, &given.encode_to_vec(), &mut all);
 
     let mut whole = Vec::with_capacity(all.len() + 4096);
     varint(u64::from(IR_VERSION << 3), &mut whole);
@@ -161,7 +188,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
         }
     }
     part(GRAPH, &all, &mut whole);
-    Ok(Adapted { onnx: whole, width })
+    Ok(Adapted { onnx: whole, width, second })
 }
 
 /// The name of the one input, and its batch dimension.
@@ -176,7 +203,7 @@ fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
         graph.input.iter().filter(|v| !weights.contains(&v.name)).collect();
     let [input] = inputs[..] else {
         let names: Vec<_> = inputs.iter().map(|v| v.name.as_str()).collect();
-        return Err(format!("an encoder has one input, the image; there are {names:?}"));
+        return Err(format!("it must have one input, the image; there are {names:?}"));
     };
     let dims = shape_of(input, "input")?;
     if dims.len() != 4 {
@@ -199,7 +226,9 @@ fn input_of(graph: &Graph, side: usize) -> Result<(String, Dimension), String> {
 }
 
 /// The name of the output that is taken, and its width where it is known.
-fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<(String, Option<usize>), String> {
+type Output = (String, Option<usize>, Option<usize>);
+
+fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
     let names = || graph.output.iter().map(|v| v.name.as_str()).collect::<Vec<_>>();
     let output = match wanted.output {
         Some(name) => graph.output.iter().find(|v| v.name == name),
@@ -208,22 +237,32 @@ fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<(String, Option<usize
     };
     let output = output.ok_or_else(|| format!("no such output; there is {:?}", names()))?;
     let dims = shape_of(output, "output")?;
-    if dims.len() != 2 {
-        return Err(format!(
-            "output `{}` has {} dimensions, an encoder gives [N,width]; pool inside the network",
+    let refused = |wants: &str| {
+        let sides: Vec<String> = dims.iter().map(said).collect();
+        Err(format!(
+            "output `{}` has {} dimensions, [{}]; {wants}",
             output.name,
-            dims.len()
-        ));
-    }
-    let stated = match dims[1].size {
-        Some(Size::Value(n)) if n > 0 => usize::try_from(n).ok(),
-        _ => None,
+            dims.len(),
+            sides.join(",")
+        ))
     };
-    match (stated, wanted.width) {
+    match wanted.gives {
+        Gives::Features if dims.len() != 2 => {
+            return refused("an encoder gives [N,width]; pool inside the network");
+        }
+        Gives::Boxes
+            if dims.len() != 3 || stated(&dims[1]).is_none() || stated(&dims[2]).is_none() =>
+        {
+            return refused("boxes are [N,boxes,6] or [N,4+classes,boxes], with both sides stated");
+        }
+        _ => {}
+    }
+    let second = dims.get(2).and_then(stated);
+    match (stated(&dims[1]), wanted.width) {
         (Some(n), Some(want)) if n != want => {
             Err(format!("output `{}` has a width of {n}, not {want}", output.name))
         }
-        (stated, given) => Ok((output.name.clone(), stated.or(given))),
+        (stated, given) => Ok((output.name.clone(), stated.or(given), second)),
     }
 }
 
@@ -237,6 +276,50 @@ fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String>
     shape
         .map(|s| s.dim.as_slice())
         .ok_or_else(|| format!("{kind} `{}` states no shape; export it with shapes", v.name))
+}
+
+/// A dimension in words.
+fn said(dim: &Dimension) -> String {
+    match &dim.size {
+        Some(Size::Value(n)) => n.to_string(),
+        Some(Size::Param(name)) if !name.is_empty() => name.clone(),
+        _ => "?".into(),
+    }
+}
+
+/// Side of the square image that a file asks for, where it says it.
+pub(crate) fn side(onnx: &[u8]) -> Result<Option<usize>, String> {
+    let (_, graph) = decode(onnx)?;
+    let weights: Vec<String> = graph
+        .initializer
+        .iter()
+        .filter_map(|b| Some(Named::decode(b.as_slice()).ok()?.name))
+        .collect();
+    let input = graph.input.iter().find(|v| !weights.contains(&v.name));
+    let dims = input.map(|v| shape_of(v, "input")).transpose()?;
+    Ok(dims.and_then(|d| d.get(2)).and_then(stated))
+}
+
+/// A size that the file fixes.
+fn stated(dim: &Dimension) -> Option<usize> {
+    match dim.size {
+        Some(Size::Value(n)) if n > 0 => usize::try_from(n).ok(),
+        _ => None,
+    }
+}
+
+/// A word that whoever exported a file wrote into it.
+pub(crate) fn metadata(onnx: &[u8], key: &str) -> Option<String> {
+    #[derive(Clone, PartialEq, Message)]
+    struct Entry {
+        #[prost(string, tag = "1")]
+        key: String,
+        #[prost(string, tag = "2")]
+        value: String,
+    }
+    let entries = fields(onnx).ok()?.into_iter().filter(|f| f.number == METADATA);
+    let mut entries = entries.filter_map(|f| Entry::decode(f.payload).ok());
+    entries.find(|e| e.key == key).map(|e| e.value)
 }
 
 fn number(n: i64) -> Dimension {
@@ -285,6 +368,7 @@ fn halved(bytes: &[u8]) -> Result<Option<Halved>, String> {
 // Field numbers of `ModelProto` and `GraphProto`.
 const IR_VERSION: u32 = 1;
 const GRAPH: u32 = 7;
+const METADATA: u32 = 14;
 const NODE: u32 = 1;
 const INITIALIZER: u32 = 5;
 const GRAPH_INPUT: u32 = 11;
@@ -379,7 +463,7 @@ mod tests {
     }
 
     fn wanted(width: Option<usize>, half: bool) -> Wanted<'static> {
-        Wanted { image: 32, output: None, width, half }
+        Wanted { image: 32, gives: Gives::Features, output: None, width, half }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::error::DetectorError;
 use super::options::Stages;
 use crate::record::ModelEntry;
-use detect::{CandidateRule, CropRecipe, DetectError, Grid, Recipe};
+use detect::{CandidateRule, CropRecipe, DetectError, Grid, Overlap, Recipe};
 use infer::ModelPackage;
 use infer::card::CandidateMethod;
 use mitosis::{OperatingPoint, Score};
@@ -38,6 +38,8 @@ pub(super) fn from_card(
     let second = match (stages, card.classifier) {
         (Stages::One, _) => None,
         (Stages::Two, Some(c)) => Some(c),
+        // All that there is: boxes have no second stage.
+        (Stages::Two, None) if card.segmenter.boxes.is_some() => None,
         (Stages::Two, None) => return Err(DetectorError::OneStage(name.clone())),
     };
     let crops = second
@@ -50,6 +52,10 @@ pub(super) fn from_card(
     let recipe = Recipe {
         mpp: card.segmenter.mpp,
         grid,
+        overlap: match card.segmenter.boxes {
+            None => Overlap::Mean,
+            Some(_) => Overlap::Highest,
+        },
         candidates,
         crops,
         max_unread_share: Recipe::MAX_UNREAD_SHARE,

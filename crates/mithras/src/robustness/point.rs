@@ -91,6 +91,57 @@ pub struct Chosen {
     pub left_out: NamedPoint,
 }
 
+impl Chosen {
+    /// The points of a package's card by name, and what was measured on left-out slides.
+    ///
+    /// # Errors
+    /// Thresholds outside 0 to 1.
+    pub fn for_card(
+        &self,
+    ) -> Result<(BTreeMap<String, infer::card::NamedPoint>, toml::Table), RobustnessError> {
+        let invalid = |e: &dyn std::fmt::Display| RobustnessError::Nothing(e.to_string());
+        let mut points = BTreeMap::new();
+        for (name, p) in &self.points {
+            let point = infer::card::NamedPoint {
+                seg: Score::new(p.seg).map_err(|e| invalid(&e))?,
+                cls: Score::new(p.cls).map_err(|e| invalid(&e))?,
+                precision: p.precision,
+                recall: p.recall,
+                provenance: self.provenance(p),
+            };
+            points.insert(name.clone(), point);
+        }
+        let left_out = toml::Table::try_from(&self.left_out).map_err(|e| invalid(&e))?;
+        let scale = [
+            ("slope", self.slope),
+            ("offset", self.offset),
+            ("ece_before", self.ece_before),
+            ("ece", self.ece_after),
+            ("auc_clean", self.auc_clean),
+        ];
+        let scale = scale.map(|(key, value)| (key.to_owned(), toml::Value::Float(value)));
+        let results = toml::Table::from_iter([
+            ("left_out_slides".to_owned(), toml::Value::Table(left_out)),
+            ("calibration".to_owned(), toml::Value::Table(toml::Table::from_iter(scale))),
+        ]);
+        Ok((points, results))
+    }
+
+    /// On what a point's figures rest.
+    fn provenance(&self, p: &NamedPoint) -> String {
+        format!(
+            "chosen over the left-out slides {} and {} perturbations together: F1 {:.3} clean, \
+             {:.3} mean, {:.3} worst ({}); rule midog, radius 7.5 um",
+            self.folds.join(", "),
+            self.perturbations.len().saturating_sub(1),
+            p.f1_clean,
+            p.f1_mean,
+            p.f1_worst,
+            p.worst
+        )
+    }
+}
+
 /// One fold's measurements: the labelled images it left out, and foreign tissue it never saw.
 pub struct FoldRun {
     /// Name.
@@ -144,6 +195,13 @@ fn logit(p: f64) -> f64 {
     (p / (1.0 - p)).ln()
 }
 
+impl FoldRun {
+    fn has_second_stage(&self) -> bool {
+        let mut found = self.labelled.rows.iter().flat_map(|r| &r.images).flat_map(|l| &l.found);
+        found.any(|f| f.s_cls.is_some())
+    }
+}
+
 /// Candidates' logits, classes and weights; every fold and change counts alike.
 fn items(folds: &[&FoldRun]) -> (Vec<Vec<f64>>, Vec<bool>, Vec<f64>) {
     let (mut logits, mut figure, mut weight) = (vec![], vec![], vec![]);
@@ -153,11 +211,10 @@ fn items(folds: &[&FoldRun]) -> (Vec<Vec<f64>>, Vec<bool>, Vec<f64>) {
             for l in &row.images {
                 let near = l.near_figures(fold.labelled.radius_um);
                 for (f, near) in l.found.iter().zip(near) {
-                    if let Some(s) = f.s_cls {
-                        logits.push(vec![logit(f64::from(s))]);
-                        figure.push(near);
-                        weight.push(1.0 / n as f64);
-                    }
+                    // The score of the last stage, which may be the first.
+                    logits.push(vec![logit(f64::from(f.s_cls.unwrap_or(f.s_seg)))]);
+                    figure.push(near);
+                    weight.push(1.0 / n as f64);
                 }
             }
         }
@@ -283,7 +340,12 @@ pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
             return Err(nothing("the folds were measured under different perturbations"));
         }
     }
+    // One stage alone is not scaled: its threshold is on what the network says.
+    let two_stages = folds.iter().any(FoldRun::has_second_stage);
     let fit = |folds: &[&FoldRun]| {
+        if !two_stages {
+            return Ok(Platt::IDENTITY);
+        }
         let (z, p, w) = items(folds);
         Platt::fit(&z, &p, &w).map_err(|e| RobustnessError::Nothing(e.to_string()))
     };

@@ -1,6 +1,7 @@
 //! `mithras corpus`: build, import, inspect, verify, split, merge, interchange.
 
 mod build;
+mod export;
 mod import;
 mod inspect;
 mod labelled;
@@ -21,6 +22,7 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Verb {
     Build(Box<build::Args>),
+    Export(export::Args),
     Import(Box<import::Args>),
     Inspect(inspect::Args),
     Labelled(labelled::Args),
@@ -46,6 +48,7 @@ struct Verify {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(match args.verb {
         Verb::Build(a) => build::run(&a)?.report(),
+        Verb::Export(a) => export::run(&a)?.report(),
         Verb::Import(a) => import::run(&a)?.report(),
         Verb::Inspect(a) => inspect::run(&a)?.report(),
         Verb::Labelled(a) => labelled::run(&a)?.report(),

@@ -1,0 +1,102 @@
+//! `mithras detectors`: detectors of others as packages.
+
+use super::detect::mpp;
+use super::engine;
+use infer::boxes::Draft;
+use mithras::boxes::import;
+use mitosis::{Mpp, OperatingPoint, Score};
+use std::path::PathBuf;
+
+/// Detectors of others as packages: make one of an ONNX file that gives boxes, as YOLOv10
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Verb {
+    Import(Box<Import>),
+}
+
+/// Make a package that `detect --model` takes, tried on every engine at hand
+///
+/// The file takes one image f32 [N, 3, S, S], RGB in 0 to 1, and gives boxes f32 [N, boxes, 6] (x0 y0 x1
+/// y1 score class) or [N, 4 + classes, boxes] (centre, width, height, a score per class). Side and class
+/// names are read from it where they stand there. A box becomes its centre, and its score `s_seg`; of
+/// close ones the highest counts. docs/training.md
+#[derive(clap::Args, Debug)]
+struct Import {
+    /// The network
+    #[arg(long, value_name = "FILE")]
+    onnx: PathBuf,
+    /// um/px that it was trained at
+    #[arg(long, value_name = "X", value_parser = mpp)]
+    mpp: Mpp,
+    /// Package folder to make
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the package
+    #[arg(long)]
+    name: String,
+    /// Licence of the weights
+    #[arg(long)]
+    license: String,
+    /// Architecture in words
+    #[arg(long, default_value = "yolov10")]
+    architecture: String,
+    /// Class names in the network's order, where the file has none
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    classes: Vec<String>,
+    /// The class that counts [default: the first]
+    #[arg(long, value_name = "CLASS")]
+    positive: Option<String>,
+    /// Side of a window, px, where the file does not say it
+    #[arg(long, value_name = "PX")]
+    window: Option<usize>,
+    /// Distance of neighbouring windows, px [default: 20 um less than the window]
+    #[arg(long, value_name = "PX")]
+    stride: Option<usize>,
+    /// Which output, of a file with several
+    #[arg(long, value_name = "NAME")]
+    output: Option<String>,
+    /// Of boxes within this distance the highest counts, um
+    #[arg(long, value_name = "UM", default_value_t = 7.5)]
+    distance: f64,
+    /// Boxes below this score are not listed
+    #[arg(long, value_name = "T", default_value_t = 0.05)]
+    threshold: f32,
+    /// Figures are accepted from this score on
+    #[arg(long, value_name = "T", default_value_t = 0.25)]
+    confidence: f32,
+    /// Points chosen on left-out slides (`evaluate operating-point`), in place of --confidence
+    #[arg(long, value_name = "FILE", conflicts_with = "confidence")]
+    points: Option<PathBuf>,
+}
+
+/// Runs the verb.
+pub fn run(args: Args) -> anyhow::Result<()> {
+    let Verb::Import(a) = args.verb;
+    let provenance = format!("confidence {} as given, not chosen on slides", a.confidence);
+    let seg = Score::new(a.confidence)?;
+    let draft = Draft {
+        name: a.name,
+        license: a.license,
+        architecture: a.architecture,
+        mpp: a.mpp,
+        classes: a.classes,
+        positive: a.positive,
+        window: a.window,
+        stride: a.stride,
+        output: a.output,
+        threshold: a.threshold,
+        distance_um: a.distance,
+        operating_point: OperatingPoint { seg, cls: Score::ZERO, provenance },
+        operating_points: Default::default(),
+        results: None,
+        training: Default::default(),
+    };
+    let made = import(&a.onnx, a.points.as_deref(), &a.out, draft, &engine::options())?;
+    println!("{}", made.origin);
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! A detector of boxes from its ONNX file to figures on a slide.
+
+use crate::common;
+use assert_cmd::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// `infer/tests/golden/boxes.py`: darkness of cells as boxes, in the shape of YOLOv10's exports.
+fn onnx() -> PathBuf {
+    testkit::workspace().join("crates/infer/tests/golden/boxes.onnx")
+}
+
+fn run(args: &[&str], paths: &[(&str, &Path)]) -> (bool, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.args(args);
+    paths.iter().for_each(|(flag, path)| {
+        if !flag.is_empty() {
+            command.arg(flag);
+        }
+        command.arg(path);
+    });
+    let output = command.output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn boxes_of_another_program_are_figures_on_a_slide() {
+    let dir = tempfile::tempdir().unwrap();
+    let (package, slide) = (dir.path().join("package"), dir.path().join("drawn.tiff"));
+    let words = ["detectors", "import", "--mpp", "0.25", "--name", "cells", "--license", "none"];
+    let made = run(&words, &[("--onnx", &onnx()), ("--out", &package)]);
+    assert!(made.0, "{}", made.2);
+    let again = run(&words, &[("--onnx", &onnx()), ("--out", &package)]);
+    assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);
+
+    let layout = common::draw(&slide, 900, 800, 5, 2);
+    let out = dir.path().join("out");
+    let words = ["detect", "--engine", "rten", "--operating-point", "0.6,0"];
+    let found = run(&words, &[("--model", &package), ("--out", &out), ("", &slide)]);
+    assert!(found.0, "{}", found.2);
+    let text = fs::read_to_string(out.join("drawn/detections.csv")).unwrap();
+    let mut lines = text.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column =
+        |name: &str| head.iter().position(|h| *h == name).unwrap_or_else(|| panic!("{head:?}"));
+    let (x, y, seg, cls) = (column("x_um"), column("y_um"), column("s_seg"), column("s_cls"));
+    let places: Vec<(f64, f64, f64)> = lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            assert_eq!(cells[cls], "", "one stage has one score");
+            let number = |k: usize| cells[k].parse::<f64>().unwrap();
+            (number(x), number(y), number(seg))
+        })
+        .collect();
+    for figure in layout.truth() {
+        let near = places.iter().filter(|p| {
+            let (dx, dy) = (p.0 - figure.x_px * 0.25, p.1 - figure.y_px * 0.25);
+            dx.hypot(dy) < 7.5
+        });
+        assert!(near.count() >= 1, "{figure:?} in {places:?}");
+    }
+    // What several windows see is one figure.
+    for (i, a) in places.iter().enumerate() {
+        let far = |b: &(f64, f64, f64)| (a.0 - b.0).abs().max((a.1 - b.1).abs()) > 7.0;
+        assert!(places[i + 1..].iter().all(far), "{a:?} twice");
+    }
+    assert!(
+        run(
+            &["detect", "--subtypes"],
+            &[("--model", &package), ("--out", &dir.path().join("s")), ("", &slide)]
+        )
+        .0
+    );
+}

@@ -1,0 +1,239 @@
+//! A detector of boxes, as YOLOv10 is exported, to a card and a network that the engines agree on.
+//!
+//! The file gives `[N,boxes,6]` (`x0 y0 x1 y1 score class`) or `[N,4+classes,boxes]` (centre, width, height,
+//! a score per class), in pixels of its input; what is left of neighbours the peaks suppress. Pixels go in
+//! as RGB in 0 to 1, as Ultralytics' own exports take them; side and class names are read from the file
+//! where they stand in it.
+
+use crate::card::{
+    BoxLayout, BoxesCard, CandidateCard, CandidateMethod, CardError, ModelCard, NamedPoint, SCHEMA,
+    SegmenterCard,
+};
+use crate::convert::{ConvertError, Converted, at_hand, farthest, probes};
+use crate::engine::{EngineError, EngineOptions, open};
+use crate::hash::sha256_hex;
+use crate::onnx::{self, Gives, Wanted};
+use crate::package::ModelPackage;
+use mitosis::{Mpp, OperatingPoint};
+use std::collections::BTreeMap;
+
+/// Name of the network in a package.
+pub const FILE: &str = "segmenter.onnx";
+/// Largest difference of a score between two engines.
+pub const TOLERANCE: f32 = 1e-3;
+
+/// What a file cannot say of itself.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Name of the package.
+    pub name: String,
+    /// Licence of the weights.
+    pub license: String,
+    /// Architecture in words.
+    pub architecture: String,
+    /// um/px that it was trained at.
+    pub mpp: Mpp,
+    /// Class names in the network's order; empty: as the file says.
+    pub classes: Vec<String>,
+    /// The class that counts; `None`: the first.
+    pub positive: Option<String>,
+    /// Side of a window, px; `None`: as the file says.
+    pub window: Option<usize>,
+    /// Distance of neighbouring windows, px; `None`: such that a figure of 20 um lies whole in one.
+    pub stride: Option<usize>,
+    /// Which output is taken; `None` where there is one.
+    pub output: Option<String>,
+    /// Boxes below it are nothing.
+    pub threshold: f32,
+    /// Of boxes within this distance the highest counts, um.
+    pub distance_um: f64,
+    /// What accepts a figure.
+    pub operating_point: OperatingPoint,
+    /// Further points by name.
+    pub operating_points: BTreeMap<String, NamedPoint>,
+    /// What was measured.
+    pub results: Option<toml::Table>,
+    /// Where it comes from, for the card.
+    pub training: toml::Table,
+}
+
+/// Brings an ONNX file to a package: `image` in, `boxes` out, run on every engine at hand on
+/// [`probes`]. `options` says threads and libraries; its engine is not asked.
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn convert(
+    file: &[u8],
+    draft: &Draft,
+    options: &EngineOptions,
+) -> Result<Converted, ConvertError> {
+    let refused = |what: &str| ConvertError::File(what.into());
+    let own = onnx::side(file).map_err(ConvertError::File)?;
+    let window = draft.window.or(own);
+    let window = window.ok_or_else(|| refused("the file does not say the side of its window"))?;
+    let wanted = Wanted {
+        image: window,
+        gives: Gives::Boxes,
+        output: draft.output.as_deref(),
+        width: None,
+        half: false,
+    };
+    let adapted = onnx::adapt(file, &wanted).map_err(ConvertError::File)?;
+    let classes = match draft.classes.is_empty() {
+        false => draft.classes.clone(),
+        true => onnx::metadata(file, "names")
+            .and_then(|text| names(&text))
+            .ok_or_else(|| refused("the file does not name its classes"))?,
+    };
+    let (first, second) = (adapted.width.unwrap_or(0), adapted.second.unwrap_or(0));
+    let (layout, count) = match (first, second) {
+        (n, BoxesCard::ROW) => (BoxLayout::Rows, n),
+        (n, count) if n == BoxesCard::PLACE + classes.len() => (BoxLayout::Columns, count),
+        _ => {
+            return Err(ConvertError::File(format!(
+                "the output is [N,{first},{second}], with {} classes neither [N,boxes,6] nor \
+                 [N,{},boxes]",
+                classes.len(),
+                BoxesCard::PLACE + classes.len()
+            )));
+        }
+    };
+    let positive = match &draft.positive {
+        Some(name) => name.clone(),
+        None => classes.first().cloned().unwrap_or_default(),
+    };
+    let px = |um: f64| (um / draft.mpp.get()).round().max(1.0);
+    let stride = draft.stride.unwrap_or_else(|| {
+        let overlap = px(20.0) as usize;
+        window.saturating_sub(overlap).max(window.div_ceil(2))
+    });
+    let card = ModelCard {
+        schema: SCHEMA,
+        name: draft.name.clone(),
+        license: draft.license.clone(),
+        segmenter: Some(SegmenterCard {
+            file: FILE.into(),
+            sha256: sha256_hex(&adapted.onnx),
+            architecture: draft.architecture.clone(),
+            mpp: draft.mpp,
+            window,
+            stride,
+            mean: [0.0; 3],
+            std: [1.0; 3],
+            boxes: Some(BoxesCard { layout, count, classes, positive }),
+        }),
+        candidates: Some(CandidateCard {
+            method: CandidateMethod::Peaks,
+            threshold: draft.threshold,
+            opening_radius: 0,
+            min_area_px: 0,
+            min_distance_px: Some(px(draft.distance_um) as u32),
+        }),
+        classifier: None,
+        encoder: None,
+        operating_point: Some(draft.operating_point.clone()),
+        operating_points: draft.operating_points.clone(),
+        resolution: None,
+        training: Some(draft.training.clone()),
+        results: draft.results.clone(),
+    };
+    card.check().map_err(|e: CardError| ConvertError::File(e.to_string()))?;
+    tried(&card, &adapted.onnx, window, options)?;
+    Ok(Converted { card, onnx: adapted.onnx })
+}
+
+/// Class names as Ultralytics writes them: `{0: 'figure', 1: 'other'}`.
+fn names(text: &str) -> Option<Vec<String>> {
+    let mut named = BTreeMap::new();
+    let mut rest = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+    while !rest.is_empty() {
+        let (number, after) = rest.split_once(':')?;
+        let after = after.trim_start();
+        let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+        let (name, after) = after[1..].split_once(quote)?;
+        named.insert(number.trim().parse::<usize>().ok()?, name.to_owned());
+        rest = after.trim_start().trim_start_matches(',').trim_start();
+    }
+    let whole = named.keys().copied().eq(0..named.len());
+    (whole && !named.is_empty()).then(|| named.into_values().collect())
+}
+
+/// The engines' scores of the probes, from the highest on, must be the same.
+fn tried(
+    card: &ModelCard,
+    onnx: &[u8],
+    window: usize,
+    options: &EngineOptions,
+) -> Result<(), ConvertError> {
+    let package = ModelPackage::of_one(card, onnx.to_vec())?;
+    let mut refused = Vec::new();
+    let mut first: Option<(String, Vec<f32>)> = None;
+    for (engine, provider) in at_hand(options) {
+        let options = EngineOptions { engine, provider, segmenter_batch: 1, ..options.clone() };
+        let mut models = match open(&package, &options) {
+            Ok(models) => models,
+            Err(e @ EngineError::Model { .. }) => return Err(ConvertError::Engine(e)),
+            Err(e) => {
+                refused.push(e.to_string().replace("\n  ", "; "));
+                continue;
+            }
+        };
+        let segmenter = models.segmenter.as_mut().expect("a package of one");
+        let mut scores = Vec::new();
+        for map in segmenter.probabilities(&probes(window))? {
+            let mut all = map.data;
+            all.sort_unstable_by(|a, b| b.total_cmp(a));
+            // Where two boxes fall on one pixel the lower is not seen; those are among the last.
+            scores.extend_from_slice(&all[..20.min(all.len())]);
+        }
+        let named = format!("{} {}", models.report.engine, models.report.version);
+        match &first {
+            None => first = Some((named, scores)),
+            Some((other, known)) => {
+                let difference = farthest(known, &scores);
+                if difference > TOLERANCE {
+                    let (other, largest) = (other.clone(), 1.0);
+                    return Err(ConvertError::Disagree {
+                        engine: named,
+                        other,
+                        difference,
+                        largest,
+                    });
+                }
+            }
+        }
+    }
+    if first.is_none() { Err(ConvertError::NoEngine(refused)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+    use crate::card::{BoxLayout, BoxesCard};
+
+    #[test]
+    fn both_layouts_give_the_same_centres() {
+        let card = |layout| BoxesCard {
+            layout,
+            count: 2,
+            classes: vec!["other".into(), "figure".into()],
+            positive: "figure".into(),
+        };
+        // Of two boxes the second is a figure, the first likelier something else.
+        let rows = [0.0, 0.0, 4.0, 6.0, 0.9, 0.0, 10.0, 20.0, 14.0, 22.0, 0.8, 1.0];
+        assert_eq!(card(BoxLayout::Rows).centres(&rows), [(12.0, 21.0, 0.8)]);
+        let columns = [2.0, 12.0, 3.0, 21.0, 4.0, 4.0, 6.0, 2.0, 0.9, 0.05, 0.7, 0.8];
+        assert_eq!(card(BoxLayout::Columns).sides(), [6, 2]);
+        assert_eq!(card(BoxLayout::Columns).centres(&columns), [(12.0, 21.0, 0.8)]);
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let read = |t: &str| names(t);
+        assert_eq!(read("{0: 'figure', 1: \"look-alike\"}").unwrap(), ["figure", "look-alike"]);
+        assert_eq!(read("{1: 'b', 0: 'a, {c}: d'}").unwrap(), ["a, {c}: d", "b"]);
+        for bad in ["", "{}", "{1: 'b'}", "{0: b}", "{0: 'b'", "['b']"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Packages and engines.
+//!
+//! One binary for all files here: linking each by itself takes minutes.
+
+mod boxes;
+mod card;
+mod common;
+mod engines;
+mod preprocess;

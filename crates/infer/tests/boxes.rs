@@ -1,0 +1,113 @@
+//! Detectors of boxes: a network in the shape of YOLOv10's exports (`golden/boxes.py`), by hand.
+
+use infer::boxes::{Draft, convert};
+use infer::card::BoxLayout;
+use infer::convert::ConvertError;
+use infer::{EngineChoice, EngineOptions, ModelPackage, open};
+use mitosis::{Mpp, OperatingPoint, RgbTile, Score};
+
+const SIDE: usize = 64;
+
+fn file() -> Vec<u8> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/boxes.onnx");
+    std::fs::read(path).unwrap()
+}
+
+fn draft() -> Draft {
+    Draft {
+        name: "boxes".into(),
+        license: "none".into(),
+        architecture: "cells".into(),
+        mpp: Mpp::PAPER,
+        classes: vec![],
+        positive: None,
+        window: None,
+        stride: None,
+        output: None,
+        threshold: 0.05,
+        distance_um: 7.5,
+        operating_point: OperatingPoint {
+            seg: Score::literal(0.5),
+            cls: Score::ZERO,
+            provenance: "a test".into(),
+        },
+        operating_points: Default::default(),
+        results: None,
+        training: Default::default(),
+    }
+}
+
+/// A grey window with a square of 8 px of this colour at a place.
+fn spot(x: usize, y: usize, rgb: [u8; 3]) -> RgbTile {
+    let mut tile = RgbTile::filled(SIDE, SIDE, [255, 255, 255]);
+    for row in y..y + 8 {
+        for column in x..x + 8 {
+            let at = 3 * (row * SIDE + column);
+            tile.data[at..at + 3].copy_from_slice(&rgb);
+        }
+    }
+    tile
+}
+
+#[test]
+fn boxes_become_their_centres_with_their_scores() {
+    let made = convert(&file(), &draft(), &EngineOptions::default()).unwrap();
+    let card = made.card.segmenter.as_ref().unwrap();
+    assert_eq!((card.window, card.stride), (64, 32), "20 um do not fit beside each other in 64 px");
+    let boxes = card.boxes.as_ref().unwrap();
+    assert_eq!((boxes.layout, boxes.count), (BoxLayout::Rows, 16));
+    assert_eq!(boxes.positive, "mitotic figure");
+    assert_eq!(boxes.classes, ["mitotic figure", "look-alike"]);
+    assert_eq!(made.card.candidates.as_ref().unwrap().min_distance_px, Some(30));
+
+    let package = ModelPackage::of_one(&made.card, made.onnx).unwrap();
+    let options = EngineOptions { engine: EngineChoice::Rten, ..EngineOptions::default() };
+    let mut models = open(&package, &options).unwrap();
+    let segmenter = models.segmenter.as_mut().unwrap();
+    // Violet is class 0, and four cells are wholly dark; green is another class and counts nothing.
+    let windows = [spot(16, 40, [51, 0, 102]), spot(16, 40, [51, 102, 0])];
+    let maps = segmenter.probabilities(&windows).unwrap();
+    let of = |map: &mitosis::ProbMap| -> Vec<(usize, usize, f32)> {
+        let seen = map.data.iter().enumerate().filter(|(_, p)| **p > 0.1);
+        seen.map(|(i, p)| (i % SIDE, i / SIDE, *p)).collect()
+    };
+    let found = of(&maps[0]);
+    let places: Vec<(usize, usize)> = found.iter().map(|f| (f.0, f.1)).collect();
+    assert_eq!(places, [(18, 42), (22, 42), (18, 46), (22, 46)]);
+    assert!(found.iter().all(|f| (f.2 - 0.8).abs() < 1e-5), "{found:?}");
+    assert!(of(&maps[1]).is_empty());
+}
+
+#[test]
+fn what_is_no_detector_of_boxes_is_refused_in_words() {
+    let refused = |file: &[u8], draft: Draft| match convert(file, &draft, &EngineOptions::default())
+    {
+        Err(ConvertError::File(reason)) => reason,
+        other => panic!("{other:?}"),
+    };
+    let with = |change: fn(&mut Draft)| {
+        let mut d = draft();
+        change(&mut d);
+        d
+    };
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/tiny/classifier.onnx");
+    let classifier = std::fs::read(tiny).unwrap();
+    let what = refused(&classifier, with(|d| d.window = Some(224)));
+    assert!(what.contains("boxes are [N,boxes,6]") || what.contains("not 224"), "{what}");
+    let what = refused(&file(), with(|d| d.classes = vec!["one".into(); 3]));
+    assert!(what.contains("stands twice"), "{what}");
+    let what = refused(&file(), with(|d| d.positive = Some("mitosis".into())));
+    assert!(what.contains("`mitosis` is none of"), "{what}");
+    let what = refused(&file(), with(|d| d.window = Some(640)));
+    assert!(what.contains("64, not 640"), "{what}");
+    let what = refused(&file(), with(|d| d.stride = Some(65)));
+    assert!(what.contains("segmenter.stride"), "{what}");
+    let what = refused(&file()[..500], draft());
+    assert!(what.contains("not an ONNX file"), "{what}");
+    let mut nameless = file();
+    let at = nameless.windows(5).position(|w| w == b"names").unwrap();
+    nameless[at] = b'N';
+    assert!(refused(&nameless, draft()).contains("does not name its classes"));
+    let given = with(|d| d.classes = vec!["mitosis".into(), "other".into()]);
+    assert!(convert(&nameless, &given, &EngineOptions::default()).is_ok());
+}

@@ -1,0 +1,74 @@
+"""boxes.onnx: a detector of boxes without weights, in the shape in which YOLOv10 is exported.
+
+    python boxes.py          writes boxes.onnx beside this file
+
+`images` [1,3,64,64], RGB in 0 to 1, to `output0` [1,16,6]: x0 y0 x1 y1 score class. The score of a cell of
+4x4 px is the darkness of its red, 1 - mean; the sixteen darkest cells are given, each as a box of 8 px; class
+0 where its green is below its blue, else 1. Names of the classes stand in the metadata, as Ultralytics
+writes them.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+SIDE, CELL, ROWS = 64, 4, 16
+N = SIDE // CELL
+
+
+def main():
+    const = lambda name, value: numpy_helper.from_array(np.asarray(value), name)
+    grid = np.indices((N, N)).reshape(2, -1).astype(np.float32)
+    centres = (grid[::-1] + 0.5) * CELL  # x, y
+    weights = [
+        const("one", np.float32(1.0)),
+        const("flat", np.array([1, 3, N * N], np.int64)),
+        const("k", np.array([ROWS], np.int64)),
+        const("red", np.array([0], np.int64)),
+        const("green", np.array([1], np.int64)),
+        const("blue", np.array([2], np.int64)),
+        const("x", centres[0][None]),
+        const("y", centres[1][None]),
+        const("half", np.float32(4.0)),
+        const("last", np.array([2], np.int64)),
+    ]
+    op = helper.make_node
+    nodes = [
+        op("AveragePool", ["images"], ["cells"], kernel_shape=[CELL, CELL], strides=[CELL, CELL]),
+        op("Reshape", ["cells", "flat"], ["values"]),
+        op("Gather", ["values", "red"], ["r3"], axis=1),
+        op("Gather", ["values", "green"], ["g3"], axis=1),
+        op("Gather", ["values", "blue"], ["b3"], axis=1),
+        op("Squeeze", ["r3", "green"], ["r"]),
+        op("Squeeze", ["g3", "green"], ["g"]),
+        op("Squeeze", ["b3", "green"], ["b"]),
+        op("Sub", ["one", "r"], ["dark"]),
+        op("TopK", ["dark", "k"], ["score", "index"], axis=1),
+        op("GreaterOrEqual", ["g", "b"], ["other"]),
+        op("Cast", ["other"], ["class_all"], to=TensorProto.FLOAT),
+        op("GatherElements", ["class_all", "index"], ["class"], axis=1),
+        op("GatherElements", ["x", "index"], ["cx"], axis=1),
+        op("GatherElements", ["y", "index"], ["cy"], axis=1),
+    ]
+    parts = []
+    for name, kind, a in [("x0", "Sub", "cx"), ("y0", "Sub", "cy"), ("x1", "Add", "cx"), ("y1", "Add", "cy")]:
+        nodes.append(op(kind, [a, "half"], [name]))
+        parts.append(name)
+    for name in [*parts, "score", "class"]:
+        nodes.append(op("Unsqueeze", [name, "last"], [name + "_3"]))
+    nodes.append(op("Concat", [p + "_3" for p in [*parts, "score", "class"]], ["output0"], axis=2))
+    graph = helper.make_graph(
+        nodes, "boxes",
+        [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
+        [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, ROWS, 6])],
+        weights,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    helper.set_model_props(model, {"names": "{0: 'mitotic figure', 1: 'look-alike'}", "task": "detect"})
+    onnx.checker.check_model(model, full_check=True)
+    onnx.save(model, Path(__file__).parent / "boxes.onnx")
+
+
+main()
