@@ -2,7 +2,7 @@
 
 use super::frames::{Candidates, STRIDE, WINDOW};
 use super::{DetectorError, Result};
-use crate::robustness::point::{Chosen, NamedPoint};
+use crate::robustness::point::Chosen;
 use artifact::{digest, file};
 use infer::card::{
     CandidateCard, CandidateMethod, ClassifierCard, ModelCard, ResolutionCard, SCHEMA,
@@ -113,56 +113,15 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
     })
 }
 
-/// On what a point's figures rest.
-fn provenance(chosen: &Chosen, p: &NamedPoint) -> String {
-    format!(
-        "chosen over the left-out slides {} and {} perturbations together: F1 {:.3} clean, {:.3} \
-         mean, {:.3} worst ({}); rule midog, radius 7.5 um",
-        chosen.folds.join(", "),
-        chosen.perturbations.len().saturating_sub(1),
-        p.f1_clean,
-        p.f1_mean,
-        p.f1_worst,
-        p.worst
-    )
-}
-
-/// The points of the card, and what was measured on left-out slides.
-fn named(chosen: &Chosen) -> Result<(BTreeMap<String, infer::card::NamedPoint>, toml::Table)> {
-    let invalid = |e: &dyn std::fmt::Display| DetectorError::Invalid(e.to_string());
-    let mut points = BTreeMap::new();
-    for (name, p) in &chosen.points {
-        let point = infer::card::NamedPoint {
-            seg: Score::new(p.seg).map_err(|e| invalid(&e))?,
-            cls: Score::new(p.cls).map_err(|e| invalid(&e))?,
-            precision: p.precision,
-            recall: p.recall,
-            provenance: provenance(chosen, p),
-        };
-        points.insert(name.clone(), point);
-    }
-    let left_out = toml::Table::try_from(&chosen.left_out).map_err(|e| invalid(&e))?;
-    let scale = [
-        ("slope", chosen.slope),
-        ("offset", chosen.offset),
-        ("ece_before", chosen.ece_before),
-        ("ece", chosen.ece_after),
-        ("auc_clean", chosen.auc_clean),
-    ];
-    let scale = scale.map(|(key, value)| (key.to_owned(), toml::Value::Float(value)));
-    let results = toml::Table::from_iter([
-        ("left_out_slides".to_owned(), toml::Value::Table(left_out)),
-        ("calibration".to_owned(), toml::Value::Table(toml::Table::from_iter(scale))),
-    ]);
-    Ok((points, results))
-}
-
 fn settle(choice: &Choice) -> Result<Settled> {
     match choice {
         Choice::Calibration { file, stage } => calibrated(file, stage),
         Choice::Points { chosen, candidates, crop, symmetries } => {
             let (points, results) = match chosen {
-                Some(c) => named(c).map(|(p, r)| (p, Some(r)))?,
+                Some(c) => c
+                    .for_card()
+                    .map(|(p, r)| (p, Some(r)))
+                    .map_err(|e| DetectorError::Invalid(e.to_string()))?,
                 None => (BTreeMap::new(), None),
             };
             let point = match points.get("balanced") {
@@ -272,6 +231,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             stride: STRIDE as usize,
             mean: s.mean,
             std: s.std,
+            boxes: None,
         }),
         candidates: Some(settled.candidates),
         classifier: Some(ClassifierCard {

@@ -44,6 +44,7 @@ impl Candidates {
         Ok(Recipe {
             mpp,
             grid: Grid::new(WINDOW, STRIDE)?,
+            overlap: detect::Overlap::Mean,
             candidates: CandidateRule::Regions {
                 threshold,
                 opening_radius: self.opening_radius,

@@ -40,11 +40,28 @@ pub struct Args {
     /// Change a key of the preset, e.g. segment.train.steps=100
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Train the models of these folds alone (numbers from 0, or `final`), e.g. on several machines that
+    /// share RUN; without it, what is missing is trained, calibrated and packaged
+    #[arg(long, value_name = "FOLD", value_delimiter = ',', value_parser = fold)]
+    only: Option<Vec<Fold>>,
     /// Print the steps with sizes and an estimate of time, and stop
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     machine: Machine,
+}
+
+/// Number of a fold; none for the final models.
+#[derive(Clone, Copy, Debug)]
+struct Fold(Option<usize>);
+
+fn fold(text: &str) -> Result<Fold, String> {
+    match text {
+        "final" => Ok(Fold(None)),
+        k => {
+            k.parse().map(|k| Fold(Some(k))).map_err(|_| "give a number from 0, or `final`".into())
+        }
+    }
 }
 
 /// One line for the whole run, since then.
@@ -82,6 +99,7 @@ pub fn run(args: Args) -> Result<()> {
         finetune_init: args.finetune_init,
         allow_partial: args.allow_partial,
         device,
+        only: args.only.map(|folds| folds.into_iter().map(|f| f.0).collect()),
     };
     let chain = Chain::new(&preset, set, &options)?;
     if args.dry_run {

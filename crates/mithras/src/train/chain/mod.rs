@@ -53,6 +53,9 @@ pub struct ChainOptions {
     pub package: Option<ModelPackage>,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
+    /// Only the models of these folds are trained (`None` is `final`), beside other processes on the
+    /// same folder; nothing is calibrated or packaged. Without it, the whole chain.
+    pub only: Option<Vec<Option<usize>>>,
 }
 
 /// Where a chain stands.
@@ -122,6 +125,10 @@ impl<'a> Chain<'a> {
             None if folds.folds.is_empty() => return Err(start::no_point()),
             None => {}
         }
+        let wanted = options.only.iter().flatten().flatten();
+        if let Some(&fold) = wanted.max().filter(|k| **k >= folds.folds.len()) {
+            return Err(DetectorError::NoFold { fold, folds: folds.folds.len() });
+        }
         let made_from = digest::sha256(parts.join("\n"));
         Ok(Self { preset, source: Source { set, folds }, options, made_from })
     }
@@ -140,13 +147,15 @@ impl<'a> Chain<'a> {
         plan::plan(self)
     }
 
-    /// Runs every step that is not done yet; gives the package's folder.
+    /// Runs every step that is not done yet; gives the package's folder, or the run's if only some
+    /// folds were asked for.
     ///
     /// # Errors
     /// [`DetectorError`]; what was done stays, and the next call goes on from there.
     pub fn run(&self, watch: &mut dyn Watch) -> Result<PathBuf> {
-        let out = &self.options.out;
-        let _lock = Lock::take(out)?;
+        let (out, only) = (&self.options.out, &self.options.only);
+        std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+        let _lock = only.is_none().then(|| Lock::take(out)).transpose()?;
         file::write(&out.join("preset.toml"), self.preset.to_toml().as_bytes())?;
         if let Some(package) = &self.options.package {
             start::unpack(package, out)?;
@@ -155,6 +164,11 @@ impl<'a> Chain<'a> {
         let mut before = steps.iter().map(|s| self.is_done(s)).collect::<Result<Vec<_>>>()?;
         if before.contains(&false) {
             steps = plan::plan(self)?.steps;
+        }
+        if let Some(folds) = only {
+            let asked = |s: &PlannedStep| s.kind.is_of_a_fold() && folds.contains(&s.fold);
+            steps.retain(|s| s.kind == StepKind::Folds || asked(s));
+            before = steps.iter().map(|s| self.is_done(s)).collect::<Result<_>>()?;
         }
         let (mut spent, mut planned) = (0.0, 0.0);
         for (i, step) in steps.iter().enumerate() {
@@ -167,13 +181,16 @@ impl<'a> Chain<'a> {
             watch.step(step, Stand { number, of, done_before: before[i], left });
             if !before[i] {
                 let started = Instant::now();
+                // Other processes may be at work on other folds.
+                let fold = step.kind.is_of_a_fold().then(|| self.folder(step.fold));
+                let _lock = fold.map(|f| Lock::take(&f)).transpose()?;
                 let files = steps::run(self, step)?;
                 self.mark(step, &files)?;
                 (spent, planned) =
                     (spent + started.elapsed().as_secs_f64(), planned + step.seconds);
             }
         }
-        Ok(out.join("package"))
+        Ok(if only.is_some() { out.clone() } else { out.join("package") })
     }
 
     /// The images of a fold, or of the final models, which leave nothing out.

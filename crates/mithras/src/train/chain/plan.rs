@@ -28,6 +28,13 @@ pub enum StepKind {
     Package,
 }
 
+impl StepKind {
+    /// Whether it makes the models of one fold, or the final ones.
+    pub(super) fn is_of_a_fold(self) -> bool {
+        matches!(self, Self::Segment | Self::Mine | Self::Finetune)
+    }
+}
+
 /// One step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlannedStep {
