@@ -22,6 +22,10 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --features cli/train 
 step "doctests"
 cargo test --workspace --doc --features cli/train --locked
 
+# Tests run side by side, one to a core; libtorch's threads would spin for the same cores (three times
+# as long in all).
+export OMP_NUM_THREADS=1
+
 step "tests"
 if cargo nextest --version >/dev/null 2>&1; then
     cargo nextest run --workspace --features cli/train --locked --no-fail-fast

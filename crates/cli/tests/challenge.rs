@@ -1,8 +1,6 @@
 //! Jobs of challenges in the platform's folders, on drawn slides.
 
-#[path = "../../mithras/tests/common/mod.rs"]
-mod common;
-
+use crate::common;
 use assert_cmd::Command;
 use mithras::demo::Kind;
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! The command line as a user meets it: help, bad input, exit codes.
 
-#[path = "../../mithras/tests/common/mod.rs"]
-mod common;
-
+use crate::common;
 use assert_cmd::Command;
 use std::fs;
 use std::path::{Path, PathBuf};

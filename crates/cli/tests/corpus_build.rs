@@ -1,8 +1,6 @@
 //! `mithras corpus build`: kills, exclusions, the tumour filter, magnifications, a disk that is full.
 
-#[path = "../../mithras/tests/common/mod.rs"]
-mod common;
-
+use crate::common;
 use corpus::{Columns, Corpus};
 use mitosis::Mpp;
 use rand::{Rng, SeedableRng};
@@ -116,7 +114,7 @@ fn kills_change_nothing() {
     killed_and_not(3, 2);
 }
 
-/// `cargo nextest run -p cli --test corpus_build --run-ignored only --no-capture`
+/// `cargo nextest run -p cli corpus_build --run-ignored only --no-capture`
 #[test]
 #[ignore = "minutes: 56 slides; docs/results/corpus.md has its figures"]
 fn kills_change_nothing_at_scale() {

@@ -2,9 +2,7 @@
 
 #![cfg(feature = "remote")]
 
-#[path = "../../mithras/tests/common/mod.rs"]
-mod common;
-
+use crate::common;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! Many slides on the command line: lists, shards, processes on one folder, gathering, Ctrl-C.
 
-#[path = "../../mithras/tests/common/mod.rs"]
-mod common;
-
+use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -3,9 +3,7 @@
 
 #![cfg(unix)]
 
-#[path = "../../mithras/tests/common/mod.rs"]
-mod common;
-
+use crate::common;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

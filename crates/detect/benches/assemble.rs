@@ -67,6 +67,7 @@ fn main() {
         let mut line = format!("{name:<24}");
         for rule in [regions(Score::literal(0.5)), peaks(Score::literal(0.5))] {
             let recipe = Recipe {
+                overlap: detect::Overlap::Mean,
                 mpp: Mpp::PAPER,
                 grid: Grid::new(512, 400).expect("a valid grid"),
                 candidates: rule,

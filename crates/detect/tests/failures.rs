@@ -1,8 +1,8 @@
 //! What goes wrong ends in a typed error or is recorded; nothing hangs.
 
-mod common;
-
-use common::{Anew, Drawn, Failure, Keep, Mean, Shade, bits, in_memory, recipe, run, workers};
+use crate::common::{
+    Anew, Drawn, Failure, Keep, Mean, Shade, bits, in_memory, recipe, run, workers,
+};
 use detect::{
     CancelToken, CandidateRule, Checkpoint, Control, DetectError, Job, Observer, Progress,
     ReadError, Recipe, SlideResult, StateFile, Store, StoreError, TileSource, Tissue, WindowAt,

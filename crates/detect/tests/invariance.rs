@@ -1,8 +1,9 @@
 //! Streaming equals the whole map in memory, and nothing that only concerns speed changes a bit.
 
-mod common;
-
-use common::{Anew, Drawn, Keep, Mean, Shade, bits, in_memory, mpp, recipe, run, score, workers};
+use crate::common;
+use crate::common::{
+    Anew, Drawn, Keep, Mean, Shade, bits, in_memory, mpp, recipe, run, score, workers,
+};
 use detect::{CandidateRule, Control, Job, Recipe, SlideResult, Workers};
 use proptest::prelude::*;
 

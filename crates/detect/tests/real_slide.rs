@@ -1,8 +1,6 @@
 //! The pipeline over `slide::Slide`: the same as over the same pixels in memory.
 
-mod common;
-
-use common::{Bits, Mean, Shade, bits, in_memory, mpp, recipe, run, workers};
+use crate::common::{Bits, Mean, Shade, bits, in_memory, mpp, recipe, run, workers};
 use detect::{Control, Job, ReadError, Recipe, SlideResult, TileSource};
 use mitosis::{Mpp, Resolution, RgbTile};
 

@@ -1,8 +1,6 @@
 //! The whole chain on drawn images: MIDOG-shaped annotations to a package that detects.
 #![cfg(feature = "train")]
 
-mod drawn;
-
 use corpus::import::{ImportOptions, importer};
 use corpus::regions::import::{Options, annotated};
 use corpus::regions::{Dataset, Given};
@@ -15,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
 
-use drawn::{SIDE, drawn, places};
+use crate::drawn::{SIDE, drawn, places};
 
 /// Six images of six slides, imported from boxes with corners as MIDOG writes them.
 fn dataset(dir: &Path) -> Dataset {
@@ -59,7 +57,7 @@ struct Seen(Vec<(String, bool)>);
 
 impl Watch for Seen {
     fn step(&mut self, step: &PlannedStep, stand: Stand) {
-        assert!(stand.of >= 12 && stand.left.is_finite() && stand.left >= 0.0, "{stand:?}");
+        assert!(stand.of >= 4 && stand.left.is_finite() && stand.left >= 0.0, "{stand:?}");
         self.0.push((step.name.clone(), stand.done_before));
     }
 }
@@ -78,6 +76,7 @@ fn options(out: PathBuf) -> ChainOptions {
         allow_partial: false,
         package: None,
         device: "cpu".into(),
+        only: None,
     }
 }
 
@@ -123,9 +122,25 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     assert_eq!(of(StepKind::Calibrate)[0].figures, 48);
     assert!(plan.seconds > 0.0 && plan.memory > u64::from(3 * SIDE * SIDE));
 
+    // One fold by itself, as another machine would, while somebody else trains another.
+    let one = ChainOptions { only: Some(vec![Some(1)]), ..options.clone() };
+    let other = artifact::file::Lock::take(&options.out.join("fold-0")).unwrap();
+    let mut seen = Seen::default();
+    let alone = Chain::new(&preset, set.clone(), &one).unwrap().run(&mut seen).unwrap();
+    assert_eq!(alone, options.out);
+    let names: Vec<&str> = seen.0.iter().map(|s| s.0.as_str()).collect();
+    assert_eq!(names, ["folds", "segment-fold-1", "mine-fold-1", "finetune-fold-1"]);
+    let busy = chain.run(&mut ()).unwrap_err();
+    assert!(busy.to_string().contains("fold-0"), "{busy}");
+    drop(other);
+    let missing = ChainOptions { only: Some(vec![None, Some(7)]), ..options.clone() };
+    let refused = Chain::new(&preset, set.clone(), &missing).map(|_| ()).unwrap_err();
+    assert!(matches!(refused, DetectorError::NoFold { fold: 7, .. }), "{refused}");
+
     let mut seen = Seen::default();
     let package = chain.run(&mut seen).unwrap();
-    assert!(seen.0.iter().all(|s| !s.1));
+    let before: Vec<&str> = seen.0.iter().filter(|s| s.1).map(|s| s.0.as_str()).collect();
+    assert_eq!(before, names);
     let opened = infer::ModelPackage::open(&package).unwrap();
     let training = opened.card.training.as_ref().unwrap();
     assert_eq!(training["dataset_sha256"].as_str(), Some(set.digest()));

@@ -2,12 +2,10 @@
 //! user, TIFF and PNG images, two resolutions in one dataset and two folds.
 #![cfg(feature = "train")]
 
-mod drawn;
-
+use crate::drawn::{drawn, places};
 use corpus::import::{ImportOptions, Mapping, importer};
 use corpus::regions::import::{Options, annotated};
 use corpus::regions::{Dataset, Given};
-use drawn::{drawn, places};
 use mithras::train::chain::{Chain, ChainOptions, DetectorPreset};
 use mitosis::Mpp;
 use std::collections::{BTreeSet, HashMap};
@@ -119,6 +117,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
         allow_partial: false,
         package: None,
         device: "cpu".into(),
+        only: None,
     };
     let chain = Chain::new(&preset, set.clone(), &options).unwrap();
     assert_eq!(chain.folds().folds.len(), 2);

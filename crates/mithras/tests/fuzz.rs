@@ -1,7 +1,7 @@
 //! Every parser on damaged files: an answer or a typed error, never a panic.
 //!
 //! A target takes the fuzzer's bytes as orders to damage a small sound file, so that random bytes
-//! reach deep. Here each runs for a second; with `cargo bolero test -p mithras --test fuzz NAME`
+//! reach deep. Here each runs for a second; with `cargo bolero test -p mithras --test all fuzz::NAME`
 //! (nightly, libFuzzer) the same target is guided by coverage.
 
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Whole runs on drawn slides, with models that know no more than darkness.
 
-mod common;
-
-use common::{draw, input, results, setup};
+use crate::common;
+use crate::common::{draw, input, results, setup};
 use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::evaluate::{evaluate, read_truth};

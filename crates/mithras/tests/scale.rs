@@ -1,8 +1,6 @@
 //! Many slides: lists, shards, several processes on one folder, gathering, ending early.
 
-mod common;
-
-use common::{Dark, draw, results, setup};
+use crate::common::{Dark, draw, results, setup};
 use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::batch::{Inputs, Shard, read_list};

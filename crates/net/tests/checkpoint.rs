@@ -1,10 +1,8 @@
 //! Checkpoints: exact round trip, refusals with reasons, foreign weights with a report.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{fill, to_vec};
+use crate::common::{fill, to_vec};
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};

@@ -1,12 +1,10 @@
 //! ResNet, Swin and the EfficientNets beside b0, b7, Lite and V2-S: equal to timm, torchvision and
 //! the script of ResNet-50 v2's weights; published files load whole or not at all.
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use common::{Sample, fill, golden, signed, values};
+use crate::common::{Sample, fill, golden, signed, values};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Loaded};
 use net::resnet::{ResNetConfig, ResNetV2};

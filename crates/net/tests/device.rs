@@ -1,8 +1,6 @@
 //! Devices, precision and layout.
 
-mod common;
-
-use common::{fill, signed};
+use crate::common::{fill, signed};
 use net::device::{self, Cuda, MemoryFormat, Precision};
 use net::encoder::{self, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};

@@ -1,11 +1,9 @@
 //! Weights of others: taken whole or refused with the list.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{fill, to_vec};
+use crate::common::{fill, to_vec};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Loaded};
 use net::{NetError, checkpoint, read_weights};

@@ -1,10 +1,8 @@
 //! LoRA equals peft: what is trained, outputs, gradients, and the weights merged.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Sample, fill, golden, signed};
+use crate::common::{Sample, fill, golden, signed};
 use net::checkpoint::load_matching;
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::lora::{Lora, Target};

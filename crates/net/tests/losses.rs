@@ -1,8 +1,6 @@
 //! Losses against torch.
 
-mod common;
-
-use common::{Sample, golden, signed};
+use crate::common::{Sample, golden, signed};
 use net::loss::{CrossEntropy, SegmentLoss};
 use serde::Deserialize;
 use tch::{Kind, Tensor};

@@ -1,8 +1,7 @@
 //! Forward and backward equal timm's on shared weights (issue: encoders).
 
-mod common;
-
-use common::{Sample, fill, golden, signed};
+use crate::common;
+use crate::common::{Sample, fill, golden, signed};
 use net::efficientnet::{EfficientNet, EfficientNetConfig, Variant};
 use net::encoder::{self, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};

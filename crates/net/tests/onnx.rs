@@ -1,12 +1,11 @@
 //! Exported files give libtorch's probabilities in the engines that Python has here.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::{fill, signed};
+use crate::common::{fill, signed};
 use net::efficientnet::Variant;
 use net::encoder::{self, EncoderConfig};
 use net::onnx::{self, ExportOptions, Program, WeightKind};

@@ -1,10 +1,9 @@
 //! Optimisers, parameter groups and schedules against torch, timm and the MAE reference.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 
-use common::{Sample, golden, signed, to_vec, values};
+use crate::common::{Sample, golden, signed, to_vec, values};
 use net::ema::Ema;
 use net::encoder::{self, EncoderConfig};
 use net::optim::{self, AdamW, AdamWConfig, Lars, ParamGroup};

@@ -1,11 +1,9 @@
 //! The masked autoencoder and the losses of pretraining against a PyTorch reference, loops
 //! in f64, and finite differences.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{Sample, fill, golden, signed, to_vec, values};
+use crate::common::{Sample, fill, golden, signed, to_vec, values};
 use net::loss::mim::{normalised_pixels, tiles, untile};
 use net::loss::scl::{attach, scl_with_grad};
 use net::loss::{CrossEntropy, Objective, Scl, Term, mim, scl, scl_image, scl_token};

@@ -1,8 +1,6 @@
 //! Probes of frozen features equal scikit-learn's.
 
-mod common;
-
-use common::{golden, signed, to_vec};
+use crate::common::{golden, signed, to_vec};
 use net::probe::{Logistic, Neighbours};
 use serde::Deserialize;
 use tch::{Device, Kind, Tensor};

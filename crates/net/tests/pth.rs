@@ -1,12 +1,10 @@
 //! Weights as torch.save writes them, without running their code.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{to_vec, values};
+use crate::common::{to_vec, values};
 use net::efficientnet::Variant;
 use net::encoder::{self, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};

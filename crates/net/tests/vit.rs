@@ -1,11 +1,9 @@
 //! The vision-transformer family: every switch equals timm's, and every published layout loads whole.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{Sample, fill, golden, signed, to_vec, values};
+use crate::common::{Sample, fill, golden, signed, to_vec, values};
 use net::encoder::{self, ENCODERS, Encoder};
 use net::foreign::{self, Allowed, Layout, Loaded};
 use net::vit::{Vit, VitConfig, resample};

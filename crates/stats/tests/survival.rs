@@ -1,8 +1,6 @@
 //! Cox, Kaplan-Meier, log-rank and concordance against R (`golden/survival.R`).
 
-mod common;
-
-use common::{Prepared, Spec, close, prepare};
+use crate::common::{Prepared, Spec, close, prepare};
 use serde::Deserialize;
 use stats::survival::concordance::Pairs;
 use stats::survival::cox::{CoxData, Options, Ties, TimeTransform, fit};

@@ -1,13 +1,11 @@
 //! What leaves an encoder's own weights alone: adapters of low rank, and probes of cached features.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use common::{drawn, options};
+use crate::common::{drawn, options};
 use corpus::augment::geometry::centred;
 use corpus::task::{Task, TestSet, TrainingSet};
 use mitosis::Classifier as _;

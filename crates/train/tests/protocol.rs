@@ -1,11 +1,9 @@
 //! The protocols on drawn images: folds, resuming, probing, the test part, guards.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{drawn, options};
+use crate::common::{drawn, options};
 use corpus::task::{Task, TestSet, TrainingSet};
 use image::{Rgb, RgbImage};
 use train::TrainError;
@@ -256,10 +254,16 @@ fn encoders_are_timed() {
         runs: 3,
         device: "cpu".into(),
         precision: net::device::Precision::F32,
+        candidates: [42, 2305],
     };
     let name = *known().iter().find(|n| **n == "vit_tiny_patch16_224").unwrap();
     let timed = encoder(name, &bench).unwrap();
     assert_eq!(timed.image, 64, "the nearest multiple of the patch");
     assert!(timed.seconds > 0.0 && timed.seconds < 5.0, "{timed:?}");
+    // Patch embedding, twelve blocks of projections, two products of attention, and the fully
+    // connected pair: 17 tokens of 192.
+    let (n, d) = (17u64, 192u64);
+    let by_hand = 16 * 768 * d + 12 * (12 * n * d * d + 2 * n * n * d);
+    assert_eq!(timed.macs, Some(by_hand));
     assert!(encoder(name, &Bench { device: "abacus".into(), ..bench }).is_err());
 }

@@ -81,9 +81,11 @@ fn as_rank() -> bool {
 
 fn start(test: &str, run: &Path, epochs: usize, world: usize) -> Vec<Child> {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let here = module_path!().split_once("::").expect("a module of the test binary").1;
+    let test = format!("{here}::{test}");
     let rank = |rank: usize| {
         Command::new(std::env::current_exe().unwrap())
-            .args([test, "--exact", "--nocapture"])
+            .args([&test, "--exact", "--nocapture"])
             .env(RUN, format!("{}:{epochs}", run.display()))
             .env("OMP_NUM_THREADS", "1")
             .env("MITHRAS_RANK_SILENCE", "2")

@@ -83,6 +83,7 @@ impl Classifier for Middle {
 pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
     let score = |p| Score::new(p).unwrap();
     let recipe = Recipe {
+        overlap: detect::Overlap::Mean,
         mpp: Mpp::PAPER,
         grid: Grid::new(512, 400).unwrap(),
         candidates: CandidateRule::Regions {

@@ -157,12 +157,12 @@ fn check_baseline(p: &PretrainPreset, wanted: bool) -> std::result::Result<(), F
 /// The encoder's tensors among a pretraining network's, by timm's names.
 #[must_use]
 pub fn encoder_tensors(all: &[(String, Tensor)]) -> Vec<(String, Tensor)> {
-    let of_encoder = |n: &str| {
+    let of_one = |n: &str| {
         ["patch_embed.", "blocks.", "norm."].iter().any(|p| n.starts_with(p))
             || n == "cls_token"
             || n == "pos_embed"
     };
-    let kept = all.iter().filter(|(n, _)| of_encoder(n));
+    let kept = all.iter().filter(|(n, _)| of_one(n));
     kept.map(|(n, t)| (n.clone(), t.shallow_clone())).collect()
 }
 

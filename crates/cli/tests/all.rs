@@ -1,0 +1,27 @@
+//! The program as its users meet it.
+//!
+//! One binary for all files here: linking each by itself takes minutes.
+
+mod audit;
+mod challenge;
+mod classify;
+mod cli;
+#[path = "../../mithras/tests/common/mod.rs"]
+mod common;
+mod corpus_build;
+mod corpus_cli;
+mod detectors;
+mod doctor;
+mod embed_cli;
+mod names;
+mod precision;
+mod pretrain_cli;
+mod privacy;
+mod release;
+mod remote;
+mod scale;
+mod slurm;
+mod survival;
+mod survival_tables;
+mod train_protocol;
+mod view;

@@ -1,0 +1,8 @@
+//! Detection end to end.
+//!
+//! One binary for all files here: linking each by itself takes minutes.
+
+mod common;
+mod failures;
+mod invariance;
+mod real_slide;

@@ -1,0 +1,21 @@
+//! Jobs, protocols and the rules of the workspace.
+//!
+//! One binary for all files here: linking each by itself takes minutes.
+
+mod architecture;
+mod circles;
+mod common;
+mod detector_chain;
+mod detector_formats;
+mod dicom;
+#[cfg(feature = "train")]
+mod drawn;
+mod exports;
+mod fuzz;
+mod job;
+mod paper_map;
+mod protocol;
+mod sampling;
+mod scale;
+mod supply_chain;
+mod unsafe_list;

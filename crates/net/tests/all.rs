@@ -1,0 +1,18 @@
+//! Networks against their references.
+//!
+//! One binary for all files here: linking each by itself takes minutes.
+
+mod checkpoint;
+mod common;
+mod conv_encoders;
+mod device;
+mod foreign;
+mod lora;
+mod losses;
+mod models;
+mod onnx;
+mod optim;
+mod pretraining;
+mod probes;
+mod pth;
+mod vit;

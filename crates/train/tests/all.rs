@@ -1,0 +1,11 @@
+//! Training loops and protocols.
+//!
+//! One binary for all files here: linking each by itself takes minutes.
+
+mod common;
+mod frozen;
+mod loops;
+mod one_input;
+mod protocol;
+mod ranks;
+mod start;
