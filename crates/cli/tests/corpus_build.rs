@@ -195,6 +195,80 @@ fn a_tile_is_kept_when_all_sixteen_patches_are_tumour() {
     assert!(!ok && err.contains("128 px") && err.contains("224 px"), "{err}");
 }
 
+/// A tile of tumour, one of both, one of stroma, by the green that the filter sees.
+fn three_tiles(path: &Path) {
+    let mut picture = image::RgbImage::new(2688, 896);
+    for (x, y, p) in picture.enumerate_pixels_mut() {
+        let grain = (x * 7 + y * 13) as u8 % 17;
+        let stroma = x >= 1344;
+        p.0 = if stroma { [90, 180 + grain, 240] } else { [150 + grain, 90 + grain, 160] };
+    }
+    picture.save(path).unwrap();
+}
+
+#[test]
+fn two_filters_in_one_pass_give_the_strata_of_the_audit() {
+    let dir = tempdir().unwrap();
+    let slide = dir.path().join("tiles.png");
+    three_tiles(&slide);
+    let first = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/colour_filter");
+    // The same network with stroma for tumour.
+    let second = dir.path().join("second");
+    std::fs::create_dir(&second).unwrap();
+    std::fs::copy(first.join("classifier.onnx"), second.join("classifier.onnx")).unwrap();
+    let card = std::fs::read_to_string(first.join("card.toml")).unwrap();
+    let card =
+        card.replace("\"stroma\", \"tumour_epithelium\"]", "\"tumour_epithelium\", \"stroma\"]");
+    std::fs::write(second.join("card.toml"), card.replace("colour-filter", "swapped")).unwrap();
+    let filters = ["--tumour-filter", s(&first), "--second-filter", s(&second)];
+    let build = |preset: &str, out: &Path, more: &[&str]| {
+        let args = ["corpus", "build", "--preset", preset, "--cohort", "X", "--mpp", "0.25"];
+        run(&[&args[..], &["--json", "--out", s(out), s(&slide)], more].concat())
+    };
+    let strata = |out: &Path| {
+        let corpus = Corpus::open(out).unwrap();
+        corpus.verify().unwrap();
+        let crops = corpus.crops(Columns::Meta).unwrap().map(|c| c.unwrap().meta);
+        crops.map(|m| (m.path, m.subtype.unwrap())).collect::<Vec<_>>()
+    };
+    let apart = dir.path().join("apart");
+    let (ok, text, err) = build("tumour-tiles", &apart, &filters);
+    assert!(ok, "{err}");
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let row = |name: &str| report["funnel"][name].as_u64().unwrap();
+    assert_eq!((row("tiles on tissue"), row("tiles kept by the filter")), (3, 1), "{report}");
+    let of_two = (row("tiles kept by both filters"), row("tiles kept by the second alone"));
+    assert_eq!((of_two, row("unlabelled patches")), ((0, 1), 2), "{report}");
+    let named = |path: &str, stratum: &str| (path.to_owned(), stratum.to_owned());
+    let found =
+        [named("tiles/0_0.jpg", "colour-filter-only"), named("tiles/1792_0.jpg", "swapped-only")];
+    assert_eq!(strata(&apart), found);
+    let corpus = Corpus::open(&apart).unwrap();
+    let notes = &corpus.manifest().header.notes["build"];
+    assert_eq!(notes["tumour_filter"]["name"], "colour-filter");
+    assert_eq!(notes["second_filter"]["name"], "swapped");
+
+    // With its own stroma for tumour the second agrees with the first; a reviewer gets what both keep.
+    let agree = dir.path().join("agree");
+    let (ok, _, err) =
+        build("tumour-tiles", &agree, &[&filters[..], &["--second-class", "stroma"]].concat());
+    assert!(ok, "{err}");
+    assert_eq!(strata(&agree), [named("tiles/0_0.jpg", "both")]);
+    let audit = dir.path().join("audit");
+    let sample = ["audit", "sample", s(&agree), "--question", "tumour", "--by", "subtype"];
+    let (ok, _, err) = run(&[&sample[..], &["--per", "both=1", "--out", s(&audit)]].concat());
+    assert!(ok && audit.join("package").is_dir(), "{err}");
+
+    // One filter is too few for the strata, two too many for pseudo-labels, one too many for patches.
+    let none = dir.path().join("none");
+    let (ok, _, err) = build("tumour-tiles", &none, &filters[..2]);
+    assert!(!ok && err.contains("--second-filter"), "{err}");
+    let (ok, _, err) = build("tcga-mf-pseudo", &none, &filters);
+    assert!(!ok && err.contains("takes one at most"), "{err}");
+    let (ok, _, err) = build("tcga-unlabeled", &none, &filters[..2]);
+    assert!(!ok && err.contains("takes none"), "{err}");
+}
+
 #[test]
 fn what_is_excluded_never_enters_and_failures_stay_alone() {
     let dir = tempdir().unwrap();

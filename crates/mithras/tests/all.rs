@@ -12,6 +12,8 @@ mod dicom;
 mod drawn;
 mod exports;
 mod fuzz;
+#[cfg(feature = "train")]
+mod headed;
 mod job;
 mod paper_map;
 mod protocol;

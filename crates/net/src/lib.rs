@@ -91,6 +91,7 @@ pub mod schedule;
 mod shards;
 mod shim;
 pub mod swin;
+pub mod text;
 pub mod unet;
 pub mod vit;
 

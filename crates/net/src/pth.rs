@@ -33,11 +33,13 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
     if path.to_string_lossy().ends_with(".index.json") {
         return shards::read(path, |file| read_weights(file, key));
     }
-    let mut head = [0u8; 2];
+    let mut head = [0u8; 9];
     let fail = |e| NetError::io(path, e);
     let mut file = std::fs::File::open(path).map_err(fail)?;
-    let zip = file.read_exact(&mut head).is_ok() && &head == b"PK";
-    let pickle = head[0] == 0x80;
+    let size = file.metadata().map_err(fail)?.len();
+    let whole = file.read_exact(&mut head).is_ok();
+    let zip = whole && head.starts_with(b"PK");
+    let pickle = head[0] == 0x80 && !(whole && is_safetensors(head, size));
     if !zip && !pickle {
         return Ok(checkpoint::read_tensors(path)?.tensors);
     }
@@ -52,6 +54,12 @@ pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, T
         tensors.extend(head.into_iter().map(|(name, t)| (format!("{HEAD}.{name}"), t)));
     }
     Ok(if lite::is_port(&tensors) { lite::to_timm(tensors) } else { tensors })
+}
+
+/// The length of a header and its first brace. The length may begin as a pickle does.
+fn is_safetensors(head: [u8; 9], size: u64) -> bool {
+    let [length @ .., brace] = head;
+    brace == b'{' && u64::from_le_bytes(length) < size
 }
 
 type Res<T> = std::result::Result<T, String>;

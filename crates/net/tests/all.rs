@@ -15,4 +15,5 @@ mod optim;
 mod pretraining;
 mod probes;
 mod pth;
+mod text;
 mod vit;

@@ -36,6 +36,22 @@ fn both_formats_give_the_saved_tensors() {
     assert!(why.to_string().contains("`ema`"), "{why}");
 }
 
+/// A pickle begins with 0x80; so does one safetensors file of 32, by the length of its header.
+#[test]
+fn a_file_is_known_by_its_content_whatever_its_first_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("weights");
+    let mut first = std::collections::BTreeSet::new();
+    for n in 1..300 {
+        let tensors = [("w".repeat(n), Tensor::from_slice(&[1.5f32, 2.5]))];
+        checkpoint::save_tensors(&path, &tensors, BTreeMap::new()).unwrap();
+        first.insert(std::fs::read(&path).unwrap()[0]);
+        let read = read_weights(&path, None).unwrap_or_else(|e| panic!("{n}: {e}"));
+        assert_eq!(to_vec(&read[&tensors[0].0]), [1.5, 2.5]);
+    }
+    assert!(first.contains(&0x80), "{first:?}");
+}
+
 #[test]
 fn broken_files_are_errors_never_panics() {
     let dir = tempfile::tempdir().expect("folder");

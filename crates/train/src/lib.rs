@@ -8,6 +8,8 @@
 //! | [`protocol`] | fine-tuning and linear probing over folds, the test part |
 //! | [`port`] | trained weights behind the ports of `mitosis` |
 //! | [`embed`] | frozen features |
+//! | [`headed`] | frozen encoders with a head: tumour filters |
+//! | [`prompts`] | texts that stand for classes |
 //! | [`preset`] | what changes a number |
 //! | [`ranks`] | several processes of one training |
 //! | [`run`] | run directory, state, metrics |
@@ -20,10 +22,12 @@ pub mod data;
 pub mod embed;
 mod error;
 pub mod finetune;
+pub mod headed;
 mod plot;
 pub mod port;
 pub mod preset;
 pub mod pretrain;
+pub mod prompts;
 pub mod protocol;
 pub mod ranks;
 pub mod run;

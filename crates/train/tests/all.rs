@@ -4,6 +4,7 @@
 
 mod common;
 mod frozen;
+mod headed;
 mod loops;
 mod one_input;
 mod protocol;

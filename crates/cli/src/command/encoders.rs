@@ -42,6 +42,9 @@ enum Verb {
 ///
 /// The file takes one image f32 [N, 3, S, S] and gives vectors [N, D], pooled inside. It is refused
 /// when engines disagree, when a vector is NaN, and when it depends on the image beside it.
+///
+/// With --classes or --text the package is a classifier, as a tumour filter: of the encoder and the
+/// linear layer in its file, or of the likeness of images to texts.
 #[derive(clap::Args, Debug)]
 #[command(group(clap::ArgGroup::new("from").required(true).args(["onnx", "weights"])))]
 struct Convert {
@@ -90,6 +93,21 @@ struct Convert {
     /// Licence of the weights
     #[arg(long)]
     license: String,
+    /// Classes of the linear layer in the file of weights, in its order
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', requires_all = ["weights", "mpp", "positive"])]
+    classes: Vec<String>,
+    /// The class that counts
+    #[arg(long, value_name = "CLASS", requires = "classes")]
+    positive: Option<String>,
+    /// Texts that stand for classes: presets/prompts/tumour.toml, or one of your own
+    #[arg(long, value_name = "TOML", requires_all = ["weights", "mpp", "tokenizer"], conflicts_with = "classes")]
+    text: Option<PathBuf>,
+    /// Tokenizer of the text tower (tokenizer.json)
+    #[arg(long, value_name = "JSON", requires = "text")]
+    tokenizer: Option<PathBuf>,
+    /// Side of a classifier's crops, px at --mpp [default: the input's]
+    #[arg(long, value_name = "PX")]
+    crop: Option<usize>,
     /// How weights are stored: f32 or f16
     #[arg(long, default_value = "f32", value_parser = ["f32", "f16"])]
     precision: String,
@@ -109,11 +127,33 @@ pub fn run(a: Args) -> Result<()> {
             Some(known) if !package.is_dir() => show::result(a.json, known),
             _ => show::result(a.json, &Package::open(&package)?),
         },
+        #[cfg(feature = "train")]
+        Verb::Convert(c) if c.text.is_some() || !c.classes.is_empty() => {
+            show::result(a.json, &c.classifier()?)
+        }
         Verb::Convert(c) => show::result(a.json, &c.package()?),
     }
 }
 
 impl Convert {
+    #[cfg(feature = "train")]
+    fn classifier(self) -> Result<mithras::embed::headed::Made> {
+        use mithras::embed::headed::{Draft, Head, classifier};
+        let (Some(weights), Some(encoder), Some(mpp)) = (self.weights, self.encoder, self.mpp)
+        else {
+            bail!("name --weights, --encoder and --mpp")
+        };
+        let head = match (self.text, self.tokenizer, self.positive) {
+            (Some(prompts), Some(tokenizer), _) => Head::Texts { prompts, tokenizer },
+            (.., Some(positive)) => Head::File { classes: self.classes, positive },
+            _ => bail!("name --positive, or --text with --tokenizer"),
+        };
+        let image = self.image.or_else(|| mithras::embed::weights::image(&encoder)).unwrap_or(224);
+        let (name, license, half) = (self.name, self.license, self.precision == "f16");
+        let draft = Draft { name, license, mpp, crop: self.crop.unwrap_or(image), image, half };
+        Ok(classifier(&weights, &encoder, &head, &self.out, draft, &engine::options())?)
+    }
+
     fn package(self) -> Result<Package> {
         let draft = Draft {
             architecture: self.architecture.unwrap_or_else(|| self.name.clone()),

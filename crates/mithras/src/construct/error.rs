@@ -74,6 +74,14 @@ pub enum ConstructError {
         /// The sub-patches, px.
         has: u32,
     },
+    /// A kind of preset takes another number of tumour filters.
+    #[error("a preset of kind `{kind}` takes {takes} of the tumour filters")]
+    Filters {
+        /// The kind.
+        kind: String,
+        /// How many it takes.
+        takes: &'static str,
+    },
     /// The filter's package holds no classifier.
     #[error("{}: the package has no classifier", Shown(package))]
     NoFilter {

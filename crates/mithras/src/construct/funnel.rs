@@ -30,12 +30,18 @@ pub struct Funnel {
     /// Resolutions left out because the slide itself is coarser.
     #[serde(default)]
     pub too_fine: u64,
+    /// Of two filters: tiles that both kept.
+    #[serde(default)]
+    pub both_filters: u64,
+    /// Tiles that the second alone kept.
+    #[serde(default)]
+    pub second_only: u64,
 }
 
 impl Funnel {
     /// Names and values, in order.
     #[must_use]
-    pub fn rows(&self) -> [(&'static str, u64); 12] {
+    pub fn rows(&self) -> [(&'static str, u64); 14] {
         [
             ("tiles in the grid", self.grid_tiles),
             ("tiles on tissue", self.tissue_tiles),
@@ -49,6 +55,8 @@ impl Funnel {
             ("crops unreadable", self.unread_crops),
             ("unlabelled patches", self.patches),
             ("resolutions finer than the slide", self.too_fine),
+            ("tiles kept by both filters", self.both_filters),
+            ("tiles kept by the second alone", self.second_only),
         ]
     }
 
@@ -66,6 +74,8 @@ impl Funnel {
         self.unread_crops += o.unread_crops;
         self.patches += o.patches;
         self.too_fine += o.too_fine;
+        self.both_filters += o.both_filters;
+        self.second_only += o.second_only;
     }
 }
 

@@ -13,13 +13,15 @@ mod preset;
 mod report;
 mod slide;
 mod task;
+mod tiles;
 
 pub use error::{ConstructError, SlideFailure};
 pub use exclude::{Exclusions, Origin, Origins};
 pub use funnel::{Funnel, Seconds};
-pub use preset::{Crops, Kind, Patches, Preset, Tiles};
+pub use preset::{Crops, Kind, Patches, Preset, Sample, Tiles};
 pub use report::{Line, Report};
 pub use task::Work;
+pub use tiles::FilterPlan;
 
 use crate::batch::{self, Existing};
 use crate::detector::{Detector, DetectorError};
@@ -27,8 +29,8 @@ use crate::input::Input;
 use crate::progress::Listener;
 use artifact::digest::sha256;
 use artifact::file::Lock;
+use infer::ModelPackage;
 use infer::card::ClassifierCard;
-use infer::{EngineOptions, ModelPackage};
 use mitosis::Mpp;
 use serde::Serialize;
 use slide::Worker;
@@ -49,8 +51,8 @@ pub struct Plan {
     pub cohort: Option<String>,
     /// What is kept out.
     pub exclusions: Exclusions,
-    /// Package of the tumour filter; `None` keeps every tissue tile.
-    pub tumour_filter: Option<PathBuf>,
+    /// Tumour filters: none keeps every tissue tile, two say which tiles each keeps.
+    pub filters: Vec<FilterPlan>,
     /// Slides at once; each worker opens the models.
     pub workers: usize,
     /// The corpus's folder.
@@ -62,12 +64,14 @@ pub struct Plan {
 struct Config<'a> {
     preset: &'a Preset,
     detector: Option<&'a crate::detector::Config>,
-    tumour_filter: Filter<'a>,
+    tumour_filter: Filtered<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second_filter: Option<FilterNote<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Filter<'a> {
+enum Filtered<'a> {
     Some(Box<FilterNote<'a>>),
     None(&'static str),
 }
@@ -103,8 +107,9 @@ pub fn construct(
     let _lock = Lock::take(&parts)?;
 
     let mut workers = vec![plan.worker(open)?];
-    let package = plan.tumour_filter.as_deref().map(|d| ModelPackage::find(Some(d))).transpose()?;
-    let config = serde_json::to_value(plan.config(&workers[0], package.as_ref()))?;
+    let packages = plan.filters.iter().map(|f| ModelPackage::find(Some(&f.package)));
+    let packages = packages.collect::<Result<Vec<_>, _>>()?;
+    let config = serde_json::to_value(plan.config(&workers[0], &packages))?;
     let config_digest = sha256(serde_json::to_vec(&config)?);
     let mut lines = BTreeMap::new();
     let (mut origins, mut todo) = (BTreeMap::new(), Vec::new());
@@ -147,54 +152,52 @@ impl Plan {
         &self,
         open: &dyn Fn() -> Result<Detector, DetectorError>,
     ) -> Result<Worker, ConstructError> {
-        if self.preset.kind == Kind::Unlabeled {
-            return Ok(Worker { detector: None, filter: None });
+        let takes = match self.preset.kind {
+            Kind::PseudoLabels if self.filters.len() > 1 => Some("one at most"),
+            Kind::TumourTiles if self.filters.len() != 2 => Some("two"),
+            Kind::Unlabeled if !self.filters.is_empty() => Some("none"),
+            _ => None,
+        };
+        if let Some(takes) = takes {
+            return Err(ConstructError::Filters { kind: self.preset.kind.to_string(), takes });
         }
-        let mut filter = None;
-        if let (Some(dir), Some(tiles)) = (&self.tumour_filter, &self.preset.tiles) {
-            let package = ModelPackage::find(Some(dir))?;
-            let takes = package.card.classifier.as_ref().map(|c| c.crop);
-            if let Some(takes) = takes.filter(|&n| n != tiles.sub as usize) {
-                let (package, has) = (dir.clone(), tiles.sub);
-                return Err(ConstructError::FilterSize { package, takes, has });
+        let filters = match &self.preset.tiles {
+            Some(tiles) => {
+                self.filters.iter().map(|f| f.open(tiles)).collect::<Result<Vec<_>, _>>()?
             }
-            let classifier = infer::open(&package, &EngineOptions::default())?
-                .classifier
-                .ok_or_else(|| ConstructError::NoFilter { package: dir.clone() })?;
-            let names = classifier.class_names();
-            let class = &tiles.tumour_class;
-            let tumour = names.iter().position(|n| n == class).ok_or_else(|| {
-                ConstructError::FilterClass {
-                    package: dir.clone(),
-                    class: class.clone(),
-                    known: names.join(", "),
-                }
-            })?;
-            filter = Some((classifier, tumour));
-        }
-        Ok(Worker { detector: Some(open()?), filter })
+            None => vec![],
+        };
+        let detector = match self.preset.kind {
+            Kind::PseudoLabels => Some(open()?),
+            Kind::Unlabeled | Kind::TumourTiles => None,
+        };
+        Ok(Worker { detector, filters })
     }
 
-    fn config<'a>(&'a self, worker: &'a Worker, package: Option<&'a ModelPackage>) -> Config<'a> {
-        let tiles = self.preset.tiles.as_ref();
-        let tumour_filter = match package {
-            None => Filter::None("none: every tissue tile was kept"),
-            Some(package) => {
-                let card: Option<&ClassifierCard> = package.card.classifier.as_ref();
-                Filter::Some(Box::new(FilterNote {
-                    name: &package.card.name,
-                    license: &package.card.license,
-                    sha256: package.classifier().map(sha256),
-                    classes: card.map(|c| &c.classes[..]),
-                    trained_at_mpp: card.map(|c| c.mpp),
-                    used_at_mpp: tiles.map(|t| t.mpp),
-                    tumour_class: tiles.map(|t| t.tumour_class.as_str()),
-                    rule: "kept when every sub-patch has the tumour class as its most probable one",
-                    sub_patches: tiles.map(|t| (t.side / t.sub).pow(2)),
-                }))
-            }
+    fn config<'a>(&'a self, worker: &'a Worker, packages: &'a [ModelPackage]) -> Config<'a> {
+        let notes = self.filters.iter().zip(packages).map(|(f, p)| self.note(f, p));
+        let mut notes = notes.collect::<Vec<_>>().into_iter();
+        let tumour_filter = match notes.next() {
+            None => Filtered::None("none: every tissue tile was kept"),
+            Some(note) => Filtered::Some(Box::new(note)),
         };
         let detector = worker.detector.as_ref().map(|d| &d.config);
-        Config { preset: &self.preset, detector, tumour_filter }
+        Config { preset: &self.preset, detector, tumour_filter, second_filter: notes.next() }
+    }
+
+    fn note<'a>(&'a self, filter: &'a FilterPlan, package: &'a ModelPackage) -> FilterNote<'a> {
+        let tiles = self.preset.tiles.as_ref();
+        let card: Option<&ClassifierCard> = package.card.classifier.as_ref();
+        FilterNote {
+            name: &package.card.name,
+            license: &package.card.license,
+            sha256: package.classifier().map(sha256),
+            classes: card.map(|c| &c.classes[..]),
+            trained_at_mpp: card.map(|c| c.mpp),
+            used_at_mpp: tiles.map(|t| t.mpp),
+            tumour_class: tiles.map(|t| filter.class(t)),
+            rule: "kept when every sub-patch has the tumour class as its most probable one",
+            sub_patches: tiles.map(|t| (t.side / t.sub).pow(2)),
+        }
     }
 }

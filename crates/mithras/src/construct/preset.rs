@@ -11,6 +11,7 @@ use std::path::Path;
 const BUNDLED: &[(&str, &str)] = &[
     ("tcga-mf-pseudo", include_str!("../../../../presets/corpus/tcga-mf-pseudo.toml")),
     ("tcga-unlabeled", include_str!("../../../../presets/corpus/tcga-unlabeled.toml")),
+    ("tumour-tiles", include_str!("../../../../presets/corpus/tumour-tiles.toml")),
 ];
 
 /// What is built.
@@ -21,6 +22,18 @@ pub enum Kind {
     PseudoLabels,
     /// Patches at several resolutions.
     Unlabeled,
+    /// Tissue tiles by which of two filters keeps them.
+    TumourTiles,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::PseudoLabels => "pseudo-labels",
+            Self::Unlabeled => "unlabeled",
+            Self::TumourTiles => "tumour-tiles",
+        })
+    }
 }
 
 /// A preset file.
@@ -43,6 +56,21 @@ pub struct Preset {
     pub crops: Option<Crops>,
     /// Patches.
     pub patches: Option<Patches>,
+    /// Which tiles two filters see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sample>,
+}
+
+/// Tiles drawn for two filters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// Tiles per slide; 0 takes all.
+    pub per_slide: usize,
+    /// Seed of the draw.
+    pub seed: u64,
+    /// JPEG quality; absent means PNG.
+    pub jpeg_quality: Option<u8>,
 }
 
 /// Tissue tiles and their filter.
@@ -121,21 +149,21 @@ impl corpus::preset::Preset for Preset {
         match self.kind {
             Kind::PseudoLabels => {
                 let missing = |key: &str| Fault::new(key, "is missing");
-                let t = self.tiles.as_ref().ok_or_else(|| missing("tiles"))?;
+                self.tiles.as_ref().ok_or_else(|| missing("tiles"))?.check()?;
                 need(self.rule.is_some(), "rule", "is missing")?;
                 let c = self.crops.as_ref().ok_or_else(|| missing("crops"))?;
-                let whole = t.sub > 0 && t.side > 0 && t.side.is_multiple_of(t.sub);
-                need(
-                    whole && t.side <= 8192,
-                    "tiles.side",
-                    &format!("{} px are no whole number of sub-patches of {} px", t.side, t.sub),
-                )?;
                 need(
                     (1..=2048).contains(&c.side) && (1..=c.side).contains(&c.box_side),
                     "crops",
                     "side from 1 to 2048 px, and box no larger",
                 )?;
                 quality("crops", c.jpeg_quality)
+            }
+            Kind::TumourTiles => {
+                let missing = |key: &str| Fault::new(key, "is missing");
+                self.tiles.as_ref().ok_or_else(|| missing("tiles"))?.check()?;
+                let s = self.sample.as_ref().ok_or_else(|| missing("sample"))?;
+                quality("sample", s.jpeg_quality)
             }
             Kind::Unlabeled => {
                 let missing = || Fault::new("patches", "is missing");
@@ -148,6 +176,18 @@ impl corpus::preset::Preset for Preset {
                 quality("patches", p.jpeg_quality)
             }
         }
+    }
+}
+
+impl Tiles {
+    fn check(&self) -> Result<(), Fault> {
+        let Self { side, sub, .. } = *self;
+        if sub > 0 && side > 0 && side.is_multiple_of(sub) && side <= 8192 {
+            return Ok(());
+        }
+        let reason =
+            format!("{side} px are no whole number of sub-patches of {sub} px, or over 8192");
+        Err(Fault::new("tiles.side", reason))
     }
 }
 

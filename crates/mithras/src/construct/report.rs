@@ -13,6 +13,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Rows of two filters.
+const OF_TWO: [&str; 2] = ["tiles kept by both filters", "tiles kept by the second alone"];
+
 /// How a slide ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -177,6 +180,10 @@ impl fmt::Display for Report {
         }
         writeln!(f, "{:>14}", "all")?;
         for (k, (name, n)) in self.total.rows().into_iter().enumerate() {
+            // Most builds have one filter.
+            if n == 0 && OF_TWO.contains(&name) {
+                continue;
+            }
             write!(f, "{name:<34}")?;
             for funnel in self.per_cohort.values() {
                 write!(f, "{:>14}", funnel.rows()[k].1)?;

@@ -4,6 +4,7 @@ use super::error::ConstructError;
 use super::exclude::Origin;
 use super::funnel::{Funnel, Seconds};
 use super::preset::{Crops, Kind, Patches, Preset, Tiles};
+use super::tiles::{self, Filter};
 use crate::detector::Detector;
 use artifact::digest::{Digest, Sha256};
 use corpus::cut::{EncodeError, Encoding};
@@ -12,7 +13,7 @@ use corpus::schema::pixel_hash;
 use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout};
 use detect::{Control, Job, StateFile, WindowAt};
 use mitosis::pseudo_label::{PseudoLabel, assign};
-use mitosis::{Classifier, Detection, Level0, Mpp, Point, RgbTile};
+use mitosis::{Detection, Level0, Mpp, Point, RgbTile};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
@@ -22,10 +23,10 @@ use std::time::Instant;
 
 /// What works on slides: one per thread.
 pub struct Worker {
-    /// Detector; `None` for unlabelled patches.
+    /// Detector; `None` where there are no pseudo-labels.
     pub detector: Option<Detector>,
-    /// Tumour filter and the number of its tumour class.
-    pub filter: Option<(Box<dyn Classifier>, usize)>,
+    /// Tumour filters.
+    pub filters: Vec<Filter>,
 }
 
 /// A slide and whose it is.
@@ -69,31 +70,33 @@ pub fn build(
             seconds.crops = start.elapsed().as_secs_f64();
             funnel
         }
+        Kind::TumourTiles => tiles::sorted(&mut out, preset, worker, &mask, &mut seconds)?,
     };
     out.writer.finish()?;
     Ok((funnel, seconds))
 }
 
-struct Out<'a> {
+pub(super) struct Out<'a> {
     writer: CorpusWriter,
-    slide: &'a Slide,
-    name: &'a str,
+    pub(super) slide: &'a Slide,
+    pub(super) name: &'a str,
     origin: &'a Origin,
     source: String,
 }
 
 /// What a crop says beside its pixels.
-struct Said<'d> {
-    label: Label,
-    detection: Option<&'d Detection>,
-    centre: Point<Level0>,
-    bbox: Option<CropBox>,
-    mpp: Mpp,
-    path: String,
+pub(super) struct Said<'d> {
+    pub(super) label: Label,
+    pub(super) subtype: Option<String>,
+    pub(super) detection: Option<&'d Detection>,
+    pub(super) centre: Point<Level0>,
+    pub(super) bbox: Option<CropBox>,
+    pub(super) mpp: Mpp,
+    pub(super) path: String,
 }
 
 impl Out<'_> {
-    fn push(
+    pub(super) fn push(
         &mut self,
         tile: &RgbTile,
         encoding: Encoding,
@@ -109,6 +112,7 @@ impl Out<'_> {
             }
         };
         let meta = CropMeta {
+            subtype: said.subtype,
             s_seg: said.detection.map(|d| d.candidate.s_seg),
             s_cls: said.detection.and_then(|d| d.s_cls),
             bbox: said.bbox,
@@ -129,7 +133,7 @@ impl Out<'_> {
     }
 }
 
-fn encoding(quality: Option<u8>) -> Encoding {
+pub(super) fn encoding(quality: Option<u8>) -> Encoding {
     quality.map_or(Encoding::Png, Encoding::Jpeg)
 }
 
@@ -148,7 +152,7 @@ fn pseudo(
     let detector = worker.detector.as_mut().ok_or(ConstructError::Part("no detector"))?;
     let mut funnel = Funnel::default();
     let start = Instant::now();
-    let kept = kept_tiles(out.slide, mask, tiles, worker.filter.as_mut(), &mut funnel)?;
+    let kept = tiles::kept(out.slide, mask, tiles, worker.filters.first_mut(), &mut funnel)?;
     seconds.filter = start.elapsed().as_secs_f64();
     if kept.is_empty() {
         return Ok(funnel);
@@ -194,61 +198,13 @@ fn said<'d>(label: Label, d: &'d Detection, crops: &Crops, stem: String) -> Said
     let c = d.candidate.centroid;
     Said {
         label,
+        subtype: None,
         detection: Some(d),
         centre: c,
         bbox: Some(CropBox::centred(crops.side, crops.box_side)),
         mpp: crops.mpp,
         path: format!("{stem}_{:.1}_{:.1}.{}", c.x, c.y, encoding(crops.jpeg_quality).extension()),
     }
-}
-
-fn kept_tiles(
-    slide: &Slide,
-    mask: &TissueMask,
-    tiles: &Tiles,
-    filter: Option<&mut (Box<dyn Classifier>, usize)>,
-    funnel: &mut Funnel,
-) -> Result<BTreeSet<PlannedWindow>, ConstructError> {
-    let side = tiles.side as usize;
-    let plan = WindowPlan::new(slide, tiles.mpp, side, side, Some(mask))?;
-    let (columns, rows) = plan.grid();
-    funnel.grid_tiles = u64::try_from(columns * rows).unwrap_or(0);
-    let on_tissue: Vec<PlannedWindow> = plan.iter().collect();
-    funnel.tissue_tiles = on_tissue.len() as u64;
-    let Some((filter, tumour)) = filter else {
-        funnel.tumour_tiles = funnel.tissue_tiles;
-        return Ok(on_tissue.into_iter().collect());
-    };
-    let mut kept = BTreeSet::new();
-    for tile in on_tissue {
-        let Ok(pixels) = slide.read_at(tiles.mpp, tile.x, tile.y, side, side) else {
-            funnel.unread_tiles += 1;
-            continue;
-        };
-        let probabilities = filter.classes(&sub_patches(&pixels, tiles.sub as usize))?;
-        let all = probabilities.iter().all(|p| mitosis::likeliest(&p.0) == *tumour);
-        if all {
-            kept.insert(tile);
-        }
-    }
-    funnel.tumour_tiles = kept.len() as u64;
-    Ok(kept)
-}
-
-/// The grid of sub-patches, row by row.
-fn sub_patches(tile: &RgbTile, sub: usize) -> Vec<RgbTile> {
-    let mut out = Vec::new();
-    for y0 in (0..tile.height).step_by(sub) {
-        for x0 in (0..tile.width).step_by(sub) {
-            let mut data = Vec::with_capacity(3 * sub * sub);
-            for y in y0..y0 + sub {
-                let from = 3 * (y * tile.width + x0);
-                data.extend_from_slice(&tile.data[from..from + 3 * sub]);
-            }
-            out.push(RgbTile::new(sub, sub, data));
-        }
-    }
-    out
 }
 
 /// Runs the detector on the windows that touch kept tiles; keeps what lies inside one.
@@ -311,6 +267,16 @@ fn detect_on(
     Ok(detections)
 }
 
+/// Leaves `most` of them, drawn by `seed`; 0 leaves all.
+pub(super) fn draw(tiles: &mut Vec<PlannedWindow>, most: usize, seed: &str) {
+    if most > 0 && tiles.len() > most {
+        let seed: [u8; 32] = Sha256::digest(seed).into();
+        tiles.shuffle(&mut rand_chacha::ChaCha8Rng::from_seed(seed));
+        tiles.truncate(most);
+        tiles.sort();
+    }
+}
+
 /// A slide this much coarser than a resolution does not have it; scanners of 40x differ by less.
 const COARSER: f64 = 1.3;
 
@@ -339,12 +305,7 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
         };
         let mut chosen: Vec<PlannedWindow> = plan.iter().filter(fits).collect();
         funnel.tissue_tiles += chosen.len() as u64;
-        if p.per_slide > 0 && chosen.len() > p.per_slide {
-            let seed: [u8; 32] = Sha256::digest(format!("{} {} {}", p.seed, out.name, mpp)).into();
-            chosen.shuffle(&mut rand_chacha::ChaCha8Rng::from_seed(seed));
-            chosen.truncate(p.per_slide);
-            chosen.sort();
-        }
+        draw(&mut chosen, p.per_slide, &format!("{} {} {}", p.seed, out.name, mpp));
         for t in chosen {
             let Ok(tile) = out.slide.read_at(mpp, t.x, t.y, side, side) else {
                 funnel.unread_tiles += 1;
@@ -355,6 +316,7 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
                 format!("{}/{}/{}_{}.{}", out.name, mpp.get(), t.x, t.y, encoding.extension());
             let said = Said {
                 label: Label::Unlabeled,
+                subtype: None,
                 detection: None,
                 centre: centre(&t),
                 bbox: None,

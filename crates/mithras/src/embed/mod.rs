@@ -3,6 +3,8 @@
 //! The crate [`features`] does one slide or one dataset; here is the work on many slides, with one
 //! file per slide in a folder: what is done is skipped, and a bad slide stops no other.
 
+#[cfg(feature = "train")]
+pub mod headed;
 mod report;
 mod slides;
 #[cfg(feature = "train")]

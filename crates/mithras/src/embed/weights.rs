@@ -8,7 +8,7 @@ use infer::card::Interpolation;
 use infer::convert::{Draft, probes};
 use mitosis::Mpp;
 use pixels::input::{MEAN, STD};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use train::TrainError;
 use train::embed::Embedder;
 
@@ -21,6 +21,18 @@ pub enum WeightsError {
     /// Engines, files, packages.
     #[error(transparent)]
     Feature(#[from] FeatureError),
+    /// The exported network is not the weights'.
+    #[error("{}: {engine} is off by {difference} in a probability where {allowed} is allowed", path.display())]
+    Parity {
+        /// The weights.
+        path: PathBuf,
+        /// What ran the package.
+        engine: String,
+        /// By how much.
+        difference: f32,
+        /// How much may be.
+        allowed: f32,
+    },
 }
 
 /// A draft with what the makers of an encoder feed it, and what they take from it: as the table says, or

@@ -5,7 +5,7 @@ use crate::hint;
 use crate::progress::LogArgs;
 use crate::show;
 use anyhow::{Context, bail};
-use mithras::construct::{self, Exclusions, Kind, Origins, Plan, Preset};
+use mithras::construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
 use mithras::job;
 use mitosis::Mpp;
 use std::path::PathBuf;
@@ -13,13 +13,16 @@ use std::process::ExitCode;
 
 /// Builds a corpus from slides: tissue tiles, tumour filter, detector, pseudo-labels, crops.
 ///
+/// The preset tumour-tiles takes two filters and no detector: its corpus is the tissue tiles that
+/// one of them keeps, and `audit sample --question tumour --by subtype` draws from it.
+///
 /// Run the same command again to go on after a kill, a failure, or with more slides.
 #[derive(clap::Args)]
 pub struct Args {
     /// Slides, folders or patterns.
     #[arg(required = true)]
     slides: Vec<PathBuf>,
-    /// Bundled preset (tcga-mf-pseudo, tcga-unlabeled) or a preset file.
+    /// Bundled preset (tcga-mf-pseudo, tcga-unlabeled, tumour-tiles) or a preset file.
     #[arg(long)]
     preset: String,
     /// Corpus folder.
@@ -43,6 +46,12 @@ pub struct Args {
     /// The filter's class that counts as tumour, against the preset.
     #[arg(long, value_name = "CLASS", requires = "tumour_filter")]
     tumour_class: Option<String>,
+    /// Model package of a second filter, for the preset tumour-tiles.
+    #[arg(long, value_name = "DIR", requires = "tumour_filter")]
+    second_filter: Option<PathBuf>,
+    /// The second filter's class that counts as tumour, against the preset.
+    #[arg(long, value_name = "CLASS", requires = "second_filter")]
+    second_class: Option<String>,
     /// Keeps every tissue tile; the manifest says so.
     #[arg(long)]
     no_tumour_filter: bool,
@@ -66,15 +75,20 @@ pub struct Args {
 
 /// Runs the build.
 pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
-    let mut preset = Preset::find(&a.preset)?;
-    if let (Some(class), Some(tiles)) = (&a.tumour_class, &mut preset.tiles) {
-        tiles.tumour_class.clone_from(class);
-    }
+    let preset = Preset::find(&a.preset)?;
     if preset.kind == Kind::PseudoLabels && a.tumour_filter.is_none() && !a.no_tumour_filter {
         bail!(
             "name the tumour filter with --tumour-filter DIR, or keep all tissue with --no-tumour-filter"
         );
     }
+    if preset.kind == Kind::TumourTiles && a.second_filter.is_none() {
+        bail!("name two filters with --tumour-filter DIR and --second-filter DIR");
+    }
+    let filter = |package: &Option<PathBuf>, class: &Option<String>| {
+        package.clone().map(|package| FilterPlan { package, class: class.clone() })
+    };
+    let filters =
+        [filter(&a.tumour_filter, &a.tumour_class), filter(&a.second_filter, &a.second_class)];
     let mpp = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
     let mpps = a.mpp_table.as_deref().map(job::read_mpp_table).transpose()?.unwrap_or_default();
     let plan = Plan {
@@ -83,7 +97,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         cohort: a.cohort.clone(),
         exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?,
         preset,
-        tumour_filter: a.tumour_filter.clone(),
+        filters: filters.into_iter().flatten().collect(),
         workers: a.workers,
         out: a.out.clone(),
     };

@@ -1,0 +1,164 @@
+//! Frozen encoders that tell classes apart: by the linear layer in their file (IMPaSh), or by texts
+//! that stand for the classes (CONCH, zero-shot).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use corpus::resample::resize;
+use mitosis::RgbTile;
+use net::encoder::{self, Encoder, EncoderConfig};
+use net::foreign::{self, Allowed};
+use net::onnx::{self, ExportOptions, WeightKind};
+use net::text;
+use pixels::input::Normalisation;
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor};
+
+use crate::batch::normalised;
+use crate::error::{Result, TrainError};
+use crate::prompts::{Prompts, Tokens, vectors};
+
+/// Name of the scale of likenesses in files of images' and texts' encoders, as a logarithm.
+const SCALE: &str = "logit_scale";
+
+/// An encoder and its head.
+pub struct Headed {
+    vs: VarStore,
+    net: Box<dyn Encoder>,
+    side: usize,
+    norm: Normalisation,
+}
+
+impl Headed {
+    /// The encoder `name` and the head of `classes` outputs, both from a file in a published layout.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the file does not hold exactly these.
+    pub fn open(path: &Path, name: &str, image: i64, classes: usize) -> Result<Self> {
+        let tensors = net::read_weights(path, None)?;
+        Self::load(path, &tensors, name, (image, classes), &|_| false)
+    }
+
+    /// The encoder `name` with one output per class of `prompts`: the likeness of the image to the
+    /// class's texts, by the same file's text tower and scale. The texts of a class are averaged, as
+    /// published.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the file holds no text tower of CONCH's, or its vectors are not as long as
+    /// the encoder's.
+    pub fn zero_shot(
+        path: &Path,
+        name: &str,
+        image: i64,
+        (prompts, tokens): (&Prompts, &Tokens),
+    ) -> Result<Self> {
+        let mut tensors = net::read_weights(path, None)?;
+        let bad = |reason: String| TrainError::run(path, reason);
+        let projected = encoder::entry(name).is_some_and(|e| match e.architecture {
+            encoder::Architecture::Vit(vit) => vit.projection.is_some_and(|p| p.unit),
+            _ => false,
+        });
+        if !projected {
+            let reason = format!(
+                "`{name}` gives no vectors to hold against texts; an encoder of images and texts does, as conch_v1_projected"
+            );
+            return Err(bad(reason));
+        }
+        let scale = tensors.get(SCALE).filter(|t| t.numel() == 1);
+        let scale = scale.ok_or_else(|| bad(format!("has no `{SCALE}`")))?;
+        let scale = scale.to_kind(Kind::Double).double_value(&[]).exp();
+        if !scale.is_finite() {
+            return Err(bad(format!("`{SCALE}` is out of range")));
+        }
+        let of_classes = vectors(path, &tensors, prompts, tokens)?;
+        // What the images' encoder has nothing to do with, whatever the layout.
+        tensors.retain(|name, _| !name.starts_with(text::TOWER) && name != SCALE);
+        let classes = prompts.classes.len();
+        let headed =
+            Self::load(path, &tensors, name, (image, classes), &|n| n.starts_with("head."))?;
+        let (texts, images) = (of_classes.size()[1], headed.net.dim());
+        if texts != images {
+            return Err(bad(format!("texts have {texts} numbers, images {images}")));
+        }
+        let mut head = headed.vs.variables();
+        let weight = head.get_mut("head.weight").expect("a transformer with classes");
+        tch::no_grad(|| weight.copy_(&(of_classes * scale)));
+        Ok(headed)
+    }
+
+    /// As drawn from a seed, the head too, for comparison.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn drawn(name: &str, image: i64, classes: usize, seed: i64) -> Result<Self> {
+        tch::manual_seed(seed);
+        let vs = VarStore::new(Device::Cpu);
+        let config = EncoderConfig { image, ..EncoderConfig::new(name, classes as i64) };
+        let net = encoder::build(&vs.root(), &config)?;
+        for (_, mut t) in vs.variables().into_iter().filter(|(n, _)| n.starts_with(net.head())) {
+            tch::no_grad(|| t.copy_(&t.randn_like()));
+        }
+        let side = net.image().unwrap_or(image) as usize;
+        Ok(Self { vs, net, side, norm: Normalisation::new(config.mean, config.std) })
+    }
+
+    /// Writes its weights in timm's names, as safetensors.
+    ///
+    /// # Errors
+    /// The file system's, with the path.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let tensors: Vec<(String, Tensor)> = self.vs.variables().into_iter().collect();
+        Ok(net::checkpoint::save_tensors(path, &tensors, BTreeMap::new())?)
+    }
+
+    fn load(
+        path: &Path,
+        tensors: &BTreeMap<String, Tensor>,
+        name: &str,
+        (image, classes): (i64, usize),
+        free: &dyn Fn(&str) -> bool,
+    ) -> Result<Self> {
+        let config = EncoderConfig { image, ..EncoderConfig::new(name, classes as i64) };
+        let vs = VarStore::new(Device::Cpu);
+        let net = encoder::build(&vs.root(), &config)?;
+        let allowed = Allowed { free, partial: false };
+        let keep = |n: &str| Some(n.to_string());
+        foreign::load_encoder(path, tensors, &vs, net.architecture(), keep, &allowed)?;
+        let side = net.image().unwrap_or(image) as usize;
+        Ok(Self { vs, net, side, norm: Normalisation::new(config.mean, config.std) })
+    }
+
+    /// timm's name.
+    #[must_use]
+    pub fn architecture(&self) -> &str {
+        self.net.architecture()
+    }
+
+    /// Side that tiles are resized to, pixels.
+    #[must_use]
+    pub fn side(&self) -> usize {
+        self.side
+    }
+
+    /// Probabilities of the classes, tile by tile: `tiles.len() * classes` values.
+    #[must_use]
+    pub fn probabilities(&self, tiles: &[RgbTile]) -> Vec<f32> {
+        if tiles.is_empty() {
+            return vec![];
+        }
+        let sized: Vec<RgbTile> = tiles.iter().map(|t| resize(t, self.side, self.side)).collect();
+        let x = normalised(&sized, &self.norm, Device::Cpu).contiguous();
+        let y = tch::no_grad(|| self.net.forward(&x, false).softmax(-1, Kind::Float));
+        Vec::<f32>::try_from(&y.contiguous().view(-1)).expect("a flat f32 tensor")
+    }
+
+    /// As an ONNX file's bytes: `image [N, 3, S, S]` to `probability [N, C]`.
+    ///
+    /// # Errors
+    /// None that an encoder of the table can cause.
+    pub fn onnx(&self, half: bool) -> Result<Vec<u8>> {
+        let weights = if half { WeightKind::F16 } else { WeightKind::F32 };
+        let options = ExportOptions { weights, metadata: vec![] };
+        Ok(onnx::classifier(&*self.net, self.side as i64, &options)?)
+    }
+}
