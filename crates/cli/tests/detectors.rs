@@ -73,3 +73,49 @@ fn boxes_of_another_program_are_figures_on_a_slide() {
         .0
     );
 }
+
+#[test]
+fn a_classifier_becomes_the_second_stage_of_a_detector() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let made = |first: &Path, second: &Path, out: &Path, more: &[&str]| {
+        let words = [&["detectors", "combine", "--name", "both"], more].concat();
+        run(&words, &[("--first", first), ("--second", second), ("--out", out)])
+    };
+    let models = testkit::workspace().join("models");
+    let (tiny, subtypes) = (models.join("mithras-tiny"), models.join("mithras-atypical"));
+    // Its own second stage again: the same detections, but for the thresholds.
+    let ok = made(&tiny, &tiny, &at("same"), &["--operating-point", "0.5,0.3"]);
+    assert!(ok.0, "{}", ok.2);
+    let slide = at("drawn.tiff");
+    common::draw(&slide, 900, 800, 5, 2);
+    let scores = |package: &Path, out: &Path| {
+        let words = ["detect", "--engine", "rten"];
+        let found = run(&words, &[("--model", package), ("--out", out), ("", &slide)]);
+        assert!(found.0, "{}", found.2);
+        fs::read_to_string(out.join("drawn/detections.csv")).unwrap()
+    };
+    assert_eq!(scores(&at("same"), &at("run-same")), scores(&tiny, &at("run-tiny")));
+
+    // Another one: its classes, its crops, both licences, and thresholds that nobody chose.
+    let ok = made(&tiny, &subtypes, &at("other"), &[]);
+    assert!(ok.0, "{}", ok.2);
+    let card = fs::read_to_string(at("other/card.toml")).unwrap();
+    for words in [
+        "name = \"both\"",
+        "\"typical\"",
+        "not chosen",
+        "[training.second_stage",
+        "; second stage: ",
+    ] {
+        assert!(card.contains(words), "`{words}` is not in {card}");
+    }
+    assert!(!card.contains("[operating_points"), "{card}");
+    assert_ne!(scores(&at("other"), &at("run-other")), scores(&tiny, &at("run-again")));
+
+    let again = made(&tiny, &tiny, &at("same"), &[]);
+    assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);
+    let none = made(&subtypes, &tiny, &at("none"), &[]);
+    assert!(!none.0 && none.2.contains("has no first stage"), "{}", none.2);
+    assert!(!at("none").exists());
+}

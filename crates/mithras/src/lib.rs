@@ -59,6 +59,7 @@ pub mod batch;
 pub mod boxes;
 pub mod challenge;
 pub mod classify;
+pub mod combine;
 pub mod construct;
 pub mod detector;
 pub mod doctor;

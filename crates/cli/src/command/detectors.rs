@@ -1,13 +1,15 @@
-//! `mithras detectors`: detectors of others as packages.
+//! `mithras detectors`: detectors of others as packages, and of two packages one.
 
 use super::detect::mpp;
 use super::engine;
 use infer::boxes::Draft;
 use mithras::boxes::import;
+use mithras::combine::{Stages, combine};
+use mithras::detector::Thresholds;
 use mitosis::{Mpp, OperatingPoint, Score};
 use std::path::PathBuf;
 
-/// Detectors of others as packages: make one of an ONNX file that gives boxes, as YOLOv10
+/// Make detectors: of an ONNX file that gives boxes, or of two packages
 #[derive(clap::Args, Debug)]
 pub struct Args {
     #[command(subcommand)]
@@ -17,6 +19,31 @@ pub struct Args {
 #[derive(clap::Subcommand, Debug)]
 enum Verb {
     Import(Box<Import>),
+    Combine(Combine),
+}
+
+/// Make a detector of the first stage of one package and the classifier of another
+///
+/// Any classifier package is a second stage: one of `train package`, of a published encoder with a
+/// head that was trained on it, of `encoders convert`. The thresholds are not chosen here; `evaluate
+/// robustness` and `evaluate operating-point` do it on slides that were left out.
+#[derive(clap::Args, Debug)]
+struct Combine {
+    /// Detector that gives the first stage, its candidates, and the resolutions of slides
+    #[arg(long, value_name = "PKG")]
+    first: PathBuf,
+    /// Classifier that becomes the second stage
+    #[arg(long, value_name = "PKG")]
+    second: PathBuf,
+    /// Package folder to make
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Name of the package
+    #[arg(long)]
+    name: String,
+    /// Thresholds of both stages [default: the first stage's own, and the classifier's or even odds]
+    #[arg(long, value_name = "SEG,CLS")]
+    operating_point: Option<Thresholds>,
 }
 
 /// Make a package that `detect --model` takes, tried on every engine at hand
@@ -76,7 +103,20 @@ struct Import {
 
 /// Runs the verb.
 pub fn run(args: Args) -> anyhow::Result<()> {
-    let Verb::Import(a) = args.verb;
+    let a = match args.verb {
+        Verb::Import(a) => a,
+        Verb::Combine(a) => {
+            let point = match a.operating_point {
+                Some(Thresholds::Given(p)) => Some((p.seg, p.cls)),
+                Some(_) => anyhow::bail!("--operating-point takes two numbers, as 0.5,0.3"),
+                None => None,
+            };
+            let Combine { first, second, name, .. } = a;
+            let stages = Stages { first, second, name, point };
+            println!("{}", combine(&stages, &a.out)?.origin);
+            return Ok(());
+        }
+    };
     let provenance = format!("confidence {} as given, not chosen on slides", a.confidence);
     let seg = Score::new(a.confidence)?;
     let draft = Draft {
