@@ -68,4 +68,5 @@ def main():
     write("text", {"tensors": {n: list(s) for n, s in file.items()}, "texts": TEXTS, "embed": sample(y)})
 
 
-main()
+if __name__ == "__main__":
+    main()
