@@ -119,3 +119,26 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     assert!(!none.0 && none.2.contains("has no first stage"), "{}", none.2);
     assert!(!at("none").exists());
 }
+
+#[test]
+fn the_fast_detector_finds_drawn_figures() {
+    let dir = tempfile::tempdir().unwrap();
+    let (slide, out) = (dir.path().join("drawn.tiff"), dir.path().join("out"));
+    let layout = common::draw(&slide, 900, 800, 5, 2);
+    let words = ["detect", "--engine", "rten", "--model", "fast"];
+    let found = run(&words, &[("--out", &out), ("", &slide)]);
+    assert!(found.0, "{}", found.2);
+    let text = fs::read_to_string(out.join("drawn/detections.csv")).unwrap();
+    let head: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let column = |name: &str| head.iter().position(|h| *h == name).unwrap();
+    let (x, y, accepted) = (column("x_um"), column("y_um"), column("accepted"));
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|l| l.split(',').collect()).collect();
+    let near = |x_um: f64, y_um: f64| {
+        let at = |row: &Vec<&str>, k: usize| row[k].parse::<f64>().unwrap();
+        rows.iter().any(|r| r[accepted] == "true" && (at(r, x) - x_um).hypot(at(r, y) - y_um) < 7.5)
+    };
+    let hit = layout.truth().iter().filter(|f| near(f.x_px * 0.25, f.y_px * 0.25)).count();
+    assert!(hit >= 1, "none of the drawn figures: {text}");
+    let record = fs::read_to_string(out.join("run.json")).unwrap();
+    assert!(record.contains("mithras-fast"), "{record}");
+}

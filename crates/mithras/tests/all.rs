@@ -11,6 +11,8 @@ mod dicom;
 #[cfg(feature = "train")]
 mod drawn;
 mod exports;
+#[cfg(feature = "train")]
+mod fast;
 mod fuzz;
 #[cfg(feature = "train")]
 mod headed;

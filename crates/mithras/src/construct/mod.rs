@@ -9,6 +9,7 @@ mod error;
 mod exclude;
 mod funnel;
 mod join;
+mod part;
 mod preset;
 mod report;
 mod slide;

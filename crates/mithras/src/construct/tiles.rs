@@ -2,8 +2,8 @@
 
 use super::error::ConstructError;
 use super::funnel::{Funnel, Seconds};
+use super::part::{Out, Said, draw, encoding};
 use super::preset::{Preset, Tiles};
-use super::slide::{Out, Said, Worker, draw, encoding};
 use corpus::Label;
 use infer::{EngineOptions, ModelPackage};
 use mitosis::{Classifier, Level0, Point, RgbTile};
@@ -112,13 +112,13 @@ pub(super) fn kept(
 pub(super) fn sorted(
     out: &mut Out<'_>,
     preset: &Preset,
-    worker: &mut Worker,
+    filters: &mut [Filter],
     mask: &TissueMask,
     seconds: &mut Seconds,
 ) -> Result<Funnel, ConstructError> {
     let tiles = preset.tiles.as_ref().ok_or(ConstructError::Part("no [tiles]"))?;
     let sample = preset.sample.as_ref().ok_or(ConstructError::Part("no [sample]"))?;
-    let [first, second] = &mut worker.filters[..] else {
+    let [first, second] = filters else {
         return Err(ConstructError::Filters { kind: preset.kind.to_string(), takes: "two" });
     };
     let mut funnel = Funnel::default();
