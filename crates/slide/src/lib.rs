@@ -35,7 +35,9 @@ mod tiff;
 mod tissue;
 
 pub use error::SlideError;
-pub use format::{FORMATS, Format, NoOpenSlide, openslide_version, read_pages};
+pub use format::{
+    DicomPart, FORMATS, Format, NoOpenSlide, dicom_part, openslide_version, read_pages,
+};
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use memory::{Kept, Memory};
 pub use options::{MppRule, OpenOptions};
