@@ -31,8 +31,7 @@ pub struct Format {
 }
 
 /// All readers, in the order in which they are asked. The last one takes what no other knows.
-pub static FORMATS: &[Format] =
-    &[
+pub static FORMATS: &[Format] = &[
     aperio::FORMAT,
     ome::FORMAT,
     generic_tiff::FORMAT,

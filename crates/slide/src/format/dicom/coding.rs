@@ -51,7 +51,10 @@ impl Coding {
         }
         let photometric = header.photometric.as_str();
         if header.samples != 3 {
-            return no(format!("{} samples per pixel ({photometric}), where colour is read", header.samples));
+            return no(format!(
+                "{} samples per pixel ({photometric}), where colour is read",
+                header.samples
+            ));
         }
         let syntax = header.syntax.as_str();
         let scheme = match syntax {
@@ -64,7 +67,11 @@ impl Coding {
         let ycbcr = match (photometric, scheme) {
             ("RGB", _) | ("YBR_ICT" | "YBR_RCT", Scheme::Jpeg2000) => false,
             ("YBR_FULL", _) | ("YBR_FULL_422", Scheme::Jpeg | Scheme::Jpeg2000) => true,
-            _ => return no(format!("photometric interpretation {photometric} in this transfer syntax ({syntax})")),
+            _ => {
+                return no(format!(
+                    "photometric interpretation {photometric} in this transfer syntax ({syntax})"
+                ));
+            }
         };
         Ok(Self { scheme, ycbcr })
     }

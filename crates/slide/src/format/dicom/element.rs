@@ -35,8 +35,15 @@ pub(super) type Place = [(Tag, u32)];
 #[derive(Clone, Copy)]
 enum Within {
     /// `opaque`: its items hold bytes, as those of a picture within the header do.
-    Sequence { end: Option<u64>, opaque: bool, implicit: bool },
-    Item { end: Option<u64>, implicit: bool },
+    Sequence {
+        end: Option<u64>,
+        opaque: bool,
+        implicit: bool,
+    },
+    Item {
+        end: Option<u64>,
+        implicit: bool,
+    },
 }
 
 /// Goes through the elements from some place on.
@@ -130,9 +137,9 @@ impl<'a> Walker<'a> {
         self.skip(pending)?;
         loop {
             match self.within.last().copied() {
-                Some(Within::Sequence { end: Some(end), .. } | Within::Item { end: Some(end), .. })
-                    if end <= self.at =>
-                {
+                Some(
+                    Within::Sequence { end: Some(end), .. } | Within::Item { end: Some(end), .. },
+                ) if end <= self.at => {
                     self.leave();
                 }
                 Some(Within::Sequence { opaque, implicit, .. }) => self.item(opaque, implicit)?,

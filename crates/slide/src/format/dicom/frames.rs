@@ -112,12 +112,7 @@ fn fragment(file: &SlideFile, at: u64) -> Result<Option<u64>, Fault> {
 }
 
 /// Where the frames of pixel data in fragments start: as a table says, else by looking for them.
-fn starts(
-    file: &SlideFile,
-    header: &Header,
-    at: u64,
-    limits: &Limits,
-) -> Result<Vec<u64>, Fault> {
+fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result<Vec<u64>, Fault> {
     let table = fragment(file, at)?.ok_or("pixel data without fragments")?;
     let base = at + 8 + table;
     let count = header.frames;

@@ -197,7 +197,8 @@ impl Image {
 
 /// One depth and one light: which of several is meant, nobody here can know.
 fn single(header: &Header) -> Result<(), Fault> {
-    for (n, what) in [(header.focal_planes, "focal planes"), (header.optical_paths, "optical paths")]
+    for (n, what) in
+        [(header.focal_planes, "focal planes"), (header.optical_paths, "optical paths")]
     {
         if n > 1 {
             return Err(Fault::Unsupported(format!("{n} {what}, where one is read")));
@@ -232,11 +233,7 @@ fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
 }
 
 /// Where the frames that say their places belong.
-fn sparse(
-    members: &[&Member],
-    grid: (u64, u64),
-    frame: (u64, u64),
-) -> Result<Vec<u32>, Fault> {
+fn sparse(members: &[&Member], grid: (u64, u64), frame: (u64, u64)) -> Result<Vec<u32>, Fault> {
     let mut places = vec![0u32; (grid.0 * grid.1) as usize];
     let mut number = 0u32;
     for m in members {

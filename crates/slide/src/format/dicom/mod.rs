@@ -31,7 +31,8 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
-const REMEDY: &str = "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression";
+const REMEDY: &str =
+    "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression";
 
 struct Series {
     levels: Vec<Image>,
