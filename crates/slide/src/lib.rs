@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Files are known by their content, never by their suffix. A path may be an address, `https://` or
-//! `s3://`, where the feature `remote` is on. TIFF-family slides and flat images are
+//! `s3://`, where the feature `remote` is on. TIFF-family slides, DICOM and flat images are
 //! read here; everything else goes to an OpenSlide 4 library found at run time ([`FORMATS`]).
 
 mod cache;
@@ -36,7 +36,8 @@ mod tissue;
 
 pub use error::SlideError;
 pub use format::{
-    DicomPart, FORMATS, Format, NoOpenSlide, dicom_part, openslide_version, read_pages,
+    DicomPart, FORMATS, Format, NoOpenSlide, dicom_files_beside, dicom_part, openslide_version,
+    read_pages,
 };
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use memory::{Kept, Memory};

@@ -240,6 +240,27 @@ fn what_is_not_read_is_said() {
 }
 
 #[test]
+fn a_resolution_is_not_guessed() {
+    let spacing = b"0.00025\\0.00025";
+    for (new, words) in [
+        (&b"0.00000\\0.00025"[..], "implausible"),
+        (b"0.00050\\0.00025", "contradicting"),
+        (b"hello w\\orld 25", "implausible"),
+        (b"0.00200\\0.00200", "contradicting"),
+    ] {
+        let (_dir, path) = changed("rle/a.dcm", spacing, new);
+        let slide = open(&path).unwrap();
+        let e = slide.resolution().unwrap_err().to_string();
+        assert!(e.contains(words), "{words}: {e}");
+    }
+    // Another attribute in its place.
+    let measures = [0x28, 0, 0x10, 0x91];
+    let (_dir, path) = changed("rle/a.dcm", &measures, &[0x28, 0, 0x11, 0x91]);
+    let e = open(&path).unwrap().resolution().unwrap_err();
+    assert!(matches!(e, SlideError::MissingResolution { .. }), "{e}");
+}
+
+#[test]
 fn a_part_that_is_missing_is_missed() {
     for (file, words) in [("a", "starts with frame"), ("b", "6 frames of 12")] {
         let dir = tempfile::tempdir().unwrap();

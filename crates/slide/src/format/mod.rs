@@ -8,7 +8,7 @@ mod ome;
 mod openslide;
 mod pyramid;
 
-pub use self::dicom::{DicomPart, dicom_part};
+pub use self::dicom::{DicomPart, dicom_files_beside, dicom_part};
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::file::{self, SlideFile};

@@ -25,11 +25,6 @@ pub(crate) enum Space {
     AsStored,
     /// By the stream's own markers (flat JPEG files).
     ByMarkers,
-    /// By the stream's own markers, and without any as the file around it says (DICOM).
-    Said {
-        /// Whether that is YCbCr.
-        ycbcr: bool,
-    },
 }
 
 /// Decodes a JPEG stream of at most `most` pixels per side. `tables` is TIFF's `JPEGTables`. With
@@ -62,8 +57,6 @@ pub(crate) fn decode(
             Space::YCbCr => true,
             Space::AsStored => false,
             Space::ByMarkers => frame.marked_ycbcr(),
-            Space::Said { ycbcr } if !frame.marked() => ycbcr,
-            Space::Said { .. } => frame.marked_ycbcr(),
         };
     let Some(scan) = scan else { return Err("JPEG: no image data".into()) };
     let (planes, end) = if frame.sequential {

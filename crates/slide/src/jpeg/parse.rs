@@ -182,11 +182,6 @@ impl Frame {
         Ok(Scan { parts, at, spectrum, bits: (rest[2] >> 4, rest[2] & 15) })
     }
 
-    /// Whether a marker says what the components are.
-    pub(super) fn marked(&self) -> bool {
-        self.jfif || self.adobe.is_some()
-    }
-
     /// libjpeg's guess from the markers of a three-component stream.
     pub(super) fn marked_ycbcr(&self) -> bool {
         match (self.jfif, self.adobe) {

@@ -217,6 +217,15 @@ def main() -> None:
     assert all(len(b) < len(p) and b"R\x11" not in b for b, p in zip(bare, pieces))
     save(coded(dataset(30, 1, size, side, len(tiles)), bare, "RGB"), "jpeg_bare_rgb/a.dcm", JPEGBaseline8Bit)
     expect("jpeg_bare_rgb/a.dcm", [pillow(pieces, size)])
+    # The header's word against the markers': the header's holds.
+    pieces = [jpeg(t, subsampling="4:4:4") for t in tiles]
+    raw = []
+    for p in pieces:
+        stored = Image.open(io.BytesIO(p))
+        stored.draft("YCbCr", stored.size)
+        raw.append(np.asarray(stored))
+    save(coded(dataset(31, 1, size, side, len(tiles)), pieces, "RGB"), "jpeg_marked/a.dcm", JPEGBaseline8Bit)
+    expect("jpeg_marked/a.dcm", [joined(raw, size)])
     # No table of frames, and several fragments a frame; the wide table.
     pieces = [jpeg(t, subsampling="4:2:2") for t in tiles]
     for k, (table, fragments) in enumerate([("none", 1), ("none", 3), ("basic", 3), ("extended", 1)]):
@@ -229,6 +238,9 @@ def main() -> None:
     pieces = [imagecodecs.jpeg2k_encode(t, level=0, codecformat="j2k", mct=True, reversible=True) for t in tiles]
     save(coded(dataset(51, 1, size, side, len(tiles)), pieces, "YBR_RCT"), "jp2k_whole/a.dcm", JPEG2000Lossless)
     expect("jp2k_whole/a.dcm", [image])
+    pieces = [imagecodecs.jpeg2k_encode(t, level=0, codecformat="j2k", mct=False, reversible=True) for t in tiles]
+    save(coded(dataset(53, 1, size, side, len(tiles)), pieces, "RGB"), "jp2k_rgb/a.dcm", JPEG2000Lossless)
+    expect("jp2k_rgb/a.dcm", [image])
     pieces = [imagecodecs.jpeg2k_encode(t, level=35, codecformat="j2k", mct=True, reversible=False) for t in tiles]
     save(coded(dataset(52, 1, size, side, len(tiles)), pieces, "YBR_ICT"), "jp2k_lossy/a.dcm", JPEG2000)
     lossy = joined([imagecodecs.jpeg2k_decode(p) for p in pieces], size)

@@ -1,6 +1,7 @@
 //! How frames are compressed and coloured, and their decoding.
 
 use super::header::Header;
+use super::syntax;
 use crate::jpeg::{self, Space};
 use crate::limits::Fault;
 use crate::tiff::{cut_rgb, jp2k, packbits};
@@ -9,7 +10,7 @@ use crate::tiff::{cut_rgb, jp2k, packbits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Coding {
     scheme: Scheme,
-    /// Luminance and chroma, where the stream itself does not say.
+    /// Luminance and chroma, that no transform within the stream undoes.
     ycbcr: bool,
 }
 
@@ -19,24 +20,6 @@ enum Scheme {
     Rle,
     Jpeg,
     Jpeg2000,
-}
-
-/// What a transfer syntax is called.
-pub(super) fn syntax_name(uid: &str) -> &'static str {
-    match uid.strip_prefix("1.2.840.10008.1.2.").unwrap_or_default() {
-        "1.99" => "deflated",
-        "2" => "big endian",
-        "4.51" => "JPEG extended",
-        "4.57" | "4.70" => "lossless JPEG",
-        "4.80" | "4.81" => "JPEG-LS",
-        "4.92" | "4.93" => "JPEG 2000 in several components",
-        "4.100" | "4.101" => "MPEG-2",
-        "4.102" | "4.103" | "4.104" | "4.105" | "4.106" => "MPEG-4",
-        "4.107" | "4.108" => "HEVC",
-        "4.110" | "4.111" | "4.112" => "JPEG XL",
-        "4.201" | "4.202" | "4.203" => "high-throughput JPEG 2000",
-        _ => "unknown here",
-    }
 }
 
 impl Coding {
@@ -56,20 +39,20 @@ impl Coding {
                 header.samples
             ));
         }
-        let syntax = header.syntax.as_str();
-        let scheme = match syntax {
-            "1.2.840.10008.1.2" | "1.2.840.10008.1.2.1" => Scheme::Plain { planar: header.planar },
-            "1.2.840.10008.1.2.5" => Scheme::Rle,
-            "1.2.840.10008.1.2.4.50" => Scheme::Jpeg,
-            "1.2.840.10008.1.2.4.90" | "1.2.840.10008.1.2.4.91" => Scheme::Jpeg2000,
-            _ => return no(format!("transfer syntax {syntax} ({})", syntax_name(syntax))),
+        let uid = header.syntax.as_str();
+        let scheme = match uid {
+            syntax::IMPLICIT | syntax::EXPLICIT => Scheme::Plain { planar: header.planar },
+            syntax::RLE => Scheme::Rle,
+            syntax::JPEG => Scheme::Jpeg,
+            syntax::JPEG_2000_LOSSLESS | syntax::JPEG_2000 => Scheme::Jpeg2000,
+            _ => return no(format!("transfer syntax {uid} ({})", syntax::name(uid))),
         };
         let ycbcr = match (photometric, scheme) {
             ("RGB", _) | ("YBR_ICT" | "YBR_RCT", Scheme::Jpeg2000) => false,
             ("YBR_FULL", _) | ("YBR_FULL_422", Scheme::Jpeg | Scheme::Jpeg2000) => true,
             _ => {
                 return no(format!(
-                    "photometric interpretation {photometric} in this transfer syntax ({syntax})"
+                    "photometric interpretation {photometric} in transfer syntax {uid}"
                 ));
             }
         };
@@ -79,7 +62,8 @@ impl Coding {
     /// Bytes of memory per pixel that decoding takes.
     pub(super) fn bytes_per_pixel(self) -> u64 {
         match self.scheme {
-            Scheme::Plain { .. } | Scheme::Rle => 9,
+            Scheme::Plain { .. } => 9,
+            Scheme::Rle => 15,
             // As in a TIFF.
             Scheme::Jpeg => 12,
             Scheme::Jpeg2000 => 36,
@@ -90,30 +74,31 @@ impl Coding {
     /// pixels, if anything.
     pub(super) fn decode(
         self,
-        raw: &[u8],
+        raw: Vec<u8>,
         stored: (usize, usize),
         size: (usize, usize),
     ) -> Result<(Vec<u8>, Option<&'static str>), Fault> {
         let pixels = stored.0 * stored.1;
         match self.scheme {
             Scheme::Plain { planar: false } => {
-                Ok((cut_rgb(&self.coloured(raw.to_vec()), stored, size)?, None))
+                Ok((cut_rgb(&self.coloured(raw), stored, size)?, None))
             }
             Scheme::Plain { planar: true } => {
-                let rgb = self.coloured(chunky(raw, pixels));
+                let rgb = self.coloured(chunky(&raw, pixels));
                 Ok((cut_rgb(&rgb, stored, size)?, None))
             }
             Scheme::Rle => {
-                let rgb = self.coloured(chunky(&planes(raw, pixels)?, pixels));
+                let rgb = self.coloured(chunky(&planes(&raw, pixels)?, pixels));
                 Ok((cut_rgb(&rgb, stored, size)?, None))
             }
             Scheme::Jpeg => {
-                let space = Space::Said { ycbcr: self.ycbcr };
-                let (image, doubt) = jpeg::decode(None, raw, space, stored)?;
+                // The header's word holds, whatever markers say: so does OpenSlide read it.
+                let space = if self.ycbcr { Space::YCbCr } else { Space::AsStored };
+                let (image, doubt) = jpeg::decode(None, &raw, space, stored)?;
                 Ok((cut_rgb(&image.data, (image.width, image.height), size)?, doubt))
             }
             Scheme::Jpeg2000 => {
-                let image = jp2k::decode(raw, self.ycbcr, stored)?;
+                let image = jp2k::decode(&raw, self.ycbcr, stored)?;
                 Ok((cut_rgb(&image.data, (image.width, image.height), size)?, None))
             }
         }

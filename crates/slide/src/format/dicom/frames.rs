@@ -1,9 +1,9 @@
 //! Where the frames of a file lie, and their bytes.
 
 use super::header::{Header, Pixels};
+use super::syntax;
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits, check};
-use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 const ITEM: [u8; 4] = [0xFE, 0xFF, 0x00, 0xE0];
@@ -36,7 +36,7 @@ impl Frames {
         let plain = header.frame.0 * header.frame.1 * header.samples;
         let Pixels { at, len } = header.pixels.ok_or("no pixel data")?;
         let count = header.frames;
-        let native = matches!(header.syntax.as_str(), "1.2.840.10008.1.2" | "1.2.840.10008.1.2.1");
+        let native = matches!(header.syntax.as_str(), syntax::IMPLICIT | syntax::EXPLICIT);
         let places = match (native, len) {
             (true, Some(len)) => {
                 let needed = u128::from(plain) * u128::from(count);
@@ -145,35 +145,19 @@ fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result
 
 /// Goes from fragment to fragment.
 fn walk(file: &SlideFile, base: u64, count: u64, limits: &Limits) -> Result<Vec<u64>, Fault> {
-    if base > file.len {
-        return Err("the table of frames reaches beyond the file".into());
-    }
-    let mut bytes = BufReader::with_capacity(4 << 10, file.part(base, file.len));
-    let said = |e: std::io::Error| match e.kind() {
-        std::io::ErrorKind::UnexpectedEof => Fault::from("cut short within its frames"),
-        _ => format!("read error: {e}").into(),
-    };
     let mut at = base;
     let (mut all, mut first) = (Vec::new(), Vec::new());
-    while at < file.len {
-        let mut head = [0; 12];
-        let there = (file.len - at).min(12) as usize;
-        bytes.read_exact(&mut head[..there]).map_err(said)?;
-        if head[..4] == SEQUENCE_END {
-            break;
-        }
-        let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
-        let end = at + 8 + u64::from(len);
-        if head[..4] != ITEM || end > file.len {
+    while let Some(n) = fragment(file, at)? {
+        let end = at + 8 + n;
+        if end > file.len {
             return Err(format!("no whole fragment at byte {at}").into());
         }
         let held = 16 * (all.len() as u128 + 1);
         check("fields", limits.fields, held, || "the places of fragments".into())?;
         all.push(at);
-        if starts_image(&head[8..]) {
+        if starts_image(&part(file, at + 8, n.min(4))?) {
             first.push(at);
         }
-        bytes.seek_relative((end - at) as i64 - there as i64).map_err(said)?;
         at = end;
     }
     if all.len() as u64 == count {

@@ -1,12 +1,15 @@
 //! What the header of a slide image says, as far as it is needed or may be shown.
 
 use super::element::{Element, Place, Walker, keyword};
+use super::syntax;
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
 use dicom_core::{Tag, VR};
 use dicom_dictionary_std::tags;
 use std::collections::BTreeMap;
 
+/// VL Whole Slide Microscopy Image Storage.
+const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
 /// Where the first element lies: behind 128 bytes and `DICM`.
 const START: u64 = 132;
 /// Longest value that is shown or looked at.
@@ -90,6 +93,11 @@ impl Header {
         }
     }
 
+    /// Whether it is one of a slide's pictures.
+    pub(super) fn is_slide(&self) -> bool {
+        self.class == WHOLE_SLIDE
+    }
+
     /// Whether the file is one of the wanted series.
     fn fill(
         &mut self,
@@ -108,10 +116,10 @@ impl Header {
         }
         let implicit = match self.syntax.as_str() {
             "" => return Err("no transfer syntax".into()),
-            "1.2.840.10008.1.2" => true,
-            s @ ("1.2.840.10008.1.2.2" | "1.2.840.10008.1.2.1.99") => {
-                let what = super::coding::syntax_name(s);
-                return Err(Fault::Unsupported(format!("transfer syntax {s} ({what})")));
+            syntax::IMPLICIT => true,
+            uid @ (syntax::BIG_ENDIAN | syntax::DEFLATED) => {
+                let what = format!("transfer syntax {uid} ({})", syntax::name(uid));
+                return Err(Fault::Unsupported(what));
             }
             _ => false,
         };
@@ -216,9 +224,13 @@ impl Header {
     }
 
     fn nested(&mut self, place: &Place, tag: Tag, values: &[String]) {
-        let shared = tags::SHARED_FUNCTIONAL_GROUPS_SEQUENCE;
+        // Those of all frames, or of the first one.
+        let groups = |t: Tag| {
+            t == tags::SHARED_FUNCTIONAL_GROUPS_SEQUENCE
+                || t == tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE
+        };
         match (place, tag) {
-            ([(s, 0), (tags::PIXEL_MEASURES_SEQUENCE, 0)], tags::PIXEL_SPACING) if *s == shared => {
+            ([(s, 0), (tags::PIXEL_MEASURES_SEQUENCE, 0)], tags::PIXEL_SPACING) if groups(*s) => {
                 // Down, then across. What is no number is no resolution.
                 let number =
                     |i: usize| values.get(i).map_or(f64::NAN, |v| v.parse().unwrap_or(f64::NAN));

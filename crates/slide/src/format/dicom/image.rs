@@ -155,7 +155,7 @@ impl Image {
         let (frames, coding) = &self.parts[part];
         let raw = frames.read(frame)?;
         let stored = (self.frame.0 as usize, self.frame.1 as usize);
-        let (data, doubt) = coding.decode(&raw, stored, (width, height))?;
+        let (data, doubt) = coding.decode(raw, stored, (width, height))?;
         let state = doubt.map_or(TileState::Sound, TileState::Suspect);
         Ok(Decoded { tile: Arc::new(RgbTile { width, height, data }), state })
     }
@@ -211,7 +211,7 @@ fn single(header: &Header) -> Result<(), Fault> {
 fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
     let mut next = 0;
     for m in members {
-        if members.len() > 1 && m.header.first_frame != next {
+        if m.header.concatenation.is_some() && m.header.first_frame != next {
             let (name, first) = (m.name(), m.header.first_frame);
             return Err(format!(
                 "{name} starts with frame {first} where {next} is due: a file is missing"

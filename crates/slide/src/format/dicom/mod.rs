@@ -9,9 +9,11 @@ mod frames;
 mod header;
 mod image;
 mod series;
+mod syntax;
 
-pub use series::{DicomPart, dicom_part};
+pub use series::{DicomPart, dicom_files_beside, dicom_part};
 
+use self::image::{Image, Member};
 use super::pyramid::shrunk;
 use super::{Format, Probe};
 use crate::limits::Fault;
@@ -19,7 +21,6 @@ use crate::privacy;
 use crate::resolution::Claim;
 use crate::source::{AssociatedImage, Decoded, Opened, Source};
 use crate::{OpenOptions, SlideError};
-use image::{Image, Member};
 use mitosis::RgbTile;
 use std::collections::BTreeMap;
 
@@ -30,7 +31,6 @@ pub(super) const FORMAT: Format = Format {
     open,
 };
 
-const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
 const REMEDY: &str =
     "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression";
 
@@ -117,7 +117,8 @@ impl Source for Series {
 /// What an image beside the pyramid is called, as OpenSlide calls it; each name once.
 fn name(flavour: &str, others: &[(AssociatedImage, Result<Image, Fault>)]) -> String {
     let word = match flavour {
-        "OVERVIEW" => "macro".to_owned(),
+        // The second is the older word.
+        "OVERVIEW" | "LOCALIZER" => "macro".to_owned(),
         "" => "image".to_owned(),
         other => other.to_ascii_lowercase(),
     };

@@ -1,13 +1,12 @@
 //! Which files make a slide.
 
-use super::WHOLE_SLIDE;
 use super::header::{Header, is_dicom};
 use super::image::Member;
 use crate::Limits;
 use crate::file::SlideFile;
 use crate::limits::Fault;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a DICOM file is a part of.
@@ -34,7 +33,7 @@ pub fn dicom_part(path: &Path) -> Option<DicomPart> {
     let limits = Limits::default();
     let file = SlideFile::open(path, &limits).ok().filter(is_dicom)?;
     let header = Header::read(&file, &limits).ok()?;
-    if header.class != WHOLE_SLIDE {
+    if !header.is_slide() {
         return (!header.class.is_empty()).then_some(DicomPart::Other);
     }
     Some(DicomPart::Slide {
@@ -45,6 +44,16 @@ pub fn dicom_part(path: &Path) -> Option<DicomPart> {
     })
 }
 
+/// The other files of a DICOM slide, which lie beside the named one; none for other files.
+#[must_use]
+pub fn dicom_files_beside(path: &Path) -> Vec<PathBuf> {
+    let limits = Limits::default();
+    let open = || SlideFile::open(path, &limits).ok().filter(is_dicom);
+    let Some(file) = path.is_file().then(open).flatten() else { return Vec::new() };
+    let all = members(path, &Arc::new(file), &limits).unwrap_or_default();
+    all.into_iter().skip(1).map(|m| m.path).collect()
+}
+
 /// The files of a slide, the named one first: of those in its folder the ones of its series, each
 /// instance once.
 pub(super) fn members(
@@ -53,7 +62,7 @@ pub(super) fn members(
     limits: &Limits,
 ) -> Result<Vec<Member>, Fault> {
     let header = Header::read(file, limits)?;
-    if header.class != WHOLE_SLIDE {
+    if !header.is_slide() {
         let class = &header.class;
         return Err(Fault::Unsupported(format!(
             "a DICOM file of class `{class}`, which is no whole-slide image"
@@ -82,7 +91,7 @@ pub(super) fn members(
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             f.within(&format!("{name}, of the same series"))
         })?);
-        if member.header.class == WHOLE_SLIDE && seen.insert(member.header.instance.clone()) {
+        if member.header.is_slide() && seen.insert(member.header.instance.clone()) {
             all.push(member);
         }
     }
