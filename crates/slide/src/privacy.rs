@@ -126,28 +126,31 @@ const TECHNICAL: &[&str] = &[
 pub fn personal(name: &str) -> Option<Personal> {
     let squeezed: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    if TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
+    let kind = kind_of_attribute(name);
+    if kind == Some(VR::UI) || TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
         return None;
     }
     let part = PARTS.iter().find(|(_, parts)| parts.iter().any(|p| squeezed.contains(p)));
     let own = words(name);
     let word = || WORDS.iter().find(|(_, all)| own.iter().any(|w| all.contains(&w.as_str())));
-    part.or_else(word).map(|(kind, _)| *kind).or_else(|| kind_of_attribute(name))
-}
-
-/// What the kind of a DICOM attribute says: `dicom.A[0].TextValue` is free text.
-fn kind_of_attribute(name: &str) -> Option<Personal> {
-    let last = name.strip_prefix("dicom")?.rsplit('.').next()?;
-    if last.starts_with('(') {
-        return Some(Personal::Text);
-    }
-    let keyword = last.split('[').next()?;
-    match StandardDataDictionary.by_name(keyword)?.vr().relaxed() {
+    part.or_else(word).map(|(kind, _)| *kind).or_else(|| match kind? {
         VR::PN => Some(Personal::Person),
         VR::DA | VR::DT | VR::TM => Some(Personal::Date),
-        VR::LT | VR::ST | VR::UT => Some(Personal::Text),
+        // Private attributes are of no kind that is known.
+        VR::LT | VR::ST | VR::UT | VR::UN => Some(Personal::Text),
+        VR::LO if squeezed.ends_with("description") => Some(Personal::Text),
         _ => None,
+    })
+}
+
+/// The kind of a DICOM attribute in the standard: `dicom.A[0].TextValue` is text of any length.
+fn kind_of_attribute(name: &str) -> Option<VR> {
+    let last = name.strip_prefix("dicom")?.rsplit('.').next()?;
+    if last.starts_with('(') {
+        return Some(VR::UN);
     }
+    let keyword = last.split('[').next()?;
+    StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed())
 }
 
 /// The words of a name's last part: `dicom.AcquisitionDateTime` has acquisition, date and time.
@@ -257,6 +260,7 @@ mod tests {
             ("dicom.CalibrationSequence[0].DateOfGainCalibration", Personal::Date),
             ("dicom.ClinicalTrialSubjectID", Personal::Identifier),
             ("dicom.(0009,1001)", Personal::Text),
+            ("dicom.SpecimenDescriptionSequence[0].SpecimenShortDescription", Personal::Text),
             ("dicom.OpticalPathSequence[0].(0009,1001)", Personal::Text),
             ("aperio.Patient Name", Personal::Person),
             ("aperio.User", Personal::Person),
@@ -305,6 +309,7 @@ mod tests {
             "dicom.OpticalPathSequence[0].OpticalPathDescription",
             "dicom.OpticalPathSequence[0].ICCProfile",
             "dicom.ImageType[2]",
+            "dicom.InstanceCreatorUID",
             "tiff.Software",
             "tiff.XResolution",
             "ome.PhysicalSizeX",

@@ -266,6 +266,31 @@ mod tests {
     }
 
     #[test]
+    fn a_dicom_slide_counts_once_and_other_objects_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let drawn = testkit::workspace().join("crates/slide/tests/golden/dicom");
+        for (from, to) in [("series/a", "a"), ("series/b", "b"), ("series/c", "c"), ("rle/a", "d")]
+        {
+            let (from, to) = (format!("{from}.dcm"), format!("{to}.dcm"));
+            std::fs::copy(drawn.join(from), dir.path().join(to)).unwrap();
+        }
+        // Annotations of a slide are of another class.
+        let mut bytes = std::fs::read(drawn.join("planar/a.dcm")).unwrap();
+        while let Some(at) = bytes.windows(8).position(|w| w == b"1.77.1.6") {
+            bytes[at..at + 8].copy_from_slice(b"1.91.1\0\0");
+        }
+        std::fs::write(dir.path().join("e.dcm"), bytes).unwrap();
+        let found = |paths: &[PathBuf]| {
+            let found = find(paths, None, &BTreeMap::new()).unwrap();
+            let names: Vec<String> = found.slides.iter().map(|s| s.name.clone()).collect();
+            (names.join(" "), found.skipped.len())
+        };
+        assert_eq!(found(&[dir.path().to_owned()]), ("b d".into(), 1));
+        assert_eq!(found(&[dir.path().join("[a-d].dcm")]), ("b d".into(), 0));
+        assert_eq!(found(&[dir.path().join("a.dcm")]), ("a".into(), 0));
+    }
+
+    #[test]
     fn the_table_wins_over_the_flag() {
         let dir = tempfile::tempdir().unwrap();
         let table = dir.path().join("mpp.csv");

@@ -172,6 +172,10 @@ impl Header {
             [(t, frame), ..] if *t == frames && *frame > 0 => return Ok(()),
             _ => {}
         }
+        // Lengths of groups say nothing of the slide.
+        if tag.1 == 0 {
+            return Ok(());
+        }
         if tag == tags::ICC_PROFILE {
             return self.note(walker, tag, &[format!("{len} bytes")]);
         }

@@ -68,8 +68,13 @@ impl Image {
         let tiles = u128::from(grid.0) * u128::from(grid.1);
         // What is left out is listed by its place.
         check("fields", limits.fields, 64 * tiles, || format!("the places of {tiles} frames"))?;
+        // Which of several files is at fault.
+        let of = |m: &Member, fault: Fault| match members.len() {
+            1 => fault,
+            _ => fault.within(&m.name()),
+        };
         for m in members {
-            let within = |fault: Fault| fault.within(&m.name());
+            let within = |fault: Fault| of(m, fault);
             single(&m.header).map_err(within)?;
             if (m.header.size, m.header.frame) != (size, frame) {
                 let what = "its files disagree about the sizes of image and frames";
@@ -79,7 +84,7 @@ impl Image {
         let mut parts = Vec::new();
         let (mut stored, mut len) = (0, 0);
         for m in members {
-            let within = |fault: Fault| fault.within(&m.name());
+            let within = |fault: Fault| of(m, fault);
             let coding = Coding::of(&m.header).map_err(within)?;
             let what = || format!("decoding {} x {} pixels in one piece", frame.0, frame.1);
             limits.working(what, bytes / 3 * u128::from(coding.bytes_per_pixel()))?;

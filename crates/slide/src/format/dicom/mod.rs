@@ -51,8 +51,12 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     for group in &groups {
         let header = &group[0].header;
         if header.flavour == "VOLUME" {
-            let image = Image::new(group, &options.limits);
-            levels.push((group[0], image.map_err(|f| fail(f.within(&group[0].name())))?));
+            let named = group.iter().any(|m| m.path == probe.path);
+            let image = Image::new(group, &options.limits).map_err(|fault| match named {
+                true => fail(fault),
+                false => fail(fault.within(&group[0].name())),
+            })?;
+            levels.push((group[0], image));
         } else {
             let named = name(&header.flavour, &associated);
             let (width, height) = header.size;
