@@ -342,6 +342,32 @@ fn lying_elements() {
 }
 
 #[test]
+fn lying_neighbours() {
+    let mut rng = Rng(0xFEDC_BA98_7654_3210);
+    let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
+    for (named, other) in [("series/b.dcm", "series/a.dcm"), ("parts/b.dcm", "parts/a.dcm")] {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = std::fs::read(drawn.join(named)).unwrap();
+        let bytes = std::fs::read(drawn.join(other)).unwrap();
+        let mut clean = 0;
+        for _ in 0..300 {
+            let mut b = bytes.clone();
+            for _ in 0..1 + rng.next(3) {
+                let at = 132 + rng.next(2600);
+                b[at] = [0, 1, 0xFF, b[at] ^ 1, b[at] ^ 0x80][rng.next(5)];
+            }
+            if rng.next(5) == 0 {
+                b.truncate(rng.next(b.len()));
+            }
+            std::fs::write(dir.path().join("beside.dcm"), &b).unwrap();
+            let what = || format!("{named} beside a changed {other}");
+            clean += usize::from(variant(&dir.path().join("victim.dcm"), &victim, &what));
+        }
+        assert!(clean > 20, "{named}: {clean}");
+    }
+}
+
+#[test]
 fn deep_and_endless_sequences() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("victim.dcm");
