@@ -19,7 +19,7 @@ def campaigns(tool, data):
     tiffs = [p for p in sorted(SLIDES.iterdir()) if p.suffix in (".svs", ".tif", ".tiff")]
     flat = [p for p in sorted(SLIDES.iterdir()) if p.suffix in (".png", ".jpg")]
     j2k = [p for p in tiffs if "jp2k" in p.name]
-    dicom = sorted((data / "slides").glob("*.dcm"))
+    dicom = sorted((data / "slides").glob("*.dcm")) + sorted((SLIDES.parent / "dicom").glob("*/*.dcm"))
     corpora = [p for p in sorted((data / "hostile").glob("corpus_*")) if p.is_dir()]
     return [
         lambda: mutate.slides(tool, "TIFF fields", tiffs, mutate.READ + mutate.TISSUE, mutate.tiff_lie),

@@ -6,7 +6,7 @@ use mitosis::Mpp;
 use mitosis::text::plain;
 use remote::{Address, Object, RemoteError};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -130,7 +130,7 @@ impl InputDigest {
     /// # Errors
     /// The system's or the server's, when it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
-        Ok(Stamp::of(path)?.digest)
+        Ok(Stamp::alone(path)?.digest)
     }
 
     /// Whether it holds the same bytes, as far as they are looked at.
@@ -155,6 +155,20 @@ pub struct Stamp {
     /// The server's word for the content of an object.
     etag: Option<String>,
     digest: InputDigest,
+    /// The other files of a DICOM slide: size, time of change and which file it is.
+    beside: Vec<(PathBuf, u64, Option<SystemTime>, u64)>,
+}
+
+/// Which file it is, where the system says so.
+fn node(about: &Metadata) -> u64 {
+    #[cfg(unix)]
+    let node = std::os::unix::fs::MetadataExt::ino(about);
+    #[cfg(not(unix))]
+    let node = {
+        let _ = about;
+        0
+    };
+    node
 }
 
 impl Stamp {
@@ -163,15 +177,20 @@ impl Stamp {
     /// # Errors
     /// The system's, when it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
+        let mut stamp = Self::alone(path)?;
+        for path in slide::dicom_files_beside(path) {
+            let about = path.metadata()?;
+            stamp.beside.push((path, about.len(), about.modified().ok(), node(&about)));
+        }
+        Ok(stamp)
+    }
+
+    fn alone(path: &Path) -> io::Result<Self> {
         if let Some(address) = Address::of(path).map_err(io::Error::other)? {
             return Self::of_object(&address).map_err(io::Error::other);
         }
         let file = File::open(path)?;
         let about = file.metadata()?;
-        #[cfg(unix)]
-        let node = std::os::unix::fs::MetadataExt::ino(&about);
-        #[cfg(not(unix))]
-        let node = 0;
         let modified = about.modified().ok();
         let sha256 = ends(about.len(), |part, at| {
             (&file).seek(SeekFrom::Start(at))?;
@@ -184,7 +203,8 @@ impl Stamp {
             modified: since.map_or(0, |d| d.as_secs()),
             sha256,
         };
-        Ok(Self { modified, node, etag: None, digest })
+        let node = node(&about);
+        Ok(Self { modified, node, etag: None, digest, beside: Vec::new() })
     }
 
     fn of_object(address: &Address) -> Result<Self, RemoteError> {
@@ -196,7 +216,7 @@ impl Stamp {
             sha256: ends(object.size(), |part, at| object.read_at(part, at))?,
         };
         let etag = object.etag().map(str::to_owned);
-        Ok(Self { modified: None, node: 0, etag, digest })
+        Ok(Self { modified: None, node: 0, etag, digest, beside: Vec::new() })
     }
 
     /// The digest that goes into the results.
@@ -216,6 +236,8 @@ impl Stamp {
             Some("its ETag")
         } else if self.node != now.node {
             Some("the file in its place")
+        } else if self.beside != now.beside {
+            Some("another file of its series")
         } else {
             let same = self.modified == now.modified && self.digest.modified == now.digest.modified;
             (!same).then_some("its time of change")
@@ -247,6 +269,20 @@ mod tests {
         {
             assert_eq!(stem(Path::new(path)), name);
         }
+    }
+
+    #[test]
+    fn the_other_files_of_a_series_belong_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let drawn = testkit::workspace().join("crates/slide/tests/golden/dicom/series");
+        for file in ["a.dcm", "b.dcm", "c.dcm"] {
+            std::fs::copy(drawn.join(file), dir.path().join(file)).unwrap();
+        }
+        let stamp = || Stamp::of(&dir.path().join("b.dcm")).unwrap();
+        let first = stamp();
+        assert_eq!(first.differs(&stamp()), None);
+        std::fs::remove_file(dir.path().join("c.dcm")).unwrap();
+        assert_eq!(first.differs(&stamp()), Some("another file of its series"));
     }
 
     #[test]

@@ -175,10 +175,13 @@ fn training_is_optional_in_the_binary() {
 }
 
 #[test]
-fn dicom_stands_alone_and_alone_names_its_format() {
+fn dicom_stands_alone_and_alone_writes_its_format() {
     let graph = graph();
     assert_eq!(siblings(&graph, "dicom"), BTreeSet::new());
-    assert_eq!(who_names(&graph, &["dicom-core", "dicom-object"]), ["dicom"]);
+    assert_eq!(who_names(&graph, &["dicom-object"]), ["dicom"]);
+    // The reader of slides takes the dictionary alone.
+    assert_eq!(who_names(&graph, &["dicom-core"]), ["dicom", "slide"]);
+    assert!(!graph["slide"].contains("dicom-parser"));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Files are known by their content, never by their suffix. A path may be an address, `https://` or
-//! `s3://`, where the feature `remote` is on. TIFF-family slides and flat images are
+//! `s3://`, where the feature `remote` is on. TIFF-family slides, DICOM and flat images are
 //! read here; everything else goes to an OpenSlide 4 library found at run time ([`FORMATS`]).
 
 mod cache;
@@ -35,7 +35,10 @@ mod tiff;
 mod tissue;
 
 pub use error::SlideError;
-pub use format::{FORMATS, Format, NoOpenSlide, openslide_version, read_pages};
+pub use format::{
+    DicomPart, FORMATS, Format, NoOpenSlide, dicom_files_beside, dicom_part, openslide_version,
+    read_pages,
+};
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use memory::{Kept, Memory};
 pub use options::{MppRule, OpenOptions};

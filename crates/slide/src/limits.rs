@@ -89,7 +89,7 @@ impl Limits {
         },
         LimitAbout {
             name: "fields",
-            about: "bytes of directory data read from a TIFF",
+            about: "bytes of directories, headers and tables of frames (TIFF, DICOM)",
             default: Some(FIELDS),
         },
         LimitAbout {

@@ -3,8 +3,13 @@
 //!
 //! Names are judged, not values: they are those of DICOM's attributes, of TIFF's tags, and of what
 //! scanners write (Aperio, Hamamatsu, Leica, 3DHISTECH, Philips, Ventana). DICOM's UIDs count as
-//! technical: every file has them, and nothing in it says whether they were replaced.
+//! technical: every file has them, and nothing in it says whether they were replaced. A DICOM attribute
+//! is also judged by its kind in the standard (names, dates, free text), and a private one counts as
+//! free text: nobody but its maker knows what it says.
 
+use dicom_core::VR;
+use dicom_core::dictionary::{DataDictionary, DataDictionaryEntry};
+use dicom_dictionary_std::StandardDataDictionary;
 use serde::Serialize;
 use std::fmt;
 
@@ -74,6 +79,12 @@ const PARTS: &[(Personal, &[&str])] = &[
             "dsrid",
             "labeltext",
             "hamamatsureference",
+            "clinicaltrial",
+            "admissionid",
+            "ordernumber",
+            "requestedprocedureid",
+            "procedurestepid",
+            "insurance",
         ],
     ),
     (Personal::Place, &["institution", "hospital", "department", "hostcomputer", "stationname"]),
@@ -99,21 +110,47 @@ const WORDS: &[(Personal, &[&str])] = &[
 ];
 
 /// Technical, though they sound otherwise.
-const TECHNICAL: &[&str] =
-    &["patientidentityremoved", "patientorientation", "exposuretime", "timezone", "frametime"];
+const TECHNICAL: &[&str] = &[
+    "patientidentityremoved",
+    "patientorientation",
+    "exposuretime",
+    "timezone",
+    "frametime",
+    "opticalpathdescription",
+    "codingschemename",
+    "codingschemeresponsibleorganization",
+];
 
 /// What a property of this name says about people; `None` for a technical one.
 #[must_use]
 pub fn personal(name: &str) -> Option<Personal> {
     let squeezed: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    if TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
+    let kind = kind_of_attribute(name);
+    if kind == Some(VR::UI) || TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
         return None;
     }
     let part = PARTS.iter().find(|(_, parts)| parts.iter().any(|p| squeezed.contains(p)));
     let own = words(name);
     let word = || WORDS.iter().find(|(_, all)| own.iter().any(|w| all.contains(&w.as_str())));
-    part.or_else(word).map(|(kind, _)| *kind)
+    part.or_else(word).map(|(kind, _)| *kind).or_else(|| match kind? {
+        VR::PN => Some(Personal::Person),
+        VR::DA | VR::DT | VR::TM => Some(Personal::Date),
+        // Private attributes are of no kind that is known.
+        VR::LT | VR::ST | VR::UT | VR::UN => Some(Personal::Text),
+        VR::LO if squeezed.ends_with("description") => Some(Personal::Text),
+        _ => None,
+    })
+}
+
+/// The kind of a DICOM attribute in the standard: `dicom.A[0].TextValue` is text of any length.
+fn kind_of_attribute(name: &str) -> Option<VR> {
+    let last = name.strip_prefix("dicom")?.rsplit('.').next()?;
+    if last.starts_with('(') {
+        return Some(VR::UN);
+    }
+    let keyword = last.split('[').next()?;
+    StandardDataDictionary.by_name(keyword).map(|e| e.vr().relaxed())
 }
 
 /// The words of a name's last part: `dicom.AcquisitionDateTime` has acquisition, date and time.
@@ -217,6 +254,14 @@ mod tests {
             ("dicom.StudyDate", Personal::Date),
             ("dicom.AcquisitionDateTime", Personal::Date),
             ("dicom.InstitutionName", Personal::Place),
+            ("dicom.NamesOfIntendedRecipientsOfResults[1]", Personal::Person),
+            ("dicom[2].ReviewerName", Personal::Person),
+            ("dicom.SpecimenDescriptionSequence[0].TextValue", Personal::Text),
+            ("dicom.CalibrationSequence[0].DateOfGainCalibration", Personal::Date),
+            ("dicom.ClinicalTrialSubjectID", Personal::Identifier),
+            ("dicom.(0009,1001)", Personal::Text),
+            ("dicom.SpecimenDescriptionSequence[0].SpecimenShortDescription", Personal::Text),
+            ("dicom.OpticalPathSequence[0].(0009,1001)", Personal::Text),
             ("aperio.Patient Name", Personal::Person),
             ("aperio.User", Personal::Person),
             ("aperio.Date", Personal::Date),
@@ -261,6 +306,10 @@ mod tests {
             "dicom.FrameOfReferenceUID",
             "dicom.PatientIdentityRemoved",
             "dicom.Manufacturer",
+            "dicom.OpticalPathSequence[0].OpticalPathDescription",
+            "dicom.OpticalPathSequence[0].ICCProfile",
+            "dicom.ImageType[2]",
+            "dicom.InstanceCreatorUID",
             "tiff.Software",
             "tiff.XResolution",
             "ome.PhysicalSizeX",

@@ -2,6 +2,7 @@
 //!
 //! One binary for all files here: linking each by itself takes minutes.
 
+mod dicom;
 mod limits;
 mod parity;
 mod real;

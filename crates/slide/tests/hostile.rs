@@ -119,11 +119,22 @@ fn victims() -> Vec<PathBuf> {
     let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/slides");
     let mut all: Vec<PathBuf> =
         std::fs::read_dir(drawn).unwrap().map(|e| e.unwrap().path()).collect();
+    all.extend(dicom());
     for real in
         ["small.svs", "boxes.tiff", "unreadable.svs", "unopenable.tiff", "hs2p-test-mask.tif"]
     {
         all.extend(testkit::data(&format!("slides/{real}")));
     }
+    all.sort();
+    all
+}
+
+/// Drawn DICOM slides; each file is attacked alone.
+fn dicom() -> Vec<PathBuf> {
+    let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
+    let inside = |e: std::fs::DirEntry| std::fs::read_dir(e.path()).into_iter().flatten();
+    let files = std::fs::read_dir(drawn).unwrap().flat_map(|e| inside(e.unwrap()));
+    let mut all: Vec<PathBuf> = files.map(|e| e.unwrap().path()).collect();
     all.sort();
     all
 }
@@ -284,6 +295,107 @@ fn lying_fields() {
     }
     eprintln!("{cases} lying files");
     assert!(cases > 3000);
+}
+
+#[test]
+fn lying_elements() {
+    let mut rng = Rng(0x0123_4567_89AB_CDEF);
+    let (mut cases, mut clean) = (0, 0);
+    for original in dicom() {
+        let bytes = std::fs::read(&original).unwrap();
+        let (_dir, path) = workplace(&original);
+        // Elements begin at even places; the pixels lie behind the last of them.
+        let pixels = bytes.windows(4).rposition(|w| w == [0xE0, 0x7F, 0x10, 0]).unwrap();
+        let end = (pixels + 64).min(bytes.len() - 4);
+        let words = [
+            0,
+            1,
+            4,
+            0xFFFF,
+            1 << 16,
+            1 << 31,
+            u32::MAX - 1,
+            u32::MAX,
+            // An item, the end of one, and that of a sequence; a sequence; the pixels.
+            0xE000_FFFE,
+            0xE00D_FFFE,
+            0xE0DD_FFFE,
+            0x0000_5153,
+            0x0010_7FE0,
+        ];
+        for _ in 0..400 {
+            let mut b = bytes.clone();
+            let mut changed = Vec::new();
+            for _ in 0..1 + rng.next(2) {
+                let (at, word) =
+                    (132 + 2 * rng.next((end - 132) / 2), words[rng.next(words.len())]);
+                b[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
+                changed.push((at, word));
+            }
+            let what = || format!("{} with {changed:x?}", original.display());
+            clean += usize::from(variant(&path, &b, &what));
+            cases += 1;
+        }
+    }
+    eprintln!("{cases} lying DICOM files, {clean} still fully readable");
+    assert!(cases > 6_000);
+}
+
+#[test]
+fn lying_neighbours() {
+    let mut rng = Rng(0xFEDC_BA98_7654_3210);
+    let drawn = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
+    for (named, other) in [("series/b.dcm", "series/a.dcm"), ("parts/b.dcm", "parts/a.dcm")] {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = std::fs::read(drawn.join(named)).unwrap();
+        let bytes = std::fs::read(drawn.join(other)).unwrap();
+        let mut clean = 0;
+        for _ in 0..300 {
+            let mut b = bytes.clone();
+            for _ in 0..1 + rng.next(3) {
+                let at = 132 + rng.next(2600);
+                b[at] = [0, 1, 0xFF, b[at] ^ 1, b[at] ^ 0x80][rng.next(5)];
+            }
+            if rng.next(5) == 0 {
+                b.truncate(rng.next(b.len()));
+            }
+            std::fs::write(dir.path().join("beside.dcm"), &b).unwrap();
+            let what = || format!("{named} beside a changed {other}");
+            clean += usize::from(variant(&dir.path().join("victim.dcm"), &victim, &what));
+        }
+        assert!(clean > 20, "{named}: {clean}");
+    }
+}
+
+#[test]
+fn deep_and_endless_sequences() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("victim.dcm");
+    let head = |syntax: &str| {
+        let mut b = [&[0; 128][..], b"DICM"].concat();
+        b.extend([2, 0, 0x10, 0, b'U', b'I', syntax.len() as u8, 0]);
+        b.extend(syntax.as_bytes());
+        b
+    };
+    let explicit = head("1.2.840.10008.1.2.1\0");
+    let implicit = head("1.2.840.10008.1.2\0");
+    let sequence = [&[0x40, 0, 0x60, 5, b'S', b'Q', 0, 0][..], &[0xFF; 4]].concat();
+    let item = [0xFE, 0xFF, 0, 0xE0, 0xFF, 0xFF, 0xFF, 0xFF];
+    let unknown = [0x40, 0, 0x60, 5, 0xFF, 0xFF, 0xFF, 0xFF];
+    let item_end = [0xFE, 0xFF, 0x0D, 0xE0, 0, 0, 0, 0];
+    for (start, unit) in [
+        (&explicit, [&sequence[..], &item].concat()),
+        (&implicit, [&unknown[..], &item].concat()),
+        // An end without an item, which other readers stumble over.
+        (&explicit, [&sequence[..], &item_end, &item].concat()),
+        (&explicit, sequence.clone()),
+        (&explicit, [&sequence[..], &item, &item_end].concat()),
+        (&explicit, item_end.to_vec()),
+    ] {
+        let b = [&start[..], &unit.repeat(200_000)].concat();
+        assert!(!variant(&path, &b, &|| format!("{unit:x?} again and again")));
+        assert_eq!(slide::dicom_part(&path), None);
+    }
 }
 
 #[test]

@@ -77,7 +77,42 @@ fn made(dir: &Path) -> Vec<PathBuf> {
     let (png, jpeg) = (dir.join("flat.png"), dir.join("flat.jpg"));
     image::RgbImage::from_fn(5000, 5000, pixel).save(&png).unwrap();
     image::RgbImage::from_fn(1600, 1400, pixel).save(&jpeg).unwrap();
-    vec![png, jpeg]
+    let dcm = dir.join("plain.dcm");
+    std::fs::write(&dcm, dicom(6000, 1000)).unwrap();
+    vec![png, jpeg, dcm]
+}
+
+/// A DICOM slide of square frames without compression.
+fn dicom(side: u32, frame: u16) -> Vec<u8> {
+    let mut out = [&[0; 128][..], b"DICM"].concat();
+    let mut put = |group: u16, element: u16, vr: &[u8; 2], value: &[u8]| {
+        out.extend(group.to_le_bytes());
+        out.extend(element.to_le_bytes());
+        out.extend(vr);
+        if vr == b"OB" {
+            out.extend([0, 0]);
+            out.extend((value.len() as u32).to_le_bytes());
+        } else {
+            out.extend((value.len() as u16).to_le_bytes());
+        }
+        out.extend(value);
+    };
+    let count = side.div_ceil(frame.into()).pow(2);
+    let pixels: Vec<u8> =
+        (0..count * 3 * u32::from(frame).pow(2)).map(|i| (i / 3 % 251) as u8).collect();
+    put(2, 0x10, b"UI", b"1.2.840.10008.1.2.1\0");
+    put(8, 8, b"CS", b"ORIGINAL\\PRIMARY\\VOLUME\\NONE");
+    put(8, 0x16, b"UI", b"1.2.840.10008.5.1.4.1.1.77.1.6");
+    put(0x28, 2, b"US", &3u16.to_le_bytes());
+    put(0x28, 4, b"CS", b"RGB ");
+    put(0x28, 8, b"IS", format!("{count:2}").as_bytes());
+    for (element, value) in [(0x10, frame), (0x11, frame), (0x100, 8), (0x101, 8), (0x102, 7)] {
+        put(0x28, element, b"US", &value.to_le_bytes());
+    }
+    put(0x48, 6, b"UL", &side.to_le_bytes());
+    put(0x48, 7, b"UL", &side.to_le_bytes());
+    put(0x7FE0, 0x10, b"OB", &pixels);
+    out
 }
 
 #[test]

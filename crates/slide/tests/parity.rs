@@ -134,19 +134,6 @@ fn real_slides_equal_openslide() {
 }
 
 #[test]
-fn dicom_goes_to_openslide() {
-    let Some(path) = testkit::data("slides/boxes_0.dcm") else { return };
-    match Slide::open(&path) {
-        Ok(s) => {
-            assert_eq!((s.format(), s.vendor()), ("openslide", "dicom"));
-            assert_eq!(s.resolution().unwrap().x.get(), 0.499);
-            assert_eq!(whole(&s, 0).unwrap().width, 16);
-        }
-        Err(e) => assert!(e.to_string().contains("openslide-bin"), "{e}"),
-    }
-}
-
-#[test]
 fn a_bad_tile_does_not_poison_openslide() {
     // `unreadable.svs` opens and fails at its only tile, every time with the same error.
     let Some(path) = testkit::data("slides/unreadable.svs") else { return };

@@ -81,6 +81,8 @@ fn pixels_and_words_are_those_of_the_file() {
         })
         .collect();
     files.extend(testkit::data("slides/CMU-1-Small-Region.svs"));
+    let dicom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
+    files.extend(["jpeg_422", "sparse", "frames_none_1"].map(|n| dicom.join(n).join("a.dcm")));
     for file in files {
         let name = file.file_name().unwrap().to_str().unwrap();
         let server = Server::start();
@@ -119,8 +121,12 @@ fn a_server_that_fails_fails_the_slide_and_no_tile() {
 fn what_is_not_read_from_afar_says_what_to_do() {
     let server = Server::start();
     let open = |url: &str| Slide::open(url).unwrap_err().to_string();
-    let dicom = server.put("/x.dcm", [&[0; 128][..], b"DICM", &[0; 500]].concat());
-    assert!(open(&dicom).contains("download the slide first"), "{}", open(&dicom));
+    let other = server.put("/x.zvi", b"PK\x03\x04 and more".to_vec());
+    assert!(open(&other).contains("download the slide first"), "{}", open(&other));
+    // What lies beside a file on a server is not looked for.
+    let dicom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom/series/c.dcm");
+    let label = server.put("/c.dcm", std::fs::read(dicom).unwrap());
+    assert!(open(&label).contains("no picture of the slide itself"), "{}", open(&label));
     let options = OpenOptions { force_openslide: true, ..OpenOptions::default() };
     let url = server.put("/a.tiff", tiff(64));
     let forced = Slide::open_with(&url, &options).unwrap_err().to_string();

@@ -1,5 +1,6 @@
 //! From what stands on the command line to slides: files, folders, patterns, resolutions.
 
+use super::series;
 use super::state::is_at;
 use crate::input::{Input, file_name, stem};
 use artifact::table::{Format, Table, TableError};
@@ -84,7 +85,9 @@ pub enum InputError {
 /// Finds the slides that `arguments` name. Files are taken as they are; folders are searched through
 /// and a file in them counts when its content or its suffix is that of a slide, so that one which
 /// cannot be read fails by name; `*`, `?` and `[..]` are patterns where no file of that very name
-/// exists. Addresses (`https://`, `s3://`) name one slide each. Folders below that hold the results of a slide are passed over.
+/// exists. Of the files of a DICOM slide in one folder that of its finest level counts. Addresses
+/// (`https://`, `s3://`) name one slide each. Folders below that hold the results of a slide are
+/// passed over.
 ///
 /// # Errors
 /// [`InputError`].
@@ -104,7 +107,8 @@ pub fn find(
             }
             let mut files = Vec::new();
             walk(&path, &mut files)?;
-            let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| is_slide(f));
+            let own = |f: &PathBuf| is_slide(f) && !series::is_other(f);
+            let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(own);
             if slides.is_empty() {
                 return Err(InputError::NoSlides { path, others: others.len() });
             }
@@ -113,7 +117,7 @@ pub fn find(
         }
     }
     let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
-    for path in paths {
+    for path in series::once(paths) {
         let same = path.canonicalize().unwrap_or_else(|_| path.clone());
         if !seen.insert(same) {
             continue;
@@ -259,6 +263,31 @@ mod tests {
             Err(InputError::SameName { name, .. }) if name == "a"
         ));
         assert_eq!(find(&[a.clone(), a], None, &none).unwrap().slides.len(), 1);
+    }
+
+    #[test]
+    fn a_dicom_slide_counts_once_and_other_objects_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let drawn = testkit::workspace().join("crates/slide/tests/golden/dicom");
+        for (from, to) in [("series/a", "a"), ("series/b", "b"), ("series/c", "c"), ("rle/a", "d")]
+        {
+            let (from, to) = (format!("{from}.dcm"), format!("{to}.dcm"));
+            std::fs::copy(drawn.join(from), dir.path().join(to)).unwrap();
+        }
+        // Annotations of a slide are of another class.
+        let mut bytes = std::fs::read(drawn.join("planar/a.dcm")).unwrap();
+        while let Some(at) = bytes.windows(8).position(|w| w == b"1.77.1.6") {
+            bytes[at..at + 8].copy_from_slice(b"1.91.1\0\0");
+        }
+        std::fs::write(dir.path().join("e.dcm"), bytes).unwrap();
+        let found = |paths: &[PathBuf]| {
+            let found = find(paths, None, &BTreeMap::new()).unwrap();
+            let names: Vec<String> = found.slides.iter().map(|s| s.name.clone()).collect();
+            (names.join(" "), found.skipped.len())
+        };
+        assert_eq!(found(&[dir.path().to_owned()]), ("b d".into(), 1));
+        assert_eq!(found(&[dir.path().join("[a-d].dcm")]), ("b d".into(), 0));
+        assert_eq!(found(&[dir.path().join("a.dcm")]), ("a".into(), 0));
     }
 
     #[test]

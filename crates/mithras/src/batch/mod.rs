@@ -7,6 +7,7 @@ mod inputs;
 mod list;
 mod pace;
 mod run;
+mod series;
 mod shard;
 pub mod state;
 

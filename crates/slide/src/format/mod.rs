@@ -1,12 +1,14 @@
 //! Formats: one file each, one line each in [`FORMATS`].
 
 mod aperio;
+mod dicom;
 mod flat;
 mod generic_tiff;
 mod ome;
 mod openslide;
 mod pyramid;
 
+pub use self::dicom::{DicomPart, dicom_files_beside, dicom_part};
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::file::{self, SlideFile};
@@ -29,8 +31,15 @@ pub struct Format {
 }
 
 /// All readers, in the order in which they are asked. The last one takes what no other knows.
-pub static FORMATS: &[Format] =
-    &[aperio::FORMAT, ome::FORMAT, generic_tiff::FORMAT, flat::PNG, flat::JPEG, openslide::FORMAT];
+pub static FORMATS: &[Format] = &[
+    aperio::FORMAT,
+    ome::FORMAT,
+    generic_tiff::FORMAT,
+    flat::PNG,
+    flat::JPEG,
+    dicom::FORMAT,
+    openslide::FORMAT,
+];
 
 /// What a reader may look at before it says whether the file is its own.
 pub(crate) struct Probe {

@@ -18,7 +18,7 @@ mod library;
 
 pub(super) const FORMAT: Format = Format {
     name: "openslide",
-    about: "NDPI, MRXS, SCN, BIF, DICOM, Philips, ... when an OpenSlide 4 library is found",
+    about: "NDPI, MRXS, SCN, BIF, Philips, ... when an OpenSlide 4 library is found",
     knows: |_| true,
     open,
 };

@@ -70,18 +70,21 @@ pub(crate) fn order(
     base: TiffImage,
     candidates: Vec<TiffImage>,
 ) -> (Vec<TiffImage>, Vec<TiffImage>) {
-    let (w, h) = (base.width, base.height);
-    let shrunk = |i: &TiffImage| {
-        // Same shape within a pixel of the smaller image.
-        let (fx, fy) = (w as f64 / i.width as f64, h as f64 / i.height as f64);
-        let slack = 1.0 / i.width.min(i.height) as f64 + 0.01;
-        i.width < w && i.height < h && (fx / fy - 1.0).abs() <= slack
-    };
-    let (mut levels, rest): (Vec<_>, Vec<_>) = candidates.into_iter().partition(shrunk);
+    let size = (base.width, base.height);
+    let (mut levels, rest): (Vec<_>, Vec<_>) =
+        candidates.into_iter().partition(|i| shrunk(size, (i.width, i.height)));
     levels.sort_by_key(|i| std::cmp::Reverse(i.width));
     levels.dedup_by_key(|i| i.width);
     levels.insert(0, base);
     (levels, rest)
+}
+
+/// Whether an image is a shrunk copy of the base, by its size.
+pub(crate) fn shrunk((w, h): (u64, u64), (iw, ih): (u64, u64)) -> bool {
+    // Same shape within a pixel of the smaller image.
+    let (fx, fy) = (w as f64 / iw as f64, h as f64 / ih as f64);
+    let slack = 1.0 / iw.min(ih) as f64 + 0.01;
+    iw < w && ih < h && (fx / fy - 1.0).abs() <= slack
 }
 
 /// The claim of `XResolution`, `YResolution` and `ResolutionUnit`. Unit 1 ("none") claims nothing.

@@ -240,7 +240,12 @@ pub(crate) fn rows<'a>(
     Ok(())
 }
 
-fn cut_rgb(data: &[u8], have: (usize, usize), size: (usize, usize)) -> Result<Vec<u8>, String> {
+/// The upper left part of a picture.
+pub(crate) fn cut_rgb(
+    data: &[u8],
+    have: (usize, usize),
+    size: (usize, usize),
+) -> Result<Vec<u8>, String> {
     if have.0 < size.0 || have.1 < size.1 {
         return Err(format!(
             "{} x {} pixels inside, {} x {} needed",

@@ -11,9 +11,10 @@ mod image;
 pub(crate) mod jp2k;
 mod unpack;
 
-pub(crate) use codec::over_white;
+pub(crate) use codec::{cut_rgb, over_white};
 pub(crate) use ifd::{Ifd, TiffFile, is_tiff, tag};
-pub(crate) use image::TiffImage;
+pub(crate) use image::{TiffImage, downsample};
+pub(crate) use unpack::packbits;
 
 use std::fs::File;
 use std::io;

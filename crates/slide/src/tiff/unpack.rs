@@ -30,6 +30,12 @@ pub(crate) fn reader<'a>(scheme: Compression, bytes: Box<dyn BufRead + 'a>) -> B
     }
 }
 
+/// Fills `out` with the bytes that runs stand for.
+pub(crate) fn packbits(bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
+    let mut runs = PackBits { bytes, left: 0, repeat: None };
+    runs.read_exact(out).map_err(|e| said(Compression::PackBits, &e))
+}
+
 /// What went wrong, with the scheme in front.
 pub(crate) fn said(scheme: Compression, e: &io::Error) -> String {
     match e.kind() {

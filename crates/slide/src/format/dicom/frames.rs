@@ -1,0 +1,181 @@
+//! Where the frames of a file lie, and their bytes.
+
+use super::header::{Header, Pixels};
+use super::syntax;
+use crate::file::SlideFile;
+use crate::limits::{Fault, Limits, check};
+use std::sync::Arc;
+
+const ITEM: [u8; 4] = [0xFE, 0xFF, 0x00, 0xE0];
+const SEQUENCE_END: [u8; 4] = [0xFE, 0xFF, 0xDD, 0xE0];
+/// What a frame holds beside its pixels: headers, profiles.
+const BESIDE: u64 = 4 << 20;
+
+/// The frames of one file.
+pub(super) struct Frames {
+    file: Arc<SlideFile>,
+    /// Bytes of one frame as it is when nothing compresses it.
+    plain: u64,
+    places: Places,
+    pub(super) count: u64,
+}
+
+enum Places {
+    /// One behind the other from here on.
+    Native(u64),
+    /// In fragments; where the first one of each frame starts.
+    Fragments(Vec<u64>),
+}
+
+impl Frames {
+    pub(super) fn find(
+        file: &Arc<SlideFile>,
+        header: &Header,
+        limits: &Limits,
+    ) -> Result<Self, Fault> {
+        let plain = header.frame.0 * header.frame.1 * header.samples;
+        let Pixels { at, len } = header.pixels.ok_or("no pixel data")?;
+        let count = header.frames;
+        let native = matches!(header.syntax.as_str(), syntax::IMPLICIT | syntax::EXPLICIT);
+        let places = match (native, len) {
+            (true, Some(len)) => {
+                let needed = u128::from(plain) * u128::from(count);
+                if needed > u128::from(len) {
+                    return Err(
+                        format!("{count} frames need {needed} bytes, {len} are there").into()
+                    );
+                }
+                Places::Native(at)
+            }
+            (false, None) => Places::Fragments(starts(file, header, at, limits)?),
+            (true, None) => return Err("plain pixels in fragments".into()),
+            (false, Some(_)) => return Err("compressed pixels that are in no fragments".into()),
+        };
+        Ok(Self { file: Arc::clone(file), plain, places, count })
+    }
+
+    /// The bytes of one frame.
+    pub(super) fn read(&self, frame: u64) -> Result<Vec<u8>, Fault> {
+        let starts = match &self.places {
+            Places::Native(at) => return part(&self.file, at + frame * self.plain, self.plain),
+            Places::Fragments(starts) => starts,
+        };
+        let i = frame as usize;
+        let mut at = *starts.get(i).ok_or("no such frame")?;
+        let until = starts.get(i + 1).copied();
+        let most = 2 * self.plain + BESIDE;
+        let mut data = Vec::new();
+        while until.is_none_or(|until| at < until) {
+            let Some(n) = fragment(&self.file, at)? else { break };
+            if data.len() as u64 + n > most {
+                return Err(format!("frame {frame} is of more than {most} bytes").into());
+            }
+            if data.is_empty() {
+                data = part(&self.file, at + 8, n)?;
+            } else {
+                data.extend(part(&self.file, at + 8, n)?);
+            }
+            at += 8 + n;
+        }
+        if until.is_some_and(|until| at != until) {
+            return Err(format!("the fragments of frame {frame} do not end where it ends").into());
+        }
+        Ok(data)
+    }
+}
+
+fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
+    if at.checked_add(n).is_none_or(|end| end > file.len) {
+        let len = file.len;
+        return Err(format!("{n} bytes at {at} lie beyond the end of the file ({len})").into());
+    }
+    let mut buf = vec![0; n as usize];
+    file.read_at(&mut buf, at).map_err(|e| format!("read error at {at}: {e}"))?;
+    Ok(buf)
+}
+
+/// Length of the fragment that starts here; `None` behind the last one.
+fn fragment(file: &SlideFile, at: u64) -> Result<Option<u64>, Fault> {
+    // Some writers leave the end mark out.
+    if at == file.len {
+        return Ok(None);
+    }
+    let head = part(file, at, 8)?;
+    let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    if head[..4] == SEQUENCE_END {
+        return Ok(None);
+    }
+    if head[..4] != ITEM || len == u32::MAX {
+        return Err(format!("no fragment at byte {at}").into());
+    }
+    Ok(Some(len.into()))
+}
+
+/// Where the frames of pixel data in fragments start: as a table says, else by looking for them.
+fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result<Vec<u64>, Fault> {
+    let table = fragment(file, at)?.ok_or("pixel data without fragments")?;
+    let base = at + 8 + table;
+    let count = header.frames;
+    let what = || format!("the places of {count} frames");
+    check("fields", limits.fields, 8 * u128::from(count), what)?;
+    // From the first fragment's start on, rising.
+    let sound = |offsets: Vec<u64>| {
+        let rising = offsets.windows(2).all(|w| w[0] < w[1]) && offsets.first() == Some(&0);
+        let inside = offsets.last().is_some_and(|o| *o < file.len.saturating_sub(base));
+        (rising && inside).then(|| offsets.iter().map(|o| base + o).collect::<Vec<_>>())
+    };
+    let wide = header.offsets.filter(|(_, len)| *len == 8 * count);
+    if let Some((at, len)) = wide {
+        let offsets = part(file, at, len)?;
+        let offsets = offsets.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b));
+        if let Some(starts) = sound(offsets.collect()) {
+            return Ok(starts);
+        }
+    }
+    if table > 0 && table == 4 * count {
+        let offsets = part(file, at + 8, table)?;
+        let offsets = offsets.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b).into());
+        // In a file of more than 4 GiB they may have turned over.
+        if let Some(starts) = sound(offsets.collect()) {
+            return Ok(starts);
+        }
+    }
+    walk(file, base, count, limits)
+}
+
+/// Goes from fragment to fragment.
+fn walk(file: &SlideFile, base: u64, count: u64, limits: &Limits) -> Result<Vec<u64>, Fault> {
+    let mut at = base;
+    let (mut all, mut first) = (Vec::new(), Vec::new());
+    while let Some(n) = fragment(file, at)? {
+        let end = at + 8 + n;
+        if end > file.len {
+            return Err(format!("no whole fragment at byte {at}").into());
+        }
+        let held = 16 * (all.len() as u128 + 1);
+        check("fields", limits.fields, held, || "the places of fragments".into())?;
+        all.push(at);
+        if starts_image(&part(file, at + 8, n.min(4))?) {
+            first.push(at);
+        }
+        at = end;
+    }
+    if all.len() as u64 == count {
+        return Ok(all);
+    }
+    if count == 1 && !all.is_empty() {
+        return Ok(vec![base]);
+    }
+    if first.len() as u64 == count && first.first() == Some(&base) {
+        return Ok(first);
+    }
+    Err(format!("{count} frames in {} fragments, and nothing says which are whose", all.len())
+        .into())
+}
+
+/// Whether a stream of JPEG or JPEG 2000 begins so.
+fn starts_image(head: &[u8]) -> bool {
+    head.starts_with(&[0xFF, 0xD8, 0xFF])
+        || head.starts_with(&[0xFF, 0x4F, 0xFF, 0x51])
+        || head.starts_with(&[0, 0, 0, 12])
+}

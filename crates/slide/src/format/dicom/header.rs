@@ -1,0 +1,311 @@
+//! What the header of a slide image says, as far as it is needed or may be shown.
+
+use super::element::{Element, Place, Walker, keyword};
+use super::syntax;
+use crate::file::SlideFile;
+use crate::limits::{Fault, Limits};
+use dicom_core::{Tag, VR};
+use dicom_dictionary_std::tags;
+use std::collections::BTreeMap;
+
+/// VL Whole Slide Microscopy Image Storage.
+const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
+/// Where the first element lies: behind 128 bytes and `DICM`.
+const START: u64 = 132;
+/// Longest value that is shown or looked at.
+const LONGEST: u64 = 4096;
+
+/// Where pixel data lie; without a length they are in fragments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pixels {
+    pub(super) at: u64,
+    pub(super) len: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Header {
+    pub(super) syntax: String,
+    pub(super) class: String,
+    pub(super) series: String,
+    pub(super) instance: String,
+    /// Third value of the image type: `VOLUME`, `LABEL`, `OVERVIEW`, `THUMBNAIL`.
+    pub(super) flavour: String,
+    /// Width and height of the whole.
+    pub(super) size: (u64, u64),
+    /// Width and height of a frame.
+    pub(super) frame: (u64, u64),
+    pub(super) frames: u64,
+    pub(super) samples: u64,
+    pub(super) bits: [u64; 3],
+    pub(super) signed: bool,
+    pub(super) planar: bool,
+    pub(super) photometric: String,
+    pub(super) organization: String,
+    pub(super) focal_planes: u64,
+    pub(super) optical_paths: u64,
+    /// Millimetres per pixel, across and down.
+    pub(super) spacing: Option<(f64, f64)>,
+    pub(super) power: Option<String>,
+    /// Of an image in several files.
+    pub(super) concatenation: Option<String>,
+    pub(super) first_frame: u64,
+    /// Left and top edge of each frame, from 1 on, where the frames say it.
+    pub(super) positions: Vec<(Option<i64>, Option<i64>)>,
+    /// Where frames start, of a table that is wider than the usual one.
+    pub(super) offsets: Option<(u64, u64)>,
+    pub(super) pixels: Option<Pixels>,
+    pub(super) properties: BTreeMap<String, String>,
+}
+
+/// Whether a file is one of DICOM.
+pub(super) fn is_dicom(file: &SlideFile) -> bool {
+    let mut magic = [0; 4];
+    file.len >= START && file.read_at(&mut magic, START - 4).is_ok() && magic == *b"DICM"
+}
+
+/// The group of the element that starts here.
+fn group(file: &SlideFile, at: u64) -> Option<u16> {
+    let mut tag = [0; 2];
+    let there = at.checked_add(2).is_some_and(|end| end <= file.len);
+    (there && file.read_at(&mut tag, at).is_ok()).then(|| u16::from_le_bytes(tag))
+}
+
+impl Header {
+    /// Reads a header up to the pixels.
+    pub(super) fn read(file: &SlideFile, limits: &Limits) -> Result<Self, Fault> {
+        let mut header = Self::default();
+        let end = header.fill(file, limits, None);
+        end.map(|_| header)
+    }
+
+    /// Reads the header of a file that may belong to a series; of another one, or where that cannot be
+    /// told: `None`.
+    pub(super) fn of_series(
+        file: &SlideFile,
+        limits: &Limits,
+        series: &str,
+    ) -> Option<Result<Self, Fault>> {
+        let mut header = Self::default();
+        match header.fill(file, limits, Some(series)) {
+            Ok(true) => Some(Ok(header)),
+            Err(fault) if header.series == series => Some(Err(fault)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is one of a slide's pictures.
+    pub(super) fn is_slide(&self) -> bool {
+        self.class == WHOLE_SLIDE
+    }
+
+    /// Whether the file is one of the wanted series.
+    fn fill(
+        &mut self,
+        file: &SlideFile,
+        limits: &Limits,
+        wanted: Option<&str>,
+    ) -> Result<bool, Fault> {
+        (self.frames, self.samples) = (1, 1);
+        let mut at = START;
+        let mut walker = Walker::new(file, at, false, limits.fields);
+        // The first group is always written with kinds, what follows it perhaps not.
+        while matches!(group(file, at), Some(2)) {
+            let Some(element) = walker.next()? else { break };
+            self.take(&mut walker, element)?;
+            at = element.at + element.len.unwrap_or(0);
+        }
+        let implicit = match self.syntax.as_str() {
+            "" => return Err("no transfer syntax".into()),
+            syntax::IMPLICIT => true,
+            uid @ (syntax::BIG_ENDIAN | syntax::DEFLATED) => {
+                let what = format!("transfer syntax {uid} ({})", syntax::name(uid));
+                return Err(Fault::Unsupported(what));
+            }
+            _ => false,
+        };
+        let mut walker = Walker::new(file, at, implicit, limits.fields);
+        while let Some(element) = walker.next()? {
+            if element.tag == tags::PIXEL_DATA && walker.place().is_empty() {
+                self.pixels = Some(Pixels { at: element.at, len: element.len });
+                break;
+            }
+            self.take(&mut walker, element)?;
+            if element.tag == tags::SERIES_INSTANCE_UID
+                && walker.place().is_empty()
+                && wanted.is_some_and(|w| w != self.series)
+            {
+                return Ok(false);
+            }
+        }
+        Ok(wanted.is_none_or(|w| w == self.series))
+    }
+
+    fn take(&mut self, walker: &mut Walker, element: Element) -> Result<(), Fault> {
+        let Element { tag, vr, at, len } = element;
+        let len = len.unwrap_or(0);
+        let frames = tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE;
+        match walker.place() {
+            [] if tag == tags::EXTENDED_OFFSET_TABLE => self.offsets = Some((at, len)),
+            [(t, frame), (tags::PLANE_POSITION_SLIDE_SEQUENCE, 0)] if *t == frames => {
+                let frame = *frame as usize;
+                let column = match tag {
+                    tags::COLUMN_POSITION_IN_TOTAL_IMAGE_PIXEL_MATRIX => true,
+                    tags::ROW_POSITION_IN_TOTAL_IMAGE_PIXEL_MATRIX => false,
+                    _ => return Ok(()),
+                };
+                if len != 4 {
+                    return Err(format!("{tag} of {len} bytes").into());
+                }
+                let value = walker.value(4)?;
+                let value = i32::from_le_bytes([value[0], value[1], value[2], value[3]]).into();
+                // Items come one after the other: each costs bytes of the file.
+                if frame >= self.positions.len() {
+                    let new = (frame + 1 - self.positions.len()) as u64;
+                    walker.spend(32 * new)?;
+                    self.positions.resize(frame + 1, (None, None));
+                }
+                let place = &mut self.positions[frame];
+                *(if column { &mut place.0 } else { &mut place.1 }) = Some(value);
+                return Ok(());
+            }
+            // What the first frame says stands for all.
+            [(t, frame), ..] if *t == frames && *frame > 0 => return Ok(()),
+            _ => {}
+        }
+        // Lengths of groups say nothing of the slide.
+        if tag.1 == 0 {
+            return Ok(());
+        }
+        if tag == tags::ICC_PROFILE {
+            return self.note(walker, tag, &[format!("{len} bytes")]);
+        }
+        if tag.0 % 2 == 1 {
+            // Private: nobody but its maker knows what it says. Names of makers are no secret.
+            let says = len > 0 && !matches!(tag.1, 0x10..=0xFF);
+            return if says { self.note(walker, tag, &[format!("{len} bytes")]) } else { Ok(()) };
+        }
+        let values = match kind(vr) {
+            Kind::Other => return Ok(()),
+            Kind::Text { several } => text(&walker.value(LONGEST)?, several),
+            Kind::Number => numbers(&walker.value(LONGEST)?, vr),
+        };
+        if walker.place().is_empty() {
+            self.field(tag, &values);
+        } else {
+            self.nested(walker.place(), tag, &values);
+        }
+        self.note(walker, tag, &values)
+    }
+
+    fn field(&mut self, tag: Tag, values: &[String]) {
+        let first = || values.first().cloned().unwrap_or_default();
+        let number = || values.first().and_then(|v| v.parse().ok()).unwrap_or(0);
+        match tag {
+            tags::TRANSFER_SYNTAX_UID => self.syntax = first(),
+            tags::SOP_CLASS_UID => self.class = first(),
+            tags::SERIES_INSTANCE_UID => self.series = first(),
+            tags::SOP_INSTANCE_UID => self.instance = first(),
+            tags::IMAGE_TYPE => self.flavour = values.get(2).cloned().unwrap_or_default(),
+            tags::TOTAL_PIXEL_MATRIX_COLUMNS => self.size.0 = number(),
+            tags::TOTAL_PIXEL_MATRIX_ROWS => self.size.1 = number(),
+            tags::COLUMNS => self.frame.0 = number(),
+            tags::ROWS => self.frame.1 = number(),
+            tags::NUMBER_OF_FRAMES => self.frames = number(),
+            tags::SAMPLES_PER_PIXEL => self.samples = number(),
+            tags::BITS_ALLOCATED => self.bits[0] = number(),
+            tags::BITS_STORED => self.bits[1] = number(),
+            tags::HIGH_BIT => self.bits[2] = number(),
+            tags::PIXEL_REPRESENTATION => self.signed = number() != 0,
+            tags::PLANAR_CONFIGURATION => self.planar = number() != 0,
+            tags::PHOTOMETRIC_INTERPRETATION => self.photometric = first(),
+            tags::DIMENSION_ORGANIZATION_TYPE => self.organization = first(),
+            tags::TOTAL_PIXEL_MATRIX_FOCAL_PLANES => self.focal_planes = number(),
+            tags::NUMBER_OF_OPTICAL_PATHS => self.optical_paths = number(),
+            tags::CONCATENATION_UID => self.concatenation = values.first().cloned(),
+            tags::CONCATENATION_FRAME_OFFSET_NUMBER => self.first_frame = number(),
+            _ => {}
+        }
+    }
+
+    fn nested(&mut self, place: &Place, tag: Tag, values: &[String]) {
+        // Those of all frames, or of the first one.
+        let groups = |t: Tag| {
+            t == tags::SHARED_FUNCTIONAL_GROUPS_SEQUENCE
+                || t == tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE
+        };
+        match (place, tag) {
+            ([(s, 0), (tags::PIXEL_MEASURES_SEQUENCE, 0)], tags::PIXEL_SPACING) if groups(*s) => {
+                // Down, then across. What is no number is no resolution.
+                let number =
+                    |i: usize| values.get(i).map_or(f64::NAN, |v| v.parse().unwrap_or(f64::NAN));
+                self.spacing = Some((number(1), number(0)));
+            }
+            ([(tags::OPTICAL_PATH_SEQUENCE, 0)], tags::OBJECTIVE_LENS_POWER) => {
+                self.power = values.first().cloned();
+            }
+            _ => {}
+        }
+    }
+
+    /// Keeps what an attribute says, under the name that OpenSlide gives it.
+    fn note(&mut self, walker: &mut Walker, tag: Tag, values: &[String]) -> Result<(), Fault> {
+        let own = |tag: Tag| {
+            keyword(tag).map_or_else(|| format!("({:04X},{:04X})", tag.0, tag.1), str::to_owned)
+        };
+        let mut name = String::from("dicom");
+        for (sequence, item) in walker.place() {
+            name.push_str(&format!(".{}[{item}]", own(*sequence)));
+        }
+        name.push_str(&format!(".{}", own(tag)));
+        for (i, value) in values.iter().enumerate() {
+            let name = if values.len() > 1 { format!("{name}[{i}]") } else { name.clone() };
+            walker.spend(128 + (name.len() + value.len()) as u64)?;
+            self.properties.insert(name, value.clone());
+        }
+        Ok(())
+    }
+}
+
+enum Kind {
+    Text { several: bool },
+    Number,
+    Other,
+}
+
+fn kind(vr: VR) -> Kind {
+    match vr {
+        VR::LT | VR::ST | VR::UT | VR::UR => Kind::Text { several: false },
+        VR::AE | VR::AS | VR::CS | VR::DA | VR::DS | VR::DT | VR::IS | VR::LO => {
+            Kind::Text { several: true }
+        }
+        VR::PN | VR::SH | VR::TM | VR::UC | VR::UI => Kind::Text { several: true },
+        VR::US | VR::SS | VR::UL | VR::SL | VR::UV | VR::SV | VR::FL | VR::FD => Kind::Number,
+        _ => Kind::Other,
+    }
+}
+
+fn text(value: &[u8], several: bool) -> Vec<String> {
+    let all = match std::str::from_utf8(value) {
+        Ok(s) => s.to_owned(),
+        // Most often Latin-1; the letters of a name are no concern here.
+        Err(_) => value.iter().map(|b| char::from(*b)).collect(),
+    };
+    let trimmed = |s: &str| s.trim_matches(['\0', ' ']).to_owned();
+    if several { all.split('\\').map(trimmed).collect() } else { vec![trimmed(&all)] }
+}
+
+fn numbers(value: &[u8], vr: VR) -> Vec<String> {
+    fn each<const N: usize>(value: &[u8], say: impl Fn([u8; N]) -> String) -> Vec<String> {
+        value.as_chunks::<N>().0.iter().take(16).map(|b| say(*b)).collect()
+    }
+    match vr {
+        VR::US => each(value, |b| u16::from_le_bytes(b).to_string()),
+        VR::SS => each(value, |b| i16::from_le_bytes(b).to_string()),
+        VR::UL => each(value, |b| u32::from_le_bytes(b).to_string()),
+        VR::SL => each(value, |b| i32::from_le_bytes(b).to_string()),
+        VR::UV => each(value, |b| u64::from_le_bytes(b).to_string()),
+        VR::SV => each(value, |b| i64::from_le_bytes(b).to_string()),
+        VR::FL => each(value, |b| f32::from_le_bytes(b).to_string()),
+        _ => each(value, |b| f64::from_le_bytes(b).to_string()),
+    }
+}

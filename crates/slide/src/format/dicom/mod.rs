@@ -1,0 +1,148 @@
+//! DICOM whole-slide images (VL Whole Slide Microscopy): the files of a series, read here.
+//!
+//! A file names its series; the other files of its folder that belong to it are levels, parts of levels,
+//! label, overview and thumbnail. Only headers and tables of frames are read before pixels are asked for.
+
+mod coding;
+mod element;
+mod frames;
+mod header;
+mod image;
+mod series;
+mod syntax;
+
+pub use series::{DicomPart, dicom_files_beside, dicom_part};
+
+use self::image::{Image, Member};
+use super::pyramid::shrunk;
+use super::{Format, Probe};
+use crate::limits::Fault;
+use crate::privacy;
+use crate::resolution::Claim;
+use crate::source::{AssociatedImage, Decoded, Opened, Source};
+use crate::{OpenOptions, SlideError};
+use mitosis::RgbTile;
+use std::collections::BTreeMap;
+
+pub(super) const FORMAT: Format = Format {
+    name: "dicom",
+    about: "DICOM whole-slide images (JPEG, JPEG 2000, RLE, none; tiled full and sparse)",
+    knows: |p| header::is_dicom(&p.file),
+    open,
+};
+
+const REMEDY: &str =
+    "convert it to one 8-bit RGB picture in JPEG, JPEG 2000 or without compression";
+
+struct Series {
+    levels: Vec<Image>,
+    associated: Vec<(AssociatedImage, Result<Image, Fault>)>,
+}
+
+fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
+    let fail = |fault: Fault| match fault {
+        Fault::Unsupported(reason) => probe.unsupported(reason, REMEDY),
+        other => probe.fault(other),
+    };
+    let members = series::members(&probe.path, &probe.file, &options.limits).map_err(fail)?;
+    let mut groups = series::group(&members);
+    let (mut levels, mut associated) = (Vec::new(), Vec::new());
+    groups.sort_by_key(|g| std::cmp::Reverse(g[0].header.size.0));
+    for group in &groups {
+        let header = &group[0].header;
+        if header.flavour == "VOLUME" {
+            let named = group.iter().any(|m| m.path == probe.path);
+            let image = Image::new(group, &options.limits).map_err(|fault| match named {
+                true => fail(fault),
+                false => fail(fault.within(&group[0].name())),
+            })?;
+            levels.push((group[0], image));
+        } else {
+            let named = name(&header.flavour, &associated);
+            let (width, height) = header.size;
+            let about = AssociatedImage { name: named, width, height };
+            associated.push((about, Image::new(group, &options.limits)));
+        }
+    }
+    let Some((first, base)) = levels.first() else {
+        let own = &members[0].header.flavour;
+        let what = format!("no picture of the slide itself (VOLUME) beside this one ({own})");
+        return Err(probe.unsupported(what, "name a file of the slide's levels"));
+    };
+    if let Some(pair) = levels.windows(2).find(|p| p[0].1.size == p[1].1.size) {
+        let (one, other) = (pair[0].0.name(), pair[1].0.name());
+        let (w, h) = pair[0].1.size;
+        let what = format!("two pictures of {w} x {h} pixels, {one} and {other}");
+        return Err(probe.unsupported(what, "leave one of them in the folder"));
+    }
+    let size = base.size;
+    let mut claims = Vec::new();
+    if let Some((x, y)) = first.header.spacing {
+        claims.push(Claim::vendor("dicom.PixelSpacing", 1000.0 * x, 1000.0 * y));
+    }
+    let properties = properties(first, &members);
+    let mut images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
+    // As in a TIFF: what is no shrunk copy of the finest level is none of its levels.
+    images.retain(|i| i.size == size || shrunk(size, i.size));
+    let levels = images.iter().map(|i| i.level(size)).collect();
+    let source = Series { levels: images, associated };
+    Ok(Opened {
+        vendor: "dicom".into(),
+        levels,
+        properties,
+        claims,
+        bounds: None,
+        associated: source.associated.iter().map(|(about, _)| about.clone()).collect(),
+        source: Box::new(source),
+    })
+}
+
+impl Source for Series {
+    fn tile(&self, level: usize, column: u64, row: u64) -> Result<Decoded, Fault> {
+        self.levels[level].tile(column, row)
+    }
+
+    fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
+        self.levels[level].left_out()
+    }
+
+    fn working_bytes(&self, level: usize) -> u64 {
+        self.levels[level].working_bytes()
+    }
+
+    fn associated(&self, index: usize) -> Result<RgbTile, Fault> {
+        match &self.associated[index].1 {
+            Ok(image) => image.whole(),
+            Err(fault) => Err(fault.clone()),
+        }
+    }
+}
+
+/// What an image beside the pyramid is called, as OpenSlide calls it; each name once.
+fn name(flavour: &str, others: &[(AssociatedImage, Result<Image, Fault>)]) -> String {
+    let word = match flavour {
+        // The second is the older word.
+        "OVERVIEW" | "LOCALIZER" => "macro".to_owned(),
+        "" => "image".to_owned(),
+        other => other.to_ascii_lowercase(),
+    };
+    let free = |n: &String| others.iter().all(|(o, _)| o.name != *n);
+    let more = (2..).map(|i| format!("{word}-{i}"));
+    std::iter::once(word.clone()).chain(more).find(free).unwrap_or(word)
+}
+
+/// What the file of the finest level says, and what the others say about people beside it.
+fn properties(first: &Member, members: &[Member]) -> BTreeMap<String, String> {
+    let mut all = first.header.properties.clone();
+    for (i, other) in members.iter().enumerate().filter(|(_, m)| m.path != first.path) {
+        for (name, value) in &other.header.properties {
+            if all.get(name) != Some(value) && !privacy::found(name, value).is_empty() {
+                all.insert(name.replacen("dicom", &format!("dicom[{i}]"), 1), value.clone());
+            }
+        }
+    }
+    if let Some(power) = &first.header.power {
+        all.insert("openslide.objective-power".into(), power.clone());
+    }
+    all
+}

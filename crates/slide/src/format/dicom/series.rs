@@ -1,0 +1,121 @@
+//! Which files make a slide.
+
+use super::header::{Header, is_dicom};
+use super::image::Member;
+use crate::Limits;
+use crate::file::SlideFile;
+use crate::limits::Fault;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a DICOM file is a part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DicomPart {
+    /// A slide, with all files beside it that name the same series.
+    Slide {
+        /// The series that they name.
+        series: String,
+        /// Whether it is one of the slide's levels, or a part of one, and no label or overview.
+        level: bool,
+        /// Pixels per row.
+        width: u64,
+        /// Of an image in several files: how many frames lie before.
+        first_frame: u64,
+    },
+    /// Something else, such as annotations.
+    Other,
+}
+
+/// What a DICOM file is a part of; `None` for other files, and where its header cannot be read.
+#[must_use]
+pub fn dicom_part(path: &Path) -> Option<DicomPart> {
+    let limits = Limits::default();
+    let file = SlideFile::open(path, &limits).ok().filter(is_dicom)?;
+    let header = Header::read(&file, &limits).ok()?;
+    if !header.is_slide() {
+        return (!header.class.is_empty()).then_some(DicomPart::Other);
+    }
+    Some(DicomPart::Slide {
+        level: header.flavour == "VOLUME",
+        width: header.size.0,
+        first_frame: header.first_frame,
+        series: header.series,
+    })
+}
+
+/// The other files of a DICOM slide, which lie beside the named one; none for other files.
+#[must_use]
+pub fn dicom_files_beside(path: &Path) -> Vec<PathBuf> {
+    let limits = Limits::default();
+    let open = || SlideFile::open(path, &limits).ok().filter(is_dicom);
+    let Some(file) = path.is_file().then(open).flatten() else { return Vec::new() };
+    let all = members(path, &Arc::new(file), &limits).unwrap_or_default();
+    all.into_iter().skip(1).map(|m| m.path).collect()
+}
+
+/// The files of a slide, the named one first: of those in its folder the ones of its series, each
+/// instance once.
+pub(super) fn members(
+    path: &Path,
+    file: &Arc<SlideFile>,
+    limits: &Limits,
+) -> Result<Vec<Member>, Fault> {
+    let header = Header::read(file, limits)?;
+    if !header.is_slide() {
+        let class = &header.class;
+        return Err(Fault::Unsupported(format!(
+            "a DICOM file of class `{class}`, which is no whole-slide image"
+        )));
+    }
+    let series = header.series.clone();
+    let mut seen = BTreeSet::from([header.instance.clone()]);
+    let mut all = vec![Member { path: path.to_owned(), file: Arc::clone(file), header }];
+    if file.is_remote() || series.is_empty() {
+        return Ok(all);
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A file in a folder that cannot be listed stands alone.
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let others = entries.filter(|e| Some(e.file_name().as_os_str()) != path.file_name());
+    let mut others: Vec<_> = others.map(|e| e.path()).collect();
+    others.sort();
+    for path in others {
+        let Ok(file) = SlideFile::open(&path, limits) else { continue };
+        if !is_dicom(&file) {
+            continue;
+        }
+        let Some(header) = Header::of_series(&file, limits, &series) else { continue };
+        let member = |header| Member { path: path.clone(), file: Arc::new(file), header };
+        let member = member(header.map_err(|f| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            f.within(&format!("{name}, of the same series"))
+        })?);
+        if member.header.is_slide() && seen.insert(member.header.instance.clone()) {
+            all.push(member);
+        }
+    }
+    Ok(all)
+}
+
+/// The files of each image, in the order of their frames.
+pub(super) fn group(members: &[Member]) -> Vec<Vec<&Member>> {
+    let mut groups: BTreeMap<String, Vec<&Member>> = BTreeMap::new();
+    for m in members {
+        let h = &m.header;
+        let (w, height) = h.size;
+        let sparse = h.organization != "TILED_FULL" && !h.positions.is_empty();
+        let key = match &h.concatenation {
+            Some(uid) => format!("{} of {uid}", h.flavour),
+            // Frames that say where they lie may be spread over files.
+            None if sparse && h.flavour == "VOLUME" => format!("VOLUME {w} x {height}"),
+            None => h.instance.clone(),
+        };
+        groups.entry(key).or_default().push(m);
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    for group in &mut groups {
+        group.sort_by_key(|m| m.header.first_frame);
+    }
+    groups
+}

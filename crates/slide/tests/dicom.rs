@@ -1,0 +1,343 @@
+//! DICOM slides: pixels against those that were drawn, libjpeg and OpenSlide; which files make a slide;
+//! what is refused, and in which words.
+
+use mitosis::RgbTile;
+use slide::privacy::{self, Personal};
+use slide::{DicomPart, OpenOptions, Slide, SlideError, dicom_part};
+use std::path::{Path, PathBuf};
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+fn drawn(name: &str) -> PathBuf {
+    golden().join("dicom").join(name)
+}
+
+fn figures() -> serde_json::Map<String, serde_json::Value> {
+    serde_json::from_slice(&std::fs::read(golden().join("dicom.json")).unwrap()).unwrap()
+}
+
+/// Without OpenSlide: what is read here needs none.
+fn open(path: &Path) -> Result<Slide, SlideError> {
+    let options =
+        OpenOptions { openslide: Some("/no/such/library".into()), ..OpenOptions::default() };
+    Slide::open_with(path, &options)
+}
+
+fn through_openslide(path: &Path) -> Option<Slide> {
+    let options = OpenOptions { force_openslide: true, ..OpenOptions::default() };
+    let opened = Slide::open_with(path, &options);
+    opened.map_err(|e| eprintln!("not through OpenSlide: {e}")).ok()
+}
+
+fn whole(slide: &Slide, level: usize) -> RgbTile {
+    let l = &slide.levels()[level];
+    slide.read_level(level, 0, 0, l.width as usize, l.height as usize).unwrap()
+}
+
+fn check(tile: &RgbTile, want: &serde_json::Value, what: &str) {
+    let mut crc = flate2::Crc::new();
+    crc.update(&tile.data);
+    let size = |key: &str| want[key].as_u64().unwrap() as usize;
+    assert_eq!((tile.width, tile.height), (size("width"), size("height")), "{what}");
+    assert_eq!(u64::from(crc.sum()), want["crc32"].as_u64().unwrap(), "{what}");
+}
+
+fn worst(a: &RgbTile, b: &RgbTile) -> u8 {
+    assert_eq!((a.width, a.height), (b.width, b.height));
+    a.data.iter().zip(&b.data).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
+}
+
+#[test]
+fn every_drawn_slide_equals_its_figures() {
+    for (name, own) in figures() {
+        let slide = open(&drawn(&name)).unwrap();
+        assert_eq!((slide.format(), slide.vendor()), ("dicom", "dicom"), "{name}");
+        assert_eq!(slide.resolution().unwrap().x.get(), 0.25, "{name}");
+        assert_eq!(slide.dimensions(), (100, 70));
+        if let Some(picture) = own["picture"].as_str() {
+            let picture = Slide::open(drawn(picture)).unwrap();
+            assert!(worst(&whole(&slide, 0), &whole(&picture, 0)) <= 1, "{name}");
+            continue;
+        }
+        let levels = own["levels"].as_array().unwrap();
+        assert_eq!(slide.levels().len(), levels.len(), "{name}");
+        for (i, want) in levels.iter().enumerate() {
+            check(&whole(&slide, i), want, &format!("{name} level {i}"));
+        }
+        let images = own["associated"].as_array().cloned().unwrap_or_default();
+        assert_eq!(slide.associated_images().len(), images.len(), "{name}");
+        for want in images {
+            let image = want["name"].as_str().unwrap();
+            check(&slide.associated_image(image).unwrap(), &want, image);
+        }
+        let absent: Vec<_> =
+            slide.absent_tiles(0).iter().map(|t| serde_json::json!([t.column, t.row])).collect();
+        assert_eq!(absent, own["left_out"].as_array().cloned().unwrap_or_default(), "{name}");
+        assert!(slide.suspect_tiles().is_empty(), "{name}");
+    }
+}
+
+/// All that both give; `most` is how far pixels may be apart.
+fn compare(path: &Path, most: u8) {
+    let Some(theirs) = through_openslide(path) else { return };
+    let (own, name) = (open(path).unwrap(), path.display());
+    let sizes = |s: &Slide| -> Vec<_> { s.levels().iter().map(|l| (l.width, l.height)).collect() };
+    assert_eq!(sizes(&own), sizes(&theirs), "{name}");
+    for (i, (a, b)) in own.levels().iter().zip(theirs.levels()).enumerate() {
+        assert!((a.downsample_x / b.downsample_x - 1.0).abs() < 0.02, "{name} level {i}");
+        assert!(worst(&whole(&own, i), &whole(&theirs, i)) <= most, "{name} level {i}");
+    }
+    let (w, h) = own.dimensions();
+    for (x, y) in [(-3, -5), (w as i64 / 2 - 20, h as i64 / 2 - 9), (w as i64 - 11, h as i64 - 7)] {
+        let read = |s: &Slide| s.read_region(0, x, y, 37, 23).unwrap();
+        assert!(worst(&read(&own), &read(&theirs)) <= most, "{name} at ({x}, {y})");
+    }
+    let names = |s: &Slide| -> Vec<_> {
+        s.associated_images().iter().map(|a| (a.name.clone(), a.width, a.height)).collect()
+    };
+    assert_eq!(names(&own), names(&theirs), "{name}");
+    for (image, ..) in names(&own) {
+        let read = |s: &Slide| s.associated_image(&image).unwrap();
+        assert!(worst(&read(&own), &read(&theirs)) <= most, "{name} {image}");
+    }
+    let (a, b) = (own.resolution().unwrap(), theirs.resolution().unwrap());
+    assert_eq!((a.x, a.y), (b.x, b.y), "{name}");
+    eprintln!("{name} equals OpenSlide");
+}
+
+#[test]
+fn drawn_slides_equal_openslide() {
+    for (name, own) in figures() {
+        if own["openslide"] != serde_json::json!(false) {
+            compare(&drawn(&name), u8::from(name.starts_with("jp2k_lossy")));
+        }
+    }
+}
+
+#[test]
+fn real_slides_equal_openslide() {
+    for name in
+        ["boxes_0", "boxes_1", "sm_image", "sm_image_control", "sm_image_dots", "sm_image_numbers"]
+    {
+        let Some(path) = testkit::data(&format!("slides/{name}.dcm")) else { continue };
+        assert_eq!(open(&path).unwrap().resolution().unwrap().x.get(), 0.499, "{name}");
+        compare(&path, 0);
+    }
+}
+
+#[test]
+fn any_file_of_a_series_is_the_slide() {
+    let sizes = |name: &str| {
+        let slide = open(&drawn(name)).unwrap();
+        let levels: Vec<_> = slide.levels().iter().map(|l| (l.width, l.downsample_x)).collect();
+        let images: Vec<_> = slide.associated_images().iter().map(|a| a.name.clone()).collect();
+        (levels, images)
+    };
+    let all = (vec![(100, 1.0), (50, 2.0)], vec!["label".to_owned()]);
+    for file in ["a", "b", "c"] {
+        assert_eq!(sizes(&format!("series/{file}.dcm")), all, "{file}");
+    }
+    // A file alone is what it is; a copy beside it, a broken file and another series change nothing.
+    let dir = tempfile::tempdir().unwrap();
+    let to = |name: &str| dir.path().join(name);
+    let copy =
+        |from: &str, name: &str| std::fs::copy(drawn(from), to(name)).map(|_| to(name)).unwrap();
+    let path = copy("series/b.dcm", "1.dcm");
+    copy("series/b.dcm", "2.dcm");
+    copy("rle/a.dcm", "3.dcm");
+    std::fs::write(to("4.dcm"), [&[0; 128][..], b"DICM", &[7; 300]].concat()).unwrap();
+    let slide = open(&path).unwrap();
+    assert_eq!((slide.levels().len(), slide.associated_images().len()), (1, 0));
+    let label = copy("series/c.dcm", "5.dcm");
+    assert_eq!(open(&label).unwrap().levels().len(), 1, "the level beside the label");
+    // Cut in its header, behind the words that say to which series it belongs; then in its frames.
+    let bytes = std::fs::read(drawn("series/a.dcm")).unwrap();
+    for cut in [1500, 4000] {
+        std::fs::write(to("6.dcm"), &bytes[..cut]).unwrap();
+        let e = open(&path).unwrap_err().to_string();
+        assert!(e.contains("6.dcm") && e.contains("1.dcm") && e.contains("damaged"), "{e}");
+    }
+}
+
+#[test]
+fn parts_tell_what_a_file_belongs_to() {
+    let part = |name: &str| dicom_part(&drawn(name));
+    let Some(DicomPart::Slide { series, level, width, first_frame }) = part("parts/a.dcm") else {
+        panic!("a part of a slide");
+    };
+    assert_eq!((level, width, first_frame), (true, 100, 6));
+    assert!(matches!(part("parts/b.dcm"), Some(DicomPart::Slide { series: s, .. }) if s == series));
+    assert!(matches!(part("series/c.dcm"), Some(DicomPart::Slide { level: false, .. })));
+    assert_eq!(part("jp2k_lossy.png"), None);
+    assert_eq!(dicom_part(Path::new("no such file")), None);
+}
+
+/// A copy of a drawn file with some of its bytes replaced, once.
+fn changed(name: &str, old: &[u8], new: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    assert_eq!(old.len(), new.len());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("changed.dcm");
+    let mut bytes = std::fs::read(drawn(name)).unwrap();
+    let at = bytes.windows(old.len()).position(|w| w == old).unwrap();
+    bytes[at..at + old.len()].copy_from_slice(new);
+    std::fs::write(&path, bytes).unwrap();
+    (dir, path)
+}
+
+#[test]
+fn what_is_not_read_is_said() {
+    let us = |tag: [u8; 4], value: u16| {
+        let [low, high] = value.to_le_bytes();
+        [&tag[..], b"US", &[2, 0, low, high]].concat()
+    };
+    let ul = |tag: [u8; 4], value: u32| [&tag[..], b"UL", &[4, 0], &value.to_le_bytes()].concat();
+    let (bits, samples) = ([0x28, 0, 0, 1], [0x28, 0, 2, 0]);
+    let (planes, paths, rows) = ([0x48, 0, 3, 3], [0x48, 0, 2, 3], [0x48, 0, 7, 0]);
+    let jpeg = b"1.2.840.10008.1.2.4.50\0\0";
+    let cases: [(&str, Vec<u8>, Vec<u8>, &str); 13] = [
+        ("rle", us(bits, 8), us(bits, 16), "samples of 8 bits in 16"),
+        ("rle", us(samples, 3), us(samples, 1), "1 samples per pixel"),
+        ("rle", ul(planes, 1), ul(planes, 5), "5 focal planes"),
+        ("rle", ul(paths, 1), ul(paths, 3), "3 optical paths"),
+        ("rle", b"RGB ".to_vec(), b"HSV ".to_vec(), "HSV"),
+        ("rle", ul(rows, 70), ul(rows, 700), "12 frames of 88"),
+        ("rle", ul(rows, 70), ul(rows, 20), "12 frames for 4 places"),
+        ("rle", ul(rows, 70), ul(rows, 0), "Total Pixel Matrix Rows is missing or 0"),
+        ("rle", ul(rows, 70), ul(rows, u32::MAX), "Total Pixel Matrix Rows is 4294967295"),
+        ("jpeg_422", jpeg[..22].to_vec(), b"1.2.840.10008.1.2.4.80".to_vec(), "JPEG-LS"),
+        ("jpeg_422", jpeg[..22].to_vec(), b"1.2.840.10008.1.2.4.57".to_vec(), "lossless JPEG"),
+        ("rle", b"1.77.1.6".to_vec(), b"1.77.1.5".to_vec(), "no whole-slide image"),
+        ("rle", b"VOLUME".to_vec(), b"LABEL ".to_vec(), "no picture of the slide itself"),
+    ];
+    for (name, old, new, words) in cases {
+        let file = format!("{name}/a.dcm");
+        let (_dir, path) = if words == "no whole-slide image" {
+            // The class stands in the first group, too.
+            let (dir, path) = changed(&file, &old, &old);
+            let mut bytes = std::fs::read(&path).unwrap();
+            while let Some(at) = bytes.windows(8).position(|w| w == old) {
+                bytes[at..at + 8].copy_from_slice(&new);
+            }
+            std::fs::write(&path, bytes).unwrap();
+            (dir, path)
+        } else {
+            changed(&file, &old, &new)
+        };
+        let e = open(&path).unwrap_err().to_string();
+        assert!(e.contains("changed.dcm") && e.contains(words), "{words}: {e}");
+    }
+    for (name, words) in [
+        ("sm_image_jpegls", "1.2.840.10008.1.2.4.80 (JPEG-LS)"),
+        ("sm_image_grayscale", "samples of 16 bits"),
+    ] {
+        let Some(path) = testkit::data(&format!("slides/{name}.dcm")) else { continue };
+        let e = open(&path).unwrap_err();
+        assert!(matches!(&e, SlideError::Unsupported { remedy, .. } if remedy.contains("convert")));
+        assert!(e.to_string().contains(words), "{e}");
+    }
+}
+
+#[test]
+fn a_resolution_is_not_guessed() {
+    let spacing = b"0.00025\\0.00025";
+    for (new, words) in [
+        (&b"0.00000\\0.00025"[..], "implausible"),
+        (b"0.00050\\0.00025", "contradicting"),
+        (b"hello w\\orld 25", "implausible"),
+        (b"0.00200\\0.00200", "contradicting"),
+    ] {
+        let (_dir, path) = changed("rle/a.dcm", spacing, new);
+        let slide = open(&path).unwrap();
+        let e = slide.resolution().unwrap_err().to_string();
+        assert!(e.contains(words), "{words}: {e}");
+    }
+    // Another attribute in its place.
+    let measures = [0x28, 0, 0x10, 0x91];
+    let (_dir, path) = changed("rle/a.dcm", &measures, &[0x28, 0, 0x11, 0x91]);
+    let e = open(&path).unwrap().resolution().unwrap_err();
+    assert!(matches!(e, SlideError::MissingResolution { .. }), "{e}");
+}
+
+#[test]
+fn a_part_that_is_missing_is_missed() {
+    for (file, words) in [("a", "starts with frame"), ("b", "6 frames of 12")] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("alone.dcm");
+        std::fs::copy(drawn(&format!("parts/{file}.dcm")), &path).unwrap();
+        let e = open(&path).unwrap_err().to_string();
+        assert!(e.contains("missing") && e.contains(words), "{words}: {e}");
+    }
+}
+
+#[test]
+fn a_frame_that_is_broken_is_one_tile() {
+    let frame = |b: &[u8], n: usize| {
+        let starts: Vec<_> =
+            (0..b.len()).filter(|&i| b[i..].starts_with(b"\xFF\xD8\xFF")).collect();
+        starts[n]
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("broken.dcm");
+    let mut bytes = std::fs::read(drawn("jpeg_422/a.dcm")).unwrap();
+    let at = frame(&bytes, 5);
+    bytes[at] = 0;
+    std::fs::write(&path, bytes).unwrap();
+    let slide = open(&path).unwrap();
+    assert!(slide.read_level(0, 0, 0, 32, 32).is_ok());
+    let e = slide.read_level(0, 40, 40, 5, 5).unwrap_err();
+    assert!(matches!(e, SlideError::Tile { column: 1, row: 1, .. }), "{e}");
+}
+
+#[test]
+fn persons_are_known_wherever_they_stand() {
+    let slide = open(&drawn("series/a.dcm")).unwrap();
+    let found: Vec<(String, Personal)> =
+        slide.properties().iter().flat_map(|(n, v)| privacy::found(n, v)).collect();
+    let kind = |name: &str| found.iter().find(|(n, _)| n == name).map(|(_, k)| *k);
+    for (name, want) in [
+        ("dicom.PatientName", Personal::Person),
+        ("dicom.PatientSex", Personal::Person),
+        ("dicom.ReferringPhysicianName", Personal::Person),
+        ("dicom.AccessionNumber", Personal::Identifier),
+        ("dicom.ContainerIdentifier", Personal::Identifier),
+        ("dicom.StudyDate", Personal::Date),
+        ("dicom.InstitutionName", Personal::Place),
+        // In the file of the label alone.
+        ("dicom[2].OperatorsName", Personal::Person),
+        ("dicom[2].(0009,1001)", Personal::Text),
+    ] {
+        assert_eq!(kind(name), Some(want), "{name}: {found:?}");
+    }
+    let shown: Vec<_> =
+        slide.properties().iter().filter(|(n, v)| privacy::is_technical(n, v)).collect();
+    for (name, value) in &shown {
+        assert!(!value.contains("Doe") && !value.contains("P-17"), "{name} = {value}");
+    }
+    for (name, value) in [
+        ("dicom.PhotometricInterpretation", "RGB"),
+        ("dicom.TransferSyntaxUID", "1.2.840.10008.1.2.1"),
+        ("dicom.OpticalPathSequence[0].ICCProfile", "64 bytes"),
+        ("openslide.objective-power", "40"),
+    ] {
+        assert!(shown.iter().any(|(n, v)| *n == name && *v == value), "{name}: {shown:?}");
+    }
+}
+
+#[test]
+fn properties_are_named_as_openslide_names_them() {
+    let Some(path) = testkit::data("slides/sm_image.dcm") else { return };
+    let Some(theirs) = through_openslide(&path) else { return };
+    let own = open(&path).unwrap();
+    let theirs = theirs.properties().iter().filter(|(n, _)| n.starts_with("dicom."));
+    let (mut same, mut other) = (0, Vec::new());
+    for (name, value) in theirs {
+        match own.properties().get(name) {
+            Some(v) if v == value || v.parse::<f64>().ok() == value.parse().ok() => same += 1,
+            v => other.push((name, value, v)),
+        }
+    }
+    eprintln!("{same} properties are the same; {other:?}");
+    assert!(same > 50 && other.len() < same / 5, "{other:?}");
+}
