@@ -141,3 +141,25 @@ fn timing_encoders_says_which_build_it_needs() {
     let word = if cfg!(feature = "train") { "abacus" } else { "training build" };
     assert!(said.contains(word), "{said}");
 }
+
+#[cfg(feature = "train")]
+#[test]
+fn times_of_encoders_go_into_a_new_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("new/bench");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.args([
+        "bench",
+        "encoders",
+        "vit_tiny_patch16_224",
+        "efficientnet_lite0",
+        "--image",
+        "32",
+    ]);
+    let output = command.args(["--runs", "1", "--batch", "1", "--out"]).arg(&out).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = fs::read_to_string(out.join("encoders.csv")).unwrap();
+    // The head, both, and ViT-base that all are held against.
+    assert_eq!(table.lines().count(), 4, "{table}");
+    assert!(out.join("encoders.json").is_file());
+}

@@ -90,6 +90,10 @@ fn encoders(a: &Encoders) -> Result<()> {
         },
     };
     let scores = a.scores.as_deref().map(train::bench::scores).transpose()?;
+    // Before the minutes that the timing takes.
+    if let Some(out) = &a.out {
+        std::fs::create_dir_all(out).map_err(|e| anyhow::anyhow!("{}: {e}", out.display()))?;
+    }
     let found = run(&a.names, &bench, |name| eprintln!("{name}: done"))?;
     if let Some(out) = &a.out {
         found.write(out, scores.as_ref())?;
