@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every check of the project: format, lints, docs, tests. Installs what they need (scripts/setup.sh).
-# `--wheel` builds and tries the Python wheel, too.
+# `--no-wheel` leaves out the Python wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,8 +42,7 @@ step "site"
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
 
-# The wheel takes four minutes more.
-if [ "${1:-}" = --wheel ]; then
+if [ "${1:-}" != --no-wheel ]; then
     step "wheel"
     scripts/wheel.sh --profile dev --out "${CARGO_TARGET_DIR:-target}/wheels"
 fi

@@ -123,6 +123,10 @@ fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
     let (_, report, _) = embed(&["--overwrite"]);
     assert_eq!(status(&report), ["done", "done", "failed", "done"], "{report}");
     assert_eq!(["a.h5", "b.h5", "d.h5"].map(bytes), first);
+    // Several at once give the same bytes in the same order.
+    let (_, report, err) = embed(&["--overwrite", "--workers", "3"]);
+    assert_eq!(status(&report), ["done", "done", "failed", "done"], "{report}{err}");
+    assert_eq!(["a.h5", "b.h5", "d.h5"].map(bytes), first);
     // Another grid is other work.
     let (_, report, _) = embed(&["--tile", "64"]);
     assert_eq!(status(&report)[0], "done", "{report}");

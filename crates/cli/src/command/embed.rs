@@ -59,6 +59,9 @@ pub struct Args {
     /// Images per run of the network
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
     batch: u16,
+    /// Slides at once; they share the engine's threads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
     #[command(flatten)]
     engine: RunArgs,
     /// Do every slide anew
@@ -73,19 +76,20 @@ pub struct Args {
 
 /// Runs the verb.
 pub fn run(a: Args) -> Result<ExitCode> {
-    let mut encoder = a.open()?;
+    let many = if a.crops.is_some() { 1 } else { a.workers };
+    let mut encoders = (0..many).map(|_| a.open(many)).collect::<Result<Vec<_>>>()?;
     let (listener, side) = (&mut *a.log.listener(true), a.tile.map(|px| px as usize));
     // Several runs of the network are read at once, so that readers need not wait for it.
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {
         let how = (a.tile_mpp, side);
-        crops(&mut encoder, &Source::of(dir), how, batch, &a.out, listener)?
+        crops(&mut encoders[0], &Source::of(dir), how, batch, &a.out, listener)?
     } else {
         ensure!(Form::of(&a.out).is_none(), "--out: slides go into a folder, a file for each");
         let found = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
         let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
         let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };
-        slides(&mut encoder, &plan, listener)?
+        slides(&mut encoders, &plan, listener)?
     };
     show::result(a.json, &report)?;
     hint::of_slides(report.failures.iter());
@@ -93,16 +97,18 @@ pub fn run(a: Args) -> Result<ExitCode> {
 }
 
 impl Args {
-    fn open(&self) -> Result<Frozen> {
+    /// One of `many` that work at once.
+    fn open(&self, many: u16) -> Result<Frozen> {
         let Some(file) = &self.weights else {
             let package = self.encoder.as_ref().context("name the package with --encoder")?;
-            let (options, batch) = (self.engine.options(), self.batch.into());
-            let options = infer::EngineOptions { classifier_batch: batch, ..options };
+            let mut options = self.engine.options().shared(many.into());
+            options.classifier_batch = self.batch.into();
             return Ok(Frozen::open(package, &options)?);
         };
         #[cfg(feature = "train")]
         {
             use mithras::embed::weights;
+            ensure!(many == 1, "--workers: libtorch takes one slide at a time");
             train::set_up(self.engine.threads.map_or(0, usize::from));
             let name = self.encoder.as_ref().and_then(|n| n.to_str());
             let own = || weights::image(name?);
@@ -116,7 +122,7 @@ impl Args {
         }
         #[cfg(not(feature = "train"))]
         {
-            let _ = (file, self.image, self.allow_partial, &self.device);
+            let _ = (file, many, self.image, self.allow_partial, &self.device);
             Err(super::train::missing("embed by a file of weights"))
         }
     }

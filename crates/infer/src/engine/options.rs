@@ -28,6 +28,19 @@ pub struct EngineOptions {
     pub torch: Option<Plug>,
 }
 
+impl EngineOptions {
+    /// The same for each of `n` that work at once: its share of the threads.
+    #[must_use]
+    pub fn shared(mut self, n: usize) -> Self {
+        if n > 1 {
+            let all = || std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = if self.threads == 0 { all() } else { self.threads };
+            self.threads = (threads / n).max(1);
+        }
+        self
+    }
+}
+
 /// What runs, for `run.json` and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineReport {

@@ -176,9 +176,7 @@ impl Builder {
         n: usize,
     ) -> Result<Vec<Detector>, DetectorError> {
         if n > 1 {
-            let all = || std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = if self.engine.threads == 0 { all() } else { self.engine.threads };
-            self.engine.threads = (threads / n).max(1);
+            self.engine = self.engine.shared(n);
             self.workers.readers = self.workers.readers.min(self.engine.threads);
             self.together = n;
         }

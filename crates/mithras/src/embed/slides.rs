@@ -54,17 +54,21 @@ struct Embedding<'a> {
 
 /// Embeds the tissue of every slide of `plan` into `out/NAME.h5` (or `.parquet`), whole or not at all.
 /// What an earlier run did with this encoder, grid and slide is kept; a failing slide stops no other. A file
-/// that no earlier run wrote there is refused.
+/// that no earlier run wrote there is refused. As many slides are worked on at once as there are `encoders`, which
+/// are one encoder, opened several times.
 ///
 /// # Errors
 /// [`FeatureError`], before any slide is opened.
+///
+/// # Panics
+/// Without an encoder.
 pub fn slides(
-    encoder: &mut Frozen,
+    encoders: &mut [Frozen],
     plan: &Plan,
     listener: &mut dyn Listener,
 ) -> Result<Report, FeatureError> {
     let start = Instant::now();
-    let grid = Grid::of(encoder, plan.mpp, plan.side)?;
+    let grid = Grid::of(&encoders[0], plan.mpp, plan.side)?;
     std::fs::create_dir_all(&plan.out)
         .map_err(|source| FeatureError::Io { path: plan.out.clone(), source })?;
     let states = plan.out.join(STATES);
@@ -76,10 +80,12 @@ pub fn slides(
     }
     let todo = plan.slides.iter().map(|s| (s.clone(), Ok(()))).collect();
     let existing = if plan.overwrite { Existing::Overwrite } else { Existing::Resume };
-    let mut task = [Embedding { encoder, plan, grid }];
-    let outcomes = batch::run(todo, &mut task, &states, existing, listener);
+    let worker = |encoder| Embedding { encoder, plan, grid };
+    let mut workers: Vec<_> = encoders.iter_mut().map(worker).collect();
+    let outcomes = batch::run(todo, &mut workers, &states, existing, listener);
+    drop(workers);
     let items = outcomes.iter().map(|o| line(o, plan)).collect();
-    let mut report = Report::new(encoder, &plan.out, items, start.elapsed());
+    let mut report = Report::new(&encoders[0], &plan.out, items, start.elapsed());
     report.failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
     Ok(report)
 }
