@@ -75,7 +75,8 @@ fn adapters_equal_peft() {
 
         fill(&vs);
         let logits = forward(&*net);
-        case.logits.check(&format!("{what}: logits"), &logits, TOLERANCE);
+        // Sums over whole images round otherwise on other processors (1.8e-5 was seen).
+        case.logits.check(&format!("{what}: logits"), &logits, 5e-5);
         (&logits * signed("weights", &[2, 3], 1.0)).sum(Kind::Float).backward();
         for (name, t) in &all {
             match case.grads.get(name) {
