@@ -75,12 +75,13 @@ fn adapters_equal_peft() {
 
         fill(&vs);
         let logits = forward(&*net);
-        // Sums over whole images round otherwise on other processors (1.8e-5 was seen).
+        // Sums over whole images round otherwise on other processors: 1.8e-5 in a logit and 1.4e-4 in a
+        // gradient of Swin were seen.
         case.logits.check(&format!("{what}: logits"), &logits, 5e-5);
         (&logits * signed("weights", &[2, 3], 1.0)).sum(Kind::Float).backward();
         for (name, t) in &all {
             match case.grads.get(name) {
-                Some(want) => want.check(&format!("{what}: {name}"), &t.grad(), 1e-4),
+                Some(want) => want.check(&format!("{what}: {name}"), &t.grad(), 5e-4),
                 None => assert!(!t.grad().defined(), "{what}: {name} has a gradient"),
             }
         }
