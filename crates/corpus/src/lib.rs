@@ -8,6 +8,7 @@
 //! | [`overlap`], [`transform`], [`inspect`], [`contradiction`] | overlap, merging and label interchange, figures, repeated images |
 //! | [`regions`] | images and slides with exhaustive labels |
 //! | [`folds`] | the one manifest of folds, for both kinds |
+//! | [`export`], [`yolo`], [`sheets`] | a regions dataset in other forms |
 //! | [`task`] | labelled crops of a classification task, training and test as two types, folds |
 //! | [`preset`] | what every preset file has in common |
 //! | [`ahead`] | a loop whose next steps are drawn while this one works |
@@ -23,6 +24,7 @@ pub mod contradiction;
 pub mod crops;
 pub mod cut;
 pub mod error;
+pub mod export;
 pub mod file;
 pub mod fold;
 pub mod folds;
@@ -38,6 +40,7 @@ pub mod reader;
 pub mod regions;
 pub mod schema;
 pub mod shard;
+pub mod sheets;
 pub mod shortcuts;
 pub mod task;
 pub mod transform;

@@ -11,13 +11,14 @@
 
 use crate::FileError;
 use crate::cut::Encoding;
-use crate::folds::{FoldsError, RegionFold};
+use crate::export::{ExportError, Unfinished};
+use crate::folds::RegionFold;
 use crate::regions::{Area, Dataset, Image, Kind, RegionsError};
 use artifact::file;
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// YOLO's own grey, with which it fills up images.
 const GREY: [u8; 3] = [114; 3];
@@ -63,72 +64,30 @@ pub struct Written {
     pub left_out: usize,
 }
 
-/// Why a dataset cannot be written so.
-#[derive(Debug, thiserror::Error)]
-pub enum YoloError {
-    /// The dataset.
-    #[error(transparent)]
-    Regions(#[from] RegionsError),
-    /// The fold.
-    #[error(transparent)]
-    Folds(#[from] FoldsError),
-    /// A file.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A window cannot be coded.
-    #[error("{}: {reason}", path.display())]
-    Image {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// Sizes that make no sense.
-    #[error("{0}")]
-    Options(String),
-    /// A folder with something in it.
-    #[error("{} is not empty; choose another folder", .0.display())]
-    Exists(PathBuf),
-}
-
-impl YoloError {
-    fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
-        FileError::io(path)
-    }
-}
-
 /// Writes a fold of a dataset. The folder appears when it is complete.
 ///
 /// # Errors
-/// [`YoloError`].
+/// [`ExportError`].
 pub fn write(
     set: &Dataset,
     fold: &RegionFold<'_>,
     out: &Path,
     options: &Options,
-) -> Result<Written, YoloError> {
+) -> Result<Written, ExportError> {
     let Options { window, stride, box_um, .. } = *options;
     if !(32..=8192).contains(&window) || stride == 0 || stride > window {
-        return Err(YoloError::Options(format!("windows of {window} px every {stride} px")));
+        return Err(ExportError::Options(format!("windows of {window} px every {stride} px")));
     }
     if !(box_um > 0.0 && box_um < 1000.0) {
-        return Err(YoloError::Options(format!("boxes of {box_um} um")));
+        return Err(ExportError::Options(format!("boxes of {box_um} um")));
     }
-    if std::fs::read_dir(out).is_ok_and(|mut d| d.next().is_some()) {
-        return Err(YoloError::Exists(out.to_owned()));
-    }
-    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent).map_err(YoloError::io(parent))?;
-    let unfinished = tempfile::Builder::new()
-        .prefix(".writing-")
-        .tempdir_in(parent)
-        .map_err(YoloError::io(parent))?;
+    let unfinished = Unfinished::new(out)?;
     let root = unfinished.path();
     let mut written = Written { schema: "mithras.yolo/1", ..Written::default() };
     for (name, images) in [("train", &fold.train), ("val", &fold.validation)] {
         for kind in ["images", "labels"] {
             let folder = root.join(kind).join(name);
-            std::fs::create_dir_all(&folder).map_err(YoloError::io(&folder))?;
+            std::fs::create_dir_all(&folder).map_err(ExportError::io(&folder))?;
         }
         let (whole, partly): (Vec<&Image>, Vec<&Image>) =
             images.iter().copied().partition(|i| i.exhaustive);
@@ -147,8 +106,7 @@ pub fn write(
         }
     }
     file::write(&root.join("data.yaml"), description(set).as_bytes()).map_err(FileError::from)?;
-    let _ = std::fs::remove_dir(out);
-    std::fs::rename(unfinished.keep(), out).map_err(YoloError::io(out))?;
+    unfinished.finish()?;
     Ok(written)
 }
 
@@ -175,7 +133,7 @@ fn one(
     number: &str,
     (root, part): (&Path, &str),
     options: &Options,
-) -> Result<Side, YoloError> {
+) -> Result<Side, ExportError> {
     let slide = set.open_image(image)?;
     let (fx, fy) = image.scale(options.mpp);
     let (side, stride) = (f64::from(options.window), options.stride);
@@ -226,7 +184,7 @@ fn one(
         let path = root.join("images").join(part).join(format!("{name}.png"));
         let png = Encoding::Png.encode(&tile);
         let png =
-            png.map_err(|e| YoloError::Image { path: path.clone(), reason: e.to_string() })?;
+            png.map_err(|e| ExportError::Image { path: path.clone(), reason: e.to_string() })?;
         file::write(&path, &png).map_err(FileError::from)?;
         let path = root.join("labels").join(part).join(format!("{name}.txt"));
         file::write(&path, text.as_bytes()).map_err(FileError::from)?;

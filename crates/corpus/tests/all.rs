@@ -7,4 +7,5 @@ mod hostile;
 mod import;
 mod layouts;
 mod reshape;
+mod sheets;
 mod yolo;

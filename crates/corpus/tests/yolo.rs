@@ -1,8 +1,9 @@
 //! Regions datasets in the form that Ultralytics' YOLO reads.
 
+use corpus::export::ExportError;
 use corpus::folds::RegionFold;
 use corpus::regions::{Area, Builder, Dataset, Kind, Label, MppSource, probe};
-use corpus::yolo::{Options, Side, YoloError, write};
+use corpus::yolo::{Options, Side, write};
 use mitosis::Mpp;
 use std::fs;
 use std::path::Path;
@@ -58,7 +59,7 @@ fn windows_and_boxes_are_where_they_are() {
     assert_eq!(fs::read_dir(out.join("images/val")).unwrap().count(), 0);
 
     // Nothing is written over, and nothing half-written stays.
-    assert!(matches!(write(&set, &fold, &out, &OPTIONS), Err(YoloError::Exists(_))));
+    assert!(matches!(write(&set, &fold, &out, &OPTIONS), Err(ExportError::Exists(_))));
     let bad = Options { stride: 65, ..OPTIONS };
     let other = dir.path().join("other");
     assert!(write(&set, &fold, &other, &bad).unwrap_err().to_string().contains("65 px"));

@@ -1,20 +1,26 @@
 //! `mithras corpus export`.
 
-use corpus::folds::FoldManifest;
+use anyhow::bail;
+use corpus::folds::{FoldManifest, RegionFold};
 use corpus::regions::Dataset;
-use corpus::yolo::{self, Options, Side, Written};
+use corpus::sheets;
+use corpus::yolo::{self, Side};
 use mitosis::Mpp;
 use mitosis::text::Many;
 use std::path::PathBuf;
 
-/// Writes a regions dataset for another program: windows and boxes as Ultralytics' YOLO reads them
+/// Writes a regions dataset in another form: windows and boxes for YOLO, or sheets of small regions
+///
+/// yolo: windows as PNG and boxes as text, as Ultralytics reads them; a fold's held-out side becomes
+/// `val`. sheets: small regions of one size laid side by side, with truth.csv, to be measured like
+/// whole images by `evaluate`; of a fold, its held-out side alone.
 #[derive(clap::Args)]
 pub struct Args {
     /// Regions dataset
     #[arg(long, value_name = "DATASET")]
     data: PathBuf,
     /// Form of the files
-    #[arg(long, value_parser = ["yolo"])]
+    #[arg(long, value_parser = ["yolo", "sheets"])]
     format: String,
     /// Its folds, as `mithras corpus split` writes them; without them nothing is held out
     #[arg(long, value_name = "FILE", requires = "fold")]
@@ -25,18 +31,27 @@ pub struct Args {
     /// Folder to write
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Resolution of the windows, um/px
+    /// Resolution of the pixels, um/px
     #[arg(long, value_name = "X", default_value = "0.25", value_parser = crate::command::detect::mpp)]
     mpp: Mpp,
-    /// Side of a window, px
-    #[arg(long, value_name = "PX", default_value_t = 640)]
-    window: u32,
-    /// Distance of neighbouring windows, px
-    #[arg(long, value_name = "PX", default_value_t = 560)]
-    stride: u32,
-    /// Side of the box of a label that has none, um
-    #[arg(long, value_name = "UM", default_value_t = 12.5)]
-    box_side: f64,
+    /// yolo: side of a window, px [default: 640]
+    #[arg(long, value_name = "PX")]
+    window: Option<u32>,
+    /// yolo: distance of neighbouring windows, px [default: 560]
+    #[arg(long, value_name = "PX")]
+    stride: Option<u32>,
+    /// yolo: side of the box of a label that has none, um [default: 12.5]
+    #[arg(long, value_name = "UM")]
+    box_side: Option<f64>,
+    /// sheets: only regions whose source begins with this
+    #[arg(long, value_name = "PREFIX")]
+    source: Option<String>,
+    /// sheets: regions side by side, and below each other [default: 8]
+    #[arg(long, value_name = "N")]
+    across: Option<usize>,
+    /// sheets: beginning of the files' names [default: sheet]
+    #[arg(long, value_name = "NAME")]
+    prefix: Option<String>,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -46,20 +61,30 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     let set = Dataset::open(&a.data)?;
     let part = set.training();
     let fold = match (&a.folds, a.fold) {
-        (Some(file), Some(k)) => FoldManifest::read(file)?.regions(&part, k)?,
-        _ => corpus::folds::RegionFold {
-            name: "none".into(),
-            train: part.images().to_vec(),
-            validation: vec![],
-        },
+        (Some(file), Some(k)) => Some(FoldManifest::read(file)?.regions(&part, k)?),
+        _ => None,
     };
-    let options = Options { mpp: a.mpp, window: a.window, stride: a.stride, box_um: a.box_side };
-    let written = yolo::write(&set, &fold, &a.out, &options)?;
+    if a.format == "sheets" {
+        let images = fold.map_or_else(|| part.images().to_vec(), |f| f.validation);
+        return as_sheets(a, &set, images);
+    }
+    if a.source.is_some() || a.across.is_some() || a.prefix.is_some() {
+        bail!("--source, --across and --prefix are for --format sheets");
+    }
+    let everything =
+        || RegionFold { name: "none".into(), train: part.images().to_vec(), validation: vec![] };
+    let options = yolo::Options {
+        mpp: a.mpp,
+        window: a.window.unwrap_or(640),
+        stride: a.stride.unwrap_or(560),
+        box_um: a.box_side.unwrap_or(12.5),
+    };
+    let written = yolo::write(&set, &fold.unwrap_or_else(everything), &a.out, &options)?;
     if a.json {
         println!("{}", serde_json::to_string_pretty(&written)?);
         return Ok(());
     }
-    let Written { train, val, left_out, .. } = written;
+    let yolo::Written { train, val, left_out, .. } = written;
     for (name, Side { windows, with_figures, figures, mimickers }) in
         [("train", train), ("val", val)]
     {
@@ -71,6 +96,35 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     }
     if left_out > 0 {
         println!("left out: {}, in which figures may lie unlabelled", Many(left_out, "image"));
+    }
+    Ok(())
+}
+
+fn as_sheets(
+    a: &Args,
+    set: &Dataset,
+    mut images: Vec<&corpus::regions::Image>,
+) -> anyhow::Result<()> {
+    if a.window.is_some() || a.stride.is_some() || a.box_side.is_some() {
+        bail!("--window, --stride and --box-side are for --format yolo");
+    }
+    images.retain(|i| a.source.as_ref().is_none_or(|s| i.source.starts_with(s)));
+    let options = sheets::Options { mpp: a.mpp, across: a.across.unwrap_or(8) };
+    let prefix = a.prefix.as_deref().unwrap_or("sheet");
+    let written = sheets::write(set, &images, prefix, &a.out, &options)?;
+    if a.json {
+        println!("{}", serde_json::to_string_pretty(&written)?);
+        return Ok(());
+    }
+    let sheets::Written { sheets, regions, figures, mm2, left_out, .. } = written;
+    println!(
+        "{} of {}: {}, {mm2:.3} mm2",
+        Many(sheets, "sheet"),
+        Many(regions, "region"),
+        Many(figures, "figure")
+    );
+    if left_out > 0 {
+        println!("left out: {}, not labelled throughout", Many(left_out, "region"));
     }
     Ok(())
 }
