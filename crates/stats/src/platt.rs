@@ -80,15 +80,15 @@ impl Platt {
 }
 
 /// Expected calibration error: the mean distance between score and share of positives over `bins`
-/// equal intervals of the score, weighted by their items. 0 without items.
+/// equal intervals of the score, weighted by their items' `weight`s. 0 without items.
 #[must_use]
-pub fn ece(scores: &[f64], positive: &[bool], bins: usize) -> f64 {
+pub fn ece(scores: &[f64], positive: &[bool], weight: &[f64], bins: usize) -> f64 {
     let mut sums = vec![(0.0, 0.0, 0.0); bins.max(1)];
-    for (&s, &p) in scores.iter().zip(positive) {
+    for ((&s, &p), &w) in scores.iter().zip(positive).zip(weight) {
         let bin = ((s * bins as f64) as usize).min(bins.max(1) - 1);
-        sums[bin].0 += 1.0;
-        sums[bin].1 += s;
-        sums[bin].2 += f64::from(u8::from(p));
+        sums[bin].0 += w;
+        sums[bin].1 += w * s;
+        sums[bin].2 += if p { w } else { 0.0 };
     }
     let n: f64 = sums.iter().map(|b| b.0).sum();
     let gap: f64 = sums.iter().map(|b| (b.1 - b.2).abs()).sum();
@@ -121,7 +121,7 @@ mod tests {
         assert!((fit.offset + 1.0).abs() < 0.03, "{fit:?}");
         let ece_of = |at: Platt| {
             let s: Vec<f64> = z.iter().map(|z| at.score(z)).collect();
-            ece(&s, &p, 10)
+            ece(&s, &p, &vec![1.0; s.len()], 10)
         };
         assert!(ece_of(fit) < 0.01, "{}", ece_of(fit));
         assert!(ece_of(Platt::IDENTITY) > 0.1);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn ece_by_hand() {
         // Two bins: 0.2 with no positive, 0.9 with one of two.
-        let e = ece(&[0.2, 0.2, 0.9, 0.9], &[false, false, true, false], 2);
+        let e = ece(&[0.2, 0.2, 0.9, 0.9], &[false, false, true, false], &[1.0; 4], 2);
         assert!((e - (0.4 + 0.8) / 4.0).abs() < 1e-12, "{e}");
     }
 }

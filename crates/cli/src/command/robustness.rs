@@ -79,13 +79,24 @@ pub struct PointArgs {
     /// NAME=DIR: the same fold on tissue without figures that it never saw
     #[arg(long, value_name = "NAME=DIR")]
     foreign: Vec<String>,
+    /// Count every fold as one mm2 of tissue with so many figures, whatever it holds
+    ///
+    /// For folds cut around figures, which hold hundreds per mm2, beside whole frames. The scale of
+    /// the scores is for tissue of that density, too.
+    #[arg(long, value_name = "PER_MM2", value_parser = density)]
+    density: Option<f64>,
     /// File to write
     #[arg(long, value_name = "JSON")]
     out: PathBuf,
 }
 
+fn density(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|v| (0.01..=1e4).contains(v));
+    value.ok_or_else(|| "figures per mm2, from 0.01 to 10000".into())
+}
+
 pub fn choose(args: &PointArgs) -> Result<()> {
-    let chosen = point::choose(&FoldRun::read(&args.fold, &args.foreign)?)?;
+    let chosen = point::choose(&FoldRun::read(&args.fold, &args.foreign)?, args.density)?;
     print!("{chosen}");
     Ok(artifact::json::write(&args.out, &chosen)?)
 }

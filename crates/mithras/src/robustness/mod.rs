@@ -3,6 +3,7 @@
 
 mod chart;
 pub mod point;
+mod weigh;
 mod words;
 
 use std::path::{Path, PathBuf};

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use mitosis::matching::{Case, Fold, Tally, calibrate};
+use mitosis::matching::{Fold, calibrate};
 use mitosis::{Microns, OperatingPoint, Score};
 use serde::{Deserialize, Serialize};
 use stats::platt::{Platt, ece};
 
-use super::{Found, Robustness, RobustnessError, score};
+use super::weigh::{Counts, Items, Prepared, pooled};
+use super::{Robustness, RobustnessError, score};
 
 /// What a point is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +38,6 @@ impl Aim {
             Self::Specific => 0.5,
         }
     }
-}
-
-fn f_beta(t: &Tally, beta: f64) -> f64 {
-    let (tp, b2) = (t.tp as f64, beta * beta);
-    let all = (1.0 + b2) * tp + b2 * t.fn_ as f64 + t.fp as f64;
-    if all > 0.0 { (1.0 + b2) * tp / all } else { 0.0 }
 }
 
 /// A named threshold pair with what may be expected of it.
@@ -85,6 +80,9 @@ pub struct Chosen {
     pub folds: Vec<String>,
     /// Perturbations, `clean` first.
     pub perturbations: Vec<String>,
+    /// Figures per mm2 at which the folds were counted; none where each counts as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub density: Option<f64>,
     /// By name.
     pub points: BTreeMap<String, NamedPoint>,
     /// Each fold at the balanced point of the other folds, pooled.
@@ -129,9 +127,11 @@ impl Chosen {
 
     /// On what a point's figures rest.
     fn provenance(&self, p: &NamedPoint) -> String {
+        let density =
+            self.density.map(|d| format!(", each at {d} figures per mm2")).unwrap_or_default();
         format!(
-            "chosen over the left-out slides {} and {} perturbations together: F1 {:.3} clean, \
-             {:.3} mean, {:.3} worst ({}); rule midog, radius 7.5 um",
+            "chosen over the left-out slides {}{density} and {} perturbations together: \
+             F1 {:.3} clean, {:.3} mean, {:.3} worst ({}); rule midog, radius 7.5 um",
             self.folds.join(", "),
             self.perturbations.len().saturating_sub(1),
             p.f1_clean,
@@ -188,90 +188,11 @@ impl FoldRun {
             None => Ok(all),
         }
     }
-}
 
-fn logit(p: f64) -> f64 {
-    let p = p.clamp(1e-6, 1.0 - 1e-6);
-    (p / (1.0 - p)).ln()
-}
-
-impl FoldRun {
     fn has_second_stage(&self) -> bool {
         let mut found = self.labelled.rows.iter().flat_map(|r| &r.images).flat_map(|l| &l.found);
         found.any(|f| f.s_cls.is_some())
     }
-}
-
-/// Candidates' logits, classes and weights; every fold and change counts alike.
-fn items(folds: &[&FoldRun]) -> (Vec<Vec<f64>>, Vec<bool>, Vec<f64>) {
-    let (mut logits, mut figure, mut weight) = (vec![], vec![], vec![]);
-    for fold in folds {
-        for row in &fold.labelled.rows {
-            let n: usize = row.images.iter().map(|l| l.found.len()).sum();
-            for l in &row.images {
-                let near = l.near_figures(fold.labelled.radius_um);
-                for (f, near) in l.found.iter().zip(near) {
-                    // The score of the last stage, which may be the first.
-                    logits.push(vec![logit(f64::from(f.s_cls.unwrap_or(f.s_seg)))]);
-                    figure.push(near);
-                    weight.push(1.0 / n as f64);
-                }
-            }
-        }
-    }
-    (logits, figure, weight)
-}
-
-struct Prepared<'a> {
-    fold: &'a FoldRun,
-    /// Per perturbation.
-    cases: Vec<Vec<Case>>,
-    /// Foreign candidates, clean.
-    foreign: Option<(Vec<(Score, Score)>, f64)>,
-}
-
-fn prepare<'a>(fold: &'a FoldRun, platt: &Platt) -> Prepared<'a> {
-    let scaled = |f: &Found| {
-        let s = f.s_cls.map(|s| score(platt.score(&[logit(f64::from(s))]) as f32));
-        (score(f.s_seg), s)
-    };
-    let rows = &fold.labelled.rows;
-    let cases = rows.iter().map(|r| r.images.iter().map(|l| l.case(scaled)).collect()).collect();
-    let foreign = fold.foreign.as_ref().map(|f| {
-        let all = f.rows[0].images.iter().flat_map(|l| &l.found);
-        let pairs = all.map(|c| {
-            let (seg, cls) = scaled(c);
-            (seg, cls.unwrap_or(Score::ONE))
-        });
-        (pairs.collect(), f.mm2)
-    });
-    Prepared { fold, cases, foreign }
-}
-
-impl Prepared<'_> {
-    /// Pooled over the images, per perturbation.
-    fn tallies(&self, point: &OperatingPoint) -> Result<Vec<Tally>, RobustnessError> {
-        let radius = Microns(self.fold.labelled.radius_um);
-        let rule = self.fold.labelled.rule;
-        let one = |cases: &Vec<Case>| {
-            let mut sum = Tally::default();
-            for c in cases {
-                sum += c.tally(point, radius, rule)?;
-            }
-            Ok(sum)
-        };
-        self.cases.iter().map(one).collect()
-    }
-
-    fn foreign(&self, point: &OperatingPoint) -> Option<(usize, f64)> {
-        let (all, mm2) = self.foreign.as_ref()?;
-        let accepted = all.iter().filter(|(s, c)| *s >= point.seg && *c >= point.cls).count();
-        Some((accepted, *mm2))
-    }
-}
-
-fn pooled(all: &[Vec<Tally>]) -> Vec<Tally> {
-    (0..all[0].len()).map(|i| all.iter().map(|t| t[i]).sum()).collect()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -281,19 +202,19 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 
 fn named(
     point: &OperatingPoint,
-    tallies: &[Tally],
+    tallies: &[Counts],
     names: &[String],
     foreign: Option<(usize, f64)>,
 ) -> NamedPoint {
-    let f1 = |t: &Tally| f_beta(t, 1.0);
+    let f1 = |t: &Counts| t.f_beta(1.0);
     let worst = (0..tallies.len())
         .min_by(|&a, &b| f1(&tallies[a]).total_cmp(&f1(&tallies[b])))
         .unwrap_or(0);
     NamedPoint {
         seg: point.seg.get(),
         cls: point.cls.get(),
-        precision: mean(tallies.iter().filter_map(Tally::precision)),
-        recall: mean(tallies.iter().filter_map(Tally::recall)),
+        precision: mean(tallies.iter().filter_map(Counts::precision)),
+        recall: mean(tallies.iter().filter_map(Counts::recall)),
         f1_clean: f1(&tallies[0]),
         f1_mean: mean(tallies.iter().map(f1)),
         f1_worst: f1(&tallies[worst]),
@@ -313,11 +234,15 @@ fn grid() -> Vec<OperatingPoint> {
     seg.flat_map(|s| (1..50).map(move |c| at(s, c as f32 / 50.0))).collect()
 }
 
-fn best(folds: &[Prepared<'_>], aim: Aim) -> Result<OperatingPoint, RobustnessError> {
+fn best(
+    folds: &[Prepared<'_>],
+    aim: Aim,
+    density: Option<f64>,
+) -> Result<OperatingPoint, RobustnessError> {
     let mut found: Option<(f64, OperatingPoint)> = None;
     for point in grid() {
-        let each = folds.iter().map(|f| f.tallies(&point)).collect::<Result<Vec<_>, _>>()?;
-        let value = mean(pooled(&each).iter().map(|t| f_beta(t, aim.beta())));
+        let each = counted(folds, &point, density)?;
+        let value = mean(pooled(&each).iter().map(|t| t.f_beta(aim.beta())));
         // Of equal pairs the later, stricter one.
         if found.as_ref().is_none_or(|(v, _)| value >= *v) {
             found = Some((value, point));
@@ -326,11 +251,24 @@ fn best(folds: &[Prepared<'_>], aim: Aim) -> Result<OperatingPoint, RobustnessEr
     found.map(|f| f.1).ok_or_else(|| RobustnessError::Nothing("no pairs to compare".into()))
 }
 
+/// Every fold's counts under every perturbation.
+fn counted(
+    folds: &[Prepared<'_>],
+    point: &OperatingPoint,
+    density: Option<f64>,
+) -> Result<Vec<Vec<Counts>>, RobustnessError> {
+    folds.iter().map(|f| f.counts(point, density)).collect()
+}
+
 /// Fits the scale and chooses the three points over all folds and perturbations together.
 ///
+/// With a `density`, figures per mm2, every fold counts as one mm2 of tissue with so many figures: its recall, and its
+/// false ones per mm2, whatever it holds. So images that were cut around figures, which hold hundreds per mm2,
+/// stand beside whole frames, and a score of 0.5 means even odds in tissue of that density.
+///
 /// # Errors
-/// Folds under different perturbations, no second stage, or candidates of one class alone.
-pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
+/// Folds under different perturbations, without figures, no second stage, or candidates of one class alone.
+pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, RobustnessError> {
     let nothing = |what: &str| RobustnessError::Nothing(what.into());
     let first = folds.first().ok_or_else(|| nothing("no folds"))?;
     let names: Vec<String> = first.labelled.rows.iter().map(|r| r.perturbation.clone()).collect();
@@ -346,16 +284,18 @@ pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
         if !two_stages {
             return Ok(Platt::IDENTITY);
         }
-        let (z, p, w) = items(folds);
-        Platt::fit(&z, &p, &w).map_err(|e| RobustnessError::Nothing(e.to_string()))
+        let Items { logits, figure, weight } = Items::of(folds, density);
+        Platt::fit(&logits, &figure, &weight).map_err(|e| RobustnessError::Nothing(e.to_string()))
     };
     let all: Vec<&FoldRun> = folds.iter().collect();
     let platt = fit(&all)?;
-    let prepared: Vec<Prepared<'_>> = folds.iter().map(|f| prepare(f, &platt)).collect();
+    let prepared: Vec<Prepared<'_>> = folds.iter().map(|f| Prepared::new(f, &platt)).collect();
 
-    let (z, p, _) = items(&all);
-    let raw: Vec<f64> = z.iter().map(|z| Platt::IDENTITY.score(z)).collect();
-    let mut across: (Vec<f64>, Vec<bool>) = (vec![], vec![]);
+    let items = Items::of(&all, density);
+    let raw: Vec<f64> = items.logits.iter().map(|z| Platt::IDENTITY.score(z)).collect();
+    // Without a density every candidate counts alike.
+    let weight = if density.is_some() { items.weight } else { vec![1.0; items.figure.len()] };
+    let mut across = vec![];
     let mut left_out = vec![];
     for (i, fold) in folds.iter().enumerate() {
         let others: Vec<&FoldRun> =
@@ -363,13 +303,11 @@ pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
         // One fold alone has no others.
         let others = if others.is_empty() { vec![fold] } else { others };
         let own = fit(&others)?;
-        let (z, p, _) = items(&[fold]);
-        across.0.extend(z.iter().map(|z| own.score(z)));
-        across.1.extend(p);
-        let prepared: Vec<Prepared<'_>> = others.iter().map(|f| prepare(f, &own)).collect();
-        let point = best(&prepared, Aim::Balanced)?;
-        let here = prepare(fold, &own);
-        left_out.push((point.clone(), here.tallies(&point)?, here.foreign(&point)));
+        across.extend(Items::of(&[fold], density).logits.iter().map(|z| own.score(z)));
+        let prepared: Vec<Prepared<'_>> = others.iter().map(|f| Prepared::new(f, &own)).collect();
+        let point = best(&prepared, Aim::Balanced, density)?;
+        let here = Prepared::new(fold, &own);
+        left_out.push((point.clone(), here.counts(&point, density)?, here.foreign(&point)));
     }
     let sum = |all: Vec<Option<(usize, f64)>>| {
         let known: Vec<(usize, f64)> = all.into_iter().flatten().collect();
@@ -378,23 +316,23 @@ pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
     };
     let mut points = BTreeMap::new();
     for aim in Aim::ALL {
-        let point = best(&prepared, aim)?;
-        let each = prepared.iter().map(|f| f.tallies(&point)).collect::<Result<Vec<_>, _>>()?;
+        let point = best(&prepared, aim, density)?;
+        let each = counted(&prepared, &point, density)?;
         let foreign = sum(prepared.iter().map(|f| f.foreign(&point)).collect());
         points.insert(aim.name().to_owned(), named(&point, &pooled(&each), &names, foreign));
     }
-    // The paper's own rule: the largest pooled F1 on the images as they are.
+    // The paper's own rule: the largest pooled F1 on the images as they are. It pools counts, so it is no
+    // point where they are weighed.
     let clean =
         prepared.iter().map(|f| Fold { name: f.fold.name.clone(), cases: f.cases[0].clone() });
     let clean: Vec<Fold> = clean.collect();
     let radius = Microns(first.labelled.radius_um);
-    if let Ok(found) = calibrate(&clean, radius, first.labelled.rule) {
-        let each =
-            prepared.iter().map(|f| f.tallies(&found.point)).collect::<Result<Vec<_>, _>>()?;
+    if let (Ok(found), None) = (calibrate(&clean, radius, first.labelled.rule), density) {
+        let each = counted(&prepared, &found.point, density)?;
         let foreign = sum(prepared.iter().map(|f| f.foreign(&found.point)).collect());
         points.insert("clean".into(), named(&found.point, &pooled(&each), &names, foreign));
     }
-    let each: Vec<Vec<Tally>> = left_out.iter().map(|l| l.1.clone()).collect();
+    let each: Vec<Vec<Counts>> = left_out.iter().map(|l| l.1.clone()).collect();
     let foreign = sum(left_out.iter().map(|l| l.2).collect());
     let clean: Vec<(f64, bool)> = folds
         .iter()
@@ -408,10 +346,11 @@ pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
     Ok(Chosen {
         slope: platt.slope,
         offset: platt.offset,
-        ece_before: ece(&raw, &p, 10),
-        ece_after: ece(&across.0, &across.1, 10),
+        ece_before: ece(&raw, &items.figure, &weight, 10),
+        ece_after: ece(&across, &items.figure, &weight, 10),
         auc_clean: stats::metrics::roc_auc(&scores, &figure).ok().flatten().unwrap_or(f64::NAN),
         folds: folds.iter().map(|f| f.name.clone()).collect(),
+        density,
         left_out: named(&left_out[0].0, &pooled(&each), &names, foreign),
         perturbations: names,
         points,
@@ -420,9 +359,9 @@ pub fn choose(folds: &[FoldRun]) -> Result<Chosen, RobustnessError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Looked, Row, SCHEMA};
+    use super::super::{Found, Looked, Row, SCHEMA};
     use super::*;
-    use mitosis::matching::Rule;
+    use mitosis::matching::{Rule, Tally};
 
     /// Ten figures and thirty others whose scores overlap a little; `shift` moves the logits.
     fn measured(shift: f64) -> Robustness {
@@ -467,7 +406,7 @@ mod tests {
 
     #[test]
     fn the_points_are_ordered_and_the_scale_undoes_a_shift() {
-        let chosen = choose(&[fold("A", -2.0), fold("B", -2.0)]).unwrap();
+        let chosen = choose(&[fold("A", -2.0), fold("B", -2.0)], None).unwrap();
         assert!(chosen.offset > 0.5, "{chosen:?}");
         assert!(chosen.ece_after < chosen.ece_before, "{chosen:?}");
         let p = &chosen.points;
@@ -479,17 +418,34 @@ mod tests {
     }
 
     #[test]
-    fn folds_under_different_changes_are_refused() {
-        let mut other = fold("B", 0.0);
-        other.labelled.rows.pop();
-        let e = choose(&[fold("A", 0.0), other]).unwrap_err().to_string();
-        assert!(e.contains("different perturbations"), "{e}");
+    fn at_a_density_the_size_of_a_fold_does_not_matter() {
+        // The same fold three times over, and ten times the area with as many false ones per mm2.
+        let many = |n: usize| {
+            let mut f = fold("B", -1.0);
+            f.labelled.mm2 *= n as f64;
+            f.labelled.figures *= n;
+            for row in &mut f.labelled.rows {
+                row.images = (0..n).flat_map(|_| row.images.clone()).collect();
+            }
+            f
+        };
+        let a = || fold("A", 0.5);
+        let one = choose(&[a(), many(1)], Some(15.0)).unwrap();
+        let three = choose(&[a(), many(3)], Some(15.0)).unwrap();
+        assert!((one.offset - three.offset).abs() < 1e-3, "{one:?} {three:?}");
+        assert!((one.points["balanced"].f1_mean - three.points["balanced"].f1_mean).abs() < 1e-9);
+        assert!((one.ece_after - three.ece_after).abs() < 1e-3);
+        // And figures that are rarer make the same score less sure.
+        let rare = choose(&[a(), many(1)], Some(1.0)).unwrap();
+        assert!(rare.offset < one.offset - 1.0, "{rare:?}");
+        assert!(!one.points.contains_key("clean") && one.points["balanced"].worst == "clean");
     }
 
     #[test]
-    fn the_weighted_f_score_by_hand() {
-        let t = Tally { tp: 6, fp: 2, fn_: 3 };
-        assert!((f_beta(&t, 1.0) - 12.0 / 17.0).abs() < 1e-12);
-        assert!((f_beta(&t, 2.0) - 30.0 / (30.0 + 12.0 + 2.0)).abs() < 1e-12);
+    fn folds_under_different_changes_are_refused() {
+        let mut other = fold("B", 0.0);
+        other.labelled.rows.pop();
+        let e = choose(&[fold("A", 0.0), other], None).unwrap_err().to_string();
+        assert!(e.contains("different perturbations"), "{e}");
     }
 }

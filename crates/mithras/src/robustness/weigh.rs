@@ -1,0 +1,180 @@
+//! Counting folds: as they are, or each as one mm2 of tissue with so many figures.
+
+use mitosis::matching::{Case, Tally};
+use mitosis::{Microns, OperatingPoint, Score};
+use stats::platt::Platt;
+
+use super::point::FoldRun;
+use super::{Found, RobustnessError, score};
+
+/// Figures found, false ones and figures missed; in parts, where folds are weighed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counts {
+    pub(super) tp: f64,
+    pub(super) fp: f64,
+    pub(super) fn_: f64,
+}
+
+impl Counts {
+    /// A fold's counts over `mm2`; with a density, of one mm2 that holds so many figures.
+    fn new(t: Tally, mm2: f64, density: Option<f64>) -> Self {
+        let Some(density) = density else {
+            return Self { tp: t.tp as f64, fp: t.fp as f64, fn_: t.fn_ as f64 };
+        };
+        let recall = t.recall().unwrap_or(0.0);
+        Self { tp: density * recall, fp: t.fp as f64 / mm2, fn_: density * (1.0 - recall) }
+    }
+
+    /// `(1 + b2) TP / ((1 + b2) TP + b2 FN + FP)`; 0 where nothing was to be found and nothing was.
+    pub(super) fn f_beta(&self, beta: f64) -> f64 {
+        let b2 = beta * beta;
+        let all = (1.0 + b2) * self.tp + b2 * self.fn_ + self.fp;
+        if all > 0.0 { (1.0 + b2) * self.tp / all } else { 0.0 }
+    }
+
+    pub(super) fn precision(&self) -> Option<f64> {
+        let all = self.tp + self.fp;
+        (all > 0.0).then(|| self.tp / all)
+    }
+
+    pub(super) fn recall(&self) -> Option<f64> {
+        let all = self.tp + self.fn_;
+        (all > 0.0).then(|| self.tp / all)
+    }
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.tp += other.tp;
+        self.fp += other.fp;
+        self.fn_ += other.fn_;
+    }
+}
+
+/// Over the folds, per perturbation.
+pub(super) fn pooled(all: &[Vec<Counts>]) -> Vec<Counts> {
+    let mut sum = vec![Counts::default(); all[0].len()];
+    for fold in all {
+        sum.iter_mut().zip(fold).for_each(|(s, c)| *s += *c);
+    }
+    sum
+}
+
+pub(super) fn logit(p: f64) -> f64 {
+    let p = p.clamp(1e-6, 1.0 - 1e-6);
+    (p / (1.0 - p)).ln()
+}
+
+/// Candidates of folds under all changes.
+#[derive(Default)]
+pub(super) struct Items {
+    /// One logit each, of the last stage.
+    pub(super) logits: Vec<Vec<f64>>,
+    /// Which are figures.
+    pub(super) figure: Vec<bool>,
+    /// Every fold and change counts alike.
+    pub(super) weight: Vec<f64>,
+}
+
+impl Items {
+    /// With a density, candidates weigh as often as they stand in tissue with so many figures per mm2.
+    pub(super) fn of(folds: &[&FoldRun], density: Option<f64>) -> Self {
+        let mut all = Self::default();
+        for fold in folds {
+            let set = &fold.labelled;
+            for row in &set.rows {
+                let first = all.weight.len();
+                for l in &row.images {
+                    for (f, near) in l.found.iter().zip(l.near_figures(set.radius_um)) {
+                        // The score of the last stage, which may be the first.
+                        all.logits.push(vec![logit(f64::from(f.s_cls.unwrap_or(f.s_seg)))]);
+                        all.figure.push(near);
+                        all.weight.push(match density {
+                            Some(d) if near => d / set.figures.max(1) as f64,
+                            Some(_) => 1.0 / set.mm2,
+                            None => 1.0,
+                        });
+                    }
+                }
+                let sum: f64 = all.weight[first..].iter().sum();
+                all.weight[first..].iter_mut().for_each(|w| *w /= sum);
+            }
+        }
+        all
+    }
+}
+
+/// A fold on calibrated scores.
+pub(super) struct Prepared<'a> {
+    pub(super) fold: &'a FoldRun,
+    /// Per perturbation.
+    pub(super) cases: Vec<Vec<Case>>,
+    /// Foreign candidates, clean.
+    foreign: Option<(Vec<(Score, Score)>, f64)>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(fold: &'a FoldRun, platt: &Platt) -> Self {
+        let scaled = |f: &Found| {
+            let s = f.s_cls.map(|s| score(platt.score(&[logit(f64::from(s))]) as f32));
+            (score(f.s_seg), s)
+        };
+        let rows = &fold.labelled.rows;
+        let cases =
+            rows.iter().map(|r| r.images.iter().map(|l| l.case(scaled)).collect()).collect();
+        let foreign = fold.foreign.as_ref().map(|f| {
+            let all = f.rows[0].images.iter().flat_map(|l| &l.found);
+            let pairs = all.map(|c| {
+                let (seg, cls) = scaled(c);
+                (seg, cls.unwrap_or(Score::ONE))
+            });
+            (pairs.collect(), f.mm2)
+        });
+        Self { fold, cases, foreign }
+    }
+
+    /// Over the images, per perturbation.
+    pub(super) fn counts(
+        &self,
+        point: &OperatingPoint,
+        density: Option<f64>,
+    ) -> Result<Vec<Counts>, RobustnessError> {
+        let set = &self.fold.labelled;
+        let one = |cases: &Vec<Case>| {
+            let mut sum = Tally::default();
+            for c in cases {
+                sum += c.tally(point, Microns(set.radius_um), set.rule)?;
+            }
+            Ok(Counts::new(sum, set.mm2, density))
+        };
+        self.cases.iter().map(one).collect()
+    }
+
+    /// Accepted on foreign tissue, and its mm2.
+    pub(super) fn foreign(&self, point: &OperatingPoint) -> Option<(usize, f64)> {
+        let (all, mm2) = self.foreign.as_ref()?;
+        let accepted = all.iter().filter(|(s, c)| *s >= point.seg && *c >= point.cls).count();
+        Some((accepted, *mm2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weighted_f_score_by_hand() {
+        let t = Counts::new(Tally { tp: 6, fp: 2, fn_: 3 }, 4.0, None);
+        assert!((t.f_beta(1.0) - 12.0 / 17.0).abs() < 1e-12);
+        assert!((t.f_beta(2.0) - 30.0 / (30.0 + 12.0 + 2.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_fold_at_a_density_by_hand() {
+        // Two of three found and one false on 4 mm2: of 15 per mm2, 10 and 5, with a quarter of a false one.
+        let t = Counts::new(Tally { tp: 6, fp: 1, fn_: 3 }, 4.0, Some(15.0));
+        assert_eq!(t.precision(), Some(10.0 / 10.25));
+        assert_eq!(t.recall(), Some(2.0 / 3.0));
+        assert!((t.f_beta(1.0) - 20.0 / 25.25).abs() < 1e-12);
+    }
+}
