@@ -113,6 +113,21 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     assert!(!card.contains("[operating_points"), "{card}");
     assert_ne!(scores(&at("other"), &at("run-other")), scores(&tiny, &at("run-again")));
 
+    // Several second stages: the mean of one with itself is itself, and what is not alike has none.
+    let two = |second: &Path, out: &Path| {
+        let words = ["detectors", "combine", "--name", "mean", "--operating-point", "0.5,0.3"];
+        let paths =
+            [("--first", &*tiny), ("--second", &*tiny), ("--second", second), ("--out", out)];
+        run(&words, &paths)
+    };
+    let ok = two(&tiny, &at("mean"));
+    assert!(ok.0, "{}", ok.2);
+    let card = fs::read_to_string(at("mean/card.toml")).unwrap();
+    assert!(card.contains("folds = [\"mithras-tiny\", \"mithras-tiny\"]"), "{card}");
+    assert_eq!(scores(&at("mean"), &at("run-mean")), scores(&tiny, &at("run-tiny-2")));
+    let unlike = two(&subtypes, &at("unlike"));
+    assert!(!unlike.0 && unlike.2.contains("differ in their classes"), "{}", unlike.2);
+
     let again = made(&tiny, &tiny, &at("same"), &[]);
     assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);
     let none = made(&subtypes, &tiny, &at("none"), &[]);

@@ -244,6 +244,9 @@ pub struct ClassifierCard {
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub symmetries: u8,
+    /// Of a mean of several classifiers: the names of the members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folds: Vec<String>,
     /// Of two classes: the positive one is called from this probability on, inside (0, 1); absent:
     /// the likelier class is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

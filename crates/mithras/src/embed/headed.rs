@@ -137,6 +137,7 @@ pub fn classifier(
             std: fed.std,
             classes,
             positive,
+            folds: vec![],
             symmetries: 1,
             threshold: None,
         }),

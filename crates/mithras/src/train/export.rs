@@ -245,6 +245,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             std: c.std,
             classes: c.classes.clone(),
             positive: c.classes.last().cloned().unwrap_or_default(),
+            folds: vec![],
             symmetries: settled.symmetries,
             threshold: None,
         }),

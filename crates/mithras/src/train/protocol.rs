@@ -301,6 +301,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
             std: spec.std,
             classes,
             positive: chosen,
+            folds: vec![],
             symmetries: about.symmetries,
             threshold: threshold.map(|t| t as f32),
         }),
