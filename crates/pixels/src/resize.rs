@@ -193,7 +193,8 @@ mod tests {
         let own = ramp(16);
         assert!(matches!(fit.apply(&own), Cow::Borrowed(same) if same == &own));
         // As large as `resize`: cut, not resampled.
-        let cut = fit.apply(&ramp(20));
+        let larger = ramp(20);
+        let cut = fit.apply(&larger);
         assert_eq!((cut.width, cut.height, cut.pixel(0, 3)), (16, 16, [2, 5, 7]));
         let whole = Fit::whole(10, Interpolation::Bicubic);
         let square = resize_by(&ramp(20), 10, 10, Interpolation::Bicubic);
