@@ -13,6 +13,8 @@ mod corpus_cli;
 mod detectors;
 mod doctor;
 mod embed_cli;
+#[cfg(feature = "train")]
+mod encoder_weights;
 mod names;
 mod precision;
 mod pretrain_cli;

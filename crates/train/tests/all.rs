@@ -3,6 +3,7 @@
 //! One binary for all files here: linking each by itself takes minutes.
 
 mod common;
+mod fit;
 mod frozen;
 mod headed;
 mod loops;

@@ -241,6 +241,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             mpp: mpp(c.mpp, &p.classifier)?,
             crop: settled.crop,
             input: c.input as usize,
+            interpolation: Default::default(),
             mean: c.mean,
             std: c.std,
             classes: c.classes.clone(),

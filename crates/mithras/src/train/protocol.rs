@@ -297,6 +297,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
             mpp: Mpp::new(spec.mpp).map_err(|e| DetectorError::file(&weights, e))?,
             crop: about.crop,
             input: spec.input as usize,
+            interpolation: Default::default(),
             mean: spec.mean,
             std: spec.std,
             classes,
