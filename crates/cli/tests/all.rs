@@ -14,6 +14,7 @@ mod detectors;
 mod doctor;
 mod embed_cli;
 mod names;
+mod nextflow;
 mod precision;
 mod pretrain_cli;
 mod privacy;
