@@ -16,6 +16,7 @@ mod embed_cli;
 #[cfg(feature = "train")]
 mod encoder_weights;
 mod names;
+mod nextflow;
 mod precision;
 mod pretrain_cli;
 mod privacy;

@@ -8,6 +8,7 @@ mod frozen;
 mod headed;
 mod loops;
 mod one_input;
+mod pretrain_ranks;
 mod protocol;
 mod ranks;
 mod start;

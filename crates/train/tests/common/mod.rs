@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod conch;
+pub mod ranks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
