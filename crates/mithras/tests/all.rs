@@ -13,6 +13,7 @@ mod drawn;
 mod exports;
 #[cfg(feature = "train")]
 mod fast;
+mod flaws;
 mod fuzz;
 #[cfg(feature = "train")]
 mod headed;
