@@ -22,6 +22,7 @@ mod pretrain_cli;
 mod privacy;
 mod release;
 mod remote;
+mod robustness;
 mod scale;
 mod slurm;
 mod survival;

@@ -174,3 +174,65 @@ fn refusals_exit_with_an_error() {
     let v = json(&["corpus", "import", "--format", "csv", s(&csv), "--map", "banana=mf", "--json"]);
     assert_eq!(v["figures"], 1);
 }
+
+/// A regions dataset whose labelled places all look alike, but that figures may be sharper in chroma.
+fn labelled_noise(dir: &Path, cue: bool) -> std::path::PathBuf {
+    let images = dir.join("images");
+    std::fs::create_dir_all(&images).unwrap();
+    let mix = |n: u64| {
+        let h = (n ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (h ^ (h >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 33
+    };
+    let mut table = "image,x,y,label,patient\n".to_owned();
+    for i in 0..6_u64 {
+        let figure = |x: u64, y: u64| mix(i * 1000 + x / 80 * 30 + y / 80).is_multiple_of(2);
+        let picture = image::RgbImage::from_fn(400, 400, |x, y| {
+            let (x, y) = (u64::from(x), u64::from(y));
+            let near = |v: u64| (v % 80).abs_diff(40) < 16;
+            let step = if cue && near(x) && near(y) && figure(x, y) { 1 } else { 4 };
+            let at = |x: u64, y: u64, salt: u64| mix(((i * 7 + salt) * 1000 + x) * 1000 + y) % 30;
+            let (luma, chroma) = (at(x, y, 1), at(x / step, y / step, 2 + step));
+            let level = |v: u64| (v + luma / 2) as u8;
+            image::Rgb([level(180 + chroma), level(150), level(200 - chroma)])
+        });
+        picture.save(images.join(format!("{i}.png"))).unwrap();
+        for (x, y) in (0..25).map(|k| (k % 5 * 80 + 40, k / 5 * 80 + 40)) {
+            let label = if figure(x, y) { "mf" } else { "imposter" };
+            table += &format!("{i}.png,{x},{y},{label},p{i}\n");
+        }
+    }
+    let (csv, set) = (dir.join("t.csv"), dir.join("set"));
+    std::fs::write(&csv, table).unwrap();
+    let mut import = vec!["corpus", "import", "--kind", "regions", "--format", "csv", s(&csv)];
+    import.extend(["--images", s(&images), "--out", s(&set), "--mpp", "0.25"]);
+    let (ok, _, err) = mithras(&import);
+    assert!(ok, "{err}");
+    set
+}
+
+#[test]
+fn shortcuts_of_a_pasted_cue_are_named_and_a_clean_dataset_passes() {
+    let dir = tempdir().unwrap();
+    let clean = labelled_noise(&dir.path().join("clean"), false);
+    let (ok, text, err) = mithras(&["corpus", "shortcuts", s(&clean), "--strict"]);
+    assert!(ok && err.is_empty(), "{text}{err}");
+    assert!(text.contains("together, all"), "{text}");
+
+    let cued = labelled_noise(&dir.path().join("cued"), true);
+    let strict = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .args(["corpus", "shortcuts", s(&cued), "--strict", "--json"])
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&strict.stderr);
+    assert_eq!(strict.status.code(), Some(1), "{err}");
+    assert!(err.contains("fine detail of Cb tells figures from the others"), "{err}");
+    let report: Value = serde_json::from_slice(&strict.stdout).unwrap();
+    let verdicts = report["sources"][0]["verdicts"].as_array().unwrap();
+    let of = |name: &str| verdicts.iter().find(|v| v["feature"] == name).unwrap();
+    assert_eq!(of("fine detail of Cb")["warns"], true);
+    assert_eq!(of("together")["warns"], true);
+    assert!(of("together, all")["auc"].as_f64().unwrap() > 0.9);
+    // Without --strict it warns and goes on.
+    let (ok, _, err) = mithras(&["corpus", "shortcuts", s(&cued)]);
+    assert!(ok && err.contains("fine detail of Cb"), "{err}");
+}

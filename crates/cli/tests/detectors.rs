@@ -222,3 +222,57 @@ fn the_fast_detector_finds_drawn_figures() {
     let record = fs::read_to_string(out.join("run.json")).unwrap();
     assert!(record.contains("mithras-fast"), "{record}");
 }
+
+#[test]
+fn an_operating_point_is_asked_for_by_name_and_stands_in_every_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let words = ["detectors", "import", "--mpp", "0.25", "--name", "cells", "--license", "none"];
+    let made = run(&words, &[("--onnx", &onnx()), ("--out", &at("package"))]);
+    assert!(made.0, "{}", made.2);
+    let card = at("package").join("card.toml");
+    let named = |name: &str, seg: f32| {
+        format!(
+            "\n[operating_points.{name}]\nseg = {seg}\ncls = 0.0\nprecision = 0.5\nrecall = 0.9\n\
+             provenance = \"a test\"\n"
+        )
+    };
+    let text = fs::read_to_string(&card).unwrap();
+    let text = text + &named("sensitive", 0.125) + &named("balanced", 0.25);
+    fs::write(&card, text).unwrap();
+    let slide = at("drawn.tiff");
+    common::draw(&slide, 900, 800, 5, 2);
+    let detect = |out: &str, more: &[&str]| {
+        let words = [&["detect", "--engine", "rten"], more].concat();
+        run(&words, &[("--model", &at("package")), ("--out", &at(out)), ("", &slide)])
+    };
+    let mut figures = vec![];
+    for (out, more, name, seg) in [
+        ("sensitive", &["--operating-point", "sensitive"][..], "sensitive", 0.125),
+        // The package's own pair has a name, as the card names the same numbers.
+        ("own", &[], "balanced", 0.25),
+        ("given", &["--operating-point", "0.9,0.5"], "given", 0.9),
+    ] {
+        let found = detect(out, more);
+        assert!(found.0, "{}", found.2);
+        let mut table = csv::Reader::from_path(at(out).join("counts.csv")).unwrap();
+        let head = table.headers().unwrap().clone();
+        let line = table.records().next().unwrap().unwrap();
+        let cell = |name: &str| &line[head.iter().position(|h| h == name).unwrap()];
+        assert_eq!(cell("operating_point"), name);
+        assert_eq!(cell("threshold_seg"), seg.to_string());
+        assert_eq!(cell("outside_tissue").parse::<usize>().unwrap(), 0);
+        figures.push(cell("figures").parse::<usize>().unwrap());
+        let counts: serde_json::Value =
+            serde_json::from_slice(&fs::read(at(out).join("drawn/counts.json")).unwrap()).unwrap();
+        assert_eq!(counts["operating_point"], name);
+        let config: serde_json::Value =
+            serde_json::from_slice(&fs::read(at(out).join("run.json")).unwrap()).unwrap();
+        assert_eq!(config["config"]["operating_point"], name);
+        let html = fs::read_to_string(at(out).join("summary.html")).unwrap();
+        assert!(html.contains(&format!("<dd>{name}: s_seg")) && html.contains("Outside tissue"));
+    }
+    assert!(figures[0] >= figures[1] && figures[1] >= figures[2] && figures[0] > figures[2]);
+    let none = detect("none", &["--operating-point", "bold"]);
+    assert!(!none.0 && none.2.contains("bold") && none.2.contains("sensitive"), "{}", none.2);
+}

@@ -17,7 +17,7 @@ use mitosis::RgbTile;
 use serde::Serialize;
 
 pub use features::{Feature, NAMES, Sees};
-pub use load::{ShortcutError, of_corpus, of_regions};
+pub use load::{ShortcutError, of_corpus, of_regions, of_task};
 
 /// Above this AUC, by more than its standard error, a feature warns that sees neither the nucleus nor its surroundings.
 pub const LIMIT: f64 = 0.65;
@@ -25,6 +25,11 @@ pub const LIMIT: f64 = 0.65;
 pub const LIMIT_SEEN: f64 = 0.80;
 /// Fewest items of either class that a source is judged by.
 pub const FEWEST: usize = 20;
+/// The linear model over the features that see nothing.
+pub const TOGETHER: &str = "together";
+/// The linear model over every feature. It is shown and never warns: what sees the nucleus may tell a
+/// figure for good reasons.
+pub const ALL_TOGETHER: &str = "together, all";
 /// Folds of the linear model.
 const FOLDS: usize = 5;
 
@@ -48,7 +53,8 @@ pub struct Item {
 /// A feature's verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The feature; `together` for the linear model over those that see nothing.
+    /// The feature; [`TOGETHER`] for the linear model over those that see nothing, [`ALL_TOGETHER`] for
+    /// that over every one.
     pub feature: String,
     /// ROC-AUC, of whichever direction is above one half (the linear model's has one direction).
     pub auc: f64,
@@ -89,12 +95,18 @@ impl Report {
     /// A line per warning.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
+        self.warnings_about("figures")
+    }
+
+    /// A line per warning, where not figures were judged but this.
+    #[must_use]
+    pub fn warnings_about(&self, what: &str) -> Vec<String> {
         let mut all = vec![];
         for s in &self.sources {
             for v in s.verdicts.iter().filter(|v| v.warns) {
                 let kind = if v.context { " (context)" } else { "" };
                 all.push(format!(
-                    "{}: {}{kind} tells figures from the others with AUC {:.2} ({} and {} crops)",
+                    "{}: {}{kind} tells {what} from the others with AUC {:.2} ({} and {} crops)",
                     s.source, v.feature, v.auc, s.figures, s.others
                 ));
             }
@@ -124,22 +136,49 @@ impl fmt::Display for Report {
 /// Judges every source with enough crops of both classes, and all of them together.
 #[must_use]
 pub fn check(items: &[Item]) -> Report {
+    let figure: Vec<bool> = items.iter().map(|i| i.figure).collect();
+    report(items, &figure, &measured(items))
+}
+
+/// Judges each class against the rest, of two classes the second alone: they are each other's rest.
+/// `of` tells each item's class.
+#[must_use]
+pub fn check_classes(items: &[Item], of: &[usize], classes: &[String]) -> Vec<(String, Report)> {
+    let features = measured(items);
+    let first = usize::from(classes.len() == 2);
+    let judged = classes.iter().enumerate().skip(first).map(|(class, name)| {
+        let figure: Vec<bool> = of.iter().map(|c| *c == class).collect();
+        (name.clone(), report(items, &figure, &features))
+    });
+    judged.collect()
+}
+
+/// The warnings of [`check_classes`], a line each.
+#[must_use]
+pub fn class_warnings(reports: &[(String, Report)]) -> Vec<String> {
+    reports.iter().flat_map(|(class, r)| r.warnings_about(&format!("`{class}`"))).collect()
+}
+
+fn measured(items: &[Item]) -> Vec<Vec<f64>> {
     use rayon::prelude::*;
-    let features: Vec<Vec<f64>> = items.par_iter().map(features::of).collect();
+    items.par_iter().map(features::of).collect()
+}
+
+fn report(items: &[Item], figure: &[bool], features: &[Vec<f64>]) -> Report {
     let mut by: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, item) in items.iter().enumerate() {
         by.entry(&item.source).or_default().push(i);
     }
     let (mut sources, mut too_few) = (vec![], vec![]);
     for (name, members) in &by {
-        match judge(name, members, items, &features) {
+        match judge(name, members, items, figure, features) {
             Some(report) => sources.push(report),
             None => too_few.push((*name).to_owned()),
         }
     }
     if by.len() > 1 {
         let all: Vec<usize> = (0..items.len()).collect();
-        sources.extend(judge("all", &all, items, &features));
+        sources.extend(judge("all", &all, items, figure, features));
     }
     Report { sources, too_few }
 }
@@ -160,9 +199,10 @@ fn judge(
     name: &str,
     members: &[usize],
     items: &[Item],
+    figure: &[bool],
     features: &[Vec<f64>],
 ) -> Option<SourceReport> {
-    let figure: Vec<bool> = members.iter().map(|&i| items[i].figure).collect();
+    let figure: Vec<bool> = members.iter().map(|&i| figure[i]).collect();
     let figures = figure.iter().filter(|&&f| f).count();
     let others = figure.len() - figures;
     if figures < FEWEST || others < FEWEST {
@@ -171,7 +211,7 @@ fn judge(
     let (a, b) = (figures as f64, others as f64);
     let chance = 3.0 * ((a + b + 1.0) / (12.0 * a * b)).sqrt();
     let mut verdicts = vec![];
-    let mut columns = vec![];
+    let (mut blind, mut every) = (vec![], vec![]);
     for (k, f) in NAMES.iter().enumerate() {
         let column: Vec<f64> = members.iter().map(|&i| features[i][k]).collect();
         if column.iter().any(|v| !v.is_finite()) {
@@ -183,8 +223,9 @@ fn judge(
         let (context, warns) = (f.sees != Sees::Nothing, auc - error(auc, a, b) > limit);
         verdicts.push(Verdict { feature: f.name.into(), auc, context, limit, warns });
         if !context {
-            columns.push(column);
+            blind.push(column.clone());
         }
+        every.push(column);
     }
     let slides: BTreeSet<&str> = members.iter().map(|&i| items[i].slide.as_str()).collect();
     let order: Vec<&str> = slides.into_iter().collect();
@@ -197,15 +238,17 @@ fn judge(
             if order.len() >= FOLDS { at % FOLDS } else { n % FOLDS }
         })
         .collect();
-    let together = auc(&linear::cross_validated(&columns, &figure, &fold, FOLDS), &figure);
-    let limit = LIMIT.max(0.5 + chance);
-    verdicts.push(Verdict {
-        feature: "together".into(),
-        auc: together,
-        context: false,
-        limit,
-        warns: together - error(together, a, b) > limit,
-    });
+    let together = |columns: &[Vec<f64>]| {
+        auc(&linear::cross_validated(columns, &figure, &fold, FOLDS), &figure)
+    };
+    let (found, limit) = (together(&blind), LIMIT.max(0.5 + chance));
+    let warns = found - error(found, a, b) > limit;
+    let verdict = |feature: &str, auc, context, limit, warns| {
+        let feature = feature.to_owned();
+        Verdict { feature, auc, context, limit, warns }
+    };
+    verdicts.push(verdict(TOGETHER, found, false, limit, warns));
+    verdicts.push(verdict(ALL_TOGETHER, together(&every), true, 1.0, false));
     verdicts.sort_by(|x, y| y.auc.total_cmp(&x.auc));
     Some(SourceReport { source: name.into(), figures, others, chance, verdicts })
 }

@@ -2,6 +2,7 @@
 
 use crate::candidates::{Extractor, Region};
 use crate::error::{DetectError, StoreError};
+use crate::flaw::{Squares, Verdicts};
 use crate::grid::WindowAt;
 use crate::recipe::{Job, Recipe};
 use mitosis::Score;
@@ -13,7 +14,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Finished candidates, unread windows, and the half-grown regions at the border of the unit.
 ///
@@ -29,6 +30,8 @@ pub struct Checkpoint {
     pub(crate) extractor: Extractor,
     pub(crate) done: Vec<Scored>,
     pub(crate) unread: Vec<(WindowAt, String)>,
+    /// Windows with flaws.
+    pub(crate) flawed: Vec<(WindowAt, Verdicts)>,
     /// Tiles in doubt among those read so far.
     pub(crate) suspect: Vec<(TileAt, String)>,
 }
@@ -64,9 +67,11 @@ impl Checkpoint {
         extractor: Extractor,
         done: Vec<Scored>,
         unread: Vec<(WindowAt, String)>,
+        flawed: Vec<(WindowAt, Verdicts)>,
         suspect: Vec<(TileAt, String)>,
     ) -> Self {
-        Self { version: VERSION, run: run.to_owned(), next_row, extractor, done, unread, suspect }
+        let run = run.to_owned();
+        Self { version: VERSION, run, next_row, extractor, done, unread, flawed, suspect }
     }
 
     /// Writes the state under a temporary name beside `path`, then renames it.
@@ -124,6 +129,10 @@ impl Checkpoint {
         }
         if !self.extractor.fits(&recipe.candidates) {
             return mismatch("its candidate rule is another one");
+        }
+        let squares = Squares::new(recipe.grid, recipe.mpp);
+        if !self.flawed.iter().all(|(_, flaws)| flaws.fits(&squares)) {
+            return mismatch("its squares are others");
         }
         let one_stage = |d: &Scored| d.second == Second::None;
         if self.done.iter().any(|d| one_stage(d) != recipe.crops.is_none()) {

@@ -11,6 +11,7 @@
 //! | [`CandidateRule`], [`extract`] | regions or peaks |
 //! | [`CropRecipe`] | crops of 128 px, both scores kept |
 //! | [`SlideResult::count`] | hotspot and density |
+//! | [`Flaw`], [`FlawedSquare`] | areas out of focus, under pen, under dirt |
 //! | [`Recipe::max_unread_share`], [`UnreadWindow`] | unread area |
 
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod checkpoint;
 mod control;
 mod detector;
 mod error;
+mod flaw;
 mod grid;
 mod pipeline;
 mod recipe;
@@ -34,6 +36,7 @@ pub use checkpoint::Checkpoint;
 pub use control::{CancelToken, Control, Observer, Progress, StateFile, Store};
 pub use detector::{Detector, Models};
 pub use error::{DetectError, ReadError, StoreError};
+pub use flaw::{FLAW_LIMITS, Flaw, FlawLimits, Flawed, FlawedSquare, sharpness};
 pub use grid::{Frame, Grid, WindowAt};
 pub use recipe::{CropRecipe, Job, Overlap, Recipe, Workers};
 pub use result::{SlideResult, StageReport, Unclassified, UnreadWindow};

@@ -22,6 +22,7 @@ use crate::candidates::Extractor;
 use crate::checkpoint::{Checkpoint, Scored, Second, run_digest};
 use crate::control::{Control, Progress};
 use crate::error::DetectError;
+use crate::flaw::{FlawMap, Squares, Verdicts};
 use crate::grid::WindowAt;
 use crate::recipe::{Job, Recipe, Workers};
 use crate::result::{SlideResult, StageReport, Unclassified, UnreadWindow};
@@ -91,7 +92,8 @@ pub(crate) fn run(
         let next = std::sync::Arc::new(AtomicUsize::new(0));
         for _ in 0..readers {
             let (next, tokens, tile_out) = (next.clone(), tokens.clone(), tile_out.clone());
-            let stage = stages::Read { source, recipe, items, meter: &meters[0] };
+            let stage =
+                stages::Read { source, recipe, items, frame: frame.frame, meter: &meters[0] };
             control.spawn(scope, "decode", move || stage.run(&next, &tokens, &tile_out, control));
         }
         drop((tokens, tile_out));
@@ -193,6 +195,7 @@ fn watch(
             Ok(Event::Unread(at, reason)) => {
                 done.unread.push((at, reason));
             }
+            Ok(Event::Flawed(at, flaws)) => done.flawed.push((at, flaws)),
             Ok(Event::WindowDone) => {
                 done.progress.windows_done += 1;
                 watched.progress(done.progress);
@@ -209,12 +212,14 @@ fn watch(
                 let Some(store) = &mut watched.store else { continue };
                 // The first stage runs ahead: what it found in later rows is not part of the unit.
                 let unread = done.unread.iter().filter(|u| u.0.row < stored.next_row);
+                let flawed = done.flawed.iter().filter(|f| f.0.row < stored.next_row);
                 let state = Checkpoint::new(
                     digest,
                     stored.next_row,
                     stored.extractor,
                     done.scored.clone(),
                     unread.cloned().collect(),
+                    flawed.cloned().collect(),
                     source.suspect(),
                 );
                 if let Err(e) = store.save(&state) {
@@ -234,6 +239,7 @@ struct Done {
     extractor: Option<Extractor>,
     scored: Vec<Scored>,
     unread: Vec<(WindowAt, String)>,
+    flawed: Vec<(WindowAt, Verdicts)>,
     progress: Progress,
     resumed: bool,
     ended: bool,
@@ -247,6 +253,7 @@ impl Done {
             extractor: None,
             scored: Vec::new(),
             unread: Vec::new(),
+            flawed: Vec::new(),
             progress,
             resumed: false,
             ended: false,
@@ -259,6 +266,7 @@ impl Done {
                 progress: Progress { candidates: state.done.len(), ..progress },
                 scored: state.done,
                 unread: state.unread,
+                flawed: state.flawed,
                 resumed: true,
                 ..empty
             },
@@ -275,7 +283,12 @@ impl Done {
     ) -> SlideResult {
         self.scored.sort_by_key(|s| s.region.first);
         self.unread.sort();
-        let (mut detections, mut unclassified) = (Vec::new(), Vec::new());
+        let all: BTreeSet<_> = windows.iter().copied().collect();
+        let unread: BTreeSet<_> = self.unread.iter().map(|u| u.0).collect();
+        let read = &all - &unread;
+        let squares = Squares::new(recipe.grid, recipe.mpp);
+        let map = FlawMap::new(squares, recipe.grid, &read, self.flawed);
+        let (mut detections, mut flaws, mut unclassified) = (Vec::new(), Vec::new(), Vec::new());
         for Scored { region, second } in self.scored {
             let raw = region.candidate();
             let candidate = Candidate { centroid: frame.to_level0(raw.at), s_seg: raw.s_seg };
@@ -285,16 +298,18 @@ impl Done {
                     let s_cls = Score::new(f32::from_bits(bits)).ok();
                     detections.push(Detection { candidate, s_cls });
                 }
-                Second::Unread(reason) => unclassified.push(Unclassified { candidate, reason }),
+                Second::Unread(reason) => {
+                    unclassified.push(Unclassified { candidate, reason });
+                    continue;
+                }
             }
+            flaws.push(map.at(raw.at.x, raw.at.y));
         }
         let outside = |d: &Detection| {
             job.tissue.is_some_and(|t| !t.near(d.candidate.centroid, TISSUE_MARGIN_UM))
         };
         let outside_tissue = detections.iter().map(outside).collect();
-        let all: BTreeSet<_> = windows.iter().copied().collect();
-        let unread: BTreeSet<_> = self.unread.iter().map(|u| u.0).collect();
-        let read = &all - &unread;
+        let flawed = map.list(frame, job.tissue);
         let analysed = area::area(&read, recipe.grid, frame, job.tissue);
         let planned = area::area(&all, recipe.grid, frame, job.tissue);
         let (w, h) = source.dimensions();
@@ -309,6 +324,8 @@ impl Done {
         SlideResult {
             detections,
             outside_tissue,
+            flaws,
+            flawed,
             unclassified,
             unread: unread.collect(),
             analysed,

@@ -1,5 +1,6 @@
 //! What a run gives.
 
+use crate::flaw::{Flaw, Flawed};
 use crate::grid::WindowAt;
 use mitosis::count::CountError;
 use mitosis::{Candidate, Count, Detection, Level0, Mm2, OperatingPoint, Point, Resolution};
@@ -16,6 +17,10 @@ pub struct SlideResult {
     /// [`TISSUE_MARGIN_UM`](crate::TISSUE_MARGIN_UM) outside the tissue; such a one is never
     /// accepted.
     pub outside_tissue: Vec<bool>,
+    /// For each detection, what is wrong with the area it lies in; it counts all the same.
+    pub flaws: Vec<Option<Flaw>>,
+    /// Where, and how much.
+    pub flawed: Flawed,
     /// Candidates whose crop could not be read, so that they have no second score and are no
     /// detections.
     pub unclassified: Vec<Unclassified>,

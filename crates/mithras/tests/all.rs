@@ -14,6 +14,7 @@ mod exports;
 mod families;
 #[cfg(feature = "train")]
 mod fast;
+mod flaws;
 mod fuzz;
 #[cfg(feature = "train")]
 mod headed;

@@ -111,7 +111,8 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     train::set_up(1);
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(dir.path());
-    let (preset, options) = (preset(&[]), options(dir.path().join("run")));
+    let named = preset(&["calibrate.grid=\"short\""]);
+    let (preset, options) = (named, options(dir.path().join("run")));
     let chain = Chain::new(&preset, set.clone(), &options).unwrap();
 
     let plan = chain.plan().unwrap();
@@ -145,6 +146,25 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let training = opened.card.training.as_ref().unwrap();
     assert_eq!(training["dataset_sha256"].as_str(), Some(set.digest()));
     assert_eq!(training["positive_class"].as_str(), Some("mitosis"));
+    // Three points by name over the folds and nine changes of what they left out, one of them the package's own.
+    let card = &opened.card;
+    let names: Vec<&str> = card.operating_points.keys().map(String::as_str).collect();
+    for name in ["balanced", "sensitive", "specific"] {
+        assert!(names.contains(&name), "{names:?}");
+        assert!(card.point(name).unwrap().provenance.contains("9 perturbations"));
+    }
+    let (own, balanced) =
+        (card.operating_point.as_ref().unwrap(), &card.operating_points["balanced"]);
+    assert_eq!((own.seg, own.cls), (balanced.seg, balanced.cls));
+    let results = card.results.as_ref().unwrap();
+    let ece = results["calibration"]["ece"].as_float().unwrap();
+    assert!((0.0..=1.0).contains(&ece), "{ece}");
+    assert!(results["left_out_slides"]["f1_mean"].as_float().is_some());
+    for fold in ["fold-0", "fold-1"] {
+        let measured = options.out.join("calibration").join(fold).join("labelled");
+        let found = mithras::robustness::Robustness::open(&measured).unwrap();
+        assert_eq!((found.rows.len(), found.rows[0].images.len()), (10, 3));
+    }
     let table = fs::read_to_string(options.out.join("calibration/candidates.csv")).unwrap();
     assert!(table.lines().count() > 6, "{table}");
 

@@ -28,6 +28,8 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             at(0.9 * w, 0.1 * h, 0.3, None),
         ],
         outside_tissue: vec![false; 4],
+        flaws: vec![None; 4],
+        flawed: detect::Flawed::default(),
         unclassified: Vec::new(),
         unread: Vec::new(),
         analysed: Mm2(4.0),
@@ -55,7 +57,10 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             classifier_sha256: Some("11".into()),
             license: "none".into(),
         },
-        OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        (
+            "balanced".into(),
+            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        ),
         Mm2(5.0),
         &result,
     );

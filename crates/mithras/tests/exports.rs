@@ -1,6 +1,6 @@
 //! Every export, field by field, on one small record.
 
-use detect::SlideResult;
+use detect::{Flaw, Flawed, FlawedSquare, SlideResult};
 use mithras::export::{CountsFile, EXPORTS, qupath, read_detections, write_all};
 use mithras::record::{self, ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
 use mitosis::{
@@ -9,6 +9,12 @@ use mitosis::{
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use std::time::Duration;
+
+fn square(flaw: Flaw, place: (u32, u32)) -> FlawedSquare {
+    let at = |x: u32, y: u32| Point::new(f64::from(x) * 400.0, f64::from(y) * 200.0);
+    let (min, max) = (at(place.0, place.1), at(place.0 + 1, place.1 + 1));
+    FlawedSquare { flaw, place, min, max, mm2: 0.01 }
+}
 
 fn record() -> SlideRecord {
     let score = |p| Score::new(p).unwrap();
@@ -22,7 +28,17 @@ fn record() -> SlideRecord {
             at(3000.0, 2000.0, 0.5, 0.1),
             at(1400.0, 2200.0, 0.625, 0.7),
         ],
-        outside_tissue: vec![false, false, false],
+        outside_tissue: vec![false, true, false],
+        flaws: vec![None, None, Some(Flaw::OutOfFocus)],
+        flawed: Flawed {
+            squares: vec![
+                square(Flaw::OutOfFocus, (3, 2)),
+                square(Flaw::OutOfFocus, (4, 2)),
+                square(Flaw::Pen, (60, 40)),
+            ],
+            side_px: (400.0, 200.0),
+            out_of_focus: Mm2(0.75),
+        },
         unclassified: Vec::new(),
         unread: Vec::new(),
         analysed: Mm2(4.0),
@@ -54,7 +70,10 @@ fn record() -> SlideRecord {
             classifier_sha256: Some("11".into()),
             license: "none".into(),
         },
-        OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        (
+            "balanced".into(),
+            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        ),
         Mm2(5.0),
         &result,
     )
@@ -74,10 +93,10 @@ fn csv_holds_every_candidate_in_pixels_and_micrometres() {
     let text = String::from_utf8(bytes("detections.csv")).unwrap();
     assert_eq!(
         text,
-        "x_px,y_px,x_um,y_um,s_seg,s_cls,accepted,outside_tissue\n\
-         1000.13,2000.5,250.032,1000.25,0.75,0.9,true,false\n\
-         3000.0,2000.0,750.0,1000.0,0.5,0.1,false,false\n\
-         1400.0,2200.0,350.0,1100.0,0.625,0.7,true,false\n"
+        "x_px,y_px,x_um,y_um,s_seg,s_cls,accepted,outside_tissue,flaw\n\
+         1000.13,2000.5,250.032,1000.25,0.75,0.9,true,false,\n\
+         3000.0,2000.0,750.0,1000.0,0.5,0.1,false,true,\n\
+         1400.0,2200.0,350.0,1100.0,0.625,0.7,true,false,out_of_focus\n"
     );
     let dir = tempfile::tempdir().unwrap();
     write_all(&record(), dir.path()).unwrap();
@@ -85,6 +104,9 @@ fn csv_holds_every_candidate_in_pixels_and_micrometres() {
     let broken = dir.path().join("broken.csv");
     std::fs::write(&broken, text.replace("0.625", "NaN")).unwrap();
     assert!(read_detections(&broken).unwrap_err().to_string().contains("row 3"));
+    std::fs::write(&broken, text.replace("out_of_focus", "blurry")).unwrap();
+    let no = read_detections(&broken).unwrap_err().to_string();
+    assert!(no.contains("row 3") && no.contains("'blurry' is no flaw"), "{no}");
 }
 
 #[test]
@@ -101,19 +123,28 @@ fn parquet_holds_the_same_rows() {
         assert_eq!(Some(row.get_float(5).unwrap()), e.s_cls);
         assert_eq!(row.get_bool(6).unwrap(), e.accepted);
         assert_eq!(row.get_bool(7).unwrap(), e.outside_tissue);
+        assert_eq!(row.get_string(8).ok().map(String::as_str), e.flaw.map(Flaw::name));
     }
     let about = reader.metadata().file_metadata().key_value_metadata().unwrap();
-    assert!(
-        about.iter().any(
-            |k| k.key == "mithras.schema" && k.value.as_deref() == Some("mithras.detections/1")
-        )
-    );
+    for (key, value) in [
+        ("mithras.schema", "mithras.detections/1"),
+        ("mithras.operating_point", "balanced"),
+        ("mithras.threshold_seg", "0.5"),
+        ("mithras.threshold_cls", "0.5"),
+    ] {
+        let found = about.iter().find(|k| k.key == key).and_then(|k| k.value.as_deref());
+        assert_eq!(found, Some(value), "{key}");
+    }
 }
 
 #[test]
 fn qupath_counts_from_the_bounds() {
     let document = json("qupath.geojson");
     assert_eq!(document["type"], "FeatureCollection");
+    assert_eq!(
+        document["mithras"],
+        serde_json::json!({ "operating_point": "balanced", "threshold_seg": 0.5, "threshold_cls": 0.5 })
+    );
     let features = document["features"].as_array().unwrap();
     assert_eq!(features.len(), 4, "two accepted figures, one that is not, and the hotspot");
     let class = |k: usize| &features[k]["properties"]["classification"]["name"];
@@ -150,6 +181,7 @@ fn grand_challenge_keeps_what_is_under_the_threshold() {
     let document = json("grand-challenge.json");
     assert_eq!(document["type"], "Multiple points");
     assert_eq!(document["version"]["major"], 1);
+    assert_eq!(document["name"], "mitotic figures, balanced: s_seg >= 0.5, s_cls >= 0.5");
     let points = document["points"].as_array().unwrap();
     assert_eq!(points.len(), 3);
     assert_eq!(points[1]["name"], "non-mitotic figure");
@@ -164,6 +196,16 @@ fn counts_say_what_was_measured() {
     assert_eq!((counts.candidates, counts.figures, counts.hotspot_count), (3, 2, 2));
     assert_eq!(counts.density_per_20_mm2, Some(10.0));
     assert_eq!((counts.tissue_mm2, counts.analysed_mm2, counts.unread_mm2), (5.0, 4.0, 0.5));
+    assert_eq!((counts.operating_point.as_str(), counts.outside_tissue), ("balanced", 1));
+    assert_eq!((counts.out_of_focus_mm2, counts.pen_mm2, counts.dirt_mm2), (0.75, 0.01, 0.0));
+    assert_eq!((counts.flawed_figures, counts.glass_mm2), (1, 20.0));
+    assert_eq!(
+        counts.notes()[1..],
+        [
+            "0.750 mm2 of tissue (19 %) are out of focus, where figures are missed",
+            "1 figure out of focus, under pen or under dirt (column flaw)"
+        ]
+    );
     let hotspot = counts.hotspot.unwrap();
     assert_eq!(hotspot.centre_px, [1000.13, 2000.5]);
     assert!((hotspot.max_px[0] - hotspot.min_px[0] - 5656.85).abs() < 0.02);
@@ -194,7 +236,7 @@ fn subtypes_are_added_to_accepted_figures_alone() {
     let text = std::fs::read_to_string(&csv).unwrap();
     let header = text.lines().next().unwrap();
     assert!(
-        header.ends_with(&format!("accepted,outside_tissue,{}", record::COLUMNS.join(","))),
+        header.ends_with(&format!("accepted,outside_tissue,flaw,{}", record::COLUMNS.join(","))),
         "{header}"
     );
     assert!(text.lines().nth(2).unwrap().ends_with(&",".repeat(9)), "{text}");
@@ -202,10 +244,10 @@ fn subtypes_are_added_to_accepted_figures_alone() {
     let file = std::fs::File::open(dir.path().join("detections.parquet")).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-    assert_eq!(rows[0].len(), 17);
-    assert_eq!(rows[0].get_float(8).unwrap(), 0.75);
-    assert_eq!(rows[0].get_float(15).unwrap(), 0.5625);
-    assert!(rows[1].get_float(8).is_err(), "no subtype");
+    assert_eq!(rows[0].len(), 18);
+    assert_eq!(rows[0].get_float(9).unwrap(), 0.75);
+    assert_eq!(rows[0].get_float(16).unwrap(), 0.5625);
+    assert!(rows[1].get_float(9).is_err(), "no subtype");
 
     let json = |name: &str| -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(dir.path().join(name)).unwrap()).unwrap()

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use mitosis::RgbTile;
 use rand::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::change::{self, Chroma};
 use crate::rng_of;
@@ -81,7 +82,8 @@ pub const FULL: [Perturbation; 25] = [
 ];
 
 /// Which changes are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Grid {
     /// [`SHORT`].
     Short,

@@ -43,7 +43,7 @@ def detect(
 
     Columns: ``slide``; ``x_px``, ``y_px`` (level-0 pixels); ``x_um``, ``y_um`` (um from the level-0
     origin); ``s_seg``, ``s_cls`` (scores, 0 to 1; ``s_cls`` is NaN after one stage); ``accepted``;
-    ``outside_tissue``; with ``subtypes=True`` nine probabilities more, NaN where not accepted.
+    ``outside_tissue``; ``flaw`` (``out_of_focus``, ``pen``, ``dirt`` or empty); with ``subtypes=True`` nine probabilities more, NaN where not accepted.
     ``table`` is ``"pandas"``, ``"pyarrow"`` or ``"dict"``; by default the first that is installed.
 
     Raises ``ModelError`` when the package or its engine cannot be used, ``DetectionError`` when there

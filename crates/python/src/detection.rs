@@ -127,6 +127,8 @@ impl Rows {
         put(&to, "s_cls", rows().map(|r| r.s_cls.unwrap_or(f32::NAN)))?;
         put(&to, "accepted", rows().map(|r| r.accepted))?;
         put(&to, "outside_tissue", rows().map(|r| r.outside_tissue))?;
+        let flaws = rows().map(|r| r.flaw.map_or("", |f| f.name()));
+        to.set_item("flaw", PyList::new(py, flaws.collect::<Vec<_>>())?)?;
         let subtypes = subtypes || rows().any(|r| r.subtypes.is_some());
         for (i, name) in COLUMNS.into_iter().enumerate().filter(|_| subtypes) {
             put(&to, name, rows().map(|r| r.subtypes.map_or(f32::NAN, |s| s.0[i])))?;

@@ -31,6 +31,7 @@ def same(columns, rows):
         assert np.array_equal(columns[name], theirs, equal_nan=True), name
     for name in ["accepted", "outside_tissue"]:
         assert columns[name].tolist() == [r[name] == "true" for r in rows], name
+    assert list(columns["flaw"]) == [r["flaw"] for r in rows]
 
 
 def test_detect_equals_the_program(drawn, run_folder):

@@ -21,7 +21,7 @@ mod limits;
 mod memory;
 mod options;
 pub mod otsu;
-mod outline;
+pub mod outline;
 mod pieces;
 mod plan;
 pub mod privacy;

@@ -50,28 +50,55 @@ struct Class {
 }
 
 impl Outlines {
-    /// `offset` (level-0 px) is taken off every coordinate.
+    /// The tissue; `offset` (level-0 px) is taken off every coordinate.
     pub(crate) fn new(polygons: &[Polygon], offset: (i64, i64)) -> Self {
+        Self::of([("Tissue", [0, 128, 0], polygons)], offset)
+    }
+
+    /// Polygons in level-0 px by class and its colour; `offset` (level-0 px) is taken off every coordinate.
+    #[must_use]
+    pub fn of<'a>(
+        layers: impl IntoIterator<Item = (&'static str, [u8; 3], &'a [Polygon])>,
+        offset: (i64, i64),
+    ) -> Self {
         let shift = |ring: &Vec<[f64; 2]>| -> Vec<[f64; 2]> {
             ring.iter().map(|[x, y]| [x - offset.0 as f64, y - offset.1 as f64]).collect()
         };
-        let feature = |p: &Polygon| {
+        let feature = |name: &'static str, color, p: &Polygon| {
             let rings: Vec<_> = std::iter::once(&p.outer).chain(&p.holes).map(shift).collect();
-            let name = serde_json::to_vec(&rings).unwrap_or_default();
+            let id = serde_json::to_vec(&rings).unwrap_or_default();
             Feature {
                 r#type: "Feature",
-                id: Uuid::new_v5(&Uuid::NAMESPACE_OID, &name).to_string(),
+                id: Uuid::new_v5(&Uuid::NAMESPACE_OID, &id).to_string(),
                 geometry: Geometry { r#type: "Polygon", coordinates: rings },
                 properties: Properties {
                     object_type: "annotation",
                     is_locked: true,
-                    classification: Class { name: "Tissue", color: [0, 128, 0] },
+                    classification: Class { name, color },
                 },
             }
         };
-        let features = polygons.iter().map(feature).collect();
+        let layer = |(name, color, polygons): (_, _, &'a [Polygon])| {
+            polygons.iter().map(move |p| feature(name, color, p))
+        };
+        let features = layers.into_iter().flat_map(layer).collect();
         Self { r#type: "FeatureCollection", features }
     }
+}
+
+/// The outlines of squares on a lattice, given by column and row; corners of the lattice are mapped by
+/// `place`.
+#[must_use]
+pub fn squares(places: &[(u32, u32)], place: impl Fn(f64, f64) -> [f64; 2]) -> Vec<Polygon> {
+    let (columns, rows) = (|| places.iter().map(|p| p.0), || places.iter().map(|p| p.1));
+    let (Some(left), Some(right)) = (columns().min(), columns().max()) else { return Vec::new() };
+    let (top, bottom) = (rows().min().unwrap_or(0), rows().max().unwrap_or(0));
+    let width = (right - left) as usize + 1;
+    let mut mask = vec![false; width * ((bottom - top) as usize + 1)];
+    for (x, y) in places {
+        mask[(y - top) as usize * width + (x - left) as usize] = true;
+    }
+    trace(&mask, width, |x, y| place(x + f64::from(left), y + f64::from(top)))
 }
 
 /// Twice the signed area by the shoelace rule.

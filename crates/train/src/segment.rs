@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use corpus::augment::sample::IGNORE;
-use corpus::augment::{SegmentPool, SegmentSample, rng_of};
+use corpus::augment::{PlaceKind, SegmentPool, SegmentSample, rng_of};
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::dist::Group;
@@ -34,6 +34,19 @@ struct About<'a> {
     patches: usize,
     unlabelled: usize,
     validation_patches: usize,
+    shortcuts: Vec<String>,
+}
+
+/// Side of the crops by which shortcuts are looked for, and how many of each kind and domain.
+const SHORTCUTS: (usize, usize) = (64, 300);
+
+/// What tells figures from the rest without seeing them, a line each.
+fn shortcuts(data: &Data) -> Vec<String> {
+    let (side, most) = SHORTCUTS;
+    let kinds = [PlaceKind::Figure, PlaceKind::Dark, PlaceKind::Listed];
+    let domains = data.domains();
+    let items = domains.iter().flat_map(|d| kinds.map(|kind| d.items(kind, side, most)));
+    corpus::shortcuts::check(&items.flatten().collect::<Vec<_>>()).warnings()
 }
 
 /// Target and keep-mask, `[N, 1, H, W]` each.
@@ -110,6 +123,10 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         preset.data.patch * factor,
         (preset.data.radius, preset.data.ring),
     );
+    let shortcuts = shortcuts(data);
+    if options.progress {
+        shortcuts.iter().for_each(|warning| eprintln!("shortcut: {warning}"));
+    }
     let held = pool.validation(&data.scenes.validation, preset.data.validation);
     let held: Vec<_> = held.into_iter().map(|s| s.reduced(factor)).collect();
 
@@ -146,6 +163,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         patches: data.scenes.exhaustive_patches.len(),
         unlabelled: data.scenes.unlabelled.iter().map(|f| f.1.len()).sum(),
         validation_patches: held.len(),
+        shortcuts,
     };
     let opening = Opening {
         groups,

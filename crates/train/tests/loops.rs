@@ -288,3 +288,56 @@ fn unknown_keys_name_the_path_and_the_nearest() {
     assert!(load("train.lr").unwrap_err().to_string().contains("key=value"));
     assert_eq!(load("train.steps=77").unwrap().train.steps, 77);
 }
+
+/// Frames of three slides whose figures stand on greener ground than the other nuclei.
+fn cued_data(dir: &Path) {
+    drawn_data(dir);
+    let icpr = dir.join("icpr2012");
+    let mut marks = String::from("file,cx,cy,xmin,ymin,xmax,ymax,pixels\n");
+    for slide in 0..3_u32 {
+        let figure = |x: u32, y: u32| (x / 150 + y / 150).is_multiple_of(2);
+        let image = RgbImage::from_fn(750, 750, |x, y| {
+            let middle = |v: u32| f64::from(v % 150) - 75.0;
+            let v = ((x * 7 + y * 13 + slide * 31) % 40) as u8;
+            match (middle(x).hypot(middle(y)) < 12.0, figure(x, y)) {
+                (true, _) => Rgb([60 + v, 30, 90]),
+                (_, true) => Rgb([190 + v, 175 + v, 190]),
+                _ => Rgb([200 + v, 150 + v, 190]),
+            }
+        });
+        let name = format!("A0{slide}_00");
+        image.save(icpr.join("frames").join(format!("{name}.jpg"))).unwrap();
+        let cells = (0..25).map(|k| (75 + 150 * (k % 5), 75 + 150 * (k / 5)));
+        for (x, y) in cells.filter(|&(x, y)| figure(x, y)) {
+            let [x0, y0, x1, y1] = [x - 12, y - 12, x + 12, y + 12];
+            marks.push_str(&format!("{name}.jpg,{x},{y},{x0},{y0},{x1},{y1},450\n"));
+        }
+    }
+    fs::write(icpr.join("mitoses.csv"), marks).unwrap();
+}
+
+#[test]
+fn both_stages_say_what_tells_figures_without_seeing_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |run: &Path| {
+        let text = fs::read(run.join("run.json")).unwrap();
+        let run: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        run["about"]["shortcuts"].as_array().unwrap_or_else(|| panic!("{run}")).clone()
+    };
+    for (name, draw) in [("plain", drawn_data as fn(&Path)), ("cued", cued_data)] {
+        let data = dir.path().join(name);
+        draw(&data);
+        let (one, two) = (data.join("segment"), data.join("finetune"));
+        let source = source(&data);
+        segment::run(&segment_preset(&[]), &source, "A01", &options(one.clone(), 1)).unwrap();
+        let second = finetune_preset(&[]);
+        finetune::run(&second, &source, "A01", &[], &options(two.clone(), 1)).unwrap();
+        for run in [one, two] {
+            let said = said(&run);
+            let green = |w: &serde_json::Value| {
+                w.as_str().unwrap().starts_with("frames: border green (context) tells figures")
+            };
+            assert_eq!(said.iter().any(green), name == "cued", "{}: {said:?}", run.display());
+        }
+    }
+}

@@ -267,3 +267,58 @@ fn encoders_are_timed() {
     assert_eq!(timed.macs, Some(by_hand));
     assert!(encoder(name, &Bench { device: "abacus".into(), ..bench }).is_err());
 }
+
+#[test]
+fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    // The class stands in the colour of the border, and the middle is the same.
+    for (class, green) in [("plain", 150_u8), ("marked", 175)] {
+        for s in 0..8_u32 {
+            let folder = data.join("train").join(class).join(format!("train{s}"));
+            fs::create_dir_all(&folder).unwrap();
+            for k in 0..3_u32 {
+                let image = RgbImage::from_fn(40, 40, |x, y| {
+                    let v = ((x * 7 + y * 13 + s * 31 + k * 3 + u32::from(green)) % 40) as u8;
+                    let middle = f64::from(x).max(f64::from(y)) < 30.0 && x.min(y) > 10;
+                    Rgb(if middle { [60 + v, 30, 90] } else { [200 + v, green + v, 190] })
+                });
+                image.save(folder.join(format!("{k}.png"))).unwrap();
+            }
+        }
+    }
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let tuned = dir.path().join("tuned");
+    protocol::finetune(&preset(VIT, &[]), &set, 0, &options(tuned.clone(), false, 1)).unwrap();
+    let text = fs::read_to_string(fold_dir(&tuned, 0).join("run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&text).unwrap();
+    // Of two classes one is judged: they are each other's rest.
+    let warned = |said: &[String]| {
+        assert!(
+            said.iter().any(|w| w.contains("border green (context) tells `plain`")),
+            "{said:?}"
+        );
+        assert!(!said.iter().any(|w| w.contains("`marked`")), "{said:?}");
+    };
+    let list = run["about"]["shortcuts"].as_array().unwrap_or_else(|| panic!("{run}"));
+    warned(&list.iter().map(|w| w.as_str().unwrap().to_owned()).collect::<Vec<_>>());
+
+    let from = testkit::workspace().join("presets/probe-ami-br-efficientnet-b0.toml");
+    let keys = [
+        "task=\"folder\"",
+        "positive=\"marked\"",
+        "init=\"scratch\"",
+        "model.name=\"vit_tiny_patch16_224\"",
+        "model.image=32",
+        "data.crop=32",
+        "train.batch=8",
+    ];
+    let probe = ProbePreset::load(&from, &keys.map(String::from)).unwrap();
+    let out = dir.path().join("probed");
+    let done = protocol::probe(&probe, &set, (Some(0), None), &options(out.clone(), false, 0));
+    warned(&done.unwrap()[0].shortcuts);
+    let text = fs::read_to_string(out.join("shortcuts.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(file["schema"], "mithras.shortcuts/1");
+    assert!(!file["warnings"].as_array().unwrap().is_empty());
+}

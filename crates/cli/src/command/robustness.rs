@@ -2,25 +2,39 @@
 
 use super::detect::{EngineArgs, mpp};
 use anyhow::{Context, Result};
+use corpus::task::{Crops, Task, TestSet, TrainingSet};
+use infer::ModelPackage;
 use mithras::evaluate::read_truth;
+use mithras::robustness::crops::{self, CropRobustness};
 use mithras::robustness::point::{self, FoldRun};
-use mithras::robustness::{self, Options};
+use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
-use std::path::PathBuf;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
 
-/// Detection F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
+/// F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
 ///
-/// Every image is measured as it is and under each named change, through the same reader and
-/// pipeline as a slide, at the package's operating point. Writes robustness.csv, .json, .svg and
-/// candidates.csv. The changes are fixed: the same name gives the same pixels.
+/// A detector: every image as it is and under each named change, through the same reader and pipeline as
+/// a slide, at the package's operating point. A classifier: labelled crops (--crops), with F1, balanced
+/// accuracy, AUC and calibration error. Writes robustness.csv, .json and .svg, of a detector candidates.csv,
+/// too. The changes are fixed: the same name gives the same pixels.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Folder of flat images
-    #[arg(long, value_name = "DIR")]
-    images: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "crops")]
+    images: Option<PathBuf>,
+    /// Labelled crops for a classifier: the folder of the task's data
+    #[arg(long, value_name = "DIR", requires_all = ["task", "part"], conflicts_with_all = ["images", "truth", "no_figures", "only"])]
+    crops: Option<PathBuf>,
+    /// What the crops are: ami-br, ami-morph, crops (a dataset of crops) or folder (one per class)
+    #[arg(long, requires = "crops", value_parser = task)]
+    task: Option<Task>,
+    /// Which of the crops: those that train, or those that were never trained on
+    #[arg(long, requires = "crops", value_parser = ["training", "test"])]
+    part: Option<String>,
     /// True figures, as for `evaluate detections`; images that it does not name are left out
-    #[arg(long, value_name = "CSV", required_unless_present = "no_figures")]
+    #[arg(long, value_name = "CSV", required_unless_present_any = ["no_figures", "crops"])]
     truth: Option<PathBuf>,
     /// The images hold no figure: only the false ones per mm2 are measured
     #[arg(long, conflicts_with = "truth")]
@@ -28,10 +42,10 @@ pub struct Args {
     /// Only images whose names begin with one of these
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     only: Vec<String>,
-    /// Every N-th image
+    /// Every N-th image or crop
     #[arg(long, value_name = "N", default_value_t = 1)]
     every: usize,
-    /// Resolution in um/px of images that state none
+    /// Resolution in um/px of images that state none, of crops [default: the model's own]
     #[arg(long, value_name = "X", value_parser = mpp)]
     mpp: Option<Mpp>,
     /// short (9 changes) or full (25)
@@ -43,11 +57,69 @@ pub struct Args {
     /// Folder for the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Also put the result into [results.robustness] of the card of --model, a package folder
+    #[arg(long, requires = "model")]
+    card: bool,
     #[command(flatten)]
     engine: EngineArgs,
 }
 
+fn task(word: &str) -> Result<Task, String> {
+    use serde::de::IntoDeserializer;
+    let word: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+        word.into_deserializer();
+    Task::deserialize(word).map_err(|e| e.to_string())
+}
+
 pub fn run(args: &Args) -> Result<()> {
+    let changes =
+        if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
+    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
+    let say = &mut |line: &str| eprintln!("{line}");
+    let command: Vec<String> = std::env::args().collect();
+    let measured = if let (Some(data), Some(task)) = (&args.crops, args.task) {
+        let result = of_crops(args, data, task, &changes, say)?;
+        result.write(&args.out)?;
+        print!("{result}");
+        result.measured(&command)
+    } else {
+        let result = of_images(args, changes, say)?;
+        result.write(&args.out)?;
+        print!("{result}");
+        result.measured(&command)
+    };
+    match args.engine.model().filter(|_| args.card) {
+        Some(folder) => Ok(measured.put(folder)?),
+        None => Ok(()),
+    }
+}
+
+fn of_crops(
+    args: &Args,
+    data: &Path,
+    task: Task,
+    changes: &[Perturbation],
+    say: &mut dyn FnMut(&str),
+) -> Result<CropRobustness> {
+    let (package, options) = (ModelPackage::find(args.engine.model())?, args.engine.options());
+    let own = package.card.classifier.as_ref().map_or(Mpp::PAPER, |c| c.mpp);
+    let how = (args.mpp.unwrap_or(own), args.every);
+    let (training, test);
+    let set: &Crops = if args.part.as_deref() == Some("training") {
+        training = TrainingSet::open(task, data)?;
+        &training
+    } else {
+        test = TestSet::open(task, data)?;
+        &test
+    };
+    Ok(crops::run((&package, &options), set, how, changes, say)?)
+}
+
+fn of_images(
+    args: &Args,
+    changes: Vec<Perturbation>,
+    say: &mut dyn FnMut(&str),
+) -> Result<Robustness> {
     let truth = args
         .truth
         .as_deref()
@@ -57,17 +129,11 @@ pub fn run(args: &Args) -> Result<()> {
         (args.only.is_empty() || args.only.iter().any(|o| name.starts_with(o)))
             && truth.as_ref().is_none_or(|t| t.contains_key(name))
     };
-    let images = robustness::images(&args.images, args.every, wanted)?;
+    let folder = args.images.as_deref().context("--images is needed")?;
+    let images = robustness::images(folder, args.every, wanted)?;
     let mut detector = args.engine.detector()?;
-    let changes =
-        if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
     let options = Options { mpp: args.mpp, changes, ..Options::default() };
-    std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    let say = &mut |line: &str| eprintln!("{line}");
-    let result = robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?;
-    result.write(&args.out)?;
-    print!("{result}");
-    Ok(())
+    Ok(robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?)
 }
 
 /// Choose operating points over left-out folds and perturbations together, on calibrated scores

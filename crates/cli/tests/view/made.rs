@@ -182,6 +182,8 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     let result = SlideResult {
         detections: found.iter().map(detection).collect(),
         outside_tissue: found.iter().map(|f| f.4).collect(),
+        flaws: vec![None; found.len()],
+        flawed: detect::Flawed::default(),
         unclassified: Vec::new(),
         unread: Vec::new(),
         analysed: Mm2(area),
@@ -210,7 +212,8 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     };
     let point = OperatingPoint { seg: score(0.5), cls: score(0.7), provenance: "a test".into() };
     let resolution = Resolution::user(Mpp::PAPER);
-    let record = SlideRecord::new(slide, resolution, model, point, Mm2(area), &result);
+    let record =
+        SlideRecord::new(slide, resolution, model, ("made".into(), point), Mm2(area), &result);
     let folder = run.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     write_all(&record, &folder).unwrap();

@@ -119,23 +119,10 @@ impl CropPool {
     /// each pool, by domain.
     #[must_use]
     pub fn items(&self, most: usize) -> Vec<crate::shortcuts::Item> {
-        let mut all = vec![];
-        for &(at, kind, _) in &self.pools {
-            let domain = &self.domains[at];
-            let places = domain.places(kind);
-            for p in places.iter().step_by(places.len().div_ceil(most).max(1)) {
-                let scene = &domain.scenes[p.scene];
-                all.push(crate::shortcuts::Item {
-                    tile: scene.cut(p.x, p.y, self.recipe.crop),
-                    figure: kind == PlaceKind::Figure,
-                    source: domain.name.clone(),
-                    slide: scene.source.clone(),
-                    place: None,
-                    bytes: None,
-                });
-            }
-        }
-        all
+        let items = |&(at, kind, _): &(usize, PlaceKind, f32)| {
+            self.domains[at].items(kind, self.recipe.crop, most)
+        };
+        self.pools.iter().flat_map(items).collect()
     }
 
     /// From now on this share of all draws comes from these places.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::sample::{dark_in, figures};
 use crate::crops::Scene;
 use crate::folds::Frames;
+use crate::shortcuts::Item;
 
 /// What stands at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,6 +132,26 @@ impl Domain {
     pub(super) fn forget(&mut self, place: Place) {
         self.dark.retain(|p| *p != place);
         self.listed.retain(|p| *p != place);
+    }
+
+    /// At most `most` places of one kind as crops of `side` px, as stored, for
+    /// [`crate::shortcuts::check`].
+    #[must_use]
+    pub fn items(&self, kind: PlaceKind, side: usize, most: usize) -> Vec<Item> {
+        let places = self.places(kind);
+        let item = |p: &Place| {
+            let scene = &self.scenes[p.scene];
+            let share = |v: f32, n: usize| f64::from(v) / n as f64;
+            Item {
+                tile: scene.cut(p.x, p.y, side),
+                figure: kind == PlaceKind::Figure,
+                source: self.name.clone(),
+                slide: scene.source.clone(),
+                place: Some((share(p.x, scene.image.width), share(p.y, scene.image.height))),
+                bytes: None,
+            }
+        };
+        places.iter().step_by(places.len().div_ceil(most).max(1)).map(item).collect()
     }
 
     /// Its places of one kind.

@@ -3,6 +3,7 @@
 use super::Item;
 use crate::crops::{CropError, Mark, MarkKind, Scene, dark_places};
 use crate::regions::{Dataset, Kind, RegionsError};
+use crate::task::Crops;
 use crate::{Columns, Corpus, CorpusError, Label};
 
 /// Crops of a class that one source is judged by, at most.
@@ -96,6 +97,30 @@ pub fn of_regions(set: &Dataset) -> Result<Vec<Item>, ShortcutError> {
         }
     }
     Ok(thinned(items))
+}
+
+/// Some crops of a task, thinned evenly to a few hundred of each class, with their classes; `figure`
+/// says nothing about them.
+#[must_use]
+pub fn of_task(crops: &Crops, members: &[usize]) -> (Vec<Item>, Vec<usize>) {
+    let (mut items, mut of) = (vec![], vec![]);
+    for class in 0..crops.classes().len() {
+        let own: Vec<usize> =
+            members.iter().copied().filter(|&i| crops.items()[i].class == class).collect();
+        for &i in own.iter().step_by(own.len().div_ceil(MOST / 2).max(1)) {
+            let item = &crops.items()[i];
+            items.push(Item {
+                tile: crops.images()[i].clone(),
+                figure: false,
+                source: item.domain.clone(),
+                slide: item.source.clone(),
+                place: None,
+                bytes: None,
+            });
+            of.push(class);
+        }
+    }
+    (items, of)
 }
 
 fn thinned(items: Vec<Item>) -> Vec<Item> {

@@ -3,6 +3,7 @@
 use crate::candidates::Extractor;
 use crate::checkpoint::Scored;
 use crate::error::ReadError;
+use crate::flaw::Verdicts;
 use crate::grid::WindowAt;
 
 /// A window to read.
@@ -18,6 +19,7 @@ pub(super) struct Item {
 /// What stages tell the caller's thread.
 pub(super) enum Event {
     Unread(WindowAt, String),
+    Flawed(WindowAt, Verdicts),
     WindowDone,
     Scored(Scored),
     UnitEnd(Box<Stored>),
@@ -30,5 +32,5 @@ pub(super) struct Stored {
     pub(super) extractor: Extractor,
 }
 
-/// A read result: pixels or the reader's words.
-pub(super) type Tile = (usize, Result<mitosis::RgbTile, ReadError>);
+/// A read result: pixels and what is wrong with them, or the reader's words.
+pub(super) type Tile = (usize, Result<(mitosis::RgbTile, Option<Verdicts>), ReadError>);

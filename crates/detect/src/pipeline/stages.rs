@@ -4,6 +4,7 @@ use super::flow::{Event, Item, Stored, Tile};
 use super::shared::{Meter, Shared};
 use crate::candidates::{Extractor, Region, SparseRow};
 use crate::error::DetectError;
+use crate::flaw::Squares;
 use crate::grid::Frame;
 use crate::recipe::Recipe;
 use crate::source::TileSource;
@@ -27,6 +28,7 @@ pub(super) struct Read<'a> {
     pub(super) source: &'a dyn TileSource,
     pub(super) recipe: &'a Recipe,
     pub(super) items: &'a [Item],
+    pub(super) frame: Frame,
     pub(super) meter: &'a Meter,
 }
 
@@ -40,13 +42,21 @@ impl Read<'_> {
     ) -> Result<(), DetectError> {
         let grid = self.recipe.grid;
         let (side, stride) = (grid.window() as usize, i64::from(grid.stride()));
+        let squares = Squares::new(grid, self.recipe.mpp);
         // The token comes before the window: whoever holds the earliest window can go on.
         while tokens.recv().is_ok() && !control.stopped() {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = self.items.get(i) else { break };
             let (x, y) = (i64::from(item.at.col) * stride, i64::from(item.at.row) * stride);
-            let tile =
-                self.meter.time(1, || self.source.read_at(self.recipe.mpp, x, y, side, side));
+            // What lies outside the slide is white and says nothing.
+            let left = |end: u32, from: i64| (i64::from(end) - from).max(0) as usize;
+            let inside = (left(self.frame.width, x), left(self.frame.height, y));
+            let tile = self.meter.time(1, || {
+                let tile = self.source.read_at(self.recipe.mpp, x, y, side, side)?;
+                // A window that is read again was judged before.
+                let flaws = if item.warm { None } else { squares.judge(&tile, inside) };
+                Ok((tile, flaws))
+            });
             if out.send((i, tile)).is_err() {
                 break;
             }
@@ -95,7 +105,12 @@ impl Segment<'_> {
             let _ = tokens.send(());
             held.push((i, tile.is_ok()));
             match tile {
-                Ok(tile) => batch.push(tile),
+                Ok((tile, flaws)) => {
+                    batch.push(tile);
+                    if let Some(flaws) = flaws {
+                        let _ = events.send(Event::Flawed(item.at, flaws));
+                    }
+                }
                 Err(e) if item.warm => {
                     return Err(DetectError::Checkpoint(format!(
                         "a window that was read before cannot be read now ({e})"

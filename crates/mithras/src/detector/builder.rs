@@ -4,6 +4,7 @@ use super::card::from_card;
 use super::error::DetectorError;
 use super::options::{Stages, Thresholds};
 use super::run::Detector;
+use crate::record::{GIVEN_POINT, OWN_POINT};
 use crate::subtypes::SubtypeNetwork;
 use detect::{Recipe, Workers};
 use infer::{CardError, EngineChoice, EngineOptions, ModelPackage};
@@ -193,10 +194,17 @@ impl Builder {
         }
         let (mut recipe, own, model) = from_card(package, self.stages)?;
         recipe.max_unread_share = self.max_unread_share;
-        let thresholds = match self.thresholds {
-            Thresholds::Package => own,
-            Thresholds::Named(name) => package.card.point(&name)?,
-            Thresholds::Given(point) => point,
+        let (point, thresholds) = match self.thresholds {
+            Thresholds::Package => {
+                let named = &package.card.operating_points;
+                let same = named.iter().find(|(_, p)| (p.seg, p.cls) == (own.seg, own.cls));
+                (same.map_or(OWN_POINT, |(name, _)| name.as_str()).to_owned(), own)
+            }
+            Thresholds::Named(name) => {
+                let point = package.card.point(&name)?;
+                (name, point)
+            }
+            Thresholds::Given(point) => (GIVEN_POINT.to_owned(), point),
         };
         let models = infer::open(package, &self.engine)?;
         let segmenter = models.segmenter.ok_or_else(|| CardError::Missing {
@@ -214,6 +222,7 @@ impl Builder {
             model,
             self.workers,
         );
+        detector.config.operating_point = point;
         detector.config.resolution = package.card.resolution;
         detector.openslide = self.openslide;
         detector.force_mpp = self.force_mpp;

@@ -2,7 +2,7 @@
 
 use crate::record::{ModelEntry, SubtypeModel};
 use artifact::digest::sha256;
-use detect::Recipe;
+use detect::{FlawLimits, Recipe};
 use infer::card::ResolutionCard;
 use mitosis::OperatingPoint;
 use serde::Serialize;
@@ -23,10 +23,14 @@ pub struct Config {
     pub recipe: Recipe,
     /// The frozen threshold pair.
     pub thresholds: OperatingPoint,
+    /// Its name: one of the package's card, `package` or `given`.
+    pub operating_point: String,
     /// How tissue is found.
     pub tissue: TissueOptions,
     /// How far outside the tissue a candidate may lie and be accepted, um.
     pub tissue_margin_um: f64,
+    /// How areas that cannot be trusted are found.
+    pub flaws: FlawLimits,
     /// Resolutions of slides that the model is made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<ResolutionCard>,

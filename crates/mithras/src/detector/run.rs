@@ -4,9 +4,9 @@ use super::config::Config;
 use super::error::RunError;
 use super::opener::Opener;
 use crate::input::{Input, InputDigest, file_name};
-use crate::record::{Condition, ModelEntry, SlideEntry, SlideRecord};
+use crate::record::{Condition, ModelEntry, OWN_POINT, SlideEntry, SlideRecord};
 use crate::subtypes::SubtypeNetwork;
-use detect::{Control, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, Workers};
+use detect::{Control, FLAW_LIMITS, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, Workers};
 use infer::EngineReport;
 use mitosis::{Classifier, Mm2, OperatingPoint, Segmenter};
 use slide::{Kept, Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
@@ -120,7 +120,8 @@ impl Detector {
             bounds_offset: slide.bounds().map_or([0, 0], |b| [b.x, b.y]),
             digest: digest.to_owned(),
         };
-        let (model, point) = (self.config.model.clone(), self.config.thresholds.clone());
+        let model = self.config.model.clone();
+        let point = (self.config.operating_point.clone(), self.config.thresholds.clone());
         let result = if tissue.is_empty() {
             None
         } else {
@@ -220,8 +221,10 @@ impl Detector {
             model,
             recipe,
             thresholds,
+            operating_point: OWN_POINT.into(),
             tissue: TissueOptions::default(),
             tissue_margin_um: TISSUE_MARGIN_UM,
+            flaws: FLAW_LIMITS,
             resolution: None,
             arithmetic,
             subtypes: None,

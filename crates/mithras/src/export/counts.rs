@@ -3,8 +3,10 @@
 use super::kind::{Export, ExportError, json};
 use crate::record::{ModelEntry, SlideEntry, SlideRecord};
 use crate::subtypes::SubtypeCounts;
+use detect::Flaw;
 use mitosis::Resolution;
 use mitosis::count::HALF_SIDE_UM;
+use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 
 pub(super) const EXPORT: Export = Export {
@@ -15,6 +17,9 @@ pub(super) const EXPORT: Export = Export {
 
 /// The only schema this build reads.
 pub const SCHEMA: &str = "mithras.counts/1";
+
+/// Share of the analysed tissue out of focus from which on a slide carries a note.
+pub const OUT_OF_FOCUS_SHARE: f64 = 0.1;
 
 /// Why a `counts.json` cannot be read back.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +45,9 @@ pub struct CountsFile {
     pub model: ModelEntry,
     /// The threshold pair and where it came from.
     pub thresholds: mitosis::OperatingPoint,
+    /// Its name: one of the package's card, `package` or `given`; empty in older files.
+    #[serde(default)]
+    pub operating_point: String,
     /// Whether there was any tissue to look at.
     pub has_tissue: bool,
     /// All candidates.
@@ -67,6 +75,21 @@ pub struct CountsFile {
     /// Candidates too far outside the tissue to be accepted.
     #[serde(default)]
     pub outside_tissue: usize,
+    /// Figures in areas that cannot be trusted; they count.
+    #[serde(default)]
+    pub flawed_figures: usize,
+    /// The slide without its tissue, mm2.
+    #[serde(default)]
+    pub glass_mm2: f64,
+    /// Tissue out of focus, mm2.
+    #[serde(default)]
+    pub out_of_focus_mm2: f64,
+    /// Area under pen of what was read, mm2, on tissue and off it.
+    #[serde(default)]
+    pub pen_mm2: f64,
+    /// Area under dirt of what was read, mm2, on tissue and off it.
+    #[serde(default)]
+    pub dirt_mm2: f64,
     /// Area of the tiles that the file says were left out, mm2; they are read as white.
     #[serde(default)]
     pub absent_mm2: f64,
@@ -128,6 +151,8 @@ impl CountsFile {
         let count = record.count.as_ref();
         let r = &record.resolution;
         let round = |v: f64, steps: f64| (v * steps).round() / steps;
+        let side = |px: u64, mpp: mitosis::Mpp| px as f64 * mpp.get() / 1000.0;
+        let slide_mm2 = side(record.slide.width, r.x) * side(record.slide.height, r.y);
         let px = |p: mitosis::Point<mitosis::Level0>| [round(p.x, 100.0), round(p.y, 100.0)];
         Self {
             schema: SCHEMA.into(),
@@ -139,6 +164,7 @@ impl CountsFile {
             },
             model: record.model.clone(),
             thresholds: record.point.clone(),
+            operating_point: record.point_name.clone(),
             has_tissue: record.windows > 0,
             candidates: record.rows.len(),
             figures: record.figures().count(),
@@ -169,6 +195,11 @@ impl CountsFile {
                 .collect(),
             unclassified: record.unclassified,
             outside_tissue: record.rows.iter().filter(|r| r.outside_tissue).count(),
+            flawed_figures: record.figures().filter(|r| r.flaw.is_some()).count(),
+            glass_mm2: round((slide_mm2 - record.tissue.0).max(0.0), 1e6),
+            out_of_focus_mm2: round(record.flawed.out_of_focus.0, 1e6),
+            pen_mm2: round(record.flawed.area(Flaw::Pen).0, 1e6),
+            dirt_mm2: round(record.flawed.area(Flaw::Dirt).0, 1e6),
             absent_mm2: round(record.condition.absent_mm2, 1e6),
             suspect_mm2: round(record.condition.suspect_mm2, 1e6),
             suspect_reasons: record.condition.suspect_reasons.clone(),
@@ -177,12 +208,32 @@ impl CountsFile {
         }
     }
 
+    /// Whether any area cannot be trusted.
+    #[must_use]
+    pub fn is_flawed(&self) -> bool {
+        [self.out_of_focus_mm2, self.pen_mm2, self.dirt_mm2].iter().any(|v| *v > 0.0)
+    }
+
     /// What a reader of the numbers must know, in sentences; empty for a sound slide.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.resolution_note.iter().cloned().collect();
         if self.unread_mm2 > 0.0 {
             notes.push(format!("{:.3} mm2 of tissue could not be read", self.unread_mm2));
+        }
+        let blurred = self.out_of_focus_mm2 / self.analysed_mm2;
+        if blurred > OUT_OF_FOCUS_SHARE {
+            notes.push(format!(
+                "{:.3} mm2 of tissue ({:.0} %) are out of focus, where figures are missed",
+                self.out_of_focus_mm2,
+                100.0 * blurred
+            ));
+        }
+        if self.flawed_figures > 0 {
+            notes.push(format!(
+                "{} out of focus, under pen or under dirt (column flaw)",
+                Many(self.flawed_figures, "figure")
+            ));
         }
         if self.absent_mm2 > 0.0 {
             notes.push(format!(

@@ -3,6 +3,7 @@
 use super::kind::{Export, ExportError};
 use crate::record::{COLUMNS, DetectionRow, SlideRecord, Subtypes};
 use artifact::table::{Format, Table, TableError};
+use detect::Flaw;
 use std::path::Path;
 
 pub(super) const EXPORT: Export = Export {
@@ -22,6 +23,14 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
         (table.need(&["y_um"])?, table.need(&["s_seg"])?, table.need(&["s_cls"])?);
     let accepted = table.need(&["accepted"])?;
     let outside = table.find(&["outside_tissue"]);
+    let flaw = table.find(&["flaw"]);
+    let flawed = |row: usize, column: usize| match table.cell(row, column) {
+        "" => Ok(None),
+        cell => match Flaw::of(cell) {
+            Some(flaw) => Ok(Some(flaw)),
+            None => Err(table.wrong(row, column, format!("'{cell}' is no flaw"))),
+        },
+    };
     let subtypes = COLUMNS.map(|c| table.find(&[c]));
     let score = |row: usize, column: usize| match table.cell(row, column) {
         "" => Ok(None),
@@ -51,6 +60,7 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
                 s_cls: score(row, s_cls)?,
                 accepted: truth(row, accepted)?,
                 outside_tissue: outside.map_or(Ok(false), |c| truth(row, c))?,
+                flaw: flaw.map_or(Ok(None), |c| flawed(row, c))?,
                 subtypes: all.and_then(|v| v.try_into().ok()).map(Subtypes),
             })
         })
@@ -65,7 +75,8 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let mut out = ::csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     // Written by hand, so that a slide without candidates has a header too.
     let more = if record.subtypes.is_some() { &COLUMNS[..] } else { &[] };
-    let header = ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted", "outside_tissue"];
+    let header =
+        ["x_px", "y_px", "x_um", "y_um", "s_seg", "s_cls", "accepted", "outside_tissue", "flaw"];
     out.write_record(header.iter().chain(more)).map_err(|e| fail(&e))?;
     for row in &record.rows {
         let cell = |i| row.subtypes.map(|s| s.0[i]);

@@ -13,7 +13,7 @@ pub(super) const EXPORT: Export = Export {
 
 #[derive(Serialize)]
 struct Document {
-    name: &'static str,
+    name: String,
     r#type: &'static str,
     points: Vec<Point>,
     version: Version,
@@ -44,7 +44,13 @@ impl Point {
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let document = Document {
-        name: "mitotic figures",
+        // The format has no place for more than a name.
+        name: format!(
+            "mitotic figures, {}: s_seg >= {}, s_cls >= {}",
+            record.point_name,
+            record.point.seg.get(),
+            record.point.cls.get()
+        ),
         r#type: "Multiple points",
         points: record.rows.iter().map(Point::of).collect(),
         version: Version { major: 1, minor: 0 },

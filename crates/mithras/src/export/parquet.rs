@@ -3,7 +3,7 @@
 use super::kind::{Export, ExportError};
 use crate::record::{self, DetectionRow, SlideRecord};
 use parquet::basic::Compression;
-use parquet::data_type::{BoolType, DataType, DoubleType, FloatType};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FloatType};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -23,6 +23,7 @@ const COLUMNS: &str = "
     optional float s_cls;
     required boolean accepted;
     required boolean outside_tissue;
+    optional binary flaw (UTF8);
 ";
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
@@ -39,6 +40,9 @@ fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
             about("mithras.slide", &record.slide.name),
             about("mithras.mpp_x", &record.resolution.x.get().to_string()),
             about("mithras.mpp_y", &record.resolution.y.get().to_string()),
+            about("mithras.operating_point", &record.point_name),
+            about("mithras.threshold_seg", &record.point.seg.get().to_string()),
+            about("mithras.threshold_cls", &record.point.cls.get().to_string()),
         ]))
         .build();
     let more = if record.subtypes.is_some() { &record::COLUMNS[..] } else { &[] };
@@ -59,6 +63,9 @@ fn encode(record: &SlideRecord) -> Result<Vec<u8>, ParquetError> {
     for f in flags {
         column::<BoolType>(&mut group, rows.iter().map(f).collect(), None)?;
     }
+    let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.flaw.is_some())).collect();
+    let flaws = rows.iter().filter_map(|r| r.flaw).map(|f| ByteArray::from(f.name())).collect();
+    column::<ByteArrayType>(&mut group, flaws, Some(&levels))?;
     let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.subtypes.is_some())).collect();
     for i in 0..more.len() {
         let values = rows.iter().filter_map(|r| Some(r.subtypes?.0[i])).collect();

@@ -2,10 +2,10 @@
 
 use super::kind::ExportError;
 use crate::record::{DetectionRow, SlideRecord};
-use detect::Recipe;
+use detect::{Flaw, Recipe};
 use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
-use slide::{Slide, TissueMask};
+use slide::{Outlines, Slide, TissueMask};
 use std::path::Path;
 
 /// The slide, small.
@@ -14,8 +14,10 @@ pub const THUMBNAIL: &str = "thumbnail.jpg";
 pub const FIGURES: &str = "figures.jpg";
 /// The tissue's outline, for QuPath and for the summary.
 pub const TISSUE: &str = "tissue.geojson";
+/// Outlines of what cannot be trusted, for QuPath and for the summary.
+pub const FLAWS: &str = "flaws.geojson";
 /// Files written here.
-pub const FILES: &[&str] = &[THUMBNAIL, FIGURES, TISSUE];
+pub const FILES: &[&str] = &[THUMBNAIL, FIGURES, TISSUE, FLAWS];
 
 /// Longer side of the thumbnail, px.
 const THUMBNAIL_SIDE: usize = 1200;
@@ -50,10 +52,31 @@ pub fn write(
 ) -> Result<(), ExportError> {
     let offset = record.slide.bounds_offset;
     artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
+    artifact::json::write(&folder.join(FLAWS), &flaws(record))?;
     let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
     jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
     let figures = figures(slide, record, recipe)?;
     jpeg(folder, FIGURES, &figures, 88)
+}
+
+/// Whole squares, also where one was read in part.
+fn flaws(record: &SlideRecord) -> Outlines {
+    let (w, h) = (record.slide.width as f64, record.slide.height as f64);
+    let side = record.flawed.side_px;
+    let layer = |flaw: Flaw, color| {
+        let of = record.flawed.squares.iter().filter(|s| s.flaw == flaw);
+        let places: Vec<_> = of.map(|s| s.place).collect();
+        let at = |x: f64, y: f64| [(x * side.0).min(w), (y * side.1).min(h)];
+        (flaw.words(), color, slide::outline::squares(&places, at))
+    };
+    let layers = [
+        layer(Flaw::OutOfFocus, [230, 159, 0]),
+        layer(Flaw::Pen, [0, 114, 178]),
+        layer(Flaw::Dirt, [60, 60, 60]),
+    ];
+    let offset = record.slide.bounds_offset;
+    let layers = layers.iter().map(|(name, color, p)| (*name, *color, &p[..]));
+    Outlines::of(layers, (offset[0], offset[1]))
 }
 
 fn figures(slide: &Slide, record: &SlideRecord, recipe: &Recipe) -> Result<RgbTile, ExportError> {

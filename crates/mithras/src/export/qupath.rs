@@ -4,7 +4,7 @@
 use super::counts::CountsFile;
 use super::kind::{Export, ExportError};
 use crate::record::{COLUMNS, DetectionRow, SlideRecord};
-use mitosis::{Level0, Point};
+use mitosis::{Level0, Point, Score};
 use serde::Serialize;
 use serde_json::Map;
 use uuid::Uuid;
@@ -26,6 +26,14 @@ const NAMESPACE: Uuid = Uuid::from_u128(0x6d69_7468_7261_7300_8000_7175_7061_746
 const CORNERS: usize = 12;
 /// Its radius, um: the matching radius of the paper.
 const RADIUS_UM: f64 = mitosis::matching::PAPER_RADIUS.0;
+
+/// What accepted the figures.
+#[derive(Serialize)]
+struct Used<'a> {
+    operating_point: &'a str,
+    threshold_seg: Score,
+    threshold_cls: Score,
+}
 
 #[derive(Serialize)]
 struct Feature {
@@ -150,8 +158,17 @@ pub fn features(counts: &CountsFile, rows: &[DetectionRow]) -> Result<Vec<u8>, E
         };
         push(&Feature::new(id(digest, "hotspot"), ring, properties))?;
     }
-    let all = lines.join(",\n");
-    Ok(format!("{{\"type\":\"FeatureCollection\",\"features\":[\n{all}\n]}}\n").into_bytes())
+    // A member that GeoJSON leaves to whoever writes it.
+    let point = Used {
+        operating_point: &counts.operating_point,
+        threshold_seg: counts.thresholds.seg,
+        threshold_cls: counts.thresholds.cls,
+    };
+    let point = serde_json::to_string(&point)
+        .map_err(|e| ExportError::Encode { file: EXPORT.file, reason: e.to_string() })?;
+    let (point, all) = (ascii(&point), lines.join(",\n"));
+    let head = format!("{{\"type\":\"FeatureCollection\",\"mithras\":{point},\"features\":[");
+    Ok(format!("{head}\n{all}\n]}}\n").into_bytes())
 }
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {

@@ -7,10 +7,15 @@ mod subtype;
 pub use row::DetectionRow;
 pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
-use detect::{SlideResult, UnreadWindow};
+use detect::{Flawed, SlideResult, UnreadWindow};
 use mitosis::count::Hotspot;
 use mitosis::{Count, Mm2, OperatingPoint, Resolution};
 use serde::{Deserialize, Serialize};
+
+/// Name of a package's own threshold pair where its card has none by name with the same numbers.
+pub const OWN_POINT: &str = "package";
+/// Name of a threshold pair that was given in numbers.
+pub const GIVEN_POINT: &str = "given";
 
 /// Which file was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +75,8 @@ pub struct SlideRecord {
     pub model: ModelEntry,
     /// The frozen threshold pair.
     pub point: OperatingPoint,
+    /// Its name: one of the package's card, [`OWN_POINT`] or [`GIVEN_POINT`].
+    pub point_name: String,
     /// Every candidate, in reading order.
     pub rows: Vec<DetectionRow>,
     /// The count; `None` without analysed tissue, where a density has no meaning.
@@ -82,6 +89,8 @@ pub struct SlideRecord {
     pub unread: Vec<UnreadWindow>,
     /// Candidates whose crop could not be read.
     pub unclassified: usize,
+    /// What cannot be trusted of what was read.
+    pub flawed: Flawed,
     /// What is known of the pixels.
     pub condition: Condition,
     /// The weights of the subtypes in `rows`, after `--subtypes`.
@@ -96,15 +105,17 @@ impl SlideRecord {
         slide: SlideEntry,
         resolution: Resolution,
         model: ModelEntry,
-        point: OperatingPoint,
+        (point_name, point): (String, OperatingPoint),
         tissue: Mm2,
         result: &SlideResult,
     ) -> Self {
         let rows = result
             .judged(&point)
             .zip(result.outside_tissue.iter().copied().chain(std::iter::repeat(false)))
-            .map(|((d, accepted), outside_tissue)| DetectionRow {
+            .zip(result.flaws.iter().copied().chain(std::iter::repeat(None)))
+            .map(|(((d, accepted), outside_tissue), flaw)| DetectionRow {
                 outside_tissue,
+                flaw,
                 ..DetectionRow::new(d, &resolution, accepted)
             })
             .collect();
@@ -114,12 +125,14 @@ impl SlideRecord {
             resolution,
             model,
             point,
+            point_name,
             rows,
             count,
             tissue,
             windows: result.windows,
             unread: result.unread.clone(),
             unclassified: result.unclassified.len(),
+            flawed: result.flawed.clone(),
             condition: Condition::default(),
             subtypes: None,
         }
@@ -131,19 +144,21 @@ impl SlideRecord {
         slide: SlideEntry,
         resolution: Resolution,
         model: ModelEntry,
-        point: OperatingPoint,
+        (point_name, point): (String, OperatingPoint),
     ) -> Self {
         Self {
             slide,
             resolution,
             model,
             point,
+            point_name,
             rows: Vec::new(),
             count: None,
             tissue: Mm2(0.0),
             windows: 0,
             unread: Vec::new(),
             unclassified: 0,
+            flawed: Flawed::default(),
             condition: Condition::default(),
             subtypes: None,
         }

@@ -1,6 +1,7 @@
 //! One candidate of a slide, as it is reported.
 
 use super::subtype::Subtypes;
+use detect::Flaw;
 use mitosis::{Detection, Resolution};
 use serde::Serialize;
 
@@ -24,6 +25,8 @@ pub struct DetectionRow {
     /// Whether it lies so far outside the tissue that it cannot be accepted.
     #[serde(default)]
     pub outside_tissue: bool,
+    /// What is wrong with the area it lies in; it counts all the same.
+    pub flaw: Option<Flaw>,
     /// Subtypes of an accepted figure, after `--subtypes`.
     #[serde(skip)]
     pub subtypes: Option<Subtypes>,
@@ -45,6 +48,7 @@ impl DetectionRow {
             s_cls: d.s_cls.map(mitosis::Score::get),
             accepted,
             outside_tissue: false,
+            flaw: None,
             subtypes: None,
         }
     }

@@ -8,7 +8,7 @@ use artifact::table::Writer;
 use std::path::Path;
 
 /// The columns of `counts.csv`; those of a list stand behind them.
-pub const COLUMNS: [&str; 18] = [
+pub const COLUMNS: [&str; 27] = [
     "slide",
     "status",
     "figures",
@@ -22,6 +22,15 @@ pub const COLUMNS: [&str; 18] = [
     "suspect_mm2",
     "tissue_mm2",
     "candidates",
+    "outside_tissue",
+    "flawed_figures",
+    "glass_mm2",
+    "out_of_focus_mm2",
+    "pen_mm2",
+    "dirt_mm2",
+    "operating_point",
+    "threshold_seg",
+    "threshold_cls",
     "mpp_x",
     "mpp_y",
     "mpp_source",
@@ -78,6 +87,15 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
             number(c.map(|c| c.suspect_mm2)),
             number(c.map(|c| c.tissue_mm2)),
             count(|c| c.candidates),
+            count(|c| c.outside_tissue),
+            count(|c| c.flawed_figures),
+            number(c.map(|c| c.glass_mm2)),
+            number(c.map(|c| c.out_of_focus_mm2)),
+            number(c.map(|c| c.pen_mm2)),
+            number(c.map(|c| c.dirt_mm2)),
+            c.map_or_else(String::new, |c| c.operating_point.clone()),
+            c.map_or_else(String::new, |c| c.thresholds.seg.get().to_string()),
+            c.map_or_else(String::new, |c| c.thresholds.cls.get().to_string()),
             number(c.map(|c| c.resolution.x)),
             number(c.map(|c| c.resolution.y)),
             c.map_or_else(String::new, |c| c.resolution.source.clone()),

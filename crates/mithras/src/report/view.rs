@@ -119,7 +119,7 @@ impl<'a> SlideView<'a> {
             mpp: row.mpp(),
             stages: state.work.stages.iter().map(StageView::new).collect(),
             thumbnail: base64(&folder.join(assets::THUMBNAIL))?,
-            overlay: overlay(counts, &rows, &folder.join(assets::TISSUE))?,
+            overlay: overlay(counts, &rows, folder)?,
             figures,
             tiles,
         })
@@ -203,17 +203,12 @@ fn base64(path: &Path) -> Result<String, ReportError> {
     Ok(BASE64_STANDARD.encode(bytes))
 }
 
-/// Tissue outline, figures and hotspot in level-0 pixels.
-fn overlay(
-    counts: &CountsFile,
-    rows: &[DetectionRow],
-    tissue: &Path,
-) -> Result<String, ReportError> {
-    let fail = |reason: String| ReportError::Read { path: tissue.to_owned(), reason };
-    let text = std::fs::read_to_string(tissue).map_err(|e| fail(e.to_string()))?;
+/// The rings of a file of outlines as a path in level-0 pixels.
+fn outline(counts: &CountsFile, file: &Path) -> Result<String, ReportError> {
+    let fail = |reason: String| ReportError::Read { path: file.to_owned(), reason };
+    let text = std::fs::read_to_string(file).map_err(|e| fail(e.to_string()))?;
     let outline: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| fail(e.to_string()))?;
-    let (w, h) = (counts.slide.width as f64, counts.slide.height as f64);
     let offset = counts.slide.bounds_offset.map(|v| v as f64);
     let mut path = String::new();
     let features = outline["features"].as_array().map_or(&[][..], Vec::as_slice);
@@ -226,7 +221,20 @@ fn overlay(
         }
         path.push('Z');
     }
-    let mut svg = edged("tissue", &path);
+    Ok(path)
+}
+
+/// Outlines of tissue and flaws, figures and hotspot in level-0 pixels.
+fn overlay(
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+    folder: &Path,
+) -> Result<String, ReportError> {
+    let (w, h) = (counts.slide.width as f64, counts.slide.height as f64);
+    let mut svg = edged("tissue", &outline(counts, &folder.join(assets::TISSUE))?);
+    if counts.is_flawed() {
+        svg += &edged("flaw", &outline(counts, &folder.join(assets::FLAWS))?);
+    }
     // A figure is drawn as large as its matching circle, but never too small to see.
     let radius = (PAPER_RADIUS.0 / counts.resolution.x).max(w.max(h) / 220.0);
     if let Some(spot) = counts.hotspot {

@@ -1,7 +1,9 @@
 //! How a detector's scores hold under changes that must not matter: the same labelled images, as
 //! they are and under a grid of named perturbations, at the package's operating point.
 
+mod card;
 mod chart;
+pub mod crops;
 pub mod point;
 mod weigh;
 mod words;
@@ -20,6 +22,8 @@ use slide::{OpenOptions, Slide};
 use crate::detector::Detector;
 use crate::evaluate::Truth;
 use crate::input::stem;
+
+pub use card::Measured;
 
 /// Schema of `robustness.json`.
 pub const SCHEMA: &str = "mithras.robustness/1";
@@ -54,6 +58,15 @@ pub enum RobustnessError {
     /// Measurements that cannot be read.
     #[error(transparent)]
     Json(#[from] artifact::json::JsonError),
+    /// No package.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
+    /// No engine runs it.
+    #[error(transparent)]
+    Engine(#[from] infer::EngineError),
+    /// Its network stopped.
+    #[error(transparent)]
+    Port(#[from] mitosis::PortError),
     /// Nothing to do.
     #[error("{0}")]
     Nothing(String),
@@ -211,14 +224,26 @@ fn plain(f: &Found) -> (Score, Option<Score>) {
     (score(f.s_seg), f.s_cls.map(score))
 }
 
-struct Image {
-    name: String,
-    tile: RgbTile,
-    resolution: Resolution,
-    truth: Vec<Point<Physical>>,
+/// A labelled image in memory.
+#[derive(Clone, Debug)]
+pub struct Labelled {
+    /// Its name.
+    pub name: String,
+    /// Its pixels.
+    pub tile: RgbTile,
+    /// um/px of these.
+    pub resolution: Resolution,
+    /// Its figures.
+    pub truth: Vec<Point<Physical>>,
+    /// Rectangles `[x0, y0, x1, y1]` in px, of which nothing is known.
+    pub ignore: Vec<[f64; 4]>,
 }
 
-fn read(path: &Path, truth: Option<&Truth>, options: &Options) -> Result<Image, RobustnessError> {
+fn read(
+    path: &Path,
+    truth: Option<&Truth>,
+    options: &Options,
+) -> Result<Labelled, RobustnessError> {
     let fail = |reason: String| RobustnessError::Image { path: path.to_owned(), reason };
     let open = OpenOptions { mpp: options.mpp, ..OpenOptions::default() };
     let slide = Slide::open_with(path, &open).map_err(|e| fail(e.to_string()))?;
@@ -230,7 +255,8 @@ fn read(path: &Path, truth: Option<&Truth>, options: &Options) -> Result<Image, 
         Some(case) => case.points(&resolution),
         None => vec![],
     };
-    Ok(Image { name, tile: RgbTile::new(w, h, decoded.into_raw()), resolution, truth })
+    let tile = RgbTile::new(w, h, decoded.into_raw());
+    Ok(Labelled { name, tile, resolution, truth, ignore: vec![] })
 }
 
 /// Measures a detector on `images` under the clean image and every change. Without `truth` the
@@ -245,7 +271,22 @@ pub fn run(
     options: &Options,
     said: &mut dyn FnMut(&str),
 ) -> Result<Robustness, RobustnessError> {
-    if images.is_empty() {
+    let mut load = |i: usize| read(&images[i], truth, options);
+    over(detector, images.len(), &mut load, options, said)
+}
+
+/// As [`run`], on `count` images that are read one after the other.
+///
+/// # Errors
+/// [`RobustnessError`].
+pub fn over(
+    detector: &mut Detector,
+    count: usize,
+    load: &mut dyn FnMut(usize) -> Result<Labelled, RobustnessError>,
+    options: &Options,
+    said: &mut dyn FnMut(&str),
+) -> Result<Robustness, RobustnessError> {
+    if count == 0 {
         return Err(RobustnessError::Nothing("no images to measure on".into()));
     }
     let folder = tempfile::tempdir().map_err(|e| RobustnessError::Nothing(e.to_string()))?;
@@ -253,8 +294,8 @@ pub fn run(
     changes.extend(options.changes.iter().filter(|c| **c != Perturbation::Clean));
     let mut looked: Vec<Vec<Looked>> = vec![vec![]; changes.len()];
     let mut mm2 = 0.0;
-    for (index, path) in images.iter().enumerate() {
-        let image = read(path, truth, options)?;
+    for index in 0..count {
+        let image = load(index)?;
         let (x, y) = (image.resolution.x.get(), image.resolution.y.get());
         mm2 += image.tile.width as f64 * x * image.tile.height as f64 * y / 1e6;
         for (change, rows) in changes.iter().zip(&mut looked) {
@@ -265,7 +306,7 @@ pub fn run(
                 found,
             });
         }
-        said(&format!("{} of {}: {}", index + 1, images.len(), image.name));
+        said(&format!("{} of {count}: {}", index + 1, image.name));
     }
     let point = detector.config.thresholds.clone();
     let rows = changes
@@ -321,7 +362,7 @@ fn row(
 /// Every candidate of one image under one change, through the same reader and pipeline as a slide.
 fn look(
     detector: &mut Detector,
-    image: &Image,
+    image: &Labelled,
     change: Perturbation,
     index: u64,
     folder: &Path,
@@ -344,7 +385,12 @@ fn look(
     };
     let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
     let result = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
-    let found = result.detections.iter().map(|d| {
+    let ignored = |d: &&mitosis::Detection| {
+        let at = d.candidate.centroid;
+        let inside = |a: &&[f64; 4]| at.x >= a[0] && at.y >= a[1] && at.x < a[2] && at.y < a[3];
+        image.ignore.iter().any(|a| inside(&a))
+    };
+    let found = result.detections.iter().filter(|d| !ignored(d)).map(|d| {
         // Pixels are where they were: the true resolution places them.
         let at = image.resolution.to_physical(d.candidate.centroid);
         Found {

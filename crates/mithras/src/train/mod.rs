@@ -100,6 +100,15 @@ pub enum DetectorError {
     /// The engine that checks the package.
     #[error(transparent)]
     Engine(#[from] infer::EngineError),
+    /// A package that does not open as a detector.
+    #[error(transparent)]
+    Opened(#[from] crate::detector::DetectorError),
+    /// Measurements under perturbations.
+    #[error(transparent)]
+    Robustness(#[from] crate::robustness::RobustnessError),
+    /// A file that cannot be read or written as JSON.
+    #[error(transparent)]
+    Json(#[from] artifact::json::JsonError),
     /// A network that gave no answer.
     #[error(transparent)]
     Port(#[from] mitosis::PortError),

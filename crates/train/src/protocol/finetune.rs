@@ -37,6 +37,8 @@ struct About<'a> {
     train_items: usize,
     validation_items: usize,
     folds_sha256: &'a str,
+    /// Per class what tells it from the rest without seeing it.
+    shortcuts: Vec<String>,
 }
 
 /// A training image with its targets and the rectangle to erase.
@@ -149,6 +151,10 @@ pub(super) fn fold(
     }
     let groups =
         encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
+    let shortcuts = super::shortcuts(set, &fold.train);
+    if options.progress && ranks.is_first() {
+        shortcuts.iter().for_each(|warning| eprintln!("shortcut: {warning}"));
+    }
     let about = About {
         stage: "finetune",
         task: preset.task,
@@ -156,6 +162,7 @@ pub(super) fn fold(
         train_items: fold.train.len(),
         validation_items: fold.validation.len(),
         folds_sha256: manifest.digest(),
+        shortcuts,
     };
     let spec = spec_of(&preset.model, set, manifest)?;
     let opening = Opening {

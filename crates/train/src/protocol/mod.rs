@@ -7,6 +7,7 @@
 //! RUN/fold-K/...             a run directory (see `run`)
 //! RUN/fold-K/predictions.csv the held-out items of the fold
 //! RUN/fold-K/predictions-ami-br.csv  of `ami-morph`: the same as typical or atypical
+//! RUN/shortcuts.json         probing: what tells a class without seeing it
 //! RUN/features/...           probing: the frozen encoder's features
 //! RUN/NAME/...               probing with `[probes]`: a run for each
 //! ```
@@ -22,6 +23,7 @@ mod probe;
 use std::path::Path;
 
 use corpus::fold::Fold;
+use corpus::shortcuts;
 use corpus::task::{Folds, TestSet, TrainingSet};
 use net::checkpoint::Spec;
 use net::encoder::{Encoder, EncoderConfig};
@@ -180,6 +182,12 @@ pub fn probe(
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
     probe::run(preset, set, &manifest, (only, cache), options)
+}
+
+/// What tells a class from the rest without seeing it, a line each.
+fn shortcuts(set: &TrainingSet, members: &[usize]) -> Vec<String> {
+    let (items, of) = shortcuts::of_task(set, members);
+    shortcuts::class_warnings(&shortcuts::check_classes(&items, &of, set.classes()))
 }
 
 fn classifier(path: &Path, device: &str) -> Result<TorchClassifier> {

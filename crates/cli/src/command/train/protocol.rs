@@ -72,7 +72,10 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
         one => folds_of(one, preset.data.folds)?.first().copied(),
     };
     let from = (only, args.features.as_deref());
-    for probed in train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))? {
+    let all = train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))?;
+    let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
+    shortcuts.iter().for_each(|w| eprintln!("shortcut: {w}"));
+    for probed in all {
         println!("{}", probed.run.display());
         probed.warnings.iter().for_each(|w| eprintln!("warning: {w}"));
         finish(&probed.run)?;

@@ -8,7 +8,8 @@
 //! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
 //! RUN/fold-0/mined.csv             where it is wrong on its own training images
 //! RUN/fold-0/finetune/             the second stage
-//! RUN/calibration/                 one operating point over all folds, and what it reaches
+//! RUN/calibration/                 one operating point over all folds, and what it reaches; with
+//!                                  `calibrate.grid` points.json, chosen under perturbations
 //! RUN/package/                     the detector
 //! RUN/steps/<step>.json            done-marks: what a step was made from and what it left
 //! ```
@@ -17,6 +18,7 @@
 //! training step goes on inside, at its last saved state.
 
 mod plan;
+mod points;
 mod preset;
 mod start;
 mod steps;

@@ -198,7 +198,8 @@ pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
                     held.extend(frames.filter(|i| is_frame(i, WORKING)));
                 }
                 count(s, &held);
-                s.seconds = look(&held);
+                let changes = p.calibrate.grid.map_or(0, |g| 1 + g.changes().len());
+                s.seconds = look(&held) * (1 + changes) as f64;
             }
         }
     }

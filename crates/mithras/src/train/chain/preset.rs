@@ -3,6 +3,7 @@
 use super::super::frames::Candidates;
 use corpus::folds::Scheme;
 use mitosis::matching::Rule;
+use pixels::perturb::Grid;
 use serde::{Deserialize, Serialize};
 use train::preset::{Fault, FinetunePreset, Preset, SegmentPreset};
 
@@ -37,6 +38,10 @@ pub struct CalibratePreset {
     pub rule: String,
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8.
     pub symmetries: u8,
+    /// Named points (`balanced`, `sensitive`, `specific`) on calibrated scores, chosen over the held-out
+    /// images and these changes of them, `short` or `full`; without it one pair over the images as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Grid>,
 }
 
 /// What the package is called.

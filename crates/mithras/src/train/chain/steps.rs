@@ -5,7 +5,7 @@ use super::super::folds::{self, Calibrate, Mine, WORKING, read_mined};
 use super::super::frames::WINDOW;
 use super::super::{DetectorError, Result, parity};
 use super::plan::StepKind;
-use super::{Chain, PlannedStep, start};
+use super::{Chain, PlannedStep, points, start};
 use corpus::folds::is_frame;
 use mitosis::{Mpp, RgbTile};
 use std::path::PathBuf;
@@ -100,7 +100,11 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     };
     let folder = chain.options.out.join("calibration");
     folds::calibrate(&chain.source, &what, &folder, &mut |_, _| {})?;
-    Ok(vec![folder.join("calibration.json"), folder.join("candidates.csv")])
+    let mut files = vec![folder.join("calibration.json"), folder.join("candidates.csv")];
+    if let Some(grid) = p.calibrate.grid {
+        files.push(points::choose(chain, grid)?);
+    }
+    Ok(files)
 }
 
 fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
@@ -130,6 +134,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         classifier: last.join("finetune").join(MODEL),
         choice: match &chain.options.package {
             Some(package) if chain.source.folds.folds.is_empty() => start::kept(package)?,
+            _ if p.calibrate.grid.is_some() => points::choice(chain)?,
             _ => export::Choice::Calibration {
                 file: chain.options.out.join("calibration").join("calibration.json"),
                 stage: SECOND.into(),
@@ -142,7 +147,10 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     };
     export::package(&what, &out)?;
     let mut segmenter = TorchSegmenter::open(&what.segmenter, "cpu")?;
-    let classifier = TorchClassifier::open(&what.classifier, "cpu")?;
+    let mut classifier = TorchClassifier::open(&what.classifier, "cpu")?;
+    if let export::Choice::Points { chosen: Some(c), .. } = &what.choice {
+        classifier = classifier.scaled(c.slope, c.offset)?;
+    }
     let (windows, crops) = sample(chain, classifier.spec.input)?;
     let found = parity::check(&out, &mut segmenter, classifier, &windows, &crops)?;
     let parity = chain.options.out.join("parity.json");

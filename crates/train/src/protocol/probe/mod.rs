@@ -38,7 +38,19 @@ pub struct Probed {
     pub run: PathBuf,
     /// Regressions that ended above their tolerance, in words.
     pub warnings: Vec<String>,
+    /// Per class what tells it from the rest without seeing it; the same for every probe of a run.
+    pub shortcuts: Vec<String>,
 }
+
+/// `shortcuts.json`.
+#[derive(Serialize)]
+struct Shortcuts<'a> {
+    schema: &'a str,
+    warnings: &'a [String],
+}
+
+/// Version of `shortcuts.json`.
+const SHORTCUTS: &str = "mithras.shortcuts/1";
 
 /// Notes of the frozen encoder.
 #[derive(Serialize)]
@@ -198,6 +210,11 @@ pub(super) fn run(
         write_text(&run.join("preset.toml"), &one.preset.to_toml())?;
     }
     write_text(&options.out.join("preset.toml"), &preset.to_toml())?;
+    let seen: Vec<usize> = (0..set.items().len()).collect();
+    let shortcuts = super::shortcuts(set, &seen);
+    let found = Shortcuts { schema: SHORTCUTS, warnings: &shortcuts };
+    let text = serde_json::to_string_pretty(&found).expect("plain data");
+    write_text(&options.out.join("shortcuts.json"), &text)?;
     let features = cache.features(&source, preset.augment.max(preset.average))?;
     let mut probed = vec![];
     for (one, run) in runs {
@@ -205,7 +222,7 @@ pub(super) fn run(
         for (k, fold) in folds.iter().filter(|(k, _)| !done(&fold_dir(&run, *k))) {
             warnings.extend(judge((&one, &run), (set, *k, fold), &features, (&model, &cache))?);
         }
-        probed.push(Probed { run, warnings });
+        probed.push(Probed { run, warnings, shortcuts: shortcuts.clone() });
     }
     Ok(probed)
 }

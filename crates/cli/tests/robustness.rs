@@ -1,0 +1,175 @@
+//! `mithras evaluate robustness`: a detector on drawn images, a classifier on drawn crops.
+
+use crate::common;
+use assert_cmd::Command;
+use std::fs;
+use std::path::Path;
+
+fn mithras(args: &[&str]) -> (bool, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    (output.status.success(), text(&output.stdout), text(&output.stderr))
+}
+
+fn s(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+fn card(package: &Path) -> toml::Table {
+    fs::read_to_string(package.join("card.toml")).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_detector_is_measured_and_its_card_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let onnx = testkit::workspace().join("crates/infer/tests/golden/boxes.onnx");
+    let import = ["detectors", "import", "--mpp", "0.25", "--name", "cells", "--license", "none"];
+    let (package, out) = (at("package"), at("out"));
+    let made = mithras(&[&import[..], &["--onnx", s(&onnx), "--out", s(&package)]].concat());
+    assert!(made.0, "{}", made.2);
+    fs::create_dir(at("images")).unwrap();
+    let mut truth = String::from("slide,x_px,y_px,label\n");
+    for seed in [5, 6] {
+        let layout = common::draw(&at("drawn.tiff"), 700, 600, seed, 3);
+        let slide = slide::Slide::open(at("drawn.tiff")).unwrap();
+        let tile = slide.read_at(mitosis::Mpp::PAPER, 0, 0, 700, 600).unwrap();
+        let name = format!("image{seed}.png");
+        let image = image::RgbImage::from_raw(700, 600, tile.data).unwrap();
+        image.save(at("images").join(&name)).unwrap();
+        for t in layout.truth() {
+            let kind = serde_json::to_value(t.kind).unwrap();
+            truth += &format!("{name},{},{},{}\n", t.x_px, t.y_px, kind.as_str().unwrap());
+        }
+    }
+    fs::write(at("truth.csv"), truth).unwrap();
+    let (images, csv) = (at("images"), at("truth.csv"));
+    let words = [
+        ["evaluate", "robustness", "--images", s(&images), "--truth", s(&csv)],
+        ["--model", s(&package), "--out", s(&out), "--mpp", "0.25"],
+    ]
+    .concat();
+    let words = [&words[..], &["--engine", "rten", "--changes", "jpeg-70,blur-1.0,scale-0.90"]];
+    let words = [&words.concat()[..], &["--card"]].concat();
+    let (ok, text, err) = mithras(&words);
+    assert!(ok && text.contains("mean F1"), "{text}{err}");
+
+    let found = json(&out.join("robustness.json"));
+    assert_eq!(found["schema"], "mithras.robustness/1");
+    let names: Vec<&str> = found["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| r["perturbation"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["clean", "jpeg-70", "blur-1.0", "scale-0.90"]);
+    assert_eq!(found["figures"], 6);
+    // Darkness finds the drawn figures, and others with them.
+    assert!(found["rows"][0]["recall"].as_f64().unwrap() > 0.5, "{}", found["rows"][0]);
+    assert_eq!(fs::read_to_string(out.join("robustness.csv")).unwrap().lines().count(), 5);
+    let picture = fs::read_to_string(out.join("robustness.svg")).unwrap();
+    assert!(picture.contains("blur-1.0"), "{picture}");
+    assert!(out.join("candidates.csv").is_file());
+
+    let card = card(&package);
+    let said = &card["results"]["robustness"];
+    let close = |a: &toml::Value, b: &serde_json::Value| {
+        (a.as_float().unwrap() - b.as_f64().unwrap()).abs() < 1e-12
+    };
+    assert!(close(&said["f1_clean"], &found["rows"][0]["f1"]), "{said}");
+    assert!(close(&said["f1_mean"], &found["mean_f1"]), "{said}");
+    assert_eq!(said["worst"].as_str(), found["worst"][0].as_str());
+    assert_eq!((said["items"].as_integer(), said["changes"].as_integer()), (Some(6), Some(3)));
+    assert!(said["command"].as_str().unwrap().contains("evaluate robustness --images"), "{said}");
+    // The package is as good as before, and a second measurement takes the place of the first.
+    let again = mithras(&words);
+    assert!(again.0, "{}", again.2);
+    assert_eq!(self::card(&package)["results"]["robustness"]["f1_mean"], said["f1_mean"]);
+}
+
+#[test]
+fn a_classifier_is_measured_on_labelled_crops() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let (package, data, out) = (at("package"), at("data"), at("out"));
+    fs::create_dir(&package).unwrap();
+    let golden = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    for entry in fs::read_dir(golden).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, package.join(path.file_name().unwrap())).unwrap();
+    }
+    for (class, shift) in [("a", 0), ("b", 60), ("c", 120)] {
+        let folder = data.join("test").join(class).join("s");
+        fs::create_dir_all(&folder).unwrap();
+        for k in 0..4_u32 {
+            let at = |x: u32, y: u32| image::Rgb([(x * 5 + shift + k) as u8, (y * 3) as u8, 120]);
+            image::RgbImage::from_fn(40, 40, at).save(folder.join(format!("{k}.png"))).unwrap();
+        }
+    }
+    let words = [
+        ["evaluate", "robustness", "--crops", s(&data), "--task", "folder", "--part", "test"]
+            .as_slice(),
+        &["--model", s(&package), "--out", s(&out), "--engine", "rten", "--card"],
+        &["--changes", "jpeg-30,noise-8"],
+    ]
+    .concat();
+    let (ok, text, err) = mithras(&words);
+    assert!(ok && text.contains("mean F1") && text.contains("12 crops"), "{text}{err}");
+    let found = json(&out.join("robustness.json"));
+    assert_eq!(found["schema"], "mithras.robustness-crops/1");
+    assert_eq!(found["crops"], serde_json::json!([4, 4, 4]));
+    assert_eq!(found["positive"], serde_json::Value::Null);
+    let rows = found["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        for key in ["f1", "balanced_accuracy", "auc", "ece"] {
+            assert!((0.0..=1.0).contains(&row[key].as_f64().unwrap()), "{key}: {row}");
+        }
+    }
+    let table = fs::read_to_string(out.join("robustness.csv")).unwrap();
+    let head = "perturbation,f1,precision,recall,balanced_accuracy,auc,ece";
+    assert_eq!(table.lines().next(), Some(head));
+    assert!(fs::read_to_string(out.join("robustness.svg")).unwrap().contains("noise-8"));
+    let said = &card(&package)["results"]["robustness"];
+    assert_eq!((said["items"].as_integer(), said["changes"].as_integer()), (Some(12), Some(2)));
+
+    // What is judged is what `classify` and `evaluate classification` say of the clean crops.
+    let predictions = at("p.csv");
+    let classify = ["classify", s(&data), "--model", s(&package), "--out", s(&predictions)];
+    assert!(mithras(&[&classify[..], &["--engine", "rten"]].concat()).0);
+    let mut labels = String::from("file,truth\n");
+    for line in fs::read_to_string(&predictions).unwrap().lines().skip(1) {
+        let file = line.split(',').next().unwrap();
+        let class = Path::new(file).parent().unwrap().parent().unwrap().file_name().unwrap();
+        labels += &format!("{file},{}\n", class.to_str().unwrap());
+    }
+    fs::write(at("labels.csv"), labels).unwrap();
+    let labels = at("labels.csv");
+    let judge = ["evaluate", "classification", "--predictions", s(&predictions), "--json"];
+    let (ok, text, err) = mithras(&[&judge[..], &["--labels", s(&labels)]].concat());
+    assert!(ok, "{err}");
+    let judged: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for (ours, theirs) in
+        [("f1", "macro_f1"), ("balanced_accuracy", "balanced_accuracy"), ("auc", "macro_roc_auc")]
+    {
+        let (a, b) = (rows[0][ours].as_f64().unwrap(), judged[theirs].as_f64().unwrap());
+        assert!((a - b).abs() < 1e-5, "{ours}: {a}, {theirs}: {b}");
+    }
+
+    for (more, word) in [
+        (["--task", "ami-br", "--part", "test"], "labels.csv"),
+        (["--task", "folder", "--part", "training"], "b"),
+    ] {
+        let none = at("none");
+        let words = [&["evaluate", "robustness", "--crops", s(&none)][..], &more].concat();
+        let words = [&words[..], &["--model", s(&package), "--out", s(&out)]].concat();
+        let (ok, _, err) = mithras(&words);
+        assert!(!ok && err.contains(word), "{err}");
+    }
+    let (ok, _, err) = mithras(&["evaluate", "robustness", "--crops", s(&data), "--out", s(&out)]);
+    assert!(!ok && err.contains("--task"), "{err}");
+}
