@@ -4,6 +4,7 @@
 mod card;
 mod chart;
 pub mod crops;
+pub mod fold;
 pub mod point;
 mod weigh;
 mod words;

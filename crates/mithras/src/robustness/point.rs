@@ -8,8 +8,9 @@ use mitosis::{Microns, OperatingPoint, Score};
 use serde::{Deserialize, Serialize};
 use stats::platt::{Platt, ece};
 
+use super::fold::FoldRun;
 use super::weigh::{Counts, Items, Prepared, pooled};
-use super::{Robustness, RobustnessError, score};
+use super::{RobustnessError, score};
 
 /// What a point is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,59 +140,6 @@ impl Chosen {
             p.f1_worst,
             p.worst
         )
-    }
-}
-
-/// One fold's measurements: the labelled images it left out, and foreign tissue it never saw.
-pub struct FoldRun {
-    /// Name.
-    pub name: String,
-    /// Labelled images.
-    pub labelled: Robustness,
-    /// Tissue without figures.
-    pub foreign: Option<Robustness>,
-}
-
-/// Why the measurements of folds cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum FoldRunError {
-    /// Not `NAME=DIR`.
-    #[error("`{0}`: write NAME=DIR")]
-    Form(String),
-    /// Tissue of a fold that has no labelled images.
-    #[error("there is foreign tissue of the fold {0}, and no fold of that name")]
-    Unknown(String),
-    /// A folder's `robustness.json` is missing or of another schema.
-    #[error(transparent)]
-    Read(#[from] artifact::json::JsonError),
-}
-
-impl FoldRun {
-    /// Reads the folders of folds, each written NAME=DIR, and those of their foreign tissue.
-    ///
-    /// # Errors
-    /// [`FoldRunError`].
-    pub fn read(folds: &[String], foreign: &[String]) -> Result<Vec<Self>, FoldRunError> {
-        let named = |text: &String| {
-            let split = text.split_once('=').ok_or_else(|| FoldRunError::Form(text.clone()))?;
-            Ok::<_, FoldRunError>((split.0.to_owned(), Robustness::open(split.1.as_ref())?))
-        };
-        let mut foreign: BTreeMap<_, _> = foreign.iter().map(named).collect::<Result<_, _>>()?;
-        let mut all = Vec::new();
-        for fold in folds {
-            let (name, labelled) = named(fold)?;
-            let foreign = foreign.remove(&name);
-            all.push(Self { name, labelled, foreign });
-        }
-        match foreign.into_keys().next() {
-            Some(name) => Err(FoldRunError::Unknown(name)),
-            None => Ok(all),
-        }
-    }
-
-    fn has_second_stage(&self) -> bool {
-        let mut found = self.labelled.rows.iter().flat_map(|r| &r.images).flat_map(|l| &l.found);
-        found.any(|f| f.s_cls.is_some())
     }
 }
 
@@ -359,7 +307,7 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Found, Looked, Row, SCHEMA};
+    use super::super::{Found, Looked, Robustness, Row, SCHEMA};
     use super::*;
     use mitosis::matching::{Rule, Tally};
 

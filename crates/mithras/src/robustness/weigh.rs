@@ -4,7 +4,7 @@ use mitosis::matching::{Case, Tally};
 use mitosis::{Microns, OperatingPoint, Score};
 use stats::platt::Platt;
 
-use super::point::FoldRun;
+use super::fold::FoldRun;
 use super::{Found, RobustnessError, score};
 
 /// Figures found, false ones and figures missed; in parts, where folds are weighed.
