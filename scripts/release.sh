@@ -45,10 +45,6 @@ rm -rf "${out:?}/$name" "$out/$name.tar.gz"
 mkdir -p "$out/$name/share"
 cp "$built" "$out/$name/mithras"
 strip "$out/$name/mithras"
-cp LICENSE-APACHE LICENSE-MIT NOTICE README.md CHANGELOG.md "$out/$name/"
-"$out/$name/mithras" manual --out "$out/$name/share"
-python3 scripts/sbom.py --out "$out/$name" --target "$triple"
-
 # Relocatable: it names no folder of this machine to the loader, and no library that is not everywhere.
 if readelf -d "$out/$name/mithras" | grep -E 'RPATH|RUNPATH'; then
     echo "release: the binary names folders of this machine" >&2
@@ -60,7 +56,12 @@ if [ -n "$strange" ]; then
     echo "release: the binary needs libraries that are not everywhere: $strange" >&2
     exit 1
 fi
-newest=$(objdump -T "$out/$name/mithras" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1)
+cp LICENSE-APACHE LICENSE-MIT NOTICE README.md CHANGELOG.md "$out/$name/"
+"$out/$name/mithras" manual --out "$out/$name/share"
+python3 scripts/sbom.py --out "$out/$name" --target "$triple"
+
+# Of a static program there is none.
+newest=$(objdump -T "$out/$name/mithras" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1 || true)
 echo "$name: $(stat -c %s "$out/$name/mithras") bytes, needs glibc ${newest:-none}"
 
 (cd "$out/$name" && find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)

@@ -26,20 +26,34 @@ pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
 /// # Errors
 /// [`ReadError`] when it cannot be read.
 pub fn sha256_file(path: &Path) -> Result<(u64, String), ReadError> {
-    let fail = |source| ReadError { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(fail)?;
+    sha256_files([path])
+}
+
+/// Size and SHA-256 of files, one after the other, as of `cat A B C`.
+///
+/// # Errors
+/// [`ReadError`] when one cannot be read.
+pub fn sha256_files(
+    paths: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> Result<(u64, String), ReadError> {
     let (mut hash, mut size, mut buffer) = (Sha256::new(), 0_u64, vec![0_u8; 1 << 20]);
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok((size, hex(&hash.finalize()))),
-            Ok(n) => {
-                hash.update(&buffer[..n]);
-                size += n as u64;
+    for path in paths {
+        let path = path.as_ref();
+        let fail = |source| ReadError { path: path.to_owned(), source };
+        let mut file = File::open(path).map_err(fail)?;
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(n) => {
+                    hash.update(&buffer[..n]);
+                    size += n as u64;
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(fail(e)),
             }
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(fail(e)),
         }
     }
+    Ok((size, hex(&hash.finalize())))
 }
 
 #[cfg(test)]
@@ -56,6 +70,9 @@ mod tests {
         let path = dir.path().join("abc");
         std::fs::write(&path, "abc").unwrap();
         assert_eq!(sha256_file(&path).unwrap(), (3, abc.to_owned()));
+        let halves = ["a", "bc"].map(|part| dir.path().join(part));
+        halves.iter().zip(["a", "bc"]).for_each(|(p, text)| std::fs::write(p, text).unwrap());
+        assert_eq!(sha256_files(&halves).unwrap(), (3, abc.to_owned()));
         let missing = sha256_file(&dir.path().join("none")).unwrap_err();
         assert!(missing.to_string().contains("none"), "{missing}");
     }

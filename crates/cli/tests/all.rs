@@ -13,7 +13,10 @@ mod corpus_cli;
 mod detectors;
 mod doctor;
 mod embed_cli;
+#[cfg(feature = "train")]
+mod encoder_weights;
 mod names;
+mod nextflow;
 mod precision;
 mod pretrain_cli;
 mod privacy;

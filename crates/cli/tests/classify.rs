@@ -146,20 +146,33 @@ fn timing_encoders_says_which_build_it_needs() {
 #[test]
 fn times_of_encoders_go_into_a_new_folder() {
     let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("new/bench");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
-    command.args([
-        "bench",
-        "encoders",
-        "vit_tiny_patch16_224",
-        "efficientnet_lite0",
-        "--image",
-        "32",
-    ]);
-    let output = command.args(["--runs", "1", "--batch", "1", "--out"]).arg(&out).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (out, scores) = (dir.path().join("new/bench"), dir.path().join("scores.csv"));
+    let rows = ["vit_tiny_patch16_224,0.9,0.8,0.7", "efficientnet_lite0,0.6,,0.5", "uni_v1,1,1,1"];
+    fs::write(&scores, format!("encoder,crop,region,slide\n{}\n", rows.join("\n"))).unwrap();
+    let bench = |out: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        command.args(["bench", "encoders", "vit_tiny_patch16_224", "efficientnet_lite0"]);
+        command.args(["--image", "32", "--runs", "1", "--batch", "1", "--scores"]).arg(&scores);
+        let output = command.arg("--out").arg(out).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let timed = bench(&out);
+    assert!(timed.0, "{}", timed.1);
     let table = fs::read_to_string(out.join("encoders.csv")).unwrap();
     // The head, both, and ViT-base that all are held against.
     assert_eq!(table.lines().count(), 4, "{table}");
     assert!(out.join("encoders.json").is_file());
+    // Whoever was timed and has a score: three marks, and two where the region's is unknown.
+    let picture = fs::read_to_string(out.join("encoders.svg")).unwrap();
+    for (name, drawn) in
+        [("vit_tiny_patch16_224", true), ("efficientnet_lite0", true), ("uni_v1", false)]
+    {
+        assert_eq!(picture.contains(&format!(">{name}<")), drawn, "{name}: {picture}");
+    }
+    assert_eq!(picture.matches("stroke-dasharray").count(), 3, "{picture}");
+
+    fs::write(&scores, "encoder,crop,region,slide\nuni_v1,1.5,1,1\n").unwrap();
+    let why = bench(&dir.path().join("other"));
+    assert!(!why.0 && why.1.contains("1.5 is outside 0 to 1"), "{}", why.1);
+    assert!(!dir.path().join("other").exists(), "refused before the minutes that timing takes");
 }

@@ -2,6 +2,8 @@
 
 use crate::common;
 use assert_cmd::Command;
+use image::RgbImage;
+use mithras::demo::{Layout, Spec};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +76,69 @@ fn boxes_of_another_program_are_figures_on_a_slide() {
     );
 }
 
+/// The way of `docs/training.md`: a detector of one stage is measured on left-out slides, and its final package
+/// accepts from the threshold that was chosen there.
+#[test]
+fn the_threshold_of_one_stage_is_chosen_on_left_out_slides() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let import = |out: &Path, points: Option<&Path>| {
+        let words =
+            ["detectors", "import", "--mpp", "0.25", "--name", "cells", "--license", "none"];
+        let file = onnx();
+        let mut paths: Vec<(&str, &Path)> = vec![("--onnx", &file), ("--out", out)];
+        paths.extend(points.map(|p| ("--points", p)));
+        let made = run(&words, &paths);
+        assert!(made.0, "{}", made.2);
+        infer::ModelPackage::open(out).unwrap().card
+    };
+    let draft = import(&at("pkg"), None);
+    let not_chosen = draft.operating_point.unwrap();
+    assert!(not_chosen.provenance.contains("not chosen on slides"), "{not_chosen:?}");
+
+    let points = at("points.json");
+    let mut choose = vec!["evaluate".to_owned(), "operating-point".to_owned()];
+    for (fold, seed) in [("0", 5), ("1", 6)] {
+        let images = at(&format!("images{fold}"));
+        fs::create_dir(&images).unwrap();
+        let layout = Layout::new(Spec::new(900, 800, seed, 4).unwrap()).unwrap();
+        let tile = mithras::demo::draw(&layout, 0, 0, 900, 800);
+        RgbImage::from_raw(900, 800, tile.data).unwrap().save(images.join("drawn.png")).unwrap();
+        let truth = at(&format!("truth{fold}.csv"));
+        mithras::demo::write_truth(&layout, "drawn", &truth).unwrap();
+        let out = at(&format!("rob{fold}"));
+        let words = ["evaluate", "robustness", "--engine", "rten", "--mpp", "0.25"];
+        let words = [&words[..], &["--changes", "clean,jpeg-50"]].concat();
+        let paths =
+            [("--images", &*images), ("--truth", &truth), ("--model", &at("pkg")), ("--out", &out)];
+        let measured = run(&words, &paths);
+        assert!(measured.0, "{}", measured.2);
+        choose.extend(["--fold".into(), format!("{fold}={}", out.display())]);
+    }
+    let words: Vec<&str> = choose.iter().map(String::as_str).collect();
+    let chosen = run(&words, &[("--out", &points)]);
+    assert!(chosen.0, "{}", chosen.2);
+    let text = fs::read_to_string(&points).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let threshold = json["points"]["balanced"]["seg"].as_f64().unwrap();
+
+    let card = import(&at("final"), Some(&points));
+    let point = card.operating_point.unwrap();
+    assert!((f64::from(point.seg.get()) - threshold).abs() < 1e-6, "{point:?}, not {threshold}");
+    assert!(point.seg != not_chosen.seg, "{point:?} is what nobody chose");
+    assert!(point.provenance.contains("left-out slides 0, 1"), "{point:?}");
+    assert_eq!(card.operating_points["balanced"].seg, point.seg);
+    assert!(card.results.unwrap().contains_key("left_out_slides"));
+
+    // It accepts from there on.
+    let words = ["detect", "--engine", "rten", "--mpp", "0.25"];
+    let slide = at("images0").join("drawn.png");
+    let found = run(&words, &[("--model", &at("final")), ("--out", &at("found")), ("", &slide)]);
+    assert!(found.0, "{}", found.2);
+    let record = fs::read_to_string(at("found/run.json")).unwrap();
+    assert!(record.contains("left-out slides 0, 1"), "{record}");
+}
+
 #[test]
 fn a_classifier_becomes_the_second_stage_of_a_detector() {
     let dir = tempfile::tempdir().unwrap();
@@ -112,6 +177,21 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     }
     assert!(!card.contains("[operating_points"), "{card}");
     assert_ne!(scores(&at("other"), &at("run-other")), scores(&tiny, &at("run-again")));
+
+    // Several second stages: the mean of one with itself is itself, and what is not alike has none.
+    let two = |second: &Path, out: &Path| {
+        let words = ["detectors", "combine", "--name", "mean", "--operating-point", "0.5,0.3"];
+        let paths =
+            [("--first", &*tiny), ("--second", &*tiny), ("--second", second), ("--out", out)];
+        run(&words, &paths)
+    };
+    let ok = two(&tiny, &at("mean"));
+    assert!(ok.0, "{}", ok.2);
+    let card = fs::read_to_string(at("mean/card.toml")).unwrap();
+    assert!(card.contains("folds = [\"mithras-tiny\", \"mithras-tiny\"]"), "{card}");
+    assert_eq!(scores(&at("mean"), &at("run-mean")), scores(&tiny, &at("run-tiny-2")));
+    let unlike = two(&subtypes, &at("unlike"));
+    assert!(!unlike.0 && unlike.2.contains("differ in their classes"), "{}", unlike.2);
 
     let again = made(&tiny, &tiny, &at("same"), &[]);
     assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);

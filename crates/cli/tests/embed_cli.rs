@@ -72,6 +72,15 @@ fn a_package_is_made_shown_and_listed() {
     assert_eq!(listed["packages"][0]["name"], "tiny");
     let known = listed["known"].as_array().unwrap().len();
     assert_eq!(known > 0, cfg!(feature = "train"), "{known} encoders of the table");
+    let first = &listed["packages"][0];
+    assert_eq!((&first["resize"], &first["interpolation"]), (&32.into(), &"bilinear".into()));
+    assert_eq!(first["pooling"], "mean of patches");
+    if !cfg!(feature = "train") {
+        let (_, words, _) = mithras(&["encoders", "list", "--in", s(dir.path())]);
+        assert!(words.contains("the training build makes packages"), "{words}");
+        let (code, _, err) = mithras(&["encoders", "show", "lunit-vits16"]);
+        assert!(code == Some(1) && err.contains("--features train"), "{err}");
+    }
     let (code, words, _) = mithras(&["encoders", "show", s(&made)]);
     assert!(code == Some(0) && words.contains("mean of patches"), "{words}");
 

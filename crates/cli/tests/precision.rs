@@ -1,5 +1,6 @@
-//! bf16 finds the figures that f32 finds.
+//! bf16 finds the figures that f32 finds, and one engine those of another.
 
+use crate::common;
 use std::path::Path;
 use std::process::Command;
 
@@ -83,4 +84,58 @@ fn same(ones: &[Row], others: &[Row]) {
         }
     }
     assert!(alone <= 1, "{alone} of {} candidates stand alone", ones.len());
+}
+
+/// How far scores may move from engine to engine, as it is said where another one is refused.
+const SAID: f64 = 1e-3;
+
+#[test]
+fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let slides = ["a.tiff", "b.tiff"].map(|name| dir.path().join(name));
+    for (k, slide) in slides.iter().enumerate() {
+        common::draw(slide, 640, 640, k as u64 + 1, 2);
+    }
+    // With the bundled weights; those of the other tests have no meaning to be moved.
+    let detect = |slides: &[std::path::PathBuf], out: &str, engine: &str, more: &[&str]| {
+        let run = Command::new(env!("CARGO_BIN_EXE_mithras"))
+            .args(["detect", "--quiet", "--threads", "1", "--engine", engine, "--out"])
+            .arg(dir.path().join(out))
+            .args(slides)
+            .args(more)
+            .output()
+            .unwrap();
+        (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
+    };
+    let (ok, error) = detect(&slides, "other", "onnxruntime", &["--provider", "cpu"]);
+    if !ok && error.contains("no libonnxruntime") {
+        eprintln!("SKIPPED: {error}");
+        return;
+    }
+    assert!(ok, "{error}");
+    let (ok, error) = detect(&slides[..1], "out", "rten", &[]);
+    assert!(ok, "{error}");
+    let text = |file: &str| std::fs::read_to_string(dir.path().join(file)).unwrap();
+    let before = text("out/a/detections.csv");
+    let go_on = |more: &[&str]| {
+        let more = [&["--provider", "cpu", "--resume"], more].concat();
+        detect(&slides, "out", "onnxruntime", &more)
+    };
+    let (ok, error) = go_on(&[]);
+    assert!(!ok && error.contains("was done by rten/"), "{error}");
+    assert!(error.contains("up to 0.001") && error.contains("see --accept-engine"), "{error}");
+    let (ok, error) = go_on(&["--accept-engine"]);
+    assert!(ok, "{error}");
+    // What rten did is kept, the other slide is ONNX Runtime's.
+    assert_eq!(text("out/a/detections.csv"), before);
+    assert_eq!(text("out/b/detections.csv"), text("other/b/detections.csv"));
+    assert_eq!(text("out/counts.csv").lines().count(), 3);
+    let [one, other] =
+        ["out", "other"].map(|out| rows(&dir.path().join(out).join("a/detections.csv")));
+    assert!(one.iter().any(|r| r.accepted) && one.len() == other.len());
+    for (a, b) in one.iter().zip(&other) {
+        assert_eq!((a.accepted, a.at), (b.accepted, b.at));
+        let moved = [0, 1].map(|i| (a.scores[i] - b.scores[i]).abs());
+        assert!(moved.iter().all(|m| *m <= SAID), "{moved:?} at {:?}", a.at);
+    }
 }

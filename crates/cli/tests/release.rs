@@ -1,8 +1,9 @@
-//! What goes into an archive beside the program.
+//! What goes into an archive beside the program, and what `scripts/release.sh` makes and refuses.
 
 use assert_cmd::Command;
 use serde_json::Value;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
 #[test]
@@ -57,4 +58,131 @@ fn the_bill_of_materials_names_what_is_built_in_and_no_more() {
     }
     let texts = fs::read_to_string(dir.path().join("licenses.txt")).unwrap();
     assert!(texts.contains("Permission is hereby granted") && texts.contains("mithras-tiny:"));
+}
+
+/// Exit code and all that `scripts/release.sh` says of a program.
+fn release(binary: &Path, out: &Path) -> (i32, String) {
+    let script = testkit::workspace().join("scripts/release.sh");
+    let ran = Process::new("bash")
+        .arg(script)
+        .args(["--profile", "dev", "--binary"])
+        .arg(binary)
+        .arg("--out")
+        .arg(out)
+        .output()
+        .unwrap();
+    let said = [ran.stdout, ran.stderr].concat();
+    (ran.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// The archive of a release holds what its checksums say, and the newest symbols are named if they are
+/// newer than Debian 11's.
+fn is_whole(code: i32, said: &str, out: &Path) {
+    let archive = said.lines().find(|l| l.ends_with(".tar.gz")).unwrap_or_else(|| panic!("{said}"));
+    let unpacked = out.join("unpacked");
+    fs::create_dir(&unpacked).unwrap();
+    let tar = Process::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&unpacked).status();
+    assert!(tar.unwrap().success());
+    let checked = |folder: &Path, sums: &str| {
+        let ran =
+            Process::new("sha256sum").args(["-c", sums]).current_dir(folder).output().unwrap();
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success(), "{text}");
+        text
+    };
+    let archive = Path::new(archive);
+    let sums = format!("{}.sha256", archive.file_name().unwrap().to_str().unwrap());
+    checked(archive.parent().unwrap(), &sums);
+    let folder = fs::read_dir(&unpacked).unwrap().next().unwrap().unwrap().path();
+    let text = checked(&folder, "SHA256SUMS");
+    for file in ["mithras", "share/mithras.1", "sbom.cdx.json", "licenses.txt", "NOTICE"] {
+        assert!(text.contains(&format!("./{file}: OK")), "{file} is not in the archive: {text}");
+    }
+    // What is packed is the stripped program, not a link to the building machine.
+    assert!(fs::symlink_metadata(folder.join("mithras")).unwrap().is_file());
+    let newest =
+        said.split("needs glibc ").nth(1).and_then(|t| t.split_whitespace().next()).unwrap();
+    let number = |text: &str| text.split('.').map(|p| p.parse().unwrap()).collect::<Vec<u32>>();
+    let newer = newest != "none" && number(newest) > vec![2, 31];
+    assert_eq!(code, if newer { 3 } else { 0 }, "{said}");
+    assert_eq!(said.contains(&format!("GLIBC_{newest}")), newer, "{said}");
+    assert_eq!(said.contains("--target"), newer, "{said}");
+}
+
+#[test]
+fn a_release_of_this_program_is_whole_or_refused_for_libtorch() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, said) = release(Path::new(env!("CARGO_BIN_EXE_mithras")), dir.path());
+    if cfg!(feature = "train") {
+        // The training build needs what is not on every Linux, wherever it was built.
+        let named = ["libtorch", "libstdc++", "libc10"].iter().any(|l| said.contains(l));
+        assert!(code == 1 && (named || said.contains("folders of this machine")), "{said}");
+        assert!(!said.contains(".tar.gz"), "{said}");
+        return;
+    }
+    is_whole(code, &said, dir.path());
+}
+
+const STAND_IN: &str = r#"
+#include <stdio.h>
+#include <string.h>
+int main(int n, char **word) {
+    char path[4096];
+    if (n < 4 || strcmp(word[1], "manual")) return 2;
+    snprintf(path, sizeof path, "%s/mithras.1", word[3]);
+    FILE *f = fopen(path, "w");
+    return f && fputs(".TH MITHRAS 1", f) >= 0 && !fclose(f) ? 0 : 1;
+}
+"#;
+
+/// A program of some lines that stands for `mithras manual`; none without a C compiler.
+fn stand_in(dir: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
+    let source = dir.join("stand_in.c");
+    fs::write(&source, STAND_IN).unwrap();
+    let program = dir.join(name);
+    let made = Process::new("cc").arg(&source).args(flags).arg("-o").arg(&program).output();
+    let made = made.ok().filter(|o| o.status.success());
+    if made.is_none() {
+        eprintln!("SKIPPED: no C compiler makes {name}");
+    }
+    made.map(|_| program)
+}
+
+#[test]
+fn programs_that_run_elsewhere_are_packed_and_others_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("lib")).unwrap();
+    let library = at("lib/libodd.so");
+    fs::write(at("odd.c"), "int odd(void) { return 1; }\n").unwrap();
+    let made = Process::new("cc")
+        .args(["-shared", "-fPIC"])
+        .arg(at("odd.c"))
+        .arg("-o")
+        .arg(&library)
+        .output();
+    if !made.is_ok_and(|o| o.status.success()) {
+        eprintln!("SKIPPED: no C compiler");
+        return;
+    }
+    if let Some(plain) = stand_in(dir.path(), "plain", &[]) {
+        let (code, said) = release(&plain, &at("out"));
+        is_whole(code, &said, &at("out"));
+    }
+    if let Some(all_in_it) = stand_in(dir.path(), "static", &["-static"]) {
+        let (code, said) = release(&all_in_it, &at("out-static"));
+        assert_eq!(code, 0, "{said}");
+        is_whole(code, &said, &at("out-static"));
+    }
+    let needs = ["-Wl,--no-as-needed", library.to_str().unwrap()];
+    let names = ["-Wl,-rpath,/home/somebody/lib"];
+    for (name, flags, word) in [
+        ("odd", &needs[..], "libraries that are not everywhere: "),
+        ("led", &names[..], "names folders of this machine"),
+    ] {
+        let Some(program) = stand_in(dir.path(), name, flags) else { continue };
+        let (code, said) = release(&program, &at(&format!("out-{name}")));
+        assert!(code == 1 && said.contains(word), "{said}");
+        assert!(!said.contains(".tar.gz"), "nothing is packed: {said}");
+    }
 }

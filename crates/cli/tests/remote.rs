@@ -146,6 +146,57 @@ fn one_address_and_its_command_line() {
 }
 
 #[test]
+fn features_and_crops_of_an_address_are_those_of_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start();
+    let file = dir.path().join("case.tiff");
+    common::draw(&file, 1400, 1100, 101, 8);
+    let url = server.put("/study/case.tiff", fs::read(&file).unwrap());
+    let signed = format!("{url}?sig={}", SECRETS[2]);
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let root = testkit::workspace();
+    let onnx = root.join("crates/features/tests/golden/tiny.onnx");
+    let encoder = at("tiny");
+    let told = ["--name", "tiny", "--image", "32", "--mean", "0.7,0.5,0.7", "--std", "0.2,0.2,0.2"];
+    let more = ["--mpp", "0.5", "--pooling", "mean", "--license", "none", "--out", &encoder];
+    let convert = ["encoders", "convert", "--onnx", onnx.to_str().unwrap()];
+    let (code, words) = mithras(&server, &[&convert[..], &told, &more].concat());
+    assert_eq!(code, 0, "{words}");
+    let model = root.join("crates/infer/tests/golden/tiny");
+    for (slide, name) in [(file.to_str().unwrap(), "here"), (&*signed, "there")] {
+        if name == "there" {
+            assert_eq!(server.requests().len(), 0, "a file asks no server");
+            server.faults(Faults { busy: 2, cut: 1, ..Faults::default() });
+        }
+        let how = ["--engine", "rten", "--threads", "1", "--quiet"];
+        let out = at(&format!("features-{name}"));
+        let embed = ["embed", slide, "--encoder", &encoder, "--out", &out];
+        let (code, words) = mithras(&server, &[&embed[..], &how].concat());
+        assert_eq!(code, 0, "{words}");
+        let out = at(&format!("corpus-{name}"));
+        let build = ["corpus", "build", slide, "--out", &out, "--preset", "tcga-mf-pseudo"];
+        let from = ["--cohort", "DRAWN", "--no-tumour-filter", "--model", model.to_str().unwrap()];
+        let (code, words) = mithras(&server, &[&build[..], &from, &how].concat());
+        assert_eq!(code, 0, "{words}");
+    }
+    let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("features-there/case.h5") == bytes("features-here/case.h5"));
+    let corpora = ["corpus-here", "corpus-there"].map(|c| {
+        let corpus = corpus::Corpus::open(dir.path().join(c)).unwrap();
+        let crops = corpus.crops(corpus::Columns::All).unwrap();
+        crops.map(|c| c.unwrap().image).collect::<Vec<_>>()
+    });
+    assert!(!corpora[0].is_empty() && corpora[0] == corpora[1], "{} crops", corpora[0].len());
+    let asked = server.requests();
+    assert!(!asked.is_empty() && asked.iter().all(|r| r.path.contains(SECRETS[2])), "{asked:?}");
+    for file in files(dir.path()).iter().filter(|f| !f.ends_with("case.tiff")) {
+        let found = fs::read(file).unwrap();
+        let secret = SECRETS[2].as_bytes();
+        assert!(!found.windows(secret.len()).any(|w| w == secret), "{}", file.display());
+    }
+}
+
+#[test]
 fn an_address_that_expires_in_the_middle_fails_its_slide_and_is_gone_on_with() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start();

@@ -140,30 +140,74 @@ fn exit_codes_say_how_many_are_done() {
     assert!(empty.filter(|(code, _)| *code == 0).count() >= 7);
 }
 
+/// Until a process works on that slide.
+#[cfg(unix)]
+fn await_slide(process: &mut Child, folder: &Path) {
+    let started = Instant::now();
+    while !folder.join("state.json").exists() {
+        assert!(process.try_wait().unwrap().is_none(), "ended before {}", folder.display());
+        assert!(started.elapsed() < Duration::from_secs(120), "nothing begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(unix)]
+fn signal(process: &Child, name: &str) {
+    let kill = Command::new("kill").args(["-s", name, &process.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+}
+
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_tables_of_what_is_done() {
+fn ctrl_c_and_a_scheduler_s_wish_leave_tables_of_what_is_done() {
     let dir = tempfile::tempdir().unwrap();
     let list = study(dir.path());
     let out = dir.path().join("out");
     // One that takes long, after the first.
     common::draw(&dir.path().join("case-1.tiff"), 9000, 7000, 2, 20);
-    let mut process = detect(&list, &out, &["--quiet"]);
-    let started = Instant::now();
-    while !out.join("case-1/state.json").exists() {
-        assert!(process.try_wait().unwrap().is_none(), "{}", ends(process).1);
-        assert!(started.elapsed() < Duration::from_secs(120), "nothing begins");
-        std::thread::sleep(Duration::from_millis(5));
+    for name in ["INT", "TERM"] {
+        // As if the second process were the first to see it.
+        let _ = fs::remove_dir_all(out.join("case-1"));
+        let mut process = detect(&list, &out, &["--quiet", "--resume"]);
+        await_slide(&mut process, &out.join("case-1"));
+        signal(&process, name);
+        let (code, words) = ends(process);
+        assert_eq!(code, 3, "{name}: {words}");
+        let csv = table(&out);
+        assert!(csv.lines().count() == 2 && csv.contains("\ncase-0,finished,"), "{name}: {csv}");
+        assert!(words.contains("under way or interrupted: 1 slide\n"), "{name}: {words}");
+        let state = fs::read_to_string(out.join("case-1/state.json")).unwrap();
+        assert!(state.contains("\"running\""), "{name}: {state}");
+        assert_eq!(gather(&[&out], &[]).0, 3);
+        assert_eq!(table(&out), csv);
     }
-    let kill = Command::new("kill").args(["-s", "INT", &process.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_gathering_writes_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = study(dir.path());
+    let out = dir.path().join("out");
+    common::draw(&dir.path().join("case-1.tiff"), 9000, 7000, 2, 20);
+    let mut process = detect(&list, &out, &["--quiet"]);
+    await_slide(&mut process, &out.join("case-1"));
+    // Whoever holds the folder over the run keeps the tables from being written, so that the first wish
+    // cannot come to its end.
+    let held = corpus::file::Lock::take(&out).unwrap();
+    signal(&process, "INT");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(process.try_wait().unwrap().is_none(), "the first ends cleanly, or not yet");
+    let sent = Instant::now();
+    signal(&process, "INT");
     let (code, words) = ends(process);
-    assert_eq!(code, 3, "{words}");
-    let csv = table(&out);
-    assert!(csv.lines().count() == 2 && csv.contains("\ncase-0,finished,"), "{csv}");
-    assert!(words.contains("under way or interrupted: 1 slide\n"), "{words}");
-    let state = fs::read_to_string(out.join("case-1/state.json")).unwrap();
-    assert!(state.contains("\"running\""), "{state}");
+    assert!(code == 130 && sent.elapsed() < Duration::from_secs(5), "{code}: {words}");
+    assert!(!out.join("counts.csv").exists());
+    drop(held);
     assert_eq!(gather(&[&out], &[]).0, 3);
-    assert_eq!(table(&out), csv);
+    assert!(table(&out).lines().count() == 2 && table(&out).contains("\ncase-0,finished,"));
+    // Nothing is locked or lost: the rest is done from where it was.
+    common::draw(&dir.path().join("case-1.tiff"), 700, 600, 2, 2);
+    let (code, words) = ends(detect(&list, &out, &["--overwrite"]));
+    assert_eq!((code, table(&out).lines().count()), (0, 1 + SLIDES as usize), "{words}");
 }

@@ -8,9 +8,11 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Runs every task of the array at once; the task `$KILL` of the first job is killed before it begins.
+/// With `$KILL` being `all` the job stays in the queue.
 const SBATCH: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 job=$(( $(cat "$here/last" 2>/dev/null || echo 100) + 1 )); echo $job > "$here/last"
@@ -19,15 +21,18 @@ file=${@: -1}; tasks=$(sed -n 's/^#SBATCH --array=1-\([0-9]*\).*/\1/p' "$file");
 for a in "$@"; do case $a in --array=*) tasks=$(echo "${a#--array=}" | sed 's/%.*//' | tr , ' ');; esac; done
 log=$(sed -n 's/^#SBATCH "*--output=\([^"]*\)"*/\1/p' "$file")
 for k in $tasks; do
+    [ "$KILL" != all ] || continue
     to=${log/\%A/$job}; to=${to/\%a/$k}
     if [ $job = 101 ] && [ $k = "$KILL" ]; then echo "slurmstepd: error: Killed" >> "$to"; continue; fi
     SLURM_ARRAY_TASK_ID=$k SLURM_CPUS_PER_TASK=1 bash "$file" >> "$to" 2>&1
 done
 echo "$job;here"
 "#;
-/// Busy at the first look at a job, gone at the next.
+/// Busy at the first look at a job, gone at the next; and busy for as many looks as `busy` says.
 const SQUEUE: &str = r#"#!/bin/bash
 here=$(dirname "$0")
+busy=$(cat "$here/busy" 2>/dev/null || echo 0)
+if [ $busy -gt 0 ]; then echo $((busy - 1)) > "$here/busy"; echo RUNNING; exit; fi
 if [ ! -e "$here/looked" ]; then touch "$here/looked"; echo RUNNING; exit; fi
 echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1
 "#;
@@ -58,8 +63,14 @@ impl Study {
 
     /// Exit code and standard error.
     fn mithras(&self, verb: &str, out: &str, more: &[&str], kill: &str) -> (i32, String) {
+        let output = self.command(verb, out, more, kill).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    }
+
+    fn command(&self, verb: &str, out: &str, more: &[&str], kill: &str) -> Command {
         let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").unwrap());
-        let output = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        command
             .args([verb, "--log", "json", "--list"])
             .arg(self.at("slides.csv"))
             .arg("--out")
@@ -69,10 +80,8 @@ impl Study {
             .args(["--engine", "rten", "--model"])
             .arg(testkit::workspace().join("crates/infer/tests/golden/tiny"))
             .env("PATH", path)
-            .env("KILL", kill)
-            .output()
-            .unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+            .env("KILL", kill);
+        command
     }
 
     fn text(&self, name: &str) -> String {
@@ -120,6 +129,84 @@ fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
     // Once more: nothing is left to do, and nothing changes.
     assert_eq!(study.mithras("slurm", "out", &["--shards", "5"], "").0, 0);
     assert_eq!(study.text("out/counts.csv"), one);
+}
+
+#[test]
+fn with_a_folder_for_each_shard_the_table_is_the_same() {
+    let study = Study::new(&ROWS);
+    let (code, log) = study.mithras("detect", "one", &[], "");
+    assert_eq!(code, 0, "{log}");
+    let split = ["--shards", "5", "--split"];
+    let (code, log) = study.mithras("slurm", "out", &split, "2");
+    assert_eq!(code, 0, "{log}");
+    assert_eq!(study.text("out/counts.csv"), study.text("one/counts.csv"));
+    // Nothing but tables, parts and what Slurm needs lies in the folder itself.
+    let listed = |folder: &str| -> Vec<String> {
+        let entries = fs::read_dir(study.at(folder)).unwrap();
+        let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|n| !n.starts_with('.')).collect();
+        names.sort();
+        names
+    };
+    let parts = listed("out").into_iter().filter(|n| n.starts_with("part-")).count();
+    assert_eq!(listed("out").len(), parts + 3, "{:?}", listed("out"));
+    // By Python's digests: `a` in part 1, `b` in part 2, which was killed at first.
+    for (part, slide) in [(1, "a"), (2, "b")] {
+        assert!(listed(&format!("out/part-{part}")).contains(&slide.to_owned()));
+        for file in ["detections.csv", "counts.json"] {
+            let there = study.text(&format!("out/part-{part}/{slide}/{file}"));
+            assert_eq!(there, study.text(&format!("one/{slide}/{file}")));
+        }
+    }
+    // The page over all holds the pictures of the parts.
+    assert!(study.text("out/summary.html").contains("data:image/jpeg;base64"));
+    let calls = study.text("bin/calls");
+    assert!(calls.lines().nth(1).unwrap().starts_with("--parsable --array=2 "), "{calls}");
+    // Nothing is left to do, and other flags find the same folders.
+    assert_eq!(study.mithras("slurm", "out", &[&split[..], &["--at-once", "1"]].concat(), "").0, 0);
+    assert_eq!(study.text("out/counts.csv"), study.text("one/counts.csv"));
+}
+
+#[test]
+fn a_job_that_is_under_way_is_watched_and_not_submitted_again() {
+    let study = Study::new(&["a.tiff", "b.tiff"]);
+    let busy = |looks: usize| fs::write(study.at("bin/busy"), looks.to_string()).unwrap();
+    busy(100_000);
+    let mut first = study.command("slurm", "out", &["--shards", "2"], "all");
+    let first = first.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !study.at("out/.slurm/jobs.json").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is submitted");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let stop = Command::new("kill").args(["-INT", &first.id().to_string()]).status().unwrap();
+    assert!(stop.success());
+    let ended = first.wait_with_output().unwrap();
+    let words = String::from_utf8(ended.stderr).unwrap();
+    assert!(ended.status.code() == Some(1) && words.contains("job 101 goes on"), "{words}");
+
+    // The job's tasks run while nobody watches.
+    for task in ["1", "2"] {
+        let done = Command::new("bash")
+            .arg(study.at("out/.slurm/detect.sbatch"))
+            .env("SLURM_ARRAY_TASK_ID", task)
+            .stderr(Stdio::null())
+            .status();
+        assert!(done.unwrap().success());
+    }
+    busy(3);
+    let (code, log) = study.mithras("slurm", "out", &["--shards", "2"], "all");
+    assert_eq!(code, 0, "{log}");
+    let events = events(&log);
+    let note = of(&events, "said")[0]["text"].as_str().unwrap();
+    assert_eq!(note, "job 101 is under way, and watched");
+    assert_eq!(study.text("bin/calls").lines().count(), 1, "submitted once");
+    assert_eq!(study.text("out/counts.csv").lines().count(), 3);
+    // With other flags it is another job, whatever was submitted before.
+    busy(0);
+    let (code, log) = study.mithras("slurm", "out", &["--shards", "1"], "");
+    assert_eq!(code, 0, "{log}");
+    assert_eq!(study.text("bin/calls").lines().count(), 2);
 }
 
 #[test]

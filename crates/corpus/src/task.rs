@@ -7,7 +7,8 @@
 //! | task | classes | training part | test part |
 //! |---|---|---|---|
 //! | `ami-br` | typical, atypical (majority of three experts) | AMi-Br, MIDOG21 | AMi-Br, TUPAC16 |
-//! | `ami-morph` | eight morphologies (expert 1) | the same | the same |
+//! | `ami-br-benchmark` | the same | AMi-Br, what `benchmark_split.csv` lists | AMi-Br, all else (other slides) |
+//! | `ami-morph` | eight morphologies (expert 1) | as `ami-br` | as `ami-br` |
 //! | `crops` | mimicker, mitotic_figure | the crops of a dataset that are not test data | its test data |
 //! | `folder` | names of the folders | `DIR/train` or `DIR` | `DIR/test` |
 
@@ -47,6 +48,8 @@ pub const ATYPIA: [&str; 2] = ["typical", "atypical"];
 pub enum Task {
     /// Typical or atypical mitotic figure.
     AmiBr,
+    /// The same on the split of the published benchmark, whose training part holds figures of TUPAC16, too.
+    AmiBrBenchmark,
     /// Eight morphologies of mitotic figures.
     AmiMorph,
     /// Mimicker or mitotic figure, of a dataset of crops.
@@ -95,7 +98,7 @@ impl Task {
     #[must_use]
     pub fn positive(self) -> Option<&'static str> {
         match self {
-            Self::AmiBr => Some(ATYPIA[1]),
+            Self::AmiBr | Self::AmiBrBenchmark => Some(ATYPIA[1]),
             Self::Crops => Some(shards::LABELS[1]),
             Self::AmiMorph | Self::Folder => None,
         }

@@ -2,6 +2,7 @@
 
 use crate::error::FeatureError;
 use crate::row::About;
+use infer::card::Fit;
 use infer::{EngineOptions, EngineReport, ModelPackage};
 use mitosis::{Encoder, Mpp};
 use std::path::Path;
@@ -12,8 +13,8 @@ pub struct Frozen {
     pub network: Box<dyn Encoder>,
     /// What features of it carry.
     pub about: About,
-    /// Side of its input, px.
-    pub side: usize,
+    /// How an image becomes its input.
+    pub fit: Fit,
     /// Resolution that it was trained at, where it is stated.
     pub mpp: Option<Mpp>,
     /// What runs it; `None` where no ONNX engine does.
@@ -37,8 +38,8 @@ impl Frozen {
         };
         let models = infer::open(&package, options)?;
         let network = models.encoder.expect("a card with an encoder opens one");
-        let (side, mpp) = (card.input, card.mpp);
-        Ok(Self { network, about, side, mpp, engine: Some(models.report) })
+        let (fit, mpp) = (card.fit(), card.mpp);
+        Ok(Self { network, about, fit, mpp, engine: Some(models.report) })
     }
 
     /// What runs it, in words.
@@ -69,6 +70,6 @@ impl Grid {
     ) -> Result<Self, FeatureError> {
         let none = || FeatureError::Resolution(encoder.about.encoder.clone());
         let mpp = mpp.or(encoder.mpp).ok_or_else(none)?;
-        Ok(Self { mpp, side: side.unwrap_or(encoder.side) })
+        Ok(Self { mpp, side: side.unwrap_or(encoder.fit.input) })
     }
 }

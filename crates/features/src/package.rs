@@ -3,7 +3,7 @@
 use crate::error::FeatureError;
 use artifact::digest::{sha256, sha256_file};
 use artifact::file;
-use infer::card::{ParityCard, SourceCard};
+use infer::card::{EncoderCard, Interpolation, ParityCard, SourceCard};
 use infer::convert::{self, Converted, Draft};
 use infer::{EngineOptions, ModelCard, ModelPackage};
 use mitosis::text::Shown;
@@ -13,6 +13,24 @@ use std::path::{Path, PathBuf};
 
 /// Name of a package's card.
 const CARD: &str = "card.toml";
+
+/// How an encoder is fed, and what its vector is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Facts {
+    /// Per-channel mean of the input in [0, 1].
+    pub mean: [f32; 3],
+    /// Per-channel standard deviation.
+    pub std: [f32; 3],
+    /// What an image's shorter side becomes before its middle is cut out, px.
+    pub resize: usize,
+    /// By which filter.
+    pub interpolation: Interpolation,
+    /// What the vector is, in words.
+    pub pooling: String,
+    /// How the tensors of files may be named that it is made of; of a package none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layouts: Vec<String>,
+}
 
 /// An encoder in short.
 #[derive(Clone, Debug, Serialize)]
@@ -26,11 +44,61 @@ pub struct Listed {
     /// Numbers per vector.
     pub width: usize,
     /// Side of the input, px.
-    pub input: Option<usize>,
+    pub input: usize,
     /// um/px that it was trained at.
     pub mpp: Option<f64>,
-    /// Licence of the weights.
+    /// Licence of the weights; `None` where they are not at hand.
     pub license: Option<String>,
+    /// How it is fed.
+    #[serde(flatten)]
+    pub facts: Facts,
+}
+
+/// An encoder that needs a file of weights, in full.
+#[derive(Clone, Debug, Serialize)]
+pub struct Known {
+    /// Version of this format.
+    pub schema: &'static str,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub encoder: Listed,
+}
+
+impl Known {
+    /// What is known of it.
+    #[must_use]
+    pub fn of(encoder: &Listed) -> Self {
+        Self { schema: "mithras.encoder-known/1", encoder: encoder.clone() }
+    }
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Listed { name, input, width, mpp, facts, .. } = &self.encoder;
+        writeln!(f, "{name}: {width} numbers, {}, from a file of weights", facts.pooling)?;
+        let mpp = mpp.map_or_else(|| "no resolution stated".into(), |m| format!("{m} um/px"));
+        writeln!(f, "input       {input} px, {mpp}")?;
+        facts.fmt(f, *input)?;
+        writeln!(f, "layouts     {}", facts.layouts.join(", "))
+    }
+}
+
+impl Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>, input: usize) -> fmt::Result {
+        let Self { mean, std, resize, interpolation, .. } = self;
+        write!(f, "resized     {interpolation}, the shorter side to {resize} px")?;
+        if *resize != input {
+            write!(f, ", the middle {input} px of it")?;
+        }
+        writeln!(f, "; a square of {input} px as it is")?;
+        writeln!(f, "normalised  mean {mean:?}, deviation {std:?}")
+    }
+
+    fn of(card: &EncoderCard) -> Self {
+        let (fit, pooling) = (card.fit(), card.pooling.clone());
+        let (mean, std, layouts) = (card.mean, card.std, vec![]);
+        Self { mean, std, resize: fit.resize, interpolation: fit.by, pooling, layouts }
+    }
 }
 
 /// What there is.
@@ -80,33 +148,17 @@ impl Listed {
             folder: Some(folder.to_owned()),
             architecture: e.architecture.clone(),
             width: e.width,
-            input: Some(e.input),
+            input: e.input,
             mpp: e.mpp.map(mitosis::Mpp::get),
             license: Some(card.license.clone()),
+            facts: Facts::of(e),
         })
-    }
-
-    /// An encoder that needs a file of weights.
-    #[must_use]
-    pub fn known(name: &str, width: usize) -> Self {
-        Self {
-            name: name.into(),
-            folder: None,
-            architecture: name.into(),
-            width,
-            input: None,
-            mpp: None,
-            license: None,
-        }
     }
 }
 
 impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<28} {:>5} numbers", self.name, self.width)?;
-        if let Some(px) = self.input {
-            write!(f, ", {px} px")?;
-        }
+        write!(f, "{:<28} {:>5} numbers, {} px", self.name, self.width, self.input)?;
         if let Some(mpp) = self.mpp {
             write!(f, " at {mpp} um/px")?;
         }
@@ -121,6 +173,12 @@ impl fmt::Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.packages.is_empty() {
             writeln!(f, "no package of an encoder here")?;
+        }
+        if self.known.is_empty() {
+            writeln!(
+                f,
+                "no encoder by name: the training build makes packages of files of weights"
+            )?;
         }
         self.packages.iter().chain(&self.known).try_for_each(|l| write!(f, "{l}"))?;
         self.broken.iter().try_for_each(|b| writeln!(f, "not read: {b}"))
@@ -160,7 +218,7 @@ impl fmt::Display for Package {
         writeln!(f, "{}: {}, {} numbers, {}", self.card.name, e.architecture, e.width, e.pooling)?;
         let mpp = e.mpp.map_or_else(|| "no resolution stated".into(), |m| m.to_string());
         writeln!(f, "input       {} px, {mpp}", e.input)?;
-        writeln!(f, "normalised  mean {:?}, deviation {:?}", e.mean, e.std)?;
+        Facts::of(e).fmt(f, e.input)?;
         writeln!(f, "licence     {}", self.card.license)?;
         writeln!(f, "source      {}, SHA-256 {}", e.source.file, e.source.sha256)?;
         writeln!(f, "network     {} bytes, SHA-256 {}", self.bytes, e.sha256)?;
@@ -202,19 +260,19 @@ pub fn convert(
 }
 
 /// Makes a package of a network that was exported from a file of weights, with the features of
-/// [`infer::convert::probes`] by those weights.
+/// [`infer::convert::probes`] by those weights, whose SHA-256 is given: they may lie in several files.
 ///
 /// # Errors
 /// As [`convert()`].
 pub fn convert_weights(
-    weights: &Path,
+    (weights, sha256): (&Path, String),
     (onnx, features): (&[u8], &[f32]),
     out: &Path,
     mut draft: Draft,
     options: &EngineOptions,
 ) -> Result<Package, FeatureError> {
     free(out)?;
-    draft.source = SourceCard { file: file_name(weights), sha256: digest(weights)? };
+    draft.source = SourceCard { file: file_name(weights), sha256 };
     write(weights, onnx, out, &draft, Some(features), options)
 }
 

@@ -32,6 +32,7 @@ fn draft() -> Draft {
         architecture: "seeded".into(),
         mpp: Some(Mpp::new(0.5).unwrap()),
         image: SIDE,
+        resize: None,
         interpolation: Interpolation::Bilinear,
         mean: [0.7032, 0.5361, 0.6610],
         std: [0.2172, 0.2608, 0.2072],
@@ -144,6 +145,30 @@ fn other_sizes_are_resized_as_the_card_says() {
     let resized = golden()["resized"].clone();
     let apart = farthest(&floats(&resized["bilinear"]), &floats(&resized["bicubic"]));
     assert!(apart > 2e-2, "the two filters differ by {apart} only");
+}
+
+#[test]
+fn the_middle_of_a_picture_goes_in_where_the_card_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let resize = Some(40);
+    let package = made(dir.path(), Draft { resize, ..draft() });
+    let card = Package::open(&package).unwrap().card;
+    assert_eq!(card.encoder().unwrap().resize, resize);
+    let mut encoder = Frozen::open(&package, &rten()).unwrap();
+    let wide = RgbTile::new(60, 50, picture(60, 3).data[..3 * 60 * 50].to_vec());
+    let middle = card.encoder().unwrap().fit().apply(&wide).into_owned();
+    assert_eq!((middle.width, middle.height), (SIDE, SIDE));
+    let both = encoder.network.features(&[wide.clone(), middle]).unwrap();
+    assert_eq!(both[..6], both[6..]);
+    // Without it the whole of the shorter side goes in.
+    let other = tempfile::tempdir().unwrap();
+    let mut whole = Frozen::open(&made(other.path(), draft()), &rten()).unwrap();
+    assert!(farthest(&whole.network.features(&[wide]).unwrap(), &both[..6]) > 1e-3);
+
+    let out = dir.path().join("small");
+    let small = Draft { resize: Some(SIDE - 1), ..draft() };
+    let e = package::convert(&golden_file("tiny.onnx"), &out, small, &rten()).unwrap_err();
+    assert!(e.to_string().contains("encoder.resize") && !out.exists(), "{e}");
 }
 
 #[test]

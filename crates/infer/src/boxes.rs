@@ -192,12 +192,13 @@ fn tried(
             Some((other, known)) => {
                 let difference = farthest(known, &scores);
                 if difference > TOLERANCE {
-                    let (other, largest) = (other.clone(), 1.0);
+                    let (other, largest, allowed) = (other.clone(), 1.0, TOLERANCE);
                     return Err(ConvertError::Disagree {
                         engine: named,
                         other,
                         difference,
                         largest,
+                        allowed,
                     });
                 }
             }

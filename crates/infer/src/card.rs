@@ -7,7 +7,7 @@ mod check;
 mod encoder;
 
 pub use check::{CardError, SCHEMA};
-pub use encoder::{EncoderCard, Interpolation, ParityCard, RanOn, SourceCard};
+pub use encoder::{EncoderCard, Fit, Interpolation, ParityCard, RanOn, SourceCard};
 
 use check::{ensure, network};
 use mitosis::{Mpp, OperatingPoint, Score};
@@ -231,8 +231,11 @@ pub struct ClassifierCard {
     pub mpp: Mpp,
     /// Side of a crop, px (128).
     pub crop: usize,
-    /// Side of the network's input, px (224); crops are resized to it.
+    /// Side of the network's input, px (224); whole crops are resized to it.
     pub input: usize,
+    /// By which filter; absent: bilinear, as in training here.
+    #[serde(default, skip_serializing_if = "is_bilinear")]
+    pub interpolation: Interpolation,
     /// Per-channel mean of the input in [0, 1] (R, G, B).
     pub mean: [f32; 3],
     /// Per-channel standard deviation, > 0.
@@ -244,10 +247,18 @@ pub struct ClassifierCard {
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub symmetries: u8,
+    /// Of a mean of several classifiers: the names of the members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folds: Vec<String>,
     /// Of two classes: the positive one is called from this probability on, inside (0, 1); absent:
     /// the likelier class is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+fn is_bilinear(by: &Interpolation) -> bool {
+    *by == Interpolation::Bilinear
 }
 
 fn one() -> u8 {
@@ -260,6 +271,12 @@ fn is_one(n: &u8) -> bool {
 }
 
 impl ClassifierCard {
+    /// How a crop becomes the input.
+    #[must_use]
+    pub fn fit(&self) -> Fit {
+        Fit::whole(self.input, self.interpolation)
+    }
+
     /// Index of the positive class in `classes`.
     ///
     /// # Panics

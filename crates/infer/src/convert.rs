@@ -13,6 +13,8 @@ use mitosis::{Mpp, PortError, RgbTile};
 pub const FILE: &str = "encoder.onnx";
 /// Largest difference of a feature between two engines, as a share of the largest magnitude.
 pub const TOLERANCE: f32 = 1e-3;
+/// The same between f16 weights and those that they were rounded from: what rounding does not explain.
+pub const ROUNDING: f32 = 5e-2;
 
 /// What a file cannot say of itself.
 #[derive(Clone, Debug)]
@@ -27,7 +29,9 @@ pub struct Draft {
     pub mpp: Option<Mpp>,
     /// Side of its input, px.
     pub image: usize,
-    /// How tiles are resized to it.
+    /// What a tile's shorter side becomes before its middle is cut out, px; `None` where nothing is cut off.
+    pub resize: Option<usize>,
+    /// How tiles are resized.
     pub interpolation: Interpolation,
     /// Per-channel mean in [0, 1].
     pub mean: [f32; 3],
@@ -66,7 +70,7 @@ pub enum ConvertError {
     /// Two engines, or an engine and the weights, give different features.
     #[error(
         "{engine} differs from {other} by {difference} where the largest feature is {largest}; at most \
-         {TOLERANCE} of it is allowed"
+         {allowed} of it is allowed"
     )]
     Disagree {
         /// One engine.
@@ -77,6 +81,8 @@ pub enum ConvertError {
         difference: f32,
         /// Largest magnitude of a feature.
         largest: f32,
+        /// What share of it may be.
+        allowed: f32,
     },
     /// A vector changes with the image beside it.
     #[error(
@@ -118,8 +124,9 @@ pub fn probes(side: usize) -> [RgbTile; 2] {
 }
 
 /// Brings an ONNX file to a package: `image` in, `embedding` out, run on every engine at hand on
-/// [`probes`]. `reference` holds their features by the weights themselves, where somebody has them.
-/// `options` says threads and libraries; its engine is not asked.
+/// [`probes`]. `reference` holds their features by the weights themselves, where somebody has them;
+/// `file` then has its weights stored as `draft.half` says already, and is never made whole: as f32 it
+/// may be larger than a file of ONNX can be. `options` says threads and libraries; its engine is not asked.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -145,15 +152,19 @@ pub fn convert(
         }
     };
     let (mut card, given) = tried(draft, &whole.onnx, width, options)?;
-    if let Some(reference) = reference {
-        let encoder = card.encoder.as_mut().expect("made with one");
-        let parity = encoder.parity.as_mut().expect("tried");
+    let parity = card.encoder.as_mut().and_then(|e| e.parity.as_mut());
+    if let (Some(reference), Some(parity)) = (reference, parity) {
         let first = parity.engines[0].engine.clone();
-        let libtorch = "libtorch on the weights";
-        let difference = agree((libtorch, reference), (&first, &given), parity.largest)?;
-        parity.engines.push(RanOn { engine: libtorch.into(), difference });
+        let (libtorch, largest) = ("libtorch on the weights", parity.largest);
+        let allowed = if draft.half { ROUNDING } else { TOLERANCE };
+        let difference = agree((libtorch, reference), (&first, &given), (largest, allowed))?;
+        if draft.half {
+            parity.rounding = Some(difference);
+        } else {
+            parity.engines.push(RanOn { engine: libtorch.into(), difference });
+        }
     }
-    if !draft.half {
+    if !draft.half || reference.is_some() {
         return Ok(Converted { card, onnx: whole.onnx });
     }
     drop(whole.onnx);
@@ -208,7 +219,7 @@ fn tried(
     let largest = features.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
     let mut engines = vec![RanOn { engine: first.clone(), difference: 0.0 }];
     for (engine, other) in &ran {
-        let difference = agree((engine, other), (&first, &features), largest)?;
+        let difference = agree((engine, other), (&first, &features), (largest, TOLERANCE))?;
         engines.push(RanOn { engine: engine.clone(), difference });
     }
     let parity = ParityCard { largest, engines, refused, rounding: None };
@@ -223,6 +234,7 @@ fn card(draft: &Draft, onnx: &[u8], width: usize) -> ModelCard {
         architecture: draft.architecture.clone(),
         mpp: draft.mpp,
         input: draft.image,
+        resize: draft.resize.filter(|px| *px != draft.image),
         interpolation: draft.interpolation,
         mean: draft.mean,
         std: draft.std,
@@ -283,14 +295,14 @@ fn run(encoder: &mut dyn mitosis::Encoder, side: usize) -> Result<Vec<f32>, Conv
 fn agree(
     (engine, a): (&str, &[f32]),
     (other, b): (&str, &[f32]),
-    largest: f32,
+    (largest, allowed): (f32, f32),
 ) -> Result<f32, ConvertError> {
     let difference = if a.len() == b.len() { farthest(a, b) } else { f32::INFINITY };
-    if difference <= TOLERANCE * largest {
+    if difference <= allowed * largest {
         return Ok(difference);
     }
     let (engine, other) = (engine.into(), other.into());
-    Err(ConvertError::Disagree { engine, other, difference, largest })
+    Err(ConvertError::Disagree { engine, other, difference, largest, allowed })
 }
 
 pub(crate) fn farthest(a: &[f32], b: &[f32]) -> f32 {

@@ -14,6 +14,7 @@
 //! | [`card`] | the model card, strict |
 //! | [`package`] | card and networks with their SHA-256, bundled or in a folder |
 //! | [`convert`] | an encoder of anyone's to a package |
+//! | [`ensemble`] | classifiers of several folds as one |
 //! | [`engine`] | `rten` embedded, OpenVINO and ONNX Runtime opened at run time |
 //! | [`preprocess`] | pixels to network input, the same for training |
 //! | [`timing`] | seconds per window and per crop |
@@ -22,6 +23,7 @@ pub mod boxes;
 pub mod card;
 pub mod convert;
 pub mod engine;
+pub mod ensemble;
 mod hash;
 mod network;
 mod onnx;

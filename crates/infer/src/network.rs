@@ -1,12 +1,11 @@
 //! The ports over a loaded network.
 
 use crate::card::{BoxesCard, ClassifierCard, EncoderCard, SegmenterCard};
-use crate::preprocess::{Normalisation, resize};
+use crate::preprocess::Normalisation;
 use crate::session::Session;
 use mitosis::guard;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
-use pixels::resize::{Interpolation, resize_by};
-use std::borrow::Cow;
+use pixels::resize::Fit;
 
 /// A network with its input buffer. It always runs `batch` images: a short batch is filled up
 /// with zeros, so that one engine kernel serves every image and a result cannot depend on its
@@ -178,6 +177,7 @@ pub(crate) struct OnnxClassifier {
     runner: Runner,
     classes: Vec<String>,
     crop: usize,
+    fit: Fit,
 }
 
 impl OnnxClassifier {
@@ -191,6 +191,7 @@ impl OnnxClassifier {
             runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
             classes: card.classes.clone(),
             crop: card.crop,
+            fit: card.fit(),
         }
     }
 }
@@ -207,7 +208,7 @@ impl Classifier for OnnxClassifier {
         let n = self.classes.len();
         let mut all = Vec::with_capacity(crops.len());
         for chunk in crops.chunks(self.runner.batch) {
-            let images: Vec<RgbTile> = chunk.iter().map(|c| resize(c, input, input)).collect();
+            let images: Vec<_> = chunk.iter().map(|c| self.fit.apply(c)).collect();
             let output = self.runner.probabilities(images.iter().map(|i| &*i.data), n)?;
             all.extend(output.chunks_exact(n).map(|p| ClassProbs(p.to_vec())));
         }
@@ -220,7 +221,7 @@ pub(crate) struct OnnxEncoder {
     runner: Runner,
     name: String,
     width: usize,
-    interpolation: Interpolation,
+    fit: Fit,
 }
 
 impl OnnxEncoder {
@@ -234,7 +235,7 @@ impl OnnxEncoder {
             runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
             name,
             width: card.width,
-            interpolation: card.interpolation,
+            fit: card.fit(),
         }
     }
 }
@@ -249,15 +250,10 @@ impl Encoder for OnnxEncoder {
     }
 
     fn features(&mut self, tiles: &[RgbTile]) -> Result<Vec<f32>, PortError> {
-        let side = self.runner.side;
-        let sized = |t| match sized(t, side) {
-            Ok(()) => Cow::Borrowed(&*t.data),
-            Err(_) => Cow::Owned(resize_by(t, side, side, self.interpolation).data),
-        };
         let mut all = Vec::with_capacity(tiles.len() * self.width);
         for chunk in tiles.chunks(self.runner.batch) {
-            let images: Vec<Cow<'_, [u8]>> = chunk.iter().map(sized).collect();
-            all.extend(self.runner.run(images.iter().map(|i| &**i), self.width)?);
+            let images: Vec<_> = chunk.iter().map(|t| self.fit.apply(t)).collect();
+            all.extend(self.runner.run(images.iter().map(|i| &*i.data), self.width)?);
         }
         match all.iter().find(|v| !v.is_finite()) {
             Some(&value) => Err(PortError::NotFinite { engine: self.runner.engine.clone(), value }),

@@ -4,8 +4,10 @@
 //! and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
 
 mod adapt;
+mod mean;
 
 pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
+pub(crate) use mean::mean;
 
 use prost::Message;
 use std::collections::{HashMap, HashSet};

@@ -6,4 +6,5 @@ mod boxes;
 mod card;
 mod common;
 mod engines;
+mod ensemble;
 mod preprocess;

@@ -1,4 +1,4 @@
-//! Detectors of boxes: a network in the shape of YOLOv10's exports (`golden/boxes.py`), by hand.
+//! Detectors of boxes: networks in the shapes of YOLOv10's and YOLOv8's exports (`golden/boxes.py`), by hand.
 
 use infer::boxes::{Draft, convert};
 use infer::card::BoxLayout;
@@ -8,9 +8,13 @@ use mitosis::{Mpp, OperatingPoint, RgbTile, Score};
 
 const SIDE: usize = 64;
 
+fn read(name: &str) -> Vec<u8> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
 fn file() -> Vec<u8> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/boxes.onnx");
-    std::fs::read(path).unwrap()
+    read("boxes.onnx")
 }
 
 fn draft() -> Draft {
@@ -76,6 +80,33 @@ fn boxes_become_their_centres_with_their_scores() {
     assert_eq!(places, [(18, 42), (22, 42), (18, 46), (22, 46)]);
     assert!(found.iter().all(|f| (f.2 - 0.8).abs() < 1e-5), "{found:?}");
     assert!(of(&maps[1]).is_empty());
+}
+
+#[test]
+fn a_column_per_box_gives_what_a_row_does() {
+    let rten = EngineOptions { engine: EngineChoice::Rten, ..EngineOptions::default() };
+    let maps = |file: &[u8], layout, count| {
+        let made = convert(file, &draft(), &EngineOptions::default()).unwrap();
+        let boxes = made.card.segmenter.as_ref().unwrap().boxes.as_ref().unwrap();
+        assert_eq!((boxes.layout, boxes.count), (layout, count));
+        assert_eq!(boxes.classes, ["mitotic figure", "look-alike"]);
+        let package = ModelPackage::of_one(&made.card, made.onnx).unwrap();
+        let mut models = open(&package, &rten).unwrap();
+        let windows = [spot(16, 40, [51, 0, 102]), spot(16, 40, [51, 102, 0])];
+        models.segmenter.as_mut().unwrap().probabilities(&windows).unwrap()
+    };
+    let columns = maps(&read("boxes_columns.onnx"), BoxLayout::Columns, 256);
+    let rows = maps(&file(), BoxLayout::Rows, 16);
+    for (a, b) in columns.iter().zip(&rows) {
+        let far = a.data.iter().zip(&b.data).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(far < 1e-6, "{far}");
+    }
+    assert_eq!(columns[0].data.iter().filter(|p| **p > 0.1).count(), 4);
+
+    // With another number of classes it is neither form.
+    let draft = Draft { classes: ["a", "b", "c"].map(String::from).to_vec(), ..draft() };
+    let why = convert(&read("boxes_columns.onnx"), &draft, &rten).unwrap_err().to_string();
+    assert!(why.contains("[N,6,256]") && why.contains("[N,7,boxes]"), "{why}");
 }
 
 #[test]

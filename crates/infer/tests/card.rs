@@ -1,7 +1,7 @@
 //! A card is complete and consistent, or it is refused with the key.
 
 use crate::common;
-use infer::card::{CandidateMethod, CardError};
+use infer::card::{CandidateMethod, CardError, Interpolation};
 use infer::{ModelCard, ModelPackage, PackageError};
 
 fn text() -> String {
@@ -140,4 +140,91 @@ fn digest_is_sha_256() {
         infer::sha256_hex(b"abc"),
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     );
+}
+
+/// What stands beside this program is handed on with it: its licence is said, and it is no encoder whose
+/// makers keep that to themselves, under whatever name.
+#[test]
+fn bundled_packages_state_a_licence_and_hold_no_published_encoder() {
+    // Gated, for research alone, or without a licence (`docs/encoders.md` has the rows).
+    const KEPT: [&str; 29] = [
+        "uni_v",
+        "uni2",
+        "conch",
+        "virchow",
+        "gigapath",
+        "prov-giga",
+        "hoptimus",
+        "h-optimus",
+        "h0-mini",
+        "ctranspath",
+        "transpath",
+        "phikon",
+        "hibou",
+        "kaiko",
+        "lunit",
+        "gpfm",
+        "digepath",
+        "midnight",
+        "impash",
+        "plip",
+        "genbio",
+        "bertram-v2s",
+        "mdfs",
+        "dinov2",
+        "clip",
+        "augreg",
+        "ssl_wsi",
+        "quiltnet",
+        "provgigapath",
+    ];
+    // What this project trains itself, from weights that may be handed on.
+    const OURS: [&str; 6] = [
+        "efficient-unet-",
+        "efficientnet_",
+        "tf_efficientnet",
+        "resnet50",
+        "vit_tiny",
+        "vit_small",
+    ];
+    let models = testkit::workspace().join("models");
+    let mut seen = 0;
+    for folder in std::fs::read_dir(&models).unwrap().map(|f| f.unwrap().path()) {
+        let Ok(text) = std::fs::read_to_string(folder.join("card.toml")) else { continue };
+        let card = ModelCard::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        let licence = card.license.to_lowercase();
+        let said = !["none", "unknown", "todo", "?"].contains(&licence.trim());
+        assert!(said && licence.len() >= 3, "{}: licence `{licence}`", card.name);
+        assert!(card.encoder.is_none(), "{} is an encoder", card.name);
+        let first = card.segmenter.as_ref().map(|s| &s.architecture);
+        let second = card.classifier.as_ref().map(|c| &c.architecture);
+        for architecture in first.into_iter().chain(second) {
+            let ours = OURS.iter().any(|o| architecture.starts_with(o));
+            assert!(ours, "{}: `{architecture}`", card.name);
+        }
+        let text = text.to_lowercase();
+        let kept = KEPT.iter().find(|name| text.contains(*name));
+        assert_eq!(kept, None, "{}: its card names an encoder of others", card.name);
+        for file in std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap()) {
+            // The smallest of them has 22 million values, as f16 44 MB.
+            let (name, bytes) = (file.path(), file.metadata().unwrap().len());
+            assert!(bytes < 40_000_000, "{}: {bytes} bytes", name.display());
+        }
+        seen += 1;
+    }
+    assert!(seen >= 4, "{seen} packages in {}", models.display());
+}
+
+#[test]
+fn a_filter_is_optional_and_bilinear_where_none_is_stated() {
+    let card = ModelCard::parse(&text()).unwrap();
+    let of = |card: &ModelCard| card.classifier.as_ref().unwrap().interpolation;
+    assert_eq!(of(&card), Interpolation::Bilinear);
+    assert!(!card.to_toml().unwrap().contains("interpolation"), "as it was");
+    let stated = text().replacen("crop = 32", "crop = 32\ninterpolation = \"bicubic\"", 1);
+    let stated = ModelCard::parse(&stated).unwrap();
+    assert_eq!(of(&stated), Interpolation::Bicubic);
+    assert_eq!(ModelCard::parse(&stated.to_toml().unwrap()).unwrap(), stated);
+    let e = refused("crop = 32", "crop = 32\ninterpolation = \"lanczos\"");
+    assert!(e.contains("lanczos"), "{e}");
 }

@@ -17,6 +17,9 @@ pub enum CombineError {
         /// What it lacks.
         part: &'static str,
     },
+    /// Classifiers that are not one.
+    #[error(transparent)]
+    Ensemble(#[from] infer::ensemble::EnsembleError),
     /// Reading, writing, a folder that is taken.
     #[error(transparent)]
     Package(#[from] ImportError),
@@ -27,8 +30,8 @@ pub enum CombineError {
 pub struct Stages {
     /// Package with the first stage: a folder, or a bundled name.
     pub first: PathBuf,
-    /// Package with the classifier.
-    pub second: PathBuf,
+    /// Packages with the classifier; of several the mean, as of the models of folds.
+    pub second: Vec<PathBuf>,
     /// Name of the detector.
     pub name: String,
     /// Its thresholds on `s_seg` and `s_cls`. Without them the first stage keeps its own, and the
@@ -47,15 +50,22 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         return Err(ImportError::Exists(out.to_owned()).into());
     }
     let open = |path: &Path| ModelPackage::find(Some(path)).map_err(ImportError::from);
-    let (first, second) = (open(&stages.first)?, open(&stages.second)?);
+    let first = open(&stages.first)?;
+    let second: Vec<ModelPackage> =
+        stages.second.iter().map(|p| open(p)).collect::<Result<_, _>>()?;
     let lacks = |path: &Path, part| CombineError::Part { path: path.to_owned(), part };
     let no_first = || lacks(&stages.first, "first stage");
-    let no_second = || lacks(&stages.second, "classifier");
     let segmenter = first.segmenter().ok_or_else(no_first)?;
-    let classifier = second.classifier().ok_or_else(no_second)?;
+    let (mut of_second, classifier) = match second.as_slice() {
+        [one] => {
+            let no_second = || lacks(&stages.second[0], "classifier");
+            let onnx = one.classifier().ok_or_else(no_second)?;
+            (one.card.classifier.clone().ok_or_else(no_second)?, onnx.to_vec())
+        }
+        several => infer::ensemble::classifier(several)?,
+    };
     let mut card = first.card.clone();
     let mut of_first = card.segmenter.take().ok_or_else(no_first)?;
-    let mut of_second = second.card.classifier.clone().ok_or_else(no_second)?;
     (of_first.file, of_second.file) = ("segmenter.onnx".into(), "classifier.onnx".into());
     let threshold = of_second.threshold.unwrap_or(0.5);
     let (seg, cls, provenance) = match (stages.point, &first.card.operating_point) {
@@ -67,15 +77,23 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         }
     };
     let mut training = toml::Table::new();
-    let parts = [("first_stage", &first.card), ("second_stage", &second.card)];
-    for (key, of) in parts {
+    let said = |of: &infer::ModelCard| {
         let mut part = of.training.clone().unwrap_or_default();
         part.insert("package".into(), of.name.clone().into());
-        training.insert(key.into(), part.into());
-    }
+        toml::Value::Table(part)
+    };
+    training.insert("first_stage".into(), said(&first.card));
+    let of_members: Vec<toml::Value> = second.iter().map(|p| said(&p.card)).collect();
+    let of_second_stage = match of_members.as_slice() {
+        [one] => one.clone(),
+        _ => toml::Value::Array(of_members),
+    };
+    training.insert("second_stage".into(), of_second_stage);
     card.name.clone_from(&stages.name);
-    if second.card.license != card.license {
-        card.license = format!("{}; second stage: {}", card.license, second.card.license);
+    let mut licences: Vec<&str> = second.iter().map(|p| p.card.license.as_str()).collect();
+    licences.dedup();
+    if licences != [card.license.as_str()] {
+        card.license = format!("{}; second stage: {}", card.license, licences.join("; "));
     }
     (card.segmenter, card.classifier) = (Some(of_first), Some(of_second));
     card.operating_point = Some(OperatingPoint { seg, cls, provenance });
@@ -86,7 +104,7 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
     std::fs::create_dir_all(out).map_err(failed).map_err(ImportError::from)?;
     let put = |name: &str, bytes: &[u8]| file::write(&out.join(name), bytes);
     put("segmenter.onnx", segmenter).map_err(ImportError::from)?;
-    put("classifier.onnx", classifier).map_err(ImportError::from)?;
+    put("classifier.onnx", &classifier).map_err(ImportError::from)?;
     let text = card.to_toml().map_err(ImportError::from)?;
     // Last: a folder without a card is no package.
     file::write(&at, text.as_bytes()).map_err(ImportError::from)?;

@@ -11,6 +11,7 @@ mod dicom;
 #[cfg(feature = "train")]
 mod drawn;
 mod exports;
+mod families;
 #[cfg(feature = "train")]
 mod fast;
 mod flaws;

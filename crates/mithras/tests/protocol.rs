@@ -12,7 +12,7 @@ use train::protocol::{About, FinetunePreset, finetune, fold_dir};
 use train::run::{MODEL, RunOptions};
 
 /// Figures and mimickers in folders of these names; three slides, more mimickers than figures.
-fn drawn(dir: &Path, figure: &str, other: &str) {
+pub fn drawn(dir: &Path, figure: &str, other: &str) {
     for (class, colour, n) in [(figure, 60_u8, 2_u8), (other, 110, 5)] {
         for s in 0..3_u8 {
             let folder = dir.join(class).join(format!("slide{s}"));
@@ -50,7 +50,7 @@ fn preset(positive: Option<&str>) -> FinetunePreset {
     FinetunePreset::load(&file, &set).unwrap()
 }
 
-fn options(out: &Path) -> RunOptions {
+pub fn options(out: &Path) -> RunOptions {
     RunOptions {
         out: out.to_path_buf(),
         resume: false,

@@ -64,14 +64,19 @@ fn text(path: PathBuf) -> String {
 
 /// The three tables of a folder with every time taken out of what they are made of.
 fn timeless(out: &Path) -> [String; 3] {
-    for entry in fs::read_dir(out).unwrap() {
+    timeless_of(&[out.to_owned()], out)
+}
+
+/// The same of several folders, gathered into one.
+fn timeless_of(outs: &[PathBuf], out: &Path) -> [String; 3] {
+    for entry in outs.iter().flat_map(|out| fs::read_dir(out).unwrap()) {
         let folder = entry.unwrap().path();
         if let Some(mut state) = State::load(&folder) {
             (state.seconds, state.work.stages, state.input.modified) = (0.0, Vec::new(), 0);
             state.save(&folder).unwrap();
         }
     }
-    report::gather(&[out.to_owned()], None).unwrap();
+    report::gather(outs, Some(out)).unwrap();
     let run = text(out.join("run.json"));
     let run = run.lines().filter(|l| !l.contains("finished_unix")).collect::<Vec<_>>().join("\n");
     [text(out.join("counts.csv")), run, text(out.join("summary.html"))]
@@ -118,6 +123,15 @@ fn shards_in_any_folders_come_to_the_tables_of_one_process() {
         assert!(a[k] == b[k], "{file} differs");
     }
     assert_eq!(a[0], one, "counts.csv holds no time");
+
+    // Of folders of their own too, but for the way from the page to a slide's folder.
+    let mut of_parts = timeless_of(&parts, &at("all"));
+    for k in 1..=3 {
+        of_parts[2] = of_parts[2].replace(&format!("../part-{k}/"), "./");
+    }
+    for (k, file) in ["counts.csv", "run.json", "summary.html"].iter().enumerate() {
+        assert!(a[k] == of_parts[k], "{file} of several folders differs");
+    }
 
     let header = one.lines().next().unwrap();
     assert!(header.ends_with(",notes,reason,patient,cohort,age at diagnosis"), "{header}");

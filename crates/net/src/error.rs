@@ -55,6 +55,24 @@ pub enum NetError {
         /// Whether a part could be taken.
         fits_in_part: bool,
     },
+    /// A network whose ONNX file would be larger than such a file can be.
+    #[error(
+        "`{name}`: its ONNX file would have {:.1} GB with weights as {weights}, and 2.1 GB is the most; {}",
+        *bytes as f64 / 1e9,
+        if *halves { "take the precision f16" } else {
+            "embed by the file of weights itself (libtorch), which needs no package"
+        }
+    )]
+    TooLarge {
+        /// The encoder.
+        name: String,
+        /// What its weights take.
+        bytes: u64,
+        /// As they are stored.
+        weights: &'static str,
+        /// Whether it would fit as f16.
+        halves: bool,
+    },
     /// A device was asked for that is not there.
     #[error("device `{asked}`: {reason}")]
     Device {

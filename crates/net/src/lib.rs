@@ -97,3 +97,4 @@ pub mod vit;
 
 pub use error::{NetError, Result};
 pub use pth::read_weights;
+pub use shards::weight_files;

@@ -40,20 +40,63 @@ pub(crate) struct TensorRef {
     pub stride: Vec<i64>,
 }
 
-/// Most stack entries and memo slots that a file may ask for.
-const LIMIT: usize = 50_000_000;
+/// Most operations of a pickle, and so most values: each pushes one.
+const LIMIT: usize = 5_000_000;
+/// Longest name of a tensor, a class or a storage: they are copied, and a file may point at one often.
+const LONGEST: usize = 4096;
+/// Most sides of a tensor, as torch has it.
+const MOST_SIDES: usize = 64;
 
+impl TensorRef {
+    /// How many values it has, and how far into its storage they reach; `None` where no machine could
+    /// count them.
+    pub(crate) fn values_and_reach(&self) -> Option<(u64, u64)> {
+        let count = |n: i64| u64::try_from(n).ok();
+        if self.size.len() != self.stride.len() {
+            return None;
+        }
+        let sides = self.size.iter().map(|n| count(*n));
+        let values = sides.clone().try_fold(1_u64, |all, n| all.checked_mul(n?))?;
+        if values == 0 {
+            return Some((0, 0));
+        }
+        let strides = self.stride.iter().map(|n| count(*n));
+        let last = sides.zip(strides).try_fold(count(self.offset)?, |at, (side, stride)| {
+            at.checked_add((side? - 1).checked_mul(stride?)?)
+        })?;
+        Some((values, last.checked_add(1).filter(|n| i64::try_from(*n).is_ok())?))
+    }
+}
+
+/// Reads pickles, and owns what they hold: a value must not outlive it.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     /// Where the next pickle starts.
     pub at: usize,
+    /// Every container, in the order of their making.
+    made: Vec<Value>,
+}
+
+/// Containers may lie in each other as deep as the file is long, and freeing one after the other from
+/// within would need as much of the stack. Emptied first, then from the newest on, each is alone.
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        for value in &self.made {
+            match value {
+                Value::List(l) => drop(std::mem::take(&mut *l.borrow_mut())),
+                Value::Dict(d) => drop(std::mem::take(&mut *d.borrow_mut())),
+                _ => {}
+            }
+        }
+        while self.made.pop().is_some() {}
+    }
 }
 
 type Res<T> = Result<T, String>;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { bytes, at: 0, made: Vec::new() }
     }
 
     pub(crate) fn take(&mut self, n: usize) -> Res<&'a [u8]> {
@@ -102,7 +145,7 @@ impl<'a> Reader<'a> {
     /// Reads one pickle, up to and including its STOP.
     pub(crate) fn read(&mut self) -> Res<Value> {
         let mut m = Machine::default();
-        loop {
+        for step in 0..LIMIT {
             let op = self.take(1)?[0];
             match op {
                 b'.' => return m.pop(),
@@ -151,27 +194,27 @@ impl<'a> Reader<'a> {
                     let n = self.length(8)?;
                     m.stack.push(self.text(n)?);
                 }
-                b'}' => m.stack.push(Value::Dict(Rc::default())),
-                b']' | 0x8f => m.stack.push(Value::List(Rc::default())),
+                b'}' => m.stack.push(self.owned(Value::Dict(Rc::default()))),
+                b']' | 0x8f => m.stack.push(self.owned(Value::List(Rc::default()))),
                 b')' => m.stack.push(Value::Tuple(Rc::default())),
                 b't' => {
                     let items = m.pop_mark()?;
-                    m.stack.push(Value::Tuple(Rc::new(items)));
+                    m.stack.push(self.owned(Value::Tuple(Rc::new(items))));
                 }
                 b'l' => {
                     let items = m.pop_mark()?;
-                    m.stack.push(Value::List(Rc::new(RefCell::new(items))));
+                    m.stack.push(self.owned(Value::List(Rc::new(RefCell::new(items)))));
                 }
                 b'd' => {
                     let items = m.pop_mark()?;
-                    m.stack.push(Value::Dict(Rc::default()));
+                    m.stack.push(self.owned(Value::Dict(Rc::default())));
                     m.set(items)?;
                 }
                 0x85..=0x87 => {
                     let n = usize::from(op - 0x84);
                     let from = m.stack.len().checked_sub(n).ok_or("too few values")?;
                     let items = m.stack.split_off(from);
-                    m.stack.push(Value::Tuple(Rc::new(items)));
+                    m.stack.push(self.owned(Value::Tuple(Rc::new(items))));
                 }
                 b's' => {
                     let (value, key) = (m.pop()?, m.pop()?);
@@ -191,9 +234,9 @@ impl<'a> Reader<'a> {
                 }
                 b'q' | b'r' => {
                     let slot = self.length(if op == b'q' { 1 } else { 4 })?;
-                    m.memoize(slot)?;
+                    m.memoize(slot, step)?;
                 }
-                0x94 => m.memoize(m.memo.len())?,
+                0x94 => m.memoize(m.memo.len(), step)?,
                 b'h' | b'j' => {
                     let slot = self.length(if op == b'h' { 1 } else { 4 })?;
                     let value = m.memo.get(slot).and_then(Option::clone);
@@ -206,14 +249,17 @@ impl<'a> Reader<'a> {
                 0x93 => {
                     let (name, module) = (m.pop()?, m.pop()?);
                     let global = match (module, name) {
-                        (Value::Str(m), Value::Str(n)) => Value::Global(format!("{m} {n}").into()),
+                        (Value::Str(m), Value::Str(n)) if m.len().max(n.len()) <= LONGEST => {
+                            Value::Global(format!("{m} {n}").into())
+                        }
                         _ => return Err("a class without a name".into()),
                     };
                     m.stack.push(global);
                 }
                 b'R' | 0x81 => {
                     let (args, callable) = (m.pop()?, m.pop()?);
-                    m.stack.push(call(&callable, &args)?);
+                    let made = call(&callable, &args)?;
+                    m.stack.push(self.owned(made));
                 }
                 // The state of an object: none of what is kept here has one that matters.
                 b'b' => _ = m.pop()?,
@@ -223,10 +269,16 @@ impl<'a> Reader<'a> {
                 }
                 other => return Err(format!("pickle operation 0x{other:02x} is not supported")),
             }
-            if m.stack.len() > LIMIT {
-                return Err("too many values".into());
-            }
         }
+        Err(format!("it has more than {LIMIT} values, as no state dict has"))
+    }
+
+    /// Notes a container that was made.
+    fn owned(&mut self, value: Value) -> Value {
+        if matches!(value, Value::List(_) | Value::Dict(_) | Value::Tuple(_)) {
+            self.made.push(value.clone());
+        }
+        value
     }
 }
 
@@ -251,8 +303,9 @@ impl Machine {
         Ok(self.stack.split_off(mark.ok_or("no mark")?))
     }
 
-    fn memoize(&mut self, slot: usize) -> Res<()> {
-        if slot > LIMIT {
+    /// Slots are numbered as they are filled, one an operation.
+    fn memoize(&mut self, slot: usize, step: usize) -> Res<()> {
+        if slot > step {
             return Err("an impossible memo slot".into());
         }
         if self.memo.len() <= slot {
@@ -267,6 +320,9 @@ impl Machine {
             let mut d = d.borrow_mut();
             let mut items = items.into_iter();
             while let (Some(k), Some(v)) = (items.next(), items.next()) {
+                if matches!(&k, Value::Str(name) if name.len() > LONGEST) {
+                    return Err("a name without an end".into());
+                }
                 d.push((k, v));
             }
         }
@@ -285,7 +341,9 @@ fn storage(id: &Value) -> Res<Value> {
     let bad = || "a storage without class and key".to_string();
     let Value::Tuple(parts) = id else { return Err(bad()) };
     match parts.as_slice() {
-        [Value::Str(kind), Value::Global(class), Value::Str(key), ..] if &**kind == "storage" => {
+        [Value::Str(kind), Value::Global(class), Value::Str(key), ..]
+            if &**kind == "storage" && class.len().max(key.len()) <= 2 * LONGEST + 1 =>
+        {
             let class = class.rsplit(' ').next().unwrap_or_default().to_string();
             Ok(Value::Storage(Rc::new(Storage { class, key: key.to_string() })))
         }
@@ -295,6 +353,9 @@ fn storage(id: &Value) -> Res<Value> {
 
 fn integers(v: &Value) -> Res<Vec<i64>> {
     let Value::Tuple(items) = v else { return Err("a shape that is no tuple".into()) };
+    if items.len() > MOST_SIDES {
+        return Err(format!("a shape of {} sides", items.len()));
+    }
     items
         .iter()
         .map(|i| match i {

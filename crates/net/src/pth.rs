@@ -1,4 +1,7 @@
 //! State dicts of PyTorch: the zip format of torch 1.6 and later, and the legacy pickle.
+//!
+//! What a file says of sizes is not believed before it is compared with what the file holds: a deflated
+//! entry of a few kilobytes may become gigabytes, and a stride of 0 makes any tensor of one value.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Cursor, Read};
@@ -10,6 +13,13 @@ use crate::checkpoint;
 use crate::error::{NetError, Result};
 use crate::pickle::{Reader, TensorRef, Value};
 use crate::{lite, shards};
+
+/// Most bytes of the pickle in a zip: names and shapes, some hundred bytes a tensor.
+const MOST_PICKLE: u64 = 64 << 20;
+/// Weights do not deflate: what a file's tensors take, over the file's own length.
+const MOST_GROWTH: u64 = 16;
+/// ... and this much more, for small files.
+const FREE_GROWTH: u64 = 64 << 20;
 
 /// Where published files keep the weights, when not at the top.
 const KEYS: [&str; 7] =
@@ -30,7 +40,7 @@ const HEAD_LIES_APART: &str = "encoder.layer1.0.conv1.weight";
 /// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights, and for
 /// shards that are not what their index says.
 pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Tensor>> {
-    if path.to_string_lossy().ends_with(".index.json") {
+    if shards::is_index(path) {
         return shards::read(path, |file| read_weights(file, key));
     }
     let mut head = [0u8; 9];
@@ -69,24 +79,55 @@ fn read_zip(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>> {
     let index = zip.file_names().find(|n| n.ends_with("/data.pkl") || *n == "data.pkl");
     let index = index.ok_or("a zip without data.pkl: no state dict")?.to_string();
     let folder = index.trim_end_matches("data.pkl").to_string();
-    let mut pickle = Vec::new();
-    let mut entry = zip.by_name(&index).map_err(|e| e.to_string())?;
-    entry.read_to_end(&mut pickle).map_err(|e| e.to_string())?;
-    drop(entry);
-    let root = Reader::new(&pickle).read()?;
-    let mut storages: HashMap<String, Vec<u8>> = HashMap::new();
+    let pickle = entry(&mut zip, &index, MOST_PICKLE + 1)?;
+    if pickle.len() as u64 > MOST_PICKLE {
+        return Err(format!("{index} is larger than {MOST_PICKLE} bytes, as no state dict's is"));
+    }
+    let mut reader = Reader::new(&pickle);
+    let root = reader.read()?;
     let entries = weights(&root, key)?;
-    for (_, t) in &entries {
-        if !storages.contains_key(&t.storage.key) {
-            let name = format!("{folder}data/{}", t.storage.key);
-            let mut data = Vec::new();
-            let mut entry = zip.by_name(&name).map_err(|e| format!("{name}: {e}"))?;
-            entry.read_to_end(&mut data).map_err(|e| format!("{name}: {e}"))?;
-            drop(entry);
-            storages.insert(t.storage.key.clone(), data);
-        }
+    let extents = extents(&entries, bytes.len())?;
+    let mut storages: HashMap<&str, Vec<u8>> = HashMap::new();
+    for (key, extent) in extents {
+        // What lies behind the last value of a tensor is nobody's.
+        storages.insert(key, entry(&mut zip, &format!("{folder}data/{key}"), extent)?);
     }
     build(&entries, |k| storages.get(k).map(Vec::as_slice))
+}
+
+/// The first bytes of an entry, at most so many.
+fn entry(zip: &mut zip::ZipArchive<Cursor<&[u8]>>, name: &str, most: u64) -> Res<Vec<u8>> {
+    let mut data = Vec::new();
+    let entry = zip.by_name(name).map_err(|e| format!("{name}: {e}"))?;
+    entry.take(most).read_to_end(&mut data).map_err(|e| format!("{name}: {e}"))?;
+    Ok(data)
+}
+
+/// Bytes of every storage that tensors reach into, refused where the file cannot hold them.
+fn extents(entries: &[Entry], file: usize) -> Res<BTreeMap<&str, u64>> {
+    let mut all: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut made = 0_u64;
+    for (name, t) in entries {
+        let size = kind(&t.storage.class)?.elt_size_in_bytes() as u64;
+        let impossible = || format!("`{name}`: no tensor can be {:?} by {:?}", t.size, t.stride);
+        let (values, reach) = t.values_and_reach().ok_or_else(impossible)?;
+        // A value may not stand in several places.
+        if values > reach {
+            return Err(format!("`{name}`: {:?} values of the {reach} that it has", t.size));
+        }
+        let bytes = reach.checked_mul(size).ok_or_else(impossible)?;
+        let extent = all.entry(&t.storage.key).or_default();
+        *extent = (*extent).max(bytes);
+        made = made.saturating_add(values * size);
+    }
+    let most = (file as u64).saturating_mul(MOST_GROWTH).saturating_add(FREE_GROWTH);
+    let stored = all.values().fold(0_u64, |n, bytes| n.saturating_add(*bytes));
+    match made.max(stored) {
+        bytes if bytes > most => Err(format!(
+            "its tensors take {bytes} bytes, and the file has {file}: that is more than weights deflate"
+        )),
+        _ => Ok(all),
+    }
 }
 
 fn read_legacy(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>> {
@@ -112,7 +153,9 @@ fn read_legacy(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>>
             .ok_or("an impossible storage length")?;
         storages.insert(k.to_string(), reader.take(size)?);
     }
-    build(&weights(&root, key)?, |k| storages.get(k).copied())
+    let entries = weights(&root, key)?;
+    extents(&entries, bytes.len())?;
+    build(&entries, |k| storages.get(k).copied())
 }
 
 /// Class of every storage by key, wherever in the object it lies.
@@ -135,7 +178,9 @@ fn storage_classes(root: &Value) -> HashMap<String, String> {
             Value::List(l) if seen.insert(std::rc::Rc::as_ptr(&l) as usize) => {
                 todo.extend(l.borrow().iter().cloned());
             }
-            Value::Tuple(t) => todo.extend(t.iter().cloned()),
+            Value::Tuple(t) if seen.insert(std::rc::Rc::as_ptr(&t) as usize) => {
+                todo.extend(t.iter().cloned());
+            }
             _ => {}
         }
     }
@@ -224,8 +269,9 @@ fn build<'a>(
             flat.insert(key, values.map_err(|e| format!("`{name}`: {e}"))?);
         }
         let view = flat[key].f_as_strided(&t.size, &t.stride, t.offset);
-        let tensor = view.map_err(|e| format!("`{name}` does not fit its storage: {e}"))?;
-        out.insert(name.clone(), tensor.contiguous());
+        let tensor = view.and_then(|view| view.f_contiguous());
+        let tensor = tensor.map_err(|e| format!("`{name}` does not fit its storage: {e}"))?;
+        out.insert(name.clone(), tensor);
     }
     Ok(out)
 }

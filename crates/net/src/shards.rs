@@ -1,7 +1,7 @@
 //! Weights in several files under one index, as Hugging Face writes large ones.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 use tch::Tensor;
@@ -15,37 +15,75 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
+/// Whether a file says in which others the weights lie.
+pub(crate) fn is_index(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".index.json")
+}
+
+fn wrong(path: &Path, reason: String) -> NetError {
+    NetError::file(path, reason, "fetch the whole folder again")
+}
+
+fn open(path: &Path) -> Result<Index> {
+    let text = std::fs::read(path).map_err(|e| NetError::io(path, e))?;
+    let index: Index = serde_json::from_slice(&text)
+        .map_err(|e| wrong(path, format!("no readable index of weights ({e})")))?;
+    if index.weight_map.is_empty() {
+        return Err(wrong(path, "an index of no weights".into()));
+    }
+    for file in index.weight_map.values() {
+        let mut parts = Path::new(file).components();
+        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+        if !plain || is_index(Path::new(file)) {
+            return Err(wrong(path, format!("names `{file}`, which is no file beside it")));
+        }
+    }
+    Ok(index)
+}
+
+impl Index {
+    /// Its files by name.
+    fn files(&self) -> BTreeSet<&String> {
+        self.weight_map.values().collect()
+    }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// The files that weights lie in: the one that is named, and of an index those that it names, in the
+/// order of their names. What digests weights digests all of them.
+///
+/// # Errors
+/// [`NetError::Io`], and [`NetError::File`] for an index that cannot be.
+pub fn weight_files(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut all = vec![path.to_path_buf()];
+    if is_index(path) {
+        let index = open(path)?;
+        all.extend(index.files().into_iter().map(|file| folder(path).join(file)));
+    }
+    Ok(all)
+}
+
 /// Every tensor of the index's files, which lie beside it; `one` reads a file.
 pub(crate) fn read(
     path: &Path,
     one: impl Fn(&Path) -> Result<BTreeMap<String, Tensor>>,
 ) -> Result<BTreeMap<String, Tensor>> {
-    let wrong = |reason: String| NetError::file(path, reason, "fetch the whole folder again");
-    let text = std::fs::read(path).map_err(|e| NetError::io(path, e))?;
-    let index: Index = serde_json::from_slice(&text)
-        .map_err(|e| wrong(format!("no readable index of weights ({e})")))?;
-    if index.weight_map.is_empty() {
-        return Err(wrong("an index of no weights".into()));
-    }
-    let folder = path.parent().unwrap_or(Path::new(""));
+    let index = open(path)?;
     let mut all = BTreeMap::new();
-    for file in index.weight_map.values().collect::<BTreeSet<_>>() {
-        let mut parts = Path::new(file).components();
-        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
-        if !plain || file.ends_with(".index.json") {
-            return Err(wrong(format!("names `{file}`, which is no file beside it")));
-        }
-        for (name, tensor) in one(&folder.join(file))? {
+    for file in index.files() {
+        for (name, tensor) in one(&folder(path).join(file))? {
             if index.weight_map.get(&name) != Some(file) {
-                return Err(wrong(format!(
-                    "`{name}` lies in {file}, and the index says otherwise"
-                )));
+                let reason = format!("`{name}` lies in {file}, and the index says otherwise");
+                return Err(wrong(path, reason));
             }
             all.insert(name, tensor);
         }
     }
     match index.weight_map.keys().find(|n| !all.contains_key(*n)) {
-        Some(name) => Err(wrong(format!("`{name}` is in none of its files"))),
+        Some(name) => Err(wrong(path, format!("`{name}` is in none of its files"))),
         None => Ok(all),
     }
 }

@@ -82,7 +82,8 @@ fn a_training_step_of_b0_equals_timm() {
     golden.logits.check("logits", &out, 2e-5);
     let all = vs.variables();
     for (name, want) in &golden.grads {
-        want.check(name, &all[name].grad(), 2e-4);
+        // Rounded otherwise on other processors.
+        want.check(name, &all[name].grad(), 5e-4);
     }
     for (name, want) in &golden.buffers {
         want.check(name, &all[name], 2e-5);

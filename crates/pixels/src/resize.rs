@@ -8,6 +8,7 @@ use fast_image_resize::pixels::U8x3;
 use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use mitosis::{Mpp, RgbTile};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The filter that an image is resized by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,15 @@ pub enum Interpolation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither bilinear nor bicubic")]
 pub struct NoFilter(String);
+
+impl std::fmt::Display for Interpolation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Bilinear => "bilinear",
+            Self::Bicubic => "bicubic",
+        })
+    }
+}
 
 impl std::str::FromStr for Interpolation {
     type Err = NoFilter;
@@ -80,6 +90,60 @@ pub fn resize_by(tile: &RgbTile, width: usize, height: usize, by: Interpolation)
     convolve(tile, (width, height), (tile.width as f64, tile.height as f64), by)
 }
 
+/// How an image of any size becomes the input of a network, as torchvision's `Resize` and `CenterCrop`
+/// (and timm's evaluation transform): its shorter side becomes `resize`, the central square of `input`
+/// goes on.
+///
+/// A square of `input` pixels goes on as it is, although `Resize` would enlarge it first and cut its edge
+/// off again. It was cut from a slide at the network's own size and resolution, and that is what the
+/// middle of a larger picture has after `Resize`, too; enlarged, it would be blurred and at another scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// Side of the input, px.
+    pub input: usize,
+    /// What the shorter side becomes, px; at least `input`.
+    pub resize: usize,
+    /// By which filter.
+    pub by: Interpolation,
+}
+
+impl Fit {
+    /// Without an edge that is cut off: squares whole.
+    #[must_use]
+    pub fn whole(input: usize, by: Interpolation) -> Self {
+        Self { input, resize: input, by }
+    }
+
+    /// A square of `input` pixels.
+    ///
+    /// # Panics
+    /// When a side is zero, or `resize` is less than `input`.
+    #[must_use]
+    pub fn apply<'a>(&self, tile: &'a RgbTile) -> Cow<'a, RgbTile> {
+        let Self { input, resize, by } = *self;
+        let (w, h) = (tile.width, tile.height);
+        if (w, h) == (input, input) {
+            return Cow::Borrowed(tile);
+        }
+        let short = w.min(h);
+        let (wide, high) = (resize * w / short, resize * h / short);
+        let sized = resize_by(tile, wide, high, by);
+        if (wide, high) == (input, input) {
+            return Cow::Owned(sized);
+        }
+        let (x, y) = (margin(wide, input), margin(high, input));
+        let row = |r: usize| &sized.data[3 * (r * wide + x)..][..3 * input];
+        let data = (y..y + input).flat_map(row).copied().collect();
+        Cow::Owned(RgbTile::new(input, input, data))
+    }
+}
+
+/// Where the central `of` of `all` pixels begin; half a pixel goes to the even side, as Python rounds.
+fn margin(all: usize, of: usize) -> usize {
+    let (whole, odd) = ((all - of) / 2, (all - of) % 2);
+    whole + odd * (whole % 2)
+}
+
 /// Resamples from one resolution to another, exactly: the output covers as many whole pixels as
 /// the input holds, and a strip narrower than one output pixel at the right and bottom is left out
 /// instead of stretching the image by a fraction of a pixel.
@@ -120,6 +184,23 @@ mod tests {
             let got = f64::from(out.pixel(j, 50)[0]);
             assert!((got - expected).abs() <= 0.6, "pixel {j}: {got} against {expected}");
         }
+    }
+
+    #[test]
+    fn the_middle_of_a_picture_goes_on() {
+        assert_eq!([margin(5, 5), margin(6, 5), margin(7, 5), margin(8, 5)], [0, 0, 1, 2]);
+        let fit = Fit { input: 16, resize: 20, by: Interpolation::Bicubic };
+        let own = ramp(16);
+        assert!(matches!(fit.apply(&own), Cow::Borrowed(same) if same == &own));
+        // As large as `resize`: cut, not resampled.
+        let larger = ramp(20);
+        let cut = fit.apply(&larger);
+        assert_eq!((cut.width, cut.height, cut.pixel(0, 3)), (16, 16, [2, 5, 7]));
+        let whole = Fit::whole(10, Interpolation::Bicubic);
+        let square = resize_by(&ramp(20), 10, 10, Interpolation::Bicubic);
+        assert_eq!(whole.apply(&ramp(20)).into_owned(), square);
+        let wide = RgbTile::filled(40, 20, [1, 2, 3]);
+        assert_eq!(*fit.apply(&wide), RgbTile::filled(16, 16, [1, 2, 3]));
     }
 
     #[test]

@@ -139,7 +139,7 @@ impl Encoder {
         Ok(Self {
             name: frozen.about.encoder.clone(),
             width: frozen.about.width,
-            side: frozen.side,
+            side: frozen.fit.input,
             mpp: frozen.mpp.map(mitosis::Mpp::get),
             engine: frozen.engine(),
             frozen: frozen.into(),

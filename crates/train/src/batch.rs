@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use corpus::ahead::each_step;
 use mitosis::RgbTile;
+use net::encoder;
 use pixels::input::Normalisation;
+use pixels::resize::{Fit, Interpolation};
 use rayon::prelude::*;
 use tch::{Device, Tensor};
 
@@ -28,6 +30,20 @@ pub fn normalised(tiles: &[RgbTile], norm: &Normalisation, device: Device) -> Te
     let planes = norm.batch(tiles);
     let x = Tensor::from_slice(&planes).view([tiles.len() as i64, 3, h, w]);
     net::device::MemoryFormat::ChannelsLast.image(&x.to_device(device))
+}
+
+/// How images of any size become the `input` pixels of an encoder: as its makers have it, at another side
+/// than theirs in the same proportion; an architecture alone as everything here, whole and bilinear.
+#[must_use]
+pub fn fit(name: &str, input: usize) -> Fit {
+    let Some(p) = encoder::published(name) else {
+        return Fit::whole(input, Interpolation::Bilinear);
+    };
+    let by = match p.interpolation {
+        encoder::Interpolation::Bilinear => Interpolation::Bilinear,
+        encoder::Interpolation::Bicubic => Interpolation::Bicubic,
+    };
+    Fit { input, resize: input * p.resize as usize / p.image as usize, by }
 }
 
 /// Calls `work` with each step's samples, in order from step `from` to `steps`; samples are drawn

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use corpus::resample::resize;
 use mitosis::{Encoder as Port, PortError, RgbTile};
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
-use net::onnx::{self, ExportOptions};
+use net::onnx::{self, ExportOptions, WeightKind};
 use pixels::input::Normalisation;
+use pixels::resize::{Fit, Interpolation};
 use tch::nn::VarStore;
 use tch::{Device, Kind};
 
-use crate::batch::normalised;
+use crate::batch::{fit, normalised};
 use crate::error::{Result, TrainError};
 
 /// An encoder with frozen weights.
@@ -20,7 +20,7 @@ pub struct Embedder {
     _vs: VarStore,
     net: Box<dyn Encoder>,
     device: Device,
-    side: usize,
+    fit: Fit,
     norm: Normalisation,
     random: Vec<String>,
 }
@@ -67,9 +67,12 @@ impl Embedder {
         let random =
             foreign::load_encoder(path, &file.tensors, &vs, net.architecture(), keep, &allowed)?
                 .random;
+        // A checkpoint of ours was trained on whole crops, bilinear.
         let side = net.image().unwrap_or(image) as usize;
+        let ours = || Fit::whole(side, Interpolation::Bilinear);
+        let fit = name.map_or_else(ours, |name| fit(name, side));
         let norm = Normalisation::new(config.mean, config.std);
-        Ok(Self { _vs: vs, net, device, side, norm, random })
+        Ok(Self { _vs: vs, net, device, fit, norm, random })
     }
 
     /// An encoder as drawn from a seed, for comparison.
@@ -81,9 +84,9 @@ impl Embedder {
         let vs = VarStore::new(Device::Cpu);
         let config = EncoderConfig { image, ..EncoderConfig::new(name, 0) };
         let net = encoder::build(&vs.root(), &config)?;
-        let side = net.image().unwrap_or(image) as usize;
+        let fit = fit(name, net.image().unwrap_or(image) as usize);
         let norm = Normalisation::new(config.mean, config.std);
-        Ok(Self { _vs: vs, net, device: Device::Cpu, side, norm, random: vec![] })
+        Ok(Self { _vs: vs, net, device: Device::Cpu, fit, norm, random: vec![] })
     }
 
     /// timm's name.
@@ -104,10 +107,16 @@ impl Embedder {
         self.net.dim() as usize
     }
 
-    /// Side that tiles are resized to, pixels.
+    /// Side of its input, pixels.
     #[must_use]
     pub fn side(&self) -> usize {
-        self.side
+        self.fit.input
+    }
+
+    /// How tiles become its input.
+    #[must_use]
+    pub fn fit(&self) -> Fit {
+        self.fit
     }
 
     /// One vector per tile, in order: `tiles.len() * dim` values.
@@ -117,20 +126,22 @@ impl Embedder {
         if tiles.is_empty() {
             return vec![];
         }
-        let side = self.side;
-        let sized: Vec<RgbTile> = tiles.par_iter().map(|t| resize(t, side, side)).collect();
+        let fit = self.fit;
+        let sized: Vec<RgbTile> = tiles.par_iter().map(|t| fit.apply(t).into_owned()).collect();
         let x = normalised(&sized, &self.norm, self.device).contiguous();
         let y = tch::no_grad(|| self.net.embed(&x, false)).to_kind(Kind::Float);
         let flat = y.to_device(Device::Cpu).contiguous().view(-1);
         Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
     }
 
-    /// The encoder as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, dim]`.
+    /// The encoder as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, dim]`, large weights
+    /// stored as f16 where asked for.
     ///
     /// # Errors
-    /// None that an encoder of the table can cause.
-    pub fn onnx(&self) -> Result<Vec<u8>> {
-        Ok(onnx::embedding(&*self.net, self.side as i64, &ExportOptions::default())?)
+    /// A network that is too large for such a file; [`onnx::check_size`] says it before.
+    pub fn onnx(&self, half: bool) -> Result<Vec<u8>> {
+        let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
+        Ok(onnx::embedding(&*self.net, self.side() as i64, &options)?)
     }
 }
 

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use corpus::resample::resize;
 use mitosis::RgbTile;
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed};
 use net::onnx::{self, ExportOptions, WeightKind};
 use net::text;
 use pixels::input::Normalisation;
+use pixels::resize::Fit;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use crate::batch::normalised;
+use crate::batch::{fit, normalised};
 use crate::error::{Result, TrainError};
 use crate::prompts::{Prompts, Tokens, vectors};
 
@@ -25,7 +25,7 @@ const SCALE: &str = "logit_scale";
 pub struct Headed {
     vs: VarStore,
     net: Box<dyn Encoder>,
-    side: usize,
+    fit: Fit,
     norm: Normalisation,
 }
 
@@ -98,8 +98,8 @@ impl Headed {
         for (_, mut t) in vs.variables().into_iter().filter(|(n, _)| n.starts_with(net.head())) {
             tch::no_grad(|| t.copy_(&t.randn_like()));
         }
-        let side = net.image().unwrap_or(image) as usize;
-        Ok(Self { vs, net, side, norm: Normalisation::new(config.mean, config.std) })
+        let fit = whole(name, net.image().unwrap_or(image) as usize);
+        Ok(Self { vs, net, fit, norm: Normalisation::new(config.mean, config.std) })
     }
 
     /// Writes its weights in timm's names, as safetensors.
@@ -124,8 +124,8 @@ impl Headed {
         let allowed = Allowed { free, partial: false };
         let keep = |n: &str| Some(n.to_string());
         foreign::load_encoder(path, tensors, &vs, net.architecture(), keep, &allowed)?;
-        let side = net.image().unwrap_or(image) as usize;
-        Ok(Self { vs, net, side, norm: Normalisation::new(config.mean, config.std) })
+        let fit = whole(name, net.image().unwrap_or(image) as usize);
+        Ok(Self { vs, net, fit, norm: Normalisation::new(config.mean, config.std) })
     }
 
     /// timm's name.
@@ -134,10 +134,16 @@ impl Headed {
         self.net.architecture()
     }
 
-    /// Side that tiles are resized to, pixels.
+    /// Side of its input, pixels.
     #[must_use]
     pub fn side(&self) -> usize {
-        self.side
+        self.fit.input
+    }
+
+    /// How crops become its input.
+    #[must_use]
+    pub fn fit(&self) -> Fit {
+        self.fit
     }
 
     /// Probabilities of the classes, tile by tile: `tiles.len() * classes` values.
@@ -146,7 +152,7 @@ impl Headed {
         if tiles.is_empty() {
             return vec![];
         }
-        let sized: Vec<RgbTile> = tiles.iter().map(|t| resize(t, self.side, self.side)).collect();
+        let sized: Vec<RgbTile> = tiles.iter().map(|t| self.fit.apply(t).into_owned()).collect();
         let x = normalised(&sized, &self.norm, Device::Cpu).contiguous();
         let y = tch::no_grad(|| self.net.forward(&x, false).softmax(-1, Kind::Float));
         Vec::<f32>::try_from(&y.contiguous().view(-1)).expect("a flat f32 tensor")
@@ -157,8 +163,13 @@ impl Headed {
     /// # Errors
     /// None that an encoder of the table can cause.
     pub fn onnx(&self, half: bool) -> Result<Vec<u8>> {
-        let weights = if half { WeightKind::F16 } else { WeightKind::F32 };
-        let options = ExportOptions { weights, metadata: vec![] };
-        Ok(onnx::classifier(&*self.net, self.side as i64, &options)?)
+        let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
+        Ok(onnx::classifier(&*self.net, self.side() as i64, &options)?)
     }
+}
+
+/// A classifier sees its whole crop, at the size that its card states: nothing is cut off, whatever the
+/// encoder's makers do with pictures.
+fn whole(name: &str, input: usize) -> Fit {
+    Fit::whole(input, fit(name, input).by)
 }

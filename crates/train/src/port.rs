@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use corpus::resample::resize;
 use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 use net::checkpoint::{self, Spec};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::unet::{EfficientUnet, UnetConfig};
 use pixels::input::Normalisation;
+use pixels::resize::{Fit, Interpolation};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
@@ -173,10 +173,11 @@ impl Classifier for TorchClassifier {
     }
 
     fn classes(&mut self, crops: &[RgbTile]) -> std::result::Result<Vec<ClassProbs>, PortError> {
-        let side = self.spec.input as usize;
+        // As it was trained: whole crops, bilinear, whatever the makers of its encoder do.
+        let fit = Fit::whole(self.spec.input as usize, Interpolation::Bilinear);
         let mut out = Vec::with_capacity(crops.len());
         for part in crops.chunks(16) {
-            let sized: Vec<RgbTile> = part.iter().map(|c| resize(c, side, side)).collect();
+            let sized: Vec<RgbTile> = part.iter().map(|c| fit.apply(c).into_owned()).collect();
             let p = tch::no_grad(|| {
                 let x = normalised(&sized, &self.norm, self.device);
                 let logits = self.precision.run(self.device, || self.net.forward(&x, false));

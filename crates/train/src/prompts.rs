@@ -59,6 +59,29 @@ impl Preset for Prompts {
     }
 }
 
+/// A file that names the outputs of a linear layer, in its order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outputs {
+    /// Version of this format, 1.
+    schema: u32,
+    /// The class that counts.
+    pub positive: String,
+    /// All of them.
+    pub classes: Vec<String>,
+}
+
+impl Preset for Outputs {
+    fn check(&self) -> std::result::Result<(), Fault> {
+        let need = |holds: bool, key: &str, reason: &str| {
+            holds.then_some(()).ok_or_else(|| Fault::new(key, reason))
+        };
+        need(self.schema == 1, "schema", "this program reads 1")?;
+        need(self.classes.len() >= 2, "classes", "needs two or more")?;
+        need(self.classes.contains(&self.positive), "positive", "is no name of a class")
+    }
+}
+
 impl Worded {
     /// Its sentences.
     fn texts<'a>(&'a self, templates: &'a [String]) -> impl Iterator<Item = String> + 'a {

@@ -3,10 +3,12 @@
 //! One binary for all files here: linking each by itself takes minutes.
 
 mod common;
+mod fit;
 mod frozen;
 mod headed;
 mod loops;
 mod one_input;
+mod pretrain_ranks;
 mod protocol;
 mod ranks;
 mod start;

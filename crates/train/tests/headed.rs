@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::common::conch::{PROMPTS, add_texts, tokenizer};
 use mitosis::RgbTile;
 use net::checkpoint::save_tensors;
 use net::encoder::{self, EncoderConfig};
@@ -36,82 +37,6 @@ fn tiles() -> Vec<RgbTile> {
     vec![tile(0), tile(1)]
 }
 
-/// Words alone: the token that pads 0, start 1, end 2, then the vocabulary.
-fn tokenizer(path: &Path, words: &[&str], pad: &str) {
-    let special = [pad, "<start_of_text>", "<end_of_text>", "<unk>"];
-    let all = special.iter().chain(words).enumerate();
-    let vocab: serde_json::Map<String, serde_json::Value> =
-        all.map(|(i, w)| ((*w).to_owned(), i.into())).collect();
-    let token = |i: usize| {
-        serde_json::json!({"id": i, "content": special[i], "single_word": false, "lstrip": false,
-            "rstrip": false, "normalized": false, "special": true})
-    };
-    let of = |i: usize| {
-        let named = serde_json::json!({"id": special[i], "ids": [i], "tokens": [special[i]]});
-        (special[i].to_owned(), named)
-    };
-    let file = serde_json::json!({
-        "version": "1.0", "truncation": null, "padding": null,
-        "added_tokens": [token(0), token(1), token(2)],
-        "normalizer": {"type": "Lowercase"},
-        "pre_tokenizer": {"type": "Whitespace"},
-        "post_processor": {"type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": special[1], "type_id": 0}},
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"SpecialToken": {"id": special[2], "type_id": 0}}],
-            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-            "special_tokens": serde_json::Map::from_iter([of(1), of(2)])},
-        "decoder": null,
-        "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "<unk>"}
-    });
-    std::fs::write(path, file.to_string()).unwrap();
-}
-
-/// A text tower one block deep beside the images' encoder.
-fn with_texts(mut tensors: BTreeMap<String, Tensor>) -> BTreeMap<String, Tensor> {
-    tch::manual_seed(7);
-    let mut add = |name: &str, shape: &[i64]| {
-        let t = Tensor::randn(shape, (Kind::Float, Device::Cpu)) * 0.2;
-        tensors.insert(format!("text.{name}"), t);
-    };
-    let (width, context, vocabulary) = (64, 9, 20);
-    add("token_embedding.weight", &[vocabulary, width]);
-    add("positional_embedding", &[context, width]);
-    add("cls_emb", &[width]);
-    add("text_projection", &[width, 512]);
-    for norm in ["transformer.resblocks.0.ln_1", "transformer.resblocks.0.ln_2", "ln_final"] {
-        add(&format!("{norm}.weight"), &[width]);
-        add(&format!("{norm}.bias"), &[width]);
-    }
-    let layers = [
-        ("attn.in_proj_", 3, 1),
-        ("attn.out_proj.", 1, 1),
-        ("mlp.c_fc.", 4, 1),
-        ("mlp.c_proj.", 1, 4),
-    ];
-    for (name, rows, columns) in layers {
-        let name = format!("transformer.resblocks.0.{name}");
-        add(&format!("{name}weight"), &[rows * width, columns * width]);
-        add(&format!("{name}bias"), &[rows * width]);
-    }
-    tensors.insert("logit_scale".into(), Tensor::from_slice(&[3.0f32]).view([]));
-    tensors
-}
-
-const PROMPTS: &str = r#"
-schema = 1
-positive = "tumour_epithelium"
-templates = ["CLASSNAME.", "an image of CLASSNAME"]
-
-[[classes]]
-name = "stroma"
-words = ["stroma", "connective tissue"]
-
-[[classes]]
-name = "tumour_epithelium"
-words = ["tumor", "carcinoma"]
-"#;
-
 #[test]
 fn texts_stand_for_classes() {
     const ENCODER: &str = "conch_v1_projected";
@@ -119,8 +44,11 @@ fn texts_stand_for_classes() {
     let images = weights(ENCODER, 32);
     let dir = tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let file = at("conch.safetensors");
-    save(&file, &with_texts(images.iter().map(|(n, t)| (n.clone(), t.shallow_clone())).collect()));
+    let (file, alone) = (at("conch.safetensors"), at("images.safetensors"));
+    save(&alone, &images);
+    let mut both = net::checkpoint::read_tensors(&alone).unwrap();
+    add_texts(&mut both);
+    save(&file, &both.tensors);
     let words = ["an", "image", "of", ".", "stroma", "connective", "tissue", "tumor", "carcinoma"];
     tokenizer(&at("tokenizer.json"), &words, "<pad>");
     let prompts = Prompts::parse(PROMPTS, &[]).unwrap();
@@ -132,8 +60,6 @@ fn texts_stand_for_classes() {
     let given = made.probabilities(&tiles());
 
     // By hand: likeness of the image's vector to the mean of each class's texts, times the scale.
-    let alone = at("images.safetensors");
-    save(&alone, &images);
     let embedder = train::embed::Embedder::open(&alone, Some(ENCODER), (32, false), "cpu").unwrap();
     let image = Tensor::from_slice(&embedder.embed(&tiles())).view([2, 512]);
     let tensors = net::read_weights(&file, None).unwrap();

@@ -6,7 +6,7 @@ use crate::show;
 use anyhow::{Result, bail};
 use infer::card::Interpolation;
 use infer::convert::Draft;
-use mithras::embed::{Listing, Package, convert, known};
+use mithras::embed::{Known, Listing, Package, convert, known};
 use mitosis::Mpp;
 use std::path::PathBuf;
 
@@ -75,8 +75,11 @@ struct Convert {
     /// Standard deviation of R,G,B
     #[arg(long, value_name = "R,G,B", value_parser = triple)]
     std: Option<[f32; 3]>,
+    /// What an image's shorter side becomes before its middle is cut out, px [default: --image]
+    #[arg(long, value_name = "PX", conflicts_with = "weights")]
+    resize: Option<usize>,
     /// How images are resized: bilinear or bicubic
-    #[arg(long, default_value = "bilinear")]
+    #[arg(long, default_value = "bilinear", conflicts_with = "weights")]
     interpolation: Interpolation,
     /// um/px that it was trained at
     #[arg(long, value_name = "X", value_parser = mpp)]
@@ -93,10 +96,11 @@ struct Convert {
     /// Licence of the weights
     #[arg(long)]
     license: String,
-    /// Classes of the linear layer in the file of weights, in its order
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',', requires_all = ["weights", "mpp", "positive"])]
+    /// Classes of the linear layer in the file of weights, in its order, or a file that names them
+    /// (presets/classes/impash.toml)
+    #[arg(long, value_name = "A,B,...|TOML", value_delimiter = ',', requires_all = ["weights", "mpp"])]
     classes: Vec<String>,
-    /// The class that counts
+    /// The class that counts, where no file says it
     #[arg(long, value_name = "CLASS", requires = "classes")]
     positive: Option<String>,
     /// Texts that stand for classes: presets/prompts/tumour.toml, or one of your own
@@ -124,7 +128,11 @@ pub fn run(a: Args) -> Result<()> {
     match a.verb {
         Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?),
         Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
-            Some(known) if !package.is_dir() => show::result(a.json, known),
+            Some(known) if !package.is_dir() => show::result(a.json, &Known::of(known)),
+            #[cfg(not(feature = "train"))]
+            None if !package.is_dir() && package.components().count() == 1 => {
+                Err(super::train::missing("show an encoder by its name"))
+            }
             _ => show::result(a.json, &Package::open(&package)?),
         },
         #[cfg(feature = "train")]
@@ -146,6 +154,7 @@ impl Convert {
         let head = match (self.text, self.tokenizer, self.positive) {
             (Some(prompts), Some(tokenizer), _) => Head::Texts { prompts, tokenizer },
             (.., Some(positive)) => Head::File { classes: self.classes, positive },
+            _ if self.classes.len() == 1 => Head::named(self.classes[0].as_ref())?,
             _ => bail!("name --positive, or --text with --tokenizer"),
         };
         let image = self.image.or_else(|| mithras::embed::weights::image(&encoder)).unwrap_or(224);
@@ -161,6 +170,7 @@ impl Convert {
             license: self.license,
             mpp: self.mpp,
             image: self.image.unwrap_or(224),
+            resize: self.resize,
             interpolation: self.interpolation,
             mean: self.mean.unwrap_or_default(),
             std: self.std.unwrap_or_default(),

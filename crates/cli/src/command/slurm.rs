@@ -19,6 +19,9 @@ pub struct Args {
     /// Shards, a task each; at most one per slide
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     shards: u32,
+    /// A folder for each shard, OUT/part-K, with the tables in OUT: for many thousand slides
+    #[arg(long)]
+    split: bool,
     /// Tasks at once
     #[arg(long, value_name = "N")]
     at_once: Option<u32>,
@@ -43,8 +46,8 @@ pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     let words = ["mithras", "detect", "--out=.", "--list=."].map(String::from);
     <crate::Cli as clap::Parser>::try_parse_from(words.iter().chain(&a.detect))?;
     let program = std::env::current_exe()?;
-    let Args { list, out, shards, at_once, gpu, sbatch: options, detect, .. } = a;
-    let plan = Plan { list, out, shards, at_once, gpu, options, program, detect };
+    let Args { list, out, shards, split, at_once, gpu, sbatch: options, detect, .. } = a;
+    let plan = Plan { list, out, shards, split, at_once, gpu, options, program, detect };
     if a.dry_run {
         println!("{}", write(&plan)?.display());
         return Ok(ExitCode::SUCCESS);

@@ -1,5 +1,6 @@
 //! Reading labelled crops from disk.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use mitosis::RgbTile;
@@ -11,7 +12,7 @@ use crate::crops::read_rgb;
 use crate::schema::{hex, pixel_hash};
 
 /// Which part is read; the one place that names both.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Training,
     Test,
@@ -39,7 +40,7 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
             let made = Crops::new(task, classes, found)?;
             return Ok(Crops { dataset: Some(digest), ..made });
         }
-        Task::AmiBr | Task::AmiMorph => ami(task, dir, part)?,
+        Task::AmiBr | Task::AmiBrBenchmark | Task::AmiMorph => ami(task, dir, part)?,
         Task::Folder => folder(dir, part)?,
     };
     if entries.is_empty() {
@@ -102,16 +103,14 @@ struct Row {
 impl Row {
     /// The label that counts for a task.
     fn label(&self, task: Task) -> &str {
-        if task == Task::AmiBr { &self.majority_atypical } else { &self.expert1_label }
+        if task == Task::AmiMorph { &self.expert1_label } else { &self.majority_atypical }
     }
 
     /// What the experts wrote; two of them named morphologies. A table without their columns has none.
     fn votes(&self, task: Task) -> impl Iterator<Item = &str> {
         let labels = match task {
-            Task::AmiBr => {
-                vec![&self.expert1_atypical, &self.expert2_atypical, &self.expert3_atypical]
-            }
-            _ => vec![&self.expert1_label, &self.expert2_label],
+            Task::AmiMorph => vec![&self.expert1_label, &self.expert2_label],
+            _ => vec![&self.expert1_atypical, &self.expert2_atypical, &self.expert3_atypical],
         };
         labels.into_iter().map(String::as_str).filter(|l| !l.is_empty())
     }
@@ -119,12 +118,12 @@ impl Row {
 
 /// The classes of a task on AMi-Br's patches.
 fn names(task: Task) -> &'static [&'static str] {
-    if task == Task::AmiBr { &ATYPIA } else { &MORPHOLOGY }
+    if task == Task::AmiMorph { &MORPHOLOGY } else { &ATYPIA }
 }
 
 /// The class of a label, or nothing for one that the task does not know.
 fn class_of(task: Task, label: &str) -> Option<usize> {
-    if task == Task::AmiBr {
+    if task != Task::AmiMorph {
         return ["False", "True"].iter().position(|l| *l == label);
     }
     let name = match label {
@@ -156,15 +155,57 @@ fn domain_of(row: &Row) -> String {
     }
 }
 
+/// What divides AMi-Br into its parts.
+enum Split {
+    /// MIDOG21 trains, TUPAC16 tests.
+    Collection,
+    /// The slides of the published benchmark's training part; all others test.
+    Benchmark(BTreeSet<(String, String)>),
+}
+
+/// A row of the benchmark's training part.
+#[derive(Deserialize)]
+struct Listed {
+    slide: String,
+    dataset: String,
+}
+
+impl Split {
+    fn of(task: Task, root: &Path) -> Result<Self> {
+        if task != Task::AmiBrBenchmark {
+            return Ok(Self::Collection);
+        }
+        let path = root.join("benchmark_split.csv");
+        let bad = |e: csv::Error| TaskError::file(&path, e);
+        let mut reader = csv::Reader::from_path(&path).map_err(bad)?;
+        let slides = reader.deserialize().map(|row| row.map(|r: Listed| (r.dataset, r.slide)));
+        Ok(Self::Benchmark(slides.collect::<Result<_, _>>().map_err(bad)?))
+    }
+
+    fn part(&self, row: &Row) -> Option<Part> {
+        match self {
+            Self::Collection => match row.dataset.as_str() {
+                "MIDOG21" => Some(Part::Training),
+                "TUPAC16" => Some(Part::Test),
+                _ => None,
+            },
+            Self::Benchmark(slides) => {
+                let listed = slides.contains(&(row.dataset.clone(), row.slide.clone()));
+                Some(if listed { Part::Training } else { Part::Test })
+            }
+        }
+    }
+}
+
 fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
     let root = if dir.join("labels.csv").is_file() { dir.into() } else { dir.join("ami_br") };
     let table = root.join("labels.csv");
     let mut reader = csv::Reader::from_path(&table).map_err(|e| TaskError::file(&table, e))?;
-    let wanted = if part == Part::Training { "MIDOG21" } else { "TUPAC16" };
+    let split = Split::of(task, &root)?;
     let mut entries = vec![];
     for row in reader.deserialize::<Row>() {
         let row = row.map_err(|e| TaskError::file(&table, e))?;
-        if row.dataset != wanted {
+        if split.part(&row) != Some(part) {
             continue;
         }
         let folder = if row.majority_atypical == "True" { "Atypical" } else { "Normal" };

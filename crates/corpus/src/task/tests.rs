@@ -154,6 +154,27 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
 }
 
 #[test]
+fn the_benchmarks_split_shares_no_slide() {
+    let Some(dir) = testkit::data("ami_br") else { return };
+    let train = TrainingSet::open(Task::AmiBrBenchmark, &dir).unwrap();
+    let test = TestSet::open(Task::AmiBrBenchmark, &dir).unwrap();
+    let sources = |items: &[Item]| -> std::collections::BTreeSet<String> {
+        items.iter().map(|i| i.source.clone()).collect()
+    };
+    let atypical = |items: &[Item]| items.iter().filter(|i| i.class == 1).count();
+    assert_eq!((train.items().len(), sources(train.items()).len()), (2894, 146));
+    assert_eq!((test.items().len(), atypical(test.items())), (826, 184));
+    assert!(sources(train.items()).is_disjoint(&sources(test.items())));
+    assert_eq!(train.task().positive(), Some("atypical"));
+
+    // Without the list there is no such split.
+    let bare = tempfile::tempdir().unwrap();
+    fs::copy(dir.join("labels.csv"), bare.path().join("labels.csv")).unwrap();
+    let e = TrainingSet::open(Task::AmiBrBenchmark, bare.path()).unwrap_err().to_string();
+    assert!(e.contains("benchmark_split.csv"), "{e}");
+}
+
+#[test]
 fn a_dataset_of_crops_is_read_by_part() {
     use crate::cut::Encoding;
     use crate::{CorpusWriter, CropMeta, Header, Label, Layout, Split};

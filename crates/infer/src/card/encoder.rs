@@ -2,7 +2,7 @@
 
 use super::check::{CardError, ensure, network};
 use mitosis::Mpp;
-pub use pixels::resize::Interpolation;
+pub use pixels::resize::{Fit, Interpolation};
 use serde::{Deserialize, Serialize};
 
 /// An encoder: input `image` f32 `[N,3,input,input]`, output `embedding` f32 `[N,width]`, pooled
@@ -19,8 +19,12 @@ pub struct EncoderCard {
     /// Resolution that it was trained at, um/px, where its makers state one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpp: Option<Mpp>,
-    /// Side of the network's input, px; whole tiles are resized to it.
+    /// Side of the network's input, px.
     pub input: usize,
+    /// What a tile's shorter side becomes before its middle is cut out ([`pixels::resize::Fit`]), px;
+    /// absent: `input`, so that nothing of a square is cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resize: Option<usize>,
     /// By which filter.
     pub interpolation: Interpolation,
     /// Per-channel mean of the input in [0, 1] (R, G, B).
@@ -78,6 +82,13 @@ pub struct RanOn {
 const WIDEST: usize = 1 << 16;
 
 impl EncoderCard {
+    /// How a tile becomes the input.
+    #[must_use]
+    pub fn fit(&self) -> Fit {
+        let (input, resize) = (self.input, self.resize.unwrap_or(self.input));
+        Fit { input, resize, by: self.interpolation }
+    }
+
     /// Checks every value.
     ///
     /// # Errors
@@ -93,6 +104,10 @@ impl EncoderCard {
         }
         ensure((8..=4096).contains(&self.input), "encoder.input", || {
             format!("{} px is outside 8 to 4096", self.input)
+        })?;
+        let resize = self.resize.unwrap_or(self.input);
+        ensure((self.input..=8192).contains(&resize), "encoder.resize", || {
+            format!("{resize} px is outside the input's {} to 8192", self.input)
         })?;
         ensure((1..=WIDEST).contains(&self.width), "encoder.width", || {
             format!("{} is outside 1 to {WIDEST}", self.width)

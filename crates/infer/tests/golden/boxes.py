@@ -1,11 +1,12 @@
-"""boxes.onnx: a detector of boxes without weights, in the shape in which YOLOv10 is exported.
+"""boxes.onnx: a detector of boxes without weights, in the shape in which YOLOv10 is exported, and
+boxes_columns.onnx, the same in that of YOLOv8.
 
-    python boxes.py          writes boxes.onnx beside this file
+    python boxes.py          writes both beside this file
 
 `images` [1,3,64,64], RGB in 0 to 1, to `output0` [1,16,6]: x0 y0 x1 y1 score class. The score of a cell of
 4x4 px is the darkness of its red, 1 - mean; the sixteen darkest cells are given, each as a box of 8 px; class
 0 where its green is below its blue, else 1. Names of the classes stand in the metadata, as Ultralytics
-writes them.
+writes them. The other gives all 256 cells to `output0` [1,6,256]: x y width height, a score per class.
 """
 
 from pathlib import Path
@@ -33,6 +34,7 @@ def main():
         const("y", centres[1][None]),
         const("half", np.float32(4.0)),
         const("last", np.array([2], np.int64)),
+        const("side", np.full((1, N * N), 8, np.float32)),
     ]
     op = helper.make_node
     nodes = [
@@ -48,6 +50,17 @@ def main():
         op("TopK", ["dark", "k"], ["score", "index"], axis=1),
         op("GreaterOrEqual", ["g", "b"], ["other"]),
         op("Cast", ["other"], ["class_all"], to=TensorProto.FLOAT),
+    ]
+    columns = [node for node in nodes if node.op_type != "TopK"] + [
+        op("Mul", ["dark", "class_all"], ["second"]),
+        op("Sub", ["dark", "second"], ["first"]),
+    ]
+    for name in ["x", "y", "side", "first", "second"]:
+        columns.append(op("Unsqueeze", [name, "green"], [name + "_3"]))
+    both = [name + "_3" for name in ["x", "y", "side", "side", "first", "second"]]
+    columns.append(op("Concat", both, ["output0"], axis=1))
+    save("boxes_columns", columns, weights, [1, 6, N * N])
+    nodes += [
         op("GatherElements", ["class_all", "index"], ["class"], axis=1),
         op("GatherElements", ["x", "index"], ["cx"], axis=1),
         op("GatherElements", ["y", "index"], ["cy"], axis=1),
@@ -59,16 +72,21 @@ def main():
     for name in [*parts, "score", "class"]:
         nodes.append(op("Unsqueeze", [name, "last"], [name + "_3"]))
     nodes.append(op("Concat", [p + "_3" for p in [*parts, "score", "class"]], ["output0"], axis=2))
+    save("boxes", nodes, weights, [1, ROWS, 6])
+
+
+def save(name, nodes, weights, shape):
+    used = {i for node in nodes for i in node.input}
     graph = helper.make_graph(
         nodes, "boxes",
         [helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
-        [helper.make_tensor_value_info("output0", TensorProto.FLOAT, [1, ROWS, 6])],
-        weights,
+        [helper.make_tensor_value_info("output0", TensorProto.FLOAT, shape)],
+        [w for w in weights if w.name in used],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     helper.set_model_props(model, {"names": "{0: 'mitotic figure', 1: 'look-alike'}", "task": "detect"})
     onnx.checker.check_model(model, full_check=True)
-    onnx.save(model, Path(__file__).parent / "boxes.onnx")
+    onnx.save(model, Path(__file__).parent / f"{name}.onnx")
 
 
 main()

@@ -33,19 +33,31 @@ impl FromStr for Shard {
 }
 
 impl Shard {
+    /// Which of `n` parts the slide of this name belongs to, 1 to `n`.
+    #[must_use]
+    pub fn number(name: &str, n: std::num::NonZeroU32) -> u32 {
+        // Less than `n`, so it fits.
+        (remainder(name, n.get().into()) + 1) as u32
+    }
+
     /// Whether the slide of this name belongs to it.
     #[must_use]
     pub fn holds(&self, name: &str) -> bool {
-        let digest = Sha256::digest(name.as_bytes());
-        let mut first = [0; 8];
-        first.copy_from_slice(&digest[..8]);
-        u64::from_be_bytes(first) % self.n == self.k - 1
+        remainder(name, self.n) == self.k - 1
     }
 
     /// Takes the slides of the other parts out.
     pub fn keep(&self, inputs: &mut Inputs) {
         inputs.slides.retain(|s| self.holds(&s.name));
     }
+}
+
+/// What a name's digest leaves when divided by `n`.
+fn remainder(name: &str, n: u64) -> u64 {
+    let digest = Sha256::digest(name.as_bytes());
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(first) % n
 }
 
 #[cfg(test)]
@@ -74,7 +86,10 @@ mod tests {
         let part = |name: &str| {
             (1..=5).find(|k| format!("{k}/5").parse::<Shard>().unwrap().holds(name)).unwrap()
         };
-        assert_eq!(["a", "b", "case-1", "ü"].map(part), [1, 2, 2, 4]);
+        let names = ["a", "b", "case-1", "ü"];
+        assert_eq!(names.map(part), [1, 2, 2, 4]);
+        let five = std::num::NonZeroU32::new(5).unwrap();
+        assert_eq!(names.map(|n| Shard::number(n, five)), [1, 2, 2, 4]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use infer::{EngineOptions, ModelPackage};
 use mitosis::{Classifier, Level0, Point, RgbTile};
 use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A tumour filter as it is asked for.
@@ -22,6 +22,14 @@ pub struct FilterPlan {
 }
 
 impl FilterPlan {
+    /// A filter by the folder of its package, or by the name of one in `filters`.
+    #[must_use]
+    pub fn find(named: &Path, filters: &Path, class: Option<String>) -> Self {
+        let there = filters.join(named);
+        let package = if !named.is_dir() && there.is_dir() { there } else { named.to_owned() };
+        Self { package, class }
+    }
+
     /// The class that counts.
     pub(super) fn class<'a>(&'a self, tiles: &'a Tiles) -> &'a str {
         self.class.as_deref().unwrap_or(&tiles.tumour_class)
@@ -180,4 +188,22 @@ fn sub_patches(tile: &RgbTile, sub: usize) -> Vec<RgbTile> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_found_by_folder_or_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let filters = dir.path().join("filters");
+        std::fs::create_dir_all(filters.join("impash")).unwrap();
+        let find = |named: &Path| FilterPlan::find(named, &filters, None).package;
+        assert_eq!(find(Path::new("impash")), filters.join("impash"));
+        assert_eq!(find(Path::new("conch")), Path::new("conch"), "as it was given");
+        let own = dir.path().join("impash");
+        std::fs::create_dir(&own).unwrap();
+        assert_eq!(find(&own), own);
+    }
 }

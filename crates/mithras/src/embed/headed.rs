@@ -15,7 +15,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use train::headed::Headed;
 use train::preset::Preset as _;
-use train::prompts::{Prompts, Tokens};
+use train::prompts::{Outputs, Prompts, Tokens};
 
 /// Largest difference of a probability between the weights and the package, with f32 and f16 weights.
 const TOLERANCE: [f32; 2] = [1e-4, 1e-2];
@@ -37,6 +37,17 @@ pub enum Head {
         /// `tokenizer.json` of the text tower.
         tokenizer: PathBuf,
     },
+}
+
+impl Head {
+    /// The linear layer in the file, its outputs named by a file of [`Outputs`].
+    ///
+    /// # Errors
+    /// [`WeightsError`] when it is none.
+    pub fn named(outputs: &Path) -> Result<Self, WeightsError> {
+        let read = Outputs::load(outputs, &[]).map_err(train::TrainError::from)?;
+        Ok(Self::File { classes: read.classes, positive: read.positive })
+    }
 }
 
 /// What the file cannot say of itself.
@@ -99,11 +110,13 @@ pub fn classifier(
     if out.join("card.toml").exists() {
         return Err(FeatureError::Exists(out.to_owned()).into());
     }
+    let size = net::onnx::check_size(encoder, net::onnx::WeightKind::halved(draft.half));
+    size.map_err(train::TrainError::from)?;
     let image = draft.image as i64;
     let mut training = toml::Table::new();
     let mut note = |key: &str, value: String| training.insert(key.into(), value.into());
     note("source", weights.file_name().unwrap_or_default().to_string_lossy().into_owned());
-    note("source_sha256", package::digest(weights)?);
+    note("source_sha256", super::weights::digest(weights)?);
     let (net, classes, positive) = match head {
         Head::File { classes, positive } => {
             let net = Headed::open(weights, encoder, image, classes.len())?;
@@ -133,10 +146,12 @@ pub fn classifier(
             mpp: draft.mpp,
             crop: draft.crop,
             input: net.side(),
+            interpolation: net.fit().by,
             mean: fed.mean,
             std: fed.std,
             classes,
             positive,
+            folds: vec![],
             symmetries: 1,
             threshold: None,
         }),

@@ -11,7 +11,7 @@ mod slides;
 pub mod weights;
 
 pub use features::crops::Source;
-pub use features::package::{Listed, Listing, Package, convert};
+pub use features::package::{Facts, Known, Listed, Listing, Package, convert};
 pub use features::{FeatureError, Form, Frozen, Grid};
 pub use report::{Line, Report, Status};
 pub use slides::{Plan, slides};

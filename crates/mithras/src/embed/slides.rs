@@ -115,7 +115,7 @@ impl Task for Embedding<'_> {
     fn key(&self, input: &Input) -> Key {
         let Grid { mpp, side } = self.grid;
         let given = input.mpp.map_or_else(|| "none".into(), |m| m.get().to_string());
-        let settings = BTreeMap::from([
+        let mut settings = BTreeMap::from([
             ("encoder".to_owned(), self.encoder.about.sha256.clone()),
             ("mpp".into(), mpp.get().to_string()),
             ("side".into(), side.to_string()),
@@ -123,6 +123,12 @@ impl Task for Embedding<'_> {
             ("slide_mpp".into(), given),
             ("version".into(), env!("CARGO_PKG_VERSION").into()),
         ]);
+        // One file of weights may be several encoders, at several sides; a package is one network.
+        let Frozen { about, fit, engine, .. } = &*self.encoder;
+        if engine.is_none() || side != fit.input {
+            let name = engine.as_ref().map_or(&*about.encoder, |_| "");
+            settings.insert("fed".into(), format!("{name} {fit:?}"));
+        }
         Key { digest: sha256(format!("{settings:?}")), settings, may_differ: None }
     }
 

@@ -1,10 +1,9 @@
 //! Encoders from files of weights, by libtorch.
 
-use features::package::{self, Listed, Package};
+use features::package::{self, Facts, Listed, Package};
 use features::row::About;
 use features::{FeatureError, Frozen};
 use infer::EngineOptions;
-use infer::card::Interpolation;
 use infer::convert::{Draft, probes};
 use mitosis::Mpp;
 use pixels::input::{MEAN, STD};
@@ -35,23 +34,26 @@ pub enum WeightsError {
     },
 }
 
-/// A draft with what the makers of an encoder feed it, and what they take from it: as the table says, or
-/// as everything here does.
-fn fed(name: &str, draft: Draft) -> Draft {
-    let Some(p) = net::encoder::published(name) else {
-        let pooling = if name.starts_with("vit") { "class token" } else { "mean over places" };
-        return Draft { mean: MEAN, std: STD, pooling: pooling.into(), ..draft };
-    };
-    Draft {
-        mean: p.mean,
-        std: p.std,
-        interpolation: match p.interpolation {
-            net::encoder::Interpolation::Bicubic => Interpolation::Bicubic,
-            net::encoder::Interpolation::Bilinear => Interpolation::Bilinear,
+/// Side of the input of an architecture that takes any, px.
+const SIDE: usize = 224;
+
+/// How an encoder is fed, and what its vector is: as the table says, or as everything here does.
+fn facts(name: &str, input: usize) -> Facts {
+    let published = net::encoder::published(name);
+    let (mean, std) = published.map_or((MEAN, STD), |p| (p.mean, p.std));
+    let words = |p: &net::encoder::Published| p.layouts.iter().map(ToString::to_string).collect();
+    let fit = train::batch::fit(name, input);
+    Facts {
+        mean,
+        std,
+        resize: fit.resize,
+        interpolation: fit.by,
+        pooling: match published {
+            Some(p) => p.pool.to_string(),
+            None if name.starts_with("vit") => "class token".into(),
+            None => "mean over places".into(),
         },
-        pooling: p.pool.to_string(),
-        mpp: draft.mpp.or_else(|| Mpp::new(p.mpp?).ok()),
-        ..draft
+        layouts: published.map_or_else(|| vec!["timm".into()], words),
     }
 }
 
@@ -64,13 +66,31 @@ pub fn image(name: &str) -> Option<usize> {
 /// The encoders of the table.
 #[must_use]
 pub fn known() -> Vec<Listed> {
-    let all = net::encoder::ENCODERS.iter();
-    let listed = |e: &net::encoder::EncoderEntry| Listed {
-        input: image(e.name),
-        mpp: e.published.and_then(|p| p.mpp),
-        ..Listed::known(e.name, e.dim as usize)
+    let listed = |e: &net::encoder::EncoderEntry| {
+        let input = image(e.name).unwrap_or(SIDE);
+        Listed {
+            name: e.name.into(),
+            folder: None,
+            architecture: e.name.into(),
+            width: e.dim as usize,
+            input,
+            mpp: e.published.and_then(|p| p.mpp),
+            license: None,
+            facts: facts(e.name, input),
+        }
     };
-    all.map(listed).collect()
+    net::encoder::ENCODERS.iter().map(listed).collect()
+}
+
+/// SHA-256 of weights: of an index and then of the files that it names, by name, or of the one file.
+///
+/// # Errors
+/// [`WeightsError`].
+pub fn digest(weights: &Path) -> Result<String, WeightsError> {
+    let files = net::weight_files(weights).map_err(TrainError::from)?;
+    let read = artifact::digest::sha256_files(files);
+    let (_, sha256) = read.map_err(|e| FeatureError::Io { path: e.path, source: e.source })?;
+    Ok(sha256)
 }
 
 /// An encoder with the weights of a file, run by libtorch; see [`Embedder::open`].
@@ -87,11 +107,11 @@ pub fn open(
     let about = About {
         encoder: net.architecture().into(),
         width: net.dim(),
-        sha256: package::digest(weights)?,
+        sha256: digest(weights)?,
         random: net.random().join(","),
     };
-    let side = net.side();
-    Ok(Frozen { network: Box::new(net), about, side, mpp: None, engine: None })
+    let fit = net.fit();
+    Ok(Frozen { network: Box::new(net), about, fit, mpp: None, engine: None })
 }
 
 /// Exports an encoder of the table with the weights of a file, and makes a package of it. What the
@@ -106,10 +126,17 @@ pub fn convert(
     draft: Draft,
     options: &EngineOptions,
 ) -> Result<Package, WeightsError> {
+    let size = net::onnx::check_size(name, net::onnx::WeightKind::halved(draft.half));
+    size.map_err(TrainError::from)?;
     let net = Embedder::open(weights, Some(name), (draft.image as i64, false), "cpu")?;
     let (architecture, image, width) = (net.architecture().into(), net.side(), Some(net.dim()));
-    let draft = fed(name, Draft { architecture, image, width, ..draft });
+    let Facts { mean, std, resize, interpolation, pooling, .. } = facts(name, image);
+    let stated = net::encoder::published(name).and_then(|p| Mpp::new(p.mpp?).ok());
+    let (mpp, resize) = (draft.mpp.or(stated), Some(resize));
+    let fed = Draft { mean, std, resize, interpolation, pooling, mpp, ..draft };
+    let draft = Draft { architecture, image, width, ..fed };
     let features = net.embed(&probes(net.side()));
-    let onnx = net.onnx()?;
-    Ok(package::convert_weights(weights, (&onnx, &features), out, draft, options)?)
+    let onnx = net.onnx(draft.half)?;
+    let from = (weights, digest(weights)?);
+    Ok(package::convert_weights(from, (&onnx, &features), out, draft, options)?)
 }

@@ -6,10 +6,13 @@ use crate::file;
 use crate::input::Input;
 use crate::report::COLUMNS;
 use std::fmt::Write;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf, absolute};
 
 /// Folder of job files and logs in that of the run.
 pub(super) const FOLDER: &str = ".slurm";
+/// Folder of a shard, where each has its own, before its number.
+const PART: &str = "part-";
 
 /// What is to run, and how.
 #[derive(Clone, Debug)]
@@ -20,6 +23,8 @@ pub struct Plan {
     pub out: PathBuf,
     /// Shards, a task of the array each; at most one per slide.
     pub shards: u32,
+    /// Whether each shard has a folder of its own, `OUT/part-K`, with the tables over all in OUT.
+    pub split: bool,
     /// Tasks at once; `None` leaves it to Slurm.
     pub at_once: Option<u32>,
     /// Whether each task has a GPU.
@@ -35,6 +40,11 @@ pub struct Plan {
 impl Plan {
     pub(super) fn folder(&self) -> PathBuf {
         self.out.join(FOLDER)
+    }
+
+    /// Where the slides of a shard lie.
+    pub(super) fn results(&self, shard: u32) -> PathBuf {
+        if self.split { self.out.join(format!("{PART}{shard}")) } else { self.out.clone() }
     }
 
     /// The numbers of an array, with how many at once.
@@ -56,12 +66,13 @@ pub(super) struct Written {
     pub file: PathBuf,
     pub slides: Vec<Input>,
     /// How many there are, one per slide at most.
-    pub shards: u32,
+    pub shards: NonZeroU32,
 }
 
 pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
     let slides = read_list(&plan.list, None, &COLUMNS)?.slides;
-    let shards = plan.shards.min(u32::try_from(slides.len()).unwrap_or(u32::MAX)).max(1);
+    let shards = plan.shards.min(u32::try_from(slides.len()).unwrap_or(u32::MAX));
+    let shards = NonZeroU32::new(shards).unwrap_or(NonZeroU32::MIN);
     let folder = plan.folder();
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -83,7 +94,7 @@ pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
 fn text(
     plan: &Plan,
     (list, out, here): (&Path, &Path, &Path),
-    shards: u32,
+    shards: NonZeroU32,
 ) -> Result<String, SlurmError> {
     let log = out.join(FOLDER).to_string_lossy().replace('%', "%%") + "/%A-%a.log";
     let own = [
@@ -108,13 +119,14 @@ fn text(
         let quote = if option.contains(char::is_whitespace) { "\"" } else { "" };
         let _ = writeln!(text, "#SBATCH {quote}{option}{quote}");
     }
+    let part = if plan.split { format!("/{PART}\"$SLURM_ARRAY_TASK_ID\"") } else { String::new() };
     text += "\n# A task that is begun again keeps what is done and goes on with the rest.\nexec ";
     let words = [
         word(&plan.program)?,
         "detect --list".into(),
         word(list)?,
         "--out".into(),
-        word(out)?,
+        word(out)? + &part,
         format!("--shard \"$SLURM_ARRAY_TASK_ID/{shards}\" --resume --log json"),
         "--threads \"${SLURM_CPUS_PER_TASK:-1}\"".into(),
     ];
@@ -145,6 +157,7 @@ mod tests {
             list: "/study/slides.csv".into(),
             out: "/study/results".into(),
             shards: 16,
+            split: false,
             at_once: Some(8),
             gpu,
             options: vec!["--time=08:00:00".into()],
@@ -154,7 +167,8 @@ mod tests {
     }
 
     fn of(plan: &Plan) -> Result<String, SlurmError> {
-        text(plan, (&plan.list, &plan.out, Path::new("/study")), plan.shards)
+        let shards = NonZeroU32::new(plan.shards).unwrap();
+        text(plan, (&plan.list, &plan.out, Path::new("/study")), shards)
     }
 
     #[test]
@@ -174,6 +188,11 @@ mod tests {
         let text = of(&odd).unwrap();
         assert!(text.contains(r"--list '/a b/it'\''s $HOME.csv' --out '/a b/100%'"), "{text}");
         assert!(text.contains("#SBATCH \"--output=/a b/100%%/.slurm/%A-%a.log\"\n"), "{text}");
+        odd.split = true;
+        let text = of(&odd).unwrap();
+        let part =
+            r#"--out '/a b/100%'/part-"$SLURM_ARRAY_TASK_ID" --shard "$SLURM_ARRAY_TASK_ID/16""#;
+        assert!(text.contains(part), "{text}");
         for bad in ["--a\nrm -rf", "--comment=\"x\""] {
             odd.options = vec![bad.into()];
             assert!(matches!(of(&odd), Err(SlurmError::Words(_))), "{bad}");

@@ -1,10 +1,12 @@
 //! Which shards are done, by what lies in the run's folder.
 
-use super::script::FOLDER;
+use super::script::{FOLDER, Plan};
 use crate::batch::Shard;
 use crate::input::Input;
 use crate::job::State;
 use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 /// A line of a task's log, as far as it matters here.
@@ -53,19 +55,20 @@ impl Log {
     }
 }
 
-/// The slides that are not done.
-pub(super) fn left<'a>(slides: &'a [Input], out: &Path) -> Vec<&'a str> {
-    let done = |s: &&Input| State::load(&out.join(&s.name)).is_some_and(|s| s.is_done());
-    slides.iter().filter(|s| !done(s)).map(|s| s.name.as_str()).collect()
+/// The shards of the slides that are not done, one for each such slide.
+pub(super) fn left(slides: &[Input], plan: &Plan, of: NonZeroU32) -> Vec<u32> {
+    let open = |slide: &Input| {
+        let shard = Shard::number(&slide.name, of);
+        let state = State::load(&plan.results(shard).join(&slide.name));
+        (!state.is_some_and(|s| s.is_done())).then_some(shard)
+    };
+    slides.iter().filter_map(open).collect()
 }
 
 /// The shards, of those that ran, that are to run again: with slides that are not done, or refused.
-pub(super) fn failed(ran: &[u32], of: u32, left: &[&str], log: impl Fn(u32) -> Log) -> Vec<u32> {
-    let open = |k: u32| {
-        let shard: Option<Shard> = format!("{k}/{of}").parse().ok();
-        shard.is_some_and(|s| left.iter().any(|name| s.holds(name)))
-    };
-    ran.iter().copied().filter(|&k| open(k) || log(k).code == Some(1)).collect()
+pub(super) fn failed(ran: &[u32], left: &[u32], log: impl Fn(u32) -> Log) -> Vec<u32> {
+    let open: BTreeSet<u32> = left.iter().copied().collect();
+    ran.iter().copied().filter(|k| open.contains(k) || log(*k).code == Some(1)).collect()
 }
 
 #[cfg(test)]
@@ -90,9 +93,8 @@ mod tests {
 
     #[test]
     fn shards_run_again_where_slides_are_left_or_they_refused() {
-        // `a` lies in shard 1 of 5, `b` and `case-1` in 2.
         let log = |k: u32| Log { code: (k == 4).then_some(1), why: None };
-        assert_eq!(failed(&[1, 2, 3, 4, 5], 5, &["b", "case-1"], log), [2, 4]);
-        assert_eq!(failed(&[1, 3], 5, &["b"], log), [0; 0]);
+        assert_eq!(failed(&[1, 2, 3, 4, 5], &[2, 2], log), [2, 4]);
+        assert_eq!(failed(&[1, 3], &[2], log), [0; 0]);
     }
 }

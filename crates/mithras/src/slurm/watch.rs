@@ -10,7 +10,8 @@ use artifact::digest::sha256;
 use detect::CancelToken;
 use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The schema of what was submitted.
@@ -65,24 +66,32 @@ pub fn run(
     if let Some(round) = jobs.rounds.last() {
         listener.note(&format!("job {} is under way, and watched", round.job));
     } else {
-        submit(plan, &file, &mut jobs, (1..=of).collect(), listener)?;
+        submit(plan, &file, &mut jobs, (1..=of.get()).collect(), listener)?;
     }
     loop {
         let Some(round) = jobs.rounds.last().cloned() else { unreachable!("one was submitted") };
         wait(&round, listener, cancel)?;
-        let open = left(&slides, &plan.out);
+        let open = left(&slides, plan, of);
         let log = |k| Log::read(&plan.out, &round.job, k);
-        let again = failed(&round.shards, of, &open, log);
+        let again = failed(&round.shards, &open, log);
         for &k in &again {
-            listener.note(&why(&plan.out, &round.job, (k, of)));
+            listener.note(&why(&plan.out, &round.job, (k, of.get())));
         }
         if again.is_empty() || jobs.rounds.len() > 1 {
-            let run = report::gather(std::slice::from_ref(&plan.out), None);
+            let run = report::gather(&outs(plan, of), Some(&plan.out));
             let run = run.map_err(SlurmError::Gather)?;
             return Ok(Ended { run, slides: slides.len(), left: open.len() });
         }
         submit(plan, &file, &mut jobs, again, listener)?;
     }
+}
+
+/// The folders with results: of the shards that have any, where each has its own.
+fn outs(plan: &Plan, of: NonZeroU32) -> Vec<PathBuf> {
+    let shards = if plan.split { of.get() } else { 1 };
+    let parts: Vec<PathBuf> =
+        (1..=shards).map(|k| plan.results(k)).filter(|p| p.is_dir()).collect();
+    if parts.is_empty() { vec![plan.out.clone()] } else { parts }
 }
 
 /// What was submitted with this very file and has not ended; without a round where there is none.

@@ -36,6 +36,24 @@ pub enum Layout {
     Texture,
 }
 
+impl std::fmt::Display for Layout {
+    /// The word that it has in JSON, too.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Timm => "timm",
+            Self::DinoV2 => "dino_v2",
+            Self::HfVit => "hf_vit",
+            Self::HfDinoV2 => "hf_dino_v2",
+            Self::HfClip => "hf_clip",
+            Self::OpenAiClip => "open_ai_clip",
+            Self::Conch => "conch",
+            Self::Torchvision => "torchvision",
+            Self::OldSwin => "old_swin",
+            Self::Texture => "texture",
+        })
+    }
+}
+
 /// A prefix before every name, and what may lie beside it and is no part of an encoder.
 struct Wrapper {
     prefix: &'static str,

@@ -176,7 +176,9 @@ impl Graph {
         let values = floats_of(t);
         let name = self.fresh("weight");
         // Small tensors (biases, scales) stay exact: they cost nothing.
-        if self.kind == WeightKind::F16 && values.len() >= 1024 {
+        let large = self.kind == WeightKind::F16 && values.len() >= 1024;
+        // Beyond f16's range a value would become infinite.
+        if large && values.iter().all(|v| half::f16::from_f32(*v).is_finite()) {
             let stored = format!("{name}_f16");
             self.weights.push(TensorProto {
                 dims: t.size(),

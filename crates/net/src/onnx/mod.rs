@@ -10,6 +10,7 @@ mod graph;
 mod options;
 pub mod proto;
 mod run;
+mod size;
 mod swin;
 mod unfold;
 mod vit;
@@ -30,6 +31,7 @@ use crate::unet::EfficientUnet;
 pub use self::count::multiply_accumulates;
 pub use self::options::{ExportOptions, WeightKind};
 pub use self::run::Program;
+pub use self::size::{MOST_BYTES, check_size};
 pub use self::unfold::{unfold_classifier, unfold_unet};
 
 /// The U-Net as an ONNX file's bytes: `image [N, 3, H, W]` (H, W free multiples of 32) to
@@ -82,7 +84,7 @@ pub fn summed_classifier(
     of: Option<&[usize]>,
     options: &ExportOptions,
 ) -> Result<Vec<u8>> {
-    Ok(classifier_graph(net, size, of, options)?.0.encode_to_vec())
+    encoded(&classifier_graph(net, size, of, options)?.0, net, options)
 }
 
 fn classifier_graph(
@@ -130,7 +132,7 @@ fn classifier_graph(
 /// An encoder's embedding as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, D]`.
 ///
 /// # Errors
-/// [`NetError::Config`] when the network takes another size.
+/// [`NetError::Config`] when the network takes another size, [`NetError::TooLarge`].
 pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
     let mut g = Graph::new(options);
     if net.image().is_some_and(|s| s != size) {
@@ -143,7 +145,13 @@ pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Resul
     let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
     let out = [n, Axis::Fixed(net.dim())];
     let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
-    Ok(g.finish(net.architecture(), input, output, &options.pairs()).0.encode_to_vec())
+    encoded(&g.finish(net.architecture(), input, output, &options.pairs()).0, net, options)
+}
+
+/// The bytes of a file that is not too large.
+fn encoded(model: &ModelProto, net: &dyn Encoder, options: &ExportOptions) -> Result<Vec<u8>> {
+    size::fits(net.architecture(), model.encoded_len() as u64, options.weights)?;
+    Ok(model.encode_to_vec())
 }
 
 /// Writes an exported file, to a temporary name and then in place.

@@ -10,6 +10,14 @@ pub enum WeightKind {
     F16,
 }
 
+impl WeightKind {
+    /// f16 or f32.
+    #[must_use]
+    pub fn halved(half: bool) -> Self {
+        if half { Self::F16 } else { Self::F32 }
+    }
+}
+
 /// Settings of an export.
 #[derive(Clone, Debug, Default)]
 pub struct ExportOptions {

@@ -1,7 +1,7 @@
 """Golden outputs of the convolutional and window-attention encoders: python crates/net/tests/golden/conv.py
 
 timm 1.0.31, torchvision 0.26. ResNet-50 v2's network is the script that stands beside its weights;
-without them (MITHRAS_DATA names the folder) its part stays as it is.
+without them (MITHRAS_DATA names the folder) the files that it has a part in stay as they are.
 """
 
 import importlib.util
@@ -54,6 +54,23 @@ def swin_conv_stem(image, classes):
                            num_heads=(3, 6, 12, 24), embed_layer=ConvStem, num_classes=classes, drop_path_rate=0)
 
 
+class ResNetV2(nn.Module):
+    """The script's network, a mean over places, a linear layer."""
+
+    def __init__(self, script, classes):
+        super().__init__()
+        for name, part in script.ResNet50V2Stage3().named_children():
+            setattr(self, name, part)
+        self.fc, self.features = nn.Linear(1024, classes), script.ResNet50V2Stage3.forward
+
+    def forward(self, x):
+        return self.fc(self.features(self, x).mean((2, 3)))
+
+    def group_matcher(self, coarse=False):
+        """timm's for its own ResNets v2, in the script's names."""
+        return {"stem": r"^(?:norm0|conv|norm1)\.", "blocks": [(r"^stages\.(\d+)\.(\d+)", None), (r"^norm\.", (99999,))]}
+
+
 def resnet_v2_script():
     data = pathlib.Path(os.environ.get("MITHRAS_DATA", HERE.parents[4] / "shared" / "data"))
     path = data / "weights" / "resnet50v2.py"
@@ -93,12 +110,10 @@ def encoders():
         case("resnet50", image, timm.create_model("resnet50", num_classes=10), timm_embed)
     case("resnet50", 96, torchvision.models.resnet50(num_classes=10),
          lambda m, x: nn.Sequential(*list(m.children())[:-1])(x).flatten(1))
-    for name in [f"efficientnet_b{i}" for i in range(1, 7)]:
-        for image in (64, 75):
-            case(name, image, timm.create_model(name, num_classes=10), timm_embed)
-    # Odd sides show which end `SAME` pads.
-    for name in [f"tf_efficientnet_b{i}" for i in range(8)] + ["tf_efficientnetv2_s"]:
-        for image in (64, 75):
+    # 224 is what all are fed here; odd sides show which end `SAME` pads.
+    for name in [f"{port}efficientnet_b{i}" for port in ("", "tf_") for i in range(8)] + [
+            "efficientnet_lite0", "efficientnet_lite2", "efficientnetv2_s", "tf_efficientnetv2_s"]:
+        for image in (224, 75):
             case(name, image, timm.create_model(name, num_classes=10), timm_embed)
     write("conv_encoders", cases)
 
@@ -113,8 +128,17 @@ def step(name, model, image, grads, buffers=()):
             "grads": {n: sample(params[n].grad) for n in grads}, "buffers": {n: sample(state[n]) for n in buffers}}
 
 
-def steps():
+def steps(script):
     write("conv_steps", [
+        step("resnet50v2_stage3", ResNetV2(script, 10), 128,
+             ["norm0.bias", "conv.weight", "norm1.weight", "stages.0.0.downsample.weight", "stages.1.2.norm2.bias",
+              "stages.2.0.conv2.weight", "stages.2.5.conv3.weight", "norm.weight", "fc.weight"],
+             ["norm0.running_mean", "stages.1.0.norm1.running_var", "norm.running_mean"]),
+        step("efficientnetv2_s", timm.create_model("efficientnetv2_s", num_classes=10), 128,
+             ["conv_stem.weight", "bn1.bias", "blocks.0.1.conv.weight", "blocks.1.0.conv_exp.weight",
+              "blocks.2.3.bn2.weight", "blocks.3.0.conv_dw.weight", "blocks.4.2.se.conv_expand.weight",
+              "blocks.5.0.conv_pwl.weight", "conv_head.weight", "classifier.weight"],
+             ["bn1.running_var", "blocks.1.0.bn1.running_mean", "blocks.3.0.bn3.running_var", "bn2.running_var"]),
         step("resnet50", timm.create_model("resnet50", num_classes=10), 128,
              ["conv1.weight", "bn1.bias", "layer1.0.downsample.0.weight", "layer2.1.conv2.weight",
               "layer4.0.bn3.weight", "layer4.2.conv3.weight", "fc.weight"],
@@ -131,9 +155,10 @@ def steps():
              ["patch_embed.proj.1.running_mean", "patch_embed.proj.4.running_var"])])
 
 
-def groups():
+def groups(script):
     out = {}
-    for name, model in [("resnet50", timm.create_model("resnet50", num_classes=2)),
+    for name, model in [("resnet50v2_stage3", ResNetV2(script, 2)),
+                        ("resnet50", timm.create_model("resnet50", num_classes=2)),
                         ("swin_tiny_patch4_window7_224", timm.create_model("swin_tiny_patch4_window7_224", num_classes=2)),
                         ("efficientnetv2_s", timm.create_model("efficientnetv2_s", num_classes=2))]:
         names = {id(p): n for n, p in model.named_parameters()}
@@ -143,18 +168,31 @@ def groups():
     write("conv_groups", out)
 
 
-def listed(names):
-    return {n: list(s) for n, s in names.items()}
+def shapes(model):
+    return {n: tuple(t.shape) for n, t in model.state_dict().items()}
+
+
+def at(image):
+    return signed("input", (1, 3, image, image), 1.5)
 
 
 @torch.no_grad()
 def layouts():
-    """Files as published: names and shapes of each, and features of the reference filled under those names."""
-    x = signed("input", (1, 3, 64, 64), 1.5)
-    torch_names = fill(torchvision.models.efficientnet_v2_s()).eval()
-    shapes = lambda m: {n: tuple(t.shape) for n, t in m.state_dict().items()}
-    out = {"efficientnet_v2_s": {"image": 64, "names": listed(shapes(torch_names)),
-                                 "embed": sample(torchvision_embed(torch_names, x))}}
+    """Files as published: names and shapes of each, and vectors of the reference filled under those names."""
+    out = []
+
+    def case(rows, layout, names, **more):
+        out.append({"rows": rows.split(), "layout": layout, "names": {n: list(s) for n, s in names.items()}} | more)
+
+    def vectors(embed, model, *images):
+        return [{"image": i, "embed": sample(embed(model, at(i)))} for i in images]
+
+    model = fill(torchvision.models.efficientnet_v2_s()).eval()
+    case("bertram-v2s", "torchvision", shapes(model), classes=1000, victim="features.5.3.block.2.fc2.weight",
+         vectors=vectors(torchvision_embed, model, 224, 75))
+    model = fill(timm.create_model("efficientnet_b7", num_classes=1000)).eval()
+    case("mdfs-b7", "timm", shapes(model), classes=1000, victim="blocks.5.3.se.conv_expand.weight",
+         vectors=vectors(timm_embed, model, 64))
     # A texture classifier's two parts.
     resnet = torchvision.models.resnet50(num_classes=9).eval()
     parts = {}
@@ -163,9 +201,12 @@ def layouts():
         parts[part + "/" + name] = s
         if not n.endswith("num_batches_tracked"):
             resnet.state_dict()[n].copy_(values(name, s))
-    out["impash"] = {"image": 64, "names": listed(parts), "logits": sample(resnet(x))}
+    case("impash", "texture", parts, classes=9, victim="encoder.layer3.2.bn2.running_var",
+         vectors=[{"image": i, "logits": sample(resnet(at(i)))} for i in (64, 224)])
+    model = fill(swin_conv_stem(224, 0)).eval()
+    case("ctranspath chief", "timm", shapes(model), classes=0, victim="layers.2.downsample.norm.weight",
+         vectors=vectors(timm_embed, model, 224))
     # timm's older Swin: patches merge at the end of a stage, buffers are stored.
-    model = swin_conv_stem(224, 0).eval()
     old = {re.sub(r"layers\.(\d+)\.downsample", lambda m: f"layers.{int(m[1]) - 1}.downsample", n): s
            for n, s in shapes(model).items()}
     state = {n: values(n, s) for n, s in old.items() if not n.endswith("num_batches_tracked")}
@@ -176,21 +217,17 @@ def layouts():
             old[f"layers.{i}.blocks.{j}.attn.relative_position_index"] = (49, 49)
             if j % 2 and i < 3:
                 old[f"layers.{i}.blocks.{j}.attn_mask"] = ((8 >> i) ** 2, 49, 49)
-    x = signed("input", (1, 3, 224, 224), 1.5)
-    out["ctranspath"] = {"image": 224, "names": listed(old), "embed": sample(timm_embed(model, x))}
+    case("ctranspath chief", "old_swin", old, classes=0, victim="layers.1.downsample.norm.weight",
+         vectors=vectors(timm_embed, model, 224))
     write("conv_layouts", out)
 
 
 @torch.no_grad()
-def resnet_v2():
-    script, weights = resnet_v2_script()
-    if script is None:
-        print("SKIPPED: no resnet50v2.py; set MITHRAS_DATA", file=sys.stderr)
-        return
+def resnet_v2(script, weights):
     from safetensors.torch import load_file
 
     model = fill(script.ResNet50V2Stage3()).eval()
-    seeded = [{"image": i, "features": sample(model(signed("input", (1, 3, i, i), 1.5)))} for i in (96, 75)]
+    seeded = [{"image": i, "features": sample(model(signed("input", (1, 3, i, i), 1.5)))} for i in (224, 96, 75)]
     model.load_state_dict({k: v.float() for k, v in load_file(weights).items()}, strict=False)
     x = torch.sin(torch.arange(3 * 64 * 64, dtype=torch.float32) * 0.01).reshape(1, 3, 64, 64)
     y = model(x)
@@ -199,5 +236,12 @@ def resnet_v2():
 
 
 if __name__ == "__main__":
-    for f in [resnet_v2, groups, steps, layouts, encoders]:
+    script, weights = resnet_v2_script()
+    if script is None:
+        print("SKIPPED: no resnet50v2.py; set MITHRAS_DATA", file=sys.stderr)
+    else:
+        resnet_v2(script, weights)
+        groups(script)
+        steps(script)
+    for f in [layouts, encoders]:
         f()

@@ -105,7 +105,9 @@ impl Benchmark {
         }
         let ((fast, slow), (worst, best)) = (span(|p| p.1), span(|p| p.2));
         let (left, right, top, bottom) = (70.0, 570.0, 46.0, 346.0);
-        let mut c = Canvas::new(800.0, bottom + 60.0);
+        // A line for each name, and none below the picture.
+        let names = top + 10.0 + 18.0 * rows.len() as f64;
+        let mut c = Canvas::new(800.0, names.max(bottom + 60.0));
         c.title("Scores and seconds per crop, region and slide");
         let x = Axis { low: fast / 1.5, high: slow * 1.5, from: left, to: right, log: true };
         let room = 0.05 * (best - worst).max(0.1);
@@ -151,5 +153,51 @@ fn mark(c: &mut Canvas, scale: usize, (x, y): (f64, f64), colour: &str) {
         0 => c.dot((x, y), 4.5, colour, 1.0),
         1 => c.polygon(&[(x, y - 5.5), (x + 5.0, y + 4.0), (x - 5.0, y + 4.0)], colour, 1.0),
         _ => c.rect((x - 4.2, y - 4.2), (8.4, 8.4), colour, 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Line, REFERENCE};
+    use super::*;
+
+    #[test]
+    fn every_encoder_that_was_timed_is_named_within_the_picture() {
+        let line = |(k, entry): (usize, &net::encoder::EncoderEntry)| Line {
+            encoder: entry.name,
+            image: 224,
+            crop_s: 0.01 * (k + 1) as f64,
+            region_s: 0.42 * (k + 1) as f64,
+            slide_s: 23.0 * (k + 1) as f64,
+            relative: 1.0,
+            flop: None,
+            peak_share: None,
+        };
+        let bench = Benchmark {
+            schema: "",
+            device: String::new(),
+            threads: 1,
+            precision: "f32",
+            batch: 1,
+            runs: 1,
+            reference: REFERENCE,
+            peak_flops: 1.0,
+            candidates: [42, 2305],
+            encoders: net::encoder::ENCODERS.iter().enumerate().map(line).collect(),
+        };
+        let known =
+            |e: &net::encoder::EncoderEntry| (e.name.to_owned(), [Some(0.8), None, Some(0.5)]);
+        let scores: Scores = net::encoder::ENCODERS.iter().map(known).collect();
+        let svg = bench.figure(&scores).expect("scores").svg();
+        let number = |text: &str, key: &str| -> f64 {
+            let (_, rest) = text.split_once(&format!(" {key}=\"")).expect(key);
+            rest.split_once('"').and_then(|(n, _)| n.parse().ok()).expect(key)
+        };
+        let height = number(&svg, "height");
+        for entry in net::encoder::ENCODERS {
+            let (before, _) = svg.split_once(&format!(">{}<", entry.name)).expect(entry.name);
+            let text = &before[before.rfind("<text").expect("a text")..];
+            assert!(number(text, "y") < height, "{} is below {height}", entry.name);
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Drawn data and options of runs.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod conch;
+pub mod ranks;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,7 +2,8 @@ process MITHRAS_DETECT {
     tag "$meta.id"
     label 'process_medium'
 
-    // No public container or conda package yet: `mithras` is to be on the PATH of the task, or in a container of your own.
+    // No public container yet: `mithras` is to be on the PATH of the task, in a container of your own, or in the environment.
+    conda "${moduleDir}/environment.yml"
 
     input:
     tuple val(meta), path(slide)

@@ -40,18 +40,21 @@ pub struct Args {
     /// Evaluation corpus whose slides and patients are kept out. Repeat for several.
     #[arg(long, value_name = "DIR")]
     evaluation: Vec<PathBuf>,
-    /// Model package of the tumour filter.
-    #[arg(long, value_name = "DIR", conflicts_with = "no_tumour_filter")]
+    /// Model package of the tumour filter: its folder, or its name in --filters (impash, conch).
+    #[arg(long, value_name = "PKG", conflicts_with = "no_tumour_filter")]
     tumour_filter: Option<PathBuf>,
     /// The filter's class that counts as tumour, against the preset.
     #[arg(long, value_name = "CLASS", requires = "tumour_filter")]
     tumour_class: Option<String>,
     /// Model package of a second filter, for the preset tumour-tiles.
-    #[arg(long, value_name = "DIR", requires = "tumour_filter")]
+    #[arg(long, value_name = "PKG", requires = "tumour_filter")]
     second_filter: Option<PathBuf>,
     /// The second filter's class that counts as tumour, against the preset.
     #[arg(long, value_name = "CLASS", requires = "second_filter")]
     second_class: Option<String>,
+    /// Folder of the filters that are given by name.
+    #[arg(long, value_name = "DIR", default_value = "filters")]
+    filters: PathBuf,
     /// Keeps every tissue tile; the manifest says so.
     #[arg(long)]
     no_tumour_filter: bool,
@@ -85,7 +88,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         bail!("name two filters with --tumour-filter DIR and --second-filter DIR");
     }
     let filter = |package: &Option<PathBuf>, class: &Option<String>| {
-        package.clone().map(|package| FilterPlan { package, class: class.clone() })
+        package.as_ref().map(|package| FilterPlan::find(package, &a.filters, class.clone()))
     };
     let filters =
         [filter(&a.tumour_filter, &a.tumour_class), filter(&a.second_filter, &a.second_class)];
