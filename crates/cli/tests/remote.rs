@@ -20,7 +20,7 @@ fn mithras(server: &Server, args: &[&str]) -> (i32, String) {
     }
     let output = command
         .args(args)
-        .envs([("HOME", "/nowhere"), ("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")])
+        .envs([("HOME", "/dev/null"), ("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")])
         .envs([("AWS_ENDPOINT_URL", server.address()), ("AWS_ACCESS_KEY_ID", "AKID")])
         .envs([("AWS_SECRET_ACCESS_KEY", SECRETS[0]), ("AWS_SESSION_TOKEN", SECRETS[1])])
         .output()

@@ -161,8 +161,9 @@ fn a_classifier_is_measured_on_labelled_crops() {
     }
 
     for (more, word) in [
-        (["--task", "ami-br", "--part", "test"], "labels.csv"),
-        (["--task", "folder", "--part", "training"], "b"),
+        (["--task", "ami-br", "--part", "test"], "none"),
+        (["--task", "folder", "--part", "training"], "none"),
+        (["--task", "nuclei", "--part", "test"], "ami-morph"),
     ] {
         let none = at("none");
         let words = [&["evaluate", "robustness", "--crops", s(&none)][..], &more].concat();

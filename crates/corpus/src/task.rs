@@ -58,6 +58,17 @@ pub enum Task {
     Folder,
 }
 
+impl std::str::FromStr for Task {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        let all = [Self::AmiBr, Self::AmiMorph, Self::Crops, Self::Folder];
+        let found = all.into_iter().find(|t| t.name() == word);
+        let names = || all.map(Self::name).join(", ");
+        found.ok_or_else(|| format!("unknown task `{word}` ({})", names()))
+    }
+}
+
 /// A coarser task over the same images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coarser {
@@ -72,6 +83,17 @@ pub struct Coarser {
 }
 
 impl Task {
+    /// As presets write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AmiBr => "ami-br",
+            Self::AmiMorph => "ami-morph",
+            Self::Crops => "crops",
+            Self::Folder => "folder",
+        }
+    }
+
     /// The positive class, where the task itself has one; of a folder's classes a preset states it.
     #[must_use]
     pub fn positive(self) -> Option<&'static str> {

@@ -71,7 +71,7 @@ pub struct FlawLimits {
 /// The limits in use.
 pub const FLAW_LIMITS: FlawLimits = FlawLimits {
     square_um: 50.0,
-    sharpness: 0.034,
+    sharpness: 0.031,
     contrast: 100.0,
     pen_share: 0.3,
     dirt_share: 0.2,
@@ -412,7 +412,7 @@ impl<'a> FlawMap<'a> {
 
     fn squares(&self, at: &WorkingFrame) -> Vec<FlawedSquare> {
         let Squares { side, per_stride: n, across, .. } = self.squares;
-        let places = self.flawed.iter().flat_map(|(w, _)| {
+        let places = self.flawed.keys().flat_map(|w| {
             (0..across * across).map(|k| (w.row * n + k / across, w.col * n + k % across))
         });
         let places: BTreeSet<(u32, u32)> = places.collect();

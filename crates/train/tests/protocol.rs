@@ -274,7 +274,7 @@ fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
     let data = dir.path().join("data");
     // The class stands in the colour of the border, and the middle is the same.
     for (class, green) in [("plain", 150_u8), ("marked", 175)] {
-        for s in 0..8_u32 {
+        for s in 0..12_u32 {
             let folder = data.join("train").join(class).join(format!("train{s}"));
             fs::create_dir_all(&folder).unwrap();
             for k in 0..3_u32 {

@@ -2,17 +2,16 @@
 
 use super::detect::{EngineArgs, mpp};
 use anyhow::{Context, Result};
-use corpus::task::{Crops, Task, TestSet, TrainingSet};
+use corpus::task::Task;
 use infer::ModelPackage;
 use mithras::evaluate::read_truth;
-use mithras::robustness::crops::{self, CropRobustness};
+use mithras::robustness::crops;
 use mithras::robustness::fold::FoldRun;
 use mithras::robustness::point;
 use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
-use serde::Deserialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
 ///
@@ -29,7 +28,7 @@ pub struct Args {
     #[arg(long, value_name = "DIR", requires_all = ["task", "part"], conflicts_with_all = ["images", "truth", "no_figures", "only"])]
     crops: Option<PathBuf>,
     /// What the crops are: ami-br, ami-morph, crops (a dataset of crops) or folder (one per class)
-    #[arg(long, requires = "crops", value_parser = task)]
+    #[arg(long, requires = "crops")]
     task: Option<Task>,
     /// Which of the crops: those that train, or those that were never trained on
     #[arg(long, requires = "crops", value_parser = ["training", "test"])]
@@ -65,13 +64,6 @@ pub struct Args {
     engine: EngineArgs,
 }
 
-fn task(word: &str) -> Result<Task, String> {
-    use serde::de::IntoDeserializer;
-    let word: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
-        word.into_deserializer();
-    Task::deserialize(word).map_err(|e| e.to_string())
-}
-
 pub fn run(args: &Args) -> Result<()> {
     let changes =
         if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
@@ -79,7 +71,11 @@ pub fn run(args: &Args) -> Result<()> {
     let say = &mut |line: &str| eprintln!("{line}");
     let command: Vec<String> = std::env::args().collect();
     let measured = if let (Some(data), Some(task)) = (&args.crops, args.task) {
-        let result = of_crops(args, data, task, &changes, say)?;
+        let package = ModelPackage::find(args.engine.model())?;
+        let part = (task, args.part.as_deref() == Some("test"));
+        let how = (args.mpp, args.every);
+        let engine = args.engine.options();
+        let result = crops::of_task((&package, &engine), (data, part), how, &changes, say)?;
         result.write(&args.out)?;
         print!("{result}");
         result.measured(&command)
@@ -93,27 +89,6 @@ pub fn run(args: &Args) -> Result<()> {
         Some(folder) => Ok(measured.put(folder)?),
         None => Ok(()),
     }
-}
-
-fn of_crops(
-    args: &Args,
-    data: &Path,
-    task: Task,
-    changes: &[Perturbation],
-    say: &mut dyn FnMut(&str),
-) -> Result<CropRobustness> {
-    let (package, options) = (ModelPackage::find(args.engine.model())?, args.engine.options());
-    let own = package.card.classifier.as_ref().map_or(Mpp::PAPER, |c| c.mpp);
-    let how = (args.mpp.unwrap_or(own), args.every);
-    let (training, test);
-    let set: &Crops = if args.part.as_deref() == Some("training") {
-        training = TrainingSet::open(task, data)?;
-        &training
-    } else {
-        test = TestSet::open(task, data)?;
-        &test
-    };
-    Ok(crops::run((&package, &options), set, how, changes, say)?)
 }
 
 fn of_images(

@@ -5,7 +5,7 @@ use super::{Measured, RobustnessError};
 use crate::classify::fit;
 use artifact::file;
 use artifact::table::Writer;
-use corpus::task::Crops;
+use corpus::task::{Crops, Task, TestSet, TrainingSet};
 use infer::card::ClassifierCard;
 use infer::{EngineOptions, ModelPackage};
 use mitosis::{ClassProbs, Mpp};
@@ -65,6 +65,28 @@ pub struct CropRobustness {
     pub mean_f1: f64,
     /// The change with the lowest F1, and that.
     pub worst: (String, f64),
+}
+
+/// Measures a classifier on one part of a task's data in a folder, at `mpp` or the model's own.
+///
+/// # Errors
+/// [`RobustnessError`]: as [`run`], and crops that cannot be read.
+pub fn of_task(
+    with: (&ModelPackage, &EngineOptions),
+    (data, (task, test)): (&Path, (Task, bool)),
+    (mpp, every): (Option<Mpp>, usize),
+    changes: &[Perturbation],
+    said: &mut dyn FnMut(&str),
+) -> Result<CropRobustness, RobustnessError> {
+    let own = || with.0.card.classifier.as_ref().map_or(Mpp::PAPER, |c| c.mpp);
+    let how = (mpp.unwrap_or_else(own), every);
+    if test {
+        let set = TestSet::open(task, data)?;
+        run(with, &set, how, changes, said)
+    } else {
+        let set = TrainingSet::open(task, data)?;
+        run(with, &set, how, changes, said)
+    }
 }
 
 /// Measures a classifier on every `every`-th of some labelled crops at `mpp`, clean and under every

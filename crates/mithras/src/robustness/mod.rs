@@ -65,6 +65,9 @@ pub enum RobustnessError {
     /// No engine runs it.
     #[error(transparent)]
     Engine(#[from] infer::EngineError),
+    /// Labelled crops.
+    #[error(transparent)]
+    Crops(#[from] corpus::task::TaskError),
     /// Its network stopped.
     #[error(transparent)]
     Port(#[from] mitosis::PortError),
