@@ -249,7 +249,7 @@ fn two_stages_end_to_end_and_again() {
     assert_eq!(run["slides"][0]["counts"]["resolution"]["x"], 0.25);
     assert!(run["slides"][0]["counts"]["tissue_mm2"].as_f64().unwrap() > 0.0);
     let first = common::results(&out.join("drawn"));
-    assert_eq!(first.len(), 8, "{:?}", first.iter().map(|f| &f.0).collect::<Vec<_>>());
+    assert_eq!(first.len(), 9, "{:?}", first.iter().map(|f| &f.0).collect::<Vec<_>>());
 
     let (ok, _, stderr) = detect(&[&slide], &out, &[]);
     assert!(!ok && stderr.contains("--resume"), "{stderr}");
