@@ -88,6 +88,7 @@ impl Task {
     pub const fn name(self) -> &'static str {
         match self {
             Self::AmiBr => "ami-br",
+            Self::AmiBrBenchmark => "ami-br-benchmark",
             Self::AmiMorph => "ami-morph",
             Self::Crops => "crops",
             Self::Folder => "folder",
