@@ -62,7 +62,7 @@ impl std::str::FromStr for Task {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        let all = [Self::AmiBr, Self::AmiMorph, Self::Crops, Self::Folder];
+        let all = [Self::AmiBr, Self::AmiBrBenchmark, Self::AmiMorph, Self::Crops, Self::Folder];
         let found = all.into_iter().find(|t| t.name() == word);
         let names = || all.map(Self::name).join(", ");
         found.ok_or_else(|| format!("unknown task `{word}` ({})", names()))

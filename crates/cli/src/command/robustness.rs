@@ -27,7 +27,7 @@ pub struct Args {
     /// Labelled crops for a classifier: the folder of the task's data
     #[arg(long, value_name = "DIR", requires_all = ["task", "part"], conflicts_with_all = ["images", "truth", "no_figures", "only"])]
     crops: Option<PathBuf>,
-    /// What the crops are: ami-br, ami-morph, crops (a dataset of crops) or folder (one per class)
+    /// What the crops are: ami-br, ami-br-benchmark, ami-morph, crops (a dataset of them), folder (one per class)
     #[arg(long, requires = "crops")]
     task: Option<Task>,
     /// Which of the crops: those that train, or those that were never trained on
