@@ -160,9 +160,16 @@ fn every_vision_transformer_in_other_engines_equals_libtorch() {
         name: String,
         config: net::vit::VitConfig,
     }
+    #[derive(serde::Deserialize)]
+    struct Row {
+        rows: Vec<String>,
+        config: net::vit::VitConfig,
+    }
     let cases: Vec<Case> = common::golden("vit_switches");
-    let conch = common::golden::<Vec<Case>>("vit_layouts");
-    let conch = conch.into_iter().filter(|c| c.name.starts_with("conch"));
+    let rows = common::golden::<Vec<Row>>("vit_layouts").into_iter();
+    let conch = rows
+        .map(|r| Case { name: r.rows.join(", "), config: r.config })
+        .filter(|c| c.name.starts_with("conch"));
     for Case { name, config } in cases.into_iter().chain(conch) {
         let vs = VarStore::new(Device::Cpu);
         let net = encoder::vit(&vs.root(), &config).expect("valid");

@@ -63,7 +63,8 @@ def test_tables(drawn, run_folder):
     pandas = pytest.importorskip("pandas")
     frame = mithras.read_detections(run_folder)
     assert isinstance(frame, pandas.DataFrame)
-    theirs = pandas.read_csv(run_folder / "drawn" / "detections.csv", dtype={"s_seg": "float32", "s_cls": "float32"})
+    kinds = {"s_seg": "float32", "s_cls": "float32", "flaw": "str"}
+    theirs = pandas.read_csv(run_folder / "drawn" / "detections.csv", dtype=kinds).fillna({"flaw": ""})
     assert list(frame.columns) == ["slide", *theirs.columns]
     pandas.testing.assert_frame_equal(frame.drop(columns="slide"), theirs)
     pyarrow = pytest.importorskip("pyarrow")
