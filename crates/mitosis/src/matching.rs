@@ -14,7 +14,7 @@
 mod calibration;
 mod optimal;
 
-pub use calibration::{CalibrateError, Calibration, Case, Fold, Scored, calibrate};
+pub use calibration::{CalibrateError, Calibration, Case, Fold, Scored, Within, calibrate};
 
 use crate::index::Index;
 use crate::{Microns, Physical, Point};
@@ -173,10 +173,7 @@ pub fn match_points(
     rule: Rule,
 ) -> Result<Matched, MatchError> {
     let reach = Reach::new(truth, predictions, radius)?;
-    let pairs = match rule {
-        Rule::Midog => greedy(&reach, predictions.len()),
-        Rule::Optimal => optimal::assign(&reach, predictions.len()),
-    };
+    let pairs = reach.pairs(rule, predictions.len());
     let tp = pairs.len();
     let tally = Tally { tp, fp: predictions.len() - tp, fn_: truth.len() - tp };
     Ok(Matched { rule, radius, pairs, tally })
@@ -221,6 +218,19 @@ impl Reach {
             near
         });
         Ok(Self { near: near.collect() })
+    }
+
+    /// Of these predictions alone; the others keep their places.
+    fn among(&self, kept: &[bool]) -> Self {
+        let near = self.near.iter().map(|n| n.iter().filter(|p| kept[p.1]).copied().collect());
+        Self { near: near.collect() }
+    }
+
+    fn pairs(&self, rule: Rule, predictions: usize) -> Vec<Pair> {
+        match rule {
+            Rule::Midog => greedy(self, predictions),
+            Rule::Optimal => optimal::assign(self, predictions),
+        }
     }
 }
 

@@ -188,8 +188,9 @@ fn best(
     density: Option<f64>,
 ) -> Result<OperatingPoint, RobustnessError> {
     let mut found: Option<(f64, OperatingPoint)> = None;
-    for point in grid() {
-        let each = counted(folds, &point, density)?;
+    let points = grid();
+    let each = counted(folds, &points, density)?;
+    for (point, each) in points.into_iter().zip(each) {
         let value = mean(pooled(&each).iter().map(|t| t.f_beta(aim.beta())));
         // Of equal pairs the later, stricter one.
         if found.as_ref().is_none_or(|(v, _)| value >= *v) {
@@ -199,13 +200,18 @@ fn best(
     found.map(|f| f.1).ok_or_else(|| RobustnessError::Nothing("no pairs to compare".into()))
 }
 
-/// Every fold's counts under every perturbation.
+/// For every point, every fold's counts under every perturbation.
 fn counted(
     folds: &[Prepared<'_>],
-    point: &OperatingPoint,
+    points: &[OperatingPoint],
     density: Option<f64>,
-) -> Result<Vec<Vec<Counts>>, RobustnessError> {
-    folds.iter().map(|f| f.counts(point, density)).collect()
+) -> Result<Vec<Vec<Vec<Counts>>>, RobustnessError> {
+    let mut at = vec![Vec::with_capacity(folds.len()); points.len()];
+    for fold in folds {
+        let own = fold.counts(points, density)?;
+        at.iter_mut().zip(own).for_each(|(all, own)| all.push(own));
+    }
+    Ok(at)
 }
 
 /// Fits the scale and chooses the three points over all folds and perturbations together.
@@ -255,7 +261,8 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
         let prepared: Vec<Prepared<'_>> = others.iter().map(|f| Prepared::new(f, &own)).collect();
         let point = best(&prepared, Aim::Balanced, density)?;
         let here = Prepared::new(fold, &own);
-        left_out.push((point.clone(), here.counts(&point, density)?, here.foreign(&point)));
+        let counts = here.counts(std::slice::from_ref(&point), density)?.remove(0);
+        left_out.push((point.clone(), counts, here.foreign(&point)));
     }
     let sum = |all: Vec<Option<(usize, f64)>>| {
         let known: Vec<(usize, f64)> = all.into_iter().flatten().collect();
@@ -265,7 +272,7 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
     let mut points = BTreeMap::new();
     for aim in Aim::ALL {
         let point = best(&prepared, aim, density)?;
-        let each = counted(&prepared, &point, density)?;
+        let each = counted(&prepared, std::slice::from_ref(&point), density)?.remove(0);
         let foreign = sum(prepared.iter().map(|f| f.foreign(&point)).collect());
         points.insert(aim.name().to_owned(), named(&point, &pooled(&each), &names, foreign));
     }
@@ -276,7 +283,7 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
     let clean: Vec<Fold> = clean.collect();
     let radius = Microns(first.labelled.radius_um);
     if let (Ok(found), None) = (calibrate(&clean, radius, first.labelled.rule), density) {
-        let each = counted(&prepared, &found.point, density)?;
+        let each = counted(&prepared, std::slice::from_ref(&found.point), density)?.remove(0);
         let foreign = sum(prepared.iter().map(|f| f.foreign(&found.point)).collect());
         points.insert("clean".into(), named(&found.point, &pooled(&each), &names, foreign));
     }

@@ -133,21 +133,23 @@ impl<'a> Prepared<'a> {
         Self { fold, cases, foreign }
     }
 
-    /// Over the images, per perturbation.
+    /// Over the images: for every point, each perturbation. Distances are measured once for all points.
     pub(super) fn counts(
         &self,
-        point: &OperatingPoint,
+        points: &[OperatingPoint],
         density: Option<f64>,
-    ) -> Result<Vec<Counts>, RobustnessError> {
+    ) -> Result<Vec<Vec<Counts>>, RobustnessError> {
         let set = &self.fold.labelled;
-        let one = |cases: &Vec<Case>| {
-            let mut sum = Tally::default();
-            for c in cases {
-                sum += c.tally(point, Microns(set.radius_um), set.rule)?;
+        let mut at = vec![Vec::with_capacity(self.cases.len()); points.len()];
+        for cases in &self.cases {
+            let cases = cases.iter().map(|c| c.within(Microns(set.radius_um)));
+            let cases = cases.collect::<Result<Vec<_>, _>>()?;
+            for (point, at) in points.iter().zip(&mut at) {
+                let sum: Tally = cases.iter().map(|c| c.tally(point, set.rule)).sum();
+                at.push(Counts::new(sum, set.mm2, density));
             }
-            Ok(Counts::new(sum, set.mm2, density))
-        };
-        self.cases.iter().map(one).collect()
+        }
+        Ok(at)
     }
 
     /// Accepted on foreign tissue, and its mm2.

@@ -1,6 +1,6 @@
 //! One threshold pair over several folds, by maximal pooled F1.
 
-use super::{MatchError, Reach, Rule, Tally, match_points};
+use super::{MatchError, Reach, Rule, Tally};
 use crate::{Microns, OperatingPoint, Physical, Point, Score};
 
 /// A candidate with its scores and its place in micrometres.
@@ -42,9 +42,33 @@ impl Case {
         radius: Microns,
         rule: Rule,
     ) -> Result<Tally, MatchError> {
-        let accepted: Vec<_> =
-            self.candidates.iter().filter(|c| c.accepted(point)).map(|c| c.at).collect();
-        Ok(match_points(&self.truth, &accepted, radius, rule)?.tally)
+        Ok(self.within(radius)?.tally(point, rule))
+    }
+
+    /// With the distances measured once, to be counted at many points.
+    ///
+    /// # Errors
+    /// [`MatchError`] for a radius or coordinate that is not a finite number.
+    pub fn within(&self, radius: Microns) -> Result<Within<'_>, MatchError> {
+        let at: Vec<_> = self.candidates.iter().map(|c| c.at).collect();
+        Ok(Within { case: self, reach: Reach::new(&self.truth, &at, radius)? })
+    }
+}
+
+/// A case whose candidates within the radius of its figures are known: a point costs one pass over them.
+pub struct Within<'a> {
+    case: &'a Case,
+    reach: Reach,
+}
+
+impl Within<'_> {
+    /// Matches the candidates that `point` accepts.
+    #[must_use]
+    pub fn tally(&self, point: &OperatingPoint, rule: Rule) -> Tally {
+        let accepted: Vec<bool> = self.case.candidates.iter().map(|c| c.accepted(point)).collect();
+        let predicted = accepted.iter().filter(|&&a| a).count();
+        let tp = self.reach.among(&accepted).pairs(rule, accepted.len()).len();
+        Tally { tp, fp: predicted - tp, fn_: self.case.truth.len() - tp }
     }
 }
 
