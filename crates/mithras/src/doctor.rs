@@ -83,8 +83,10 @@ pub fn examine(
     if !has("openvino") {
         advice.push("pip install openvino: the fastest engine on x86-64 processors".into());
     }
-    if !has("onnxruntime") {
-        advice.push("pip install onnxruntime: faster than the embedded engine".into());
+    if !has("openvino") && !has("onnxruntime") {
+        advice.push(
+            "pip install onnxruntime: faster than the embedded engine, on any processor".into(),
+        );
     }
     advice.extend(find_inactive().into_iter().map(|l| {
         let (library, venv) = (l.path.display(), l.found_by);

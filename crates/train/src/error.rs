@@ -41,7 +41,7 @@ pub enum TrainError {
     /// Another process of the training went away.
     #[error(
         "{reason}; {done} steps are whole{}: start all processes again, and resume",
-        if *.kept { ", and their state is kept" } else { "; the first process keeps the state" }
+        if *.kept { ", and their state is kept" } else { "; the state is what the first process last wrote" }
     )]
     Ranks {
         /// Who, as far as it is known.

@@ -17,7 +17,7 @@ pub(super) struct Row<'a> {
     pub slide: &'a Found,
     pub counts: &'a CountsFile,
     pub seconds: String,
-    /// Its folder as an address relative to the page; none for one that does not lie beside it.
+    /// Its folder as an address relative to the page; none where no such path is.
     pub at: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Row<'a> {
     /// None for a slide that failed. `into` is the page's folder.
     pub(super) fn new(slide: &'a Found, into: &Path) -> Option<Self> {
         let counts = slide.counts.as_ref()?;
-        let at = slide.folder.strip_prefix(into).ok().and_then(Path::to_str).map(address);
+        let at = address(&slide.folder, into);
         Some(Self { slide, counts, seconds: seconds(slide.state.seconds), at })
     }
 
@@ -175,18 +175,24 @@ impl StageView {
     }
 }
 
-/// A folder's name as the first part of an address.
-fn address(name: &str) -> String {
-    let mut at = String::from("./");
-    for b in name.bytes() {
-        match b {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                at.push(b as char)
+/// A folder as an address relative to a page in `into`, which may lie beside the folder's parent.
+fn address(folder: &Path, into: &Path) -> Option<String> {
+    let (folder, into) = (folder.canonicalize().ok()?, into.canonicalize().ok()?);
+    let shared = folder.components().zip(into.components()).take_while(|(a, b)| a == b).count();
+    let up = into.components().count() - shared;
+    let mut at = if up == 0 { String::from("./") } else { "../".repeat(up) };
+    for part in folder.components().skip(shared) {
+        for b in part.as_os_str().to_str()?.bytes() {
+            match b {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    at.push(b as char)
+                }
+                _ => write!(at, "%{b:02X}").expect("a string takes text"),
             }
-            _ => write!(at, "%{b:02X}").expect("a string takes text"),
         }
+        at.push('/');
     }
-    at + "/"
+    Some(at)
 }
 
 pub(super) fn seconds(s: f64) -> String {
@@ -258,4 +264,24 @@ fn edged(kind: &str, path: &str) -> String {
     }
     let one = |class| format!("<path class=\"{class}\" d=\"{path}\"/>");
     ["dark", "light", kind].map(one).concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slide_is_found_from_the_page_wherever_it_lies() {
+        let base = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            let folder = base.path().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            folder
+        };
+        let slide = at("part 1/slide#1");
+        assert_eq!(address(&slide, &at("part 1")).unwrap(), "./slide%231/");
+        assert_eq!(address(&slide, &at("all")).unwrap(), "../part%201/slide%231/");
+        assert_eq!(address(&slide, &at("all/tables")).unwrap(), "../../part%201/slide%231/");
+        assert_eq!(address(&slide, &base.path().join("none")), None);
+    }
 }
