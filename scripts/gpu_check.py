@@ -324,7 +324,7 @@ def peer(what, device, runs, size, *more):
             a = torch.rand(size, size, device=device, dtype=torch.bfloat16 if more[0] == "bf16" else torch.float32)
             print(json.dumps({"side": size, "tflop_per_s": 2 * size**3 / median(lambda: a @ a) / 1e12}))
         elif what == "windows":
-            net, x = eager(ROOT / "models/mithras-tiny/segmenter.onnx", device), torch.rand(size, 3, 512, 512, device=device)
+            net, x = eager(ROOT / "models/mithras-standard/segmenter.onnx", device), torch.rand(size, 3, 512, 512, device=device)
             x = x.to(memory_format=torch.channels_last)
             print(json.dumps({"batch": size, "windows_per_s": size / median(lambda: net(x))}))
         elif what == "encoder":

@@ -168,7 +168,7 @@ fn track_2_classifies_every_page_of_the_stack_in_its_order() {
     assert!(said.windows(2).any(|p| p[0] != p[1]), "crops differ, so do their scores");
 
     // A detector's second stage tells figures, not subtypes.
-    let (ok, said) = run(&["challenge", "midog25-t2", "--model", "tiny"], &at);
+    let (ok, said) = run(&["challenge", "midog25-t2", "--model", "standard"], &at);
     assert!(!ok && said.contains("positive one `atypical`"), "{said}");
     fs::write(&stack, b"no TIFF").unwrap();
     let (ok, said) = run(&["challenge", "midog25-t2"], &at);

@@ -46,7 +46,7 @@ fn the_bill_of_materials_names_what_is_built_in_and_no_more() {
     assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
     let parts = bill["components"].as_array().unwrap();
     let named = |name: &str| parts.iter().find(|p| p["name"] == name);
-    for name in ["rten", "clap", "mithras-tiny", "mithras-atypical"] {
+    for name in ["rten", "clap", "mithras-standard", "mithras-atypical"] {
         assert!(named(name).is_some(), "{name}");
     }
     for name in ["tch", "assert_cmd", "insta", "cli"] {
@@ -57,7 +57,7 @@ fn the_bill_of_materials_names_what_is_built_in_and_no_more() {
         assert_eq!(part["hashes"][0]["content"].as_str().unwrap().len(), 64, "{part}");
     }
     let texts = fs::read_to_string(dir.path().join("licenses.txt")).unwrap();
-    assert!(texts.contains("Permission is hereby granted") && texts.contains("mithras-tiny:"));
+    assert!(texts.contains("Permission is hereby granted") && texts.contains("mithras-standard:"));
 }
 
 /// Exit code and all that `scripts/release.sh` says of a program.

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 pub struct ModelCard {
     /// Format version, [`SCHEMA`].
     pub schema: u32,
-    /// Package name, e.g. `mithras-tiny`.
+    /// Package name, e.g. `mithras-standard`.
     pub name: String,
     /// Licence of the weights.
     pub license: String,

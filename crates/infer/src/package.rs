@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 
 /// The bundled package that runs when none is named.
-pub const DEFAULT: &str = "mithras-tiny";
+pub const DEFAULT: &str = "mithras-standard";
 
 /// Where a program without weights of its own (feature `weights-beside`) looks for those of the bundled
 /// packages, one folder each, from the folder above its own.

@@ -80,6 +80,17 @@ fn handed_on(run: &Path, out: &Path, tile: &RgbTile) {
     }
 }
 
+/// An operating point's scale goes into the last layer, whatever that is called.
+fn scaled(weights: &Path, tile: &RgbTile) {
+    let open = || TorchClassifier::open(weights, "cpu").unwrap();
+    let crop = std::slice::from_ref(tile);
+    let plain = f64::from(open().classes(crop).unwrap()[0].0[1]);
+    let moved = open().scaled(1.5, -0.4).unwrap().classes(crop).unwrap()[0].0[1];
+    let odds = 1.5 * (plain / (1.0 - plain)).ln() - 0.4;
+    let want = 1.0 / (1.0 + (-odds).exp());
+    assert!((f64::from(moved) - want).abs() < 1e-4, "{}: {moved} {want}", weights.display());
+}
+
 #[test]
 fn every_family_is_trained_probed_and_packaged() {
     let dir = tempfile::tempdir().unwrap();
@@ -94,6 +105,7 @@ fn every_family_is_trained_probed_and_packaged() {
         let weights = fold_dir(&run, 0).join(MODEL);
         let tile = centred(&set.images()[0], image as usize, image as usize);
         handed_on(&run, &at.join("package"), &tile);
+        scaled(&weights, &tile);
 
         let probed = at.join("probed");
         let from = RunOptions { init: Some(weights), ..options(&probed) };

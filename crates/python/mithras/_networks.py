@@ -35,7 +35,7 @@ def batches(images: Any, batch: int) -> Iterable[list[Any]]:
 
 
 class Classifier(_mithras.Classifier):
-    """A classifier's package: a folder, or a bundled one (``"atypical"``, ``"morphology"``, ``"tiny"``).
+    """A classifier's package: a folder, or a bundled one (``"atypical"``, ``"morphology"``, ``"standard"``).
 
     Raises ``ModelError``.
     """

@@ -14,7 +14,7 @@ def find() -> None:
         files = []
     models = [f.locate() for f in files if f.name == "segmenter.onnx"]
     # `pip install --target` does not write down where it put them.
-    models.append(Path(__file__).parents[1] / "share/mithras/models/mithras-tiny/segmenter.onnx")
+    models.append(Path(__file__).parents[1] / "share/mithras/models/mithras-standard/segmenter.onnx")
     for model in models:
         if Path(model).is_file():
             _mithras.weights_in(Path(model).resolve().parents[1])

@@ -139,11 +139,12 @@ impl TorchClassifier {
     /// [`TrainError::Run`] for a network without a head of two classes.
     pub fn scaled(self, slope: f64, offset: f64) -> Result<Self> {
         let variables = self._vs.variables();
+        // `classifier.weight`, `fc.weight`, `head.fc.weight`: one of them by family.
         let part = |end: &str| {
-            let of = |head: &str| variables.get(&format!("{head}.{end}"));
-            of("classifier").or_else(|| of("head")).map(Tensor::shallow_clone)
+            let own = |n: &&String| n.starts_with(self.net.head()) && n.ends_with(end);
+            variables.keys().find(own).map(|n| variables[n].shallow_clone())
         };
-        let heads = part("weight").zip(part("bias"));
+        let heads = part(".weight").zip(part(".bias"));
         let Some((mut weight, mut bias)) = heads.filter(|(w, _)| w.size()[0] == 2) else {
             let why = "has no head of two classes to scale";
             return Err(TrainError::run(Path::new(&self.spec.architecture), why));

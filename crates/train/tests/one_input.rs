@@ -67,7 +67,7 @@ fn flat(x: &Tensor) -> Vec<f32> {
 
 #[test]
 fn training_and_inference_give_a_network_the_same_numbers() {
-    let package = testkit::workspace().join("models/mithras-tiny");
+    let package = testkit::workspace().join("models/mithras-standard");
     let package = ModelPackage::open(&package).unwrap();
     let given = Given::default();
     let options = EngineOptions {

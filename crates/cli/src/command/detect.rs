@@ -94,7 +94,7 @@ pub struct Args {
 /// Which networks run, and on what.
 #[derive(ClapArgs, Debug, Default)]
 pub struct EngineArgs {
-    /// Model package: a folder with a card.toml, or a bundled one: `tiny`, the default, or `fast`, whose
+    /// Model package: a folder with a card.toml, or a bundled one: `standard`, the default, or `fast`, whose
     /// first stage looks at 0.5 um/px
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,

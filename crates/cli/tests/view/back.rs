@@ -404,7 +404,7 @@ fn trained_on(dir: &Path, set: &Path) {
     let (set, preset, out) = (text(set), text(&preset), text(&trained));
     let mut train = vec!["train", "detector", "--data", &set, "--preset", &preset, "--out", &out];
     // Tests share the cores; libtorch's threads would wait for each other.
-    train.extend(["--init", "mithras-tiny", "--threads", "1"]);
+    train.extend(["--init", "mithras-standard", "--threads", "1"]);
     train.extend(short.iter().flat_map(|s| ["--set", *s]));
     let told = mithras(&train).unwrap();
     let package = trained.join("package");
@@ -415,7 +415,7 @@ fn trained_on(dir: &Path, set: &Path) {
     let old = bundled.operating_point.unwrap();
     assert_eq!((point.seg, point.cls), (old.seg, old.cls));
     assert!(point.provenance.contains("not chosen anew"), "{}", point.provenance);
-    assert_eq!(card.training.unwrap()["went_on_from"].as_str(), Some("mithras-tiny"));
+    assert_eq!(card.training.unwrap()["went_on_from"].as_str(), Some("mithras-standard"));
     assert!(card.license.contains(&bundled.license), "{}", card.license);
 
     let again = dir.join("again");

@@ -64,6 +64,19 @@ pub struct NamedPoint {
     pub foreign_per_mm2: Option<f64>,
 }
 
+/// What the balanced point reaches under one change, over all folds together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnderChange {
+    /// Name of the change.
+    pub perturbation: String,
+    /// None where nothing is accepted.
+    pub precision: Option<f64>,
+    /// None where there is nothing to find.
+    pub recall: Option<f64>,
+    /// F1.
+    pub f1: f64,
+}
+
 /// What was chosen, and on what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
@@ -86,6 +99,9 @@ pub struct Chosen {
     pub density: Option<f64>,
     /// By name.
     pub points: BTreeMap<String, NamedPoint>,
+    /// The balanced point under every change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<UnderChange>,
     /// Each fold at the balanced point of the other folds, pooled.
     pub left_out: NamedPoint,
 }
@@ -269,10 +285,19 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
         let sum = known.iter().fold((0, 0.0), |s, k| (s.0 + k.0, s.1 + k.1));
         (!known.is_empty()).then_some(sum)
     };
-    let mut points = BTreeMap::new();
+    let (mut points, mut changes) = (BTreeMap::new(), vec![]);
     for aim in Aim::ALL {
         let point = best(&prepared, aim, density)?;
         let each = counted(&prepared, std::slice::from_ref(&point), density)?.remove(0);
+        if aim == Aim::Balanced {
+            let under = |(t, name): (&Counts, &String)| UnderChange {
+                perturbation: name.clone(),
+                precision: t.precision(),
+                recall: t.recall(),
+                f1: t.f_beta(1.0),
+            };
+            changes = pooled(&each).iter().zip(&names).map(under).collect();
+        }
         let foreign = sum(prepared.iter().map(|f| f.foreign(&point)).collect());
         points.insert(aim.name().to_owned(), named(&point, &pooled(&each), &names, foreign));
     }
@@ -308,6 +333,7 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
         density,
         left_out: named(&left_out[0].0, &pooled(&each), &names, foreign),
         perturbations: names,
+        changes,
         points,
     })
 }
@@ -369,6 +395,10 @@ mod tests {
         assert!(p["specific"].precision >= p["balanced"].precision);
         assert!(p["balanced"].f1_mean > 0.75, "{p:?}");
         assert!(p["clean"].f1_clean >= p["balanced"].f1_clean - 1e-9, "{p:?}");
+        let changes: Vec<&str> = chosen.changes.iter().map(|c| c.perturbation.as_str()).collect();
+        assert_eq!(changes, ["clean", "jpeg-50"]);
+        assert_eq!(chosen.changes[0].f1, p["balanced"].f1_clean);
+        assert!(chosen.to_string().contains("jpeg-50"), "{chosen}");
         assert_eq!(chosen.left_out.foreign_per_mm2.map(|v| v > 0.0), Some(true));
     }
 

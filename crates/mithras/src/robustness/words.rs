@@ -48,7 +48,12 @@ impl fmt::Display for Chosen {
             self.slope, self.offset, self.ece_before, self.ece_after, self.auc_clean
         )?;
         self.points.iter().try_for_each(|(name, p)| writeln!(f, "{name:<10} {p}"))?;
-        writeln!(f, "{:<10} {}", "left out", self.left_out)
+        writeln!(f, "{:<10} {}", "left out", self.left_out)?;
+        let share = |v: Option<f64>| v.map_or("-".into(), |v| format!("{v:.3}"));
+        self.changes.iter().try_for_each(|c| {
+            let (name, precision, recall) = (&c.perturbation, share(c.precision), share(c.recall));
+            writeln!(f, "  {name:<18} precision {precision}, recall {recall}, F1 {:.3}", c.f1)
+        })
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long)]
     license: String,
     /// Name of the package
-    #[arg(long, default_value = "mithras-tiny")]
+    #[arg(long, default_value = "mithras-standard")]
     name: String,
     /// Package folder
     #[arg(long, value_name = "DIR")]
