@@ -1,10 +1,9 @@
 //! The embedded engine: pure Rust, always there.
 
 use super::{Network, Session};
-use crate::onnx::INPUT;
 use mitosis::guard;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
-use rten_tensor::{NdTensorView, Tensor};
+use rten_tensor::{Tensor, TensorView};
 use std::sync::Arc;
 
 /// Version of the engine in this build.
@@ -16,7 +15,7 @@ struct Rten {
     output: NodeId,
     options: RunOptions,
     buffer: Vec<f32>,
-    shape: [usize; 4],
+    shape: Vec<usize>,
 }
 
 /// A pool that the networks of one [`crate::open`] share.
@@ -37,11 +36,11 @@ pub(crate) fn load(
     let model = guard::caught(|| options.load(network.onnx.to_vec()).map_err(|e| e.to_string()))?;
     let node = |name| model.node_id(name).map_err(|e| e.to_string());
     Ok(Box::new(Rten {
-        input: node(INPUT)?,
+        input: node(network.input)?,
         output: node(network.output)?,
         options: RunOptions::default().with_thread_pool(Some(pool)),
         buffer: vec![0.0; network.shape.iter().product()],
-        shape: network.shape,
+        shape: network.shape.to_vec(),
         model,
     }))
 }
@@ -52,7 +51,7 @@ impl Session for Rten {
     }
 
     fn run(&mut self) -> Result<Vec<f32>, String> {
-        let view = NdTensorView::from_data(self.shape, &*self.buffer);
+        let view = TensorView::from_data(self.shape.as_slice(), &*self.buffer);
         let [output]: [Value; 1] = self
             .model
             .run_n(vec![(self.input, view.into())], [self.output], Some(self.options.clone()))
