@@ -9,6 +9,10 @@ use std::sync::Arc;
 /// Version of the engine in this build.
 pub(crate) const VERSION: &str = env!("RTEN_VERSION");
 
+/// Weights of a file from here on are not packed before the first run: that would be a second copy of
+/// all of them, and packing each time is little beside multiplying.
+const LARGE: usize = 512 << 20;
+
 struct Rten {
     model: Model,
     input: NodeId,
@@ -32,7 +36,7 @@ pub(crate) fn load(
     pool: Arc<ThreadPool>,
 ) -> Result<Box<dyn Session>, String> {
     let mut options = ModelOptions::with_all_ops();
-    options.prepack_weights(true);
+    options.prepack_weights(network.onnx.len() < LARGE);
     let model = guard::caught(|| options.load(network.onnx.to_vec()).map_err(|e| e.to_string()))?;
     let node = |name| model.node_id(name).map_err(|e| e.to_string());
     Ok(Box::new(Rten {

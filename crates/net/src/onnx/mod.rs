@@ -137,22 +137,24 @@ fn classifier_graph(
 /// [`NetError::Config`] when the network takes another size, [`NetError::TooLarge`].
 pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
     let mut g = Graph::new(options);
-    let (image, out) = embed_graph(&mut g, net, size)?;
+    let (image, out) = (image_axes(size), embed_graph(&mut g, net, size)?);
     let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
     encoded(&g.finish(net.architecture(), input, output, &options.pairs()).0, net, options)
 }
 
-/// Builds it; the axes of `image` and `embedding`.
-fn embed_graph(g: &mut Graph, net: &dyn Encoder, size: i64) -> Result<(Vec<Axis>, Vec<Axis>)> {
+fn image_axes(size: i64) -> Vec<Axis> {
+    vec![Axis::Free("N"), Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)]
+}
+
+/// Builds it; the axes of `embedding`.
+fn embed_graph(g: &mut Graph, net: &dyn Encoder, size: i64) -> Result<Vec<Axis>> {
     if net.image().is_some_and(|s| s != size) {
         let own = net.image().unwrap_or_default();
         return Err(NetError::config("size", format!("{size}, but the network takes {own}")));
     }
     let vector = g.embed("image", net.network());
     g.named_op("Identity", &[&vector], vec![], "embedding".into());
-    let n = Axis::Free("N");
-    let image = vec![n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
-    Ok((image, vec![n, Axis::Fixed(net.dim())]))
+    Ok(vec![Axis::Free("N"), Axis::Fixed(net.dim())])
 }
 
 /// The bytes of a file that is not too large.

@@ -9,7 +9,7 @@ use super::graph::{Axis, Graph, Value};
 use super::options::WeightKind;
 use super::proto::{NodeProto, TensorProto};
 use super::size::{fits, share};
-use super::{ExportOptions, embed_graph};
+use super::{ExportOptions, embed_graph, image_axes};
 use crate::encoder::Encoder;
 use crate::error::Result;
 
@@ -102,22 +102,20 @@ pub fn embedding_parts(
     most: u64,
 ) -> Result<Vec<Vec<u8>>> {
     let mut g = Graph::new(options);
+    let image = image_axes(size);
     g.cutting = Some(Cutting {
         full: share(net.network(), options.weights, most),
         name: net.architecture().into(),
         metadata: options.metadata.clone(),
-        input: ("image".into(), vec![]),
+        input: ("image".into(), image),
         seam: None,
         counted: (0, 0, 0),
         done: vec![],
     });
-    let (image, output) = embed_graph(&mut g, net, size)?;
+    let output = embed_graph(&mut g, net, size)?;
     g.cut_where_full();
     let Some(cut) = g.cutting.take() else { return Ok(vec![]) };
-    let (mut files, mut input) = (cut.done, cut.input);
-    if files.is_empty() {
-        input.1 = image;
-    }
+    let (mut files, input) = (cut.done, cut.input);
     let (input, output) = ((&*input.0, &*input.1), ("embedding", &output[..]));
     let model = g.finish(net.architecture(), input, output, &options.pairs()).0;
     checked(net, model.encoded_len(), options.weights, most)?;
