@@ -209,16 +209,56 @@ fn files_that_do_not_fit_end_with_1_and_leave_nothing() {
     let _ = file.tensors.get_mut("blocks.3.norm1.weight").expect("a norm").fill_(f64::NAN);
     let nan = desk.save("nan.safetensors", &file);
     refused(&nan, LUNIT, &small, &["nan.safetensors", "blocks.3.norm1.weight"]);
-    // Too large for a file of ONNX: said before the file is read.
+    // Giants become several files, but a classifier has one: said before the weights are read.
     let none = desk.at("none.safetensors");
-    refused(
-        &none,
-        "gigapath",
-        &["--precision", "f16"],
-        &["gigapath", "2.3 GB", "embed by the file"],
-    );
-    refused(&none, "virchow", &[], &["virchow", "2.5 GB", "take the precision f16"]);
-    refused(&none, "virchow", &["--precision", "f16"], &["none.safetensors"]);
+    refused(&none, "gigapath", &["--precision", "f16"], &["none.safetensors"]);
+    let head = ["--classes", "a,b", "--positive", "a", "--mpp", "0.5"];
+    refused(&none, "virchow", &head, &["virchow", "2.5 GB", "take the precision f16"]);
+    let halved = [&head[..], &["--precision", "f16"]].concat();
+    refused(&none, "gigapath", &halved, &["gigapath", "2.3 GB", "a classifier is one file"]);
+    refused(&none, "virchow", &halved, &["none.safetensors"]);
+}
+
+#[test]
+fn a_network_in_several_files_is_shown_and_embeds() {
+    let desk = Desk::new();
+    let weights = desk.save("dino.safetensors", &desk.drawn(LUNIT, (32, 0), str::to_owned));
+    let (whole, parts, pictures) = (desk.at("whole"), desk.at("parts"), desk.pictures());
+    for (out, most) in [(&whole, u64::MAX), (&parts, 20_000_000)] {
+        let draft = infer::convert::Draft {
+            name: "made".into(),
+            license: "none".into(),
+            architecture: String::new(),
+            mpp: None,
+            image: 32,
+            resize: None,
+            interpolation: infer::card::Interpolation::Bilinear,
+            mean: [0.5; 3],
+            std: [0.5; 3],
+            pooling: String::new(),
+            width: None,
+            output: None,
+            half: true,
+            source: Default::default(),
+        };
+        let options = infer::EngineOptions::default();
+        mithras::embed::weights::convert_below(most, (&weights, LUNIT), out, draft, &options)
+            .unwrap();
+    }
+    let shown = json(&done(&["encoders", "show", s(&parts), "--json"]));
+    let rest = shown["card"]["encoder"]["rest"].as_array().unwrap();
+    assert!(rest[0]["file"] == "encoder-2.onnx" && rest[0]["sha256"].is_string(), "{shown}");
+    let embed = |package: &Path, name: &str| {
+        let table = desk.at(name);
+        let args = ["embed", "--crops", s(&pictures), "--encoder", s(package), "--threads", "1"];
+        done(&[&args[..], &["--engine", "rten", "--out", s(&table)]].concat());
+        vectors(&table)
+    };
+    let off = apart(&embed(&whole, "whole.parquet"), &embed(&parts, "parts.parquet"));
+    assert!(off <= 1e-6, "{off}");
+    std::fs::remove_file(parts.join("encoder-3.onnx")).unwrap();
+    let (code, _, err) = mithras(&["encoders", "show", s(&parts)]);
+    assert!(code == Some(1) && err.contains("encoder-3.onnx"), "{err}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub struct Frozen {
 }
 
 impl Frozen {
-    /// Opens an encoder's package on the engine asked for. The digest of the network must be the
+    /// Opens an encoder's package on the engine asked for. The digest of each of its files must be the
     /// card's, and its shapes what the card says; it runs once before anything is embedded.
     ///
     /// # Errors
@@ -33,7 +33,7 @@ impl Frozen {
         let about = About {
             encoder: package.card.name.clone(),
             width: card.width,
-            sha256: card.sha256.clone(),
+            sha256: package.encoder_sha256().unwrap_or_default(),
             random: String::new(),
         };
         let models = infer::open(&package, options)?;

@@ -1,10 +1,10 @@
-//! Encoders as packages: a folder with `encoder.onnx` and `card.toml`.
+//! Encoders as packages: a folder with `encoder.onnx` and `card.toml`; of giants `encoder-2.onnx` and so on, too.
 
 use crate::error::FeatureError;
 use artifact::digest::{sha256, sha256_file};
 use artifact::file;
 use infer::card::{EncoderCard, Interpolation, ParityCard, SourceCard};
-use infer::convert::{self, Converted, Draft};
+use infer::convert::{self, ConvertError, Converted, Draft};
 use infer::{EngineOptions, ModelCard, ModelPackage};
 use mitosis::text::Shown;
 use serde::Serialize;
@@ -192,21 +192,21 @@ pub struct Package {
     pub schema: &'static str,
     /// Its folder.
     pub folder: PathBuf,
-    /// Bytes of the network.
+    /// Bytes of the network, of all its files.
     pub bytes: usize,
     /// Its card.
     pub card: ModelCard,
 }
 
 impl Package {
-    /// Reads a package and checks its digest.
+    /// Reads a package and checks its digests.
     ///
     /// # Errors
     /// [`FeatureError`].
     pub fn open(folder: &Path) -> Result<Self, FeatureError> {
         let package = ModelPackage::open(folder)?;
         package.card.encoder()?;
-        let bytes = package.encoder().map_or(0, <[u8]>::len);
+        let bytes = package.encoder().map(<[u8]>::len).sum();
         let card = package.card;
         Ok(Self { schema: "mithras.encoder/1", folder: folder.to_owned(), bytes, card })
     }
@@ -221,7 +221,13 @@ impl fmt::Display for Package {
         Facts::of(e).fmt(f, e.input)?;
         writeln!(f, "licence     {}", self.card.license)?;
         writeln!(f, "source      {}, SHA-256 {}", e.source.file, e.source.sha256)?;
-        writeln!(f, "network     {} bytes, SHA-256 {}", self.bytes, e.sha256)?;
+        match e.rest.len() {
+            0 => writeln!(f, "network     {} bytes, SHA-256 {}", self.bytes, e.sha256)?,
+            n => writeln!(f, "network     {} bytes in {} files", self.bytes, n + 1)?,
+        }
+        for (file, sha256) in e.files().filter(|_| !e.rest.is_empty()) {
+            writeln!(f, "            {file}, SHA-256 {sha256}")?;
+        }
         if let Some(p) = &e.parity {
             write_parity(f, p)?;
         }
@@ -256,24 +262,27 @@ pub fn convert(
     let bytes =
         std::fs::read(onnx).map_err(|source| FeatureError::Io { path: onnx.into(), source })?;
     draft.source = SourceCard { file: file_name(onnx), sha256: sha256(&bytes) };
-    write(onnx, &bytes, out, &draft, None, options)
+    let made = convert::convert(&bytes, &draft, None, options);
+    drop(bytes);
+    write(onnx, made, out)
 }
 
-/// Makes a package of a network that was exported from a file of weights, with the features of
-/// [`infer::convert::probes`] by those weights, whose SHA-256 is given: they may lie in several files.
+/// Makes a package of a network that was exported from a file of weights, in the files that run one after
+/// the other, with the features of [`infer::convert::probes`] by those weights, whose SHA-256 is given: they
+/// may lie in several files, too.
 ///
 /// # Errors
 /// As [`convert()`].
 pub fn convert_weights(
     (weights, sha256): (&Path, String),
-    (onnx, features): (&[u8], &[f32]),
+    (onnx, features): (Vec<Vec<u8>>, &[f32]),
     out: &Path,
     mut draft: Draft,
     options: &EngineOptions,
 ) -> Result<Package, FeatureError> {
     free(out)?;
     draft.source = SourceCard { file: file_name(weights), sha256 };
-    write(weights, onnx, out, &draft, Some(features), options)
+    write(weights, convert::exported(onnx, &draft, features, options), out)
 }
 
 /// SHA-256 of a file.
@@ -286,7 +295,11 @@ pub fn digest(path: &Path) -> Result<String, FeatureError> {
     Ok(digest)
 }
 
-fn free(out: &Path) -> Result<(), FeatureError> {
+/// That no package lies there yet.
+///
+/// # Errors
+/// [`FeatureError::Exists`].
+pub fn free(out: &Path) -> Result<(), FeatureError> {
     match out.join(CARD).exists() {
         true => Err(FeatureError::Exists(out.to_owned())),
         false => Ok(()),
@@ -299,18 +312,16 @@ fn file_name(path: &Path) -> String {
 
 fn write(
     from: &Path,
-    onnx: &[u8],
+    made: Result<Converted, ConvertError>,
     out: &Path,
-    draft: &Draft,
-    reference: Option<&[f32]>,
-    options: &EngineOptions,
 ) -> Result<Package, FeatureError> {
     let failed = |e| FeatureError::Convert { path: from.to_owned(), source: Box::new(e) };
-    let Converted { card, onnx } =
-        convert::convert(onnx, draft, reference, options).map_err(failed)?;
+    let Converted { card, files } = made.map_err(failed)?;
     std::fs::create_dir_all(out)
         .map_err(|source| FeatureError::Io { path: out.to_owned(), source })?;
-    file::write(&out.join(convert::FILE), &onnx)?;
+    for ((name, _), bytes) in card.encoder()?.files().zip(files) {
+        file::write(&out.join(name), &bytes)?;
+    }
     // Last: a folder without a card is no package.
     file::write(&out.join(CARD), card.to_toml()?.as_bytes())?;
     Package::open(out)

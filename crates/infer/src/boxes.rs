@@ -9,7 +9,7 @@ use crate::card::{
     BoxLayout, BoxesCard, CandidateCard, CandidateMethod, CardError, ModelCard, NamedPoint, SCHEMA,
     SegmenterCard,
 };
-use crate::convert::{ConvertError, Converted, at_hand, farthest, probes};
+use crate::convert::{ConvertError, at_hand, farthest, probes};
 use crate::engine::{EngineError, EngineOptions, open};
 use crate::hash::sha256_hex;
 use crate::onnx::{self, Gives, Wanted};
@@ -55,6 +55,15 @@ pub struct Draft {
     pub results: Option<toml::Table>,
     /// Where it comes from, for the card.
     pub training: toml::Table,
+}
+
+/// A package before it is written.
+#[derive(Clone, Debug)]
+pub struct Converted {
+    /// Its card.
+    pub card: ModelCard,
+    /// Its network.
+    pub onnx: Vec<u8>,
 }
 
 /// Brings an ONNX file to a package: `image` in, `boxes` out, run on every engine at hand on

@@ -7,7 +7,7 @@ mod check;
 mod encoder;
 
 pub use check::{CardError, SCHEMA};
-pub use encoder::{EncoderCard, Fit, Interpolation, ParityCard, RanOn, SourceCard};
+pub use encoder::{EncoderCard, FileCard, Fit, Interpolation, ParityCard, RanOn, SourceCard};
 
 use check::{ensure, network};
 use mitosis::{Mpp, OperatingPoint, Score};

@@ -1,6 +1,8 @@
 //! An encoder's ONNX file, as anyone exports it, to a card and a network that the engines agree on.
 
-use crate::card::{EncoderCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard};
+use crate::card::{
+    EncoderCard, FileCard, Interpolation, ModelCard, ParityCard, RanOn, SCHEMA, SourceCard,
+};
 use crate::engine::{
     self, EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
 };
@@ -11,6 +13,16 @@ use mitosis::{Mpp, PortError, RgbTile};
 
 /// Name of the network in a package.
 pub const FILE: &str = "encoder.onnx";
+
+/// Name of the file that runs after so many others: [`FILE`], `encoder-2.onnx`, `encoder-3.onnx`.
+#[must_use]
+pub fn file_name(before: usize) -> String {
+    match before {
+        0 => FILE.into(),
+        n => format!("encoder-{}.onnx", n + 1),
+    }
+}
+
 /// Largest difference of a feature between two engines, as a share of the largest magnitude.
 pub const TOLERANCE: f32 = 1e-3;
 /// The same between f16 weights and those that they were rounded from: what rounding does not explain.
@@ -103,8 +115,8 @@ pub enum ConvertError {
 pub struct Converted {
     /// Its card, with the engines' parity.
     pub card: ModelCard,
-    /// Its network.
-    pub onnx: Vec<u8>,
+    /// The files of its network, in the order of the card's.
+    pub files: Vec<Vec<u8>>,
 }
 
 /// The two fixed images that a network is tried on.
@@ -151,29 +163,64 @@ pub fn convert(
             width
         }
     };
-    let (mut card, given) = tried(draft, &whole.onnx, width, options)?;
-    let parity = card.encoder.as_mut().and_then(|e| e.parity.as_mut());
-    if let (Some(reference), Some(parity)) = (reference, parity) {
+    let (mut made, given) = tried(draft, vec![whole.onnx], width, options)?;
+    if let Some(reference) = reference {
+        made.compare(reference, &given, draft.half)?;
+    }
+    if !draft.half || reference.is_some() {
+        return Ok(made);
+    }
+    drop(made);
+    let halved = adapted(Some(width), true)?;
+    let (mut made, rounded) = tried(draft, vec![halved.onnx], width, options)?;
+    if let Some(parity) = made.card.encoder.as_mut().and_then(|e| e.parity.as_mut()) {
+        parity.rounding = Some(farthest(&given, &rounded));
+    }
+    Ok(made)
+}
+
+/// The same of a network that was exported here from weights, in the files that run one after the
+/// other: `image` into the first, `embedding` out of the last. `reference` are the features of [`probes`]
+/// by those weights. What is one file goes through [`convert`].
+///
+/// # Errors
+/// [`ConvertError`].
+pub fn exported(
+    files: Vec<Vec<u8>>,
+    draft: &Draft,
+    reference: &[f32],
+    options: &EngineOptions,
+) -> Result<Converted, ConvertError> {
+    if let [whole] = &files[..] {
+        return convert(whole, draft, Some(reference), options);
+    }
+    let width = draft.width.unwrap_or(reference.len() / 2);
+    let (mut made, given) = tried(draft, files, width, options)?;
+    made.compare(reference, &given, draft.half)?;
+    Ok(made)
+}
+
+impl Converted {
+    /// Holds features of the probes against those by the weights, and writes down how far they are.
+    fn compare(
+        &mut self,
+        reference: &[f32],
+        given: &[f32],
+        half: bool,
+    ) -> Result<(), ConvertError> {
+        let parity = self.card.encoder.as_mut().and_then(|e| e.parity.as_mut());
+        let Some(parity) = parity else { return Ok(()) };
         let first = parity.engines[0].engine.clone();
         let (libtorch, largest) = ("libtorch on the weights", parity.largest);
-        let allowed = if draft.half { ROUNDING } else { TOLERANCE };
-        let difference = agree((libtorch, reference), (&first, &given), (largest, allowed))?;
-        if draft.half {
+        let allowed = if half { ROUNDING } else { TOLERANCE };
+        let difference = agree((libtorch, reference), (&first, given), (largest, allowed))?;
+        if half {
             parity.rounding = Some(difference);
         } else {
             parity.engines.push(RanOn { engine: libtorch.into(), difference });
         }
+        Ok(())
     }
-    if !draft.half || reference.is_some() {
-        return Ok(Converted { card, onnx: whole.onnx });
-    }
-    drop(whole.onnx);
-    let halved = adapted(Some(width), true)?;
-    let (mut card, rounded) = tried(draft, &halved.onnx, width, options)?;
-    if let Some(parity) = card.encoder.as_mut().and_then(|e| e.parity.as_mut()) {
-        parity.rounding = Some(farthest(&given, &rounded));
-    }
-    Ok(Converted { card, onnx: halved.onnx })
 }
 
 /// Numbers per vector, by the first engine that runs the file.
@@ -188,15 +235,15 @@ fn measured(onnx: &[u8], side: usize, options: &EngineOptions) -> Result<usize, 
     Err(ConvertError::NoEngine(refused))
 }
 
-/// The card of a network with its parity, and its features of the probes.
+/// A network with its card and parity, and its features of the probes.
 fn tried(
     draft: &Draft,
-    onnx: &[u8],
+    files: Vec<Vec<u8>>,
     width: usize,
     options: &EngineOptions,
-) -> Result<(ModelCard, Vec<f32>), ConvertError> {
-    let mut card = card(draft, onnx, width);
-    let package = ModelPackage::of_one(&card, onnx.to_vec())?;
+) -> Result<(Converted, Vec<f32>), ConvertError> {
+    let mut card = card(draft, &files, width);
+    let package = ModelPackage::of_parts(&card, files)?;
     let mut refused = Vec::new();
     let mut ran: Vec<(String, Vec<f32>)> = Vec::new();
     for (engine, provider) in at_hand(options) {
@@ -224,13 +271,18 @@ fn tried(
     }
     let parity = ParityCard { largest, engines, refused, rounding: None };
     card.encoder.as_mut().expect("made with one").parity = Some(parity);
-    Ok((card, features))
+    Ok((Converted { card, files: package.into_encoder() }, features))
 }
 
-fn card(draft: &Draft, onnx: &[u8], width: usize) -> ModelCard {
+fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
+    let named = files.iter().enumerate();
+    let mut named =
+        named.map(|(i, bytes)| FileCard { file: file_name(i), sha256: sha256_hex(bytes) });
+    let first = named.next().expect("a network lies in at least one file");
     let encoder = EncoderCard {
-        file: FILE.into(),
-        sha256: sha256_hex(onnx),
+        file: first.file,
+        sha256: first.sha256,
+        rest: named.collect(),
         architecture: draft.architecture.clone(),
         mpp: draft.mpp,
         input: draft.image,

@@ -4,9 +4,11 @@
 //! and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
 
 mod adapt;
+mod chain;
 mod mean;
 
 pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
+pub(crate) use chain::{Link, chain};
 pub(crate) use mean::mean;
 
 use prost::Message;
@@ -153,24 +155,22 @@ pub(crate) struct Signature {
 pub(crate) fn signature(
     onnx: &[u8],
     side: usize,
-    (name, output): (&str, &[usize]),
+    output: (&str, &[usize]),
 ) -> Result<Signature, String> {
     let (_, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
+    let signature = takes(&graph, side)?;
+    gives(&graph, output)?;
+    Ok(signature)
+}
+
+/// The input's half of [`signature`].
+fn takes(graph: &Graph, side: usize) -> Result<Signature, String> {
     let dims = dims_of(&graph.input, "input", INPUT)?;
     if dims.len() != 4 {
         return Err(format!("input `{INPUT}` has {} dimensions, not [N,3,H,W]", dims.len()));
     }
     fixed(&dims[1..], &[3, side, side], "input", INPUT)?;
-    let out = dims_of(&graph.output, "output", name)?;
-    if out.len() != output.len() + 1 {
-        return Err(format!(
-            "output `{name}` has {} dimensions, the card wants [N,{output:?}]",
-            out.len()
-        ));
-    }
-    fixed(&out[1..], output, "output", name)?;
-
     let mut signature = Signature::default();
     for (dim, want) in dims.iter().zip([0, 3, side, side]) {
         match &dim.size {
@@ -187,6 +187,18 @@ pub(crate) fn signature(
         }
     }
     Ok(signature)
+}
+
+/// The output's half of it.
+fn gives(graph: &Graph, (name, output): (&str, &[usize])) -> Result<(), String> {
+    let out = dims_of(&graph.output, "output", name)?;
+    if out.len() != output.len() + 1 {
+        return Err(format!(
+            "output `{name}` has {} dimensions, the card wants [N,{output:?}]",
+            out.len()
+        ));
+    }
+    fixed(&out[1..], output, "output", name)
 }
 
 /// Images that a file may ask for at once.

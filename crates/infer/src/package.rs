@@ -1,7 +1,7 @@
 //! Model packages: a card and its networks, from a folder or from the binary itself.
 
 use crate::card::{CardError, ModelCard};
-use crate::hash::sha256_hex;
+use crate::hash::{sha256_hex, sha256_of};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -40,7 +40,8 @@ pub struct ModelPackage {
     pub origin: String,
     segmenter: Option<Cow<'static, [u8]>>,
     classifier: Option<Cow<'static, [u8]>>,
-    encoder: Option<Cow<'static, [u8]>>,
+    /// In the order in which they run; empty where there is none.
+    encoder: Vec<Cow<'static, [u8]>>,
 }
 
 impl std::fmt::Debug for ModelPackage {
@@ -164,13 +165,22 @@ impl ModelPackage {
     /// # Errors
     /// [`PackageError`] when the card is wrong or the digest differs.
     pub fn of_one(card: &ModelCard, onnx: Vec<u8>) -> Result<Self, PackageError> {
+        Self::of_parts(card, vec![onnx])
+    }
+
+    /// The same of a network in several files, in the order in which they run.
+    ///
+    /// # Errors
+    /// As [`Self::of_one`].
+    pub fn of_parts(card: &ModelCard, parts: Vec<Vec<u8>>) -> Result<Self, PackageError> {
         let origin = card.name.as_str();
         let text = card
             .to_toml()
             .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
-        let mut onnx = Some(Cow::Owned(onnx));
+        let mut parts = parts.into_iter().map(Cow::Owned);
         Self::assemble(origin, &text, |file| {
-            onnx.take()
+            parts
+                .next()
                 .ok_or_else(|| PackageError::NoWeights { name: origin.into(), file: file.into() })
         })
     }
@@ -204,10 +214,25 @@ impl ModelPackage {
         self.classifier.as_deref()
     }
 
-    /// ONNX bytes of the encoder.
+    /// ONNX bytes of the encoder's files, in the order in which they run; none where there is no encoder.
+    pub fn encoder(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.encoder.iter().map(|part| &**part)
+    }
+
+    /// What features of the encoder are known by: the SHA-256 of its file; of several that of all, one
+    /// after the other, as of `cat encoder.onnx encoder-2.onnx`. `None` where there is no encoder.
     #[must_use]
-    pub fn encoder(&self) -> Option<&[u8]> {
-        self.encoder.as_deref()
+    pub fn encoder_sha256(&self) -> Option<String> {
+        let card = self.card.encoder.as_ref()?;
+        match self.encoder.len() {
+            0 | 1 => Some(card.sha256.clone()),
+            _ => Some(sha256_of(self.encoder())),
+        }
+    }
+
+    /// The same bytes, without a copy of them.
+    pub(crate) fn into_encoder(self) -> Vec<Vec<u8>> {
+        self.encoder.into_iter().map(Cow::into_owned).collect()
     }
 
     fn assemble(
@@ -234,7 +259,9 @@ impl ModelPackage {
         let segmenter = card.segmenter.as_ref().map(|s| network(&s.file, &s.sha256)).transpose()?;
         let classifier =
             card.classifier.as_ref().map(|c| network(&c.file, &c.sha256)).transpose()?;
-        let encoder = card.encoder.as_ref().map(|e| network(&e.file, &e.sha256)).transpose()?;
+        let files = card.encoder.iter().flat_map(|e| e.files());
+        let encoder =
+            files.map(|(file, sha256)| network(file, sha256)).collect::<Result<_, _>>()?;
         Ok(Self { card, origin: origin.into(), segmenter, classifier, encoder })
     }
 }

@@ -1,11 +1,13 @@
 //! What an engine is given, and what it gives back.
 
-/// One network as an engine gets it.
+/// One network as an engine gets it, or one of the files of a network that lies in several.
 pub struct Network<'a> {
     /// The file's bytes.
     pub onnx: &'a [u8],
-    /// Input shape `[N,3,H,W]`, the same for every run.
-    pub shape: [usize; 4],
+    /// Name of its input.
+    pub input: &'a str,
+    /// The input's shape, the same for every run; of images `[N,3,H,W]`.
+    pub shape: &'a [usize],
     /// Name of its output.
     pub output: &'a str,
     /// The value from which on everything is computed in bf16; f32 throughout where `None`.
@@ -14,7 +16,7 @@ pub struct Network<'a> {
     pub symbols: &'a [(String, usize)],
 }
 
-/// A loaded network with its input buffer, `[N,3,H,W]` row-major.
+/// A loaded network with its input buffer, row-major.
 pub trait Session: Send {
     /// The buffer that the next run reads.
     ///
@@ -26,4 +28,38 @@ pub trait Session: Send {
     /// # Errors
     /// The engine's own words.
     fn run(&mut self) -> Result<Vec<f32>, String>;
+}
+
+/// A network in several files, each loaded for itself: what one gives is what the next takes.
+pub(crate) struct Chain(Vec<Box<dyn Session>>);
+
+impl Chain {
+    /// Of sessions in the order in which they run.
+    pub(crate) fn of(sessions: Vec<Box<dyn Session>>) -> Self {
+        Self(sessions)
+    }
+}
+
+impl Session for Chain {
+    fn input(&mut self) -> Result<&mut [f32], String> {
+        self.0.first_mut().ok_or("a network of no files")?.input()
+    }
+
+    fn run(&mut self) -> Result<Vec<f32>, String> {
+        let mut handed: Option<Vec<f32>> = None;
+        for part in &mut self.0 {
+            if let Some(values) = handed.take() {
+                let input = part.input()?;
+                if input.len() != values.len() {
+                    let (given, taken) = (values.len(), input.len());
+                    return Err(format!(
+                        "a file gives {given} values where the next takes {taken}"
+                    ));
+                }
+                input.copy_from_slice(&values);
+            }
+            handed = Some(part.run()?);
+        }
+        handed.ok_or_else(|| "a network of no files".into())
+    }
 }

@@ -4,7 +4,7 @@ use crate::robustness::point::Chosen;
 use artifact::digest::sha256;
 use artifact::file;
 use infer::boxes::{self, Draft};
-use infer::convert::{ConvertError, Converted};
+use infer::convert::ConvertError;
 use infer::{EngineOptions, ModelPackage};
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub fn import(
         }
         (draft.operating_points, draft.results) = (named, Some(results));
     }
-    let Converted { card: made, onnx: network } = boxes::convert(&bytes, &draft, options)
+    let boxes::Converted { card: made, onnx: network } = boxes::convert(&bytes, &draft, options)
         .map_err(|e| ImportError::Convert { path: onnx.to_owned(), source: Box::new(e) })?;
     std::fs::create_dir_all(out)
         .map_err(|source| file::WriteError { path: out.to_owned(), source })?;

@@ -33,7 +33,7 @@ impl Plugin for Torch {
         let load = Box::new(move |network: &Network<'_>| {
             let program = Program::load(network.onnx, device, network.bf16_from)
                 .map_err(|e| e.to_string())?;
-            let shape = network.shape.map(|n| n as i64);
+            let shape = network.shape.iter().map(|n| *n as i64).collect();
             let buffer = vec![0.0; network.shape.iter().product()];
             Ok(Box::new(Loaded { program, shape, buffer }) as Box<dyn Session>)
         });
@@ -43,7 +43,7 @@ impl Plugin for Torch {
 
 struct Loaded {
     program: Program,
-    shape: [i64; 4],
+    shape: Vec<i64>,
     buffer: Vec<f32>,
 }
 
@@ -53,6 +53,6 @@ impl Session for Loaded {
     }
 
     fn run(&mut self) -> Result<Vec<f32>, String> {
-        self.program.run_buffer(&self.buffer, self.shape).map_err(|e| e.to_string())
+        self.program.run_buffer(&self.buffer, &self.shape).map_err(|e| e.to_string())
     }
 }

@@ -10,6 +10,8 @@ mod detector_formats;
 mod dicom;
 #[cfg(feature = "train")]
 mod drawn;
+#[cfg(feature = "train")]
+mod encoder_parts;
 mod exports;
 mod families;
 #[cfg(feature = "train")]

@@ -57,10 +57,11 @@ pub enum NetError {
     },
     /// A network whose ONNX file would be larger than such a file can be.
     #[error(
-        "`{name}`: its ONNX file would have {:.1} GB with weights as {weights}, and 2.1 GB is the most; {}",
+        "`{name}`: its ONNX file would have {:.1} GB with weights as {weights}, and {:.1} GB is the most; {}",
         *bytes as f64 / 1e9,
+        *most as f64 / 1e9,
         if *halves { "take the precision f16" } else {
-            "embed by the file of weights itself (libtorch), which needs no package"
+            "a classifier is one file, only an encoder without a head may be several"
         }
     )]
     TooLarge {
@@ -68,6 +69,8 @@ pub enum NetError {
         name: String,
         /// What its weights take.
         bytes: u64,
+        /// What a file may have.
+        most: u64,
         /// As they are stored.
         weights: &'static str,
         /// Whether it would fit as f16.

@@ -193,6 +193,46 @@ fn every_vision_transformer_in_other_engines_equals_libtorch() {
 }
 
 #[test]
+fn a_transformer_in_several_files_is_the_one_and_none_is_too_large() {
+    let vs = VarStore::new(Device::Cpu);
+    let config = EncoderConfig { image: 32, ..EncoderConfig::new("vit_tiny_patch16_224", 0) };
+    let net = encoder::build(&vs.root(), &config).expect("valid");
+    fill(&vs);
+    let x = signed("input", &[2, 3, 32, 32], 1.5);
+    let y = tch::no_grad(|| net.embed(&x, false));
+    for weights in [WeightKind::F32, WeightKind::F16] {
+        let options = ExportOptions { weights, metadata: vec![("a".into(), "b".into())] };
+        let files = |most| onnx::embedding_parts(&*net, 32, &options, most);
+        let whole = onnx::embedding(&*net, 32, &options).expect("exported");
+        let all = whole.len() as u64;
+        // What a file has besides its weights is counted generously.
+        assert!(files(all + 16_384).expect("it fits") == [&*whole], "the same file");
+        let run = |files: &[Vec<u8>]| {
+            files.iter().fold(x.shallow_clone(), |x, bytes| {
+                Program::load(bytes, Device::Cpu, None).expect("known").run(&x).expect("it runs")
+            })
+        };
+        let one = run(&[whole]);
+        for (share, least) in [(2, 2), (3, 3), (10, 6)] {
+            let files = files(all / share + all / 12).expect("cut");
+            assert!(files.len() >= least, "{}", files.len());
+            assert!(files.iter().all(|f| f.len() as u64 <= all / share + all / 12));
+            assert!(files.iter().map(Vec::len).sum::<usize>() < all as usize + 16_384);
+            assert!(run(&files) == one, "{} files", files.len());
+        }
+        // A block is not cut.
+        let why = files(all / 30).expect_err("too small").to_string();
+        assert!(why.contains("vit_tiny_patch16_224") && why.contains("GB"), "{why}");
+    }
+    let whole = onnx::embedding(&*net, 32, &ExportOptions::default()).expect("exported");
+    check(&whole, &[(x, y)], 1e-4);
+    let vs = VarStore::new(Device::Cpu);
+    let config = EncoderConfig { image: 64, ..EncoderConfig::new("resnet50", 0) };
+    let net = encoder::build(&vs.root(), &config).expect("valid");
+    assert!(onnx::embedding_parts(&*net, 64, &ExportOptions::default(), 1 << 20).is_err());
+}
+
+#[test]
 fn embeddings_of_other_families_in_other_engines_equal_libtorch() {
     for (name, side) in [
         ("efficientnet_b0", 64),

@@ -134,14 +134,15 @@ impl Embedder {
         Vec::<f32>::try_from(&flat).expect("a flat f32 tensor")
     }
 
-    /// The encoder as an ONNX file's bytes: `image [N, 3, S, S]` to `embedding [N, dim]`, large weights
-    /// stored as f16 where asked for.
+    /// The encoder as ONNX files that run one after the other: `image [N, 3, S, S]` to
+    /// `embedding [N, dim]`, large weights stored as f16 where asked for. No file has more than `most` bytes
+    /// ([`onnx::MOST_BYTES`]); what fits is one.
     ///
     /// # Errors
-    /// A network that is too large for such a file; [`onnx::check_size`] says it before.
-    pub fn onnx(&self, half: bool) -> Result<Vec<u8>> {
+    /// A network that cannot be cut into such files.
+    pub fn onnx(&self, half: bool, most: u64) -> Result<Vec<Vec<u8>>> {
         let options = ExportOptions { weights: WeightKind::halved(half), metadata: vec![] };
-        Ok(onnx::embedding(&*self.net, self.side() as i64, &options)?)
+        Ok(onnx::embedding_parts(&*self.net, self.side() as i64, &options, most)?)
     }
 }
 

@@ -46,7 +46,7 @@ impl Plugin for Keeps {
     fn start(&self, _: Provider, _: usize) -> Result<Started, EngineError> {
         let given = self.0.clone();
         let load = Box::new(move |n: &Network<'_>| {
-            let [images, _, h, w] = n.shape;
+            let &[images, _, h, w] = n.shape else { return Err("no images".into()) };
             // The segmenter answers per pixel, the classifier with two classes.
             let values = if h == 512 { images * h * w } else { 2 * images };
             let buffer = vec![0.0; n.shape.iter().product()];

@@ -53,13 +53,8 @@ pub(super) fn ensure(
     if holds { Ok(()) } else { Err(CardError::Value { key: key.into(), reason: reason() }) }
 }
 
-pub(super) fn network(
-    table: &str,
-    file: &str,
-    sha256: &str,
-    mean: [f32; 3],
-    std: [f32; 3],
-) -> Result<(), CardError> {
+/// A file of a package and its digest.
+pub(super) fn file(table: &str, file: &str, sha256: &str) -> Result<(), CardError> {
     let plain =
         !file.is_empty() && !file.starts_with('.') && !file.contains(['/', '\\', ':', '\0']);
     ensure(plain, &format!("{table}.file"), || {
@@ -68,7 +63,17 @@ pub(super) fn network(
     let hex = sha256.len() == 64 && sha256.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     ensure(hex, &format!("{table}.sha256"), || {
         format!("`{sha256}` is not 64 lower-case hex digits")
-    })?;
+    })
+}
+
+pub(super) fn network(
+    table: &str,
+    name: &str,
+    sha256: &str,
+    mean: [f32; 3],
+    std: [f32; 3],
+) -> Result<(), CardError> {
+    file(table, name, sha256)?;
     ensure(mean.iter().all(|m| (0.0..=1.0).contains(m)), &format!("{table}.mean"), || {
         format!("{mean:?} is not inside [0, 1]")
     })?;

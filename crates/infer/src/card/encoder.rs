@@ -1,12 +1,12 @@
 //! The part of a card that describes a frozen encoder.
 
-use super::check::{CardError, ensure, network};
+use super::check::{CardError, ensure, file, network};
 use mitosis::Mpp;
 pub use pixels::resize::{Fit, Interpolation};
 use serde::{Deserialize, Serialize};
 
 /// An encoder: input `image` f32 `[N,3,input,input]`, output `embedding` f32 `[N,width]`, pooled
-/// inside.
+/// inside. One that is too large for a file of ONNX lies in several, run one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncoderCard {
@@ -14,6 +14,10 @@ pub struct EncoderCard {
     pub file: String,
     /// SHA-256 of that file, 64 lower-case hex digits.
     pub sha256: String,
+    /// Of a network in several files: those that run after it, in this order. Each takes the one value
+    /// that the one before gives; the last gives `embedding`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rest: Vec<FileCard>,
     /// Architecture, e.g. `vit_small_patch16_224`.
     pub architecture: String,
     /// Resolution that it was trained at, um/px, where its makers state one.
@@ -40,6 +44,16 @@ pub struct EncoderCard {
     /// How far the engines agree on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parity: Option<ParityCard>,
+}
+
+/// A file of a network that lies in several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileCard {
+    /// File name inside the package.
+    pub file: String,
+    /// SHA-256 of that file, 64 lower-case hex digits.
+    pub sha256: String,
 }
 
 /// The file that a network was made from.
@@ -80,6 +94,8 @@ pub struct RanOn {
 
 /// Widest vector that is read.
 const WIDEST: usize = 1 << 16;
+/// Most files of one network.
+const MOST_FILES: usize = 64;
 
 impl EncoderCard {
     /// How a tile becomes the input.
@@ -89,12 +105,28 @@ impl EncoderCard {
         Fit { input, resize, by: self.interpolation }
     }
 
+    /// Its files with their SHA-256, in the order in which they run.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        let rest = self.rest.iter().map(|f| (&*f.file, &*f.sha256));
+        std::iter::once((&*self.file, &*self.sha256)).chain(rest)
+    }
+
     /// Checks every value.
     ///
     /// # Errors
     /// [`CardError::Value`] with the dotted key of the first bad one.
     pub(super) fn check(&self) -> Result<(), CardError> {
         network("encoder", &self.file, &self.sha256, self.mean, self.std)?;
+        ensure(self.rest.len() < MOST_FILES, "encoder.rest", || {
+            format!("{} files, more than {MOST_FILES}", self.rest.len() + 1)
+        })?;
+        for (i, part) in self.rest.iter().enumerate() {
+            let key = format!("encoder.rest[{i}]");
+            file(&key, &part.file, &part.sha256)?;
+            ensure(self.files().take(i + 1).all(|(name, _)| name != part.file), &key, || {
+                format!("`{}` stands twice", part.file)
+            })?;
+        }
         let source = "encoder.source";
         network(source, &self.source.file, &self.source.sha256, self.mean, self.std)?;
         for (key, text) in

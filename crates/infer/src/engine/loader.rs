@@ -4,6 +4,7 @@ use super::{
     EngineError, EngineOptions, EngineReport, Load, Network, Plug, Provider, Session, Started,
     onnxruntime, openvino, rten,
 };
+use crate::session::Chain;
 use std::fmt;
 
 /// One way to run, in the order in which they are tried.
@@ -118,5 +119,16 @@ impl Loader {
             remedy: "take the engine rten, and report this with the output of `mithras doctor`"
                 .into(),
         })
+    }
+
+    /// The files of one network, to be run one after the other.
+    pub(super) fn chain(&self, files: &[Network<'_>]) -> Result<Box<dyn Session>, EngineError> {
+        match files {
+            [whole] => self.load(whole),
+            files => {
+                let sessions = files.iter().map(|f| self.load(f)).collect::<Result<_, _>>()?;
+                Ok(Box::new(Chain::of(sessions)))
+            }
+        }
     }
 }

@@ -30,7 +30,7 @@ pub use crate::session::{Network, Session};
 
 use crate::card::BoxesCard;
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
-use crate::onnx::{self, BOXES, EMBEDDING, OUTPUT};
+use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT};
 use crate::package::ModelPackage;
 use loader::{Backend, Loader};
 use mitosis::{Classifier, Encoder, Segmenter, Symmetric, guard};
@@ -175,7 +175,9 @@ fn open_on(
             loader.report.segmenter_precision = Precision::Bf16.word().into();
         }
         let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
-        let network = Network { onnx: bytes, shape, output: output.0, bf16_from, symbols };
+        let output = output.0;
+        let network =
+            Network { onnx: bytes, input: INPUT, shape: &shape, output, bf16_from, symbols };
         let session = loader.load(&network)?;
         let name = loader.report.engine.clone();
         segmenter = Some(OnnxSegmenter::new(session, name, card, segmenter_batch));
@@ -188,28 +190,33 @@ fn open_on(
             onnx::signature(bytes, card.input, output).map_err(|e| misfit("classifier", e))?;
         classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
         let shape = [classifier_batch, 3, card.input, card.input];
-        let symbols = &*signature.symbols;
-        let network = Network { onnx: bytes, shape, output: OUTPUT, bf16_from: None, symbols };
-        let session = loader.load(&network)?;
+        let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
         let name = loader.report.engine.clone();
         let network = OnnxClassifier::new(session, name, card, classifier_batch);
         classifier = Some(Symmetric::new(network, card.symmetries));
     }
     let mut encoder = None;
-    if let (Some(card), Some(bytes)) = (&package.card.encoder, package.encoder()) {
+    if let Some(card) = &package.card.encoder {
         let output = (EMBEDDING, &[card.width][..]);
-        let signature =
-            onnx::signature(bytes, card.input, output).map_err(|e| misfit("encoder", e))?;
+        let files: Vec<&[u8]> = package.encoder().collect();
+        let chained = onnx::chain(&files, card.input, output).map_err(|(i, e)| {
+            let file = card.files().nth(i).filter(|_| files.len() > 1);
+            misfit("encoder", file.map_or_else(|| e.clone(), |(file, _)| format!("`{file}`: {e}")))
+        })?;
         let asked = match options.classifier_batch {
             0 if gpu => 64,
             0 => 8,
             n => n,
         };
-        classifier_batch = signature.fixed_batch.unwrap_or(asked);
-        let shape = [classifier_batch, 3, card.input, card.input];
-        let symbols = &*signature.symbols;
-        let network = Network { onnx: bytes, shape, output: EMBEDDING, bf16_from: None, symbols };
-        let session = loader.load(&network)?;
+        classifier_batch = chained.fixed_batch.unwrap_or(asked);
+        let shape = |link: &onnx::Link| [&[classifier_batch], &*link.sides].concat();
+        let shapes: Vec<_> = chained.links.iter().map(shape).collect();
+        let networks =
+            chained.links.iter().zip(&shapes).zip(&files).map(|((link, shape), onnx)| Network {
+                input: &link.input,
+                ..f32_network(onnx, shape, &link.output, &link.symbols)
+            });
+        let session = loader.chain(&networks.collect::<Vec<_>>())?;
         let (engine, name) = (loader.report.engine.clone(), package.card.name.clone());
         encoder = Some(OnnxEncoder::new(session, (engine, name), card, classifier_batch));
     }
@@ -228,6 +235,16 @@ fn open_on(
     Ok(models)
 }
 
+/// A network of images that is f32 throughout.
+fn f32_network<'a>(
+    onnx: &'a [u8],
+    shape: &'a [usize],
+    output: &'a str,
+    symbols: &'a [(String, usize)],
+) -> Network<'a> {
+    Network { onnx, input: INPUT, shape, output, bf16_from: None, symbols }
+}
+
 /// Numbers per vector of an encoder's file that does not say it: it is run once, on black.
 ///
 /// # Errors
@@ -241,8 +258,8 @@ pub(crate) fn width(
         |reason| EngineError::Model { origin: "the file".into(), network: "encoder", reason };
     let signature = onnx::signature(onnx, side, (EMBEDDING, &[1])).map_err(misfit)?;
     let batch = signature.fixed_batch.unwrap_or(1);
-    let (shape, symbols) = ([batch, 3, side, side], &*signature.symbols);
-    let network = Network { onnx, shape, output: EMBEDDING, bf16_from: None, symbols };
+    let shape = [batch, 3, side, side];
+    let network = f32_network(onnx, &shape, EMBEDDING, &signature.symbols);
     let run = |backend| {
         let mut session = Loader::new(backend, options, 1)?.load(&network)?;
         session.input().map_err(misfit)?.fill(0.0);

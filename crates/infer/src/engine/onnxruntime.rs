@@ -7,7 +7,6 @@ use super::find::{
     INSTALL_CUDA, INSTALL_OPENVINO, INSTALL_RUNTIME, find_onnxruntime, find_openvino_plugin,
 };
 use super::{EngineError, EngineOptions, Network, Provider, Session};
-use crate::onnx::INPUT;
 use ort::environment::Environment;
 use ort::ep;
 use ort::logging::LogLevel;
@@ -218,7 +217,8 @@ impl Opened {
         Ok(Box::new(OnnxRuntime {
             session,
             buffer: vec![0.0; network.shape.iter().product()],
-            shape: network.shape,
+            shape: network.shape.to_vec(),
+            input: network.input.into(),
             output: network.output.into(),
         }))
     }
@@ -253,7 +253,8 @@ impl Opened {
 struct OnnxRuntime {
     session: ort::session::Session,
     buffer: Vec<f32>,
-    shape: [usize; 4],
+    shape: Vec<usize>,
+    input: String,
     output: String,
 }
 
@@ -263,8 +264,10 @@ impl Session for OnnxRuntime {
     }
 
     fn run(&mut self) -> Result<Vec<f32>, String> {
-        let tensor = TensorRef::from_array_view((self.shape, &*self.buffer)).map_err(text)?;
-        let outputs = self.session.run(ort::inputs![INPUT => tensor]).map_err(text)?;
+        let tensor =
+            TensorRef::from_array_view((self.shape.as_slice(), &*self.buffer)).map_err(text)?;
+        let outputs =
+            self.session.run(ort::inputs![self.input.as_str() => tensor]).map_err(text)?;
         let output =
             outputs.get(&self.output).ok_or_else(|| format!("no output `{}`", self.output))?;
         let (_, data) = output.try_extract_tensor::<f32>().map_err(text)?;

@@ -5,7 +5,7 @@
 
 use super::find::{INSTALL_OPENVINO_RUNTIME, find_openvino};
 use super::{EngineError, Network, Precision, Session};
-use crate::onnx::{self, INPUT};
+use crate::onnx;
 use openvino::{Core, DeviceType, InferRequest, PartialShape, RwPropertyKey, Tensor};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -78,11 +78,11 @@ impl Opened {
     /// # Errors
     /// The runtime's own message.
     pub(crate) fn load(&self, network: &Network<'_>) -> Result<Box<dyn Session>, String> {
-        let shape = network.shape.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-        let image = [(INPUT, shape.to_vec())];
+        let side = |n: &usize| i64::try_from(*n).unwrap_or(i64::MAX);
+        let image = [(network.input, network.shape.iter().map(side).collect())];
         let Some(from) = network.bf16_from else {
             let whole = self.compile(network.onnx, &image, Precision::F32)?;
-            return OpenVino::session(vec![whole], network.output);
+            return OpenVino::session(vec![whole], network);
         };
         let halves = onnx::cut(network.onnx, from)?;
         let first = self.compile(&halves.first, &image, Precision::F32)?;
@@ -97,7 +97,7 @@ impl Opened {
         for (name, _, value) in &handed {
             second.set_tensor(name, value).map_err(text)?;
         }
-        OpenVino::session(vec![first, second], network.output)
+        OpenVino::session(vec![first, second], network)
     }
 
     fn compile(
@@ -120,7 +120,8 @@ impl Opened {
         let mut model = core.read_model_from_buffer(onnx, None).map_err(text)?;
         let mut shapes = Vec::new();
         for (name, dims) in inputs {
-            shapes.push((*name, PartialShape::new_static(4, dims).map_err(text)?));
+            let rank = i64::try_from(dims.len()).map_err(|e| e.to_string())?;
+            shapes.push((*name, PartialShape::new_static(rank, dims).map_err(text)?));
         }
         let shapes: Vec<_> = shapes.iter().map(|(name, s)| (*name, s)).collect();
         model.reshape(&shapes).map_err(text)?;
@@ -141,9 +142,12 @@ struct OpenVino {
 }
 
 impl OpenVino {
-    fn session(parts: Vec<InferRequest>, output: &str) -> Result<Box<dyn Session>, String> {
-        let input = parts[0].get_tensor(INPUT).map_err(text)?;
-        Ok(Box::new(Self { parts, input, output: output.into() }))
+    fn session(
+        parts: Vec<InferRequest>,
+        network: &Network<'_>,
+    ) -> Result<Box<dyn Session>, String> {
+        let input = parts[0].get_tensor(network.input).map_err(text)?;
+        Ok(Box::new(Self { parts, input, output: network.output.into() }))
     }
 }
 

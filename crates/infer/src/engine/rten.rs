@@ -1,14 +1,17 @@
 //! The embedded engine: pure Rust, always there.
 
 use super::{Network, Session};
-use crate::onnx::INPUT;
 use mitosis::guard;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
-use rten_tensor::{NdTensorView, Tensor};
+use rten_tensor::{Tensor, TensorView};
 use std::sync::Arc;
 
 /// Version of the engine in this build.
 pub(crate) const VERSION: &str = env!("RTEN_VERSION");
+
+/// Weights of a file from here on are not packed before the first run: that would be a second copy of
+/// all of them, and packing each time is little beside multiplying.
+const LARGE: usize = 512 << 20;
 
 struct Rten {
     model: Model,
@@ -16,7 +19,7 @@ struct Rten {
     output: NodeId,
     options: RunOptions,
     buffer: Vec<f32>,
-    shape: [usize; 4],
+    shape: Vec<usize>,
 }
 
 /// A pool that the networks of one [`crate::open`] share.
@@ -33,15 +36,15 @@ pub(crate) fn load(
     pool: Arc<ThreadPool>,
 ) -> Result<Box<dyn Session>, String> {
     let mut options = ModelOptions::with_all_ops();
-    options.prepack_weights(true);
+    options.prepack_weights(network.onnx.len() < LARGE);
     let model = guard::caught(|| options.load(network.onnx.to_vec()).map_err(|e| e.to_string()))?;
     let node = |name| model.node_id(name).map_err(|e| e.to_string());
     Ok(Box::new(Rten {
-        input: node(INPUT)?,
+        input: node(network.input)?,
         output: node(network.output)?,
         options: RunOptions::default().with_thread_pool(Some(pool)),
         buffer: vec![0.0; network.shape.iter().product()],
-        shape: network.shape,
+        shape: network.shape.to_vec(),
         model,
     }))
 }
@@ -52,7 +55,7 @@ impl Session for Rten {
     }
 
     fn run(&mut self) -> Result<Vec<f32>, String> {
-        let view = NdTensorView::from_data(self.shape, &*self.buffer);
+        let view = TensorView::from_data(self.shape.as_slice(), &*self.buffer);
         let [output]: [Value; 1] = self
             .model
             .run_n(vec![(self.input, view.into())], [self.output], Some(self.options.clone()))

@@ -115,7 +115,8 @@ pub fn open(
 }
 
 /// Exports an encoder of the table with the weights of a file, and makes a package of it. What the
-/// network is fed and what is taken from it comes from the table, not from `draft`.
+/// network is fed and what is taken from it comes from the table, not from `draft`. What does not fit
+/// into one file of ONNX becomes several.
 ///
 /// # Errors
 /// [`WeightsError`].
@@ -126,8 +127,22 @@ pub fn convert(
     draft: Draft,
     options: &EngineOptions,
 ) -> Result<Package, WeightsError> {
-    let size = net::onnx::check_size(name, net::onnx::WeightKind::halved(draft.half));
-    size.map_err(TrainError::from)?;
+    convert_below(net::onnx::MOST_BYTES, (weights, name), out, draft, options)
+}
+
+/// The same with no file larger than `most` bytes.
+///
+/// # Errors
+/// [`WeightsError`].
+pub fn convert_below(
+    most: u64,
+    (weights, name): (&Path, &str),
+    out: &Path,
+    draft: Draft,
+    options: &EngineOptions,
+) -> Result<Package, WeightsError> {
+    // Before the weights are read, which takes minutes of a giant.
+    package::free(out)?;
     let net = Embedder::open(weights, Some(name), (draft.image as i64, false), "cpu")?;
     let (architecture, image, width) = (net.architecture().into(), net.side(), Some(net.dim()));
     let Facts { mean, std, resize, interpolation, pooling, .. } = facts(name, image);
@@ -136,7 +151,9 @@ pub fn convert(
     let fed = Draft { mean, std, resize, interpolation, pooling, mpp, ..draft };
     let draft = Draft { architecture, image, width, ..fed };
     let features = net.embed(&probes(net.side()));
-    let onnx = net.onnx(draft.half)?;
+    let onnx = net.onnx(draft.half, most)?;
+    // The engines need the memory.
+    drop(net);
     let from = (weights, digest(weights)?);
-    Ok(package::convert_weights(from, (&onnx, &features), out, draft, options)?)
+    Ok(package::convert_weights(from, (onnx, &features), out, draft, options)?)
 }

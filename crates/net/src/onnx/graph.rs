@@ -3,6 +3,7 @@
 use tch::{Kind, Tensor};
 
 use super::options::{ExportOptions, WeightKind};
+use super::parts::Cutting;
 use super::proto::{
     AttributeProto, Dimension, DimensionProto, GraphProto, ModelProto, NodeProto,
     OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
@@ -20,11 +21,13 @@ const OPSET: i64 = 17;
 pub(crate) type Value = String;
 
 pub(crate) struct Graph {
-    nodes: Vec<NodeProto>,
-    weights: Vec<TensorProto>,
+    pub(super) nodes: Vec<NodeProto>,
+    pub(super) weights: Vec<TensorProto>,
     parts: Vec<Part>,
     kind: WeightKind,
     next: usize,
+    /// How it becomes several files; `None` for one.
+    pub(super) cutting: Option<Cutting>,
 }
 
 /// Where the graph keeps what a layer learnt: the way back from a file to a network that trains.
@@ -114,7 +117,7 @@ fn pads(conv: &Conv2d) -> AttributeProto {
 impl Graph {
     pub(crate) fn new(options: &ExportOptions) -> Self {
         let (nodes, weights, parts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { nodes, weights, parts, kind: options.weights, next: 0 }
+        Self { nodes, weights, parts, kind: options.weights, next: 0, cutting: None }
     }
 
     fn fresh(&mut self, what: &str) -> String {
@@ -410,28 +413,36 @@ impl Graph {
         output: (&str, &[Axis]),
         metadata: &[(&str, &str)],
     ) -> (ModelProto, Vec<Part>) {
+        let model = Self::model((self.nodes, self.weights), name, input, output, metadata);
+        (model, self.parts)
+    }
+
+    pub(super) fn model(
+        (node, initializer): (Vec<NodeProto>, Vec<TensorProto>),
+        name: &str,
+        input: (&str, &[Axis]),
+        output: (&str, &[Axis]),
+        metadata: &[(&str, &str)],
+    ) -> ModelProto {
         let graph = GraphProto {
-            node: self.nodes,
+            node,
             name: name.into(),
-            initializer: self.weights,
+            initializer,
             input: vec![value_info(input.0, input.1)],
             output: vec![value_info(output.0, output.1)],
         };
-        let model = ModelProto {
+        let pair = |(k, v): &(&str, &str)| StringStringEntryProto {
+            key: (*k).to_string(),
+            value: (*v).to_string(),
+        };
+        ModelProto {
             ir_version: 8,
             producer_name: "mithras".into(),
             producer_version: env!("CARGO_PKG_VERSION").into(),
             graph: Some(graph),
             opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
-            metadata_props: metadata
-                .iter()
-                .map(|(k, v)| StringStringEntryProto {
-                    key: (*k).to_string(),
-                    value: (*v).to_string(),
-                })
-                .collect(),
-        };
-        (model, self.parts)
+            metadata_props: metadata.iter().map(pair).collect(),
+        }
     }
 }
 

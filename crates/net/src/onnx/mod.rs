@@ -8,6 +8,7 @@ mod conv;
 mod count;
 mod graph;
 mod options;
+mod parts;
 pub mod proto;
 mod run;
 mod size;
@@ -30,6 +31,7 @@ use crate::unet::EfficientUnet;
 
 pub use self::count::multiply_accumulates;
 pub use self::options::{ExportOptions, WeightKind};
+pub use self::parts::embedding_parts;
 pub use self::run::Program;
 pub use self::size::{MOST_BYTES, check_size};
 pub use self::unfold::{unfold_classifier, unfold_unet};
@@ -135,22 +137,29 @@ fn classifier_graph(
 /// [`NetError::Config`] when the network takes another size, [`NetError::TooLarge`].
 pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
     let mut g = Graph::new(options);
+    let (image, out) = (image_axes(size), embed_graph(&mut g, net, size)?);
+    let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
+    encoded(&g.finish(net.architecture(), input, output, &options.pairs()).0, net, options)
+}
+
+fn image_axes(size: i64) -> Vec<Axis> {
+    vec![Axis::Free("N"), Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)]
+}
+
+/// Builds it; the axes of `embedding`.
+fn embed_graph(g: &mut Graph, net: &dyn Encoder, size: i64) -> Result<Vec<Axis>> {
     if net.image().is_some_and(|s| s != size) {
         let own = net.image().unwrap_or_default();
         return Err(NetError::config("size", format!("{size}, but the network takes {own}")));
     }
     let vector = g.embed("image", net.network());
     g.named_op("Identity", &[&vector], vec![], "embedding".into());
-    let n = Axis::Free("N");
-    let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
-    let out = [n, Axis::Fixed(net.dim())];
-    let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
-    encoded(&g.finish(net.architecture(), input, output, &options.pairs()).0, net, options)
+    Ok(vec![Axis::Free("N"), Axis::Fixed(net.dim())])
 }
 
 /// The bytes of a file that is not too large.
 fn encoded(model: &ModelProto, net: &dyn Encoder, options: &ExportOptions) -> Result<Vec<u8>> {
-    size::fits(net.architecture(), model.encoded_len() as u64, options.weights)?;
+    size::fits(net.architecture(), model.encoded_len() as u64, options.weights, MOST_BYTES)?;
     Ok(model.encode_to_vec())
 }
 

@@ -142,16 +142,16 @@ impl Program {
         self.weights.iter().map(|(name, t)| (name.clone(), t.size()))
     }
 
-    /// The same for plain buffers, row-major; `shape` is `[N, 3, H, W]`.
+    /// The same for plain buffers, row-major; `shape` is the input's, of images `[N, 3, H, W]`.
     ///
     /// # Errors
     /// As [`Program::run`].
-    pub fn run_buffer(&self, image: &[f32], shape: [i64; 4]) -> Result<Vec<f32>> {
+    pub fn run_buffer(&self, image: &[f32], shape: &[i64]) -> Result<Vec<f32>> {
         let image = Tensor::f_from_slice(image)?.f_view(shape)?;
         Ok(Vec::<f32>::try_from(&self.run(&image)?.f_reshape([-1])?)?)
     }
 
-    /// Runs a batch `[N, 3, H, W]` of f32; the result is f32 on the CPU.
+    /// Runs a batch of f32, of images `[N, 3, H, W]`; the result is f32 on the CPU.
     ///
     /// # Errors
     /// libtorch's own words, or a value that the file uses before it is made.
@@ -168,7 +168,10 @@ impl Program {
         tch::no_grad(|| {
             let x = image.f_to_device(self.device)?;
             let mut values: HashMap<&str, Tensor> = HashMap::new();
-            let x = MemoryFormat::ChannelsLast.image(&x);
+            let x = match x.dim() {
+                4 => MemoryFormat::ChannelsLast.image(&x),
+                _ => x,
+            };
             watch(&self.input, &x)?;
             values.insert(&self.input, x);
             for step in &self.steps {

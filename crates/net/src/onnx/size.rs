@@ -1,7 +1,7 @@
 //! How large a file a network needs, before anything is computed.
 
 use super::options::WeightKind;
-use crate::encoder::{Architecture, entry};
+use crate::encoder::{Architecture, Network, entry};
 use crate::error::{NetError, Result};
 use crate::vit::{Mlp, VitConfig};
 
@@ -31,26 +31,41 @@ fn matrices(c: &VitConfig) -> u64 {
     c.depth.unsigned_abs() * dim * (4 * dim + hidden + back)
 }
 
-/// Refuses an encoder of the table whose ONNX file would be larger than such a file can be, in the
+/// Refuses an encoder of the table that would not fit into one ONNX file, as a classifier has to, in the
 /// moment that it is asked for: reading the weights of a giant takes minutes. Unknown names pass.
 ///
 /// # Errors
 /// [`NetError::TooLarge`].
 pub fn check_size(name: &str, weights: WeightKind) -> Result<()> {
     match entry(name).map(|e| e.architecture) {
-        Some(Architecture::Vit(c)) => fits(name, matrices(&c) * weights.bytes(), weights),
+        Some(Architecture::Vit(c)) => {
+            fits(name, matrices(&c) * weights.bytes(), weights, MOST_BYTES)
+        }
         // The others have at most 70 million.
         _ => Ok(()),
     }
 }
 
-/// Refuses a file of so many bytes.
-pub(super) fn fits(name: &str, bytes: u64, weights: WeightKind) -> Result<()> {
-    if bytes <= MOST_BYTES {
+/// Refuses a file of so many bytes where `most` are allowed.
+pub(super) fn fits(name: &str, bytes: u64, weights: WeightKind, most: u64) -> Result<()> {
+    if bytes <= most {
         return Ok(());
     }
-    let halves = weights == WeightKind::F32 && bytes / 2 <= MOST_BYTES;
-    Err(NetError::TooLarge { name: name.into(), bytes, weights: weights.word(), halves })
+    let halves = weights == WeightKind::F32 && bytes / 2 <= most;
+    Err(NetError::TooLarge { name: name.into(), bytes, most, weights: weights.word(), halves })
+}
+
+/// The bytes at which a file of several ends: all are to be about as large as each other, as an engine
+/// that reads one needs its size again.
+pub(super) fn share(network: Network<'_>, weights: WeightKind, most: u64) -> u64 {
+    let Network::Vit(vit) = network else { return most };
+    let blocks = matrices(vit.config()) * weights.bytes();
+    if blocks <= most {
+        return most;
+    }
+    let all = blocks + blocks / 20;
+    let block = all / vit.config().depth.unsigned_abs().max(1);
+    (all / all.div_ceil(most.max(1)) + block).min(most)
 }
 
 #[cfg(test)]
@@ -72,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn giants_are_refused_and_the_huge_ones_halved() {
+    fn giants_are_refused_as_one_file_and_the_huge_ones_halved() {
         let refused = |kind| -> Vec<&str> {
             let names = ENCODERS.iter().map(|e| e.name);
             names.filter(|name| check_size(name, kind).is_err()).collect()
@@ -95,9 +110,9 @@ mod tests {
         assert_eq!(refused(WeightKind::F32).len(), giants.len() + huge.len() + 1);
         let e = check_size("gigapath", WeightKind::F32).unwrap_err().to_string();
         assert!(e.contains("`gigapath`: ") && e.contains("4.5 GB"), "{e}");
-        assert!(e.contains("embed by the file of weights itself"), "{e}");
+        assert!(e.contains("a classifier is one file"), "{e}");
         assert!(check_size("no such encoder", WeightKind::F32).is_ok());
-        assert!(fits("x", MOST_BYTES, WeightKind::F16).is_ok());
-        assert!(fits("x", MOST_BYTES + 1, WeightKind::F16).is_err());
+        assert!(fits("x", 7, WeightKind::F16, 7).is_ok());
+        assert!(fits("x", 8, WeightKind::F16, 7).is_err());
     }
 }

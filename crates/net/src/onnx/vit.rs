@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-use super::graph::{Graph, Value, int, ints};
+use super::graph::{Axis, Graph, Value, int, ints};
 use crate::efficientnet::Act;
 use crate::layer::{Conv2d, Linear};
 use crate::vit::{Block, LayerScale, Mlp, Pool, Pooler, Vit};
@@ -52,9 +52,12 @@ impl Graph {
         if let Some(norm) = &vit.norm_pre {
             y = self.layer_norm(&y, norm);
         }
+        let tokens = [Axis::Free("N"), Axis::Fixed(config.prefix() + patches), Axis::Fixed(dim)];
         for block in &vit.blocks {
+            self.seam(&y, &tokens);
             y = self.block(&y, block, dim);
         }
+        self.seam(&y, &tokens);
         let mut y = self.pool(&y, vit);
         if let Some(projection) = &vit.projection {
             y = self.linear(&y, projection);
