@@ -63,15 +63,15 @@ fn compare(frames: &Path, engine: &str) {
     }
 }
 
-/// Every candidate has its like; only where a region barely reaches the lowest threshold may it be
-/// there in one arithmetic and not in the other, and such a one is never accepted.
+/// Every candidate has its like; only where a region barely reaches the lowest threshold, 0.3, may it be
+/// there in one arithmetic and not in the other, or be joined to its neighbour, and such a one is never accepted.
 fn same(ones: &[Row], others: &[Row]) {
     let mut alone = 0;
     for a in ones {
         let apart = |b: &&Row| (a.at[0] - b.at[0]).hypot(a.at[1] - b.at[1]);
         let nearest = others.iter().min_by(|b, c| apart(b).total_cmp(&apart(c))).unwrap();
         if apart(&nearest) > 1.0 {
-            assert!(!a.accepted && a.scores[0] < 0.4, "{:?} stands alone: {:?}", a.at, a.scores);
+            assert!(!a.accepted && a.scores[0] < 0.45, "{:?} stands alone: {:?}", a.at, a.scores);
             alone += 1;
             continue;
         }
@@ -84,7 +84,7 @@ fn same(ones: &[Row], others: &[Row]) {
             assert!(seg <= 5e-3 && cls <= 1.5e-2, "{seg}, {cls} at {:?}", a.at);
         }
     }
-    assert!(alone <= 1, "{alone} of {} candidates stand alone", ones.len());
+    assert!(alone <= 2, "{alone} of {} candidates stand alone", ones.len());
 }
 
 /// How far scores may move from engine to engine, as it is said where another one is refused.

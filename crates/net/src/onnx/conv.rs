@@ -1,6 +1,7 @@
 //! The convolutional networks' part of the export.
 
-use super::graph::{Graph, Value, int, ints};
+use super::graph::{Graph, int, ints};
+use super::model::Value;
 use crate::efficientnet::{ConvNorm, EfficientNet, Residual, SqueezeExcite, Trunk};
 use crate::resnet::{Bottleneck, ResNet, ResNetV2, Unit};
 

@@ -2,27 +2,20 @@
 
 use tch::{Kind, Tensor};
 
+use super::model::{Axis, Value, model};
 use super::options::{ExportOptions, WeightKind};
 use super::parts::Cutting;
-use super::proto::{
-    AttributeProto, Dimension, DimensionProto, GraphProto, ModelProto, NodeProto,
-    OperatorSetIdProto, StringStringEntryProto, TensorProto, TensorShapeProto, TensorTypeProto,
-    TypeProto, ValueInfoProto,
-};
+use super::proto::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use crate::efficientnet::Act;
 use crate::layer::{BatchNorm, Conv2d, LayerNorm, Linear};
 
 const FLOAT: i32 = 1;
 const INT64: i32 = 7;
 const FLOAT16: i32 = 10;
-const OPSET: i64 = 17;
-
-/// Name of a value in the graph.
-pub(crate) type Value = String;
 
 pub(crate) struct Graph {
-    pub(super) nodes: Vec<NodeProto>,
-    pub(super) weights: Vec<TensorProto>,
+    nodes: Vec<NodeProto>,
+    weights: Vec<TensorProto>,
     parts: Vec<Part>,
     kind: WeightKind,
     next: usize,
@@ -405,6 +398,23 @@ impl Graph {
         self.op("Resize", &[x, "", &scales], attributes)
     }
 
+    /// Says that from here on nothing is read but `value`, so that a file may end. Nothing happens in
+    /// a graph that is one file.
+    pub(super) fn seam(&mut self, value: &str, axes: &[Axis]) {
+        if let Some(cutting) = &mut self.cutting {
+            cutting.where_full(&mut self.nodes, &mut self.weights);
+            cutting.seam(&self.nodes, value, axes);
+        }
+    }
+
+    /// The last of several files, and those before it with what the last one takes; `None` for a
+    /// graph that is one file.
+    pub(super) fn cut(&mut self) -> Option<Cutting> {
+        let mut cutting = self.cutting.take()?;
+        cutting.where_full(&mut self.nodes, &mut self.weights);
+        Some(cutting)
+    }
+
     /// The finished file, and where it keeps what.
     pub(crate) fn finish(
         self,
@@ -413,56 +423,7 @@ impl Graph {
         output: (&str, &[Axis]),
         metadata: &[(&str, &str)],
     ) -> (ModelProto, Vec<Part>) {
-        let model = Self::model((self.nodes, self.weights), name, input, output, metadata);
+        let model = model((self.nodes, self.weights), name, input, output, metadata);
         (model, self.parts)
     }
-
-    pub(super) fn model(
-        (node, initializer): (Vec<NodeProto>, Vec<TensorProto>),
-        name: &str,
-        input: (&str, &[Axis]),
-        output: (&str, &[Axis]),
-        metadata: &[(&str, &str)],
-    ) -> ModelProto {
-        let graph = GraphProto {
-            node,
-            name: name.into(),
-            initializer,
-            input: vec![value_info(input.0, input.1)],
-            output: vec![value_info(output.0, output.1)],
-        };
-        let pair = |(k, v): &(&str, &str)| StringStringEntryProto {
-            key: (*k).to_string(),
-            value: (*v).to_string(),
-        };
-        ModelProto {
-            ir_version: 8,
-            producer_name: "mithras".into(),
-            producer_version: env!("CARGO_PKG_VERSION").into(),
-            graph: Some(graph),
-            opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
-            metadata_props: metadata.iter().map(pair).collect(),
-        }
-    }
-}
-
-/// One axis of an input or output.
-#[derive(Clone, Copy)]
-pub(crate) enum Axis {
-    Fixed(i64),
-    Free(&'static str),
-}
-
-fn value_info(name: &str, axes: &[Axis]) -> ValueInfoProto {
-    let dim = axes
-        .iter()
-        .map(|a| DimensionProto {
-            value: Some(match a {
-                Axis::Fixed(n) => Dimension::Value(*n),
-                Axis::Free(s) => Dimension::Param((*s).to_string()),
-            }),
-        })
-        .collect();
-    let tensor_type = TensorTypeProto { elem_type: FLOAT, shape: Some(TensorShapeProto { dim }) };
-    ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type: Some(tensor_type) }) }
 }

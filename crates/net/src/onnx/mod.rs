@@ -7,6 +7,7 @@
 mod conv;
 mod count;
 mod graph;
+mod model;
 mod options;
 mod parts;
 pub mod proto;
@@ -21,7 +22,9 @@ use std::path::Path;
 use prost::Message;
 use tch::Tensor;
 
-use self::graph::{Axis, Graph, Part, Value, int};
+use self::graph::{Graph, Part, int};
+use self::model::{Axis, Value};
+use self::parts::Cutting;
 use self::proto::ModelProto;
 use crate::checkpoint::write_whole;
 use crate::encoder::{Encoder, Network};
@@ -31,7 +34,6 @@ use crate::unet::EfficientUnet;
 
 pub use self::count::multiply_accumulates;
 pub use self::options::{ExportOptions, WeightKind};
-pub use self::parts::embedding_parts;
 pub use self::run::Program;
 pub use self::size::{MOST_BYTES, check_size};
 pub use self::unfold::{unfold_classifier, unfold_unet};
@@ -140,6 +142,35 @@ pub fn embedding(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Resul
     let (image, out) = (image_axes(size), embed_graph(&mut g, net, size)?);
     let (input, output) = (("image", &image[..]), ("embedding", &out[..]));
     encoded(&g.finish(net.architecture(), input, output, &options.pairs()).0, net, options)
+}
+
+/// [`embedding`] in as many files as it takes for each to have at most `most` bytes ([`MOST_BYTES`]), in
+/// the order in which they run: the first takes `image`, each other the one value that the file before
+/// gives, `[N, T, D]`, and the last gives `embedding`. What fits is one file, the same as [`embedding`]'s.
+/// Transformers alone are cut.
+///
+/// # Errors
+/// As [`embedding`]: [`NetError::TooLarge`] where a file that cannot be cut further is larger.
+pub fn embedding_parts(
+    net: &dyn Encoder,
+    size: i64,
+    options: &ExportOptions,
+    most: u64,
+) -> Result<Vec<Vec<u8>>> {
+    let mut g = Graph::new(options);
+    let full = size::share(net.network(), options.weights, most);
+    let input = ("image".into(), image_axes(size));
+    g.cutting = Some(Cutting::new(full, net.architecture(), &options.metadata, input));
+    let out = embed_graph(&mut g, net, size)?;
+    let Some(cut) = g.cut() else { return Ok(vec![]) };
+    let (mut files, input) = cut.done();
+    let (input, output) = ((&*input.0, &*input.1), ("embedding", &out[..]));
+    let last = g.finish(net.architecture(), input, output, &options.pairs()).0;
+    let fits = |bytes: usize| size::fits(net.architecture(), bytes as u64, options.weights, most);
+    fits(last.encoded_len())?;
+    files.push(last.encode_to_vec());
+    files.iter().try_for_each(|f| fits(f.len()))?;
+    Ok(files)
 }
 
 fn image_axes(size: i64) -> Vec<Axis> {

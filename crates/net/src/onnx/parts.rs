@@ -5,13 +5,8 @@
 
 use prost::Message;
 
-use super::graph::{Axis, Graph, Value};
-use super::options::WeightKind;
+use super::model::{Axis, Value, model};
 use super::proto::{NodeProto, TensorProto};
-use super::size::{fits, share};
-use super::{ExportOptions, embed_graph, image_axes};
-use crate::encoder::Encoder;
-use crate::error::Result;
 
 /// What a file has besides its nodes and weights: names, versions, types.
 const ENVELOPE: u64 = 4096;
@@ -43,6 +38,55 @@ struct Seam {
 }
 
 impl Cutting {
+    /// `full`: bytes from which on a file ends at its last seam. `input` is what the first file takes.
+    pub(super) fn new(
+        full: u64,
+        name: &str,
+        metadata: &[(String, String)],
+        input: (Value, Vec<Axis>),
+    ) -> Self {
+        let (name, metadata) = (name.to_owned(), metadata.to_vec());
+        Self { full, name, metadata, input, seam: None, counted: (0, 0, 0), done: vec![] }
+    }
+
+    /// The files that are full, and what the one after them takes.
+    pub(super) fn done(self) -> (Vec<Vec<u8>>, (Value, Vec<Axis>)) {
+        (self.done, self.input)
+    }
+
+    /// A file may end here, with `value`.
+    pub(super) fn seam(&mut self, nodes: &[NodeProto], value: &str, axes: &[Axis]) {
+        if !nodes.is_empty() {
+            let (nodes, weights, bytes) = self.counted;
+            let (value, axes) = (value.to_owned(), axes.to_vec());
+            self.seam = Some(Seam { nodes, weights, bytes, value, axes });
+        }
+    }
+
+    /// Ends a file at the last seam where what came after would make it too large.
+    pub(super) fn where_full(
+        &mut self,
+        nodes: &mut Vec<NodeProto>,
+        weights: &mut Vec<TensorProto>,
+    ) {
+        self.count(nodes, weights);
+        if self.counted.2 + ENVELOPE <= self.full {
+            return;
+        }
+        let Some(seam) = self.seam.take() else { return };
+        let rest = nodes.split_off(seam.nodes);
+        let full_nodes = std::mem::replace(nodes, rest);
+        let rest = weights.split_off(seam.weights);
+        let full_weights = std::mem::replace(weights, rest);
+        self.counted = (nodes.len(), weights.len(), self.counted.2 - seam.bytes);
+        let output = (seam.value, seam.axes);
+        let input = std::mem::replace(&mut self.input, output.clone());
+        let (input, output) = ((&*input.0, &*input.1), (&*output.0, &*output.1));
+        let pairs: Vec<_> = self.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        let file = model((full_nodes, full_weights), &self.name, input, output, &pairs);
+        self.done.push(file.encode_to_vec());
+    }
+
     fn count(&mut self, nodes: &[NodeProto], weights: &[TensorProto]) {
         let (n, w, bytes) = self.counted;
         let of = |len: usize| len as u64 + KEY;
@@ -50,80 +94,4 @@ impl Cutting {
             + weights[w..].iter().map(|t| of(t.encoded_len())).sum::<u64>();
         self.counted = (nodes.len(), weights.len(), bytes + more);
     }
-}
-
-impl Graph {
-    /// Says that from here on nothing is read but `value`, so that a file may end. Nothing happens in
-    /// a graph that is one file.
-    pub(super) fn seam(&mut self, value: &str, axes: &[Axis]) {
-        self.cut_where_full();
-        if let Some(c) = &mut self.cutting
-            && !self.nodes.is_empty()
-        {
-            let (nodes, weights, bytes) = c.counted;
-            let (value, axes) = (value.to_owned(), axes.to_vec());
-            c.seam = Some(Seam { nodes, weights, bytes, value, axes });
-        }
-    }
-
-    /// Ends a file at the last seam where what came after would make it too large.
-    fn cut_where_full(&mut self) {
-        let Some(c) = &mut self.cutting else { return };
-        c.count(&self.nodes, &self.weights);
-        if c.counted.2 + ENVELOPE <= c.full {
-            return;
-        }
-        let Some(seam) = c.seam.take() else { return };
-        let nodes = self.nodes.split_off(seam.nodes);
-        let nodes = std::mem::replace(&mut self.nodes, nodes);
-        let weights = self.weights.split_off(seam.weights);
-        let weights = std::mem::replace(&mut self.weights, weights);
-        c.counted = (self.nodes.len(), self.weights.len(), c.counted.2 - seam.bytes);
-        let output = (seam.value, seam.axes);
-        let input = std::mem::replace(&mut c.input, output.clone());
-        let (input, output) = ((&*input.0, &*input.1), (&*output.0, &*output.1));
-        let pairs: Vec<_> = c.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let model = Self::model((nodes, weights), &c.name, input, output, &pairs);
-        c.done.push(model.encode_to_vec());
-    }
-}
-
-/// [`super::embedding`] in as many files as it takes for each to have at most `most` bytes
-/// ([`super::MOST_BYTES`]), in the order in which they run: the first takes `image`, each other the one
-/// value that the file before gives, `[N, T, D]`, and the last gives `embedding`. What fits is one file,
-/// the same as [`super::embedding`]'s. Transformers alone are cut.
-///
-/// # Errors
-/// As [`super::embedding`]: [`crate::NetError::TooLarge`] where a file that cannot be cut further is larger.
-pub fn embedding_parts(
-    net: &dyn Encoder,
-    size: i64,
-    options: &ExportOptions,
-    most: u64,
-) -> Result<Vec<Vec<u8>>> {
-    let mut g = Graph::new(options);
-    let image = image_axes(size);
-    g.cutting = Some(Cutting {
-        full: share(net.network(), options.weights, most),
-        name: net.architecture().into(),
-        metadata: options.metadata.clone(),
-        input: ("image".into(), image),
-        seam: None,
-        counted: (0, 0, 0),
-        done: vec![],
-    });
-    let output = embed_graph(&mut g, net, size)?;
-    g.cut_where_full();
-    let Some(cut) = g.cutting.take() else { return Ok(vec![]) };
-    let (mut files, input) = (cut.done, cut.input);
-    let (input, output) = ((&*input.0, &*input.1), ("embedding", &output[..]));
-    let model = g.finish(net.architecture(), input, output, &options.pairs()).0;
-    checked(net, model.encoded_len(), options.weights, most)?;
-    files.push(model.encode_to_vec());
-    files.iter().try_for_each(|f| checked(net, f.len(), options.weights, most))?;
-    Ok(files)
-}
-
-fn checked(net: &dyn Encoder, bytes: usize, weights: WeightKind, most: u64) -> Result<()> {
-    fits(net.architecture(), bytes as u64, weights, most)
 }

@@ -1,6 +1,7 @@
 //! The Swin transformer's part of the export.
 
-use super::graph::{Graph, Value, int, ints};
+use super::graph::{Graph, int, ints};
+use super::model::Value;
 use super::vit::scaled_query;
 use crate::swin::{PatchEmbed, PatchMerging, Swin, SwinBlock};
 

@@ -2,7 +2,8 @@
 
 use tch::Tensor;
 
-use super::graph::{Axis, Graph, Value, int, ints};
+use super::graph::{Graph, int, ints};
+use super::model::{Axis, Value};
 use crate::efficientnet::Act;
 use crate::layer::{Conv2d, Linear};
 use crate::vit::{Block, LayerScale, Mlp, Pool, Pooler, Vit};
