@@ -158,13 +158,51 @@ def load_vit(path, architecture, classes):
     return net.eval()
 
 
+class ResNetV2(nn.Module):
+    """The operations of the file one by one, as eager PyTorch runs them: timm has no network cut after its third stage."""
+
+    def __init__(self, path):
+        super().__init__()
+        w = Weights(path)
+        self.nodes = [n for n in w.graph.node if n.op_type != "Cast"]
+        self.named = {}
+        for node in self.nodes:
+            for name in node.input:
+                if name in w.at and name not in self.named:
+                    self.named[name] = f"w{len(self.named)}"
+                    self.register_parameter(self.named[name], nn.Parameter(w.of(name)))
+
+    def forward(self, image):
+        at = {"image": image}
+        for node in self.nodes:
+            x, *more = [getattr(self, self.named[n]) if n in self.named else at[n] for n in node.input]
+            if node.op_type == "Conv":
+                stride, pads = attribute(node, "strides"), attribute(node, "pads")
+                x = F.conv2d(x, *more, stride=stride, padding=pads[:2])
+            elif node.op_type == "MaxPool":
+                x = F.max_pool2d(x, attribute(node, "kernel_shape"), attribute(node, "strides"), attribute(node, "pads")[:2])
+            else:
+                x = {
+                    "Relu": F.relu, "Add": torch.add, "Mul": torch.mul, "MatMul": torch.matmul,
+                    "GlobalAveragePool": lambda x: x.mean((2, 3), keepdim=True),
+                    "Flatten": lambda x: x.flatten(1), "Softmax": lambda x: torch.softmax(x, -1),
+                }[node.op_type](x, *more)
+            at[node.output[0]] = x
+        return x
+
+
+def load_resnet_v2(path, architecture, classes):
+    return ResNetV2(path).eval()
+
+
 def load(package):
     """(card, segmenter, classifier) of a package folder."""
     package = Path(package)
     card = tomllib.loads((package / "card.toml").read_text())
     c = card["classifier"]
     unet = load_unet(package / card["segmenter"]["file"])
-    of = load_efficientnet if c["architecture"].startswith("efficientnet") else load_vit
+    known = {"efficientnet": load_efficientnet, "resnet50v2": load_resnet_v2, "vit": load_vit}
+    of = next(load for start, load in known.items() if c["architecture"].startswith(start))
     return card, unet, of(package / c["file"], c["architecture"], len(c["classes"]))
 
 
