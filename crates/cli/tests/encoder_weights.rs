@@ -228,18 +228,9 @@ fn a_network_in_several_files_is_shown_and_embeds() {
         let draft = infer::convert::Draft {
             name: "made".into(),
             license: "none".into(),
-            architecture: String::new(),
-            mpp: None,
             image: 32,
-            resize: None,
-            interpolation: infer::card::Interpolation::Bilinear,
-            mean: [0.5; 3],
-            std: [0.5; 3],
-            pooling: String::new(),
-            width: None,
-            output: None,
             half: true,
-            source: Default::default(),
+            ..Default::default()
         };
         let options = infer::EngineOptions::default();
         mithras::embed::weights::convert_below(most, (&weights, LUNIT), out, draft, &options)

@@ -26,22 +26,7 @@ fn rten() -> EngineOptions {
 }
 
 fn draft(half: bool) -> Draft {
-    Draft {
-        name: "drawn".into(),
-        license: "none".into(),
-        architecture: String::new(),
-        mpp: None,
-        image: SIDE,
-        resize: None,
-        interpolation: infer::card::Interpolation::Bilinear,
-        mean: [0.5; 3],
-        std: [0.5; 3],
-        pooling: String::new(),
-        width: None,
-        output: None,
-        half,
-        source: Default::default(),
-    }
+    Draft { name: "drawn".into(), license: "none".into(), image: SIDE, half, ..Draft::default() }
 }
 
 /// Seeded weights, and packages of them.
