@@ -1,5 +1,6 @@
 //! Embeds every package under `models/` (its card and its ONNX files), so that a new package
-//! needs no code. With the feature `weights-beside` cards alone.
+//! needs no code; a network that several packages share is embedded once. With the feature
+//! `weights-beside` cards alone.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,27 +23,46 @@ fn main() {
     println!("cargo::rustc-env=RTEN_VERSION={version}");
 
     let beside = env::var_os("CARGO_FEATURE_WEIGHTS_BESIDE").is_some();
-    let mut code = String::from(
-        "type Files = &'static [(&'static str, Option<&'static [u8]>)];\n\
-         /// Packages built in: name, then file names and bytes, if they are built in, too.\n\
-         static BUNDLED: &[(&str, Files)] = &[\n",
-    );
+    let (mut code, mut packages) = (String::new(), String::new());
+    let mut seen: Vec<(Vec<u8>, String)> = vec![];
     for package in children(&models) {
         let dir = models.join(&package);
         if !dir.join("card.toml").is_file() {
             continue;
         }
-        writeln!(code, "    ({package:?}, &[").unwrap();
+        writeln!(packages, "    ({package:?}, &[").unwrap();
         for file in children(&dir) {
-            let path = dir.join(&file).canonicalize().unwrap();
-            if file.ends_with(".onnx") && beside {
-                writeln!(code, "        ({file:?}, None),").unwrap();
-            } else if file == "card.toml" || file.ends_with(".onnx") {
-                writeln!(code, "        ({file:?}, Some(include_bytes!({path:?}))),").unwrap();
+            if file != "card.toml" && !file.ends_with(".onnx") {
+                continue;
             }
+            let path = dir.join(&file).canonicalize().unwrap();
+            let bytes = fs::read(&path).unwrap();
+            let place = match seen.iter().position(|(b, _)| *b == bytes) {
+                Some(place) => place,
+                None => {
+                    let place = seen.len();
+                    if file.ends_with(".onnx") && beside {
+                        writeln!(code, "static FILE_{place}: Option<&[u8]> = None;").unwrap();
+                    } else {
+                        let bytes = format!("Some(include_bytes!({path:?}))");
+                        writeln!(code, "static FILE_{place}: Option<&[u8]> = {bytes};").unwrap();
+                    }
+                    seen.push((bytes, format!("{package}/{file}")));
+                    place
+                }
+            };
+            let home = &seen[place].1;
+            writeln!(packages, "        ({file:?}, {home:?}, &FILE_{place}),").unwrap();
         }
-        code.push_str("    ]),\n");
+        packages.push_str("    ]),\n");
     }
+    code.push_str(
+        "type Files = &'static [(&'static str, &'static str, &'static Option<&'static [u8]>)];\n\
+         /// Packages built in: name, then file names, the place below the weights' folder where the bytes\n\
+         /// lie, and the bytes, if they are built in, too. Equal files have one place.\n\
+         static BUNDLED: &[(&str, Files)] = &[\n",
+    );
+    code.push_str(&packages);
     code.push_str("];\n");
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("bundled.rs"), code).unwrap();
 }

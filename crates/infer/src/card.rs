@@ -217,7 +217,7 @@ pub struct CandidateCard {
 }
 
 /// A classification network: input `image` f32 `[N,3,input,input]`, output `probability`
-/// f32 `[N,C]`, softmax inside.
+/// f32 `[N,C]`, softmax inside; C is the number of `outputs`, or of `classes` where there are none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassifierCard {
@@ -242,6 +242,10 @@ pub struct ClassifierCard {
     pub std: [f32; 3],
     /// Class names in output order.
     pub classes: Vec<String>,
+    /// Of a network that tells finer classes apart: the one of `classes` that each of its outputs counts
+    /// for, in their order; a class is the sum of its outputs. Absent: output `i` is class `i`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
     /// The class whose probability is `s_cls`; one of `classes`.
     pub positive: String,
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
@@ -286,7 +290,26 @@ impl ClassifierCard {
         self.classes.iter().position(|c| *c == self.positive).expect("checked when parsed")
     }
 
-    /// Index of the class that probabilities in output order call; of equal ones the first.
+    /// Numbers that the network gives per crop.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        if self.outputs.is_empty() { self.classes.len() } else { self.outputs.len() }
+    }
+
+    /// Probability of each class from what the network gave for a crop, [`Self::width`] numbers.
+    #[must_use]
+    pub fn summed(&self, given: &[f32]) -> Vec<f32> {
+        if self.outputs.is_empty() {
+            return given.to_vec();
+        }
+        let of = |class: &String| {
+            let ours = self.outputs.iter().zip(given).filter(|(name, _)| *name == class);
+            ours.map(|(_, p)| p).sum::<f32>().min(1.0)
+        };
+        self.classes.iter().map(of).collect()
+    }
+
+    /// Index of the class that probabilities in the order of `classes` call; of equal ones the first.
     #[must_use]
     pub fn called(&self, p: &[f32]) -> usize {
         let positive = self.positive_index();
@@ -428,6 +451,12 @@ impl ModelCard {
                     format!("`{name}` stands twice")
                 })?;
             }
+            let of_class = |o: &String| c.classes.contains(o);
+            let has_one = |class: &String| c.outputs.is_empty() || c.outputs.contains(class);
+            let fits = c.outputs.iter().all(of_class) && c.classes.iter().all(has_one);
+            ensure(fits, "classifier.outputs", || {
+                format!("{:?} are not {:?}, each once or more", c.outputs, c.classes)
+            })?;
             ensure(c.classes.contains(&c.positive), "classifier.positive", || {
                 format!("`{}` is none of {:?}", c.positive, c.classes)
             })?;

@@ -53,6 +53,7 @@ pub fn classifier(members: &[ModelPackage]) -> Result<(ClassifierCard, Vec<u8>),
             ("mean", c.mean == card.mean),
             ("std", c.std == card.std),
             ("classes", c.classes == card.classes),
+            ("outputs", c.outputs == card.outputs),
             ("positive class", c.positive == card.positive),
             ("symmetries", c.symmetries == card.symmetries),
         ];

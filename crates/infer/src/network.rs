@@ -175,8 +175,7 @@ impl Segmenter for OnnxSegmenter {
 /// Second stage, tumour filter or subtype model.
 pub(crate) struct OnnxClassifier {
     runner: Runner,
-    classes: Vec<String>,
-    crop: usize,
+    card: ClassifierCard,
     fit: Fit,
 }
 
@@ -189,8 +188,7 @@ impl OnnxClassifier {
     ) -> Self {
         Self {
             runner: Runner::new(session, engine, (card.mean, card.std), card.input, batch),
-            classes: card.classes.clone(),
-            crop: card.crop,
+            card: card.clone(),
             fit: card.fit(),
         }
     }
@@ -198,19 +196,19 @@ impl OnnxClassifier {
 
 impl Classifier for OnnxClassifier {
     fn class_names(&self) -> &[String] {
-        &self.classes
+        &self.card.classes
     }
 
     fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
         // Read at the network's own resolution, or at the card's.
         let input = self.runner.side;
-        crops.iter().try_for_each(|c| sized(c, input).or_else(|_| sized(c, self.crop)))?;
-        let n = self.classes.len();
+        crops.iter().try_for_each(|c| sized(c, input).or_else(|_| sized(c, self.card.crop)))?;
+        let n = self.card.width();
         let mut all = Vec::with_capacity(crops.len());
         for chunk in crops.chunks(self.runner.batch) {
             let images: Vec<_> = chunk.iter().map(|c| self.fit.apply(c)).collect();
             let output = self.runner.probabilities(images.iter().map(|i| &*i.data), n)?;
-            all.extend(output.chunks_exact(n).map(|p| ClassProbs(p.to_vec())));
+            all.extend(output.chunks_exact(n).map(|p| ClassProbs(self.card.summed(p))));
         }
         Ok(all)
     }

@@ -12,7 +12,7 @@ include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 pub const DEFAULT: &str = "mithras-standard";
 
 /// Where a program without weights of its own (feature `weights-beside`) looks for those of the bundled
-/// packages, one folder each, from the folder above its own.
+/// packages, from the folder above its own: one folder each, where no earlier one has the same file.
 pub const WEIGHTS: &str = "share/mithras/models";
 
 static WEIGHTS_IN: OnceLock<PathBuf> = OnceLock::new();
@@ -22,13 +22,13 @@ pub fn weights_in(folder: PathBuf) {
     let _ = WEIGHTS_IN.set(folder);
 }
 
-/// A file of a bundled package that is not built in.
-fn beside(package: &str, file: &str) -> Option<Cow<'static, [u8]>> {
+/// A file of a bundled package that is not built in, by its place in the folder of weights.
+fn beside(place: &str) -> Option<Cow<'static, [u8]>> {
     let folder = WEIGHTS_IN.get().cloned().or_else(|| {
         let program = std::env::current_exe().ok()?;
         Some(program.parent()?.parent()?.join(WEIGHTS))
     })?;
-    std::fs::read(folder.join(package).join(file)).ok().map(Cow::Owned)
+    std::fs::read(folder.join(place)).ok().map(Cow::Owned)
 }
 
 /// A card with its networks, each equal to the card's SHA-256.
@@ -143,13 +143,13 @@ impl ModelPackage {
     /// # Errors
     /// [`PackageError::Unknown`] and [`PackageError::NoWeights`] when it is not built in.
     pub fn bundled_named(name: &str) -> Result<Self, PackageError> {
-        let (package, files) = BUNDLED
+        let (_, files) = BUNDLED
             .iter()
             .find(|(n, _)| *n == name || n.strip_prefix("mithras-") == Some(name))
             .ok_or_else(|| PackageError::Unknown { name: name.into(), known: known() })?;
         let bytes = |file: &str| {
-            let (_, built_in) = files.iter().find(|(f, _)| *f == file)?;
-            built_in.map(Cow::Borrowed).or_else(|| beside(package, file))
+            let (_, place, built_in) = files.iter().find(|(f, ..)| *f == file)?;
+            built_in.map(Cow::Borrowed).or_else(|| beside(place))
         };
         let origin = format!("bundled:{name}");
         let card = bytes("card.toml").unwrap_or_default();

@@ -81,6 +81,39 @@ fn a_threshold_calls_one_of_two_classes() {
 }
 
 #[test]
+fn a_class_is_the_sum_of_its_outputs() {
+    let with = |line: &str| text().replace("positive = ", &format!("{line}\npositive = "));
+    let card = ModelCard::parse(&with(r#"outputs = ["c", "a", "b", "a"]"#)).unwrap();
+    assert_eq!(ModelCard::parse(&card.to_toml().unwrap()).unwrap(), card);
+    let card = card.classifier.unwrap();
+    assert_eq!((card.width(), card.summed(&[0.5, 0.125, 0.25, 0.125])), (4, vec![0.25, 0.25, 0.5]));
+    let plain = ModelCard::parse(&text()).unwrap().classifier.unwrap();
+    assert_eq!((plain.width(), plain.summed(&[0.5, 0.25, 0.25])), (3, vec![0.5, 0.25, 0.25]));
+    for wrong in [r#"outputs = ["a", "b"]"#, r#"outputs = ["a", "b", "c", "d"]"#] {
+        let why = ModelCard::parse(&with(wrong)).unwrap_err().to_string();
+        assert!(why.contains("classifier.outputs"), "{why}");
+    }
+}
+
+/// What packages share is in the program once, and an atypical figure is the sum of its morphologies.
+#[test]
+fn two_bundled_packages_are_one_network() {
+    let packages =
+        ["atypical", "morphology"].map(|name| ModelPackage::bundled_named(name).unwrap());
+    let [a, m] = packages.each_ref().map(|p| p.classifier().unwrap().as_ptr());
+    assert_eq!(a, m);
+    let crops = common::noise(64, 3);
+    let [atypical, morphology] = packages.map(|p| {
+        let mut models = infer::open(&p, &infer::EngineOptions::default()).unwrap();
+        models.classifier.as_mut().unwrap().classes(&crops).unwrap()
+    });
+    for (a, m) in atypical.iter().zip(&morphology) {
+        assert_eq!((a.0.len(), m.0.len()), (2, 8));
+        assert!((a.0[1] - m.0[4..].iter().sum::<f32>()).abs() < 1e-6, "{a:?} {m:?}");
+    }
+}
+
+#[test]
 fn another_schema_is_named_before_its_keys() {
     let e = ModelCard::parse("schema = 2\nnew_key = 1\n").unwrap_err();
     assert_eq!(e, CardError::Schema { found: 2 });

@@ -142,3 +142,46 @@ fn two_classes_without_a_positive_one_are_refused() {
     assert!(why.contains("`mitosis` is none of the classes mf, mimicker"), "{why}");
     assert!(!fold_dir(&out, 0).exists());
 }
+
+/// Typical or atypical out of a network of morphologies: the same file, whose outputs the card puts together.
+#[test]
+fn the_coarser_task_is_packaged_as_sums() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::ami::drawn(dir.path());
+    let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let mut p = preset(None);
+    p.task = Task::AmiMorph;
+    p.model.classes = 8;
+    let run = dir.path().join("run");
+    for k in 0..3 {
+        finetune(&p, &set, k, &options(&run)).unwrap();
+    }
+    finish(&run).unwrap();
+    let packages = [false, true].map(|coarse| {
+        let out = dir.path().join(if coarse { "coarse" } else { "fine" });
+        let made = FoldPackage {
+            run: run.clone(),
+            fold: 0,
+            coarse,
+            positive: None,
+            about: toml::Table::new(),
+            license: "none".into(),
+            name: "drawn".into(),
+            f32: true,
+        };
+        package(&made, &out).unwrap();
+        infer::ModelPackage::open(&out).unwrap()
+    });
+    let [fine, coarse] = &packages;
+    assert!(fine.classifier() == coarse.classifier());
+    let card = coarse.card.classifier.as_ref().unwrap();
+    assert_eq!((card.positive.as_str(), card.classes.len()), ("atypical", 2));
+    assert_eq!(card.outputs, ["typical", "atypical"].map(|c| vec![c; 4]).concat());
+    let crop = [corpus::augment::geometry::centred(&set.images()[0], 32, 32)];
+    let [fine, coarse] = packages.map(|package| {
+        let mut models = infer::open(&package, &infer::EngineOptions::default()).unwrap();
+        models.classifier.as_mut().unwrap().classes(&crop).unwrap().remove(0).0
+    });
+    assert_eq!((fine.len(), coarse.len()), (8, 2));
+    assert!((coarse[1] - fine[4..].iter().sum::<f32>()).abs() < 1e-6, "{fine:?} {coarse:?}");
+}

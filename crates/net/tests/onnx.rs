@@ -124,22 +124,6 @@ fn classifiers_in_other_engines_equal_libtorch() {
 }
 
 #[test]
-fn summed_classes_in_other_engines_equal_libtorch() {
-    let vs = VarStore::new(Device::Cpu);
-    let config = EncoderConfig { image: 64, ..EncoderConfig::new("efficientnet_lite0", 4) };
-    let net = encoder::build(&vs.root(), &config).expect("valid");
-    fill(&vs);
-    let x = signed("input", &[2, 3, 64, 64], 1.5);
-    let p = tch::no_grad(|| net.forward(&x, false).softmax(-1, Kind::Float));
-    let two = Tensor::stack(&[p.select(1, 0) + p.select(1, 3), p.select(1, 1) + p.select(1, 2)], 1);
-    let export =
-        |of: &[usize]| onnx::summed_classifier(&*net, 64, Some(of), &ExportOptions::default());
-    check(&export(&[0, 1, 1, 0]).expect("exported"), &[(x, two)], 1e-5);
-    let why = export(&[0, 1]).expect_err("two numbers for four classes");
-    assert!(why.to_string().contains("2 numbers for 4 classes"), "{why}");
-}
-
-#[test]
 fn an_embedding_in_other_engines_equals_libtorch() {
     let vs = VarStore::new(Device::Cpu);
     let config = EncoderConfig { image: 112, ..EncoderConfig::new("vit_tiny_patch16_224", 0) };

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ami;
 pub mod server;
 
 use std::path::{Path, PathBuf};

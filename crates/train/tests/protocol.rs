@@ -83,46 +83,10 @@ fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {
     assert!(mixed.to_string().contains("another preset"), "{mixed}");
 }
 
-/// AMi-Br in small: each of eight morphologies on six slides, and one of each to test.
-fn drawn_ami(dir: &Path) {
-    let mut table = String::from(
-        "slide,dataset,uid,expert1_label,expert2_label,expert1_atypical,expert2_atypical,\
-         expert3_atypical,majority_atypical\n",
-    );
-    let labels = [
-        "NMF prometaphase",
-        "NMF metaphase",
-        "NMF ring shape",
-        "NMF anaphase-telophase",
-        "AMF bipolar assymetric",
-        "AMF multipolar",
-        "AMF segregation",
-        "AMF other",
-    ];
-    for (c, label) in labels.iter().enumerate() {
-        for s in 0..7 {
-            let (part, slide) = if s < 6 { ("MIDOG21", s + 1) } else { ("TUPAC16", 1) };
-            let atypical = if c < 4 { "False" } else { "True" };
-            let folder = if c < 4 { "Normal" } else { "Atypical" };
-            let uid = 10 * c + s;
-            table += &format!(
-                "{slide:03}.tiff,{part},{uid},{label},{label},{atypical},{atypical},True,{atypical}\n"
-            );
-            let folder = dir.join("ami_br").join(folder);
-            fs::create_dir_all(&folder).unwrap();
-            let grey = |x: u32, y: u32| ((x * (c as u32 + 1) + y + uid as u32) % 251) as u8;
-            RgbImage::from_fn(128, 128, |x, y| Rgb([grey(x, y), grey(y, x), 90]))
-                .save(folder.join(format!("{part}_{uid}.png")))
-                .unwrap();
-        }
-    }
-    fs::write(dir.join("ami_br/labels.csv"), table).unwrap();
-}
-
 #[test]
 fn morphologies_are_also_told_as_typical_or_atypical() {
     let dir = tempfile::tempdir().unwrap();
-    drawn_ami(dir.path());
+    testkit::ami::drawn(dir.path());
     let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
     let p = preset(VIT, &["task=\"ami-morph\"", "model.classes=8", "coarse=1.0"]);
     let out = dir.path().join("run");

@@ -185,7 +185,7 @@ fn open_on(
     let mut classifier = None;
     let mut classifier_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
-        let output = (OUTPUT, &[card.classes.len()][..]);
+        let output = (OUTPUT, &[card.width()][..]);
         let signature =
             onnx::signature(bytes, card.input, output).map_err(|e| misfit("classifier", e))?;
         classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));

@@ -151,6 +151,7 @@ pub fn classifier(
             std: fed.std,
             classes,
             positive,
+            outputs: vec![],
             folds: vec![],
             symmetries: 1,
             threshold: None,

@@ -246,6 +246,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             std: c.std,
             classes: c.classes.clone(),
             positive: c.classes.last().cloned().unwrap_or_default(),
+            outputs: vec![],
             folds: vec![],
             symmetries: settled.symmetries,
             threshold: None,

@@ -252,12 +252,14 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
     if coarser.is_some() != p.coarse {
         return Err(DetectorError::Invalid("the run's task has no coarser one".into()));
     }
-    let classes: Vec<String> = match coarser {
-        Some(c) => c.classes.iter().map(|c| (*c).to_string()).collect(),
-        None => spec.classes.clone(),
+    let (classes, outputs) = match coarser {
+        Some(c) => {
+            let name = |i: &usize| c.classes[*i].to_string();
+            ((0..c.classes.len()).map(|i| name(&i)).collect(), c.of.iter().map(name).collect())
+        }
+        None => (spec.classes.clone(), vec![]),
     };
-    let size = i64::from(spec.input);
-    let bytes = onnx::summed_classifier(model.net(), size, coarser.map(|c| c.of), &options)?;
+    let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
     std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
     file::write(&out.join("classifier.onnx"), &bytes)?;
     let mut said = p.about.clone();
@@ -302,6 +304,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
             std: spec.std,
             classes,
             positive: chosen,
+            outputs,
             folds: vec![],
             symmetries: about.symmetries,
             threshold: threshold.map(|t| t as f32),

@@ -20,7 +20,6 @@ mod vit;
 use std::path::Path;
 
 use prost::Message;
-use tch::Tensor;
 
 use self::graph::{Graph, Part, int};
 use self::model::{Axis, Value};
@@ -74,27 +73,12 @@ fn unet_graph(net: &EfficientUnet, options: &ExportOptions) -> (ModelProto, Vec<
 /// # Errors
 /// [`NetError::Config`] when the network has no head or another size.
 pub fn classifier(net: &dyn Encoder, size: i64, options: &ExportOptions) -> Result<Vec<u8>> {
-    summed_classifier(net, size, None, options)
-}
-
-/// The same with classes put together: `of[c]` is the output that the probability of class `c` is
-/// added to.
-///
-/// # Errors
-/// As [`classifier`], and [`NetError::Config`] when `of` is not one number per class.
-pub fn summed_classifier(
-    net: &dyn Encoder,
-    size: i64,
-    of: Option<&[usize]>,
-    options: &ExportOptions,
-) -> Result<Vec<u8>> {
-    encoded(&classifier_graph(net, size, of, options)?.0, net, options)
+    encoded(&classifier_graph(net, size, options)?.0, net, options)
 }
 
 fn classifier_graph(
     net: &dyn Encoder,
     size: i64,
-    of: Option<&[usize]>,
     options: &ExportOptions,
 ) -> Result<(ModelProto, Vec<Part>)> {
     let mut g = Graph::new(options);
@@ -106,29 +90,10 @@ fn classifier_graph(
     let classes = head.weight.size()[0];
     let vector = g.embed("image", net.network());
     let logits = g.linear(&vector, head);
-    let softmax = vec![int("axis", -1)];
-    let outputs = match of {
-        None => {
-            g.named_op("Softmax", &[&logits], softmax, "probability".into());
-            classes
-        }
-        Some(of) if of.len() as i64 == classes => {
-            let fine = g.op("Softmax", &[&logits], softmax);
-            let outputs = of.iter().max().map_or(0, |m| m + 1);
-            let member = |c: usize| (0..outputs).map(move |o| f32::from(u8::from(of[c] == o)));
-            let sums: Vec<f32> = (0..of.len()).flat_map(member).collect();
-            let sums = g.weight(&Tensor::from_slice(&sums).view([classes, outputs as i64]));
-            g.named_op("MatMul", &[&fine, &sums], vec![], "probability".into());
-            outputs as i64
-        }
-        Some(of) => {
-            let why = format!("{} numbers for {classes} classes", of.len());
-            return Err(NetError::config("of", why));
-        }
-    };
+    g.named_op("Softmax", &[&logits], vec![int("axis", -1)], "probability".into());
     let n = Axis::Free("N");
     let image = [n, Axis::Fixed(3), Axis::Fixed(size), Axis::Fixed(size)];
-    let probability = [n, Axis::Fixed(outputs)];
+    let probability = [n, Axis::Fixed(classes)];
     let (input, output) = (("image", &image[..]), ("probability", &probability[..]));
     Ok(g.finish(net.architecture(), input, output, &options.pairs()))
 }

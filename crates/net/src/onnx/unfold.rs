@@ -46,7 +46,7 @@ pub fn unfold_classifier(
     file: &Path,
     images: &mut dyn Iterator<Item = Tensor>,
 ) -> Result<()> {
-    unfold(file, vs, images, |options| classifier_graph(net, size, None, options))
+    unfold(file, vs, images, |options| classifier_graph(net, size, options))
 }
 
 /// `fresh` is what the network would be exported as now.
