@@ -1,7 +1,7 @@
 """`mithras embed` against TRIDENT's way of doing it, on the same tiles, in turn.
 
     python benches/embed.py SLIDE [--encoder vit_small_patch16_224] [--mithras target/release/mithras]
-        [--engine openvino] [--threads 2] [--repeats 3] [--json]
+        [--engine openvino] [--precision f32|bf16] [--threads 2] [--repeats 3] [--json]
 
 The encoder is timm's with seeded weights, once as a package (`encoders convert --onnx`). TRIDENT's way:
 a `Dataset` that reads one tile by OpenSlide and transforms it with torchvision, a `DataLoader` in batches
@@ -96,7 +96,7 @@ def compare(a):
     for k in range(a.repeats):
         out = folder / f"run{k}"
         wall, _, log = timed([a.mithras, "embed", a.slide, "--encoder", folder / "pkg", "--engine", a.engine,
-                              "--threads", str(a.threads), "--out", out, "--log", "json"])
+                              "--precision", a.precision, "--threads", str(a.threads), "--out", out, "--log", "json"])
         events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
         ours.append((wall, sum(e["seconds"] for e in events if e["event"] == "slide-ended")))
         table = next(out.glob("**/*.h5"))
@@ -114,7 +114,7 @@ def compare(a):
     wall, loop = middle(t[0] for t in theirs[best]), middle(t[1] for t in theirs[best])
     n = told["tiles"]
     result = {
-        "encoder": a.encoder, "tiles": n, "engine": a.engine, "threads": a.threads, "repeats": a.repeats,
+        "encoder": a.encoder, "tiles": n, "engine": a.engine, "precision": a.precision, "threads": a.threads, "repeats": a.repeats,
         "mithras_s": mine, "mithras_tiles_per_s": n / mine, "mithras_loop_s": own_loop, "peer_workers": best, "peer_s": wall,
         "peer_loop_s": loop, "peer_tiles_per_s": n / wall, "peer_loop_tiles_per_s": n / loop,
         "ratio": wall / mine, "ratio_of_loops": loop / own_loop, "ratio_to_loop": loop / mine, "median_cosine": float(np.median(cosine)),
@@ -123,7 +123,7 @@ def compare(a):
         print(json.dumps(result))
         return
     print(f"{n} tiles, {a.encoder}, {a.threads} threads, medians of {a.repeats}")
-    print(f"mithras, {a.engine}: {mine:.1f} s, {n / mine:.1f} tiles/s (its loop alone {own_loop:.1f} s, {n / own_loop:.1f})")
+    print(f"mithras, {a.engine} in {a.precision}: {mine:.1f} s, {n / mine:.1f} tiles/s (its loop alone {own_loop:.1f} s, {n / own_loop:.1f})")
     print(f"PyTorch, {best} workers: {wall:.1f} s, {n / wall:.1f} tiles/s (its loop alone {loop:.1f} s, {n / loop:.1f})")
     print(f"ratio {wall / mine:.2f}; of the loops {loop / own_loop:.2f}; to their loop alone {loop / mine:.2f}; median cosine {np.median(cosine):.4f}")
 
@@ -134,6 +134,7 @@ if __name__ == "__main__":
     p.add_argument("--encoder", default="vit_small_patch16_224")
     p.add_argument("--mithras", default="target/release/mithras")
     p.add_argument("--engine", default="openvino")
+    p.add_argument("--precision", default="f32")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--json", action="store_true")

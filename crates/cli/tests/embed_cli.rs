@@ -136,6 +136,23 @@ fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
     let (_, report, err) = embed(&["--overwrite", "--workers", "3"]);
     assert_eq!(status(&report), ["done", "done", "failed", "done"], "{report}{err}");
     assert_eq!(["a.h5", "b.h5", "d.h5"].map(bytes), first);
+    // What is asked for and not to be had is refused, not left out.
+    let args = ["embed", s(&slides), "--encoder", s(&made), "--out", s(&out), "--mpp", "0.5"];
+    let how = ["--engine", "rten", "--precision", "bf16"];
+    let (code, _, err) = mithras(&[&args[..], &how].concat());
+    assert!(code == Some(1) && err.contains("take the precision f32"), "{err}");
+    let how =
+        ["--engine", "openvino", "--precision", "bf16", "--threads", "1", "--json", "--quiet"];
+    let (code, report, err) = mithras(&[&args[..], &how].concat());
+    if code == Some(1) && ["no libopenvino_c", "no bf16"].iter().any(|w| err.contains(w)) {
+        eprintln!("SKIPPED: {err}");
+    } else {
+        // Other arithmetic is other work.
+        let report = json(&report);
+        assert_eq!(status(&report), ["done", "done", "failed", "done"], "{report}");
+        assert!(report["engine"].as_str().unwrap().contains("bf16"), "{report}");
+        assert!(["a.h5", "b.h5", "d.h5"].map(bytes) != first);
+    }
     // Another grid is other work.
     let (_, report, _) = embed(&["--tile", "64"]);
     assert_eq!(status(&report)[0], "done", "{report}");

@@ -3,7 +3,7 @@
 use crate::error::FeatureError;
 use crate::row::About;
 use infer::card::Fit;
-use infer::{EngineOptions, EngineReport, ModelPackage};
+use infer::{EngineOptions, EngineReport, ModelPackage, Precision};
 use mitosis::{Encoder, Mpp};
 use std::path::Path;
 
@@ -30,13 +30,14 @@ impl Frozen {
     pub fn open(package: &Path, options: &EngineOptions) -> Result<Self, FeatureError> {
         let package = ModelPackage::open(package)?;
         let card = package.card.encoder()?;
+        let models = infer::open(&package, options)?;
         let about = About {
             encoder: package.card.name.clone(),
             width: card.width,
             sha256: package.encoder_sha256().unwrap_or_default(),
             random: String::new(),
+            bf16: models.report.classifier_precision == Precision::Bf16.word(),
         };
-        let models = infer::open(&package, options)?;
         let network = models.encoder.expect("a card with an encoder opens one");
         let (fit, mpp) = (card.fit(), card.mpp);
         Ok(Self { network, about, fit, mpp, engine: Some(models.report) })

@@ -28,6 +28,7 @@ pub fn encode(
     features.set_attr("name", text(&tiles.slide));
     features.set_attr("encoder", text(&about.encoder));
     features.set_attr("encoder_sha256", text(&about.sha256));
+    features.set_attr("precision", text(about.precision()));
     // An empty attribute would say that something stayed as drawn.
     if !about.random.is_empty() {
         features.set_attr("random_at_start", text(&about.random));

@@ -74,4 +74,14 @@ pub struct About {
     pub sha256: String,
     /// Names of weights that no file gave, comma-separated.
     pub random: String,
+    /// Computed in bf16, not in f32.
+    pub bf16: bool,
+}
+
+impl About {
+    /// What the encoder computed in: `f32` or `bf16`.
+    #[must_use]
+    pub fn precision(&self) -> &'static str {
+        if self.bf16 { "bf16" } else { "f32" }
+    }
 }

@@ -145,6 +145,7 @@ impl Table {
             about("mithras.encoder", &self.about.encoder),
             about("mithras.encoder_sha256", &self.about.sha256),
             about("mithras.dim", &self.about.width.to_string()),
+            about("mithras.precision", self.about.precision()),
         ];
         if let Some(t) = &self.tiles {
             notes.push(about("mithras.tile_px", &t.side.to_string()));

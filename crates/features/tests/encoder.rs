@@ -5,7 +5,7 @@ use features::package::{self, Listing, Package};
 use features::{FeatureError, Frozen, Grid, Table, tiles};
 use infer::card::{CardError, Interpolation, SourceCard};
 use infer::convert::{ConvertError, Draft};
-use infer::{EngineChoice, EngineError, EngineOptions, PackageError, Provider};
+use infer::{EngineChoice, EngineError, EngineOptions, PackageError, Precision, Provider};
 use mitosis::{Mpp, PortError, RgbTile};
 use std::path::{Path, PathBuf};
 
@@ -127,6 +127,33 @@ fn every_engine_gives_pytorchs_features_and_batch_equals_single() {
         assert!(farthest(&one.network.features(&pictures).unwrap(), &together) < 1e-5, "{engine}");
         assert!(encoder.network.features(&[]).unwrap().is_empty());
     }
+}
+
+/// In bf16 a feature has eight bits, and says so; engines that have none refuse.
+#[test]
+fn bf16_moves_features_a_little_and_is_never_a_silent_f32() {
+    let dir = tempfile::tempdir().unwrap();
+    let package = made(dir.path(), draft());
+    let bf16 = |engine| EngineOptions { engine, precision: Precision::Bf16, ..rten() };
+    let refused = Frozen::open(&package, &bf16(EngineChoice::Rten)).err().unwrap();
+    assert!(refused.to_string().contains("computes in f32 only"), "{refused}");
+    let mut encoder = match Frozen::open(&package, &bf16(EngineChoice::OpenVino)) {
+        Ok(encoder) => encoder,
+        Err(e) if ["no libopenvino_c", "no bf16"].iter().any(|w| e.to_string().contains(w)) => {
+            return eprintln!("SKIPPED: {e}");
+        }
+        Err(e) => panic!("{e}"),
+    };
+    assert!(encoder.engine().contains("bf16"), "{}", encoder.engine());
+    assert_eq!(encoder.about.precision(), "bf16");
+    let mut exact = Frozen::open(&package, &rten()).unwrap();
+    assert_eq!(exact.about.precision(), "f32");
+    let pictures: Vec<RgbTile> = (0..5).map(|k| picture(SIDE, k)).collect();
+    let have = encoder.network.features(&pictures).unwrap();
+    let want = exact.network.features(&pictures).unwrap();
+    let largest = want.iter().fold(0.0, |m: f32, v| m.max(v.abs()));
+    let off = farthest(&have, &want) / largest;
+    assert!(off > 1e-6 && off < 0.02, "off by {off} of the largest");
 }
 
 #[test]

@@ -34,5 +34,5 @@ for name, empty in [("tissue.h5", False), ("empty.h5", True)]:
         assert np.issubdtype(type(attrs[key]), np.integer), (key, type(attrs[key]))
     assert attrs["patch_mpp"] == 0.5 and attrs["level0_mpp"] == 0.5
     assert attrs["name"] == "drawn" and about["name"] == "drawn" and about["encoder"] == "tiny", (attrs, about)
-    assert len(about["encoder_sha256"]) == 64
+    assert len(about["encoder_sha256"]) == 64 and about["precision"] == "f32", about
     print(f"{name}: {n} vectors read")

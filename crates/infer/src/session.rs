@@ -10,7 +10,8 @@ pub struct Network<'a> {
     pub shape: &'a [usize],
     /// Name of its output.
     pub output: &'a str,
-    /// The value from which on everything is computed in bf16; f32 throughout where `None`.
+    /// The value from which on everything is computed in bf16, `input` being all of it; f32 throughout
+    /// where `None`.
     pub bf16_from: Option<&'a str>,
     /// Named axes of the input with the size they take; 0 for the batch.
     pub symbols: &'a [(String, usize)],

@@ -132,7 +132,12 @@ fn an_embedding_in_other_engines_equals_libtorch() {
     let x = signed("input", &[2, 3, 112, 112], 1.5);
     let y = tch::no_grad(|| net.embed(&x, false));
     let bytes = onnx::embedding(&*net, 112, &ExportOptions::default()).expect("exported");
-    check(&bytes, &[(x, y)], 1e-4);
+    check(&bytes, &[(x.shallow_clone(), y.shallow_clone())], 1e-4);
+    let low = Program::load(&bytes, Device::Cpu, Some("image")).expect("all of it in bf16");
+    let low = low.run(&x).expect("it runs");
+    let cosine =
+        f64::try_from(Tensor::cosine_similarity(&low, &y, 1, 1e-8).min()).expect("a number");
+    assert!(cosine > 0.999 && low.kind() == Kind::Float && !low.equal(&y), "{cosine}");
     let why = onnx::classifier(&*net, 112, &ExportOptions::default()).expect_err("no head");
     assert!(why.to_string().contains("head"), "{why}");
 }

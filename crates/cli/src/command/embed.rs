@@ -1,10 +1,11 @@
 //! `mithras embed`: features of crops, images and slides.
 
 use super::detect::mpp;
-use super::engine::RunArgs;
+use super::engine::{RunArgs, words};
 use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
+use infer::Precision;
 use mithras::batch::find;
 use mithras::embed::{Form, Frozen, Plan, Source, crops, slides};
 use mitosis::Mpp;
@@ -64,6 +65,11 @@ pub struct Args {
     workers: u16,
     #[command(flatten)]
     engine: RunArgs,
+    /// Arithmetic of a package; bf16 (OpenVINO and libtorch, processors with its instructions) is up to 1.8
+    /// times as fast, and moves features a little: cosine to f32 0.999 and more where it was measured
+    #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
+          value_parser = words::<Precision>(&["f32", "bf16"]))]
+    precision: Precision,
     /// Do every slide anew
     #[arg(long)]
     overwrite: bool,
@@ -102,7 +108,7 @@ impl Args {
         let Some(file) = &self.weights else {
             let package = self.encoder.as_ref().context("name the package with --encoder")?;
             let mut options = self.engine.options().shared(many.into());
-            options.classifier_batch = self.batch.into();
+            (options.classifier_batch, options.precision) = (self.batch.into(), self.precision);
             return Ok(Frozen::open(package, &options)?);
         };
         #[cfg(feature = "train")]

@@ -49,7 +49,7 @@ pub enum Precision {
     /// f32.
     F32,
     /// bf16 in the segmenter's decoder, f32 in its encoder and in the classifier, which bf16
-    /// would move too far; an error where engine or processor have no bf16.
+    /// would move too far; all of a package's encoder. An error where engine or processor have no bf16.
     Bf16,
 }
 

@@ -214,9 +214,15 @@ fn open_on(
         let networks =
             chained.links.iter().zip(&shapes).zip(&files).map(|((link, shape), onnx)| Network {
                 input: &link.input,
+                bf16_from: bf16.then_some(&link.input),
                 ..f32_network(onnx, shape, &link.output, &link.symbols)
             });
         let session = loader.chain(&networks.collect::<Vec<_>>())?;
+        if bf16 {
+            let EngineReport { segmenter_precision: s, classifier_precision: c, .. } =
+                &mut loader.report;
+            (*s, *c) = (Precision::Bf16.word().into(), Precision::Bf16.word().into());
+        }
         let (engine, name) = (loader.report.engine.clone(), package.card.name.clone());
         encoder = Some(OnnxEncoder::new(session, (engine, name), card, classifier_batch));
     }

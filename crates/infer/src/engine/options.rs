@@ -54,9 +54,9 @@ pub struct EngineReport {
     pub plugin: Option<PathBuf>,
     /// Version of the engine.
     pub version: String,
-    /// `f32`, or `bf16` for a segmenter whose decoder computes in bf16.
+    /// `f32`, or `bf16` for a segmenter whose decoder computes in bf16, and for an encoder.
     pub segmenter_precision: String,
-    /// `f32`.
+    /// `f32`, or `bf16` for an encoder.
     pub classifier_precision: String,
     /// Threads inside one session.
     pub threads: usize,

@@ -1,13 +1,14 @@
-//! f32, or bf16 where it keeps scores within 5e-3.
+//! f32; bf16 where it keeps scores within 5e-3, and of encoders on demand.
 
 use super::loader::Backend;
 use super::{EngineError, Precision};
 
-/// Whether the segmenter's decoder computes in bf16.
+/// Whether the segmenter's decoder computes in bf16, or the whole of a package that is an encoder.
 ///
-/// Encoder and classifier stay in f32. In bf16 the encoder alone moves `s_seg` of real regions
+/// The segmenter's encoder and the classifier stay in f32. In bf16 that encoder alone moves `s_seg` of real regions
 /// by up to 0.6 and the classifier `s_cls` by up to 0.11; the decoder, about half of the time, by
-/// 0.006 on the steepest of 134 regions and 0.0007 in the median (`docs/results/speed.md`).
+/// 0.006 on the steepest of 134 regions and 0.0007 in the median. Features keep a cosine of
+/// 0.999 and more to those in f32 (both `docs/results/speed.md`).
 ///
 /// # Errors
 /// [`EngineError::Options`] where engine or processor have no bf16.

@@ -123,8 +123,11 @@ impl Task for Embedding<'_> {
             ("slide_mpp".into(), given),
             ("version".into(), env!("CARGO_PKG_VERSION").into()),
         ]);
-        // One file of weights may be several encoders, at several sides; a package is one network.
         let Frozen { about, fit, engine, .. } = &*self.encoder;
+        if about.bf16 {
+            settings.insert("precision".into(), about.precision().into());
+        }
+        // One file of weights may be several encoders, at several sides; a package is one network.
         if engine.is_none() || side != fit.input {
             let name = engine.as_ref().map_or(&*about.encoder, |_| "");
             settings.insert("fed".into(), format!("{name} {fit:?}"));

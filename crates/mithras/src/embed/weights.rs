@@ -109,6 +109,7 @@ pub fn open(
         width: net.dim(),
         sha256: digest(weights)?,
         random: net.random().join(","),
+        bf16: false,
     };
     let fit = net.fit();
     Ok(Frozen { network: Box::new(net), about, fit, mpp: None, engine: None })

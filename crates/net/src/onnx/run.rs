@@ -64,8 +64,8 @@ pub(super) fn constant(t: &TensorProto) -> Result<Tensor> {
 }
 
 impl Program {
-    /// Reads an ONNX file's bytes. From the value `bf16_from` on, weights and activations are
-    /// bf16, but for the last operator; all else is f32.
+    /// Reads an ONNX file's bytes. From the value `bf16_from` on, which may be the input, weights and
+    /// activations are bf16, but for the last operator; all else is f32.
     ///
     /// # Errors
     /// [`NetError::Config`] naming an operator or constant that is not known here, or `bf16_from`
@@ -115,6 +115,7 @@ impl Program {
         }
         let low = match bf16_from {
             None => nodes.len(),
+            Some(from) if from == input => 0,
             Some(from) => {
                 let first = nodes.iter().position(|n| n.output.iter().any(|o| o == from));
                 first.ok_or_else(|| refuse("onnx", format!("no value named `{from}` is made")))?
