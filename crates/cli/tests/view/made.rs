@@ -1,6 +1,6 @@
 //! A run made by hand on a drawn slide and on one of plain dots, and a server of it.
 
-use detect::SlideResult;
+use detect::{Flaw, Flawed, SlideResult};
 use mithras::batch::state::Status;
 use mithras::demo::{Container, Kind, Layout, Spec, write};
 use mithras::export::write_all;
@@ -182,8 +182,8 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     let result = SlideResult {
         detections: found.iter().map(detection).collect(),
         outside_tissue: found.iter().map(|f| f.4).collect(),
-        flaws: vec![None; found.len()],
-        flawed: detect::Flawed::default(),
+        flaws: (0..found.len()).map(|k| (k == 1).then_some(Flaw::Pen)).collect(),
+        flawed: Flawed::default(),
         unclassified: Vec::new(),
         unread: Vec::new(),
         analysed: Mm2(area),
@@ -220,6 +220,10 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     let ring = "[[-30,-40],[470,-40],[470,460],[-30,-40]]";
     let tissue = format!(r#"{{"features":[{{"geometry":{{"coordinates":[{ring}]}}}}]}}"#);
     std::fs::write(folder.join("tissue.geojson"), tissue).unwrap();
+    let pen = r#"{"classification":{"name":"Pen","color":[0,114,178]}}"#;
+    let geometry = format!(r#"{{"coordinates":[{ring}]}}"#);
+    let flaws = format!(r#"{{"features":[{{"properties":{pen},"geometry":{geometry}}}]}}"#);
+    std::fs::write(folder.join("flaws.geojson"), flaws).unwrap();
     let mut state = State::running("made", input);
     state.status = Status::Finished;
     state.save(&folder).unwrap();

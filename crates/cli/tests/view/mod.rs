@@ -40,6 +40,7 @@ fn index_and_detail_are_the_runs_own() {
         assert_eq!(column("s_seg")[k].as_f64().map(|v| v as f32), Some(row.s_seg));
         assert_eq!(column("s_cls")[k].as_f64().map(|v| v as f32), row.s_cls);
         assert_eq!(column("outside")[k].as_bool(), Some(row.outside_tissue));
+        assert_eq!(column("flaw")[k].as_str(), row.flaw.map(detect::Flaw::words));
     }
     assert!(detail["columns"].get("p_atypical").is_none(), "a run without subtypes");
     assert_eq!(detail["point"]["cls"].as_f64().map(|v| v as f32), Some(score(0.7).get()));
@@ -47,6 +48,9 @@ fn index_and_detail_are_the_runs_own() {
     assert_eq!((&detail["mpp"][0], &detail["analysed_mm2"]), (&0.25.into(), &0.25.into()));
     // Outlines are kept from the slide's bounds, shown from its origin.
     assert_eq!(detail["tissue"][0][1], serde_json::from_str::<Value>("[500.0,0.0]").unwrap());
+    let [flaw] = &detail["flaws"].as_array().unwrap()[..] else { panic!("{}", detail["flaws"]) };
+    assert_eq!((&flaw["name"], &flaw["colour"][2]), (&"Pen".into(), &178.into()));
+    assert_eq!(flaw["rings"], detail["tissue"]);
 }
 
 /// Mean absolute difference of a JPEG and pixels, moved by so many px to the right.

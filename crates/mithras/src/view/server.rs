@@ -3,11 +3,12 @@
 use super::open::{Item, Opened};
 use super::review::{Change, Entry, ReviewError, Reviews, Said, Verdict, agreement};
 use super::tiles::{TILE, TileError, Tiles, max_level};
-use super::tissue;
+use super::tissue::{self, Area, Rings};
 use crate::agreement::Agreement;
 use crate::export::{pictures, read_detections};
 use crate::record::DetectionRow;
 use artifact::digest::sha256;
+use detect::Flaw;
 use infer::ModelPackage;
 use mitosis::Score;
 use pages::server::{Answer, Request};
@@ -68,7 +69,8 @@ struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
     atypical_from: Option<f32>,
     columns: Columns,
-    tissue: Vec<Vec<[f64; 2]>>,
+    tissue: Rings,
+    flaws: Vec<Area>,
     unread: Vec<[f64; 4]>,
 }
 
@@ -85,6 +87,7 @@ struct Columns {
     s_seg: Vec<f32>,
     s_cls: Vec<Option<f32>>,
     outside: Vec<bool>,
+    flaw: Vec<Option<&'static str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p_atypical: Option<Vec<Option<f32>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -279,9 +282,15 @@ impl Viewer {
         let (item, file) = self.file(id)?;
         // A slide that cannot be opened says so here, before its tiles stay white.
         self.tiles.slide(id, file).map_err(|e| Answer::refusal(500, &e.to_string()))?;
-        let (rows, tissue) = match &item.folder {
-            Some(folder) if item.counts.is_some() => (rows(folder)?, outlines(folder, item)),
-            _ => (Vec::new(), Vec::new()),
+        let (rows, tissue, flaws) = match (&item.folder, &item.counts) {
+            (Some(folder), Some(counts)) => {
+                // A run without outlines is shown without them.
+                let (file, offset) = (|name| folder.join(name), counts.slide.bounds_offset);
+                let tissue = tissue::rings(&file(pictures::TISSUE), offset);
+                let flaws = tissue::areas(&file(pictures::FLAWS), offset);
+                (rows(folder)?, tissue.unwrap_or_default(), flaws.unwrap_or_default())
+            }
+            _ => (vec![], vec![], vec![]),
         };
         let all = |f: fn(&DetectionRow) -> f64| rows.iter().map(f).collect();
         let subtyped = rows.iter().any(|r| r.subtypes.is_some());
@@ -304,12 +313,14 @@ impl Viewer {
                 s_seg: rows.iter().map(|r| r.s_seg).collect(),
                 s_cls: rows.iter().map(|r| r.s_cls).collect(),
                 outside: rows.iter().map(|r| r.outside_tissue).collect(),
+                flaw: rows.iter().map(|r| r.flaw.map(Flaw::words)).collect(),
                 p_atypical: subtyped
                     .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.atypical())).collect()),
                 morphology: subtyped
                     .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.morphology())).collect()),
             },
             tissue,
+            flaws,
             unread: counts.map_or_else(Vec::new, |c| {
                 let corners = c.unread_windows.iter();
                 corners.map(|u| [u.min_px[0], u.min_px[1], u.max_px[0], u.max_px[1]]).collect()
@@ -443,10 +454,4 @@ fn picture(made: Result<Vec<u8>, TileError>) -> Result<Answer, Answer> {
 fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
     read_detections(&folder.join("detections.csv"))
         .map_err(|e| Answer::refusal(500, &e.to_string()))
-}
-
-/// Rings of the tissue in level-0 px; a run without outlines is shown without them.
-fn outlines(folder: &Path, item: &Item) -> Vec<Vec<[f64; 2]>> {
-    let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
-    tissue::rings(&folder.join(pictures::TISSUE), offset).unwrap_or_default()
 }

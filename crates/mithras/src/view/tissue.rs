@@ -1,9 +1,9 @@
-//! The tissue of a run's slide, as outlines and as windows to resample.
+//! The tissue and the flawed areas of a run's slide, as outlines and as windows to resample.
 
 use artifact::json::JsonError;
 use mitosis::count::DENSITY_REFERENCE_MM2;
 use mitosis::{Level0, Point, Resolution};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stats::bootstrap::{Plan, bootstrap_counts};
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const SIDE_UM: f64 = 500.0;
 /// Windows with tissue below which resampling them tells nothing.
 const FEWEST: usize = 10;
 
-/// As much of a `tissue.geojson` as is used.
+/// As much of a `tissue.geojson` or `flaws.geojson` as is used.
 #[derive(Deserialize)]
 struct Outlines {
     features: Vec<Feature>,
@@ -21,6 +21,20 @@ struct Outlines {
 #[derive(Deserialize)]
 struct Feature {
     geometry: Geometry,
+    #[serde(default)]
+    properties: Properties,
+}
+
+#[derive(Default, Deserialize)]
+struct Properties {
+    #[serde(default)]
+    classification: Class,
+}
+
+#[derive(Default, Deserialize)]
+struct Class {
+    name: String,
+    color: [u8; 3],
 }
 
 #[derive(Deserialize)]
@@ -28,12 +42,33 @@ struct Geometry {
     coordinates: Vec<Vec<[f64; 2]>>,
 }
 
-/// Closed rings around tissue and, wound the other way, its holes, in level-0 px.
-pub(super) fn rings(file: &Path, offset: [i64; 2]) -> Result<Vec<Vec<[f64; 2]>>, JsonError> {
+/// Closed rings.
+pub(super) type Rings = Vec<Vec<[f64; 2]>>;
+
+/// An area with a name and a colour.
+#[derive(Serialize)]
+pub(super) struct Area {
+    name: String,
+    /// R, G, B.
+    colour: [u8; 3],
+    rings: Rings,
+}
+
+/// Every area of a file, its rings in level-0 px.
+pub(super) fn areas(file: &Path, offset: [i64; 2]) -> Result<Vec<Area>, JsonError> {
     let outlines: Outlines = artifact::json::read(file)?;
-    let all = outlines.features.into_iter().flat_map(|f| f.geometry.coordinates);
     let shift = |[x, y]: [f64; 2]| [x + offset[0] as f64, y + offset[1] as f64];
-    Ok(all.map(|ring| ring.into_iter().map(shift).collect()).collect())
+    let area = |f: Feature| {
+        let Class { name, color: colour } = f.properties.classification;
+        let rings = f.geometry.coordinates.into_iter();
+        Area { name, colour, rings: rings.map(|r| r.into_iter().map(shift).collect()).collect() }
+    };
+    Ok(outlines.features.into_iter().map(area).collect())
+}
+
+/// Closed rings around tissue and, wound the other way, its holes, in level-0 px.
+pub(super) fn rings(file: &Path, offset: [i64; 2]) -> Result<Rings, JsonError> {
+    Ok(areas(file, offset)?.into_iter().flat_map(|a| a.rings).collect())
 }
 
 /// Squares of 500 um over a slide with the tissue in each, mm2.

@@ -51,6 +51,14 @@ export class Marks {
     const py = (y) => f.y + y * f.sy;
     if (this.layers.heat) this.heat(px, py, f);
     if (this.layers.tissue) this.rings(scene.tissue, px, py);
+    if (this.layers.flaws) {
+      for (const { colour: [r, g, b], rings } of scene.flaws) {
+        pen.beginPath();
+        this.path(rings, px, py);
+        pen.fillStyle = `rgba(${r}, ${g}, ${b}, 0.35)`;
+        pen.fill('evenodd');
+      }
+    }
     if (this.layers.unread) {
       pen.fillStyle = '#6668';
       for (const [x0, y0, x1, y1] of scene.unread) pen.fillRect(px(x0), py(y0), (x1 - x0) * f.sx, (y1 - y0) * f.sy);
@@ -73,13 +81,15 @@ export class Marks {
     }
   }
 
+  path(rings, px, py) {
+    for (const ring of rings) {
+      ring.forEach(([x, y], k) => (k ? this.pen.lineTo(px(x), py(y)) : this.pen.moveTo(px(x), py(y))));
+      this.pen.closePath();
+    }
+  }
+
   rings(rings, px, py) {
-    this.outline(() => {
-      for (const ring of rings) {
-        ring.forEach(([x, y], k) => (k ? this.pen.lineTo(px(x), py(y)) : this.pen.moveTo(px(x), py(y))));
-        this.pen.closePath();
-      }
-    }, COLOURS.tissue, 1);
+    this.outline(() => this.path(rings, px, py), COLOURS.tissue, 1);
   }
 
   heat(px, py, f) {

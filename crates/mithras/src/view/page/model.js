@@ -12,6 +12,7 @@ export class Figures {
     this.seg = Float32Array.from(c.s_seg);
     this.cls = Float32Array.from(c.s_cls, (v) => (v === null ? NaN : v));
     this.outside = Uint8Array.from(c.outside);
+    this.flaw = c.flaw;
     this.atypical = c.p_atypical ? Float32Array.from(c.p_atypical, (v) => (v === null ? NaN : v)) : null;
     this.morphology = c.morphology || null;
     this.mpp = detail.mpp;

@@ -67,7 +67,7 @@ function refresh() {
   const counted = figures.counted();
   const spot = hotspot(counted, figures.mpp);
   marks.scene = {
-    figures, hotspot: spot, density: figures.mpp ? density(counted, figures.mpp) : [], tissue: detail.tissue,
+    figures, hotspot: spot, density: figures.mpp ? density(counted, figures.mpp) : [], tissue: detail.tissue, flaws: detail.flaws,
     unread: detail.unread, selected: state.selected, blind: $('blind').checked, atypical: state.atypical,
   };
   marks.soon();
@@ -335,6 +335,7 @@ function tip(i, at) {
   if (f.atypical && !Number.isNaN(f.atypical[i])) lines.push(`atypical ${f.atypical[i].toFixed(2)}`);
   if (f.morphology && f.morphology[i]) lines.push(f.morphology[i]);
   if (f.outside[i]) lines.push('outside the tissue: not counted');
+  if (f.flaw[i]) lines.push(`${f.flaw[i].toLowerCase()} here: counted, look twice`);
   if ($('tip').dataset.of !== String(i)) {
     $('tip').dataset.of = i;
     const picture = document.createElement('img');
