@@ -1,6 +1,6 @@
 //! Presets of the detector's two stages, and what the loops' presets have in common.
 
-use corpus::augment::{Photometric, PoolShare, SegmentShares, Spatial};
+use corpus::augment::{CellShares, Photometric, PoolShare, SegmentShares, Spatial};
 use mitosis::Mpp;
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
@@ -110,6 +110,8 @@ pub struct SegmentPreset {
     pub data: SegmentData,
     /// What is drawn.
     pub shares: SegmentShares,
+    /// What mosaics are made of.
+    pub cells: CellShares,
     /// Geometric augmentation.
     pub spatial: Spatial,
     /// Photometric augmentation.

@@ -118,7 +118,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         &data.scenes.frames,
         &data.scenes.exhaustive_patches,
         data.scenes.unlabelled.iter().flat_map(|f| f.1.clone()).collect(),
-        &preset.shares,
+        (&preset.shares, &preset.cells),
         preset.spatial.clone(),
         preset.data.patch * factor,
         (preset.data.radius, preset.data.ring),

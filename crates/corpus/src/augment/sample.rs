@@ -38,6 +38,19 @@ pub struct SegmentShares {
     pub foreign: f32,
 }
 
+/// Shares of the cells of the first kind of mosaics; only their ratios count. With few patches among them
+/// neither a seam nor a change of stain says that a figure is near: no slide has seams.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellShares {
+    /// Of a patch around a figure.
+    pub patch: f32,
+    /// Around a mined negative or a dark nucleus of a frame.
+    pub place: f32,
+    /// Anywhere in images of other tissue.
+    pub foreign: f32,
+}
+
 /// A patch with its target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SegmentSample {
@@ -112,6 +125,8 @@ pub struct SegmentPool {
     hard: Vec<(usize, f32, f32)>,
     /// Shares with the kinds that have no material set to zero.
     shares: [f32; 6],
+    /// The same of cells.
+    cells: [f32; 3],
     spatial: Spatial,
     /// Side of a patch, pixels.
     pub side: usize,
@@ -151,7 +166,7 @@ impl SegmentPool {
         frames: &Frames,
         patches: &[Scene],
         foreign: Vec<Scene>,
-        shares: &SegmentShares,
+        (shares, cells): (&SegmentShares, &CellShares),
         spatial: Spatial,
         side: usize,
         (radius, ring): (f32, f32),
@@ -170,6 +185,11 @@ impl SegmentPool {
             zero_if(negatives.is_empty(), shares.negative),
             zero_if(foreign.is_empty(), shares.foreign),
         ];
+        let cells = [
+            cells.patch,
+            zero_if(hard.is_empty(), cells.place),
+            zero_if(foreign.is_empty(), cells.foreign),
+        ];
         Self {
             frames,
             patches,
@@ -178,6 +198,7 @@ impl SegmentPool {
             figures,
             hard,
             shares,
+            cells,
             spatial,
             side,
             radius,
@@ -227,20 +248,25 @@ impl SegmentPool {
         self.render(scene, &view)
     }
 
-    /// A cell of a mosaic: a patch around a figure or a place of a frame, cut anywhere. The patches hold a
-    /// figure in their middle; neither that place nor a seam may tell where one is.
+    /// A cell of a mosaic, cut anywhere. The patches hold a figure in their middle; neither that place nor
+    /// a seam may tell where one is.
     fn cell(&self, rng: &mut impl Rng) -> Scene {
-        let place = rng.random::<bool>() && !self.hard.is_empty();
-        let (scene, x, y) = if place {
-            let &(i, x, y) = pick(rng, &self.hard);
-            let mut off = || rng.random_range(-0.5..=0.5_f32) * CELL as f32;
-            (&self.frames[i], x + off(), y + off())
-        } else {
-            let scene = pick(rng, &self.patches);
-            let n = scene.image.width as f32;
-            let half = CELL as f32 / 2.0;
-            let mut at = || rng.random_range(half.min(n / 2.0)..=(n - half).max(n / 2.0));
-            (scene, at(), at())
+        let (scene, x, y) = match choose(rng, &self.cells) {
+            1 => {
+                let &(i, x, y) = pick(rng, &self.hard);
+                let mut off = || rng.random_range(-0.5..=0.5_f32) * CELL as f32;
+                (&self.frames[i], x + off(), y + off())
+            }
+            kind => {
+                let from = if kind == 2 { &self.foreign } else { &self.patches };
+                let scene = pick(rng, from);
+                let half = CELL as f32 / 2.0;
+                let mut at = |side: usize| {
+                    let n = side as f32;
+                    rng.random_range(half.min(n / 2.0)..=(n - half).max(n / 2.0))
+                };
+                (scene, at(scene.image.width), at(scene.image.height))
+            }
         };
         turned(&window(scene, x, y, CELL), rng.random_range(0..8_u8))
     }
@@ -292,5 +318,65 @@ impl SegmentPool {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crops::Mark;
+
+    /// A scene of one colour, a figure in its middle or none.
+    fn scene(side: usize, grey: u8, figure: bool) -> Scene {
+        let middle = side as f32 / 2.0;
+        let mark = Mark { x: middle, y: middle, half: 12.0, kind: MarkKind::Figure };
+        let image = RgbTile::filled(side, side, [grey; 3]);
+        let marks = if figure { vec![mark] } else { vec![] };
+        Scene { name: String::new(), source: String::new(), image, marks, partial: false }
+    }
+
+    /// Every kind of cell comes as often as asked for, and patches alone bring figures into a mosaic.
+    #[test]
+    fn cells_are_drawn_by_their_shares() {
+        let frames = Frames {
+            scenes: vec![scene(400, 90, false)],
+            lookalikes: vec![(0, 200.0, 200.0)],
+            other_lookalikes: vec![],
+        };
+        let shares = SegmentShares {
+            figure: 0.0,
+            mosaic: 1.0,
+            hard: 0.0,
+            random: 0.0,
+            negative: 0.0,
+            foreign: 0.0,
+        };
+        let cells = CellShares { patch: 0.25, place: 0.35, foreign: 0.4 };
+        let spatial = Spatial { rotation: 0.0, scale: 0.0, jitter: 0.0 };
+        let pool = SegmentPool::new(
+            &frames,
+            &[scene(128, 30, true)],
+            vec![scene(300, 180, false)],
+            (&shares, &cells),
+            spatial,
+            256,
+            (12.0, 17.0),
+        );
+        let mut rng = rng_of(1, 0);
+        let mut seen = [0.0_f64; 3];
+        for _ in 0..2000 {
+            let cell = pool.cell(&mut rng);
+            let kind = match cell.image.data[0] {
+                30 => 0,
+                90 => 1,
+                _ => 2,
+            };
+            assert_eq!(cell.image.width, CELL);
+            assert_eq!(kind == 0, !cell.marks.is_empty());
+            seen[kind] += 1.0 / 2000.0;
+        }
+        for (seen, asked) in seen.into_iter().zip([0.25, 0.35, 0.4]) {
+            assert!((seen - asked).abs() < 0.04, "{seen} for {asked}");
+        }
     }
 }
