@@ -7,7 +7,7 @@ use infer::ModelPackage;
 use mithras::evaluate::read_truth;
 use mithras::robustness::crops;
 use mithras::robustness::fold::FoldRun;
-use mithras::robustness::point;
+use mithras::robustness::point::{self, Chosen};
 use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
@@ -127,6 +127,9 @@ pub struct PointArgs {
     /// the scores is for tissue of that density, too.
     #[arg(long, value_name = "PER_MM2", value_parser = density)]
     density: Option<f64>,
+    /// Keep the scale of the scores that an earlier choice has, of a detector with the same second stage
+    #[arg(long, value_name = "JSON")]
+    scale: Option<PathBuf>,
     /// File to write
     #[arg(long, value_name = "JSON")]
     out: PathBuf,
@@ -138,7 +141,9 @@ fn density(text: &str) -> Result<f64, String> {
 }
 
 pub fn choose(args: &PointArgs) -> Result<()> {
-    let chosen = point::choose(&FoldRun::read(&args.fold, &args.foreign)?, args.density)?;
+    let scale = args.scale.as_ref().map(|file| artifact::json::read::<Chosen>(file)).transpose()?;
+    let folds = FoldRun::read(&args.fold, &args.foreign)?;
+    let chosen = point::choose(&folds, args.density, scale.map(|c| c.scale()))?;
     print!("{chosen}");
     Ok(artifact::json::write(&args.out, &chosen)?)
 }

@@ -84,9 +84,12 @@ pub struct Chosen {
     pub slope: f64,
     /// Its offset.
     pub offset: f64,
+    /// Both were given, not fitted to these folds.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scale_given: bool,
     /// Calibration error before it, over all candidates of all changes.
     pub ece_before: f64,
-    /// After it, each fold scaled by the other folds' fit.
+    /// After it, each fold scaled by the other folds' fit, or all by what was given.
     pub ece_after: f64,
     /// ROC-AUC of the second stage over the candidates of the clean images.
     pub auc_clean: f64,
@@ -107,6 +110,12 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// What the second stage's logits are scaled by.
+    #[must_use]
+    pub fn scale(&self) -> Platt {
+        Platt { slope: self.slope, offset: self.offset }
+    }
+
     /// The points of a package's card by name, and what was measured on left-out slides.
     ///
     /// # Errors
@@ -236,9 +245,16 @@ fn counted(
 /// false ones per mm2, whatever it holds. So images that were cut around figures, which hold hundreds per mm2,
 /// stand beside whole frames, and a score of 0.5 means even odds in tissue of that density.
 ///
+/// A `scale` given, that of another detector with the same second stage, stays as it is: so both can hold one file. Its
+/// calibration error is then that of the given scale.
+///
 /// # Errors
 /// Folds under different perturbations, without figures, no second stage, or candidates of one class alone.
-pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, RobustnessError> {
+pub fn choose(
+    folds: &[FoldRun],
+    density: Option<f64>,
+    scale: Option<Platt>,
+) -> Result<Chosen, RobustnessError> {
     let nothing = |what: &str| RobustnessError::Nothing(what.into());
     let first = folds.first().ok_or_else(|| nothing("no folds"))?;
     let names: Vec<String> = first.labelled.rows.iter().map(|r| r.perturbation.clone()).collect();
@@ -253,6 +269,9 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
     let fit = |folds: &[&FoldRun]| {
         if !two_stages {
             return Ok(Platt::IDENTITY);
+        }
+        if let Some(given) = scale {
+            return Ok(given);
         }
         let Items { logits, figure, weight } = Items::of(folds, density);
         Platt::fit(&logits, &figure, &weight).map_err(|e| RobustnessError::Nothing(e.to_string()))
@@ -326,6 +345,7 @@ pub fn choose(folds: &[FoldRun], density: Option<f64>) -> Result<Chosen, Robustn
     Ok(Chosen {
         slope: platt.slope,
         offset: platt.offset,
+        scale_given: scale.is_some(),
         ece_before: ece(&raw, &items.figure, &weight, 10),
         ece_after: ece(&across, &items.figure, &weight, 10),
         auc_clean: stats::metrics::roc_auc(&scores, &figure).ok().flatten().unwrap_or(f64::NAN),
@@ -387,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_points_are_ordered_and_the_scale_undoes_a_shift() {
-        let chosen = choose(&[fold("A", -2.0), fold("B", -2.0)], None).unwrap();
+        let chosen = choose(&[fold("A", -2.0), fold("B", -2.0)], None, None).unwrap();
         assert!(chosen.offset > 0.5, "{chosen:?}");
         assert!(chosen.ece_after < chosen.ece_before, "{chosen:?}");
         let p = &chosen.points;
@@ -415,13 +435,18 @@ mod tests {
             f
         };
         let a = || fold("A", 0.5);
-        let one = choose(&[a(), many(1)], Some(15.0)).unwrap();
-        let three = choose(&[a(), many(3)], Some(15.0)).unwrap();
+        let one = choose(&[a(), many(1)], Some(15.0), None).unwrap();
+        let three = choose(&[a(), many(3)], Some(15.0), None).unwrap();
         assert!((one.offset - three.offset).abs() < 1e-3, "{one:?} {three:?}");
         assert!((one.points["balanced"].f1_mean - three.points["balanced"].f1_mean).abs() < 1e-9);
         assert!((one.ece_after - three.ece_after).abs() < 1e-3);
         // And figures that are rarer make the same score less sure.
-        let rare = choose(&[a(), many(1)], Some(1.0)).unwrap();
+        // The scale of another detector stays, and only thresholds are chosen.
+        let scale = Some(Platt { slope: 2.0, offset: 0.5 });
+        let given = choose(&[a(), many(1)], Some(15.0), scale).unwrap();
+        assert_eq!((given.slope, given.offset, given.scale_given), (2.0, 0.5, true));
+        assert_ne!((given.slope, one.scale_given), (one.slope, true));
+        let rare = choose(&[a(), many(1)], Some(1.0), None).unwrap();
         assert!(rare.offset < one.offset - 1.0, "{rare:?}");
         assert!(!one.points.contains_key("clean") && one.points["balanced"].worst == "clean");
     }
@@ -430,7 +455,7 @@ mod tests {
     fn folds_under_different_changes_are_refused() {
         let mut other = fold("B", 0.0);
         other.labelled.rows.pop();
-        let e = choose(&[fold("A", 0.0), other], None).unwrap_err().to_string();
+        let e = choose(&[fold("A", 0.0), other], None, None).unwrap_err().to_string();
         assert!(e.contains("different perturbations"), "{e}");
     }
 }

@@ -44,8 +44,13 @@ impl fmt::Display for Chosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "scale: slope {:.3}, offset {:.3}; calibration error {:.4} -> {:.4}; AUC {:.4}",
-            self.slope, self.offset, self.ece_before, self.ece_after, self.auc_clean
+            "scale{}: slope {:.3}, offset {:.3}; calibration error {:.4} -> {:.4}; AUC {:.4}",
+            if self.scale_given { " (given)" } else { "" },
+            self.slope,
+            self.offset,
+            self.ece_before,
+            self.ece_after,
+            self.auc_clean
         )?;
         self.points.iter().try_for_each(|(name, p)| writeln!(f, "{name:<10} {p}"))?;
         writeln!(f, "{:<10} {}", "left out", self.left_out)?;

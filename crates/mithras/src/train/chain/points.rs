@@ -66,7 +66,7 @@ pub(super) fn choose(chain: &Chain<'_>, grid: Grid) -> Result<PathBuf> {
         folds.push(FoldRun { name: name.clone(), labelled, foreign });
     }
     let path = file(chain);
-    json::write(&path, &point::choose(&folds, None)?)?;
+    json::write(&path, &point::choose(&folds, None, None)?)?;
     Ok(path)
 }
 
