@@ -66,7 +66,7 @@ pub struct Args {
     #[command(flatten)]
     engine: RunArgs,
     /// Arithmetic of a package; bf16 (OpenVINO and libtorch, processors with its instructions) is up to 1.8
-    /// times as fast, and moves features a little: cosine to f32 0.999 and more where it was measured
+    /// times as fast and moves features: cosine to f32 0.997 and more where it was measured
     #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
           value_parser = words::<Precision>(&["f32", "bf16"]))]
     precision: Precision,

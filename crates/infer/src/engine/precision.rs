@@ -8,7 +8,7 @@ use super::{EngineError, Precision};
 /// The segmenter's encoder and the classifier stay in f32. In bf16 that encoder alone moves `s_seg` of real regions
 /// by up to 0.6 and the classifier `s_cls` by up to 0.11; the decoder, about half of the time, by
 /// 0.006 on the steepest of 134 regions and 0.0007 in the median. Features keep a cosine of
-/// 0.999 and more to those in f32 (both `docs/results/speed.md`).
+/// 0.997 and more to those in f32 (both `docs/results/speed.md`).
 ///
 /// # Errors
 /// [`EngineError::Options`] where engine or processor have no bf16.
