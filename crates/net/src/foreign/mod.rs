@@ -16,8 +16,8 @@ mod vocabulary;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tch::Tensor;
 use tch::nn::VarStore;
+use tch::{Kind, Tensor};
 
 pub use self::layout::Layout;
 
@@ -236,6 +236,12 @@ fn load_as(
 fn unsound(name: &str, t: &Tensor) -> Option<String> {
     if !t.is_floating_point() {
         return Some(format!("{name}: {:?}, not floating point", t.kind()));
+    }
+    // f64 would be rounded without a word, and bf16 is eight bits of what was published with more:
+    // whoever wants either says so by saving it as f32.
+    if matches!(t.kind(), Kind::Double | Kind::BFloat16) {
+        let how = "save it as f32 (in PyTorch `tensor.float()`)";
+        return Some(format!("{name}: {:?}, not f32 or f16; {how}", t.kind()));
     }
     let sound = t.isfinite().all().int64_value(&[]) == 1;
     (!sound).then(|| format!("{name}: not finite"))
