@@ -6,8 +6,9 @@ The patches of AMi-Br hold a figure in their middle, and the first stage is trai
 seams. IMAGES are tissue without labelled figures (MoNuSeg). They are cut into cells at random places and laid out
 as `corpus export --format sheets` lays out patches: were nothing learnt of mosaics, as much would be found in the
 cells as in the images uncut, and as much in every band of a cell. The bands are frames of equal area around the middle,
-the last one along the seams. With --patches, the figures of a fold's MIDOG21 patches are looked for three times: in
-a sheet of 4 x 4 patches, in a patch mirrored on all sides (no seam), and in a patch pasted into tissue.
+the last one along the seams. With --folds, of IMAGES those alone that fold K left out. With --patches, the figures of
+the fold's MIDOG21 patches are looked for three times: in a sheet of 4 x 4 patches, in a patch mirrored on all sides
+(no seam), and in a patch pasted into tissue.
 """
 
 import argparse
@@ -51,8 +52,19 @@ class FirstStage:
         return centres[keep], np.asarray(ndimage.mean(chance, label, each) if n else []).reshape(-1)[keep]
 
 
-def opened(folder):
-    files = sorted(f for f in folder.iterdir() if f.suffix.lower() in {".jpg", ".jpeg", ".png"})
+def held_out(a):
+    """Names of the groups that fold K left out, without their folders."""
+    groups = json.loads(a.folds.read_text())["groups"]
+    return {g["name"].split("/")[-1] for g in groups if g["place"] == {"fold": a.fold}}
+
+
+def opened(a):
+    files = sorted(f for f in a.images.iterdir() if f.suffix.lower() in {".jpg", ".jpeg", ".png"})
+    if a.folds:
+        # A group is a patient, whose code the names of his images begin with, or one image.
+        mine = tuple(name.removesuffix(".jpg") for name in held_out(a))
+        files = [f for f in files if f.stem.startswith(mine)]
+        print(f"{len(files)} images that fold {a.fold} left out")
     return [np.asarray(Image.open(f).convert("RGB"), dtype=np.float64) for f in files]
 
 
@@ -87,10 +99,8 @@ def tissue(first, images, cell, threshold, rng):
 def figures(first, a, images, rng):
     import pandas
 
-    groups = json.loads(a.folds.read_text())["groups"]
-    mine = {g["name"].split("/")[-1] for g in groups if g["place"] == {"fold": a.fold} and g["name"].startswith("MIDOG21/")}
     labels = pandas.read_csv(a.patches / "labels.csv")
-    labels = labels[(labels.dataset == "MIDOG21") & labels.slide.isin(mine)]
+    labels = labels[(labels.dataset == "MIDOG21") & labels.slide.isin(held_out(a))]
     files = [f for uid in labels.uid for f in a.patches.glob(f"*/MIDOG21_{uid}.png")]
     files = [files[i] for i in rng.permutation(len(files))[: a.count // 16 * 16]]
     patches = [np.asarray(Image.open(f).convert("RGB"), dtype=np.float64) for f in files]
@@ -129,7 +139,7 @@ def main():
     p.add_argument("--count", type=int, default=96)
     p.add_argument("--threshold", type=float, default=0.3)
     a = p.parse_args()
-    first, images, rng = FirstStage(a.package), opened(a.images), np.random.default_rng(1)
+    first, images, rng = FirstStage(a.package), opened(a), np.random.default_rng(1)
     tissue(first, images, a.cell, a.threshold, rng)
     if a.patches:
         figures(first, a, images, rng)

@@ -1,11 +1,10 @@
 //! Every family of networks can be trained, probed and handed on, not transformers of timm's plain kind alone.
 #![cfg(feature = "train")]
 
-use crate::protocol::{drawn, options};
+use crate::protocol::{drawn, options, packaged};
 use corpus::augment::geometry::centred;
 use corpus::task::{Task, TrainingSet};
-use infer::{EngineChoice, EngineOptions, ModelPackage};
-use mithras::train::protocol::{FoldPackage, package};
+use infer::{EngineChoice, EngineOptions};
 use mitosis::{Classifier as _, RgbTile};
 use net::encoder::EncoderConfig;
 use std::path::Path;
@@ -58,19 +57,8 @@ fn probe(name: &str, image: i64) -> ProbePreset {
 
 /// The packaged classifier on the built-in engine and the run's on libtorch give a crop the same.
 fn handed_on(run: &Path, out: &Path, tile: &RgbTile) {
-    let made = FoldPackage {
-        run: run.to_path_buf(),
-        fold: 0,
-        coarse: false,
-        positive: None,
-        about: toml::Table::new(),
-        license: "none".into(),
-        name: "drawn".into(),
-        f32: true,
-    };
-    package(&made, out).unwrap();
     let options = EngineOptions { engine: EngineChoice::Rten, ..EngineOptions::default() };
-    let mut models = infer::open(&ModelPackage::open(out).unwrap(), &options).unwrap();
+    let mut models = infer::open(&packaged(run, false, out), &options).unwrap();
     let crop = std::slice::from_ref(tile);
     let have = models.classifier.as_mut().unwrap().classes(crop).unwrap();
     let weights = fold_dir(run, 0).join(MODEL);

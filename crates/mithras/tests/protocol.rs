@@ -4,6 +4,7 @@
 
 use corpus::task::{Task, TrainingSet};
 use image::{Rgb, RgbImage};
+use infer::ModelPackage;
 use mithras::train::protocol::{FoldPackage, finish, operating_point, package};
 use std::fs;
 use std::path::Path;
@@ -62,6 +63,22 @@ pub fn options(out: &Path) -> RunOptions {
     }
 }
 
+/// The first fold's classifier as a package.
+pub fn packaged(run: &Path, coarse: bool, out: &Path) -> ModelPackage {
+    let made = FoldPackage {
+        run: run.to_path_buf(),
+        fold: 0,
+        coarse,
+        positive: None,
+        about: toml::Table::new(),
+        license: "none".into(),
+        name: "drawn".into(),
+        f32: true,
+    };
+    package(&made, out).unwrap();
+    ModelPackage::open(out).unwrap()
+}
+
 /// F1 of a class from a table of predictions, counted by hand.
 fn f1(table: &Path, class: &str) -> f64 {
     let text = fs::read_to_string(table).unwrap();
@@ -112,19 +129,7 @@ fn one_positive_class_for_choosing_calibrating_and_reporting() {
         assert!(judged.notes.is_empty(), "nothing was guessed: {:?}", judged.notes);
         // Calibrating, and what a package says.
         let threshold = operating_point(&run, &about, "predictions").unwrap().unwrap();
-        let made = FoldPackage {
-            run: run.clone(),
-            fold: 0,
-            coarse: false,
-            positive: None,
-            about: toml::Table::new(),
-            license: "none".into(),
-            name: "drawn".into(),
-            f32: true,
-        };
-        let out = dir.path().join("package");
-        package(&made, &out).unwrap();
-        let card = infer::ModelPackage::open(&out).unwrap().card.classifier.unwrap();
+        let card = packaged(&run, false, &dir.path().join("package")).card.classifier.unwrap();
         assert_eq!((card.positive.as_str(), card.threshold), (figure, Some(threshold as f32)));
     }
 }
@@ -158,19 +163,7 @@ fn the_coarser_task_is_packaged_as_sums() {
     }
     finish(&run).unwrap();
     let packages = [false, true].map(|coarse| {
-        let out = dir.path().join(if coarse { "coarse" } else { "fine" });
-        let made = FoldPackage {
-            run: run.clone(),
-            fold: 0,
-            coarse,
-            positive: None,
-            about: toml::Table::new(),
-            license: "none".into(),
-            name: "drawn".into(),
-            f32: true,
-        };
-        package(&made, &out).unwrap();
-        infer::ModelPackage::open(&out).unwrap()
+        packaged(&run, coarse, &dir.path().join(if coarse { "coarse" } else { "fine" }))
     });
     let [fine, coarse] = &packages;
     assert!(fine.classifier() == coarse.classifier());

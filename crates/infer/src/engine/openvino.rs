@@ -80,15 +80,14 @@ impl Opened {
     pub(crate) fn load(&self, network: &Network<'_>) -> Result<Box<dyn Session>, String> {
         let side = |n: &usize| i64::try_from(*n).unwrap_or(i64::MAX);
         let image = [(network.input, network.shape.iter().map(side).collect())];
-        let whole = match network.bf16_from {
-            None => Some(Precision::F32),
-            Some(from) => (from == network.input).then_some(Precision::Bf16),
+        let from = match network.bf16_from {
+            Some(from) if from != network.input => from,
+            all => {
+                let precision = if all.is_some() { Precision::Bf16 } else { Precision::F32 };
+                let whole = self.compile(network.onnx, &image, precision)?;
+                return OpenVino::session(vec![whole], network);
+            }
         };
-        if let Some(precision) = whole {
-            let whole = self.compile(network.onnx, &image, precision)?;
-            return OpenVino::session(vec![whole], network);
-        }
-        let from = network.bf16_from.unwrap_or_default();
         let halves = onnx::cut(network.onnx, from)?;
         let first = self.compile(&halves.first, &image, Precision::F32)?;
         let mut handed = Vec::new();

@@ -253,10 +253,10 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
         return Err(DetectorError::Invalid("the run's task has no coarser one".into()));
     }
     let (classes, outputs) = match coarser {
-        Some(c) => {
-            let name = |i: &usize| c.classes[*i].to_string();
-            ((0..c.classes.len()).map(|i| name(&i)).collect(), c.of.iter().map(name).collect())
-        }
+        Some(c) => (
+            c.classes.iter().map(ToString::to_string).collect(),
+            c.of.iter().map(|i| c.classes[*i].to_string()).collect(),
+        ),
         None => (spec.classes.clone(), vec![]),
     };
     let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
