@@ -1,131 +1,21 @@
 //! The few fields of an ONNX file that are checked before an engine sees it, and that cut it in two.
 //!
-//! Message numbers follow `onnx.proto` (ONNX IR); fields not named here are skipped unread. Nodes
-//! and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
+//! Nodes and weights stay the bytes they are, with a [`Node`] or [`Named`] read out of them.
 
 mod adapt;
 mod chain;
 mod mean;
+mod messages;
 
 pub(crate) use adapt::{Gives, Wanted, adapt, metadata, side};
 pub(crate) use chain::{Link, chain};
 pub(crate) use mean::mean;
 
+use messages::{
+    Dimension, Graph, Model, Named, Node, Shape, Size, Tensor, Type, ValueInfo, Values,
+};
 use prost::Message;
 use std::collections::{HashMap, HashSet};
-
-#[derive(Clone, PartialEq, Message)]
-struct Model {
-    #[prost(int64, tag = "1")]
-    ir_version: i64,
-    #[prost(message, optional, tag = "7")]
-    graph: Option<Graph>,
-    #[prost(bytes = "vec", repeated, tag = "8")]
-    opset_import: Vec<Vec<u8>>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Graph {
-    #[prost(bytes = "vec", repeated, tag = "1")]
-    node: Vec<Vec<u8>>,
-    #[prost(string, tag = "2")]
-    name: String,
-    #[prost(bytes = "vec", repeated, tag = "5")]
-    initializer: Vec<Vec<u8>>,
-    #[prost(message, repeated, tag = "11")]
-    input: Vec<ValueInfo>,
-    #[prost(message, repeated, tag = "12")]
-    output: Vec<ValueInfo>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Node {
-    #[prost(string, repeated, tag = "1")]
-    input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    output: Vec<String>,
-    #[prost(string, tag = "4")]
-    op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    attribute: Vec<Attribute>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Attribute {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(message, optional, tag = "5")]
-    tensor: Option<Values>,
-    #[prost(int64, repeated, packed = "false", tag = "8")]
-    ints: Vec<i64>,
-}
-
-/// A stored tensor: a weight, or the value of a `Constant`.
-#[derive(Clone, PartialEq, Message)]
-struct Values {
-    #[prost(int64, repeated, packed = "false", tag = "1")]
-    dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    data_type: i32,
-    #[prost(int64, repeated, tag = "7")]
-    int64_data: Vec<i64>,
-    #[prost(string, tag = "8")]
-    name: String,
-    #[prost(bytes = "vec", tag = "9")]
-    raw_data: Vec<u8>,
-    #[prost(bytes = "vec", repeated, tag = "13")]
-    external_data: Vec<Vec<u8>>,
-    #[prost(int32, tag = "14")]
-    data_location: i32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Named {
-    #[prost(string, tag = "8")]
-    name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ValueInfo {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(message, optional, tag = "2")]
-    r#type: Option<Type>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Type {
-    #[prost(message, optional, tag = "1")]
-    tensor: Option<Tensor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Tensor {
-    #[prost(int32, tag = "1")]
-    elem_type: i32,
-    #[prost(message, optional, tag = "2")]
-    shape: Option<Shape>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Shape {
-    #[prost(message, repeated, tag = "1")]
-    dim: Vec<Dimension>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Dimension {
-    #[prost(oneof = "Size", tags = "1, 2")]
-    size: Option<Size>,
-}
-
-#[derive(Clone, PartialEq, prost::Oneof)]
-enum Size {
-    #[prost(int64, tag = "1")]
-    Value(i64),
-    #[prost(string, tag = "2")]
-    Param(String),
-}
 
 const FLOAT: i32 = 1;
 

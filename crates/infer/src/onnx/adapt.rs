@@ -4,10 +4,8 @@
 //! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
-use super::{
-    BOXES, Dimension, EMBEDDING, FLOAT, Graph, INPUT, Named, Shape, Size, Tensor, Type, ValueInfo,
-    bounded, decode, nodes,
-};
+use super::messages::{Dimension, Graph, Int, Made, Named, Shape, Size, Tensor, Type, ValueInfo};
+use super::{BOXES, EMBEDDING, FLOAT, INPUT, bounded, decode, nodes};
 use half::f16;
 use prost::Message;
 use std::collections::HashSet;
@@ -69,29 +67,6 @@ struct Stored {
     name: String,
     #[prost(bytes = "vec", tag = "9")]
     raw_data: Vec<u8>,
-}
-
-/// A node that is written here.
-#[derive(Clone, PartialEq, Message)]
-struct Made {
-    #[prost(string, repeated, tag = "1")]
-    input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    output: Vec<String>,
-    #[prost(string, tag = "4")]
-    op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    attribute: Vec<Int>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Int {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(int64, tag = "3")]
-    i: i64,
-    #[prost(int32, tag = "20")]
-    kind: i32,
 }
 
 /// `TensorProto.DataType.FLOAT16`.

@@ -2,7 +2,8 @@
 //!
 //! Nodes and weights stay the bytes they are but for their names, which get a prefix per member.
 
-use super::{FLOAT, Graph, INPUT, OUTPUT, Values, decode};
+use super::messages::{Graph, Made, Values};
+use super::{FLOAT, INPUT, OUTPUT, decode};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, skip_field};
 
@@ -26,17 +27,6 @@ struct Inner {
     graph: Option<Vec<u8>>,
     #[prost(bytes = "vec", repeated, tag = "11")]
     graphs: Vec<Vec<u8>>,
-}
-
-/// A node that is written here.
-#[derive(Clone, PartialEq, Message)]
-struct Made {
-    #[prost(string, repeated, tag = "1")]
-    input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    output: Vec<String>,
-    #[prost(string, tag = "4")]
-    op_type: String,
 }
 
 /// A message without the fields `without`.
@@ -103,7 +93,8 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
                 let (both, after) = (vec![before, own], format!("sum/{k}"));
                 let op_type = "Add".into();
                 sums.push(
-                    Made { input: both, output: vec![after.clone()], op_type }.encode_to_vec(),
+                    Made { input: both, output: vec![after.clone()], op_type, attribute: vec![] }
+                        .encode_to_vec(),
                 );
                 after
             }
@@ -130,7 +121,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
     };
     graph.initializer.push(share.encode_to_vec());
     let (input, output) = (vec![sum, "share".into()], vec![OUTPUT.into()]);
-    sums.push(Made { input, output, op_type: "Mul".into() }.encode_to_vec());
+    sums.push(Made { input, output, op_type: "Mul".into(), attribute: vec![] }.encode_to_vec());
     graph.node.extend(sums);
     Ok(super::Model { graph: Some(graph), ..model }.encode_to_vec())
 }
