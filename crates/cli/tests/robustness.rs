@@ -85,6 +85,36 @@ fn a_detector_is_measured_and_its_card_says_so() {
     assert_eq!(said["worst"].as_str(), found["worst"][0].as_str());
     assert_eq!((said["items"].as_integer(), said["changes"].as_integer()), (Some(6), Some(3)));
     assert!(said["command"].as_str().unwrap().contains("evaluate robustness --images"), "{said}");
+    // The left half alone: half the area, and only what lies there.
+    let half: String = ["image5", "image6"].map(|n| format!("{n}.png,0,0,350,600\n")).concat();
+    fs::write(at("half.csv"), format!("slide,x_px,y_px,width_px,height_px\n{half}")).unwrap();
+    let (areas, part) = (at("half.csv"), at("part"));
+    let within = [
+        ["evaluate", "robustness", "--images", s(&images), "--truth", s(&csv)],
+        ["--model", s(&package), "--out", s(&part), "--mpp", "0.25"],
+    ]
+    .concat();
+    let more = ["--engine", "rten", "--changes", "clean", "--within", s(&areas)];
+    let (ok, _, err) = mithras(&[&within[..], &more[..]].concat());
+    assert!(ok, "{err}");
+    let part = json(&part.join("robustness.json"));
+    let kept = |of: &serde_json::Value, list: &str, x: &str| {
+        let images = of["rows"][0]["images"].as_array().unwrap();
+        let all = images.iter().flat_map(|i| i[list].as_array().unwrap());
+        let left = all.filter(|f| f[x].as_f64().or_else(|| f[0].as_f64()).unwrap() < 87.5);
+        left.cloned().collect::<Vec<_>>()
+    };
+    for (list, x) in [("truth", "0"), ("found", "x_um")] {
+        assert_eq!(kept(&part, list, x), kept(&found, list, x));
+        let all: usize = part["rows"][0]["images"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|i| i[list].as_array().unwrap().len())
+            .sum();
+        assert_eq!(all, kept(&found, list, x).len(), "{list}");
+    }
+    assert!((part["mm2"].as_f64().unwrap() * 2.0 - found["mm2"].as_f64().unwrap()).abs() < 1e-12);
     // The package is as good as before, and a second measurement takes the place of the first.
     let again = mithras(&words);
     assert!(again.0, "{}", again.2);

@@ -4,9 +4,12 @@
 //! ```text
 //! OUT/NAME-000.png   regions of one size side by side, full rows only, without a gap
 //! OUT/truth.csv      slide, x_px, y_px: the figures, as `evaluate` reads them
-//! OUT/regions.csv    which region lies where
+//! OUT/regions.csv    which region lies where, and how much of it counts
 //! ```
-//! Neighbours are of one scanner and slide where they can be, so that seams are as slight as they can be.
+//! Neighbours are of one scanner and slide where they can be, so that seams are as slight as they can be. Where
+//! regions meet is a seam all the same, which no slide has. With [`Options::mirror`] each region stands in its own
+//! mirror image instead, and `evaluate robustness --within OUT/regions.csv` counts the regions alone, without the [`RIM`]
+//! where what a region's edge cuts in two meets its mirror image.
 
 use crate::FileError;
 use crate::cut::Encoding;
@@ -22,6 +25,10 @@ use std::path::Path;
 /// Largest side of a region, px; what is larger is an image of its own.
 const LARGEST: usize = 1024;
 
+/// Width along a mirrored region's edge that does not count, px: a nucleus that the edge cuts becomes a symmetrical
+/// thing there, like a plate. Of 20 false figures in 191 regions of 128 px, 18 lay in it.
+pub const RIM: usize = 8;
+
 /// How sheets are laid out.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -29,6 +36,8 @@ pub struct Options {
     pub mpp: Mpp,
     /// Regions side by side, and below each other; 1 to 32.
     pub across: usize,
+    /// Width of the margin in which a region is mirrored, px; less than its sides.
+    pub mirror: usize,
 }
 
 /// What was written.
@@ -78,7 +87,18 @@ pub fn write(
         ..Written::default()
     };
     let mut truth = Writer::new(["slide", "x_px", "y_px"]);
-    let mut places = Writer::new(["slide", "x_px", "y_px", "region", "region_slide", "scanner"]);
+    let mut places = Writer::new([
+        "slide",
+        "x_px",
+        "y_px",
+        "width_px",
+        "height_px",
+        "region",
+        "region_slide",
+        "scanner",
+    ]);
+    let mirror = options.mirror;
+    let rim = if mirror == 0 { 0 } else { RIM };
     let mut cell = None;
     // Whole sheets, then one of the full rows that remain, then one of a part of a row.
     let mut rest = whole.as_slice();
@@ -93,14 +113,25 @@ pub fn write(
             .collect::<Result<_, ExportError>>()?;
         let name = format!("{prefix}-{:03}.png", written.sheets);
         let (w, h) = *cell.get_or_insert((loaded[0].tile.width, loaded[0].tile.height));
-        let mut data = vec![0; 3 * rows * h * columns * w];
-        for (k, (image, region)) in now.iter().zip(&loaded).enumerate() {
-            fits(image, &region.tile, (w, h))?;
-            let (left, top) = (k % columns * w, k / columns * h);
-            for (y, row) in region.tile.data.chunks_exact(3 * w).enumerate() {
-                let at = 3 * ((top + y) * columns * w + left);
-                data[at..at + 3 * w].copy_from_slice(row);
+        now.iter().zip(&loaded).try_for_each(|(i, region)| fits(i, &region.tile, (w, h)))?;
+        if mirror >= w.min(h) || 2 * rim >= w.min(h) {
+            let what = format!("a margin of {mirror} px around regions of {w} x {h} px");
+            return Err(ExportError::Options(what + "; it has to be narrower than they are"));
+        }
+        let (outer_w, outer_h) = (w + 2 * mirror, h + 2 * mirror);
+        let mut data = Vec::with_capacity(3 * rows * outer_h * columns * outer_w);
+        for y in 0..rows * outer_h {
+            for k in y / outer_h * columns..(y / outer_h + 1) * columns {
+                let row = &loaded[k].tile.data[3 * w * reflected(y % outer_h, mirror, h)..];
+                for x in 0..outer_w {
+                    let at = 3 * reflected(x, mirror, w);
+                    data.extend_from_slice(&row[at..at + 3]);
+                }
             }
+        }
+        for (k, (image, region)) in now.iter().zip(&loaded).enumerate() {
+            let left = k % columns * outer_w + mirror;
+            let top = k / columns * outer_h + mirror;
             for i in region.labels.iter().filter(|l| l.kind == crate::regions::Kind::Figure) {
                 let (x, y) = (left as f64 + i.x, top as f64 + i.y);
                 truth.push([name.clone(), format!("{x:.2}"), format!("{y:.2}")]);
@@ -108,15 +139,17 @@ pub fn write(
             }
             places.push([
                 name.clone(),
-                left.to_string(),
-                top.to_string(),
+                (left + rim).to_string(),
+                (top + rim).to_string(),
+                (w - 2 * rim).to_string(),
+                (h - 2 * rim).to_string(),
                 image.name.clone(),
                 image.slide.clone(),
                 image.scanner.clone().unwrap_or_default(),
             ]);
         }
         let path = unfinished.path().join(&name);
-        let png = Encoding::Png.encode(&RgbTile::new(columns * w, rows * h, data));
+        let png = Encoding::Png.encode(&RgbTile::new(columns * outer_w, rows * outer_h, data));
         let png =
             png.map_err(|e| ExportError::Image { path: path.clone(), reason: e.to_string() })?;
         file::write(&path, &png).map_err(FileError::from)?;
@@ -127,6 +160,13 @@ pub fn write(
     places.write(&unfinished.path().join("regions.csv")).map_err(FileError::from)?;
     unfinished.finish()?;
     Ok(written)
+}
+
+/// Where in a row of `side` px the pixel `at` of its mirrored row comes from, `margin` px wider on
+/// both ends. The outermost pixel is not repeated.
+fn reflected(at: usize, margin: usize, side: usize) -> usize {
+    let inside = at.abs_diff(margin);
+    if inside < side { inside } else { 2 * (side - 1) - inside }
 }
 
 /// Refuses a region of another size than the first, or one that is an image of its own.

@@ -7,15 +7,25 @@ use mitosis::Mpp;
 use std::fs;
 use std::path::Path;
 
-const OPTIONS: Options = Options { mpp: Mpp::PAPER, across: 2 };
+const OPTIONS: Options = Options { mpp: Mpp::PAPER, across: 2, mirror: 0 };
 
 /// `n` regions of 40 x 30 px, each of its own grey, with a figure at (10 + i, 20) and a look-alike.
 fn dataset(dir: &Path, n: u8, also: impl Fn(&mut Image, u8)) -> Dataset {
+    painted(dir, n, |i, _, _| image::Rgb([100 + i; 3]), also)
+}
+
+/// The same with pixels of any colours.
+fn painted(
+    dir: &Path,
+    n: u8,
+    pixel: impl Fn(u8, u32, u32) -> image::Rgb<u8>,
+    also: impl Fn(&mut Image, u8),
+) -> Dataset {
     let mut builder = Builder::new("set", "a test");
     builder.class("cell", Kind::Other).unwrap();
     for i in 0..n {
         let path = dir.join(format!("{i}.png"));
-        image::RgbImage::from_pixel(40, 30, image::Rgb([100 + i; 3])).save(&path).unwrap();
+        image::RgbImage::from_fn(40, 30, |x, y| pixel(i, x, y)).save(&path).unwrap();
         let given = Some((Mpp::PAPER, MppSource::User));
         let mut image = probe(&path, given).unwrap().image(format!("{i}"), "one", "drawn");
         image.exhaustive = true;
@@ -63,8 +73,34 @@ fn every_region_lies_where_the_tables_say() {
     );
     assert_eq!(rows[6..], ["a-001.png,55.00,20.00", "a-002.png,16.00,20.00"]);
     let places = fs::read_to_string(out.join("regions.csv")).unwrap();
-    assert!(places.contains("a-000.png,40,30,3,one,"), "{places}");
+    assert!(places.contains("a-000.png,40,30,40,30,3,one,"), "{places}");
     assert!(matches!(write(&set, &images, "a", &out, &OPTIONS), Err(ExportError::Exists(_))));
+}
+
+#[test]
+fn a_margin_mirrors_each_region_in_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    // Every pixel of every region is of its own colour.
+    let pixel = |i: u8, x: u32, y: u32| image::Rgb([50 * i, x as u8, y as u8]);
+    let set = painted(dir.path(), 2, pixel, |_, _| ());
+    let images: Vec<&Image> = set.images().iter().collect();
+    let out = dir.path().join("sheets");
+    let written = write(&set, &images, "a", &out, &Options { mirror: 3, ..OPTIONS }).unwrap();
+    assert!((written.mm2 - 2.0 * 1200.0 * 0.0625e-6).abs() < 1e-12, "the regions' own area");
+    let sheet = image::open(out.join("a-000.png")).unwrap().into_rgb8();
+    assert_eq!(sheet.dimensions(), (92, 36));
+    let mirrored = |at: i32, side: i32| if at < 0 { -at } else { at.min(2 * (side - 1) - at) };
+    for (x, y, found) in sheet.enumerate_pixels() {
+        let (from_x, from_y) = (mirrored(x as i32 % 46 - 3, 40), mirrored(y as i32 - 3, 30));
+        assert_eq!(*found, pixel((x / 46) as u8, from_x as u32, from_y as u32), "{x} {y}");
+    }
+    let truth = fs::read_to_string(out.join("truth.csv")).unwrap();
+    assert!(truth.contains("a-000.png,13.00,23.00\na-000.png,60.00,23.00"), "{truth}");
+    let places = fs::read_to_string(out.join("regions.csv")).unwrap();
+    assert!(places.contains("a-000.png,57,11,24,14,1,one,"), "{places}");
+    let wide = Options { mirror: 30, ..OPTIONS };
+    let e = write(&set, &images, "a", &dir.path().join("wide"), &wide).unwrap_err().to_string();
+    assert!(e.contains("30 px around regions of 40 x 30"), "{e}");
 }
 
 #[test]

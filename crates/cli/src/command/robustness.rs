@@ -39,6 +39,9 @@ pub struct Args {
     /// The images hold no figure: only the false ones per mm2 are measured
     #[arg(long, conflicts_with = "truth")]
     no_figures: bool,
+    /// Areas of the images that were looked at, slide,x_px,y_px,width_px,height_px; nothing outside them counts
+    #[arg(long, value_name = "CSV", conflicts_with = "crops")]
+    within: Option<PathBuf>,
     /// Only images whose names begin with one of these
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
     only: Vec<String>,
@@ -108,7 +111,8 @@ fn of_images(
     let folder = args.images.as_deref().context("--images is needed")?;
     let images = robustness::images(folder, args.every, wanted)?;
     let mut detector = args.engine.detector()?;
-    let options = Options { mpp: args.mpp, changes, ..Options::default() };
+    let within = args.within.as_deref().map(robustness::read_areas).transpose()?;
+    let options = Options { mpp: args.mpp, changes, within, ..Options::default() };
     Ok(robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?)
 }
 

@@ -5,8 +5,10 @@ mod card;
 mod chart;
 pub mod crops;
 pub mod fold;
+mod labelled;
 pub mod point;
 mod weigh;
+mod within;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use artifact::file;
 use artifact::table::Writer;
 use detect::{Control, Job};
 use mitosis::matching::{Case, PAPER_RADIUS, Rule, Scored, Tally};
-use mitosis::{Microns, Mpp, OperatingPoint, Physical, Point, Resolution, RgbTile, Score};
+use mitosis::{Microns, Mpp, OperatingPoint, Point, Score};
 use pixels::perturb::Perturbation;
 use serde::{Deserialize, Serialize};
 use slide::{OpenOptions, Slide};
@@ -25,6 +27,8 @@ use crate::evaluate::Truth;
 use crate::input::stem;
 
 pub use card::Measured;
+pub use labelled::Labelled;
+pub use within::{Areas, read_areas};
 
 /// Schema of `robustness.json`.
 pub const SCHEMA: &str = "mithras.robustness/1";
@@ -56,6 +60,9 @@ pub enum RobustnessError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] file::WriteError),
+    /// A table of areas that cannot be read.
+    #[error(transparent)]
+    Areas(#[from] artifact::table::TableError),
     /// Measurements that cannot be read.
     #[error(transparent)]
     Json(#[from] artifact::json::JsonError),
@@ -116,11 +123,14 @@ pub struct Options {
     pub radius: Microns,
     /// Matching rule.
     pub rule: Rule,
+    /// The parts of images that count; all of every image without them.
+    pub within: Option<Areas>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { mpp: None, changes: vec![], radius: PAPER_RADIUS, rule: Rule::Midog }
+        let (radius, rule) = (PAPER_RADIUS, Rule::Midog);
+        Self { mpp: None, changes: vec![], radius, rule, within: None }
     }
 }
 
@@ -228,41 +238,6 @@ fn plain(f: &Found) -> (Score, Option<Score>) {
     (score(f.s_seg), f.s_cls.map(score))
 }
 
-/// A labelled image in memory.
-#[derive(Clone, Debug)]
-pub struct Labelled {
-    /// Its name.
-    pub name: String,
-    /// Its pixels.
-    pub tile: RgbTile,
-    /// um/px of these.
-    pub resolution: Resolution,
-    /// Its figures.
-    pub truth: Vec<Point<Physical>>,
-    /// Rectangles `[x0, y0, x1, y1]` in px, of which nothing is known.
-    pub ignore: Vec<[f64; 4]>,
-}
-
-fn read(
-    path: &Path,
-    truth: Option<&Truth>,
-    options: &Options,
-) -> Result<Labelled, RobustnessError> {
-    let fail = |reason: String| RobustnessError::Image { path: path.to_owned(), reason };
-    let open = OpenOptions { mpp: options.mpp, ..OpenOptions::default() };
-    let slide = Slide::open_with(path, &open).map_err(|e| fail(e.to_string()))?;
-    let resolution = slide.resolution().map_err(|e| fail(e.to_string()))?.clone();
-    let decoded = image::open(path).map_err(|e| fail(e.to_string()))?.into_rgb8();
-    let (w, h) = (decoded.width() as usize, decoded.height() as usize);
-    let name = stem(path);
-    let truth = match truth.and_then(|t| t.get(&name)) {
-        Some(case) => case.points(&resolution),
-        None => vec![],
-    };
-    let tile = RgbTile::new(w, h, decoded.into_raw());
-    Ok(Labelled { name, tile, resolution, truth, ignore: vec![] })
-}
-
 /// Measures a detector on `images` under the clean image and every change. Without `truth` the
 /// images are taken to hold no figure, and only the false ones per mm2 say something.
 ///
@@ -275,7 +250,7 @@ pub fn run(
     options: &Options,
     said: &mut dyn FnMut(&str),
 ) -> Result<Robustness, RobustnessError> {
-    let mut load = |i: usize| read(&images[i], truth, options);
+    let mut load = |i: usize| Labelled::read(&images[i], truth, options);
     over(detector, images.len(), &mut load, options, said)
 }
 
@@ -300,8 +275,7 @@ pub fn over(
     let mut mm2 = 0.0;
     for index in 0..count {
         let image = load(index)?;
-        let (x, y) = (image.resolution.x.get(), image.resolution.y.get());
-        mm2 += image.tile.width as f64 * x * image.tile.height as f64 * y / 1e6;
+        mm2 += image.mm2();
         for (change, rows) in changes.iter().zip(&mut looked) {
             let found = look(detector, &image, *change, index as u64, folder.path())?;
             rows.push(Looked {
@@ -389,12 +363,9 @@ fn look(
     };
     let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
     let result = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
-    let ignored = |d: &&mitosis::Detection| {
-        let at = d.candidate.centroid;
-        let inside = |a: &&[f64; 4]| at.x >= a[0] && at.y >= a[1] && at.x < a[2] && at.y < a[3];
-        image.ignore.iter().any(|a| inside(&a))
-    };
-    let found = result.detections.iter().filter(|d| !ignored(d)).map(|d| {
+    let counts =
+        |d: &&mitosis::Detection| image.counts(d.candidate.centroid.x, d.candidate.centroid.y);
+    let found = result.detections.iter().filter(counts).map(|d| {
         // Pixels are where they were: the true resolution places them.
         let at = image.resolution.to_physical(d.candidate.centroid);
         Found {

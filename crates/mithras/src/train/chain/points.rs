@@ -112,5 +112,6 @@ fn labelled(set: &Dataset, image: &Image) -> Result<Labelled> {
     let figures = image.figures().map(|l| l.centre());
     let truth = figures.map(|c| resolution.to_physical(Point::new(c.x * fx, c.y * fy))).collect();
     let ignore = region.ignore.iter().map(|a| [a.x0, a.y0, a.x1, a.y1]).collect();
-    Ok(Labelled { name: image.name.clone(), tile: region.tile, resolution, truth, ignore })
+    let (name, within) = (image.name.clone(), vec![]);
+    Ok(Labelled { name, tile: region.tile, resolution, truth, ignore, within })
 }
