@@ -5,8 +5,7 @@ use super::{DetectorError, Result};
 use crate::robustness::point::Chosen;
 use artifact::{digest, file};
 use infer::card::{
-    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, ResolutionCard, SCHEMA,
-    SegmenterCard,
+    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
 };
 use mitosis::{Mpp, OperatingPoint, Score};
 use net::onnx::{self, ExportOptions, WeightKind};
@@ -87,6 +86,7 @@ fn by_regions(c: &Candidates) -> CandidateCard {
         opening_radius: c.opening_radius,
         min_area_px: c.min_area_px,
         min_distance_px: None,
+        apart_um: c.apart_um,
     }
 }
 
@@ -104,6 +104,7 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
             threshold: get(&["candidates", "threshold"])? as f32,
             opening_radius: get(&["candidates", "opening_radius"])? as u32,
             min_area_px: get(&["candidates", "min_area_px"])? as u32,
+            apart_um: calibration["candidates"]["apart_um"].as_f64(),
         }),
         crop: get(&["crop"])? as usize,
         symmetries: get(&["symmetries"])? as u8,
@@ -154,12 +155,6 @@ fn settle(choice: &Choice) -> Result<Settled> {
             results: None,
         }),
     }
-}
-
-/// Slides that training's scale changes cover: 20x lacks the detail that the second stage looks for.
-fn resolution() -> ResolutionCard {
-    let mpp = |v: f64| Mpp::new(v).expect("a plausible constant");
-    ResolutionCard { min: mpp(0.12), max: mpp(0.6), warn_above: Some(mpp(0.35)) }
 }
 
 fn put(path: &Path, bytes: &[u8]) -> Result<String> {
@@ -254,7 +249,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         encoder: None,
         operating_point: Some(settled.point),
         operating_points: settled.points,
-        resolution: Some(resolution()),
+        resolution: Some(super::resolution::covered(&[(&p.segmenter, s), (&p.classifier, c)])?),
         training: Some(training),
         results: settled.results,
     };

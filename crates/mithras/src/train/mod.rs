@@ -8,6 +8,7 @@ pub mod folds;
 pub mod frames;
 pub mod parity;
 pub mod protocol;
+mod resolution;
 
 use corpus::FileError;
 use std::path::{Path, PathBuf};
