@@ -29,7 +29,10 @@ use crate::result::{SlideResult, StageReport, Unclassified, UnreadWindow};
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use flow::{Event, Item};
-use mitosis::{Candidate, Classifier, Detection, Mm2, Point, Score, Segmenter};
+use mitosis::apart::likeliest_of_each;
+use mitosis::{
+    Candidate, Classifier, Detection, Microns, Mm2, Mpp, Point, Score, Segmenter, Window,
+};
 use shared::{Meter, Shared, StopOnDrop};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
@@ -289,6 +292,7 @@ impl Done {
         let squares = Squares::new(recipe.grid, recipe.mpp);
         let map = FlawMap::new(squares, recipe.grid, &read, self.flawed);
         let (mut detections, mut flaws, mut unclassified) = (Vec::new(), Vec::new(), Vec::new());
+        let mut places = Vec::new();
         for Scored { region, second } in self.scored {
             let raw = region.candidate();
             let candidate = Candidate { centroid: frame.to_level0(raw.at), s_seg: raw.s_seg };
@@ -304,11 +308,20 @@ impl Done {
                 }
             }
             flaws.push(map.at(raw.at.x, raw.at.y));
+            places.push(raw.at);
         }
         let outside = |d: &Detection| {
             job.tissue.is_some_and(|t| !t.near(d.candidate.centroid, TISSUE_MARGIN_UM))
         };
-        let outside_tissue = detections.iter().map(outside).collect();
+        let mut outside_tissue: Vec<bool> = detections.iter().map(outside).collect();
+        if let Some(um) = recipe.apart_um {
+            let stays = apart(&detections, &places, &outside_tissue, (recipe.mpp, Microns(um)));
+            let mut of = [stays.iter(), stays.iter(), stays.iter()];
+            let [a, b, c] = &mut of;
+            detections.retain(|_| a.next() == Some(&true));
+            flaws.retain(|_| b.next() == Some(&true));
+            outside_tissue.retain(|_| c.next() == Some(&true));
+        }
         let flawed = map.list(frame, job.tissue);
         let analysed = area::area(&read, recipe.grid, frame, job.tissue);
         let planned = area::area(&all, recipe.grid, frame, job.tissue);
@@ -336,4 +349,26 @@ impl Done {
             wall,
         }
     }
+}
+
+/// Which detections stay where those near each other are one division. What lies outside tissue is never accepted, so
+/// it takes nothing away.
+fn apart(
+    detections: &[Detection],
+    places: &[Point<Window>],
+    outside: &[bool],
+    (mpp, radius): (Mpp, Microns),
+) -> Vec<bool> {
+    let inside: Vec<usize> = (0..detections.len()).filter(|&i| !outside[i]).collect();
+    let scored = inside.iter().map(|&i| {
+        let (d, at) = (&detections[i], &places[i]);
+        let at = Point::new(at.x * mpp.get(), at.y * mpp.get());
+        (at, d.s_cls.unwrap_or(d.candidate.s_seg))
+    });
+    let kept = likeliest_of_each(&scored.collect::<Vec<_>>(), radius);
+    let mut stays = vec![true; detections.len()];
+    for (i, kept) in inside.into_iter().zip(kept) {
+        stays[i] = kept;
+    }
+    stays
 }

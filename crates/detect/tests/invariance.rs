@@ -166,6 +166,43 @@ fn nothing_is_doubled_or_cut_at_seams() {
     assert_eq!(places(&one), places(&cut));
 }
 
+/// Halves of a division count once: no two candidates stay within the distance, and whatever went had a likelier one
+/// near it.
+#[test]
+fn of_candidates_near_each_other_the_likeliest_stays() {
+    let source = Drawn::new(400, 400, 11);
+    let all = recipe(32, 25, 0);
+    let um = 4.0;
+    let apart = Recipe { apart_um: Some(um), ..all.clone() };
+    let job = Job::whole(&source, &all).unwrap();
+    let before = detect(&source, &job, &all, &workers());
+    let after = detect(&source, &job, &apart, &workers());
+    let (n, stays) = (before.detections.len(), after.detections.len());
+    assert!(stays > 20 && stays + 20 < n, "{stays} of {n}");
+    assert_eq!((after.flaws.len(), after.outside_tissue.len()), (stays, stays));
+    let near = |a: &mitosis::Detection, b: &mitosis::Detection| {
+        let (a, b) = (a.candidate.centroid, b.candidate.centroid);
+        (a.x - b.x).hypot(a.y - b.y) * 0.25 <= um
+    };
+    for d in &before.detections {
+        let kept = after.detections.contains(d);
+        let better = after.detections.iter().any(|k| k != d && near(k, d) && k.s_cls >= d.s_cls);
+        assert_ne!(kept, better, "{d:?}");
+    }
+    // Not the first stage alone: without a second, its own score decides.
+    let first = Recipe { crops: None, ..apart.clone() };
+    let alone = detect(&source, &job, &first, &workers());
+    assert!(alone.detections.iter().all(|d| d.s_cls.is_none()));
+    assert!(alone.detections.len() < n);
+    let far = Recipe { apart_um: Some(51.0), ..apart };
+    let e = far.frame(&source).and_then(|_| {
+        let mut mean = Mean::default();
+        let second = Some(&mut mean as &mut dyn mitosis::Classifier);
+        run(&source, &job, (&mut Shade::default(), second), &far, workers(), Control::default())
+    });
+    assert!(e.unwrap_err().to_string().contains("51 um apart"));
+}
+
 #[test]
 fn each_axis_and_each_stage_has_its_own_resolution() {
     // 0.25 um/px across, 0.5 down; candidates at 0.25, crops at 0.5.

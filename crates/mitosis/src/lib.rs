@@ -10,12 +10,14 @@
 //! | [`space`] | slide, window and physical coordinates, which never mix |
 //! | [`detection`] | mitotic figure detection model |
 //! | [`port`] | what a network is to the pipeline |
+//! | [`apart`] | one division, one figure |
 //! | [`matching`] | matching within 30 px; threshold pair over three folds |
 //! | [`count`] | mitotic hotspot (2 mm2), mitotic density (20 mm2) |
 //! | [`pseudo_label`] | pseudo-label dataset construction |
 
 #![forbid(unsafe_code)]
 
+pub mod apart;
 pub mod count;
 mod crowd;
 pub mod detection;

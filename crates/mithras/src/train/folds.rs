@@ -56,6 +56,8 @@ pub fn mine(
 ) -> Result<(usize, usize)> {
     let mut segmenter = TorchSegmenter::open(&m.segmenter, &m.device)?;
     let mut recipe = m.candidates.recipe(&segmenter.spec, None)?;
+    // However near to each other, each is a place of its own to learn from.
+    recipe.apart_um = None;
     let mut table = Writer::new(["frame", "x", "y", "s_seg"]);
     let (mut n, mut images) = (0, 0);
     for image in &fold.train {

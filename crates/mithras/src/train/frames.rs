@@ -19,6 +19,9 @@ pub struct Candidates {
     pub opening_radius: u32,
     /// Smallest region, px.
     pub min_area_px: u32,
+    /// Of candidates within so many um of each other the likeliest alone is kept; absent: all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub apart_um: Option<f64>,
 }
 
 /// Windows of the first stage, px.
@@ -50,6 +53,7 @@ impl Candidates {
                 opening_radius: self.opening_radius,
                 min_area_px: u64::from(self.min_area_px),
             },
+            apart_um: self.apart_um,
             crops,
             max_unread_share: 0.0,
         })

@@ -14,6 +14,10 @@ pub struct CandidateArgs {
     /// Smallest region, px
     #[arg(long, default_value_t = 20)]
     min_area: u32,
+    /// Of candidates so near to each other the likeliest alone is kept, um: the halves of a division are one
+    /// figure; 0 keeps all
+    #[arg(long, value_name = "UM", default_value_t = 12.0)]
+    apart: f64,
 }
 
 impl CandidateArgs {
@@ -22,6 +26,7 @@ impl CandidateArgs {
             threshold: self.threshold,
             opening_radius: self.opening_radius,
             min_area_px: self.min_area,
+            apart_um: (self.apart != 0.0).then_some(self.apart),
         }
     }
 }

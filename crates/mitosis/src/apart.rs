@@ -1,0 +1,82 @@
+//! One division, one figure: of an anaphase or a telophase both halves may be found.
+//!
+//! Of 11,937 labelled figures (MIDOG++) 1.3 % have another within 12 um, none within 5 um, while the two halves of one
+//! division lie about that far apart. So of candidates that near to each other the likeliest stands for all.
+
+use crate::{Microns, Physical, Point, Score};
+use std::collections::HashMap;
+
+/// For each point whether it stays: the highest score first, each takes away what lies within `radius` of it. Among
+/// equal scores the first one given stays. The order of the points changes nothing else.
+///
+/// # Panics
+/// Never for a `radius` above zero.
+#[must_use]
+pub fn likeliest_of_each(points: &[(Point<Physical>, Score)], radius: Microns) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| points[b].1.cmp(&points[a].1).then(a.cmp(&b)));
+    let square =
+        |p: &Point<Physical>| ((p.x / radius.0).floor() as i64, (p.y / radius.0).floor() as i64);
+    let mut kept: HashMap<(i64, i64), Vec<usize>> = HashMap::new();
+    let mut stays = vec![false; points.len()];
+    for i in order {
+        let at = &points[i].0;
+        let (column, row) = square(at);
+        let near = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (column + dx, row + dy)));
+        let taken = near.filter_map(|s| kept.get(&s)).flatten().any(|&k| {
+            let other = &points[k].0;
+            (other.x - at.x).hypot(other.y - at.y) <= radius.0
+        });
+        if !taken {
+            stays[i] = true;
+            kept.entry((column, row)).or_default().push(i);
+        }
+    }
+    stays
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn scored(all: &[(f64, f64, f32)]) -> Vec<(Point<Physical>, Score)> {
+        all.iter().map(|&(x, y, s)| (Point::new(x, y), Score::new(s).unwrap())).collect()
+    }
+
+    #[test]
+    fn the_halves_of_a_division_are_one() {
+        let halves = scored(&[(0.0, 0.0, 0.7), (11.0, 3.0, 0.9), (40.0, 0.0, 0.2)]);
+        assert_eq!(likeliest_of_each(&halves, Microns(12.0)), [false, true, true]);
+        // A chain: what was taken away takes nothing away.
+        let chain = scored(&[(0.0, 0.0, 0.9), (10.0, 0.0, 0.8), (20.0, 0.0, 0.7)]);
+        assert_eq!(likeliest_of_each(&chain, Microns(12.0)), [true, false, true]);
+        let level = scored(&[(0.0, 0.0, 0.5), (12.0, 0.0, 0.5)]);
+        assert_eq!(
+            likeliest_of_each(&level, Microns(12.0)),
+            [true, false],
+            "the border belongs to it"
+        );
+        assert!(likeliest_of_each(&[], Microns(12.0)).is_empty());
+    }
+
+    proptest! {
+        /// The plain reading of the rule, point against point.
+        #[test]
+        fn as_point_against_point(
+            all in prop::collection::vec((-60.0..60.0_f64, -60.0..60.0_f64, 0..20_u8), 0..60),
+            radius in 1.0..30.0_f64,
+        ) {
+            let all: Vec<_> = all.into_iter().map(|(x, y, s)| (x, y, f32::from(s) / 20.0)).collect();
+            let points = scored(&all);
+            let mut left: Vec<usize> = (0..points.len()).collect();
+            let mut want = vec![false; points.len()];
+            while let Some(&best) = left.iter().max_by(|&&a, &&b| points[a].1.cmp(&points[b].1).then(b.cmp(&a))) {
+                want[best] = true;
+                let p = &points[best].0;
+                left.retain(|&i| (points[i].0.x - p.x).hypot(points[i].0.y - p.y) > radius);
+            }
+            prop_assert_eq!(likeliest_of_each(&points, Microns(radius)), want);
+        }
+    }
+}
