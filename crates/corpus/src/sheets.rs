@@ -121,8 +121,8 @@ pub fn write(
         let (outer_w, outer_h) = (w + 2 * mirror, h + 2 * mirror);
         let mut data = Vec::with_capacity(3 * rows * outer_h * columns * outer_w);
         for y in 0..rows * outer_h {
-            for k in y / outer_h * columns..(y / outer_h + 1) * columns {
-                let row = &loaded[k].tile.data[3 * w * reflected(y % outer_h, mirror, h)..];
+            for region in &loaded[y / outer_h * columns..][..columns] {
+                let row = &region.tile.data[3 * w * reflected(y % outer_h, mirror, h)..];
                 for x in 0..outer_w {
                     let at = 3 * reflected(x, mirror, w);
                     data.extend_from_slice(&row[at..at + 3]);
