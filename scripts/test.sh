@@ -33,9 +33,9 @@ else
     cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi
 
-# Two minutes of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
+# A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
 step "attack"
-scripts/attack.sh --minutes 2 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
+scripts/attack.sh --minutes 1 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
 
 # Links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
 step "site"

@@ -112,7 +112,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let set = dataset(dir.path());
     // Hardly trained, the first stage has thousands of candidates at its own threshold.
-    let named = preset(&["calibrate.grid=\"short\"", "candidates.threshold=0.15"]);
+    let named = preset(&["calibrate.grid=\"short\"", "candidates.threshold=0.3"]);
     let (preset, options) = (named, options(dir.path().join("run")));
     let chain = Chain::new(&preset, set.clone(), &options).unwrap();
 
