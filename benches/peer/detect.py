@@ -148,6 +148,14 @@ def main():
         for _, x in batches(points, c["crop"], c, c["input"], 32):
             s_cls.extend(symmetric(classifier, x, c.get("symmetries", 1))[
                 :, c["classes"].index(c["positive"])].tolist())
+    # The likeliest of candidates so near to each other stands for all.
+    if rule.get("apart_um") and centres:
+        tree, left = cKDTree(centres), set(range(len(centres)))
+        for k in sorted(left, key=lambda k: -s_cls[k]):
+            if k in left:
+                left -= set(tree.query_ball_point(centres[k], rule["apart_um"] / mpp)) - {k}
+        left = sorted(left)
+        centres, s_seg, s_cls = ([of[k] for k in left] for of in (centres, s_seg, s_cls))
     lap("classify_s")
 
     accepted = [f >= op["seg"] and g >= op["cls"] for f, g in zip(s_seg, s_cls)]
