@@ -316,11 +316,9 @@ impl Done {
         let mut outside_tissue: Vec<bool> = detections.iter().map(outside).collect();
         if let Some(um) = recipe.apart_um {
             let stays = apart(&detections, &places, &outside_tissue, (recipe.mpp, Microns(um)));
-            let mut of = [stays.iter(), stays.iter(), stays.iter()];
-            let [a, b, c] = &mut of;
-            detections.retain(|_| a.next() == Some(&true));
-            flaws.retain(|_| b.next() == Some(&true));
-            outside_tissue.retain(|_| c.next() == Some(&true));
+            detections = only(detections, &stays);
+            flaws = only(flaws, &stays);
+            outside_tissue = only(outside_tissue, &stays);
         }
         let flawed = map.list(frame, job.tissue);
         let analysed = area::area(&read, recipe.grid, frame, job.tissue);
@@ -371,4 +369,8 @@ fn apart(
         stays[i] = kept;
     }
     stays
+}
+
+fn only<T>(all: Vec<T>, stays: &[bool]) -> Vec<T> {
+    all.into_iter().zip(stays).filter(|(_, stays)| **stays).map(|(item, _)| item).collect()
 }

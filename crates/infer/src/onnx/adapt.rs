@@ -4,7 +4,9 @@
 //! What is not touched stays the bytes it was: fields that are not read here (functions,
 //! metadata) must not be lost. Names inside the graph stay too; two `Identity` nodes join them to ours.
 
-use super::messages::{Dimension, Graph, Int, Made, Named, Shape, Size, Tensor, Type, ValueInfo};
+use super::messages::{
+    Attribute, Dimension, Graph, Named, Node, Shape, Size, Tensor, Type, ValueInfo,
+};
 use super::{BOXES, EMBEDDING, FLOAT, INPUT, bounded, decode, nodes};
 use half::f16;
 use prost::Message;
@@ -76,14 +78,19 @@ const KIND_INT: i32 = 2;
 /// From this version on a weight need not be an input as well.
 const OLDEST_IR: i64 = 4;
 
-impl Made {
+impl Node {
     fn identity(from: &str, to: &str) -> Vec<u8> {
         let (input, output) = (vec![from.into()], vec![to.into()]);
         Self { input, output, op_type: "Identity".into(), attribute: vec![] }.encode_to_vec()
     }
 
     fn cast(from: &str, to: &str) -> Vec<u8> {
-        let to_float = Int { name: "to".into(), i: FLOAT.into(), kind: KIND_INT };
+        let to_float = Attribute {
+            name: "to".into(),
+            i: FLOAT.into(),
+            kind: KIND_INT,
+            ..Attribute::default()
+        };
         let (input, output) = (vec![from.into()], vec![to.into()]);
         Self { input, output, op_type: "Cast".into(), attribute: vec![to_float] }.encode_to_vec()
     }
@@ -117,7 +124,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     };
     let mut first = Vec::new();
     if input != INPUT {
-        first.push(Made::identity(INPUT, &input));
+        first.push(Node::identity(INPUT, &input));
     }
     let old = graph_bytes(onnx)?;
     let mut weights = Vec::new();
@@ -140,7 +147,7 @@ pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String>
     first.iter().for_each(|node| part(NODE, node, &mut all));
     graph.node.iter().for_each(|node| part(NODE, node, &mut all));
     if output != named {
-        part(NODE, &Made::identity(&output, named), &mut all);
+        part(NODE, &Node::identity(&output, named), &mut all);
     }
     all.append(&mut made);
     all.append(&mut weights);
@@ -336,7 +343,7 @@ fn halved(bytes: &[u8]) -> Result<Option<Halved>, String> {
         name: format!("{}_f16", w.name),
         raw_data: half.iter().flat_map(|v| v.to_le_bytes()).collect(),
     };
-    let cast = Made::cast(&stored.name, &w.name);
+    let cast = Node::cast(&stored.name, &w.name);
     Ok(Some(Halved { stored: stored.encode_to_vec(), cast }))
 }
 
@@ -417,7 +424,7 @@ mod tests {
             float_data: vec![1.0, -2.5, 0.1, 3.0],
             raw_data: vec![],
         };
-        let node = Made {
+        let node = Node {
             input: vec!["x".into(), "w".into()],
             output: vec!["y".into()],
             op_type: "MatMul".into(),

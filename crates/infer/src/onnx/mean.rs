@@ -2,7 +2,7 @@
 //!
 //! Nodes and weights stay the bytes they are but for their names, which get a prefix per member.
 
-use super::messages::{Graph, Made, Values};
+use super::messages::{Graph, Node, Values};
 use super::{FLOAT, INPUT, OUTPUT, decode};
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, skip_field};
@@ -93,7 +93,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
                 let (both, after) = (vec![before, own], format!("sum/{k}"));
                 let op_type = "Add".into();
                 sums.push(
-                    Made { input: both, output: vec![after.clone()], op_type, attribute: vec![] }
+                    Node { input: both, output: vec![after.clone()], op_type, attribute: vec![] }
                         .encode_to_vec(),
                 );
                 after
@@ -121,7 +121,7 @@ pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
     };
     graph.initializer.push(share.encode_to_vec());
     let (input, output) = (vec![sum, "share".into()], vec![OUTPUT.into()]);
-    sums.push(Made { input, output, op_type: "Mul".into(), attribute: vec![] }.encode_to_vec());
+    sums.push(Node { input, output, op_type: "Mul".into(), attribute: vec![] }.encode_to_vec());
     graph.node.extend(sums);
     Ok(super::Model { graph: Some(graph), ..model }.encode_to_vec())
 }

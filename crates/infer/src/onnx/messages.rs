@@ -26,6 +26,7 @@ pub(super) struct Graph {
     pub output: Vec<ValueInfo>,
 }
 
+/// A node that is read, or written here.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Node {
     #[prost(string, repeated, tag = "1")]
@@ -42,10 +43,14 @@ pub(super) struct Node {
 pub(super) struct Attribute {
     #[prost(string, tag = "1")]
     pub name: String,
+    #[prost(int64, tag = "3")]
+    pub i: i64,
     #[prost(message, optional, tag = "5")]
     pub tensor: Option<Values>,
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
+    #[prost(int32, tag = "20")]
+    pub kind: i32,
 }
 
 /// A stored tensor: a weight, or the value of a `Constant`.
@@ -113,27 +118,4 @@ pub(super) enum Size {
     Value(i64),
     #[prost(string, tag = "2")]
     Param(String),
-}
-
-/// A node that is written here.
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Made {
-    #[prost(string, repeated, tag = "1")]
-    pub input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    pub output: Vec<String>,
-    #[prost(string, tag = "4")]
-    pub op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    pub attribute: Vec<Int>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Int {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(int64, tag = "3")]
-    pub i: i64,
-    #[prost(int32, tag = "20")]
-    pub kind: i32,
 }
