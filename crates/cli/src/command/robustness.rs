@@ -125,6 +125,12 @@ pub struct PointArgs {
     /// NAME=DIR: the same fold on tissue without figures that it never saw
     #[arg(long, value_name = "NAME=DIR")]
     foreign: Vec<String>,
+    /// NAME=DIR: the fold's model on tissue without figures that no model trained on, the same images for every fold
+    ///
+    /// Models that were trained apart rate the same nucleus differently. What 20 candidates per mm2 of this tissue reach
+    /// is made the zero of each, before scale and points are chosen; `train export --tissue` does so with the final one.
+    #[arg(long, value_name = "NAME=DIR")]
+    tissue: Vec<String>,
     /// Count every fold as one mm2 of tissue with so many figures, whatever it holds
     ///
     /// For folds cut around figures, which hold hundreds per mm2, beside whole frames. The scale of
@@ -146,7 +152,7 @@ fn density(text: &str) -> Result<f64, String> {
 
 pub fn choose(args: &PointArgs) -> Result<()> {
     let scale = args.scale.as_ref().map(|file| artifact::json::read::<Chosen>(file)).transpose()?;
-    let folds = FoldRun::read(&args.fold, &args.foreign)?;
+    let folds = FoldRun::read(&args.fold, &args.foreign, &args.tissue)?;
     let chosen = point::choose(&folds, args.density, scale.map(|c| c.scale()))?;
     print!("{chosen}");
     Ok(artifact::json::write(&args.out, &chosen)?)

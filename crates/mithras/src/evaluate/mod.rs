@@ -300,11 +300,17 @@ pub fn evaluate(
         analysed_mm2 += counts.analysed_mm2;
         digests.insert(name.clone(), counts.slide.digest.clone());
         model = Some(counts.model.name.clone());
+        let (truth, ignored) = (case.points(&resolution), case.ignored(&resolution));
+        let mut rows = read_detections(&folder.join("detections.csv"))?;
+        let near = |all: &[Point<Physical>], x: f64, y: f64| {
+            all.iter().any(|p| (p.x - x).hypot(p.y - y) <= radius.0)
+        };
+        rows.retain(|r| !near(&ignored, r.x_um, r.y_um) || near(&truth, r.x_um, r.y_um));
         cases.push(Case {
             name: name.clone(),
             tumour: case.tumour.clone(),
-            truth: case.points(&resolution),
-            rows: read_detections(&folder.join("detections.csv"))?,
+            truth,
+            rows,
             seg: counts.thresholds.seg.get(),
         });
     }

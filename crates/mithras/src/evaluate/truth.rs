@@ -14,10 +14,21 @@ pub(super) enum Place {
     Physical(f64, f64),
 }
 
+impl Place {
+    fn physical(self, resolution: &Resolution) -> Point<Physical> {
+        match self {
+            Self::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
+            Self::Physical(x, y) => Point::new(x, y),
+        }
+    }
+}
+
 /// Ground truth of one slide.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TruthCase {
     pub(super) points: Vec<Place>,
+    /// Places where nobody can say what there is.
+    pub(super) ignored: Vec<Place>,
     pub(super) tumour: Option<String>,
 }
 
@@ -25,11 +36,13 @@ impl TruthCase {
     /// Its figures in micrometres.
     #[must_use]
     pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
-        let physical = |p: &Place| match *p {
-            Place::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
-            Place::Physical(x, y) => Point::new(x, y),
-        };
-        self.points.iter().map(physical).collect()
+        self.points.iter().map(|p| p.physical(resolution)).collect()
+    }
+
+    /// Places to ignore, in micrometres: what is found there is neither right nor wrong.
+    #[must_use]
+    pub fn ignored(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
+        self.ignored.iter().map(|p| p.physical(resolution)).collect()
     }
 }
 
@@ -50,7 +63,7 @@ pub struct TruthOptions {
 /// Words for a mitotic figure; compared without case, blanks, hyphens and underscores.
 const FIGURE: [&str; 5] = ["mf", "mitotic", "mitoticfigure", "mitosis", "figure"];
 /// Words for everything else that annotators label; never counted.
-const OTHER: [&str; 9] = [
+const OTHER: [&str; 8] = [
     "mimicker",
     "imposter",
     "nonmitotic",
@@ -59,8 +72,9 @@ const OTHER: [&str; 9] = [
     "hardnegative",
     "hardnegativelookalike",
     "other",
-    "ignore",
 ];
+/// Word for what is neither: nothing that is found there counts.
+const IGNORE: &str = "ignore";
 
 fn plain(word: &str) -> String {
     word.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
@@ -69,8 +83,8 @@ fn plain(word: &str) -> String {
 /// Reads ground truth: a table with a column that names the slide (`slide`, `file`, `filename`,
 /// `case` or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or
 /// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. Where a column says what a row is, only
-/// mitotic figures count and a word that is not known is refused; a row without a word is one that
-/// nobody could decide on, and is left out. Optional: `tumour` (or `tumor`, `tumour_type`,
+/// mitotic figures count and a word that is not known is refused; what is found near a row of the word
+/// `ignore` is neither right nor wrong; a row without a word is one that nobody could decide on, and is left out. Optional: `tumour` (or `tumor`, `tumour_type`,
 /// `tumor_type`). A row with empty positions says that the slide was looked at.
 ///
 /// # Errors
@@ -106,10 +120,12 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
         if table.cell(row, x).is_empty() && table.cell(row, y).is_empty() {
             continue;
         }
+        let mut ignored = false;
         if let Some(column) = kind {
             let word = plain(table.cell(row, column));
             let figure = own.contains(&word) || (own.is_empty() && FIGURE.contains(&&*word));
-            if !figure {
+            ignored = !figure && word == IGNORE;
+            if !figure && !ignored {
                 if word.is_empty()
                     || OTHER.contains(&&*word)
                     || (!own.is_empty() && FIGURE.contains(&&*word))
@@ -126,11 +142,8 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
             }
         }
         let (vx, vy) = (table.number(row, x)?, table.number(row, y)?);
-        case.points.push(if px.is_some() {
-            Place::Level0(vx, vy)
-        } else {
-            Place::Physical(vx, vy)
-        });
+        let place = if px.is_some() { Place::Level0(vx, vy) } else { Place::Physical(vx, vy) };
+        if ignored { &mut case.ignored } else { &mut case.points }.push(place);
     }
     if !options.only.is_empty() {
         let wanted: BTreeSet<String> =
@@ -180,6 +193,14 @@ mod tests {
         assert!(error.contains("'debris'"), "{error}");
         let truth = read(&text.replace("debris", "other"), &own).unwrap();
         assert_eq!(truth["a"].points, [Place::Physical(1.0, 2.0), Place::Physical(3.0, 4.0)]);
+    }
+
+    #[test]
+    fn places_to_ignore_are_kept_apart() {
+        let text = "slide,x,y,label\na,1,2,mf\na,3,4,Ignore\na,5,6,other\n";
+        let truth = read(text, &TruthOptions::default()).unwrap();
+        assert_eq!(truth["a"].points, [Place::Level0(1.0, 2.0)]);
+        assert_eq!(truth["a"].ignored, [Place::Level0(3.0, 4.0)]);
     }
 
     #[test]

@@ -38,17 +38,23 @@ impl Labelled {
         let decoded = image::open(path).map_err(|e| fail(e.to_string()))?.into_rgb8();
         let (w, h) = (decoded.width() as usize, decoded.height() as usize);
         let name = stem(path);
-        let truth = match truth.and_then(|t| t.get(&name)) {
-            Some(case) => case.points(&resolution),
-            None => vec![],
+        let (x, y) = (resolution.x.get(), resolution.y.get());
+        let r = options.radius.0;
+        let (truth, ignore) = match truth.and_then(|t| t.get(&name)) {
+            Some(case) => (
+                case.points(&resolution),
+                (case.ignored(&resolution).iter())
+                    .map(|p| [(p.x - r) / x, (p.y - r) / y, (p.x + r) / x, (p.y + r) / y])
+                    .collect(),
+            ),
+            None => (vec![], vec![]),
         };
         let within = match &options.within {
             Some(areas) => within::of(areas, &name, (w, h)).map_err(fail)?,
             None => vec![],
         };
         let tile = RgbTile::new(w, h, decoded.into_raw());
-        let mut image = Self { name, tile, resolution, truth, ignore: vec![], within };
-        let (x, y) = (image.resolution.x.get(), image.resolution.y.get());
+        let mut image = Self { name, tile, resolution, truth, ignore, within };
         let truth = std::mem::take(&mut image.truth);
         image.truth = truth.into_iter().filter(|p| image.counts(p.x / x, p.y / y)).collect();
         Ok(image)

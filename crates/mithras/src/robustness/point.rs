@@ -8,9 +8,9 @@ use mitosis::{Microns, OperatingPoint, Score};
 use serde::{Deserialize, Serialize};
 use stats::platt::{Platt, ece};
 
-use super::fold::FoldRun;
-use super::weigh::{Counts, Items, Prepared, pooled};
-use super::{RobustnessError, score};
+use super::fold::{FoldRun, TISSUE_RATE};
+use super::weigh::{Counts, Items, OnScale, Prepared, pooled};
+use super::{Robustness, RobustnessError, score};
 
 /// What a point is chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,20 @@ pub struct UnderChange {
     pub f1: f64,
 }
 
+/// Tissue without figures that no model trained on, by which models come to one scale: what so many of its candidates
+/// per mm2 reach is zero to each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tissue {
+    /// Candidates per mm2.
+    pub per_mm2: f64,
+    /// Area.
+    pub mm2: f64,
+    /// Names of its images.
+    pub images: Vec<String>,
+    /// The logit of each fold's model that so many reach.
+    pub logits: BTreeMap<String, f64>,
+}
+
 /// What was chosen, and on what.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
@@ -84,6 +98,9 @@ pub struct Chosen {
     pub slope: f64,
     /// Its offset.
     pub offset: f64,
+    /// The tissue that brought the models of folds to one scale, which is the scale of slope and offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tissue: Option<Tissue>,
     /// Both were given, not fitted to these folds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scale_given: bool,
@@ -110,10 +127,32 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// What the second stage's logits are scaled by.
+    /// What the second stage's logits are scaled by, on the scale that the folds share.
     #[must_use]
     pub fn scale(&self) -> Platt {
         Platt { slope: self.slope, offset: self.offset }
+    }
+
+    /// What the logits of one model are scaled by: `on_tissue` is what it says of the folds' tissue.
+    ///
+    /// # Errors
+    /// Tissue where the folds had none, none where they had, or other images.
+    pub fn scale_of(&self, on_tissue: Option<&Robustness>) -> Result<Platt, RobustnessError> {
+        let nothing = |what: &str| Err(RobustnessError::Nothing(what.into()));
+        match (&self.tissue, on_tissue) {
+            (None, None) => Ok(self.scale()),
+            (None, Some(_)) => nothing("the points were chosen without tissue to set the scale by"),
+            (Some(_), None) => nothing(
+                "the points are on a scale that tissue sets: give what these networks say of the same tissue",
+            ),
+            (Some(t), Some(r)) if t.images != r.images() => {
+                nothing("the tissue is not that of the folds: its images have other names")
+            }
+            (Some(_), Some(r)) => {
+                let Platt { slope, offset } = self.scale();
+                Ok(Platt { slope, offset: offset - slope * r.tissue_logit()? })
+            }
+        }
     }
 
     /// The points of a package's card by name, and what was measured on left-out slides.
@@ -274,29 +313,30 @@ pub fn choose(
     }
     // One stage alone is not scaled: its threshold is on what the network says.
     let two_stages = folds.iter().any(FoldRun::has_second_stage);
-    let fit = |folds: &[&FoldRun]| {
+    let on_scale = OnScale::all(folds)?;
+    let fit = |folds: &[&OnScale<'_>]| {
         if !two_stages {
             return Ok(Platt::IDENTITY);
         }
         if let Some(given) = scale {
             return Ok(given);
         }
-        let Items { logits, figure, weight } = Items::of(folds, density);
+        let Items { logits, figure, weight, .. } = Items::of(folds, density);
         Platt::fit(&logits, &figure, &weight).map_err(|e| RobustnessError::Nothing(e.to_string()))
     };
-    let all: Vec<&FoldRun> = folds.iter().collect();
+    let all: Vec<&OnScale<'_>> = on_scale.iter().collect();
     let platt = fit(&all)?;
-    let prepared: Vec<Prepared<'_>> = folds.iter().map(|f| Prepared::new(f, &platt)).collect();
+    let prepared: Vec<Prepared<'_>> = on_scale.iter().map(|f| Prepared::new(f, &platt)).collect();
 
     let items = Items::of(&all, density);
-    let raw: Vec<f64> = items.logits.iter().map(|z| Platt::IDENTITY.score(z)).collect();
+    let raw: Vec<f64> = items.raw.iter().map(|z| Platt::IDENTITY.score(&[*z])).collect();
     // Without a density every candidate counts alike.
     let weight = if density.is_some() { items.weight } else { vec![1.0; items.figure.len()] };
     let mut across = vec![];
     let mut left_out = vec![];
-    for (i, fold) in folds.iter().enumerate() {
-        let others: Vec<&FoldRun> =
-            folds.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, f)| f).collect();
+    for (i, fold) in on_scale.iter().enumerate() {
+        let others: Vec<&OnScale<'_>> =
+            on_scale.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, f)| f).collect();
         // One fold alone has no others.
         let others = if others.is_empty() { vec![fold] } else { others };
         let own = fit(&others)?;
@@ -341,18 +381,23 @@ pub fn choose(
     }
     let each: Vec<Vec<Counts>> = left_out.iter().map(|l| l.1.clone()).collect();
     let foreign = sum(left_out.iter().map(|l| l.2).collect());
-    let clean: Vec<(f64, bool)> = folds
-        .iter()
-        .flat_map(|f| &f.labelled.rows[0].images)
-        .flat_map(|l| {
-            let near = l.near_figures(first.labelled.radius_um);
-            l.found.iter().map(|f| f64::from(f.s_cls.unwrap_or(f.s_seg))).zip(near)
-        })
-        .collect();
-    let (scores, figure): (Vec<f64>, Vec<bool>) = clean.into_iter().unzip();
+    let (mut scores, mut figure) = (vec![], vec![]);
+    for OnScale { fold, shift } in &on_scale {
+        for l in &fold.labelled.rows[0].images {
+            scores.extend(l.found.iter().map(|f| FoldRun::raw(f) - shift));
+            figure.extend(l.near_figures(first.labelled.radius_um));
+        }
+    }
+    let tissue = first.tissue.as_ref().map(|t| Tissue {
+        per_mm2: TISSUE_RATE,
+        mm2: t.mm2,
+        images: t.images(),
+        logits: on_scale.iter().map(|f| (f.fold.name.clone(), f.shift)).collect(),
+    });
     Ok(Chosen {
         slope: platt.slope,
         offset: platt.offset,
+        tissue,
         scale_given: scale.is_some(),
         ece_before: ece(&raw, &items.figure, &weight, 10),
         ece_after: ece(&across, &items.figure, &weight, 10),
@@ -410,7 +455,8 @@ mod tests {
     }
 
     fn fold(name: &str, shift: f64) -> FoldRun {
-        FoldRun { name: name.into(), labelled: measured(shift), foreign: Some(measured(shift)) }
+        let foreign = Some(measured(shift));
+        FoldRun { name: name.into(), labelled: measured(shift), foreign, tissue: None }
     }
 
     #[test]
@@ -479,6 +525,52 @@ mod tests {
         };
         assert_eq!(chosen.foreign_per_mm2, Some(accepted(chosen) as f64 / 2.0));
         assert!(accepted(chosen) <= accepted(best), "{chosen:?} {best:?}");
+    }
+
+    /// Tissue of one mm2 with thirty candidates, as a model whose logits are moved by `shift` rates them.
+    fn tissue(shift: f64) -> Robustness {
+        let mut r = measured(shift);
+        for row in &mut r.rows {
+            row.images[0].found.retain(|f| f.x_um >= 1000.0);
+            row.images[0].truth.clear();
+        }
+        r
+    }
+
+    #[test]
+    fn tissue_brings_models_to_one_scale() {
+        let with =
+            |name: &str, shift: f64| FoldRun { tissue: Some(tissue(shift)), ..fold(name, shift) };
+        let apart = [with("A", -1.5), with("B", 1.5)];
+        let chosen = choose(&apart, None, None).unwrap();
+        let same = choose(&[with("A", 0.0), with("B", 0.0)], None, None).unwrap();
+        // As if both had been one model.
+        assert!((chosen.offset - same.offset).abs() < 1e-2, "{chosen:?} {same:?}");
+        assert!((chosen.left_out.f1_mean - same.left_out.f1_mean).abs() < 1e-9);
+        let alone = choose(&[fold("A", -1.5), fold("B", 1.5)], None, None).unwrap();
+        assert!(alone.left_out.f1_mean < chosen.left_out.f1_mean - 0.05, "{alone:?}");
+        // A third model gets the offset that its own tissue asks for: the same score for the same nucleus.
+        let z = 0.7;
+        let of = |shift: f64| chosen.scale_of(Some(&tissue(shift))).unwrap().score(&[z + shift]);
+        assert!((of(0.0) - of(2.0)).abs() < 1e-3);
+        // By hand: three candidates each at 10 values from -2.5 in steps of a quarter; the twentieth has -1.75.
+        let logit = tissue(0.0).tissue_logit().unwrap();
+        assert!((logit + 1.75).abs() < 1e-3, "{logit}");
+        let t = chosen.tissue.as_ref().unwrap();
+        assert_eq!((t.per_mm2, t.mm2, t.images.len()), (20.0, 1.0, 1));
+        assert!((t.logits["B"] - t.logits["A"] - 3.0).abs() < 1e-3, "{t:?}");
+        // No scale is guessed.
+        let e = |r: Result<Platt, RobustnessError>| r.unwrap_err().to_string();
+        assert!(e(chosen.scale_of(None)).contains("say of the same tissue"));
+        assert!(e(alone.scale_of(Some(&tissue(0.0)))).contains("without tissue"));
+        let mut other = tissue(0.0);
+        other.rows[0].images[0].image = "b".into();
+        assert!(e(chosen.scale_of(Some(&other))).contains("other names"));
+        let mut few = tissue(0.0);
+        few.rows[0].images[0].found.truncate(5);
+        assert!(e(chosen.scale_of(Some(&few))).contains("5 candidates on 1.00 mm2"));
+        let e = choose(&[with("A", 0.0), fold("B", 0.0)], None, None).unwrap_err().to_string();
+        assert!(e.contains("the fold B was not measured"), "{e}");
     }
 
     #[test]

@@ -65,11 +65,42 @@ pub(super) fn logit(p: f64) -> f64 {
     (p / (1.0 - p)).ln()
 }
 
+/// A fold, and what its model's logits lie above the scale that all models share.
+pub(super) struct OnScale<'a> {
+    pub(super) fold: &'a FoldRun,
+    pub(super) shift: f64,
+}
+
+impl<'a> OnScale<'a> {
+    /// Every fold on one scale, where all of them were measured on the same tissue.
+    ///
+    /// # Errors
+    /// Some folds alone with tissue, other images than another's, or too few candidates on it.
+    pub(super) fn all(folds: &'a [FoldRun]) -> Result<Vec<Self>, RobustnessError> {
+        let nothing = |what: String| Err(RobustnessError::Nothing(what));
+        let images = folds.first().and_then(|f| f.tissue.as_ref()).map(|t| t.images());
+        let mut all = vec![];
+        for fold in folds {
+            if fold.tissue.as_ref().map(|t| t.images()) != images {
+                return nothing(format!(
+                    "the fold {} was not measured on the tissue that {} was: one scale needs the same images for all",
+                    fold.name, folds[0].name
+                ));
+            }
+            let shift = fold.tissue.as_ref().map_or(Ok(0.0), |t| t.tissue_logit())?;
+            all.push(Self { fold, shift });
+        }
+        Ok(all)
+    }
+}
+
 /// Candidates of folds under all changes.
 #[derive(Default)]
 pub(super) struct Items {
-    /// One logit each, of the last stage.
+    /// One logit each, of the last stage, on the scale that its fold's model shares with the others.
     pub(super) logits: Vec<Vec<f64>>,
+    /// The same as the model gives it.
+    pub(super) raw: Vec<f64>,
     /// Which are figures.
     pub(super) figure: Vec<bool>,
     /// Every fold and change counts alike.
@@ -78,16 +109,17 @@ pub(super) struct Items {
 
 impl Items {
     /// With a density, candidates weigh as often as they stand in tissue with so many figures per mm2.
-    pub(super) fn of(folds: &[&FoldRun], density: Option<f64>) -> Self {
+    pub(super) fn of(folds: &[&OnScale<'_>], density: Option<f64>) -> Self {
         let mut all = Self::default();
-        for fold in folds {
+        for OnScale { fold, shift } in folds {
             let set = &fold.labelled;
             for row in &set.rows {
                 let first = all.weight.len();
                 for l in &row.images {
                     for (f, near) in l.found.iter().zip(l.near_figures(set.radius_um)) {
-                        // The score of the last stage, which may be the first.
-                        all.logits.push(vec![logit(f64::from(f.s_cls.unwrap_or(f.s_seg)))]);
+                        let raw = FoldRun::raw(f);
+                        all.raw.push(raw);
+                        all.logits.push(vec![raw - shift]);
                         all.figure.push(near);
                         all.weight.push(match density {
                             Some(d) if near => d / set.figures.max(1) as f64,
@@ -114,9 +146,9 @@ pub(super) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn new(fold: &'a FoldRun, platt: &Platt) -> Self {
+    pub(super) fn new(&OnScale { fold, shift }: &OnScale<'a>, platt: &Platt) -> Self {
         let scaled = |f: &Found| {
-            let s = f.s_cls.map(|s| score(platt.score(&[logit(f64::from(s))]) as f32));
+            let s = f.s_cls.map(|_| score(platt.score(&[FoldRun::raw(f) - shift]) as f32));
             (score(f.s_seg), s)
         };
         let rows = &fold.labelled.rows;

@@ -3,6 +3,7 @@
 use super::frames::{Candidates, STRIDE, WINDOW};
 use super::{DetectorError, Result};
 use crate::robustness::point::Chosen;
+use crate::robustness::{Robustness, RobustnessError};
 use artifact::{digest, file};
 use infer::card::{
     CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
@@ -47,6 +48,8 @@ pub enum Choice {
     Points {
         /// What was chosen; `None` for a fold's package that is to be measured first.
         chosen: Option<Box<Chosen>>,
+        /// What the networks, packaged without points, say of the tissue that set the folds' scale.
+        tissue: Option<Box<Robustness>>,
         /// How candidates are taken.
         candidates: Candidates,
         /// Side of the second stage's crops, px at 0.25 um/px.
@@ -117,12 +120,12 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
 fn settle(choice: &Choice) -> Result<Settled> {
     match choice {
         Choice::Calibration { file, stage } => calibrated(file, stage),
-        Choice::Points { chosen, candidates, crop, symmetries } => {
+        Choice::Points { chosen, tissue, candidates, crop, symmetries } => {
+            let invalid = |e: RobustnessError| DetectorError::Invalid(e.to_string());
+            let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
+            let scale = scale.map_err(invalid)?;
             let (points, results) = match chosen {
-                Some(c) => c
-                    .for_card()
-                    .map(|(p, r)| (p, Some(r)))
-                    .map_err(|e| DetectorError::Invalid(e.to_string()))?,
+                Some(c) => c.for_card().map(|(p, r)| (p, Some(r))).map_err(invalid)?,
                 None => (BTreeMap::new(), None),
             };
             let point = match points.get("balanced") {
@@ -136,7 +139,7 @@ fn settle(choice: &Choice) -> Result<Settled> {
                 },
             };
             Ok(Settled {
-                platt: chosen.as_ref().map(|c| (c.slope, c.offset)),
+                platt: scale.map(|s| (s.slope, s.offset)),
                 candidates: by_regions(candidates),
                 crop: *crop,
                 symmetries: *symmetries,

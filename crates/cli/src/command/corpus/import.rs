@@ -63,6 +63,9 @@ pub struct Args {
     /// with labels), all, none.
     #[arg(long, default_value = "known")]
     exhaustive: Exhaustive,
+    /// Folders without labels: leaves out images whose names begin with one of these, to measure on.
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
+    without: Vec<String>,
     /// Regions: word of the positive class.
     #[arg(long, value_name = "WORD")]
     positive: Option<String>,
@@ -169,6 +172,7 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
         lenient: a.lenient,
         part: if a.split == corpus::Split::Test { Part::Test } else { Part::Train },
         source: a.cohort.clone(),
+        without: a.without.clone(),
         positive: a.positive.clone(),
     };
     let (format, file, images) = (a.format.as_str(), a.file.as_path(), a.images.as_deref());

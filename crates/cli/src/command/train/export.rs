@@ -2,6 +2,7 @@
 
 use super::images::CandidateArgs;
 use anyhow::Result;
+use mithras::robustness::Robustness;
 use mithras::train::export::{Choice, Package, package};
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ pub struct Args {
     /// layer, its points into the card
     #[arg(long, value_name = "JSON", conflicts_with = "calibration")]
     points: Option<PathBuf>,
+    /// Where tissue set the folds' scale (`evaluate operating-point --tissue`): the folder of what a
+    /// package of these two networks without --points says of the same images
+    #[arg(long, value_name = "DIR", requires = "points")]
+    tissue: Option<PathBuf>,
     /// calibration.json of `mithras train calibrate`. Without it and without points the package has
     /// a provisional operating point: to measure a fold before the choice
     #[arg(long, value_name = "FILE", requires = "stage")]
@@ -59,6 +64,7 @@ pub fn run(args: Args) -> Result<()> {
                 Some(path) => Some(Box::new(artifact::json::read(path)?)),
                 None => None,
             },
+            tissue: args.tissue.as_deref().map(Robustness::open).transpose()?.map(Box::new),
             candidates: args.candidates.resolved(),
             crop: args.crop,
             symmetries: args.symmetries,

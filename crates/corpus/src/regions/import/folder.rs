@@ -20,11 +20,16 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
     walk(dir, &mut files)?;
     files.sort();
     let mut left_out = vec![];
-    let mut masks = 0;
+    let (mut masks, mut kept_out) = (0, 0);
     let mut wanted = vec![];
     for file in files {
         let kind = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         if !IMAGES.contains(&kind.as_str()) {
+            continue;
+        }
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        if o.without.iter().any(|w| stem.starts_with(w.as_str())) {
+            kept_out += 1;
             continue;
         }
         let below = file.strip_prefix(dir).unwrap_or(&file);
@@ -42,6 +47,14 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
             record: format!("{masks} images"),
             reason: "they lie in a folder of masks".into(),
         });
+    }
+    if kept_out > 0 {
+        left_out.push(Problem {
+            record: format!("{kept_out} images"),
+            reason: "they were to be left out by name".into(),
+        });
+    } else if !o.without.is_empty() {
+        return Err(RegionsError::file(dir, "holds no image of a name that was to be left out"));
     }
     let source = match (&o.source, dir.file_name()) {
         (Some(s), _) => s.clone(),

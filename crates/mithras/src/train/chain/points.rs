@@ -35,6 +35,7 @@ pub(super) fn choice(chain: &Chain<'_>) -> Result<Choice> {
 fn of(chain: &Chain<'_>, chosen: Option<Box<Chosen>>) -> Choice {
     Choice::Points {
         chosen,
+        tissue: None,
         candidates: chain.preset.candidates,
         crop: chain.preset.finetune.data.crop,
         symmetries: chain.preset.calibrate.symmetries,
@@ -63,7 +64,7 @@ pub(super) fn choose(chain: &Chain<'_>, grid: Grid) -> Result<PathBuf> {
             [] => None,
             _ => Some(measure(&foreign, &at.join("foreign"))?),
         };
-        folds.push(FoldRun { name: name.clone(), labelled, foreign });
+        folds.push(FoldRun { name: name.clone(), labelled, foreign, tissue: None });
     }
     let path = file(chain);
     json::write(&path, &point::choose(&folds, None, None)?)?;
