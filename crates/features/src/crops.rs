@@ -177,6 +177,7 @@ fn labels(
         let split = match image.part {
             Part::Train => Split::Train,
             Part::Test => Split::Test,
+            Part::Calibration => Split::Validation,
         };
         let crops = image.labels.iter().enumerate().map(|(i, label)| {
             let kind = match label.kind {

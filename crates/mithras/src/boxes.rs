@@ -74,7 +74,8 @@ pub fn import(
     if let Some(path) = points {
         let bad = |reason: String| ImportError::Points { path: path.to_owned(), reason };
         let chosen: Chosen = artifact::json::read(path).map_err(|e| bad(e.to_string()))?;
-        let (named, results) = chosen.for_card().map_err(|e| bad(e.to_string()))?;
+        let card = chosen.scale_of(None).and_then(|scale| chosen.for_card(&scale));
+        let (named, results) = card.map_err(|e| bad(e.to_string()))?;
         if let Some(p) = named.get("balanced") {
             let provenance = p.provenance.clone();
             draft.operating_point = mitosis::OperatingPoint { seg: p.seg, cls: p.cls, provenance };

@@ -2,8 +2,8 @@
 #![cfg(feature = "train")]
 
 use corpus::import::{ImportOptions, importer};
-use corpus::regions::import::{Options, annotated};
-use corpus::regions::{Dataset, Given};
+use corpus::regions::import::{Options, annotated, folder_importer};
+use corpus::regions::{Dataset, Given, merge};
 use mithras::train::DetectorError;
 use mithras::train::chain::{
     Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, StepKind, Watch,
@@ -49,7 +49,16 @@ fn dataset(dir: &Path) -> Dataset {
         positive: Some("mitosis".into()),
         ..Options::default()
     };
-    annotated(&read, dir, &options).unwrap().dataset.write(&dir.join("set")).unwrap()
+    let labelled =
+        annotated(&read, dir, &options).unwrap().dataset.write(&dir.join("set")).unwrap();
+    // Tissue that no model trains on, which sets the scale of scores.
+    let tissue = dir.join("tissue");
+    fs::create_dir_all(&tissue).unwrap();
+    drawn(6, 1).save(tissue.join("kept.tiff")).unwrap();
+    let kept = Options { calibration: vec!["kept".into()], ..options };
+    let read = folder_importer("he-folder").unwrap().read;
+    let tissue = read(&tissue, &kept).unwrap().dataset.write(&dir.join("kept")).unwrap();
+    merge(&[labelled, tissue], &dir.join("all"), "drawn", "test").unwrap()
 }
 
 #[derive(Default)]
@@ -161,6 +170,15 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let ece = results["calibration"]["ece"].as_float().unwrap();
     assert!((0.0..=1.0).contains(&ece), "{ece}");
     assert!(results["left_out_slides"]["f1_mean"].as_float().is_some());
+    // Every model was looked at on the same tissue, the final one too, whose own offset is in its card.
+    assert_eq!(results["calibration"]["tissue_per_mm2"].as_float(), Some(20.0));
+    let at = options.out.join("calibration");
+    let chosen: mithras::robustness::point::Chosen =
+        artifact::json::read(&at.join("points.json")).unwrap();
+    assert_eq!(chosen.tissue.as_ref().unwrap().images, ["kept.tiff"]);
+    let last = mithras::robustness::Robustness::open(&at.join("final/tissue")).unwrap();
+    let offset = chosen.offset - chosen.slope * last.tissue_logit().unwrap();
+    assert_eq!(results["calibration"]["offset"].as_float(), Some(offset));
     for fold in ["fold-0", "fold-1"] {
         let measured = options.out.join("calibration").join(fold).join("labelled");
         let found = mithras::robustness::Robustness::open(&measured).unwrap();

@@ -113,7 +113,7 @@ pub(super) fn deal(
     for p in &piles {
         if p.tests != 0 && p.tests != p.items {
             return Err(FoldsError::Invalid(format!(
-                "group `{}` is partly test data ({} of {}); no fold can keep it whole",
+                "group `{}` is partly test or calibration data ({} of {}); no fold can keep it whole",
                 p.name(),
                 p.tests,
                 p.items

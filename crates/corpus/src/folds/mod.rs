@@ -155,7 +155,7 @@ impl std::fmt::Display for FoldManifest {
         for c in self.counts() {
             let what = match c.name.as_str() {
                 "train" => "in every fold's training".to_owned(),
-                "test" => "test data, in no fold".to_owned(),
+                "test" => "test and calibration data, in no fold".to_owned(),
                 name => format!("fold {name}"),
             };
             let (groups, items) = (Many(c.groups, "group"), Many(c.items, "item"));
@@ -170,7 +170,7 @@ impl FoldManifest {
     ///
     /// # Errors
     /// [`FoldsError::Invalid`]: fewer groups that can validate than folds, fewer than two folds, or
-    /// a group that is partly test data.
+    /// a group that is partly test or calibration data.
     pub fn new<'a>(
         kind: DataKind,
         dataset: &str,
@@ -284,7 +284,7 @@ impl FoldManifest {
         self.folds.iter().position(|f| f == name)
     }
 
-    /// What each fold holds out, then what all train on, then the test part; without empty rows of
+    /// What each fold holds out, then what all train on, then test and calibration data; without empty rows of
     /// the last two.
     #[must_use]
     pub fn counts(&self) -> Vec<FoldCounts> {

@@ -30,7 +30,7 @@ impl FoldManifest {
                 (format!("{} images", i.source), 1),
             ],
             figures: i.figures().count() as u64,
-            test: i.part == Part::Test,
+            test: i.part != Part::Train,
             validates: i.exhaustive,
         });
         Self::new(DataKind::Regions, set.digest(), units, scheme, seed)

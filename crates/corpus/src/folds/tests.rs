@@ -90,7 +90,7 @@ fn refuses_what_is_no_split() {
     let half =
         vec![Unit { test: true, ..unit("a", None, 1) }, unit("a", None, 1), unit("b", None, 1)];
     let e = made(half, Scheme::LeaveOneOut).unwrap_err().to_string();
-    assert!(e.contains("partly test data"), "{e}");
+    assert!(e.contains("partly test or calibration data"), "{e}");
     let few = vec![unit("a", None, 1), unit("b", None, 1)];
     assert!(made(few, Scheme::Stratified(3)).is_err());
 }

@@ -101,6 +101,8 @@ pub enum Part {
     Train,
     /// May be scored at the end and nothing else.
     Test,
+    /// Tissue without labels that no model trains on: it sets the scale of a detector's scores.
+    Calibration,
 }
 
 /// An axis-aligned rectangle in level-0 pixels, `x0 < x1` and `y0 < y1`.
@@ -389,6 +391,12 @@ impl Dataset {
     #[must_use]
     pub fn test(&self) -> TestPart<'_> {
         TestPart::new(self)
+    }
+
+    /// The images that no model trains on and that set the scale of scores, in order.
+    #[must_use]
+    pub fn calibration(&self) -> Vec<&Image> {
+        self.images.iter().filter(|i| i.part == Part::Calibration).collect()
     }
 
     /// The path of an image's file.

@@ -193,13 +193,26 @@ fn an_image_without_um_per_px_is_refused_until_it_is_given() {
     assert!(found.left_out[0].to_string().contains("masks"));
     let mpps: Vec<_> = found.dataset.images().iter().map(|i| i.mpp.x.get()).collect();
     assert_eq!(mpps, [0.25, 0.5]);
-    // Some are kept to measure on, by the beginning of their names; a name that nothing has is a mistake.
-    let without = |name: &str| Options { without: vec![name.into()], ..options() };
-    let found = read(dir.path(), &without("y")).unwrap();
-    assert_eq!(found.dataset.images().len(), 1);
-    assert!(found.left_out.iter().any(|p| p.to_string().contains("1 images")));
-    assert!(read(dir.path(), &without("q")).unwrap_err().to_string().contains("to be left out"));
-    assert!(found.dataset.images().iter().all(|i| !i.exhaustive && i.labels.is_empty()));
+    // Some are for calibration by the beginning of their names; a name that nothing has is a mistake.
+    png(&dir.path().join("deep/y.png"), 48);
+    let kept = |name: &str| Options { calibration: vec![name.into()], ..options() };
+    let found = read(dir.path(), &kept("y")).unwrap();
+    let parts: Vec<_> = found.dataset.images().iter().map(|i| i.part).collect();
+    assert_eq!(parts, [Part::Calibration, Part::Train]);
+    let out = tempfile::tempdir().unwrap();
+    let set = found.dataset.write(out.path()).unwrap();
+    let names = |images: &[&Image]| images.iter().map(|i| i.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(set.training().images()), ["x.png"]);
+    assert_eq!(
+        (names(&set.calibration()), set.test().images().len()),
+        (vec!["deep/y.png".into()], 0)
+    );
+    let folds = FoldManifest::of_regions(&set, Scheme::Whole, 0).unwrap();
+    assert!(
+        folds.to_string().contains("test and calibration data, in no fold: 1 group"),
+        "{folds}"
+    );
+    assert!(read(dir.path(), &kept("q")).unwrap_err().to_string().contains("for calibration"));
     for bad in ["image,mpp\na,0\n", "image,mpp\na,0.5\na,0.25\n", "image,um\na,0.5\n"] {
         fs::write(&table, bad).unwrap();
         assert!(Given::read_table(&table).is_err(), "{bad}");

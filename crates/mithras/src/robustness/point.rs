@@ -155,12 +155,14 @@ impl Chosen {
         }
     }
 
-    /// The points of a package's card by name, and what was measured on left-out slides.
+    /// The points of a package's card by name, and what was measured on left-out slides; `scale` is that of its
+    /// network.
     ///
     /// # Errors
     /// Thresholds outside 0 to 1.
     pub fn for_card(
         &self,
+        scale: &Platt,
     ) -> Result<(BTreeMap<String, infer::card::NamedPoint>, toml::Table), RobustnessError> {
         let invalid = |e: &dyn std::fmt::Display| RobustnessError::Nothing(e.to_string());
         let mut points = BTreeMap::new();
@@ -176,12 +178,15 @@ impl Chosen {
         }
         let left_out = toml::Table::try_from(&self.left_out).map_err(|e| invalid(&e))?;
         let scale = [
-            ("slope", self.slope),
-            ("offset", self.offset),
+            ("slope", scale.slope),
+            ("offset", scale.offset),
             ("ece_before", self.ece_before),
             ("ece", self.ece_after),
             ("auc_clean", self.auc_clean),
         ];
+        let tissue =
+            self.tissue.as_ref().map(|t| [("tissue_per_mm2", t.per_mm2), ("tissue_mm2", t.mm2)]);
+        let scale = scale.into_iter().chain(tissue.into_iter().flatten());
         let scale = scale.map(|(key, value)| (key.to_owned(), toml::Value::Float(value)));
         let results = toml::Table::from_iter([
             ("left_out_slides".to_owned(), toml::Value::Table(left_out)),

@@ -124,8 +124,10 @@ fn settle(choice: &Choice) -> Result<Settled> {
             let invalid = |e: RobustnessError| DetectorError::Invalid(e.to_string());
             let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
             let scale = scale.map_err(invalid)?;
-            let (points, results) = match chosen {
-                Some(c) => c.for_card().map(|(p, r)| (p, Some(r))).map_err(invalid)?,
+            let (points, results) = match chosen.as_ref().zip(scale.as_ref()) {
+                Some((c, scale)) => {
+                    c.for_card(scale).map(|(p, r)| (p, Some(r))).map_err(invalid)?
+                }
                 None => (BTreeMap::new(), None),
             };
             let point = match points.get("balanced") {

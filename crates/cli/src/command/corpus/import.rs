@@ -63,9 +63,10 @@ pub struct Args {
     /// with labels), all, none.
     #[arg(long, default_value = "known")]
     exhaustive: Exhaustive,
-    /// Folders without labels: leaves out images whose names begin with one of these, to measure on.
+    /// Folders without labels: nothing trains on images whose names begin with one of these; they set the
+    /// scale of a detector's scores.
     #[arg(long, value_name = "PREFIX", value_delimiter = ',')]
-    without: Vec<String>,
+    calibration: Vec<String>,
     /// Regions: word of the positive class.
     #[arg(long, value_name = "WORD")]
     positive: Option<String>,
@@ -172,7 +173,7 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
         lenient: a.lenient,
         part: if a.split == corpus::Split::Test { Part::Test } else { Part::Train },
         source: a.cohort.clone(),
-        without: a.without.clone(),
+        calibration: a.calibration.clone(),
         positive: a.positive.clone(),
     };
     let (format, file, images) = (a.format.as_str(), a.file.as_path(), a.images.as_deref());

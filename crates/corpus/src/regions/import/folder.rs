@@ -4,7 +4,7 @@
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::found::walk;
 use crate::import::Problem;
-use crate::regions::{RegionsError, Result};
+use crate::regions::{Part, RegionsError, Result};
 use std::path::Path;
 
 const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "tif", "tiff", "svs"];
@@ -20,16 +20,11 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
     walk(dir, &mut files)?;
     files.sort();
     let mut left_out = vec![];
-    let (mut masks, mut kept_out) = (0, 0);
+    let mut masks = 0;
     let mut wanted = vec![];
     for file in files {
         let kind = file.extension().unwrap_or_default().to_string_lossy().to_lowercase();
         if !IMAGES.contains(&kind.as_str()) {
-            continue;
-        }
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-        if o.without.iter().any(|w| stem.starts_with(w.as_str())) {
-            kept_out += 1;
             continue;
         }
         let below = file.strip_prefix(dir).unwrap_or(&file);
@@ -48,14 +43,6 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
             reason: "they lie in a folder of masks".into(),
         });
     }
-    if kept_out > 0 {
-        left_out.push(Problem {
-            record: format!("{kept_out} images"),
-            reason: "they were to be left out by name".into(),
-        });
-    } else if !o.without.is_empty() {
-        return Err(RegionsError::file(dir, "holds no image of a name that was to be left out"));
-    }
     let source = match (&o.source, dir.file_name()) {
         (Some(s), _) => s.clone(),
         (None, Some(name)) => name.to_string_lossy().into_owned(),
@@ -67,11 +54,15 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
         let (patient, slide) = tcga(&stem).unwrap_or((None, format!("{source}/{name}")));
         let mut image = probe.image(&name, slide, &source);
         image.patient = patient;
-        image.part = o.part;
+        let kept = o.calibration.iter().any(|c| stem.starts_with(c.as_str()));
+        image.part = if kept { Part::Calibration } else { o.part };
         image.exhaustive = o.is_exhaustive(false);
         dataset.push(image);
     }
     some(dataset.images(), dir)?;
+    if !o.calibration.is_empty() && dataset.images().iter().all(|i| i.part != Part::Calibration) {
+        return Err(RegionsError::file(dir, "holds no image of a name that is for calibration"));
+    }
     dataset.note("format", "he-folder");
     Ok(Imported { dataset, left_out })
 }

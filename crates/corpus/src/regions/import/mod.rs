@@ -97,8 +97,8 @@ pub struct Options {
     pub part: Part,
     /// Name of the collection, for images whose source names none.
     pub source: Option<String>,
-    /// Images whose names begin with one of these stay out: kept to measure on.
-    pub without: Vec<String>,
+    /// Images without labels whose names begin with one of these are for calibration: nothing trains on them.
+    pub calibration: Vec<String>,
     /// Word of the positive class instead of `mitotic_figure`.
     pub positive: Option<String>,
 }

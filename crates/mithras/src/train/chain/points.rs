@@ -14,7 +14,7 @@ use corpus::folds::is_frame;
 use corpus::regions::{Dataset, Image};
 use infer::ModelPackage;
 use mitosis::{Point, Resolution};
-use pixels::perturb::Grid;
+use pixels::perturb::{Grid, Perturbation};
 use std::path::{Path, PathBuf};
 use train::run::MODEL;
 
@@ -29,13 +29,18 @@ fn file(chain: &Chain<'_>) -> PathBuf {
 pub(super) fn choice(chain: &Chain<'_>) -> Result<Choice> {
     let path = file(chain);
     let chosen: Chosen = json::read(&path).map_err(|e| DetectorError::file(&path, e))?;
-    Ok(of(chain, Some(Box::new(chosen))))
+    let at = chain.options.out.join("calibration").join("final");
+    let tissue = match chosen.tissue {
+        Some(_) => on_tissue(chain, &packaged(chain, None, &at)?, &at)?,
+        None => None,
+    };
+    Ok(of(chain, Some(Box::new(chosen)), tissue))
 }
 
-fn of(chain: &Chain<'_>, chosen: Option<Box<Chosen>>) -> Choice {
+fn of(chain: &Chain<'_>, chosen: Option<Box<Chosen>>, tissue: Option<Robustness>) -> Choice {
     Choice::Points {
         chosen,
-        tissue: None,
+        tissue: tissue.map(Box::new),
         candidates: chain.preset.candidates,
         crop: chain.preset.finetune.data.crop,
         symmetries: chain.preset.calibrate.symmetries,
@@ -47,40 +52,46 @@ pub(super) fn choose(chain: &Chain<'_>, grid: Grid) -> Result<PathBuf> {
     let mut folds = vec![];
     for (k, name) in chain.source.folds.folds.iter().enumerate() {
         let at = chain.options.out.join("calibration").join(format!("fold-{k}"));
-        let package = packaged(chain, k, &at)?;
+        let package = packaged(chain, Some(k), &at)?;
         let held = chain.fold(Some(k))?.validation;
         let (frames, rest): (Vec<&Image>, Vec<&Image>) =
             held.into_iter().partition(|i| is_frame(i, WORKING));
         let foreign: Vec<&Image> =
             rest.into_iter().filter(|i| !i.exhaustive && i.labels.is_empty()).collect();
-        let measure = |images: &[&Image], folder: &Path| {
-            let found = measured(&chain.source.set, &package, images, grid)?;
-            std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
-            found.write(folder)?;
-            Ok::<_, DetectorError>(found)
-        };
-        let labelled = measure(&frames, &at.join("labelled"))?;
+        let set = &chain.source.set;
+        let changes = grid.changes();
+        let labelled = measured(set, &package, &frames, changes, &at.join("labelled"))?;
         let foreign = match foreign[..] {
             [] => None,
-            _ => Some(measure(&foreign, &at.join("foreign"))?),
+            _ => Some(measured(set, &package, &foreign, changes, &at.join("foreign"))?),
         };
-        folds.push(FoldRun { name: name.clone(), labelled, foreign, tissue: None });
+        let tissue = on_tissue(chain, &package, &at)?;
+        folds.push(FoldRun { name: name.clone(), labelled, foreign, tissue });
     }
     let path = file(chain);
     json::write(&path, &point::choose(&folds, None, None)?)?;
     Ok(path)
 }
 
-/// A fold's models as a package with a provisional operating point.
-fn packaged(chain: &Chain<'_>, k: usize, at: &Path) -> Result<ModelPackage> {
-    let (models, p) = (chain.folder(Some(k)), &chain.preset.package);
+/// What a package says of the tissue that sets the scale of scores; none where the dataset has none.
+fn on_tissue(chain: &Chain<'_>, package: &ModelPackage, at: &Path) -> Result<Option<Robustness>> {
+    let images = chain.source.set.calibration();
+    if images.is_empty() {
+        return Ok(None);
+    }
+    measured(&chain.source.set, package, &images, &[], &at.join("tissue")).map(Some)
+}
+
+/// The models of a fold, or the final ones, as a package with a provisional operating point.
+fn packaged(chain: &Chain<'_>, k: Option<usize>, at: &Path) -> Result<ModelPackage> {
+    let (models, p) = (chain.folder(k), &chain.preset.package);
     let what = Package {
         segmenter: models.join("segment").join(MODEL),
         classifier: models.join("finetune").join(MODEL),
-        choice: of(chain, None),
+        choice: of(chain, None, None),
         training: toml::Table::new(),
         license: p.license.clone(),
-        name: format!("{}-fold-{k}", p.name),
+        name: k.map_or(p.name.clone(), |k| format!("{}-fold-{k}", p.name)),
         f32: p.f32,
     };
     let folder = at.join("package");
@@ -92,17 +103,21 @@ fn measured(
     set: &Dataset,
     package: &ModelPackage,
     images: &[&Image],
-    grid: Grid,
+    changes: &[Perturbation],
+    folder: &Path,
 ) -> Result<Robustness> {
     let mut detector = Builder::default().open(package)?;
-    let options = Options { changes: grid.changes().to_vec(), ..Options::default() };
+    let options = Options { changes: changes.to_vec(), ..Options::default() };
     let mut load = |i: usize| {
         labelled(set, images[i]).map_err(|e| RobustnessError::Image {
             path: images[i].file.clone(),
             reason: e.to_string(),
         })
     };
-    Ok(robustness::over(&mut detector, images.len(), &mut load, &options, &mut |_| {})?)
+    let found = robustness::over(&mut detector, images.len(), &mut load, &options, &mut |_| {})?;
+    std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
+    found.write(folder)?;
+    Ok(found)
 }
 
 /// An image at its own resolution with its figures.

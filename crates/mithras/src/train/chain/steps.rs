@@ -148,8 +148,9 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     export::package(&what, &out)?;
     let mut segmenter = TorchSegmenter::open(&what.segmenter, "cpu")?;
     let mut classifier = TorchClassifier::open(&what.classifier, "cpu")?;
-    if let export::Choice::Points { chosen: Some(c), .. } = &what.choice {
-        classifier = classifier.scaled(c.slope, c.offset)?;
+    if let export::Choice::Points { chosen: Some(c), tissue, .. } = &what.choice {
+        let scale = c.scale_of(tissue.as_deref())?;
+        classifier = classifier.scaled(scale.slope, scale.offset)?;
     }
     let (windows, crops) = sample(chain, classifier.spec.input)?;
     let found = parity::check(&out, &mut segmenter, classifier, &windows, &crops)?;
