@@ -118,6 +118,19 @@ fn the_threshold_of_one_stage_is_chosen_on_left_out_slides() {
     let words: Vec<&str> = choose.iter().map(String::as_str).collect();
     let chosen = run(&words, &[("--out", &points)]);
     assert!(chosen.0, "{}", chosen.2);
+    // Tissue sets the scale of a second stage, and of folds that are there.
+    let tissue = |fold: &str| format!("{fold}={}", at("rob0").display());
+    let refused = |folds: &[&str]| {
+        let mut words = words.clone();
+        let tissue: Vec<String> = folds.iter().map(|f| tissue(f)).collect();
+        words.extend(tissue.iter().flat_map(|t| ["--tissue", t]));
+        let (ok, _, said) = run(&words, &[("--out", &at("none.json"))]);
+        assert!(!ok && !at("none.json").exists(), "{said}");
+        said
+    };
+    assert!(refused(&["0", "1"]).contains("sets the scale of a second stage"));
+    assert!(refused(&["0"]).contains("the fold 1 was not measured on the tissue that 0 was"));
+    assert!(refused(&["9"]).contains("calibration tissue of the fold 9"));
     let text = fs::read_to_string(&points).unwrap();
     let json: serde_json::Value = serde_json::from_str(&text).unwrap();
     let threshold = json["points"]["balanced"]["seg"].as_f64().unwrap();
