@@ -1,6 +1,8 @@
 //! The whole chain on drawn images: MIDOG-shaped annotations to a package that detects.
 #![cfg(feature = "train")]
 
+use corpus::augment::PlaceKind;
+use corpus::folds::{FoldManifest, Scheme};
 use corpus::import::{ImportOptions, importer};
 use corpus::regions::import::{Options, annotated, folder_importer};
 use corpus::regions::{Dataset, Given, merge};
@@ -8,9 +10,12 @@ use mithras::train::DetectorError;
 use mithras::train::chain::{
     Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, StepKind, Watch,
 };
+use mithras::train::pseudo;
 use mitosis::Mpp;
+use mitosis::pseudo_label::PseudoLabelRule;
 use std::fs;
 use std::path::{Path, PathBuf};
+use train::data::{Data, Pseudo, Source};
 use train::preset::Preset as _;
 
 use crate::drawn::{SIDE, drawn, places};
@@ -59,6 +64,59 @@ fn dataset(dir: &Path) -> Dataset {
     let read = folder_importer("he-folder").unwrap().read;
     let tissue = read(&tissue, &kept).unwrap().dataset.write(&dir.join("kept")).unwrap();
     merge(&[labelled, tissue], &dir.join("all"), "drawn", "test").unwrap()
+}
+
+/// What the bundled detector says of a drawn image that nobody labelled teaches both stages.
+#[test]
+fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let loose = dir.path().join("loose");
+    fs::create_dir_all(&loose).unwrap();
+    let spec = mithras::demo::Spec::new(900, 800, 5, 4).unwrap();
+    let tile = mithras::demo::draw(&mithras::demo::Layout::new(spec).unwrap(), 0, 0, 900, 800);
+    let image = image::RgbImage::from_raw(900, 800, tile.data).unwrap();
+    image.save(loose.join("loose.png")).unwrap();
+    let given = Given { all: Some(Mpp::PAPER), ..Given::default() };
+    let options = Options {
+        name: "loose".into(),
+        program: "test".into(),
+        given,
+        positive: Some("mitosis".into()),
+        ..Options::default()
+    };
+    let read = folder_importer("he-folder").unwrap().read;
+    let loose = read(&loose, &options).unwrap().dataset.write(&dir.path().join("l")).unwrap();
+    let set =
+        merge(&[dataset(dir.path()), loose], &dir.path().join("both"), "both", "test").unwrap();
+    let folds = FoldManifest::of_regions(&set, Scheme::Stratified(2), 1).unwrap();
+    let source = Source { set, folds };
+    let fold = source.fold("none").unwrap();
+
+    let package = testkit::workspace().join("models/mithras-standard");
+    let mut detector = mithras::Detector::open(&package).unwrap();
+    let out = dir.path().join("pseudo.csv");
+    let mut seen = vec![];
+    let rule = PseudoLabelRule::PAPER;
+    let told = &mut |done: usize, of: usize| seen.push((done, of));
+    let counts = pseudo::label(&source, &fold, (&mut detector, &rule), &out, told).unwrap();
+    assert_eq!((counts.images, seen), (1, vec![(0, 1)]));
+    assert!(counts.figures > 0 && counts.mimickers > 0, "{counts:?}");
+    let labels = pseudo::read(&out).unwrap();
+    let figures = labels.iter().filter(|l| l.mitotic).count();
+    assert_eq!((figures, labels.len()), (counts.figures, counts.figures + counts.mimickers));
+
+    let (plain, mut data) = (source.data("none").unwrap(), source.data("none").unwrap());
+    data.mark(&labels).unwrap();
+    assert_eq!(data.scenes.unlabelled[0].1[0].marks.len(), figures);
+    assert_eq!(data.mimickers.len(), counts.mimickers);
+    assert_ne!(data.scenes.digest, plain.scenes.digest, "a run on other labels is another run");
+    let of =
+        |d: &Data| d.domains().iter().map(|d| d.places(PlaceKind::Figure).len()).sum::<usize>();
+    assert!(of(&data) > of(&plain));
+    // An image that somebody labelled is none of these.
+    let other = Pseudo { frame: "0.tiff".into(), ..labels[0].clone() };
+    let e = data.mark(&[other]).unwrap_err().to_string();
+    assert!(e.contains("0.tiff is not an unlabelled one"), "{e}");
 }
 
 #[derive(Default)]

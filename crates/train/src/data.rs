@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use corpus::augment::Domain;
+use corpus::crops::{Mark, MarkKind};
 use corpus::folds::{FoldManifest, FoldScenes, RegionFold};
 use corpus::regions::Dataset;
 use mitosis::Mpp;
@@ -14,6 +15,19 @@ pub const DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
 
 /// What is no figure, beside the dataset's own word for one.
 pub const OTHER: &str = "other";
+
+/// A label that a detector gave a place of an image without labels; pixels at the working resolution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pseudo {
+    /// Name of the image.
+    pub frame: String,
+    /// Rightwards.
+    pub x: f32,
+    /// Downwards.
+    pub y: f32,
+    /// A mitotic figure, or a mimicker.
+    pub mitotic: bool,
+}
 
 /// A regions dataset and its folds.
 #[derive(Debug)]
@@ -69,7 +83,12 @@ pub struct Data {
     pub left_out: String,
     /// Class names of the second stage, the positive one last.
     pub classes: [String; 2],
+    /// Pseudo-labelled mimickers: image, x, y in working pixels.
+    pub mimickers: Vec<(String, f32, f32)>,
 }
+
+/// Half of the side of the paper's box around a pseudo-label: 50 px at 0.25 um/px.
+const HALF: f32 = 25.0;
 
 impl Data {
     /// Reads a fold at `mpp`.
@@ -81,7 +100,36 @@ impl Data {
             scenes: FoldScenes::load(set, fold, mpp)?,
             left_out: fold.name.clone(),
             classes: [OTHER.into(), set.positive().into()],
+            mimickers: vec![],
         })
+    }
+
+    /// Marks pseudo-labels in the images without labels: figures for both stages, mimickers for the second.
+    ///
+    /// # Errors
+    /// An image that is not among those of this fold's training side.
+    pub fn mark(&mut self, pseudo: &[Pseudo]) -> Result<()> {
+        for p in pseudo {
+            let mut scenes = self.scenes.unlabelled.iter_mut().flat_map(|u| u.1.iter_mut());
+            let scene = scenes.find(|s| s.name == p.frame).ok_or_else(|| TrainError::Preset {
+                path: "pseudo-labels".into(),
+                reason: format!(
+                    "image {} is not an unlabelled one on the training side of this fold",
+                    p.frame
+                ),
+            })?;
+            if p.mitotic {
+                scene.marks.push(Mark { x: p.x, y: p.y, half: HALF, kind: MarkKind::Figure });
+            } else {
+                self.mimickers.push((p.frame.clone(), p.x, p.y));
+            }
+            let word = if p.mitotic { "figure" } else { "mimicker" };
+            self.scenes.digest.push_str(&format!("+{word} {}:{:.1},{:.1}", p.frame, p.x, p.y));
+        }
+        if !pseudo.is_empty() {
+            self.scenes.digest = artifact::digest::sha256(&self.scenes.digest);
+        }
+        Ok(())
     }
 
     /// The training side by domain.

@@ -206,7 +206,8 @@ pub fn on(
     let part = ranks::part(p.batch, &ranks)?;
     let mut digest = data.scenes.digest.clone();
     let mut domains = data.domains();
-    let listed: Vec<_> = mined.iter().map(|m| (m.frame.clone(), m.x, m.y)).collect();
+    let mined_at = mined.iter().map(|m| (m.frame.clone(), m.x, m.y));
+    let listed: Vec<_> = mined_at.chain(data.mimickers.iter().cloned()).collect();
     Domain::list(&mut domains, &listed).map_err(|no| TrainError::Preset {
         path: "mined places".into(),
         reason: format!("image {} is not on the training side of this fold", no.0),

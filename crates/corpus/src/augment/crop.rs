@@ -324,6 +324,28 @@ mod tests {
     }
 
     #[test]
+    fn a_pseudo_labelled_figure_is_no_place_without_one() {
+        let mut scenes = domains().remove(1).scenes;
+        let plain = Domain::unlabelled("other", scenes.clone());
+        assert!(plain.places(PlaceKind::Figure).is_empty());
+        let near = |places: &[Place]| places.iter().any(|p| (p.x - 60.0).hypot(p.y - 60.0) < 20.0);
+        assert!(near(plain.places(PlaceKind::Dark)));
+        scenes[0].marks = vec![Mark { x: 60.0, y: 60.0, half: 25.0, kind: MarkKind::Figure }];
+        let mut marked = vec![Domain::unlabelled("other", scenes)];
+        assert_eq!(marked[0].places(PlaceKind::Figure).len(), 1);
+        assert!(
+            !near(marked[0].places(PlaceKind::Dark)),
+            "{:?}",
+            marked[0].places(PlaceKind::Dark)
+        );
+        // What the first stage found there is that figure, and what it found elsewhere is not.
+        let found = [("o".to_owned(), 70.0, 60.0), ("o".to_owned(), 180.0, 140.0)];
+        Domain::list(&mut marked, &found).unwrap();
+        let listed = Place { scene: 0, x: 180.0, y: 140.0 };
+        assert_eq!(marked[0].places(PlaceKind::Listed), [listed]);
+    }
+
+    #[test]
     fn hard_places_take_their_share() {
         let shares = [share("icpr", PlaceKind::Figure, 1.0), share("icpr", PlaceKind::Dark, 1e-6)];
         let mut pool = CropPool::new(domains(), &shares, recipe()).unwrap();

@@ -45,6 +45,11 @@ pub struct NoImage(pub String);
 /// Nuclei of unlabelled images lie at least this far from their edges, px.
 const EDGE: f32 = 42.0;
 
+/// Dark nuclei lie at least this far from every mark, px.
+const CLEAR: f32 = 40.0;
+/// A place this near to a figure is that figure, px: the matching radius.
+const SAME: f32 = 30.0;
+
 /// Images of one origin.
 #[derive(Clone, Debug)]
 pub struct Domain {
@@ -67,7 +72,7 @@ impl Domain {
             name: name.to_owned(),
             labelled: true,
             figures: places(figures(&train.scenes)),
-            dark: places(dark_in(&train.scenes, 40.0, 250)),
+            dark: places(dark_in(&train.scenes, CLEAR, 250)),
             listed: places(train.lookalikes.clone()),
             scenes: train.scenes.clone(),
         }
@@ -91,28 +96,31 @@ impl Domain {
         }
     }
 
-    /// Images without marks: each dark nucleus is taken for no figure, though one may be.
+    /// Images without labels: each dark nucleus is taken for no figure, though one may be. Marks, where there are any,
+    /// are a detector's own.
     #[must_use]
     pub fn unlabelled(name: &str, scenes: Vec<Scene>) -> Self {
         let most = |s: &Scene| (s.image.width * s.image.height).div_ceil(9_000).max(4);
-        let dark: Vec<Vec<Place>> = scenes
-            .par_iter()
-            .enumerate()
+        // A crop that shows a mirrored edge would tell tissue without figures from the rest.
+        let inner = |p: &Place| {
+            let image = &scenes[p.scene].image;
+            let inner = |v: f32, n: usize| v > EDGE && v < n as f32 - EDGE;
+            inner(p.x, image.width) && inner(p.y, image.height)
+        };
+        let dark: Vec<Vec<Place>> = (scenes.par_iter().enumerate())
             .map(|(i, s)| {
-                // A crop that shows a mirrored edge would tell tissue without figures from the rest.
-                let (w, h) = (s.image.width as f32, s.image.height as f32);
-                let inner = |v: f32, n: f32| v > EDGE && v < n - EDGE;
-                let found = crate::crops::dark_places(s, 0.0, most(s));
-                let found = found.into_iter().filter(|&(x, y)| inner(x, w) && inner(y, h));
-                found.map(|(x, y)| Place { scene: i, x, y }).collect()
+                let found = crate::crops::dark_places(s, CLEAR, most(s)).into_iter();
+                found.map(|(x, y)| Place { scene: i, x, y }).filter(inner).collect()
             })
             .collect();
         let dark = dark.into_iter().flatten().collect();
-        let (name, figures, listed) = (name.to_owned(), vec![], vec![]);
+        let figures = places(figures(&scenes)).into_iter().filter(inner).collect();
+        let (name, listed) = (name.to_owned(), vec![]);
         Self { name, labelled: false, figures, dark, listed, scenes }
     }
 
-    /// Adds places that a model took for figures (image's name, x, y) to the domains of their images.
+    /// Adds places that a model took for figures (image's name, x, y) to the domains of their images; those at a figure
+    /// are none.
     ///
     /// # Errors
     /// For an image that is in no domain.
@@ -123,7 +131,11 @@ impl Domain {
         }
         for (name, x, y) in found {
             let &(domain, scene) = index.get(name).ok_or_else(|| NoImage(name.clone()))?;
-            domains[domain].listed.push(Place { scene, x: *x, y: *y });
+            let of = &mut domains[domain];
+            let figure = |f: &Place| f.scene == scene && (f.x - x).hypot(f.y - y) <= SAME;
+            if !of.figures.iter().any(figure) {
+                of.listed.push(Place { scene, x: *x, y: *y });
+            }
         }
         Ok(())
     }

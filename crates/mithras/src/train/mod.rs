@@ -8,6 +8,7 @@ pub mod folds;
 pub mod frames;
 pub mod parity;
 pub mod protocol;
+pub mod pseudo;
 mod resolution;
 
 use corpus::FileError;

@@ -3,8 +3,9 @@
 use super::machine::Machine;
 use anyhow::{Context, Result};
 use mithras::train::folds::read_mined;
+use mithras::train::pseudo::read as read_pseudo;
 use std::path::{Path, PathBuf};
-use train::data::Source;
+use train::data::{Data, Source};
 use train::preset::{FinetunePreset, Preset, SegmentPreset};
 use train::run::RunOptions;
 use train::{finetune, segment};
@@ -49,6 +50,9 @@ pub struct Common {
 pub struct SegmentArgs {
     #[command(flatten)]
     common: Common,
+    /// Labels of `mithras train pseudo-label`, of its figures; {fold} stands for the fold left out
+    #[arg(long, value_name = "CSV")]
+    pseudo: Option<String>,
 }
 
 /// Train classifiers: the second stage, or a task over folds
@@ -63,6 +67,19 @@ pub struct FinetuneArgs {
     /// Hard negatives of `mithras train mine`; {fold} stands for the fold left out
     #[arg(long, value_name = "CSV")]
     mined: Option<String>,
+    /// Labels of `mithras train pseudo-label`; a pool `unlabelled` of the kind `figure` says how often its
+    /// figures are drawn; {fold} stands for the fold left out
+    #[arg(long, value_name = "CSV")]
+    pseudo: Option<String>,
+}
+
+/// The images of a fold, with pseudo-labels where there are any.
+fn marked(source: &Source, fold: &str, pseudo: Option<&str>) -> Result<Data> {
+    let mut data = source.data(fold)?;
+    if let Some(path) = pseudo {
+        data.mark(&read_pseudo(Path::new(&path.replace("{fold}", fold)))?)?;
+    }
+    Ok(data)
 }
 
 impl Common {
@@ -107,14 +124,16 @@ impl Common {
 pub fn segment(args: SegmentArgs) -> Result<()> {
     let c = &args.common;
     c.each(|preset: &SegmentPreset, (source, fold), options| {
-        Ok(segment::run(preset, source, fold, options)?)
+        let data = marked(source, fold, args.pseudo.as_deref())?;
+        Ok(segment::on(preset, &data, options)?)
     })
 }
 
 pub fn finetune(args: FinetuneArgs) -> Result<()> {
     let c = &args.common;
     if train::protocol::task_of(&c.preset)?.is_some() {
-        anyhow::ensure!(args.mined.is_none(), "--mined belongs to presets without a task");
+        let own = args.mined.is_none() && args.pseudo.is_none();
+        anyhow::ensure!(own, "--mined and --pseudo belong to presets without a task");
         return super::protocol::finetune(c);
     }
     c.each(|preset: &FinetunePreset, (source, fold), options| {
@@ -122,6 +141,7 @@ pub fn finetune(args: FinetuneArgs) -> Result<()> {
             Some(path) => read_mined(Path::new(&path.replace("{fold}", fold)))?,
             None => vec![],
         };
-        Ok(finetune::run(preset, source, fold, &mined, options)?)
+        let data = marked(source, fold, args.pseudo.as_deref())?;
+        Ok(finetune::on(preset, &data, &mined, options)?)
     })
 }

@@ -11,6 +11,7 @@ mod mine;
 mod package;
 mod pretrain;
 mod protocol;
+mod pseudo;
 
 pub use hint::hint;
 
@@ -35,6 +36,7 @@ enum Verb {
     Test(protocol::TestArgs),
     Package(package::Args),
     Mine(mine::Args),
+    PseudoLabel(pseudo::Args),
     Pretrain(pretrain::Args),
     #[command(alias = "evaluate-folds")]
     Calibrate(calibrate::Args),
@@ -51,6 +53,7 @@ pub fn run(args: Args) -> Result<()> {
         Verb::Test(a) => protocol::test(a)?,
         Verb::Package(a) => package::run(a)?,
         Verb::Mine(a) => mine::run(a)?,
+        Verb::PseudoLabel(a) => pseudo::run(&a)?,
         Verb::Pretrain(a) => pretrain::run(&a)?,
         Verb::Calibrate(a) => calibrate::run(a)?,
         Verb::Export(a) => export::run(a)?,

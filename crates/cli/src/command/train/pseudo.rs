@@ -1,0 +1,73 @@
+//! `mithras train pseudo-label`: what a detector says of images that nobody labelled.
+
+use crate::command::detect::EngineArgs;
+use anyhow::Result;
+use mithras::train::pseudo::label;
+use mitosis::Score;
+use mitosis::pseudo_label::PseudoLabelRule;
+use mitosis::text::Many;
+use std::path::PathBuf;
+use train::data::Source;
+
+/// Pseudo-labels for self-training: a detector's own on a fold's training images without labels
+///
+/// Writes frame,x,y,label,s_seg,s_cls (pixels at 0.25 um/px; mf or mimicker), which `train segment --pseudo` and
+/// `train finetune --pseudo` learn from. The detector has to be one that left the fold out; several in one package
+/// are an ensemble (`detectors combine`). Images that the fold holds out are not touched.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// Regions dataset
+    #[arg(long, value_name = "DATASET")]
+    data: PathBuf,
+    /// Its folds, as `mithras corpus split` writes them
+    #[arg(long, value_name = "FILE")]
+    folds: PathBuf,
+    /// The fold that the detector left out, or none
+    #[arg(long, value_name = "FOLD")]
+    fold: String,
+    /// A figure needs s_seg of at least this
+    #[arg(long, value_name = "SCORE", default_value = "0.1", value_parser = score)]
+    mitotic_seg: Score,
+    /// A mimicker needs s_seg of at least this
+    #[arg(long, value_name = "SCORE", default_value = "0.5", value_parser = score)]
+    mimicker_seg: Score,
+    /// A figure needs s_cls above this, a mimicker below it
+    #[arg(long, value_name = "SCORE", default_value = "0.5", value_parser = score)]
+    boundary: Score,
+    /// CSV to write
+    #[arg(long, value_name = "CSV")]
+    out: PathBuf,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+fn score(text: &str) -> Result<Score, String> {
+    let value: f32 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    Score::new(value).map_err(|e| e.to_string())
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let rule = PseudoLabelRule {
+        mitotic_seg_min: args.mitotic_seg,
+        mimicker_seg_min: args.mimicker_seg,
+        cls_boundary: args.boundary,
+    };
+    let source = Source::open(&args.data, &args.folds)?;
+    let fold = source.fold(&args.fold)?;
+    let mut detector = args.engine.detector()?;
+    let told = &mut |done: usize, of: usize| {
+        if done % 20 == 0 {
+            eprintln!("{done} of {of} images");
+        }
+    };
+    let c = label(&source, &fold, (&mut detector, &rule), &args.out, told)?;
+    println!(
+        "{}, {}, {} that are neither, on {}: {}",
+        Many(c.figures, "figure"),
+        Many(c.mimickers, "mimicker"),
+        Many(c.excluded, "candidate"),
+        Many(c.images, "image"),
+        args.out.display()
+    );
+    Ok(())
+}
