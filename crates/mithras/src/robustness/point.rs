@@ -267,13 +267,15 @@ fn best(
     let best = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let measured = folds.iter().any(|f| f.fold.foreign.is_some());
     let level = if measured && aim == Aim::Balanced { best - LEVEL } else { best };
-    // Of equal pairs the later, stricter one.
-    let elsewhere =
-        |p: &OperatingPoint| folds.iter().filter_map(|f| f.foreign(p)).map(|f| f.0).sum();
-    let level = points.into_iter().zip(&values).filter(|(_, v)| **v >= level).rev();
-    let least = level.min_by_key(|(p, _)| -> usize { elsewhere(p) });
+    let elsewhere = |p: &OperatingPoint| -> usize {
+        folds.iter().filter_map(|f| f.foreign(p)).map(|f| f.0).sum()
+    };
+    let level = points.into_iter().zip(&values).filter(|(_, v)| **v >= level);
+    let level = level.map(|(p, v)| (elsewhere(&p), -v, p));
+    // Of pairs that accept as little the one with the best F1; of equal ones the later, stricter one.
+    let least = level.rev().min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     least
-        .map(|(point, _)| point)
+        .map(|(_, _, point)| point)
         .ok_or_else(|| RobustnessError::Nothing("no pairs to compare".into()))
 }
 
