@@ -391,14 +391,14 @@ fn trained_on(dir: &Path, set: &Path) {
     let truth = demo(&run, "6");
     let preset = testkit::workspace().join("presets/detector-continue.toml");
     let short = [
-        "segment.train.steps=4",
+        "segment.train.steps=8",
         "segment.train.warmup=1",
         "segment.train.batch=2",
-        "segment.data.patch=128",
-        "finetune.train.steps=16",
+        "segment.data.patch=192",
+        "finetune.train.steps=32",
         "finetune.train.warmup=2",
         "finetune.train.batch=8",
-        "finetune.mining.every=16",
+        "finetune.mining.every=32",
         "finetune.mining.scored=40",
     ];
     let (set, preset, out) = (text(set), text(&preset), text(&trained));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::weigh::logit;
 use super::{Found, Robustness, RobustnessError};
 
 /// One fold's measurements: the labelled images it left out, and foreign tissue it never saw.
@@ -66,6 +65,11 @@ pub enum FoldRunError {
     /// A folder's `robustness.json` is missing or of another schema.
     #[error(transparent)]
     Read(#[from] artifact::json::JsonError),
+}
+
+fn logit(p: f64) -> f64 {
+    let p = p.clamp(1e-6, 1.0 - 1e-6);
+    (p / (1.0 - p)).ln()
 }
 
 impl FoldRun {

@@ -5,7 +5,7 @@ use mitosis::{Microns, OperatingPoint, Score};
 use stats::platt::Platt;
 
 use super::fold::FoldRun;
-use super::{Found, RobustnessError, score};
+use super::{Found, Robustness, RobustnessError, score};
 
 /// Figures found, false ones and figures missed; in parts, where folds are weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,11 +60,6 @@ pub(super) fn pooled(all: &[Vec<Counts>]) -> Vec<Counts> {
     sum
 }
 
-pub(super) fn logit(p: f64) -> f64 {
-    let p = p.clamp(1e-6, 1.0 - 1e-6);
-    (p / (1.0 - p)).ln()
-}
-
 /// A fold, and what its model's logits lie above the scale that all models share.
 pub(super) struct OnScale<'a> {
     pub(super) fold: &'a FoldRun,
@@ -77,17 +72,16 @@ impl<'a> OnScale<'a> {
     /// # Errors
     /// Some folds alone with tissue, other images than another's, or too few candidates on it.
     pub(super) fn all(folds: &'a [FoldRun]) -> Result<Vec<Self>, RobustnessError> {
-        let nothing = |what: String| Err(RobustnessError::Nothing(what));
-        let images = folds.first().and_then(|f| f.tissue.as_ref()).map(|t| t.images());
+        let images = |f: &FoldRun| f.tissue.as_ref().map(Robustness::images);
+        if let Some(other) = folds.iter().find(|f| images(f) != images(&folds[0])) {
+            return Err(RobustnessError::Nothing(format!(
+                "the fold {} was not measured on the tissue that {} was: one scale needs the same images for all",
+                other.name, folds[0].name
+            )));
+        }
         let mut all = vec![];
         for fold in folds {
-            if fold.tissue.as_ref().map(|t| t.images()) != images {
-                return nothing(format!(
-                    "the fold {} was not measured on the tissue that {} was: one scale needs the same images for all",
-                    fold.name, folds[0].name
-                ));
-            }
-            let shift = fold.tissue.as_ref().map_or(Ok(0.0), |t| t.tissue_logit())?;
+            let shift = fold.tissue.as_ref().map_or(Ok(0.0), Robustness::tissue_logit)?;
             all.push(Self { fold, shift });
         }
         Ok(all)
