@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
     let fold = source.fold(&args.fold)?;
     let mut detector = args.engine.detector()?;
     let told = &mut |done: usize, of: usize| {
-        if done % 20 == 0 {
+        if done.is_multiple_of(20) {
             eprintln!("{done} of {of} images");
         }
     };
