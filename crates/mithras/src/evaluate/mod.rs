@@ -263,6 +263,17 @@ fn physical(rows: impl Iterator<Item = DetectionRow>) -> Vec<Point<Physical>> {
     rows.map(|r| Point::new(r.x_um, r.y_um)).collect()
 }
 
+/// Whether a detection is right or wrong, and not one of a place to ignore; a figure within the radius comes first.
+fn is_counted(
+    (x, y): (f64, f64),
+    truth: &[Point<Physical>],
+    ignored: &[Point<Physical>],
+    radius: Microns,
+) -> bool {
+    let near = |all: &[Point<Physical>]| all.iter().any(|p| (p.x - x).hypot(p.y - y) <= radius.0);
+    !near(ignored) || near(truth)
+}
+
 /// Evaluates the slides below `dir` (a run's folder, or one slide's) against `truth`.
 ///
 /// # Errors
@@ -302,10 +313,7 @@ pub fn evaluate(
         model = Some(counts.model.name.clone());
         let (truth, ignored) = (case.points(&resolution), case.ignored(&resolution));
         let mut rows = read_detections(&folder.join("detections.csv"))?;
-        let near = |all: &[Point<Physical>], x: f64, y: f64| {
-            all.iter().any(|p| (p.x - x).hypot(p.y - y) <= radius.0)
-        };
-        rows.retain(|r| !near(&ignored, r.x_um, r.y_um) || near(&truth, r.x_um, r.y_um));
+        rows.retain(|r| is_counted((r.x_um, r.y_um), &truth, &ignored, radius));
         cases.push(Case {
             name: name.clone(),
             tumour: case.tumour.clone(),
@@ -409,4 +417,18 @@ fn without_truth(dir: &Path, truth: &Truth) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_at_a_place_to_ignore_does_not_count() {
+        let (truth, ignored) = ([Point::new(0.0, 0.0)], [Point::new(10.0, 0.0)]);
+        let of = |x: f64| is_counted((x, 0.0), &truth, &ignored, Microns(7.5));
+        // At the figure, between both, at the ignored place, and away from either.
+        assert_eq!([0.0, 5.0, 12.0, 30.0].map(of), [true, true, false, true]);
+        assert!(!is_counted((5.0, 0.0), &[], &ignored, Microns(7.5)));
+    }
 }

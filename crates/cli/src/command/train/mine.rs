@@ -1,12 +1,12 @@
 //! `mithras train mine`: false candidates of a segmenter on its own training frames.
 
+use super::fold::OneFold;
 use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::Result;
 use mithras::train::folds::{Mine, mine};
 use mitosis::text::Many;
 use std::path::PathBuf;
-use train::data::Source;
 
 /// Mine hard negatives: where a segmenter is wrong on the images it was trained on
 ///
@@ -17,15 +17,8 @@ pub struct Args {
     /// Weights of the fold's segmenter (model.safetensors)
     #[arg(long, value_name = "FILE")]
     segmenter: PathBuf,
-    /// Regions dataset
-    #[arg(long, value_name = "DATASET")]
-    data: PathBuf,
-    /// Its folds, as `mithras corpus split` writes them
-    #[arg(long, value_name = "FILE")]
-    folds: PathBuf,
-    /// The fold that this segmenter left out, or none
-    #[arg(long, value_name = "FOLD")]
-    fold: String,
+    #[command(flatten)]
+    of: OneFold,
     /// CSV to write
     #[arg(long, value_name = "CSV")]
     out: PathBuf,
@@ -38,8 +31,8 @@ pub struct Args {
 pub fn run(args: Args) -> Result<()> {
     let device = args.machine.set_up();
     let (segmenter, candidates) = (args.segmenter, args.candidates.resolved());
-    let source = Source::open(&args.data, &args.folds)?;
-    let fold = source.fold(&args.fold)?;
+    let source = args.of.source()?;
+    let fold = source.fold(&args.of.fold)?;
     let (n, images) = mine(&source, &fold, &Mine { segmenter, candidates, device }, &args.out)?;
     let (negatives, images) = (Many(n, "hard negative"), Many(images, "image"));
     println!("{negatives} on {images}: {}", args.out.display());

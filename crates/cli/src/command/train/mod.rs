@@ -3,6 +3,7 @@
 mod calibrate;
 mod detector;
 mod export;
+mod fold;
 mod hint;
 mod images;
 mod learn;

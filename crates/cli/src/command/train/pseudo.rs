@@ -1,5 +1,6 @@
 //! `mithras train pseudo-label`: what a detector says of images that nobody labelled.
 
+use super::fold::OneFold;
 use crate::command::detect::EngineArgs;
 use anyhow::Result;
 use mithras::train::pseudo::label;
@@ -7,7 +8,6 @@ use mitosis::Score;
 use mitosis::pseudo_label::PseudoLabelRule;
 use mitosis::text::Many;
 use std::path::PathBuf;
-use train::data::Source;
 
 /// Pseudo-labels for self-training: a detector's own on a fold's training images without labels
 ///
@@ -16,15 +16,8 @@ use train::data::Source;
 /// are an ensemble (`detectors combine`). Images that the fold holds out are not touched.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Regions dataset
-    #[arg(long, value_name = "DATASET")]
-    data: PathBuf,
-    /// Its folds, as `mithras corpus split` writes them
-    #[arg(long, value_name = "FILE")]
-    folds: PathBuf,
-    /// The fold that the detector left out, or none
-    #[arg(long, value_name = "FOLD")]
-    fold: String,
+    #[command(flatten)]
+    of: OneFold,
     /// A figure needs s_seg of at least this
     #[arg(long, value_name = "SCORE", default_value = "0.1", value_parser = score)]
     mitotic_seg: Score,
@@ -52,8 +45,8 @@ pub fn run(args: &Args) -> Result<()> {
         mimicker_seg_min: args.mimicker_seg,
         cls_boundary: args.boundary,
     };
-    let source = Source::open(&args.data, &args.folds)?;
-    let fold = source.fold(&args.fold)?;
+    let source = args.of.source()?;
+    let fold = source.fold(&args.of.fold)?;
     let mut detector = args.engine.detector()?;
     let told = &mut |done: usize, of: usize| {
         if done.is_multiple_of(20) {
