@@ -115,6 +115,31 @@ fn a_detector_is_measured_and_its_card_says_so() {
         assert_eq!(all, kept(&found, list, x).len(), "{list}");
     }
     assert!((part["mm2"].as_f64().unwrap() * 2.0 - found["mm2"].as_f64().unwrap()).abs() < 1e-12);
+    // A figure marked `ignore` is neither sought nor false where it is found; all else stays.
+    let text = fs::read_to_string(&csv).unwrap();
+    let hits = |of: &serde_json::Value, row: &str| {
+        let um = |k: usize| row.split(',').nth(k).unwrap().parse::<f64>().unwrap() * 0.25;
+        let all = of["rows"][0]["images"][0]["found"].as_array().unwrap();
+        let away = |f: &&serde_json::Value| {
+            (f["x_um"].as_f64().unwrap() - um(1)).hypot(f["y_um"].as_f64().unwrap() - um(2))
+        };
+        all.iter().filter(|f| away(f) < 5.0).count()
+    };
+    let figure = |l: &&str| l.starts_with("image5") && l.ends_with(",mitotic");
+    let row = text.lines().filter(figure).find(|l| hits(&found, l) == 1).unwrap();
+    let (doubtful, open) = (at("doubtful.csv"), at("open"));
+    fs::write(&doubtful, text.replace(row, &row.replace(",mitotic", ",ignore"))).unwrap();
+    let ignored = [
+        ["evaluate", "robustness", "--images", s(&images), "--truth", s(&doubtful)],
+        ["--model", s(&package), "--out", s(&open), "--mpp", "0.25"],
+    ]
+    .concat();
+    let more = ["--engine", "rten", "--changes", "clean"];
+    let (ok, _, err) = mithras(&[&ignored[..], &more[..]].concat());
+    assert!(ok, "{err}");
+    let open = json(&open.join("robustness.json"));
+    assert_eq!((open["figures"].as_u64(), hits(&open, row)), (Some(5), 0));
+    assert_eq!(open["rows"][0]["fp"], found["rows"][0]["fp"]);
     // The package is as good as before, and a second measurement takes the place of the first.
     let again = mithras(&words);
     assert!(again.0, "{}", again.2);
