@@ -113,7 +113,7 @@ check() {
     for fold in "$weights"/fold-*; do
         fold=$(basename "$fold")
         step "export-$fold" "$binary" train export --segmenter "$weights/$fold/segment/model.safetensors" \
-            --classifier "$weights/$fold/finetune/model.safetensors" --threshold 0.2 --opening-radius 0 --license research \
+            --classifier "$weights/$fold/finetune/model.safetensors" --threshold 0.3 --opening-radius 0 --symmetries 2 --license research \
             --name "$fold" --out "$out/package/$fold"
         slide=$(python3 -c "import json, sys
 for g in json.load(open(sys.argv[1]))['groups']:
