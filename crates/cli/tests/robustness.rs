@@ -88,16 +88,19 @@ fn a_detector_is_measured_and_its_card_says_so() {
     // The left half alone: half the area, and only what lies there.
     let half: String = ["image5", "image6"].map(|n| format!("{n}.png,0,0,350,600\n")).concat();
     fs::write(at("half.csv"), format!("slide,x_px,y_px,width_px,height_px\n{half}")).unwrap();
-    let (areas, part) = (at("half.csv"), at("part"));
-    let within = [
-        ["evaluate", "robustness", "--images", s(&images), "--truth", s(&csv)],
-        ["--model", s(&package), "--out", s(&part), "--mpp", "0.25"],
-    ]
-    .concat();
-    let more = ["--engine", "rten", "--changes", "clean", "--within", s(&areas)];
-    let (ok, _, err) = mithras(&[&within[..], &more[..]].concat());
-    assert!(ok, "{err}");
-    let part = json(&part.join("robustness.json"));
+    let clean = |truth: &Path, out: &str, more: &[&str]| {
+        let out = at(out);
+        let words = [
+            ["evaluate", "robustness", "--images", s(&images), "--truth", s(truth)],
+            ["--model", s(&package), "--out", s(&out), "--mpp", "0.25"],
+        ]
+        .concat();
+        let (ok, _, err) =
+            mithras(&[&words[..], &["--engine", "rten", "--changes", "clean"], more].concat());
+        assert!(ok, "{err}");
+        json(&out.join("robustness.json"))
+    };
+    let part = clean(&csv, "part", &["--within", s(&at("half.csv"))]);
     let kept = |of: &serde_json::Value, list: &str, x: &str| {
         let images = of["rows"][0]["images"].as_array().unwrap();
         let all = images.iter().flat_map(|i| i[list].as_array().unwrap());
@@ -127,17 +130,9 @@ fn a_detector_is_measured_and_its_card_says_so() {
     };
     let figure = |l: &&str| l.starts_with("image5") && l.ends_with(",mitotic");
     let row = text.lines().filter(figure).find(|l| hits(&found, l) == 1).unwrap();
-    let (doubtful, open) = (at("doubtful.csv"), at("open"));
+    let doubtful = at("doubtful.csv");
     fs::write(&doubtful, text.replace(row, &row.replace(",mitotic", ",ignore"))).unwrap();
-    let ignored = [
-        ["evaluate", "robustness", "--images", s(&images), "--truth", s(&doubtful)],
-        ["--model", s(&package), "--out", s(&open), "--mpp", "0.25"],
-    ]
-    .concat();
-    let more = ["--engine", "rten", "--changes", "clean"];
-    let (ok, _, err) = mithras(&[&ignored[..], &more[..]].concat());
-    assert!(ok, "{err}");
-    let open = json(&open.join("robustness.json"));
+    let open = clean(&doubtful, "open", &[]);
     assert_eq!((open["figures"].as_u64(), hits(&open, row)), (Some(5), 0));
     assert_eq!(open["rows"][0]["fp"], found["rows"][0]["fp"]);
     // The package is as good as before, and a second measurement takes the place of the first.
