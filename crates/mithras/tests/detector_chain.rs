@@ -10,6 +10,7 @@ use mithras::train::DetectorError;
 use mithras::train::chain::{
     Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, StepKind, Watch,
 };
+use mithras::train::export::{self, Choice, Package};
 use mithras::train::pseudo;
 use mitosis::Mpp;
 use mitosis::pseudo_label::PseudoLabelRule;
@@ -249,6 +250,39 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let mut again = Seen::default();
     chain.run(&mut again).unwrap();
     assert!(again.0.iter().all(|s| s.1), "{:?}", again.0);
+
+    // Two second stages become one network of their mean weights; of a file with itself, the same network.
+    let second = |k: usize| options.out.join(format!("fold-{k}/finetune/model.safetensors"));
+    let of = |averaged: Vec<PathBuf>, name: &str| {
+        let what = Package {
+            segmenter: options.out.join("fold-0/segment/model.safetensors"),
+            classifier: second(0),
+            averaged,
+            choice: Choice::Points {
+                chosen: None,
+                tissue: None,
+                candidates: preset.candidates,
+                crop: preset.finetune.data.crop,
+                symmetries: 2,
+            },
+            training: toml::Table::new(),
+            license: "none".into(),
+            name: name.into(),
+            f32: true,
+        };
+        let out = options.out.join(name);
+        export::package(&what, &out).unwrap();
+        infer::ModelPackage::open(&out).unwrap().card
+    };
+    let [alone, same, mean] = [(vec![], "a"), (vec![second(0)], "b"), (vec![second(1)], "c")]
+        .map(|(averaged, name)| of(averaged, name));
+    let network = |card: &infer::card::ModelCard| card.classifier.as_ref().unwrap().sha256.clone();
+    assert_eq!(network(&alone), network(&same));
+    assert_ne!(network(&alone), network(&mean));
+    let digests = mean.training.as_ref().unwrap()["classifier_mean_of_sha256"].as_array().unwrap();
+    let own = [0, 1].map(|k| artifact::digest::sha256_file(&second(k)).unwrap().1);
+    assert_eq!(digests.iter().filter_map(|d| d.as_str()).collect::<Vec<_>>(), own);
+    assert!(alone.training.unwrap().get("classifier_mean_of_sha256").is_none());
 
     // A run that was killed before its last marks does what is missing, and no more.
     fs::remove_file(options.out.join("steps/package.json")).unwrap();

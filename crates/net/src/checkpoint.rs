@@ -327,6 +327,44 @@ pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
     Ok(spec)
 }
 
+/// Loads checkpoints of one description, each as [`load`] takes it, and leaves in `vs` the mean of their
+/// weights: one network where an ensemble would be as many. Their trainings must have begun with the same
+/// weights (Wortsman et al. 2022, model soups). Sums in f64.
+///
+/// # Errors
+/// As [`load`], with the file; `vs` then holds the weights of the one before.
+pub fn load_mean(
+    first: &Path,
+    others: &[impl AsRef<Path>],
+    vs: &VarStore,
+    expected: &Spec,
+) -> Result<Spec> {
+    let spec = load(first, vs, expected)?;
+    if others.is_empty() {
+        return Ok(spec);
+    }
+    let double = |t: Tensor| t.detach().to_kind(Kind::Double).copy();
+    let mut sums: Vec<(String, Tensor)> =
+        vs.variables().into_iter().map(|(name, t)| (name, double(t))).collect();
+    for path in others {
+        load(path.as_ref(), vs, expected)?;
+        let now = vs.variables();
+        for (name, sum) in &mut sums {
+            *sum += &now[name].detach();
+        }
+    }
+    let n = (1 + others.len()) as f64;
+    tch::no_grad(|| {
+        let mut variables = vs.variables();
+        for (name, sum) in sums {
+            if let Some(t) = variables.get_mut(&name) {
+                t.copy_(&(sum / n));
+            }
+        }
+    });
+    Ok(spec)
+}
+
 /// Loads whatever fits and reports the rest; [`crate::foreign::load`] is the one that refuses a part.
 /// `rename` maps a name of the file to one of the model,
 /// or to `None` to pass it over; `|n| Some(format!("encoder.{n}"))` puts a timm encoder into a

@@ -1,6 +1,7 @@
 //! Checkpoints: exact round trip, refusals with reasons, foreign weights with a report.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::common::{fill, to_vec};
 use net::checkpoint::{self, Spec};
@@ -37,6 +38,37 @@ fn a_model_comes_back_exactly() {
     assert_eq!(checkpoint::read_spec(&path).expect("described").architecture, config.name);
     // Nothing but the file itself stays behind.
     assert_eq!(std::fs::read_dir(dir.path()).expect("folder").count(), 1);
+}
+
+#[test]
+fn several_trainings_of_one_network_are_loaded_as_the_mean_of_their_weights() {
+    let dir = tempfile::tempdir().expect("folder");
+    let (vs, config) = tiny(2);
+    let good = spec(&config);
+    let first = to_vec(&vs.variables()["pos_embed"]);
+    let files: Vec<_> =
+        [1.0, 3.0, -1.0].map(|f| (f, dir.path().join(format!("{f}.safetensors")))).into();
+    for (factor, path) in &files {
+        let times: Vec<(String, Tensor)> =
+            vs.variables().into_iter().map(|(n, t)| (n, t.detach() * *factor)).collect();
+        checkpoint::save_described(path, &times, &good).expect("saved");
+    }
+    let paths: Vec<_> = files.iter().map(|(_, p)| p).collect();
+    let mean_of = |first: &Path, others: &[&PathBuf]| {
+        let back = VarStore::new(Device::Cpu);
+        encoder::build(&back.root(), &config).expect("valid");
+        checkpoint::load_mean(first, others, &back, &good).map(|_| back)
+    };
+    for (others, factor) in [(0, 1.0), (1, 2.0), (2, 1.0)] {
+        let back = mean_of(paths[0], &paths[1..=others]).expect("of one network");
+        for (a, b) in first.iter().zip(to_vec(&back.variables()["pos_embed"])) {
+            assert!((a * factor - b).abs() <= 1e-6 * a.abs(), "{a} times {factor}, not {b}");
+        }
+    }
+    let other = dir.path().join("other.safetensors");
+    checkpoint::save(&other, &vs, &Spec { mpp: 0.5, ..good.clone() }).expect("saved");
+    let why = mean_of(paths[0], &[&other]).err().expect("refused").to_string();
+    assert!(why.contains("other.safetensors") && why.contains("um/px is 0.5"), "{why}");
 }
 
 #[test]

@@ -116,12 +116,21 @@ impl TorchClassifier {
     /// # Errors
     /// [`TrainError`] when the file is no such checkpoint.
     pub fn open(path: &Path, device: &str) -> Result<Self> {
+        Self::open_mean::<&Path>(path, &[], device)
+    }
+
+    /// The network with the mean of the weights of several trainings that began with the same weights
+    /// ([`checkpoint::load_mean`]); its description is the first one's.
+    ///
+    /// # Errors
+    /// [`TrainError`] for a file that is no such checkpoint, or one of another network.
+    pub fn open_mean<P: AsRef<Path>>(path: &Path, others: &[P], device: &str) -> Result<Self> {
         let (device, precision) = place(device)?;
         let spec = checkpoint::read_spec(path)?;
         let config: EncoderConfig = plain(path, &spec)?;
         let vs = VarStore::new(device);
         let net = encoder::build(&vs.root(), &config)?;
-        checkpoint::load(path, &vs, &spec)?;
+        checkpoint::load_mean(path, others, &vs, &spec)?;
         let norm = Normalisation::new(spec.mean, spec.std);
         Ok(Self { _vs: vs, net, device, precision, norm, spec })
     }

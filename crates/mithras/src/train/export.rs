@@ -22,6 +22,9 @@ pub struct Package {
     pub segmenter: PathBuf,
     /// Weights of the final classifier.
     pub classifier: PathBuf,
+    /// Further trainings of the classifier, whose weights are averaged with it
+    /// ([`net::checkpoint::load_mean`]).
+    pub averaged: Vec<PathBuf>,
     /// Where the operating point comes from.
     pub choice: Choice,
     /// What the card says about the training.
@@ -193,7 +196,7 @@ pub fn note_random(training: &mut toml::Table, prefix: &str, spec: &net::checkpo
 pub fn package(p: &Package, out: &Path) -> Result<()> {
     let settled = settle(&p.choice)?;
     let segmenter = TorchSegmenter::open(&p.segmenter, "cpu")?;
-    let mut classifier = TorchClassifier::open(&p.classifier, "cpu")?;
+    let mut classifier = TorchClassifier::open_mean(&p.classifier, &p.averaged, "cpu")?;
     if let Some((slope, offset)) = settled.platt {
         classifier = classifier.scaled(slope, offset)?;
     }
@@ -214,10 +217,20 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     note("segmenter_corpus_sha256", &s.corpus_digest);
     note("classifier_preset_sha256", &c.preset_hash);
     note("classifier_corpus_sha256", &c.corpus_digest);
+    if !p.averaged.is_empty() {
+        let sums = [&p.classifier].into_iter().chain(&p.averaged).map(|f| {
+            let (_, sum) = digest::sha256_file(f).map_err(|e| DetectorError::file(f, e))?;
+            Ok(toml::Value::String(sum))
+        });
+        let sums = toml::Value::Array(sums.collect::<Result<_>>()?);
+        training.insert("classifier_mean_of_sha256".into(), sums);
+    }
     for (stage, spec) in [("segmenter", s), ("classifier", c)] {
         note_random(&mut training, &format!("{stage}_"), spec);
     }
     let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
+    let mut stages = vec![(p.segmenter.as_path(), s), (&p.classifier, c)];
+    stages.extend(p.averaged.iter().map(|f| (f.as_path(), c)));
     let card = ModelCard {
         schema: SCHEMA,
         name: p.name.clone(),
@@ -254,7 +267,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         encoder: None,
         operating_point: Some(settled.point),
         operating_points: settled.points,
-        resolution: Some(super::resolution::covered(&[(&p.segmenter, s), (&p.classifier, c)])?),
+        resolution: Some(super::resolution::covered(&stages)?),
         training: Some(training),
         results: settled.results,
     };

@@ -15,6 +15,10 @@ pub struct Args {
     /// Weights of the final classifier
     #[arg(long, value_name = "FILE")]
     classifier: PathBuf,
+    /// Further trainings of the classifier that began with the same weights: the package has one
+    /// network, with the mean of the weights of all
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    average: Vec<PathBuf>,
     /// What `mithras evaluate operating-point` wrote: its scale goes into the second stage's last
     /// layer, its points into the card
     #[arg(long, value_name = "JSON", conflicts_with = "calibration")]
@@ -73,6 +77,7 @@ pub fn run(args: Args) -> Result<()> {
     let what = Package {
         segmenter: args.segmenter,
         classifier: args.classifier,
+        averaged: args.average,
         choice,
         training,
         license: args.license,

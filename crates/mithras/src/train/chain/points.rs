@@ -88,6 +88,7 @@ fn packaged(chain: &Chain<'_>, k: Option<usize>, at: &Path) -> Result<ModelPacka
     let what = Package {
         segmenter: models.join("segment").join(MODEL),
         classifier: models.join("finetune").join(MODEL),
+        averaged: vec![],
         choice: of(chain, None, None),
         training: toml::Table::new(),
         license: p.license.clone(),

@@ -132,6 +132,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     let what = Package {
         segmenter: last.join("segment").join(MODEL),
         classifier: last.join("finetune").join(MODEL),
+        averaged: vec![],
         choice: match &chain.options.package {
             Some(package) if chain.source.folds.folds.is_empty() => start::kept(package)?,
             _ if p.calibrate.grid.is_some() => points::choice(chain)?,
