@@ -14,10 +14,11 @@ use mithras::train::export::{self, Choice, Package};
 use mithras::train::pseudo;
 use mitosis::Mpp;
 use mitosis::pseudo_label::PseudoLabelRule;
+use net::checkpoint;
 use std::fs;
 use std::path::{Path, PathBuf};
 use train::data::{Data, Pseudo, Source};
-use train::preset::Preset as _;
+use train::preset::{Init, Preset as _};
 
 use crate::drawn::{SIDE, drawn, places};
 
@@ -283,6 +284,29 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let own = [0, 1].map(|k| artifact::digest::sha256_file(&second(k)).unwrap().1);
     assert_eq!(digests.iter().filter_map(|d| d.as_str()).collect::<Vec<_>>(), own);
     assert!(alone.training.unwrap().get("classifier_mean_of_sha256").is_none());
+
+    // `average_seeds` makes the same of trainings of its own, here of one fold, from the weights of a file.
+    let mut seeds = self::preset(&["finetune.init=\"checkpoint\"", "average_seeds=[5]"]);
+    let ways = ChainOptions {
+        out: dir.path().join("seeds"),
+        finetune_init: Some(second(0)),
+        only: Some(vec![Some(1)]),
+        ..options.clone()
+    };
+    Chain::new(&seeds, set.clone(), &ways).unwrap().run(&mut ()).unwrap();
+    let made = ways.out.join("fold-1/finetune");
+    let file = |name: &str| made.join(name).join("model.safetensors");
+    let spec = checkpoint::read_spec(&file("")).unwrap();
+    let own =
+        ["seed-1", "seed-5"].map(|name| artifact::digest::sha256_file(&file(name)).unwrap().1);
+    assert_eq!(spec.notes["mean_of_sha256"], serde_json::Value::from(own.to_vec()));
+    assert_ne!(own[0], own[1]);
+    assert!(made.join("preset.toml").is_file());
+    seeds.average_seeds = vec![seeds.finetune.train.seed];
+    assert!(seeds.check().unwrap_err().to_string().contains("average_seeds"));
+    seeds.average_seeds = vec![5];
+    seeds.finetune.init = Init::Scratch;
+    assert!(seeds.check().unwrap_err().to_string().contains("names no weights"));
 
     // A run that was killed before its last marks does what is missing, and no more.
     fs::remove_file(options.out.join("steps/package.json")).unwrap();

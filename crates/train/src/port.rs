@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use artifact::digest;
 use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 use net::checkpoint::{self, Spec};
 use net::device::{MemoryFormat, Precision};
@@ -99,9 +100,12 @@ impl Segmenter for TorchSegmenter {
     }
 }
 
+/// Note of a description: SHA-256 of the files of weights whose mean a network has.
+pub const MEAN_OF: &str = "mean_of_sha256";
+
 /// A trained classifier.
 pub struct TorchClassifier {
-    _vs: VarStore,
+    vs: VarStore,
     net: Box<dyn Encoder>,
     device: Device,
     precision: Precision,
@@ -120,19 +124,38 @@ impl TorchClassifier {
     }
 
     /// The network with the mean of the weights of several trainings that began with the same weights
-    /// ([`checkpoint::load_mean`]); its description is the first one's.
+    /// ([`checkpoint::load_mean`]); its description is the first one's, with the files' digests as
+    /// [`MEAN_OF`] among the notes where there are several.
     ///
     /// # Errors
     /// [`TrainError`] for a file that is no such checkpoint, or one of another network.
     pub fn open_mean<P: AsRef<Path>>(path: &Path, others: &[P], device: &str) -> Result<Self> {
         let (device, precision) = place(device)?;
-        let spec = checkpoint::read_spec(path)?;
+        let mut spec = checkpoint::read_spec(path)?;
         let config: EncoderConfig = plain(path, &spec)?;
         let vs = VarStore::new(device);
         let net = encoder::build(&vs.root(), &config)?;
         checkpoint::load_mean(path, others, &vs, &spec)?;
+        if !others.is_empty() {
+            let all = [path].into_iter().chain(others.iter().map(AsRef::as_ref));
+            let sums =
+                all.map(|p| Ok(digest::sha256_file(p).map_err(|e| TrainError::run(p, e))?.1));
+            let sums: Vec<String> = sums.collect::<Result<_>>()?;
+            if !spec.notes.is_object() {
+                spec.notes = serde_json::Value::Object(serde_json::Map::new());
+            }
+            spec.notes[MEAN_OF] = sums.into();
+        }
         let norm = Normalisation::new(spec.mean, spec.std);
-        Ok(Self { _vs: vs, net, device, precision, norm, spec })
+        Ok(Self { vs, net, device, precision, norm, spec })
+    }
+
+    /// Saves it as it is, with its description.
+    ///
+    /// # Errors
+    /// The file system's, with the path.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        Ok(checkpoint::save(path, &self.vs, &self.spec)?)
     }
 
     /// In f32 wherever it runs: for figures that are reported.
@@ -147,7 +170,7 @@ impl TorchClassifier {
     /// # Errors
     /// [`TrainError::Run`] for a network without a head of two classes.
     pub fn scaled(self, slope: f64, offset: f64) -> Result<Self> {
-        let variables = self._vs.variables();
+        let variables = self.vs.variables();
         // `classifier.weight`, `fc.weight`, `head.fc.weight`: one of them by family.
         let part = |end: &str| {
             let own = |n: &&String| n.starts_with(self.net.head()) && n.ends_with(end);

@@ -176,16 +176,15 @@ fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
     found.as_f64().ok_or_else(|| DetectorError::file(path, format!("has no {}", keys.join("."))))
 }
 
-/// Says which weights no file gave, where a training took a part of one.
-pub fn note_random(training: &mut toml::Table, prefix: &str, spec: &net::checkpoint::Spec) {
-    let names = spec.notes[train::run::RANDOM].as_array();
-    let names: Vec<toml::Value> = names
-        .into_iter()
-        .flatten()
-        .filter_map(|n| Some(toml::Value::String(n.as_str()?.to_owned())))
-        .collect();
-    if !names.is_empty() {
-        training.insert(format!("{prefix}{}", train::run::RANDOM), toml::Value::Array(names));
+/// Says which weights no file gave, where a training took a part of one, and whose mean a network has.
+pub fn note_weights(training: &mut toml::Table, prefix: &str, spec: &net::checkpoint::Spec) {
+    for key in [train::run::RANDOM, train::port::MEAN_OF] {
+        let words = spec.notes[key].as_array().into_iter().flatten();
+        let words: Vec<toml::Value> =
+            words.filter_map(|n| Some(toml::Value::String(n.as_str()?.to_owned()))).collect();
+        if !words.is_empty() {
+            training.insert(format!("{prefix}{key}"), toml::Value::Array(words));
+        }
     }
 }
 
@@ -217,16 +216,8 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     note("segmenter_corpus_sha256", &s.corpus_digest);
     note("classifier_preset_sha256", &c.preset_hash);
     note("classifier_corpus_sha256", &c.corpus_digest);
-    if !p.averaged.is_empty() {
-        let sums = [&p.classifier].into_iter().chain(&p.averaged).map(|f| {
-            let (_, sum) = digest::sha256_file(f).map_err(|e| DetectorError::file(f, e))?;
-            Ok(toml::Value::String(sum))
-        });
-        let sums = toml::Value::Array(sums.collect::<Result<_>>()?);
-        training.insert("classifier_mean_of_sha256".into(), sums);
-    }
     for (stage, spec) in [("segmenter", s), ("classifier", c)] {
-        note_random(&mut training, &format!("{stage}_"), spec);
+        note_weights(&mut training, &format!("{stage}_"), spec);
     }
     let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
     let mut stages = vec![(p.segmenter.as_path(), s), (&p.classifier, c)];

@@ -4,7 +4,7 @@
 //! The positive class is the run's: by it the epoch was kept, by it the figures are stated, by it
 //! the threshold is chosen.
 
-use super::export::note_random;
+use super::export::note_weights;
 use super::{DetectorError, Result};
 use crate::evaluate::classification::{Classification, ClassificationPlan, classification};
 use artifact::file::{self, Lock};
@@ -276,7 +276,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
     ] {
         training.insert(key.into(), toml::Value::String(value.clone()));
     }
-    note_random(&mut training, "", spec);
+    note_weights(&mut training, "", spec);
     let table = tables(about.task, PREDICTIONS).remove(usize::from(p.coarse));
     let of_run = positive(&about, &table);
     // More than two classes have none of their own; the card names one all the same.

@@ -187,9 +187,10 @@ pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
             }
             StepKind::Finetune => {
                 count(s, &fold.train);
-                s.optimiser_steps = p.finetune.train.steps;
+                let times = p.seeds().len();
+                s.optimiser_steps = p.finetune.train.steps * times;
                 s.memory = bytes_in_memory(fold.train.iter().copied(), WORKING);
-                s.seconds = loops(&p.finetune.train, one.finetune);
+                s.seconds = loops(&p.finetune.train, one.finetune) * times as f64;
             }
             StepKind::Calibrate => {
                 let mut held = vec![];

@@ -5,7 +5,7 @@ use corpus::folds::Scheme;
 use mitosis::matching::Rule;
 use pixels::perturb::Grid;
 use serde::{Deserialize, Serialize};
-use train::preset::{Fault, FinetunePreset, Preset, SegmentPreset};
+use train::preset::{Fault, FinetunePreset, Init, Preset, SegmentPreset};
 
 /// How the data are split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +60,10 @@ pub struct PackagePreset {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DetectorPreset {
+    /// Further seeds of the second stage: it is trained once with each, too, and has the mean of all
+    /// weights ([`net::checkpoint::load_mean`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub average_seeds: Vec<u64>,
     /// The split.
     pub folds: FoldsPreset,
     /// From probabilities to candidates.
@@ -79,6 +83,15 @@ impl Preset for DetectorPreset {
         self.segment.check().map_err(|e| e.below("segment"))?;
         self.finetune.check().map_err(|e| e.below("finetune"))?;
         self.rule().map_err(|e| Fault::new("calibrate.rule", e))?;
+        let mut seeds = self.seeds();
+        seeds.sort_unstable();
+        if seeds.windows(2).any(|w| w[0] == w[1]) {
+            return Err(Fault::new("average_seeds", "must differ, from finetune.train.seed, too"));
+        }
+        if !self.average_seeds.is_empty() && self.finetune.init == Init::Scratch {
+            let why = "trainings that begin apart have no mean: `finetune.init` names no weights";
+            return Err(Fault::new("average_seeds", why));
+        }
         if !(1..=8).contains(&self.calibrate.symmetries) {
             return Err(Fault::new("calibrate.symmetries", "must be from 1 to 8"));
         }
@@ -90,6 +103,12 @@ impl Preset for DetectorPreset {
 }
 
 impl DetectorPreset {
+    /// Every seed that the second stage is trained with.
+    #[must_use]
+    pub fn seeds(&self) -> Vec<u64> {
+        [self.finetune.train.seed].into_iter().chain(self.average_seeds.iter().copied()).collect()
+    }
+
     /// The matching rule.
     ///
     /// # Errors

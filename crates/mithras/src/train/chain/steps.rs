@@ -6,11 +6,12 @@ use super::super::frames::WINDOW;
 use super::super::{DetectorError, Result, parity};
 use super::plan::StepKind;
 use super::{Chain, PlannedStep, points, start};
+use artifact::file;
 use corpus::folds::is_frame;
 use mitosis::{Mpp, RgbTile};
 use std::path::PathBuf;
 use train::data::Data;
-use train::finetune;
+use train::finetune::{self, Mined};
 use train::port::{TorchClassifier, TorchSegmenter};
 use train::preset::Preset as _;
 use train::run::{MODEL, RunOptions};
@@ -49,9 +50,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
         StepKind::Finetune => {
             let data = data(chain, step)?;
             let mined = read_mined(&folder.join("mined.csv"))?;
-            let options = options(chain, folder.join("finetune"), "classifier");
-            finetune::on(&chain.preset.finetune, &data, &mined, &options)?;
-            Ok(vec![options.out.join(MODEL)])
+            second_stage(chain, &data, &mined, folder.join("finetune"))
         }
         StepKind::Calibrate => calibrate(chain),
         StepKind::Package => package(chain),
@@ -60,6 +59,33 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
 
 fn data(chain: &Chain<'_>, step: &PlannedStep) -> Result<Data> {
     Ok(Data::read(&chain.source.set, &chain.fold(step.fold)?, WORKING)?)
+}
+
+/// A second stage; of several seeds each in a folder of its own, and the mean of their weights.
+fn second_stage(
+    chain: &Chain<'_>,
+    data: &Data,
+    mined: &[Mined],
+    out: PathBuf,
+) -> Result<Vec<PathBuf>> {
+    let (preset, seeds) = (&chain.preset.finetune, chain.preset.seeds());
+    let model = out.join(MODEL);
+    if let [_] = seeds[..] {
+        finetune::on(preset, data, mined, &options(chain, out, "classifier"))?;
+        return Ok(vec![model]);
+    }
+    let mut trained = vec![];
+    for seed in seeds {
+        let mut preset = preset.clone();
+        preset.train.seed = seed;
+        let options = options(chain, out.join(format!("seed-{seed}")), "classifier");
+        finetune::on(&preset, data, mined, &options)?;
+        trained.push(options.out.join(MODEL));
+    }
+    TorchClassifier::open_mean(&trained[0], &trained[1..], "cpu")?.save(&model)?;
+    // Beside the weights, as every training leaves it: it says which resolutions were covered.
+    file::write(&model.with_file_name("preset.toml"), preset.to_toml().as_bytes())?;
+    Ok(vec![model])
 }
 
 /// A training loop that goes on where a killed one stopped.
