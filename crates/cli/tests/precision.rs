@@ -30,12 +30,12 @@ fn rows(file: &Path) -> Vec<Row> {
 #[test]
 fn bf16_accepts_the_figures_of_f32_on_real_frames() {
     let Some(frames) = testkit::data("icpr2012/frames") else { return };
-    for engine in ["openvino", "torch"] {
-        compare(&frames, engine);
-    }
+    compare(&frames, "openvino", &["A00_02", "A02_09"]);
+    // One of them: no test takes longer than this one.
+    compare(&frames, "torch", &["A02_09"]);
 }
 
-fn compare(frames: &Path, engine: &str) {
+fn compare(frames: &Path, engine: &str, names: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
     let mut found = Vec::new();
     for precision in ["f32", "bf16"] {
@@ -44,7 +44,7 @@ fn compare(frames: &Path, engine: &str) {
             .args(["detect", "--mpp", "0.2456", "--engine", engine, "--quiet"])
             .args(["--precision", precision, "--out"])
             .arg(&out)
-            .args(["A00_02", "A02_09"].map(|name| frames.join(name).with_extension("jpg")))
+            .args(names.iter().map(|name| frames.join(name).with_extension("jpg")))
             .output()
             .unwrap();
         if !run.status.success() {
@@ -54,7 +54,8 @@ fn compare(frames: &Path, engine: &str) {
             eprintln!("SKIPPED: {error}");
             return;
         }
-        found.push(["A00_02", "A02_09"].map(|name| rows(&out.join(name).join("detections.csv"))));
+        let tables = names.iter().map(|name| rows(&out.join(name).join("detections.csv")));
+        found.push(tables.collect::<Vec<_>>());
     }
     assert!(found[0].iter().flatten().any(|r| r.accepted));
     for (a, b) in found[0].iter().zip(&found[1]) {

@@ -67,7 +67,7 @@ fn several_trainings_of_one_network_are_loaded_as_the_mean_of_their_weights() {
     }
     let other = dir.path().join("other.safetensors");
     checkpoint::save(&other, &vs, &Spec { mpp: 0.5, ..good.clone() }).expect("saved");
-    let why = mean_of(paths[0], &[&other]).err().expect("refused").to_string();
+    let why = mean_of(paths[0], &[&other]).map(|_| ()).expect_err("refused").to_string();
     assert!(why.contains("other.safetensors") && why.contains("um/px is 0.5"), "{why}");
 }
 
