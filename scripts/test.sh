@@ -33,14 +33,18 @@ else
     cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi
 
-# A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used.
-step "attack"
-scripts/attack.sh --minutes 1 --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
-
-# Links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
-step "site"
+# A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and beside it, on the
+# other core, links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
+step "attack and site"
+binary=${CARGO_TARGET_DIR:-target}/debug/mithras log=${CARGO_TARGET_DIR:-target}/attack.log
+scripts/attack.sh --minutes 1 --binary "$binary" >"$log" 2>&1 &
+attack=$!
+trap 'kill $attack 2>/dev/null || true' EXIT
 python3 scripts/site_test.py
-scripts/site.py --quick --binary "${CARGO_TARGET_DIR:-target}/debug/mithras"
+scripts/site.py --quick --binary "$binary"
+wait $attack || { cat "$log"; exit 1; }
+trap - EXIT
+tail -n 3 "$log"
 
 if [ "${1:-}" != --no-wheel ]; then
     step "wheel"
