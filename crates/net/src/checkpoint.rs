@@ -329,7 +329,7 @@ pub fn load(path: &Path, vs: &VarStore, expected: &Spec) -> Result<Spec> {
 
 /// Loads checkpoints of one description, each as [`load`] takes it, and leaves in `vs` the mean of their
 /// weights: one network where an ensemble would be as many. Their trainings must have begun with the same
-/// weights (Wortsman et al. 2022, model soups). Sums in f64.
+/// weights (Wortsman et al. 2022, model soups). Statistics of batch norms are averaged, too. Sums in f64.
 ///
 /// # Errors
 /// As [`load`], with the file; `vs` then holds the weights of the one before.

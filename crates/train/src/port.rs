@@ -137,12 +137,14 @@ impl TorchClassifier {
         let net = encoder::build(&vs.root(), &config)?;
         checkpoint::load_mean(path, others, &vs, &spec)?;
         if !others.is_empty() {
-            let all = [path].into_iter().chain(others.iter().map(AsRef::as_ref));
-            let sums =
-                all.map(|p| Ok(digest::sha256_file(p).map_err(|e| TrainError::run(p, e))?.1));
-            let sums: Vec<String> = sums.collect::<Result<_>>()?;
+            let mut sums = vec![];
+            for file in [path].into_iter().chain(others.iter().map(AsRef::as_ref)) {
+                let sum = digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
+                sums.push(sum.1);
+            }
+            // Anything may stand in a file; null becomes an object.
             if !spec.notes.is_object() {
-                spec.notes = serde_json::Value::Object(serde_json::Map::new());
+                spec.notes = serde_json::Value::Null;
             }
             spec.notes[MEAN_OF] = sums.into();
         }

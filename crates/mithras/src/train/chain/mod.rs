@@ -7,7 +7,7 @@
 //! RUN/start/                       both networks of the package that it goes on from, if it does
 //! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
 //! RUN/fold-0/mined.csv             where it is wrong on its own training images
-//! RUN/fold-0/finetune/             the second stage
+//! RUN/fold-0/finetune/             the second stage; of several seeds the mean, each training in seed-N
 //! RUN/calibration/                 one operating point over all folds, and what it reaches; with
 //!                                  `calibrate.grid` points.json, chosen under perturbations
 //! RUN/package/                     the detector
