@@ -206,7 +206,7 @@ fn a_classifier_becomes_the_second_stage_of_a_detector() {
     assert!(card.contains("folds = [\"mithras-standard\", \"mithras-standard\"]"), "{card}");
     assert_eq!(scores(&at("mean"), &at("run-mean")), scores(&first, &at("run-first-2")));
     let unlike = two(&subtypes, &at("unlike"));
-    assert!(!unlike.0 && unlike.2.contains("differ in their input"), "{}", unlike.2);
+    assert!(!unlike.0 && unlike.2.contains("differ in their classes"), "{}", unlike.2);
 
     let again = made(&first, &first, &at("same"), &[]);
     assert!(!again.0 && again.2.contains("holds a package already"), "{}", again.2);
