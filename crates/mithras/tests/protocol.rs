@@ -73,7 +73,7 @@ pub fn packaged(run: &Path, coarse: bool, out: &Path) -> ModelPackage {
         about: toml::Table::new(),
         license: "none".into(),
         name: "drawn".into(),
-        f32: true,
+        weights: net::onnx::WeightKind::F32,
     };
     package(&made, out).unwrap();
     ModelPackage::open(out).unwrap()

@@ -88,6 +88,10 @@ fn the_unet_in_other_engines_equals_libtorch() {
         let bytes = onnx::unet(&net, &half);
         assert!(bytes.len() < onnx::unet(&net, &ExportOptions::default()).len() * 6 / 10);
         check(&bytes, &cases, 3e-3);
+        let rounded = ExportOptions { weights: WeightKind::Rounded, ..ExportOptions::default() };
+        let short = onnx::unet(&net, &rounded);
+        assert!(short.len() == bytes.len() && short != bytes);
+        check(&short, &cases, 0.1 * (high - low));
     }
 }
 

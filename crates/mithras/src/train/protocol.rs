@@ -231,8 +231,8 @@ pub struct FoldPackage {
     pub license: String,
     /// Name of the package.
     pub name: String,
-    /// Keep f32 weights.
-    pub f32: bool,
+    /// How its weights are stored.
+    pub weights: WeightKind,
 }
 
 /// Writes a classifier package into a folder: ONNX and its card, which is read back.
@@ -244,10 +244,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
     let weights = about.model(&p.run, p.fold)?;
     let model = TorchClassifier::open(&weights, "cpu")?;
     let spec = &model.spec;
-    let options = ExportOptions {
-        weights: if p.f32 { WeightKind::F32 } else { WeightKind::F16 },
-        metadata: vec![],
-    };
+    let options = ExportOptions { weights: p.weights, metadata: vec![] };
     let coarser = about.task.coarser().filter(|_| p.coarse);
     if coarser.is_some() != p.coarse {
         return Err(DetectorError::Invalid("the run's task has no coarser one".into()));

@@ -172,18 +172,15 @@ impl Graph {
         let values = floats_of(t);
         let name = self.fresh("weight");
         // Small tensors (biases, scales) stay exact: they cost nothing.
-        let large = self.kind == WeightKind::F16 && values.len() >= 1024;
+        let large = self.halves() && values.len() >= 1024;
         // Beyond f16's range a value would become infinite.
-        if large && values.iter().all(|v| half::f16::from_f32(*v).is_finite()) {
+        if large && values.iter().all(|v| self.kind.stored(*v).is_finite()) {
             let stored = format!("{name}_f16");
             self.weights.push(TensorProto {
                 dims: t.size(),
                 data_type: FLOAT16,
                 name: stored.clone(),
-                raw_data: values
-                    .iter()
-                    .flat_map(|v| half::f16::from_f32(*v).to_le_bytes())
-                    .collect(),
+                raw_data: values.iter().flat_map(|v| self.kind.stored(*v).to_le_bytes()).collect(),
             });
             return self.named_op("Cast", &[&stored], vec![int("to", FLOAT.into())], name);
         }
@@ -192,7 +189,7 @@ impl Graph {
 
     /// Whether large weights are stored as f16.
     pub(crate) fn halves(&self) -> bool {
-        self.kind == WeightKind::F16
+        self.kind != WeightKind::F32
     }
 
     /// A weight that is stored as f32 whatever was asked for.

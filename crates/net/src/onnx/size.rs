@@ -12,14 +12,14 @@ impl WeightKind {
     fn bytes(self) -> u64 {
         match self {
             Self::F32 => 4,
-            Self::F16 => 2,
+            Self::F16 | Self::Rounded => 2,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
             Self::F32 => "f32",
-            Self::F16 => "f16",
+            Self::F16 | Self::Rounded => "f16",
         }
     }
 }
