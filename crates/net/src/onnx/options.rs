@@ -18,13 +18,15 @@ const OFF: u32 = 6;
 impl WeightKind {
     /// A large tensor's value as it is stored; f32 does not come here.
     pub(super) fn stored(self, value: f32) -> half::f16 {
-        let bits = half::f16::from_f32(value).to_bits();
-        if self != Self::Rounded {
-            return half::f16::from_bits(bits);
+        let whole = half::f16::from_f32(value);
+        // What is not finite must stay so, to be seen.
+        if self != Self::Rounded || !whole.is_finite() {
+            return whole;
         }
         // To the nearest, halves to even; a carry goes on into the exponent.
+        let bits = whole.to_bits();
         let up = (1 << (OFF - 1)) - 1 + (bits >> OFF & 1);
-        half::f16::from_bits(bits.saturating_add(up) & !((1 << OFF) - 1))
+        half::f16::from_bits((bits + up) & !((1 << OFF) - 1))
     }
 
     /// f16 or f32.
@@ -71,5 +73,9 @@ mod tests {
             }
         }
         assert_eq!(WeightKind::Rounded.stored(0.0), half::f16::ZERO);
+        // A broken weight is not made whole, and what rounds beyond f16 is not finite.
+        for v in [f32::NAN, -f32::NAN, f32::INFINITY, 65_504.0, -65_504.0, 1e9] {
+            assert!(!WeightKind::Rounded.stored(v).is_finite(), "{v}");
+        }
     }
 }
