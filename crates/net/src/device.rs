@@ -132,6 +132,21 @@ impl Precision {
     }
 }
 
+/// Whether libtorch has kernels in bfloat16 for this processor (AVX-512, or AVX-NE-CONVERT). Without, it
+/// convolves in bfloat16 far more slowly than in f32.
+#[must_use]
+pub fn cpu_has_bf16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::arch::is_x86_feature_detected!("avx512bw")
+            || std::arch::is_x86_feature_detected!("avxneconvert")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        true
+    }
+}
+
 /// Layout of images and convolution weights in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -75,13 +75,13 @@ fn adapters_equal_peft() {
 
         fill(&vs);
         let logits = forward(&*net);
-        // Sums over whole images round otherwise on other processors: 1.8e-5 in a logit and 1.4e-4 in a
-        // gradient of Swin were seen.
-        case.logits.check(&format!("{what}: logits"), &logits, 5e-5);
+        // Sums over whole images round otherwise on other processors. Without AVX-512, of the largest value: 1.1e-4 in
+        // a logit and 6.4e-4 in a gradient of Swin.
+        case.logits.check(&format!("{what}: logits"), &logits, 3e-4);
         (&logits * signed("weights", &[2, 3], 1.0)).sum(Kind::Float).backward();
         for (name, t) in &all {
             match case.grads.get(name) {
-                Some(want) => want.check(&format!("{what}: {name}"), &t.grad(), 5e-4),
+                Some(want) => want.check(&format!("{what}: {name}"), &t.grad(), 1.5e-3),
                 None => assert!(!t.grad().defined(), "{what}: {name} has a gradient"),
             }
         }
@@ -96,7 +96,7 @@ fn adapters_equal_peft() {
         assert!(report.is_exact(), "{what}: {report}");
         let logits = tch::no_grad(|| forward(&*net));
         // peft adds in f32.
-        case.merged_logits.check(&format!("{what}: merged"), &logits, 1e-4);
+        case.merged_logits.check(&format!("{what}: merged"), &logits, 3e-4);
     }
 }
 

@@ -17,6 +17,7 @@ use corpus::file::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 use net::NetError;
 use net::checkpoint::{self, Spec};
+use net::device::{self, Precision};
 use net::dist::Group;
 use net::ema::Ema;
 use net::lora::Lora;
@@ -173,6 +174,15 @@ fn parameters(vs: &VarStore, groups: &[ParamGroup]) -> Parameters {
     }
 }
 
+/// What is said of a precision that takes longer here than f32.
+fn slow(precision: Precision, device: Device, cpu_has_bf16: bool) -> Option<&'static str> {
+    let software = precision == Precision::Bf16 && device == Device::Cpu && !cpu_has_bf16;
+    software.then_some(
+        "this processor has no bf16 units, f32 is several times as fast here: start anew with \
+         train.precision=\"f32\" (the same seed gives other weights then)",
+    )
+}
+
 impl Session {
     /// Opens the run directory, and goes on from its state where asked.
     pub fn open(
@@ -248,6 +258,12 @@ impl Session {
         let text = serde_json::to_string_pretty(&file).expect("plain data");
         if writes {
             write_text(&options.out.join("run.json"), &text)?;
+        }
+        if let Some(note) = slow(settings.precision, vs.device(), device::cpu_has_bf16())
+            && options.progress
+            && writes
+        {
+            eprintln!("note: {note}");
         }
         let bar = if options.progress && writes {
             ProgressBar::new(settings.steps as u64)
@@ -448,5 +464,19 @@ impl Session {
         let (loss_sum, loss_n) = (self.loss_sum, self.loss_n);
         spec.notes = value(&StateNotes { step: done, best, loss_sum, loss_n });
         Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bf16_in_software_is_told_and_nothing_else() {
+        let said = slow(Precision::Bf16, Device::Cpu, false).unwrap();
+        assert!(said.contains("train.precision=\"f32\""), "{said}");
+        assert_eq!(slow(Precision::Bf16, Device::Cpu, true), None);
+        assert_eq!(slow(Precision::Bf16, Device::Cuda(0), false), None);
+        assert_eq!(slow(Precision::F32, Device::Cpu, false), None);
     }
 }

@@ -35,7 +35,7 @@ pub use self::count::multiply_accumulates;
 pub use self::options::{ExportOptions, WeightKind};
 pub use self::run::Program;
 pub use self::size::{MOST_BYTES, check_size};
-pub use self::unfold::{unfold_classifier, unfold_unet};
+pub use self::unfold::{classes_of, unfold_classifier, unfold_unet};
 
 /// The U-Net as an ONNX file's bytes: `image [N, 3, H, W]` (H, W free multiples of 32) to
 /// `probability [N, 1, H, W]`.

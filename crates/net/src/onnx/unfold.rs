@@ -13,7 +13,7 @@ use tch::{Device, Kind, Tensor};
 
 use super::graph::{Part, Statistics};
 use super::options::{ExportOptions, WeightKind};
-use super::proto::{GraphProto, ModelProto, TensorProto};
+use super::proto::{Dimension, DimensionProto, GraphProto, ModelProto, TensorProto};
 use super::run::{Program, constant};
 use super::{classifier_graph, unet_graph};
 use crate::encoder::Encoder;
@@ -49,6 +49,32 @@ pub fn unfold_classifier(
     unfold(file, vs, images, |options| classifier_graph(net, size, options))
 }
 
+/// How many classes an exported classifier gives.
+///
+/// # Errors
+/// [`NetError::Io`]; [`NetError::File`] of a file that is no ONNX or gives no probabilities.
+pub fn classes_of(file: &Path) -> Result<i64> {
+    let graph = read(file)?.1;
+    let probability = graph.output.first().and_then(|o| o.r#type.as_ref()?.tensor_type.as_ref());
+    match probability.and_then(|t| t.shape.as_ref()).map(|s| &s.dim[..]) {
+        Some([_, DimensionProto { value: Some(Dimension::Value(n)) }]) => Ok(*n),
+        _ => Err(wrong(file, "gives no probabilities of classes".into())),
+    }
+}
+
+fn wrong(file: &Path, reason: String) -> NetError {
+    NetError::file(file, reason, "give a package of the preset's network, or its preset")
+}
+
+/// The file's bytes and its graph.
+fn read(file: &Path) -> Result<(Vec<u8>, GraphProto)> {
+    let bytes = std::fs::read(file).map_err(|e| NetError::io(file, e))?;
+    let decoded = ModelProto::decode(&bytes[..])
+        .map_err(|e| wrong(file, format!("not an ONNX file: {e}")))?;
+    let graph = decoded.graph.ok_or_else(|| wrong(file, "no graph in it".into()))?;
+    Ok((bytes, graph))
+}
+
 /// `fresh` is what the network would be exported as now.
 fn unfold(
     file: &Path,
@@ -56,18 +82,12 @@ fn unfold(
     images: &mut dyn Iterator<Item = Tensor>,
     fresh: impl Fn(&ExportOptions) -> Result<(ModelProto, Vec<Part>)>,
 ) -> Result<()> {
-    let bytes = std::fs::read(file).map_err(|e| NetError::io(file, e))?;
-    let wrong = |reason: String| {
-        NetError::file(file, reason, "give a package of the preset's network, or its preset")
-    };
-    let decoded =
-        ModelProto::decode(&bytes[..]).map_err(|e| wrong(format!("not an ONNX file: {e}")))?;
-    let graph = decoded.graph.ok_or_else(|| wrong("no graph in it".into()))?;
+    let (bytes, graph) = read(file)?;
     let halves = graph.initializer.iter().any(|t| t.data_type == HALF);
     let weights = if halves { WeightKind::F16 } else { WeightKind::F32 };
     let (own, parts) = fresh(&ExportOptions { weights, ..ExportOptions::default() })?;
     all_kept(file, vs, &parts)?;
-    same_network(&graph, &own.graph.unwrap_or_default()).map_err(wrong)?;
+    same_network(&graph, &own.graph.unwrap_or_default()).map_err(|why| wrong(file, why))?;
 
     let mut values = HashMap::new();
     for t in &graph.initializer {
@@ -75,7 +95,7 @@ fn unfold(
         if value.is_floating_point() {
             let value = value.to_kind(Kind::Double);
             if !bool::try_from(value.isfinite().all())? {
-                return Err(wrong(format!("`{}` holds values that are no numbers", t.name)));
+                return Err(wrong(file, format!("`{}` holds values that are no numbers", t.name)));
             }
             values.insert(t.name.trim_end_matches("_f16").to_owned(), value);
         }
