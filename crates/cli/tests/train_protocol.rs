@@ -75,6 +75,10 @@ fn folders_to_folds_to_test_to_package() {
     assert!(!ok && said.contains("not trained yet"), "{said}");
     let (ok, said) = train(&["--resume"]);
     assert!(ok && said.contains("over 3 folds"), "{said}");
+    let (ok, said) = train(&["--fold", "none"]);
+    assert!(ok && run.join("final/model.safetensors").is_file(), "{said}");
+    let (ok, said) = train(&["--init", "no-such-package"]);
+    assert!(!ok && said.contains("no-such-package"), "{said}");
     let metrics = json(&run.join("metrics.json"));
     assert_eq!((&metrics["n"], &metrics["run"]["folds"]), (&12.into(), &3.into()));
     assert!(metrics["over_folds"]["macro_f1"]["sd"].is_number());
@@ -83,25 +87,21 @@ fn folders_to_folds_to_test_to_package() {
     assert!(ok, "{said}");
     assert_eq!(json(&run.join("test/metrics.json"))["n"], 12);
     assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
+    assert_eq!(json(&run.join("test/final.json"))["n"], 4);
     let (ok, said) = mithras(&test);
     assert!(!ok && said.contains("scored on its test part before"), "{said}");
 
-    let package = text(&dir.path().join("package"));
-    let (ok, said) = mithras(&[
-        "train",
-        "package",
-        "--run",
-        &run_dir,
-        "--fold",
-        "1",
-        "--license",
-        "none",
-        "--name",
-        "drawn",
-        "--out",
-        &package,
-    ]);
-    assert!(ok, "{said}");
+    let packaged = |fold: &str| {
+        let out = dir.path().join(format!("package-{fold}"));
+        let (fold, folder) = (["--run", &run_dir, "--fold", fold], text(&out));
+        let names = ["--license", "none", "--name", "drawn", "--out", &folder];
+        let (ok, said) = mithras(&[&["train", "package"], &fold[..], &names].concat());
+        assert!(ok, "{said}");
+        out
+    };
+    let card = fs::read_to_string(packaged("none").join("card.toml")).unwrap();
+    assert!(card.contains("fold = \"none\""), "{card}");
+    let package = text(&packaged("1"));
     let out = text(&dir.path().join("out.csv"));
     let tests = text(&Path::new(&data).join("test"));
     let (ok, said) =

@@ -5,7 +5,7 @@
 use corpus::task::{Task, TrainingSet};
 use image::{Rgb, RgbImage};
 use infer::ModelPackage;
-use mithras::train::protocol::{FoldPackage, finish, operating_point, package};
+use mithras::train::protocol::{PartPackage, finish, operating_point, package};
 use std::fs;
 use std::path::Path;
 use train::preset::Preset as _;
@@ -65,9 +65,9 @@ pub fn options(out: &Path) -> RunOptions {
 
 /// The first fold's classifier as a package.
 pub fn packaged(run: &Path, coarse: bool, out: &Path) -> ModelPackage {
-    let made = FoldPackage {
+    let made = PartPackage {
         run: run.to_path_buf(),
-        fold: 0,
+        part: train::protocol::Part::Fold(0),
         coarse,
         positive: None,
         about: toml::Table::new(),

@@ -63,6 +63,9 @@ pub enum TrainError {
     /// Labelled crops of a classification task, and their folds.
     #[error(transparent)]
     Task(#[from] corpus::task::TaskError),
+    /// A table.
+    #[error(transparent)]
+    Table(#[from] artifact::table::TableError),
     /// Two runs in one directory.
     #[error(transparent)]
     Lock(#[from] corpus::file::LockError),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
-use net::encoder::{Encoder, EncoderConfig};
+use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Loaded};
 use net::onnx;
 use net::unet::EfficientUnet;
@@ -95,6 +95,35 @@ pub(crate) fn unfold(
     let text =
         format!("the exported network {} ({sha256}), its norms measured anew", file.display());
     Ok(Start { text, random: vec![] })
+}
+
+/// Takes the trunk of a package's classifier, whose classes may be others: the head stays as it is.
+///
+/// # Errors
+/// As [`unfold`].
+pub(crate) fn unfold_trunk(
+    (vs, net): (&VarStore, &dyn Encoder),
+    init: Init,
+    file: &Path,
+    model: &EncoderConfig,
+    images: (usize, impl Fn(u64) -> RgbTile),
+) -> Result<Start> {
+    let (aside, whole) = (
+        VarStore::new(Device::Cpu),
+        EncoderConfig { classes: onnx::classes_of(file)?, ..model.clone() },
+    );
+    let other = encoder::build(&aside.root(), &whole)?;
+    let stage = Exported::Classifier(other.as_ref(), &whole);
+    let start = unfold(&aside, init, file, &stage, images)?;
+    let found = aside.variables();
+    tch::no_grad(|| {
+        for (name, mut own) in vs.variables() {
+            if !name.starts_with(net.head()) {
+                own.f_copy_(&found[&name])?;
+            }
+        }
+        Ok(start)
+    })
 }
 
 /// The file's name of a head in timm's EfficientNets, above the trunk.

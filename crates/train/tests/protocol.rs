@@ -1,15 +1,20 @@
 //! The protocols on drawn images: folds, resuming, probing, the test part, guards.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::common::{drawn, options};
 use corpus::task::{Task, TestSet, TrainingSet};
 use image::{Rgb, RgbImage};
+use net::checkpoint;
+use net::encoder::{self, EncoderConfig};
+use net::onnx::{self, ExportOptions};
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor};
 use train::TrainError;
 use train::preset::Preset as _;
-use train::protocol::{self, FinetunePreset, ProbePreset, fold_dir, task_of};
-use train::run::MODEL;
+use train::protocol::{self, FinetunePreset, Part, ProbePreset, fold_dir, task_of};
+use train::run::{MODEL, RunOptions};
 
 /// Folders of two classes have to name the positive one; tasks of their own state theirs.
 fn positive(set: &[&str]) -> &'static [&'static str] {
@@ -121,6 +126,144 @@ fn morphologies_are_also_told_as_typical_or_atypical() {
     let file = testkit::workspace().join("presets").join(VIT);
     let refused = FinetunePreset::load(&file, &["coarse=1.0".into()]).unwrap_err().to_string();
     assert!(refused.contains("no coarser"), "{refused}");
+}
+
+/// Models of a run on morphologies.
+fn morphologies(dir: &Path, out: &str, parts: &[Part], keys: &[&str]) -> PathBuf {
+    let set = TrainingSet::open(Task::AmiMorph, dir).unwrap();
+    let task = ["task=\"ami-morph\"", "model.classes=8", "coarse=1.0"];
+    let (p, out) = (preset(VIT, &[&task, keys].concat()), dir.join(out));
+    for &part in parts {
+        protocol::finetune(&p, &set, part, &options(out.clone(), false, 0)).unwrap();
+    }
+    out
+}
+
+const FOLDS: [Part; 3] = [Part::Fold(0), Part::Fold(1), Part::Fold(2)];
+
+fn about(run: &Path) -> serde_json::Value {
+    let all: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(run.join("run.json")).unwrap()).unwrap();
+    all["about"].clone()
+}
+
+#[test]
+fn a_model_of_all_items_stands_beside_the_folds() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::ami::drawn(dir.path());
+    let keys = ["train.keep=\"metric\"", "train.epochs=1"];
+    let out = morphologies(dir.path(), "run", &[&FOLDS[..], &[Part::Final]].concat(), &keys);
+    let run = about(&Part::Final.dir(&out));
+    let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    assert_eq!(run["train_items"], set.items().len());
+    assert_eq!(run["validation_items"], 0);
+    assert!(!Part::Final.dir(&out).join("predictions.csv").exists());
+
+    let test = TestSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let rows = protocol::test_final(&out, &test, "cpu").unwrap().unwrap();
+    assert!(rows.len() == test.items().len() && rows.iter().all(|r| r.fold == "none"));
+    // It is none of the folds' models, nor their mean.
+    for list in protocol::test(&out, &test, "cpu").unwrap() {
+        assert!(list.iter().zip(&rows).any(|(a, b)| a.probabilities != b.probabilities));
+    }
+    fs::remove_file(Part::Final.dir(&out).join(MODEL)).unwrap();
+    assert!(protocol::test_final(&out, &test, "cpu").unwrap().is_none());
+}
+
+#[test]
+fn targets_lean_on_what_other_models_say_of_held_out_items() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::ami::drawn(dir.path());
+    let short = ["train.epochs=1"];
+    let out = morphologies(dir.path(), "teacher", &FOLDS, &short);
+    // The table of all folds, as the verb writes it.
+    let text = |k| fs::read_to_string(fold_dir(&out, k).join("predictions.csv")).unwrap();
+    let body = |k| text(k).split_once('\n').unwrap().1.to_owned();
+    let whole = text(0) + &body(1) + &body(2);
+    let table = dir.path().join("said.csv");
+    fs::write(&table, &whole).unwrap();
+    let from = |share: f64| {
+        [format!("teacher.predictions=[\"{}\"]", table.display()), format!("teacher.share={share}")]
+    };
+    let taught = |name: &str, keys: [String; 2]| {
+        let keys = [short[0], &keys[0], &keys[1]];
+        morphologies(dir.path(), name, &FOLDS[..1], &keys)
+    };
+    let model = |run: &Path| fs::read(fold_dir(run, 0).join(MODEL)).unwrap();
+    let (none, half) = (taught("none", from(0.0)), taught("half", from(0.5)));
+    let weights =
+        |run: &Path| checkpoint::read_tensors(&fold_dir(run, 0).join(MODEL)).unwrap().tensors;
+    let (plain, same, other) = (weights(&out), weights(&none), weights(&half));
+    type Map = std::collections::BTreeMap<String, Tensor>;
+    let equal = |a: &Map, b: &Map| a.iter().all(|(n, t)| t.equal(&b[n]));
+    assert!(equal(&plain, &same), "a teacher without a share changes nothing");
+    assert!(!equal(&plain, &other) && model(&half) != model(&out));
+    assert!(about(&fold_dir(&half, 0))["teacher"].as_str().unwrap().contains("said.csv"));
+
+    let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let refused = |text: String, why: &str| {
+        fs::write(&table, text).unwrap();
+        let keys = from(0.5);
+        let keys = ["task=\"ami-morph\"", "model.classes=8", &keys[0], &keys[1]];
+        let out = options(dir.path().join("refused"), false, 0);
+        let said = protocol::finetune(&preset(VIT, &keys), &set, 0, &out).unwrap_err().to_string();
+        assert!(said.contains("said.csv") && said.contains(why), "{said}");
+        assert!(!fold_dir(&dir.path().join("refused"), 0).join("run.json").exists());
+    };
+    refused(text(0), "does not rate");
+    refused(whole.clone() + &body(1), "twice");
+    refused(whole.replace("p_ring_shape", "p_ring"), "p_ring_shape");
+    refused(whole.replacen(",0.", ",7.", 1), "sum to one");
+}
+
+#[test]
+fn subtypes_start_from_the_classifier_of_a_package() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::ami::drawn(dir.path());
+    let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let name = "model.name=\"efficientnet_lite0\"";
+    let still = ["train.base_lr=1e-9", "train.ema=0.0", "train.keep=\"last\"", "train.epochs=1"];
+    let keys = ["task=\"ami-morph\"", "model.classes=8", name, "init=\"checkpoint\""];
+    let p = preset(VIT, &[&keys[..], &still[..]].concat());
+    let file = |seed| {
+        tch::manual_seed(seed);
+        let vs = VarStore::new(Device::Cpu);
+        let net =
+            encoder::build(&vs.root(), &EncoderConfig { classes: 2, ..p.model.clone() }).unwrap();
+        let path = dir.path().join(format!("{seed}.onnx"));
+        onnx::write(&path, &onnx::classifier(&*net, 32, &ExportOptions::default()).unwrap())
+            .unwrap();
+        (vs, path)
+    };
+    let start = |path: &Path, out: &str| {
+        let out = dir.path().join(out);
+        let own = RunOptions { init: Some(path.into()), ..options(out.clone(), false, 0) };
+        protocol::finetune(&p, &set, 0, &own).map(|()| fold_dir(&out, 0))
+    };
+    let (vs, path) = file(5);
+    let run = start(&path, "five").unwrap();
+    let said = about(&run)["init"].as_str().unwrap().to_owned();
+    assert!(said.contains("the exported network") && said.contains("5.onnx"), "{said}");
+    // A kernel is scaled per output channel by the norm that is folded into it: their directions stay.
+    let now = checkpoint::read_tensors(&run.join(MODEL)).unwrap().tensors;
+    let of = |name: &str, t: &Tensor| {
+        let flat = t.to_kind(Kind::Double).reshape([t.size()[0], -1]);
+        let norm = flat.norm_scalaropt_dim(2, [1i64].as_slice(), true);
+        assert!(norm.min().double_value(&[]) > 0.0, "{name}");
+        flat / norm
+    };
+    let name = "conv_stem.weight";
+    let cosine = (of(name, &now[name]) * of(name, &vs.variables()[name])).sum_dim_intlist(
+        [1i64].as_slice(),
+        false,
+        Kind::Double,
+    );
+    assert!(cosine.min().double_value(&[]) > 0.99, "{cosine:?}");
+    // No network of the preset.
+    let no = dir.path().join("no.onnx");
+    fs::write(&no, b"no network").unwrap();
+    let said = start(&no, "no").unwrap_err().to_string();
+    assert!(said.contains("no.onnx"), "{said}");
 }
 
 #[test]

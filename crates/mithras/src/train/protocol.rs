@@ -16,7 +16,8 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use train::port::TorchClassifier;
 use train::protocol::{
-    About, PREDICTIONS, Prediction, fold_dir, tables, test as predict, write_predictions,
+    About, FINAL, PREDICTIONS, Part, Prediction, fold_dir, tables, test as predict, test_final,
+    write_predictions,
 };
 
 /// `metrics.json` and its kin.
@@ -159,8 +160,8 @@ struct Scored {
     items: usize,
 }
 
-/// Scores a run's fold models and their mean on the test part; gives what was judged, by name. Of
-/// two classes the figures at the operating point, chosen on the held-out items, stand beside those
+/// Scores a run's fold models, their mean, and the model of all items where there is one, on the test
+/// part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on the held-out items, stand beside those
 /// of the likelier class.
 ///
 /// # Errors
@@ -179,12 +180,16 @@ pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
     std::fs::create_dir_all(&t.out).map_err(DetectorError::io(&t.out))?;
     let ensemble = lists.pop().unwrap_or_default();
     let rows: Vec<Prediction> = lists.into_iter().flatten().collect();
+    let whole = test_final(&t.run, &set, &t.device)?;
     let mut said = vec![];
-    for (stem, rows, fold, items) in [
-        (PREDICTIONS, &rows, Some("fold"), "test part, every fold's model"),
-        ("ensemble", &ensemble, None, "test part, mean probabilities of the folds"),
-    ] {
-        write_predictions(&t.out, stem, &set, rows)?;
+    let parts = [
+        (PREDICTIONS, Some(rows), Some("fold"), "test part, every fold's model"),
+        ("ensemble", Some(ensemble), None, "test part, mean probabilities of the folds"),
+        (FINAL, whole, None, "test part, the model that was trained on all items"),
+    ];
+    for (stem, rows, fold, items) in parts {
+        let Some(rows) = rows else { continue };
+        write_predictions(&t.out, stem, &set, &rows)?;
         for name in tables(about.task, stem) {
             let path = t.out.join(&name).with_extension("csv");
             // A threshold that fits the test items best is nobody's business.
@@ -214,13 +219,13 @@ pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
     Ok(said)
 }
 
-/// A fold's classifier to be packaged.
+/// A classifier of a run to be packaged.
 #[derive(Clone, Debug)]
-pub struct FoldPackage {
+pub struct PartPackage {
     /// The run.
     pub run: PathBuf,
     /// Whose weights.
-    pub fold: usize,
+    pub part: Part,
     /// Package the coarser task, as sums over the classes.
     pub coarse: bool,
     /// The positive class, if not the run's.
@@ -239,9 +244,9 @@ pub struct FoldPackage {
 ///
 /// # Errors
 /// A run, fold or coarser task that is not there, or a card that would be refused.
-pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
+pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
     let about = About::read(&p.run)?;
-    let weights = about.model(&p.run, p.fold)?;
+    let weights = about.model(&p.run, p.part)?;
     let model = TorchClassifier::open(&weights, "cpu")?;
     let spec = &model.spec;
     let options = ExportOptions { weights: p.weights, metadata: vec![] };
@@ -269,7 +274,7 @@ pub fn package(p: &FoldPackage, out: &Path) -> Result<()> {
         ("preset_sha256", &about.preset_sha256),
         ("set_sha256", &about.set_sha256),
         ("folds_sha256", &about.folds_sha256),
-        ("fold", &p.fold.to_string()),
+        ("fold", &p.part.to_string()),
     ] {
         training.insert(key.into(), toml::Value::String(value.clone()));
     }

@@ -13,6 +13,57 @@ pub(super) const SCHEMA: &str = "mithras.protocol/1";
 /// The word of a probe by nearest neighbours.
 pub(super) const KNN: &str = "knn";
 
+/// The folder of the model that was trained on all items.
+pub const FINAL: &str = "final";
+
+/// A model of a run over folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// That of a fold, by its number.
+    Fold(usize),
+    /// That of all items.
+    Final,
+}
+
+impl Part {
+    /// Its folder in a run.
+    #[must_use]
+    pub fn dir(self, run: &Path) -> PathBuf {
+        match self {
+            Self::Fold(k) => fold_dir(run, k),
+            Self::Final => run.join(FINAL),
+        }
+    }
+}
+
+impl From<usize> for Part {
+    fn from(k: usize) -> Self {
+        Self::Fold(k)
+    }
+}
+
+/// As tables and cards name it.
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Fold(k) => write!(f, "{k}"),
+            Self::Final => f.write_str("none"),
+        }
+    }
+}
+
+impl std::str::FromStr for Part {
+    type Err = String;
+
+    fn from_str(word: &str) -> std::result::Result<Self, String> {
+        match (word, word.parse()) {
+            ("none", _) => Ok(Self::Final),
+            (_, Ok(k)) => Ok(Self::Fold(k)),
+            _ => Err("is neither the number of a fold nor `none`".into()),
+        }
+    }
+}
+
 /// The folder of fold `k`.
 #[must_use]
 pub fn fold_dir(run: &Path, k: usize) -> PathBuf {
@@ -61,13 +112,13 @@ impl About {
         self.positive.clone().or_else(|| self.task.positive().map(str::to_owned))
     }
 
-    /// The weights of fold `k` of the run in `run`.
+    /// The weights of a model of the run in `run`.
     ///
     /// # Errors
-    /// [`TrainError::Run`] when the fold is not trained yet, and of nearest neighbours, which are no
+    /// [`TrainError::Run`] when it is not trained yet, and of nearest neighbours, which are no
     /// network.
-    pub fn model(&self, run: &Path, k: usize) -> Result<PathBuf> {
-        let path = fold_dir(run, k).join(MODEL);
+    pub fn model(&self, run: &Path, part: Part) -> Result<PathBuf> {
+        let path = part.dir(run).join(MODEL);
         if path.is_file() {
             return Ok(path);
         }

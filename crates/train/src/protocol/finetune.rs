@@ -17,13 +17,14 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use super::preset::{FinetunePreset, Targets};
+use super::teacher::Teacher;
 use super::{reset_head, spec_of};
 use crate::batch::{for_each_step, normalised};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
 use crate::ranks;
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::start::{Target, initialise};
+use crate::start::{Target, initialise, is_exported, unfold_trunk};
 
 /// Salt of the order, so that it does not repeat the augmentation's draws.
 const ORDER: u64 = 0x0_0dde_5eed;
@@ -37,6 +38,9 @@ struct About<'a> {
     train_items: usize,
     validation_items: usize,
     folds_sha256: &'a str,
+    /// The tables of predictions that the targets lean on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    teacher: Option<&'a str>,
     /// Per class what tells it from the rest without seeing it.
     shortcuts: Vec<String>,
 }
@@ -144,7 +148,35 @@ pub(super) fn fold(
     let vs = VarStore::new(device);
     let mut net = encoder::build(&vs.root(), &preset.model)?;
     ranks::fits(&vs, &ranks)?;
-    let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
+    let teacher = preset.teacher.as_ref().map(|t| Teacher::read(t, set)).transpose()?;
+    let items = order(
+        set,
+        &fold.train,
+        (preset.train.epochs, settings.epoch * settings.batch),
+        preset.balance,
+        settings.seed,
+    );
+    let augment = &preset.augment;
+    let image = |i: u64| {
+        let rng = &mut rng_of(settings.seed, i);
+        let image = &set.images()[items[i as usize]];
+        let mut image = augment.placement.apply(image, crop, side, rng);
+        if let Some(p) = &augment.photometric {
+            image = p.apply(&image, rng);
+        }
+        if let Some(r) = &augment.rand_augment {
+            image = r.apply(&image, rng);
+        }
+        (image, Erased::draw(augment.erase, side, rng))
+    };
+    let start = match is_exported(options.init.as_deref()) {
+        Some(file) => {
+            let shown = |i: u64| image(i % items.len() as u64).0;
+            let into = (&vs, net.as_ref());
+            unfold_trunk(into, preset.init, file, &preset.model, (settings.batch, shown))?
+        }
+        None => initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?,
+    };
     reset_head(&vs, net.as_ref(), preset.model.head_bias);
     if let Some(lora) = &preset.lora {
         lora.adapt(&vs, net.as_mut())?;
@@ -162,6 +194,7 @@ pub(super) fn fold(
         train_items: fold.train.len(),
         validation_items: fold.validation.len(),
         folds_sha256: manifest.digest(),
+        teacher: teacher.as_ref().map(|t| &t.text[..]),
         shortcuts,
     };
     let spec = spec_of(&preset.model, set, manifest)?;
@@ -180,33 +213,28 @@ pub(super) fn fold(
 
     let s = &settings;
     let norm = Normalisation::new(preset.model.mean, preset.model.std);
-    let items =
-        order(set, &fold.train, (preset.train.epochs, s.epoch * s.batch), preset.balance, s.seed);
-    let target = |item: usize| {
-        let item = &set.items()[item];
+    let target = |i: usize| {
+        let item = &set.items()[i];
         let votes: &[usize] = match preset.targets {
             Targets::Votes => &item.votes,
             Targets::Label => std::slice::from_ref(&item.class),
         };
-        soft(votes, set.classes().len(), preset.smoothing)
+        let mut target = soft(votes, set.classes().len(), preset.smoothing);
+        teacher.iter().for_each(|t| t.lean(i, &mut target));
+        target
     };
     let coarser = preset.task.coarser().filter(|_| preset.coarse > 0.0).map(|c| Groups::new(c.of));
-    let coarse = |item: usize| match (&coarser, &set.items()[item].coarse) {
-        (Some(g), Some(c)) => soft(&c.votes, g.members.len(), preset.smoothing),
+    let coarse = |i: usize| match (&coarser, &set.items()[i].coarse) {
+        (Some(g), Some(c)) => {
+            let mut target = soft(&c.votes, g.members.len(), preset.smoothing);
+            teacher.iter().for_each(|t| t.lean_groups(i, &g.members, &mut target));
+            target
+        }
         _ => vec![],
     };
-    let augment = &preset.augment;
     let draw = |i: u64| {
         let item = items[i as usize];
-        let rng = &mut rng_of(s.seed, i);
-        let mut image = augment.placement.apply(&set.images()[item], crop, side, rng);
-        if let Some(p) = &augment.photometric {
-            image = p.apply(&image, rng);
-        }
-        if let Some(r) = &augment.rand_augment {
-            image = r.apply(&image, rng);
-        }
-        let erased = Erased::draw(augment.erase, side, rng);
+        let (image, erased) = image(i);
         Sample { image, target: target(item), coarse: coarse(item), erased }
     };
     let held: Vec<RgbTile> =
@@ -217,6 +245,9 @@ pub(super) fn fold(
     let labels = Tensor::from_slice(&labels).to_device(device);
     let positive = positive.and_then(|p| set.classes().iter().position(|c| c == p));
     let validate = || {
+        if held.is_empty() {
+            return None;
+        }
         let mut parts = vec![];
         for part in held.chunks(s.batch) {
             let x = normalised(part, &norm, device);

@@ -7,6 +7,7 @@
 //! RUN/fold-K/...             a run directory (see `run`)
 //! RUN/fold-K/predictions.csv the held-out items of the fold
 //! RUN/fold-K/predictions-ami-br.csv  of `ami-morph`: the same as typical or atypical
+//! RUN/final/model.safetensors  of fine-tuning: trained on all items (`--fold none`)
 //! RUN/shortcuts.json         probing: what tells a class without seeing it
 //! RUN/features/...           probing: the frozen encoder's features
 //! RUN/NAME/...               probing with `[probes]`: a run for each
@@ -19,6 +20,7 @@ mod finetune;
 mod predict;
 mod preset;
 mod probe;
+mod teacher;
 
 use std::path::Path;
 
@@ -36,7 +38,7 @@ use crate::run::{MODEL, RunOptions};
 use crate::start::describe;
 use crate::text::write_text;
 
-pub use about::{About, fold_dir};
+pub use about::{About, FINAL, Part, fold_dir};
 pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
 pub use preset::{Augment, Epochs, FinetunePreset, ProtocolData, task_of};
@@ -45,18 +47,37 @@ pub use probe::{Kind as ProbeKind, ProbeEpochs, ProbePreset, Probed};
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
 pub const PREDICTIONS: &str = "predictions";
 const FOLDS: &str = "folds.json";
-/// Numbers of the folds that a word asks for: `all` of them, or one by its number.
+/// The models that a word asks for: those of `all` folds, of one by its number, or with `none` left out.
 ///
 /// # Errors
 /// [`TrainError::Preset`] for anything else.
-pub fn folds_of(word: &str, folds: usize) -> Result<Vec<usize>> {
+pub fn folds_of(word: &str, folds: usize) -> Result<Vec<Part>> {
     match (word, word.parse()) {
-        ("all", _) => Ok((0..folds).collect()),
-        (_, Ok(k)) if k < folds => Ok(vec![k]),
+        ("all", _) => Ok((0..folds).map(Part::Fold).collect()),
+        ("none", _) => Ok(vec![Part::Final]),
+        (_, Ok(k)) if k < folds => Ok(vec![Part::Fold(k)]),
         _ => Err(TrainError::Preset {
             path: "fold".into(),
-            reason: format!("`{word}` is neither `all` nor a number from 0 to {}", folds - 1),
+            reason: format!(
+                "`{word}` is neither `all` nor `none` nor a number from 0 to {}",
+                folds - 1
+            ),
         }),
+    }
+}
+
+/// The fold of a probe that a word asks for; none for `all` of them.
+///
+/// # Errors
+/// As [`folds_of`], and for `none`: a probe leaves a fold out.
+pub fn probed_fold(word: &str, folds: usize) -> Result<Option<usize>> {
+    match folds_of(word, folds)?[..] {
+        [Part::Final] => Err(TrainError::Preset {
+            path: "fold".into(),
+            reason: "a probe leaves a fold out; give its number, or `all`".into(),
+        }),
+        [Part::Fold(k)] if word != "all" => Ok(Some(k)),
+        _ => Ok(None),
     }
 }
 
@@ -142,27 +163,32 @@ fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Resu
     Ok(())
 }
 
-/// Fine-tunes fold `k`: weights in `RUN/fold-k/model.safetensors`, the held-out items'
-/// predictions beside them. `options.out` is RUN.
+/// Fine-tunes one model of a run: weights in `RUN/fold-k/model.safetensors`, the held-out items'
+/// predictions beside them; or, on all items with nothing held out, the last weights in
+/// `RUN/final/model.safetensors`, of which the folds of the same run say what they are worth.
+/// `options.out` is RUN.
 ///
 /// # Errors
 /// [`TrainError`]: preset, folds, run directory, or a loss that is no number.
 pub fn finetune(
     preset: &FinetunePreset,
     set: &TrainingSet,
-    k: usize,
+    part: impl Into<Part>,
     options: &RunOptions,
 ) -> Result<()> {
     check_classes(&preset.model, set, "the task")?;
     let manifest = folds(&options.out, set, &preset.data)?;
     let about = preset.about(set, &manifest)?;
     begin(&options.out, &about)?;
-    let fold = manifest.fold(k)?;
-    let dir = fold_dir(&options.out, k);
-    let own = RunOptions { out: dir.clone(), ..options.clone() };
+    let part = part.into();
+    let fold = match part {
+        Part::Fold(k) => manifest.fold(k)?,
+        Part::Final => Fold { train: (0..set.items().len()).collect(), validation: vec![] },
+    };
+    let own = RunOptions { out: part.dir(&options.out), ..options.clone() };
     finetune::fold(preset, (set, about.positive.as_deref()), &manifest, &fold, &own)?;
-    if ranks::is_first()? && dir.join(MODEL).is_file() {
-        held_out(set, &fold, k, preset.data.crop, preset.symmetries, &own)?;
+    if part != Part::Final && ranks::is_first()? && own.out.join(MODEL).is_file() {
+        held_out(set, &fold, part, preset.data.crop, preset.symmetries, &own)?;
     }
     Ok(())
 }
@@ -198,13 +224,13 @@ fn classifier(path: &Path, device: &str) -> Result<TorchClassifier> {
 fn held_out(
     set: &TrainingSet,
     fold: &Fold,
-    k: usize,
+    part: Part,
     crop: usize,
     symmetries: u8,
     options: &RunOptions,
 ) -> Result<()> {
     let model = classifier(&options.out.join(MODEL), &options.device)?;
-    let found = predict::all(model, set, &fold.validation, k, (crop, symmetries))?;
+    let found = predict::all(model, set, &fold.validation, part, (crop, symmetries))?;
     predict::write(&options.out, PREDICTIONS, set, &found)
 }
 
@@ -218,12 +244,7 @@ pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Predictio
     let all: Vec<usize> = (0..set.items().len()).collect();
     let mut lists = vec![];
     for k in 0..about.folds {
-        let path = about.model(run, k)?;
-        let model = classifier(&path, device)?;
-        if model.spec.classes != set.classes() {
-            return Err(TrainError::run(&path, "its classes are not those of the test part"));
-        }
-        lists.push(predict::all(model, set, &all, k, (about.crop, about.symmetries))?);
+        lists.push(scored(run, &about, Part::Fold(k), (set, &all), device)?);
     }
     let mean = (0..all.len()).map(|i| {
         let parts: Vec<&Prediction> = lists.iter().map(|l: &Vec<Prediction>| &l[i]).collect();
@@ -232,4 +253,32 @@ pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Predictio
     let mean = mean.collect();
     lists.push(mean);
     Ok(lists)
+}
+
+/// Scores the model of a run that was trained on all items on the test part, if there is one.
+///
+/// # Errors
+/// As [`test()`].
+pub fn test_final(run: &Path, set: &TestSet, device: &str) -> Result<Option<Vec<Prediction>>> {
+    let about = About::read(run)?;
+    if !Part::Final.dir(run).join(MODEL).is_file() {
+        return Ok(None);
+    }
+    let all: Vec<usize> = (0..set.items().len()).collect();
+    scored(run, &about, Part::Final, (set, &all), device).map(Some)
+}
+
+fn scored(
+    run: &Path,
+    about: &About,
+    part: Part,
+    (set, items): (&TestSet, &[usize]),
+    device: &str,
+) -> Result<Vec<Prediction>> {
+    let path = about.model(run, part)?;
+    let model = classifier(&path, device)?;
+    if model.spec.classes != set.classes() {
+        return Err(TrainError::run(&path, "its classes are not those of the test part"));
+    }
+    predict::all(model, set, items, part, (about.crop, about.symmetries))
 }

@@ -7,6 +7,7 @@ use corpus::augment::geometry::centred;
 use corpus::task::{Coarser, Crops, Task};
 use mitosis::{Classifier, RgbTile, Symmetric};
 
+use super::about::Part;
 use crate::error::{Result, TrainError};
 use crate::port::TorchClassifier;
 use crate::text::write_text;
@@ -20,7 +21,7 @@ pub struct Prediction {
     pub source: String,
     /// Scanner or collection.
     pub domain: String,
-    /// The fold whose model this is, or `ensemble`.
+    /// The fold whose model this is, `none` left out, or `ensemble`.
     pub fold: String,
     /// True class.
     pub truth: usize,
@@ -62,24 +63,24 @@ pub(super) fn all(
     model: TorchClassifier,
     set: &Crops,
     items: &[usize],
-    fold: usize,
+    part: Part,
     (crop, symmetries): (usize, u8),
 ) -> Result<Vec<Prediction>> {
     let side = model.spec.input as usize;
     let mut model = Symmetric::new(model, symmetries);
     let mut out = Vec::with_capacity(items.len());
-    for part in items.chunks(32) {
+    for some in items.chunks(32) {
         let tiles: Vec<RgbTile> =
-            part.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
-        for (&i, p) in part.iter().zip(model.classes(&tiles)?) {
-            out.push(of(set, i, fold, p.0.into_iter().map(f64::from).collect())?);
+            some.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
+        for (&i, p) in some.iter().zip(model.classes(&tiles)?) {
+            out.push(of(set, i, part, p.0.into_iter().map(f64::from).collect())?);
         }
     }
     Ok(out)
 }
 
 /// An item with its probabilities.
-pub(super) fn of(set: &Crops, i: usize, fold: usize, p: Vec<f64>) -> Result<Prediction> {
+pub(super) fn of(set: &Crops, i: usize, part: Part, p: Vec<f64>) -> Result<Prediction> {
     let item = &set.items()[i];
     if p.iter().any(|v| !v.is_finite()) {
         return Err(TrainError::run(Path::new(&item.file), "the model gives no number for it"));
@@ -88,7 +89,7 @@ pub(super) fn of(set: &Crops, i: usize, fold: usize, p: Vec<f64>) -> Result<Pred
         file: item.file.clone(),
         source: item.source.clone(),
         domain: item.domain.clone(),
-        fold: fold.to_string(),
+        fold: part.to_string(),
         truth: item.class,
         coarse_truth: item.coarse.as_ref().map(|c| c.class),
         probabilities: p,

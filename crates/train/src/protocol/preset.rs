@@ -140,6 +140,17 @@ pub enum Targets {
     Votes,
 }
 
+/// Predictions of other models, which the targets lean on (distillation).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Teaching {
+    /// Tables of held-out items (`RUN/predictions.csv`), so that no model rates what it was trained on;
+    /// of several the mean.
+    pub predictions: Vec<PathBuf>,
+    /// Their share of the targets; the rest is the label's or the votes'.
+    pub share: f64,
+}
+
 fn none(weight: &f64) -> bool {
     *weight == 0.0
 }
@@ -165,6 +176,9 @@ pub struct FinetunePreset {
     /// What the loss aims at.
     #[serde(default)]
     pub targets: Targets,
+    /// Models that teach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teacher: Option<Teaching>,
     /// Weight of the loss on the coarser task's classes ([`Task::coarser`]), whose probabilities are
     /// sums over the classes, against what the experts said there; 0 leaves it out.
     #[serde(default, skip_serializing_if = "none")]
@@ -214,6 +228,14 @@ impl Preset for FinetunePreset {
         }
         if self.coarse > 0.0 && self.task.coarser().is_none() {
             return Err(Fault::new("coarse", "the task has no coarser one; leave the key out"));
+        }
+        if let Some(t) = &self.teacher {
+            if t.predictions.is_empty() {
+                return Err(Fault::new("teacher.predictions", "names no table"));
+            }
+            if !(0.0..=1.0).contains(&t.share) {
+                return Err(Fault::new("teacher.share", format!("{} is not in [0, 1]", t.share)));
+            }
         }
         if !(0.0..1.0).contains(&self.smoothing) {
             return Err(Fault::new("smoothing", format!("{} is not in [0, 1)", self.smoothing)));

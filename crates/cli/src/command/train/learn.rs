@@ -24,11 +24,11 @@ pub struct Common {
     /// Run directory; with --fold all one folder per fold inside it
     #[arg(long, value_name = "RUN")]
     pub(super) out: PathBuf,
-    /// What validates: a fold by its name, all in turn, or none (final model)
+    /// What validates: a fold by its name, all in turn, or none (final model, trained on everything)
     #[arg(long, value_name = "FOLD", default_value = "all")]
     pub(super) fold: String,
     /// File of starting weights, for presets whose `init` asks for one; {fold} stands for the
-    /// fold left out
+    /// fold left out. With a `task` also a package (its classifier), as mithras-standard
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
     /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the

@@ -1,9 +1,10 @@
 //! `mithras train package`: a fold's classifier as a model package.
 
 use anyhow::{Context, Result};
-use mithras::train::protocol::{FoldPackage, package};
+use mithras::train::protocol::{PartPackage, package};
 use net::onnx::WeightKind;
 use std::path::{Path, PathBuf};
+use train::protocol::Part;
 
 /// Write a classifier package: ONNX with f16 weights, and its card
 #[derive(clap::Args, Debug)]
@@ -11,9 +12,9 @@ pub struct Args {
     /// Run of `mithras train finetune` or `probe` with a task
     #[arg(long, value_name = "RUN")]
     run: PathBuf,
-    /// Whose weights
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    fold: usize,
+    /// Whose weights: those of a fold, or of the model with `none` left out
+    #[arg(long, value_name = "K", default_value = "0")]
+    fold: Part,
     /// Package the coarser task: of ami-morph, typical or atypical, as sums over the morphologies
     #[arg(long)]
     coarse: bool,
@@ -48,14 +49,13 @@ pub(super) fn about(file: Option<&Path>) -> Result<toml::Table> {
 }
 
 pub fn run(args: Args) -> Result<()> {
-    let about = about(args.about.as_deref())?;
     let weights = if args.rounded { WeightKind::Rounded } else { WeightKind::halved(!args.f32) };
-    let what = FoldPackage {
+    let what = PartPackage {
         run: args.run,
-        fold: args.fold,
+        part: args.fold,
         coarse: args.coarse,
         positive: args.positive,
-        about,
+        about: about(args.about.as_deref())?,
         license: args.license,
         name: args.name,
         weights,

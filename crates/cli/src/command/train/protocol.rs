@@ -4,10 +4,11 @@ use super::learn::Common;
 use super::machine::Machine;
 use anyhow::{Context, Result};
 use corpus::task::TrainingSet;
+use mithras::train::chain::start;
 use mithras::train::protocol::{self, in_words};
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
-use train::protocol::{About, FinetunePreset, ProbePreset, fold_dir, folds_of};
+use train::protocol::{About, FinetunePreset, ProbePreset, folds_of, probed_fold};
 
 /// Probe a frozen encoder over folds of whole slides: linear head, nearest neighbours, regression
 ///
@@ -25,12 +26,12 @@ pub struct ProbeArgs {
 
 /// Score the fold models of a run on the task's test part, once
 ///
-/// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and
-/// sample SD, per domain), ensemble.csv and ensemble.json (mean probabilities); a run of ami-morph
-/// is scored on ami-br as well, by summed probabilities (*-ami-br.*). Of two classes the figures at
-/// the operating point, which is chosen on the held-out items, stand beside those of the likelier
-/// class. A second scoring of the same run is refused unless --again is given, because whoever chooses by test figures has no
-/// test set left.
+/// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and sample SD, per
+/// domain), ensemble.csv and ensemble.json (mean probabilities), and, where a model was trained with none left
+/// out, final.csv and final.json; a run of ami-morph is scored on ami-br as well, by summed probabilities
+/// (*-ami-br.*). Of two classes the figures at the operating point, which is chosen on the held-out items, stand
+/// beside those of the likelier class. A second scoring of the same run is refused unless --again is given,
+/// because whoever chooses by test figures has no test set left.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
     /// Run of `mithras train finetune` or `probe`, all folds trained
@@ -53,11 +54,14 @@ pub fn finetune(c: &Common) -> Result<()> {
     let device = c.machine.set_up();
     let preset = FinetunePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
-    let options = c.options(&c.out, device);
-    for k in folds_of(&c.fold, preset.data.folds)? {
-        eprintln!("fold {k}: run directory {}", fold_dir(&c.out, k).display());
-        train::protocol::finetune(&preset, &set, k, &options)
-            .with_context(|| format!("fold {k}"))?;
+    let mut options = c.options(&c.out, device);
+    if let Some(init) = options.init {
+        options.init = Some(start::classifier(&init, &c.out)?);
+    }
+    for part in folds_of(&c.fold, preset.data.folds)? {
+        eprintln!("left out: {part}; run directory {}", part.dir(&c.out).display());
+        train::protocol::finetune(&preset, &set, part, &options)
+            .with_context(|| format!("fold {part}"))?;
     }
     if train::ranks::is_first()? { finish(&c.out) } else { Ok(()) }
 }
@@ -67,10 +71,7 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let device = c.machine.set_up();
     let preset = ProbePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
-    let only = match c.fold.as_str() {
-        "all" => None,
-        one => folds_of(one, preset.data.folds)?.first().copied(),
-    };
+    let only = probed_fold(&c.fold, preset.data.folds)?;
     let from = (only, args.features.as_deref());
     let all = train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))?;
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);

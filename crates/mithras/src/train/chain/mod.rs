@@ -20,7 +20,7 @@
 mod plan;
 mod points;
 mod preset;
-mod start;
+pub mod start;
 mod steps;
 
 use super::{DetectorError, Result};

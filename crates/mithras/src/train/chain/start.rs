@@ -61,13 +61,32 @@ pub(super) fn network(run: &Path, stage: &str) -> PathBuf {
 
 /// Puts both networks into the run: a bundled package lies in no folder.
 pub(super) fn unpack(package: &ModelPackage, run: &Path) -> Result<()> {
-    let folder = run.join("start");
-    std::fs::create_dir_all(&folder).map_err(DetectorError::io(&folder))?;
     for (stage, bytes) in [("segmenter", package.segmenter()), ("classifier", package.classifier())]
     {
-        artifact::file::write(&network(run, stage), bytes.unwrap_or_default())?;
+        put(run, stage, bytes.unwrap_or_default())?;
     }
     Ok(())
+}
+
+fn put(run: &Path, stage: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = network(run, stage);
+    let folder = run.join("start");
+    std::fs::create_dir_all(&folder).map_err(DetectorError::io(&folder))?;
+    artifact::file::write(&path, bytes)?;
+    Ok(path)
+}
+
+/// Starting weights of a classifier: a file as it is, else the classifier of a package, put into the run.
+///
+/// # Errors
+/// Neither a file nor a package with a classifier.
+pub fn classifier(init: &Path, run: &Path) -> Result<PathBuf> {
+    if init.is_file() {
+        return Ok(init.to_path_buf());
+    }
+    let package = ModelPackage::find(Some(init))?;
+    let bytes = package.classifier().ok_or_else(|| refused(&package, "has no classifier"))?;
+    put(run, "classifier", bytes)
 }
 
 /// The package's own point and way to take candidates, for a run that left nothing out to choose on.

@@ -17,7 +17,7 @@ use tch::{Kind as Dtype, Tensor};
 
 use self::cache::{Cache, Source};
 use self::preset::One;
-use super::about::About;
+use super::about::{About, Part};
 use super::preset::Described as _;
 use super::{PREDICTIONS, begin, fold_dir, predict, spec_of};
 use crate::error::{Result, TrainError};
@@ -252,7 +252,7 @@ fn judge(
     let p = Tensor::stack(&copies, 0).mean_dim([0_i64].as_slice(), false, Dtype::Double);
     let mut rows = vec![];
     for (row, &i) in fold.validation.iter().enumerate() {
-        rows.push(predict::of(set, i, k, Vec::<f64>::try_from(p.get(row as i64))?)?);
+        rows.push(predict::of(set, i, Part::Fold(k), Vec::<f64>::try_from(p.get(row as i64))?)?);
     }
     if let Some(head) = learnt.head {
         let notes = crate::run::value(&Notes {

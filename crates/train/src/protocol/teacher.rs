@@ -1,0 +1,106 @@
+//! Predictions of other models as targets.
+
+use artifact::table::{Format, Table};
+use corpus::task::TrainingSet;
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::preset::Teaching;
+use crate::error::{Result, TrainError};
+
+/// Probabilities of the items of a set by models that were not trained on them.
+pub(super) struct Teacher {
+    share: f64,
+    /// Per item one probability per class.
+    said: Vec<Vec<f64>>,
+    /// What it read, in words.
+    pub text: String,
+}
+
+impl Teacher {
+    /// # Errors
+    /// [`TrainError::Table`] and [`TrainError::Run`] with the path: a table of other classes, that rates an item
+    /// twice or not at all, or not with probabilities.
+    pub fn read(of: &Teaching, set: &TrainingSet) -> Result<Self> {
+        let classes = set.classes();
+        let mut said = vec![vec![0.0; classes.len()]; set.items().len()];
+        let mut text = vec![];
+        for path in &of.predictions {
+            let rows = table(path, classes)?;
+            for (sum, item) in said.iter_mut().zip(set.items()) {
+                let row = rows.get(&item.file).ok_or_else(|| {
+                    TrainError::run(
+                        path,
+                        format!("does not rate {}; it must be of the same data", item.file),
+                    )
+                })?;
+                sum.iter_mut().zip(row).for_each(|(s, p)| *s += p / of.predictions.len() as f64);
+            }
+            let (_, sha256) =
+                artifact::digest::sha256_file(path).map_err(|e| TrainError::run(path, e))?;
+            text.push(format!("{} ({sha256})", path.display()));
+        }
+        Ok(Self { share: of.share, said, text: text.join(", ") })
+    }
+
+    /// `target` of an item, its share of it replaced by what the teacher says.
+    pub fn lean(&self, item: usize, target: &mut [f32]) {
+        mix(target, self.share, &self.said[item]);
+    }
+
+    /// The same for the groups of a coarser task.
+    pub fn lean_groups(&self, item: usize, groups: &[Vec<i64>], target: &mut [f32]) {
+        let sum = |g: &Vec<i64>| g.iter().map(|&c| self.said[item][c as usize]).sum();
+        mix(target, self.share, &groups.iter().map(sum).collect::<Vec<f64>>());
+    }
+}
+
+fn mix(target: &mut [f32], share: f64, said: &[f64]) {
+    for (t, s) in target.iter_mut().zip(said) {
+        *t = ((1.0 - share) * f64::from(*t) + share * s) as f32;
+    }
+}
+
+/// Probabilities by file, in the order of the classes, summing to one.
+fn table(path: &Path, classes: &[String]) -> Result<HashMap<String, Vec<f64>>> {
+    let table = Table::read(path, &Format::default())?;
+    let file = table.need(&["file"])?;
+    let columns = classes.iter().map(|c| table.need(&[&format!("p_{c}")]));
+    let columns: Vec<usize> = columns.collect::<std::result::Result<_, _>>()?;
+    let mut rows = HashMap::with_capacity(table.len());
+    for row in 0..table.len() {
+        let p = columns.iter().map(|&c| table.number(row, c));
+        let p: Vec<f64> = p.collect::<std::result::Result<_, _>>()?;
+        let sum: f64 = p.iter().sum();
+        if p.iter().any(|v| !(0.0..=1.0).contains(v)) || (sum - 1.0).abs() > 1e-3 {
+            return Err(table
+                .wrong(row, columns[0], "is not one of probabilities that sum to one")
+                .into());
+        }
+        let p = p.into_iter().map(|v| v / sum).collect();
+        if rows.insert(table.cell(row, file).to_owned(), p).is_some() {
+            let why = "rates it twice; give the table of held-out items, not that of a test";
+            return Err(table.wrong(row, file, why).into());
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_leans_on_what_was_said() {
+        let said = vec![vec![0.25, 0.5, 0.25]];
+        let teacher = Teacher { share: 0.4, said, text: String::new() };
+        let mut target = [1.0, 0.0, 0.0];
+        teacher.lean(0, &mut target);
+        for (t, want) in target.iter().zip([0.7, 0.2, 0.1]) {
+            assert!((t - want).abs() < 1e-6, "{target:?}");
+        }
+        let mut groups = [0.0, 1.0];
+        teacher.lean_groups(0, &[vec![0, 2], vec![1]], &mut groups);
+        assert!((groups[0] - 0.2).abs() < 1e-6 && (groups[1] - 0.8).abs() < 1e-6, "{groups:?}");
+    }
+}
