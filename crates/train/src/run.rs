@@ -178,7 +178,7 @@ fn parameters(vs: &VarStore, groups: &[ParamGroup]) -> Parameters {
 fn slow(precision: Precision, device: Device, cpu_has_bf16: bool) -> Option<&'static str> {
     let software = precision == Precision::Bf16 && device == Device::Cpu && !cpu_has_bf16;
     software.then_some(
-        "this processor has no bf16 units, f32 is several times as fast here: start anew with \
+        "this processor has no bf16 units, f32 is up to ten times as fast here: start anew with \
          train.precision=\"f32\" (the same seed gives other weights then)",
     )
 }
