@@ -201,6 +201,23 @@ fn targets_lean_on_what_other_models_say_of_held_out_items() {
     assert!(about(&fold_dir(&half, 0))["teacher"].as_str().unwrap().contains("said.csv"));
 
     let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    // The same path with other contents is another teacher.
+    let half_keys = from(0.5);
+    let half_preset = preset(
+        VIT,
+        &[
+            "task=\"ami-morph\"",
+            "model.classes=8",
+            "coarse=1.0",
+            short[0],
+            &half_keys[0],
+            &half_keys[1],
+        ],
+    );
+    fs::write(&table, whole.clone() + "\n").unwrap();
+    let go_on = options(half.clone(), true, 0);
+    let said = protocol::finetune(&half_preset, &set, 0, &go_on).unwrap_err().to_string();
+    assert!(said.contains("run.json") && said.contains("other tables"), "{said}");
     let refused = |text: String, why: &str| {
         fs::write(&table, text).unwrap();
         let keys = from(0.5);

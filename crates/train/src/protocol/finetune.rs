@@ -149,6 +149,9 @@ pub(super) fn fold(
     let mut net = encoder::build(&vs.root(), &preset.model)?;
     ranks::fits(&vs, &ranks)?;
     let teacher = preset.teacher.as_ref().map(|t| Teacher::read(t, set)).transpose()?;
+    if let Some(t) = teacher.as_ref().filter(|_| options.resume) {
+        t.goes_on(&options.out)?;
+    }
     let items = order(
         set,
         &fold.train,

@@ -43,6 +43,22 @@ impl Teacher {
         Ok(Self { share: of.share, said, text: text.join(", ") })
     }
 
+    /// A run that goes on must lean on the same tables.
+    ///
+    /// # Errors
+    /// [`TrainError::Run`] where `RUN/run.json` names others.
+    pub fn goes_on(&self, run: &Path) -> Result<()> {
+        let path = run.join("run.json");
+        let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
+        let found: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| TrainError::run(&path, e))?;
+        if found["about"]["teacher"] == self.text {
+            return Ok(());
+        }
+        let why = "leant on other tables of predictions; give the same ones, or another folder";
+        Err(TrainError::run(&path, why))
+    }
+
     /// `target` of an item, its share of it replaced by what the teacher says.
     pub fn lean(&self, item: usize, target: &mut [f32]) {
         mix(target, self.share, &self.said[item]);
