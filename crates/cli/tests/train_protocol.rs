@@ -77,6 +77,7 @@ fn folders_to_folds_to_test_to_package() {
     assert!(ok && said.contains("over 3 folds"), "{said}");
     let (ok, said) = train(&["--fold", "none"]);
     assert!(ok && run.join("final/model.safetensors").is_file(), "{said}");
+    assert!(!said.contains("folds are done"), "{said}");
     let (ok, said) = train(&["--init", "no-such-package"]);
     assert!(!ok && said.contains("no-such-package"), "{said}");
     let metrics = json(&run.join("metrics.json"));

@@ -63,7 +63,7 @@ pub fn finetune(c: &Common) -> Result<()> {
         train::protocol::finetune(&preset, &set, part, &options)
             .with_context(|| format!("fold {part}"))?;
     }
-    if train::ranks::is_first()? { finish(&c.out) } else { Ok(()) }
+    if c.fold != "none" && train::ranks::is_first()? { finish(&c.out) } else { Ok(()) }
 }
 
 pub fn probe(args: ProbeArgs) -> Result<()> {
