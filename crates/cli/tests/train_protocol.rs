@@ -79,7 +79,7 @@ fn folders_to_folds_to_test_to_package() {
     assert!(ok && run.join("final/model.safetensors").is_file(), "{said}");
     assert!(!said.contains("folds are done"), "{said}");
     let (ok, said) = train(&["--init", "no-such-package"]);
-    assert!(!ok && said.contains("no-such-package"), "{said}");
+    assert!(!ok && said.contains("no such file of weights, and no model `no-such"), "{said}");
     let metrics = json(&run.join("metrics.json"));
     assert_eq!((&metrics["n"], &metrics["run"]["folds"]), (&12.into(), &3.into()));
     assert!(metrics["over_folds"]["macro_f1"]["sd"].is_number());

@@ -316,6 +316,17 @@ fn an_exported_unet_trains_on() {
     }
 }
 
+/// A file that says that it knows `classes` classes.
+fn of_classes(file: &[u8], classes: i64) -> Vec<u8> {
+    use onnx::proto::{Dimension, ModelProto};
+    use prost::Message;
+    let mut model = ModelProto::decode(file).expect("an ONNX file");
+    let output = &mut model.graph.as_mut().expect("a graph").output[0];
+    let tensor = output.r#type.as_mut().and_then(|t| t.tensor_type.as_mut()).expect("a tensor");
+    tensor.shape.as_mut().expect("a shape").dim[1].value = Some(Dimension::Value(classes));
+    model.encode_to_vec()
+}
+
 #[test]
 fn exported_classifiers_train_on() {
     for name in ["efficientnet_lite0", "efficientnet_b0", "resnet50v2_stage3"] {
@@ -341,6 +352,13 @@ fn exported_classifiers_train_on() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("two.onnx");
         onnx::write(&path, &file).expect("written");
+        assert_eq!(onnx::classes_of(&path).expect("a classifier"), 2);
+        for lie in [0, -1, 1 << 40] {
+            let lying = dir.path().join("lying.onnx");
+            onnx::write(&lying, &of_classes(&file, lie)).expect("written");
+            let no = onnx::classes_of(&lying).expect_err("no network has so many").to_string();
+            assert!(no.contains("lying.onnx") && no.contains(&lie.to_string()), "{no}");
+        }
         let images = &mut std::iter::once(batch);
         let no = onnx::unfold_classifier((&*other, &vs), 64, &path, images).expect_err("three");
         assert!(no.to_string().contains("where the preset's network has"), "{no}");

@@ -161,8 +161,8 @@ struct Scored {
 }
 
 /// Scores a run's fold models, their mean, and the model of all items where there is one, on the test
-/// part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on the held-out items, stand beside those
-/// of the likelier class.
+/// part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on
+/// the held-out items, stand beside those of the likelier class.
 ///
 /// # Errors
 /// A run that was scored before, a fold that is not trained, a test part that cannot be read.

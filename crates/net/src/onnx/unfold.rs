@@ -21,6 +21,8 @@ use crate::error::{NetError, Result};
 use crate::unet::EfficientUnet;
 
 const HALF: i32 = 10;
+/// A network is built by what its file says; more than ImageNet-22k has is no classifier's.
+const MOST_CLASSES: i64 = 1 << 15;
 
 /// Takes the weights of an exported U-Net. `images` are batches `[N, 3, H, W]` as the network is trained on, sides
 /// multiples of 32.
@@ -52,12 +54,16 @@ pub fn unfold_classifier(
 /// How many classes an exported classifier gives.
 ///
 /// # Errors
-/// [`NetError::Io`]; [`NetError::File`] of a file that is no ONNX or gives no probabilities.
+/// [`NetError::Io`]; [`NetError::File`] of a file that is no ONNX, gives no probabilities, or of more than 32,768
+/// classes.
 pub fn classes_of(file: &Path) -> Result<i64> {
     let graph = read(file)?.1;
     let probability = graph.output.first().and_then(|o| o.r#type.as_ref()?.tensor_type.as_ref());
     match probability.and_then(|t| t.shape.as_ref()).map(|s| &s.dim[..]) {
-        Some([_, DimensionProto { value: Some(Dimension::Value(n)) }]) => Ok(*n),
+        Some([_, DimensionProto { value: Some(Dimension::Value(n)) }]) => match n {
+            1..=MOST_CLASSES => Ok(*n),
+            _ => Err(wrong(file, format!("says that it knows {n} classes"))),
+        },
         _ => Err(wrong(file, "gives no probabilities of classes".into())),
     }
 }

@@ -54,8 +54,9 @@ const FOLDS: &str = "folds.json";
 pub fn folds_of(word: &str, folds: usize) -> Result<Vec<Part>> {
     match (word, word.parse()) {
         ("all", _) => Ok((0..folds).map(Part::Fold).collect()),
-        ("none", _) => Ok(vec![Part::Final]),
-        (_, Ok(k)) if k < folds => Ok(vec![Part::Fold(k)]),
+        (_, Ok(part)) if (0..folds).map(Part::Fold).chain([Part::Final]).any(|p| p == part) => {
+            Ok(vec![part])
+        }
         _ => Err(TrainError::Preset {
             path: "fold".into(),
             reason: format!(

@@ -1,4 +1,4 @@
-//! The package that a chain goes on from, as a detector that saw corrections does.
+//! The package that a chain goes on from, as a detector that saw corrections does, or a classifier of a task.
 
 use super::super::export::Choice;
 use super::super::{DetectorError, Result};
@@ -84,7 +84,8 @@ pub fn classifier(init: &Path, run: &Path) -> Result<PathBuf> {
     if init.is_file() {
         return Ok(init.to_path_buf());
     }
-    let package = ModelPackage::find(Some(init))?;
+    let package = ModelPackage::find(Some(init))
+        .map_err(|e| DetectorError::Invalid(format!("no such file of weights, and {e}")))?;
     let bytes = package.classifier().ok_or_else(|| refused(&package, "has no classifier"))?;
     put(run, "classifier", bytes)
 }
