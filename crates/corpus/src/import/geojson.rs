@@ -46,7 +46,13 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             _ => return Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
         };
         let default = image_of(file);
-        c.image_named(&default, || ImageEntry { name: default.clone(), ..ImageEntry::default() });
+        // An image without a figure is one, too. Where every feature names its image, the file's name is none.
+        if features.is_empty() {
+            c.image_named(&default, || ImageEntry {
+                name: default.clone(),
+                ..ImageEntry::default()
+            });
+        }
         for (i, f) in features.iter().enumerate() {
             let record = match f["id"].as_str() {
                 Some(id) => format!("feature {id}"),

@@ -226,6 +226,42 @@ fn import(format: &str, dir: &Path, file: &str, o: &Options) -> Result<import::I
 }
 
 #[test]
+fn an_image_has_one_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let d = dir.path();
+    png(&d.join("one.png"), 400);
+    let feature = |image: &str| {
+        format!(
+            r#"{{"type": "Feature", "geometry": {{"type": "Point", "coordinates": [125, 125]}},
+               "properties": {{{image}"classification": {{"name": "Mitosis"}}}}}}"#
+        )
+    };
+    // A file beside the image that its features name gives no second image, and no figure-free one at that.
+    let o = Options { exhaustive: Exhaustive::All, ..options() };
+    let named = feature(r#""image": "one.png", "#);
+    fs::write(d.join("one.geojson"), format!("[{named}]")).unwrap();
+    let found = import("geojson", d, "one.geojson", &o).unwrap();
+    let names = |i: &import::Imported| {
+        i.dataset.images().iter().map(|i| (i.name.clone(), i.labels.len())).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&found), [("one.png".into(), 1)]);
+    let none = r#"{"type": "FeatureCollection", "features": []}"#;
+    fs::write(d.join("one.geojson"), none).unwrap();
+    assert_eq!(names(&import("geojson", d, "one.geojson", &o).unwrap()), [("one".into(), 0)]);
+
+    // Two names for one file would be two images, in two folds for all that is known.
+    fs::write(d.join("one.geojson"), format!("[{named}, {}]", feature(""))).unwrap();
+    fs::write(d.join("t.csv"), "image,x,y,label\none.png,125,125,mf\none,325,45,mf\n").unwrap();
+    for (format, file) in [("geojson", "one.geojson"), ("csv", "t.csv")] {
+        let e = import(format, d, file, &o).unwrap_err().to_string();
+        assert!(
+            e.contains("`one`") && e.contains("`one.png`") && e.contains("one name each"),
+            "{e}"
+        );
+    }
+}
+
+#[test]
 fn annotation_files_become_regions() {
     let dir = tempfile::tempdir().unwrap();
     let d = dir.path();

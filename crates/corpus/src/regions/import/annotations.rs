@@ -6,6 +6,7 @@ use crate::import::{Annotation, Annotations, Class, Problem};
 use crate::regions::{Area, Image, Kind, Label, Part, Probe, RegionsError, Result};
 use crate::schema::Split;
 use mitosis::text::Many;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Side of the ignore area around a bare point without an agreed label, level-0 px.
@@ -17,7 +18,7 @@ const UNRESOLVED_PX: f64 = 50.0;
 /// single label are taken where they are found, but their labels do not count as exhaustive.
 ///
 /// # Errors
-/// Images that are missing (unless lenient, or unlabelled), ambiguous, unreadable or without um/px;
+/// Images that are missing (unless lenient, or unlabelled), ambiguous, of two names, unreadable or without um/px;
 /// labels outside their image; an image that is partly test data.
 pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Imported> {
     let found = Found::below(images)?;
@@ -29,12 +30,18 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     let mut left_out = vec![];
     let mut missing = vec![];
     let mut wanted = vec![];
+    let mut name_of = HashMap::new();
     for (number, entry) in all.images.iter().enumerate() {
         if let Some(two) = found.two(&entry.name) {
             return Err(RegionsError::image(&two.record, two.reason));
         }
         match found.get(&entry.name) {
             Some(file) => {
+                if let Some(other) = name_of.insert(file, &entry.name) {
+                    let reason =
+                        format!("is {}, and so is `{other}`: one name each", file.display());
+                    return Err(RegionsError::image(&entry.name, reason));
+                }
                 let mut names = vec![entry.name.as_str()];
                 names.extend(file.file_name().and_then(|n| n.to_str()));
                 names.extend(entry.scanner.as_deref());
