@@ -166,8 +166,16 @@ fn a_model_of_all_items_stands_beside_the_folds() {
     for list in protocol::test(&out, &test, "cpu").unwrap() {
         assert!(list.iter().zip(&rows).any(|(a, b)| a.probabilities != b.probabilities));
     }
+    // Without a fold there is no mean of the folds; without all of them nothing stands by itself.
+    fs::remove_file(fold_dir(&out, 1).join(MODEL)).unwrap();
+    assert!(protocol::test(&out, &test, "cpu").is_err());
+    for k in [0, 2] {
+        fs::remove_file(fold_dir(&out, k).join(MODEL)).unwrap();
+    }
+    assert!(protocol::test(&out, &test, "cpu").unwrap().is_empty());
     fs::remove_file(Part::Final.dir(&out).join(MODEL)).unwrap();
     assert!(protocol::test_final(&out, &test, "cpu").unwrap().is_none());
+    assert!(protocol::test(&out, &test, "cpu").is_err());
 }
 
 #[test]

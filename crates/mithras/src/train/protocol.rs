@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use train::port::TorchClassifier;
 use train::protocol::{
-    About, FINAL, PREDICTIONS, Part, Prediction, fold_dir, tables, test as predict, test_final,
+    About, FINAL, PREDICTIONS, Part, fold_dir, tables, test as predict, test_final,
     write_predictions,
 };
 
@@ -141,7 +141,7 @@ pub fn operating_point(run: &Path, about: &About, table: &str) -> Result<Option<
 /// A run to be scored on its test part.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// The run, all folds trained.
+    /// The run, all folds trained, or none and the model of all items.
     pub run: PathBuf,
     /// The data folder.
     pub data: PathBuf,
@@ -160,8 +160,8 @@ struct Scored {
     items: usize,
 }
 
-/// Scores a run's fold models, their mean, and the model of all items where there is one, on the test
-/// part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on
+/// Scores a run's fold models, their mean, and the model of all items, of these what was trained, on the
+/// test part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on
 /// the held-out items, stand beside those of the likelier class.
 ///
 /// # Errors
@@ -178,13 +178,13 @@ pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
     let set = TestSet::open(about.task, &t.data).map_err(train::TrainError::from)?;
     let mut lists = predict(&t.run, &set, &t.device)?;
     std::fs::create_dir_all(&t.out).map_err(DetectorError::io(&t.out))?;
-    let ensemble = lists.pop().unwrap_or_default();
-    let rows: Vec<Prediction> = lists.into_iter().flatten().collect();
+    let ensemble = lists.pop();
+    let rows = ensemble.is_some().then(|| lists.concat());
     let whole = test_final(&t.run, &set, &t.device)?;
     let mut said = vec![];
     let parts = [
-        (PREDICTIONS, Some(rows), Some("fold"), "test part, every fold's model"),
-        ("ensemble", Some(ensemble), None, "test part, mean probabilities of the folds"),
+        (PREDICTIONS, rows, Some("fold"), "test part, every fold's model"),
+        ("ensemble", ensemble, None, "test part, mean probabilities of the folds"),
         (FINAL, whole, None, "test part, the model that was trained on all items"),
     ];
     for (stem, rows, fold, items) in parts {

@@ -236,12 +236,16 @@ fn held_out(
 }
 
 /// Scores the fold models of a run on the test part: one list per fold, then their mean
-/// probabilities (the ensemble) as the last.
+/// probabilities (the ensemble) as the last; none of a run that has the model of all items alone.
 ///
 /// # Errors
 /// When a fold is not trained yet, or the test part cannot be read.
 pub fn test(run: &Path, set: &TestSet, device: &str) -> Result<Vec<Vec<Prediction>>> {
     let about = About::read(run)?;
+    let trained = |part: Part| part.dir(run).join(MODEL).is_file();
+    if trained(Part::Final) && !(0..about.folds).any(|k| trained(Part::Fold(k))) {
+        return Ok(vec![]);
+    }
     let all: Vec<usize> = (0..set.items().len()).collect();
     let mut lists = vec![];
     for k in 0..about.folds {

@@ -34,7 +34,7 @@ pub struct ProbeArgs {
 /// because whoever chooses by test figures has no test set left.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
-    /// Run of `mithras train finetune` or `probe`, all folds trained
+    /// Run of `mithras train finetune` or `probe`, all folds trained, or the final model alone
     #[arg(long, value_name = "RUN")]
     run: PathBuf,
     /// Folder with ami_br/, or with test/<class>/
