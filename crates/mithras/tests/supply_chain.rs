@@ -87,3 +87,34 @@ fn doubled_and_refused_crates_are_those_listed() {
     assert!(unlisted.is_empty(), "deny.toml says why these are there twice: {unlisted:?}");
     assert!(doubled.len() > 5, "{doubled:?}");
 }
+
+/// Crates with their features, as cargo would build them.
+fn built(dev: bool, of: &[&str]) -> BTreeSet<String> {
+    let edges = if dev { "normal,build,dev" } else { "normal,build" };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let out = std::process::Command::new(cargo)
+        .current_dir(testkit::workspace())
+        .args(["tree", "--locked", "--offline", "--prefix", "none"])
+        .args(["--edges", edges, "--format", "{p} [{f}]"])
+        .args(of)
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let lines = String::from_utf8(out.stdout).unwrap();
+    lines.lines().map(|l| l.replace(" (*)", "").replace(" (proc-macro)", "")).collect()
+}
+
+/// scripts/wheel.sh after the tests: minutes of building are spared where it finds their crates.
+#[test]
+fn the_wheel_of_the_tests_is_built_on_their_crates() {
+    let tests = built(true, &["--workspace", "--features", "cli/train"]);
+    let features = "infer/weights-beside,python/as-tested";
+    let wheel = built(false, &["--package", "cli", "--package", "python", "--features", features]);
+    let again: Vec<&String> = wheel.difference(&tests).collect();
+    let ours =
+        |l: &String| ["cli", "infer", "mithras", "python"].contains(&&l[..l.find(' ').unwrap()]);
+    assert!(
+        again.iter().all(|l| ours(l)),
+        "`as-tested` of crates/python/Cargo.toml lacks features of the tests' crates: {again:?}"
+    );
+}
