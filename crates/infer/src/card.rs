@@ -255,6 +255,10 @@ pub struct ClassifierCard {
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub symmetries: u8,
+    /// Of two classes: how the probabilities that the network gives are moved, after a calibration on
+    /// a laboratory's own labels; absent: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<ScaleCard>,
     /// Of a mean of several classifiers: the names of the members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub folds: Vec<String>,
@@ -262,6 +266,17 @@ pub struct ClassifierCard {
     /// the likelier class is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f32>,
+}
+
+/// Platt scaling of a classifier's output: the logit of the positive class becomes
+/// `slope * logit + offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScaleCard {
+    /// Factor of the logit, above 0.
+    pub slope: f64,
+    /// Added to it.
+    pub offset: f64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
@@ -471,6 +486,13 @@ impl ModelCard {
             let fits = |t: f32| c.classes.len() == 2 && t > 0.0 && t < 1.0;
             ensure(c.threshold.is_none_or(fits), "classifier.threshold", || {
                 "belongs to two classes and lies inside (0, 1)".into()
+            })?;
+            let fits = |s: ScaleCard| {
+                let finite = s.slope.is_finite() && s.offset.is_finite();
+                c.classes.len() == 2 && finite && s.slope > 0.0
+            };
+            ensure(c.scale.is_none_or(fits), "classifier.scale", || {
+                "belongs to two classes and needs a slope above 0 and a finite offset".into()
             })?;
         }
         Ok(())

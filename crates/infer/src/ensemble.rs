@@ -56,6 +56,8 @@ pub fn classifier(members: &[ModelPackage]) -> Result<(ClassifierCard, Vec<u8>),
             ("outputs", c.outputs == card.outputs),
             ("positive class", c.positive == card.positive),
             ("symmetries", c.symmetries == card.symmetries),
+            // A mean is not scaled as its members are.
+            ("scale", c.scale.is_none() && card.scale.is_none()),
         ];
         if let Some((what, _)) = what.into_iter().find(|w| !w.1) {
             let (first, other) = (first.clone(), other.clone());

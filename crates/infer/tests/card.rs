@@ -63,6 +63,22 @@ fn values_out_of_range_name_their_key() {
 }
 
 #[test]
+fn a_scale_belongs_to_two_classes() {
+    let two = text().replace(r#"classes = ["a", "b", "c"]"#, r#"classes = ["a", "b"]"#);
+    let with = |text: &str, slope: &str| {
+        let table = format!("\n[classifier.scale]\nslope = {slope}\noffset = -0.5\n");
+        ModelCard::parse(&format!("{text}{table}"))
+    };
+    let card = with(&two, "1.5").unwrap();
+    let scale = card.classifier.as_ref().unwrap().scale.unwrap();
+    assert_eq!((scale.slope, scale.offset), (1.5, -0.5));
+    assert_eq!(ModelCard::parse(&card.to_toml().unwrap()).unwrap(), card);
+    for (text, slope) in [(&*two, "0.0"), (&*two, "nan"), (&*text(), "1.5")] {
+        assert!(with(text, slope).unwrap_err().to_string().contains("classifier.scale"));
+    }
+}
+
+#[test]
 fn a_threshold_calls_one_of_two_classes() {
     let two = text().replace(r#"classes = ["a", "b", "c"]"#, r#"classes = ["a", "b"]"#);
     let with = |line: &str| two.replace("positive = ", &format!("{line}\npositive = "));

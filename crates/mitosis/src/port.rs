@@ -211,9 +211,67 @@ impl<C: Classifier> Classifier for Symmetric<C> {
     }
 }
 
+/// A classifier of two classes whose probabilities are moved on the scale of odds: the logit of the
+/// positive class becomes `slope * logit + offset` (Platt scaling).
+pub struct Scaled<C> {
+    inner: C,
+    positive: usize,
+    slope: f64,
+    offset: f64,
+}
+
+impl<C: Classifier> Scaled<C> {
+    /// Scales the probability of the class `positive`, 0 or 1; the other one is what remains of 1.
+    ///
+    /// # Panics
+    /// When `inner` has more than two classes, or `positive` is none of them.
+    #[must_use]
+    pub fn new(inner: C, positive: usize, slope: f64, offset: f64) -> Self {
+        let classes = inner.class_names().len();
+        assert!(classes == 2 && positive < 2, "class {positive} of {classes} cannot be scaled");
+        Self { inner, positive, slope, offset }
+    }
+}
+
+impl<C: Classifier> Classifier for Scaled<C> {
+    fn class_names(&self) -> &[String] {
+        self.inner.class_names()
+    }
+
+    fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
+        let mut all = self.inner.classes(crops)?;
+        for p in &mut all {
+            let found = f64::from(p.0[self.positive]);
+            let logit = (found / (1.0 - found)).ln();
+            // A probability of 0 or 1 stays what it is: its logit is infinite.
+            let scaled = 1.0 / (1.0 + (-self.slope * logit - self.offset).exp());
+            p.0[self.positive] = scaled as f32;
+            p.0[1 - self.positive] = (1.0 - scaled) as f32;
+        }
+        Ok(all)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scale_moves_the_odds() {
+        let names = || vec!["other".to_owned(), "figure".to_owned()];
+        let crops: Vec<RgbTile> = [0, 51, 204, 255].map(|v| RgbTile::filled(1, 1, [v; 3])).into();
+        let ask = |slope, offset| {
+            let mut c = Scaled::new(Corner(names()), 1, slope, offset);
+            c.classes(&crops).unwrap().iter().map(|p| p.0[1]).collect::<Vec<f32>>()
+        };
+        let close = |a: &[f32], b: [f32; 4]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+        assert!(close(&ask(1.0, 0.0), [0.0, 0.2, 0.8, 1.0]));
+        // Odds of 1:4 and 4:1, squared and doubled: 2:16 and 32:1.
+        assert!(close(&ask(2.0, 2.0_f64.ln()), [0.0, 2.0 / 18.0, 32.0 / 33.0, 1.0]));
+        let mut other = Scaled::new(Corner(names()), 1, 0.5, 1.0);
+        let sums = other.classes(&crops).unwrap();
+        assert!(sums.iter().all(|p| (p.0[0] + p.0[1] - 1.0).abs() < 1e-6));
+    }
 
     /// The upper left pixel's red as a probability.
     struct Corner(Vec<String>);

@@ -204,7 +204,7 @@ impl Residual {
     }
 }
 
-/// The trunk: stem and stages, features at strides 2, 4, 8, 16, 32.
+/// The trunk: stem and stages, features at strides 2, 4, 8, 16 and, unless it ends before, 32.
 #[derive(Debug)]
 pub struct Trunk {
     pub(crate) stem: ConvNorm,
@@ -217,13 +217,19 @@ impl Trunk {
     /// Builds it under `p` with timm's names.
     #[must_use]
     pub fn new(p: &Path, variant: Variant, drop_rate: f64) -> Self {
+        Self::with_levels(p, variant, drop_rate, 5)
+    }
+
+    /// The trunk with its first `levels` features alone, 1 to 5: 4 end at stride 16.
+    pub(crate) fn with_levels(p: &Path, variant: Variant, drop_rate: f64, levels: usize) -> Self {
         let (plan, flavour) = (variant.plan(), variant.flavour());
+        let last = plan.taps[levels - 1];
         let shape = ConvShape::new(3, plan.stem, 3).stride(2);
         let stem = ConvNorm::new(p, ("conv_stem", "bn1"), shape, plan.act).flavoured(flavour);
         let total: i32 = plan.stages.iter().map(|s| s.repeats).sum();
         let (mut input, mut index) = (plan.stem, 0);
         let mut blocks = Vec::new();
-        for (i, stage) in plan.stages.iter().enumerate() {
+        for (i, stage) in plan.stages.iter().enumerate().take(last + 1) {
             let mut row = Vec::new();
             for j in 0..stage.repeats {
                 let stride = if j == 0 { stage.stride } else { 1 };
@@ -240,13 +246,13 @@ impl Trunk {
         Self { stem, blocks, taps: plan.taps, channels }
     }
 
-    /// Channels of the five features.
+    /// Channels of the five features, also of those that the trunk ends before.
     #[must_use]
     pub fn channels(&self) -> [i64; 5] {
         self.channels
     }
 
-    /// `[N, 3, H, W]` to five maps at strides 2, 4, 8, 16, 32.
+    /// `[N, 3, H, W]` to one map per feature, at strides 2, 4, 8, 16, 32.
     #[must_use]
     pub fn features(&self, x: &Tensor, train: bool) -> Vec<Tensor> {
         let mut y = self.stem.forward(x, train);

@@ -15,8 +15,12 @@ pub struct UnetConfig {
     /// Trunk.
     #[serde(default = "UnetConfig::default_encoder")]
     pub encoder: Variant,
-    /// Channels after each upsampling, coarse to fine, one to five: with three the decoder ends at
-    /// a quarter of the input's resolution and its logits are interpolated to the whole of it.
+    /// Stride of the trunk's last features, 16 or 32.
+    #[serde(default = "UnetConfig::whole", skip_serializing_if = "UnetConfig::is_whole")]
+    pub output_stride: usize,
+    /// Channels after each upsampling, coarse to fine, at most one per halving of the trunk: where
+    /// there are fewer, the decoder ends at a coarser resolution than the input's and its logits are
+    /// interpolated to the whole of it.
     #[serde(default = "UnetConfig::default_decoder")]
     pub decoder: Vec<i64>,
     /// Stochastic depth of the trunk, [0, 1).
@@ -30,6 +34,20 @@ pub struct UnetConfig {
 impl UnetConfig {
     fn default_encoder() -> Variant {
         Variant::B0
+    }
+
+    fn whole() -> usize {
+        32
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    fn is_whole(stride: &usize) -> bool {
+        *stride == 32
+    }
+
+    /// Features of the trunk, each at half the resolution of the one before.
+    pub(crate) fn levels(&self) -> usize {
+        self.output_stride.trailing_zeros() as usize
     }
 
     fn default_decoder() -> Vec<i64> {
@@ -47,6 +65,7 @@ impl Default for UnetConfig {
     fn default() -> Self {
         Self {
             encoder: Self::default_encoder(),
+            output_stride: Self::whole(),
             decoder: Self::default_decoder(),
             drop_path: 0.0,
             head_bias: 0.0,
@@ -98,8 +117,14 @@ impl EfficientUnet {
     /// # Errors
     /// [`NetError::Config`] for channels below one or a rate outside [0, 1).
     pub fn new(p: &Path, config: &UnetConfig) -> Result<Self> {
-        if !(1..=5).contains(&config.decoder.len()) {
-            let why = format!("has {} stages; the trunk has room for 1 to 5", config.decoder.len());
+        if !matches!(config.output_stride, 16 | 32) {
+            let why = format!("{} is neither 16 nor 32", config.output_stride);
+            return Err(NetError::config("output_stride", why));
+        }
+        let levels = config.levels();
+        if !(1..=levels).contains(&config.decoder.len()) {
+            let stages = config.decoder.len();
+            let why = format!("has {stages} stages; the trunk has room for 1 to {levels}");
             return Err(NetError::config("decoder", why));
         }
         if config.decoder.iter().any(|&c| c < 1) {
@@ -108,12 +133,13 @@ impl EfficientUnet {
         if !(0.0..1.0).contains(&config.drop_path) {
             return Err(NetError::config("drop_path", "not in [0, 1)"));
         }
-        let encoder = Trunk::new(&(p / "encoder"), config.encoder, config.drop_path);
+        let name = p / "encoder";
+        let encoder = Trunk::with_levels(&name, config.encoder, config.drop_path, levels);
         let skips = encoder.channels();
-        let mut input = skips[4];
+        let mut input = skips[levels - 1];
         let mut decoder = Vec::new();
         for (i, &output) in config.decoder.iter().enumerate() {
-            let skip = if i < 4 { skips[3 - i] } else { 0 };
+            let skip = if i + 1 < levels { skips[levels - 2 - i] } else { 0 };
             decoder.push(DecoderStage::new(&(p / "decoder" / i), input + skip, output));
             input = output;
         }
@@ -130,10 +156,10 @@ impl EfficientUnet {
         &self.config
     }
 
-    /// How much coarser than the input the decoder ends: 1 with five stages, 4 with three.
+    /// How much coarser than the input the decoder ends: at stride 32, 1 with five stages, 4 with three.
     #[must_use]
     pub fn coarseness(&self) -> i64 {
-        1 << (5 - self.decoder.len())
+        1 << (self.config.levels() - self.decoder.len())
     }
 
     /// `[N, 3, H, W]`, H and W multiples of 32, to logits `[N, 1, H, W]`.
@@ -147,9 +173,10 @@ impl EfficientUnet {
             "the U-Net takes [N, 3, 32a, 32b], got {size:?}"
         );
         let maps = self.encoder.features(x, train);
-        let mut y = maps[4].shallow_clone();
+        let deepest = maps.len() - 1;
+        let mut y = maps[deepest].shallow_clone();
         for (i, stage) in self.decoder.iter().enumerate() {
-            let skip = (i < 4).then(|| &maps[3 - i]);
+            let skip = (i < deepest).then(|| &maps[deepest - 1 - i]);
             y = stage.forward(&y, skip, train);
         }
         let logits = self.head.forward(&y);

@@ -171,6 +171,13 @@ fn settings_out_of_range_are_named() {
     }
     let bad = UnetConfig { decoder: vec![256, 0, 64, 32, 16], ..UnetConfig::default() };
     assert!(EfficientUnet::new(&vs.root(), &bad).is_err());
+    let stride = |output_stride, stages| {
+        let config =
+            UnetConfig { output_stride, decoder: vec![8; stages], ..UnetConfig::default() };
+        EfficientUnet::new(&VarStore::new(Device::Cpu).root(), &config).map(|n| n.coarseness())
+    };
+    assert!(stride(8, 2).is_err() && stride(16, 5).is_err());
+    assert_eq!((stride(16, 2).ok(), stride(16, 4).ok(), stride(32, 3).ok()), (Some(4), Some(1), Some(4)));
 }
 
 #[test]

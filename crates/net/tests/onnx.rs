@@ -60,16 +60,19 @@ fn range(t: &Tensor) -> (f64, f64) {
 #[test]
 fn the_unet_in_other_engines_equals_libtorch() {
     let whole = UnetConfig::default().decoder;
-    for (encoder, decoder) in [
-        (Variant::B0, whole.clone()),
-        (Variant::Lite0, whole.clone()),
-        (Variant::TfB0, whole),
+    for (encoder, decoder, output_stride) in [
+        (Variant::B0, whole.clone(), 32),
+        (Variant::Lite0, whole.clone(), 32),
+        (Variant::TfB0, whole, 32),
         // Ends at a quarter and at half of the resolution.
-        (Variant::Lite0, vec![48, 32, 16]),
-        (Variant::Lite0, vec![48, 32, 16, 16]),
+        (Variant::Lite0, vec![48, 32, 16], 32),
+        (Variant::Lite0, vec![48, 32, 16, 16], 32),
+        // Begins at stride 16, and ends at a quarter and at the whole of the resolution.
+        (Variant::Lite0, vec![32, 16], 16),
+        (Variant::B0, vec![48, 32, 16, 8], 16),
     ] {
         let vs = VarStore::new(Device::Cpu);
-        let config = UnetConfig { encoder, decoder, ..UnetConfig::default() };
+        let config = UnetConfig { encoder, decoder, output_stride, ..UnetConfig::default() };
         let net = EfficientUnet::new(&vs.root(), &config).expect("valid");
         fill(&vs);
         // Batch, height and width are free.

@@ -15,6 +15,15 @@ pub struct Platt {
     pub offset: f64,
 }
 
+/// How far [`Platt::fit_near_identity`] believes that a scale lies from the identity.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlattPrior {
+    /// Standard deviation of the logarithm of the slope, above 0.
+    pub log_slope_sd: f64,
+    /// Standard deviation of the offset, in units of the logit, above 0.
+    pub offset_sd: f64,
+}
+
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
@@ -38,6 +47,42 @@ impl Platt {
     /// # Errors
     /// When the lengths differ, an item has no logit, one is not finite, or a class is missing.
     pub fn fit(logits: &[Vec<f64>], positive: &[bool], weight: &[f64]) -> Result<Self, StatsError> {
+        if positive.iter().all(|&p| p) || positive.iter().all(|&p| !p) {
+            return Err(StatsError::Empty { what: "items of one of the two classes" });
+        }
+        Self::search(logits, positive, weight, |_| 0.0)
+    }
+
+    /// The scale with the least sum of log losses and of a penalty for leaving the identity, so that a
+    /// few items move it little: the maximum a posteriori under normal priors of `ln(slope)` and `offset`
+    /// around 0 with the standard deviations of `prior`. One class alone moves the offset only as far
+    /// as the prior lets it.
+    ///
+    /// # Shapes
+    /// As [`Self::fit`]; the weights count items, so that 50 items weigh 50.
+    ///
+    /// # Errors
+    /// When the lengths differ, an item has no logit, or one is not finite.
+    pub fn fit_near_identity(
+        logits: &[Vec<f64>],
+        positive: &[bool],
+        weight: &[f64],
+        prior: &PlattPrior,
+    ) -> Result<Self, StatsError> {
+        let penalty = |at: Self| {
+            let slope = at.slope.ln() / prior.log_slope_sd;
+            let offset = at.offset / prior.offset_sd;
+            (slope * slope + offset * offset) / 2.0
+        };
+        Self::search(logits, positive, weight, penalty)
+    }
+
+    fn search(
+        logits: &[Vec<f64>],
+        positive: &[bool],
+        weight: &[f64],
+        penalty: impl Fn(Self) -> f64,
+    ) -> Result<Self, StatsError> {
         same_length("logits and classes", logits.len(), positive.len())?;
         same_length("logits and weights", logits.len(), weight.len())?;
         for (index, z) in logits.iter().enumerate() {
@@ -48,12 +93,9 @@ impl Platt {
                 return Err(StatsError::NotFinite { what: "logit", index, value });
             }
         }
-        if positive.iter().all(|&p| p) || positive.iter().all(|&p| !p) {
-            return Err(StatsError::Empty { what: "items of one of the two classes" });
-        }
         let loss = |slope: f64, offset: f64| -> f64 {
             let at = Self { slope, offset };
-            let mut sum = 0.0;
+            let mut sum = penalty(at);
             for ((z, &p), w) in logits.iter().zip(positive).zip(weight) {
                 let s = at.score(z).clamp(1e-9, 1.0 - 1e-9);
                 sum -= w * if p { s.ln() } else { (1.0 - s).ln() };
@@ -125,6 +167,22 @@ mod tests {
         };
         assert!(ece_of(fit) < 0.01, "{}", ece_of(fit));
         assert!(ece_of(Platt::IDENTITY) > 0.1);
+    }
+
+    #[test]
+    fn a_prior_holds_a_few_items_back_and_lets_many_through() {
+        let (z, p) = items();
+        let prior = PlattPrior { log_slope_sd: 0.3, offset_sd: 1.5 };
+        let many = Platt::fit_near_identity(&z, &p, &vec![1.0; z.len()], &prior).unwrap();
+        assert!((many.slope - 0.5).abs() < 0.02 && (many.offset + 1.0).abs() < 0.05, "{many:?}");
+        let few = Platt::fit_near_identity(&z, &p, &vec![1e-4; z.len()], &prior).unwrap();
+        assert!(few.slope > 0.8 && few.slope < 1.0 && few.offset > -0.8, "{few:?}");
+        // One class alone: `fit` has no answer, the prior has.
+        let ones = vec![true; 20];
+        let z = vec![vec![-1.0]; 20];
+        assert!(Platt::fit(&z, &ones, &[1.0; 20]).is_err());
+        let one = Platt::fit_near_identity(&z, &ones, &[1.0; 20], &prior).unwrap();
+        assert!(one.offset > 1.0 && one.offset < 4.0, "{one:?}");
     }
 
     #[test]

@@ -232,7 +232,12 @@ pub fn on(
             eprintln!("shortcut: {warning}");
         }
     }
-    let held = pool.validation(&data.scenes.validation, preset.data.validation_ratio);
+    let lookalikes: &[_] = match preset.data.validate_on_lookalikes {
+        true => &data.scenes.validation_lookalikes,
+        false => &[],
+    };
+    let ratio = preset.data.validation_ratio;
+    let held = pool.validation(&data.scenes.validation, lookalikes, ratio);
 
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);

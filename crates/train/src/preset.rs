@@ -94,6 +94,10 @@ pub struct SegmentData {
     pub ring: f32,
     /// Validation patches.
     pub validation: usize,
+    /// At most this share of the figures drawn from frames comes from one slide; absent: every figure
+    /// is drawn alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_slide_share: Option<f32>,
 }
 
 /// `mithras train segment`.
@@ -130,6 +134,9 @@ pub struct FinetuneData {
     pub crop: usize,
     /// Validation: dark nuclei per figure.
     pub validation_ratio: usize,
+    /// Validation: the labelled look-alikes of the held-out frames, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub validate_on_lookalikes: bool,
 }
 
 /// Rounds of hard negatives: the network scores places without a figure and is shown the worst.
@@ -268,6 +275,9 @@ impl Preset for SegmentPreset {
             ));
         }
         scanner(&self.photometric)?;
+        if self.data.max_slide_share.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
+            return Err(Fault::new("data.max_slide_share", "must be above 0 and at most 1"));
+        }
         if self.data.ring < self.data.radius {
             return Err(Fault::new("data.ring", "is smaller than data.radius"));
         }
@@ -286,6 +296,10 @@ impl Preset for FinetunePreset {
                 "pools",
                 format!("name `{}`, which is none of {known}", p.domain),
             ));
+        }
+        let cap = |p: &PoolShare| p.max_slide_share.is_none_or(|s| s > 0.0 && s <= 1.0);
+        if !self.pools.iter().all(cap) {
+            return Err(Fault::new("pools", "`max_slide_share` must be above 0 and at most 1"));
         }
         if let Some(m) = &self.mining {
             if m.every == 0 || !(0.0..1.0).contains(&m.share) {

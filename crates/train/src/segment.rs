@@ -114,7 +114,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     let device = net::device::pick(&options.device)?;
     // Changed at the images' own resolution, then reduced once, as slides are read.
     let factor = preset.data.reduction();
-    let pool = SegmentPool::new(
+    let mut pool = SegmentPool::new(
         &data.scenes.frames,
         &data.scenes.exhaustive_patches,
         data.scenes.unlabelled.iter().flat_map(|f| f.1.clone()).collect(),
@@ -123,6 +123,9 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         preset.data.patch * factor,
         (preset.data.radius, preset.data.ring),
     );
+    if let Some(most) = preset.data.max_slide_share {
+        pool.cap_slides(most);
+    }
     let shortcuts = shortcuts(data);
     if options.progress {
         shortcuts.iter().for_each(|warning| eprintln!("shortcut: {warning}"));

@@ -155,9 +155,17 @@ pub(crate) fn initialise(
     // A model that pools the mean has a norm of its own after it, in place of the class token's.
     let names = vs.variables();
     let pools = names.contains_key("fc_norm.weight") && !names.contains_key("norm.weight");
+    // A trunk that ends at stride 16 has no use for the stages below.
+    let below = |n: &str| {
+        let stage = |n: &str| n.strip_prefix("blocks.")?.split('.').next()?.parse::<usize>().ok();
+        let own = names.keys().filter_map(|n| stage(n.strip_prefix("encoder.")?)).max();
+        stage(n) > own
+    };
     let rename = |n: &str| match place {
         Target::Encoder(_) if pools && n.starts_with("norm.") => None,
-        Target::Segmenter if lite => (!above_the_trunk(n)).then(|| format!("encoder.{n}")),
+        Target::Segmenter if lite => {
+            (!above_the_trunk(n) && !below(n)).then(|| format!("encoder.{n}"))
+        }
         Target::Encoder(_) if lite && n.starts_with("classifier.") => None,
         _ => Some(n.to_string()),
     };

@@ -12,6 +12,7 @@ use super::domain::{Domain, Place, PlaceKind};
 use super::sample::canvas::View;
 use super::sample::{Spatial, choose, pick};
 use crate::crops::Scene;
+use std::collections::BTreeMap;
 
 /// A crop with its class.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,10 @@ pub struct PoolShare {
     pub kind: PlaceKind,
     /// Its share.
     pub share: f32,
+    /// At most this share of the pool's draws comes from one slide; absent: every place is drawn
+    /// alike. Where the slides are too few for it, each has the same share.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_slide_share: Option<f32>,
 }
 
 /// How a crop is cut.
@@ -47,12 +52,70 @@ pub struct CropRecipe {
     pub photometric: Photometric,
 }
 
+/// Places of one kind in one domain.
+#[derive(Clone, Debug)]
+struct Pool {
+    domain: usize,
+    kind: PlaceKind,
+    share: f32,
+    max_slide_share: Option<f32>,
+    /// Weight of every place, where slides are capped.
+    weights: Option<Vec<f32>>,
+}
+
+impl Pool {
+    /// Weighs the places of the pool as they are now.
+    fn weigh(&mut self, domains: &[Domain]) {
+        let domain = &domains[self.domain];
+        let slide = |p: &Place| domain.scenes[p.scene].source.as_str();
+        let slides = || domain.places(self.kind).iter().map(slide).collect::<Vec<_>>();
+        self.weights = self.max_slide_share.map(|most| capped_weights(&slides(), most));
+    }
+
+    fn draw(&self, domain: &Domain, rng: &mut impl Rng) -> Place {
+        let places = domain.places(self.kind);
+        match &self.weights {
+            Some(weights) => places[choose(rng, weights)],
+            None => *pick(rng, places),
+        }
+    }
+}
+
+/// Weights of items by the slide of each, so that no slide has more than `most` of the sum, and the
+/// items of one slide weigh alike. Where there are fewer slides than `1 / most`, all slides weigh alike.
+#[must_use]
+pub fn capped_weights(slides: &[&str], most: f32) -> Vec<f32> {
+    let mut counts: BTreeMap<&str, f32> = BTreeMap::new();
+    for slide in slides {
+        *counts.entry(slide).or_default() += 1.0;
+    }
+    let cap = most.max(1.0 / counts.len().max(1) as f32);
+    // Slides above the cap get it; what is left is shared by the others in proportion.
+    let mut capped: BTreeMap<&str, bool> = counts.keys().map(|s| (*s, false)).collect();
+    let shares = loop {
+        let full = capped.values().filter(|c| **c).count() as f32 * cap;
+        let rest: f32 = counts.iter().filter(|(s, _)| !capped[*s]).map(|(_, n)| n).sum();
+        let share = |s: &str| match capped[s] {
+            true => cap,
+            false => counts[s] / rest * (1.0 - full).max(0.0),
+        };
+        let shares: BTreeMap<&str, f32> = counts.keys().map(|s| (*s, share(s))).collect();
+        let over = |(s, v): (&&'_ str, &f32)| !capped[*s] && *v > cap * 1.000_01;
+        let above: Vec<&str> = shares.iter().filter(|e| over(*e)).map(|(s, _)| *s).collect();
+        if above.is_empty() {
+            break shares;
+        }
+        capped.extend(above.into_iter().map(|s| (s, true)));
+    };
+    slides.iter().map(|s| shares[s] / counts[s]).collect()
+}
+
 /// Everything the classifier of one fold may be shown.
 #[derive(Debug)]
 pub struct CropPool {
     domains: Vec<Domain>,
-    /// Domain, kind and share, without the pools that hold nothing.
-    pools: Vec<(usize, PlaceKind, f32)>,
+    /// Without those that hold nothing.
+    pools: Vec<Pool>,
     hard: Vec<(usize, Place)>,
     hard_share: f32,
     recipe: CropRecipe,
@@ -72,11 +135,14 @@ impl CropPool {
         for s in shares {
             let Some(at) = domains.iter().position(|d| d.name == s.domain) else { continue };
             if s.share > 0.0 && !domains[at].places(s.kind).is_empty() {
-                pools.push((at, s.kind, s.share));
+                let (kind, share, max_slide_share) = (s.kind, s.share, s.max_slide_share);
+                let mut pool = Pool { domain: at, kind, share, max_slide_share, weights: None };
+                pool.weigh(&domains);
+                pools.push(pool);
             }
         }
         for (figure, word) in [(true, "figures"), (false, "places without a figure")] {
-            if !pools.iter().any(|p| (p.1 == PlaceKind::Figure) == figure) {
+            if !pools.iter().any(|p| (p.kind == PlaceKind::Figure) == figure) {
                 return Err(format!("the pools hold no {word}"));
             }
         }
@@ -86,9 +152,9 @@ impl CropPool {
     /// How many places there are, by pool.
     #[must_use]
     pub fn sizes(&self) -> Vec<String> {
-        let name = |&(at, kind, _): &(usize, PlaceKind, f32)| {
-            let domain: &Domain = &self.domains[at];
-            format!("{} {kind:?} {}", domain.name, domain.places(kind).len()).to_lowercase()
+        let name = |p: &Pool| {
+            let domain = &self.domains[p.domain];
+            format!("{} {:?} {}", domain.name, p.kind, domain.places(p.kind).len()).to_lowercase()
         };
         self.pools.iter().map(name).collect()
     }
@@ -97,8 +163,9 @@ impl CropPool {
     #[must_use]
     pub fn candidates(&self, seed: u64, most: usize) -> Vec<(usize, Place)> {
         let mut all: Vec<(usize, Place)> = vec![];
-        for &(at, kind, _) in self.pools.iter().filter(|p| p.1 != PlaceKind::Figure) {
-            all.extend(self.domains[at].places(kind).iter().map(|p| (at, *p)));
+        for p in self.pools.iter().filter(|p| p.kind != PlaceKind::Figure) {
+            let places = self.domains[p.domain].places(p.kind);
+            all.extend(places.iter().map(|place| (p.domain, *place)));
         }
         let mut rng = rng_of(seed, u64::MAX);
         for i in 0..most.min(all.len()) {
@@ -119,9 +186,7 @@ impl CropPool {
     /// each pool, by domain.
     #[must_use]
     pub fn items(&self, most: usize) -> Vec<crate::shortcuts::Item> {
-        let items = |&(at, kind, _): &(usize, PlaceKind, f32)| {
-            self.domains[at].items(kind, self.recipe.crop, most)
-        };
+        let items = |p: &Pool| self.domains[p.domain].items(p.kind, self.recipe.crop, most);
         self.pools.iter().flat_map(items).collect()
     }
 
@@ -137,7 +202,8 @@ impl CropPool {
             self.domains[domain].forget(place);
         }
         let domains = &self.domains;
-        self.pools.retain(|&(at, kind, _)| !domains[at].places(kind).is_empty());
+        self.pools.retain(|p| !domains[p.domain].places(p.kind).is_empty());
+        self.pools.iter_mut().for_each(|p| p.weigh(domains));
     }
 
     /// A place as the network sees it where nothing is changed.
@@ -155,9 +221,9 @@ impl CropPool {
             let &(at, place) = pick(&mut rng, &self.hard);
             (at, PlaceKind::Listed, place)
         } else {
-            let shares: Vec<f32> = self.pools.iter().map(|p| p.2).collect();
-            let (at, kind, _) = self.pools[choose(&mut rng, &shares)];
-            (at, kind, *pick(&mut rng, self.domains[at].places(kind)))
+            let shares: Vec<f32> = self.pools.iter().map(|p| p.share).collect();
+            let pool = &self.pools[choose(&mut rng, &shares)];
+            (pool.domain, pool.kind, pool.draw(&self.domains[pool.domain], &mut rng))
         };
         let domain = &self.domains[at];
         let scene = &domain.scenes[place.scene];
@@ -188,9 +254,15 @@ impl CropPool {
         (self.recipe.crop as f32 * (1.0 + s.scale) * (sin + cos)).ceil() as usize + 4
     }
 
-    /// Fixed validation crops of left-out frames: every figure, and `ratio` dark nuclei to one.
+    /// Fixed validation crops of left-out frames: every figure, every reviewed look-alike (index of the
+    /// frame, x, y), and `ratio` dark nuclei to one figure.
     #[must_use]
-    pub fn validation(&self, scenes: &[Scene], ratio: usize) -> Vec<CropSample> {
+    pub fn validation(
+        &self,
+        scenes: &[Scene],
+        lookalikes: &[(usize, f32, f32)],
+        ratio: usize,
+    ) -> Vec<CropSample> {
         let places = super::sample::figures(scenes);
         let crop = |scene: &Scene, x, y, mitotic| CropSample {
             image: plain(scene, (x, y), &self.recipe),
@@ -198,6 +270,7 @@ impl CropPool {
         };
         let mut out: Vec<_> =
             places.iter().map(|&(i, x, y)| crop(&scenes[i], x, y, true)).collect();
+        out.extend(lookalikes.iter().map(|&(i, x, y)| crop(&scenes[i], x, y, false)));
         let each = (ratio * places.len()).div_ceil(scenes.len().max(1));
         for scene in scenes {
             for (x, y) in crate::crops::dark_places(scene, 40.0, each) {
@@ -300,7 +373,59 @@ mod tests {
     }
 
     fn share(domain: &str, kind: PlaceKind, share: f32) -> PoolShare {
-        PoolShare { domain: domain.into(), kind, share }
+        PoolShare { domain: domain.into(), kind, share, max_slide_share: None }
+    }
+
+    #[test]
+    fn no_slide_has_more_than_its_cap() {
+        let mut slides = vec!["a"; 54];
+        slides.extend(["b"; 25].iter().chain(&["c"; 15]).chain(&["d"; 6]));
+        let share = |w: &[f32], s: &str| -> f32 {
+            slides.iter().zip(w).filter(|(x, _)| **x == s).map(|(_, w)| w).sum()
+        };
+        let w = capped_weights(&slides, 0.4);
+        assert!((share(&w, "a") - 0.4).abs() < 1e-5);
+        assert!((share(&w, "b") - 0.6 * 25.0 / 46.0).abs() < 1e-5);
+        // Two slides above the cap, the second only once the first has been cut.
+        let w = capped_weights(&slides, 0.3);
+        assert!((share(&w, "a") - 0.3).abs() < 1e-5 && (share(&w, "b") - 0.3).abs() < 1e-5);
+        assert!((share(&w, "c") - 0.4 * 15.0 / 21.0).abs() < 1e-5);
+        // A cap that no four slides can keep: all alike.
+        let w = capped_weights(&slides, 0.1);
+        assert!(["a", "b", "c", "d"].iter().all(|s| (share(&w, s) - 0.25).abs() < 1e-5));
+        assert!((w.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_capped_pool_draws_small_slides_as_often_as_asked() {
+        let mut train = crate::folds::Frames::default();
+        for (i, marks) in [1, 8].into_iter().enumerate() {
+            let mut image = RgbTile::filled(240, 200, [220, 180, 200]);
+            nucleus(&mut image, 180, 140, 60);
+            let mark = |k: usize| Mark { x: 40.0 + k as f32, y: 60.0, half: 12.0, kind: MarkKind::Figure };
+            train.scenes.push(Scene {
+                name: format!("{i}"),
+                source: format!("{i}"),
+                image,
+                marks: (0..marks).map(mark).collect(),
+                partial: false,
+            });
+        }
+        train.lookalikes = vec![(0, 180.0, 140.0)];
+        let all = [
+            PoolShare { max_slide_share: Some(0.5), ..share("icpr", PlaceKind::Figure, 1.0) },
+            share("icpr", PlaceKind::Reviewed, 1.0),
+        ];
+        let mut domains = vec![Domain::frames("icpr", &train)];
+        Domain::list(&mut domains, &[("1".into(), 180.0, 140.0)]).unwrap();
+        let kinds = [PlaceKind::Reviewed, PlaceKind::Mined, PlaceKind::Listed];
+        assert_eq!(kinds.map(|k| domains[0].places(k).len()), [1, 1, 2]);
+        let pool = CropPool::new(domains, &all, recipe()).unwrap();
+        let figures = &pool.pools[0];
+        let mut rng = rng_of(3, 0);
+        let first = (0..2000).filter(|_| figures.draw(&pool.domains[0], &mut rng).scene == 0);
+        let share = first.count() as f64 / 2000.0;
+        assert!((share - 0.5).abs() < 0.05, "{share}");
     }
 
     #[test]

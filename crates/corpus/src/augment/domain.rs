@@ -20,6 +20,10 @@ pub enum PlaceKind {
     Dark,
     /// A place listed as no figure: by the data's own table, or by a model that took it for one.
     Listed,
+    /// Of those, a place that the data's own labels list: a look-alike that somebody reviewed.
+    Reviewed,
+    /// Of those, a place that a model took for a figure.
+    Mined,
 }
 
 /// A place in one of a domain's images, pixels at the working resolution.
@@ -61,7 +65,9 @@ pub struct Domain {
     pub scenes: Vec<Scene>,
     figures: Vec<Place>,
     dark: Vec<Place>,
+    /// First the `reviewed` ones of the data's labels, then what models took for figures.
     listed: Vec<Place>,
+    reviewed: usize,
 }
 
 impl Domain {
@@ -74,6 +80,7 @@ impl Domain {
             figures: places(figures(&train.scenes)),
             dark: places(dark_in(&train.scenes, CLEAR, 250)),
             listed: places(train.lookalikes.clone()),
+            reviewed: train.lookalikes.len(),
             scenes: train.scenes.clone(),
         }
     }
@@ -92,6 +99,7 @@ impl Domain {
             figures: scenes.iter().enumerate().map(middle).collect(),
             dark: places(dark_in(&scenes, 34.0, 4)),
             listed: vec![],
+            reviewed: 0,
             scenes,
         }
     }
@@ -116,7 +124,7 @@ impl Domain {
         let dark = dark.into_iter().flatten().collect();
         let figures = places(figures(&scenes)).into_iter().filter(inner).collect();
         let (name, listed) = (name.to_owned(), vec![]);
-        Self { name, labelled: false, figures, dark, listed, scenes }
+        Self { name, labelled: false, figures, dark, listed, reviewed: 0, scenes }
     }
 
     /// Adds places that a model took for figures (image's name, x, y) to the domains of their images; those at a figure
@@ -143,6 +151,8 @@ impl Domain {
     /// Forgets a place without a figure.
     pub(super) fn forget(&mut self, place: Place) {
         self.dark.retain(|p| *p != place);
+        let reviewed = &self.listed[..self.reviewed];
+        self.reviewed -= reviewed.iter().filter(|p| **p == place).count();
         self.listed.retain(|p| *p != place);
     }
 
@@ -173,6 +183,8 @@ impl Domain {
             PlaceKind::Figure => &self.figures,
             PlaceKind::Dark => &self.dark,
             PlaceKind::Listed => &self.listed,
+            PlaceKind::Reviewed => &self.listed[..self.reviewed],
+            PlaceKind::Mined => &self.listed[self.reviewed..],
         }
     }
 }

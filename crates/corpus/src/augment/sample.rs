@@ -122,6 +122,8 @@ pub struct SegmentPool {
     negatives: Vec<Scene>,
     foreign: Vec<Scene>,
     figures: Vec<(usize, f32, f32)>,
+    /// Weight of every figure, where slides are capped.
+    figure_weights: Option<Vec<f32>>,
     hard: Vec<(usize, f32, f32)>,
     /// Shares with the kinds that have no material set to zero.
     shares: [f32; 6],
@@ -196,6 +198,7 @@ impl SegmentPool {
             negatives,
             foreign,
             figures,
+            figure_weights: None,
             hard,
             shares,
             cells,
@@ -204,6 +207,14 @@ impl SegmentPool {
             radius,
             ring,
         }
+    }
+
+    /// From now on at most this share of the figures drawn from frames comes from one slide
+    /// ([`super::crop::capped_weights`]).
+    pub fn cap_slides(&mut self, most: f32) {
+        let slide = |&(i, ..): &(usize, f32, f32)| self.frames[i].source.as_str();
+        let slides: Vec<&str> = self.figures.iter().map(slide).collect();
+        self.figure_weights = Some(super::crop::capped_weights(&slides, most));
     }
 
     /// Sample `index` under `seed`; photometric changes are the caller's.
@@ -216,7 +227,10 @@ impl SegmentPool {
         let owned;
         let (scene, x, y) = match choose(&mut rng, &self.shares) {
             0 => {
-                let &(i, x, y) = pick(&mut rng, &self.figures);
+                let &(i, x, y) = match &self.figure_weights {
+                    Some(weights) => &self.figures[choose(&mut rng, weights)],
+                    None => pick(&mut rng, &self.figures),
+                };
                 (&self.frames[i], x + dx, y + dy)
             }
             2 => {

@@ -33,6 +33,8 @@ pub struct FoldScenes {
     pub frames: Frames,
     /// Held out.
     pub validation: Vec<Scene>,
+    /// Look-alikes labelled on them: frame, x, y in working pixels.
+    pub validation_lookalikes: Vec<(usize, f32, f32)>,
     /// Patches around figures of all other images. Apart from the figure, nothing is known of them.
     pub patches: Vec<Scene>,
     /// Those of them whose figures are all labelled.
@@ -81,8 +83,15 @@ impl FoldScenes {
             .validation
             .par_iter()
             .filter(|i| is_frame(i, mpp))
-            .map(|i| Ok(scene_of(i, &set.load(i, mpp)?)))
+            .map(|i| {
+                let region = set.load(i, mpp)?;
+                Ok((scene_of(i, &region), places_of(&region, Kind::Mimicker)))
+            })
             .collect::<Result<Vec<_>>>()?;
+        let (validation, lookalikes): (Vec<Scene>, Vec<_>) = validation.into_iter().unzip();
+        let numbered = lookalikes.into_iter().enumerate();
+        let validation_lookalikes =
+            numbered.flat_map(|(i, l)| l.into_iter().map(move |(x, y)| (i, x, y))).collect();
         let mut hash = Sha256::new();
         for image in &fold.train {
             hash.update(image.sha256.as_bytes());
@@ -130,6 +139,7 @@ impl FoldScenes {
         Ok(Self {
             frames,
             validation,
+            validation_lookalikes,
             patches: uniform(patches),
             exhaustive_patches: uniform(full),
             unlabelled,
@@ -167,13 +177,16 @@ pub(crate) fn scene_of(image: &Image, region: &Region) -> Scene {
     }
 }
 
+/// Centres of the labels of one kind, working pixels.
+fn places_of(region: &Region, kind: Kind) -> Vec<(f32, f32)> {
+    let labels = region.labels.iter().filter(|l| l.kind == kind);
+    labels.map(|l| (l.x as f32, l.y as f32)).collect()
+}
+
 /// What an image can teach.
 fn sort(image: &Image, region: Region) -> Loaded {
-    let of = |kind| {
-        let labels = region.labels.iter().filter(move |l| l.kind == kind);
-        labels.map(|l| (l.x as f32, l.y as f32)).collect::<Vec<_>>()
-    };
-    let (figures, mimickers) = (of(Kind::Figure), of(Kind::Mimicker));
+    let figures = places_of(&region, Kind::Figure);
+    let mimickers = places_of(&region, Kind::Mimicker);
     let whole = scene_of(image, &region);
     if is_frame(image, region.mpp) {
         return Loaded::Frame(whole, mimickers);

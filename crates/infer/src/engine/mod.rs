@@ -33,7 +33,7 @@ use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT};
 use crate::package::ModelPackage;
 use loader::{Backend, Loader};
-use mitosis::{Classifier, Encoder, Segmenter, Symmetric, guard};
+use mitosis::{Classifier, Encoder, Scaled, Segmenter, Symmetric, guard};
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.
@@ -193,7 +193,11 @@ fn open_on(
         let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
         let name = loader.report.engine.clone();
         let network = OnnxClassifier::new(session, name, card, classifier_batch);
-        classifier = Some(Symmetric::new(network, card.symmetries));
+        let network = Symmetric::new(network, card.symmetries);
+        classifier = Some(match card.scale {
+            Some(s) => Box::new(Scaled::new(network, card.positive_index(), s.slope, s.offset)),
+            None => Box::new(network) as Box<dyn Classifier>,
+        });
     }
     let mut encoder = None;
     if let Some(card) = &package.card.encoder {
@@ -229,7 +233,7 @@ fn open_on(
     let report = EngineReport { segmenter_batch, classifier_batch, ..loader.report };
     let mut models = Models {
         segmenter: segmenter.map(|s| Box::new(s) as _),
-        classifier: classifier.map(|c| Box::new(c) as _),
+        classifier,
         encoder: encoder.map(|e| Box::new(e) as _),
         report,
     };

@@ -152,6 +152,7 @@ pub fn classifier(
             classes,
             positive,
             outputs: vec![],
+            scale: None,
             folds: vec![],
             symmetries: 1,
             threshold: None,

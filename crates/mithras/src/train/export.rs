@@ -251,6 +251,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             classes: c.classes.clone(),
             positive: c.classes.last().cloned().unwrap_or_default(),
             outputs: vec![],
+            scale: None,
             folds: vec![],
             symmetries: settled.symmetries,
             threshold: None,

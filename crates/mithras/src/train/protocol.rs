@@ -307,6 +307,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
             classes,
             positive: chosen,
             outputs,
+            scale: None,
             folds: vec![],
             symmetries: about.symmetries,
             threshold: threshold.map(|t| t as f32),

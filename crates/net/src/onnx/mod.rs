@@ -47,11 +47,12 @@ pub fn unet(net: &EfficientUnet, options: &ExportOptions) -> Vec<u8> {
 fn unet_graph(net: &EfficientUnet, options: &ExportOptions) -> (ModelProto, Vec<Part>) {
     let mut g = Graph::new(options);
     let maps = g.trunk("image", &net.encoder);
-    let mut y = maps[4].clone();
+    let deepest = maps.len() - 1;
+    let mut y = maps[deepest].clone();
     for (i, stage) in net.decoder.iter().enumerate() {
         y = g.upsample(&y);
-        if i < 4 {
-            y = g.op("Concat", &[&y, &maps[3 - i]], vec![int("axis", 1)]);
+        if i < deepest {
+            y = g.op("Concat", &[&y, &maps[deepest - 1 - i]], vec![int("axis", 1)]);
         }
         y = g.conv_norm_act(&y, &stage.first);
         y = g.conv_norm_act(&y, &stage.second);

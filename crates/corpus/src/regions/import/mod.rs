@@ -1,16 +1,18 @@
 //! From the data of others to a regions dataset: annotation files of every format that
-//! [`crate::import`] reads, and three collections that are folders of images.
+//! [`crate::import`] reads, and four collections that are folders of images.
 
 mod ami;
 mod annotations;
 mod folder;
 mod icpr;
+mod mitos;
 mod report;
 
 pub use ami::ami_br;
 pub use annotations::annotated;
 pub use folder::he_folder;
 pub use icpr::icpr;
+pub use mitos::mitos;
 pub use report::{ImportedRegions, RegionsPlan};
 
 use super::{Builder, Given, Image, Part, Probe, RegionsError, Result, probe};
@@ -35,6 +37,11 @@ pub static FOLDER_IMPORTERS: &[FolderImporter] = &[
         name: "icpr",
         about: "ICPR 2012 contest folder: frames, partial frames, negatives",
         read: icpr,
+    },
+    FolderImporter {
+        name: "mitos",
+        about: "MITOS-ATYPIA-14 folder: frames and labels.csv with figures and reviewed look-alikes",
+        read: mitos,
     },
     FolderImporter {
         name: "ami-br",
