@@ -82,5 +82,12 @@ fn shell(words: &[String]) -> String {
     };
     let one =
         |w: &String| if plain(w) { w.clone() } else { format!("'{}'", w.replace('\'', "'\\''")) };
-    words.iter().map(one).collect::<Vec<_>>().join(" ").replace('{', "{{").replace('}', "}}")
+    words
+        .iter()
+        .map(one)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('{', "{{")
+        .replace('}', "}}")
+        .replace("'{{threads}}'", "{threads}")
 }

@@ -110,6 +110,17 @@ impl Value {
         }
     }
 
+    /// This number less another; of ranges the difference of the ends that are further apart.
+    #[must_use]
+    pub fn less(&self, other: &Self) -> f64 {
+        if !self.range && !other.range {
+            return self.estimate - other.estimate;
+        }
+        let ends = |v: &Self| v.ends.unwrap_or([v.estimate; 2]);
+        let ([a, b], [c, d]) = (ends(self), ends(other));
+        if (a - c).abs() > (b - d).abs() { a - c } else { b - d }
+    }
+
     /// Whether a number of the paper is what this one rounds to, in all that both state.
     #[must_use]
     pub fn agrees(&self, paper: &Self, digits: usize) -> bool {

@@ -91,7 +91,7 @@ pub(super) fn compute(spec: &TableSpec, dims: &Dims, found: &Found<'_>) -> Resul
     }
     derive(spec, &mut rows);
     for cell in rows.iter_mut().flat_map(|r| &mut r.cells) {
-        cell.difference = cell.ours.zip(cell.paper).map(|(a, b)| a.estimate - b.estimate);
+        cell.difference = cell.ours.zip(cell.paper).map(|(a, b)| a.less(&b));
     }
     let column =
         |c: &ColumnSpec| Column { title: c.title.clone(), digits: c.digits.unwrap_or(spec.digits) };

@@ -22,13 +22,13 @@ pub(super) fn csv(table: &Table) -> Vec<u8> {
             cells.extend(row.lead.iter().cloned());
             cells.push(column.title.clone());
             cells.extend([
-                number(o.map(|v| v.estimate)),
+                number(o.filter(|v| !v.range).map(|v| v.estimate)),
                 number(o.and_then(|v| v.sd)),
                 number(o.and_then(|v| v.ends).map(|e| e[0])),
                 number(o.and_then(|v| v.ends).map(|e| e[1])),
                 count(o.and_then(|v| v.folds)),
                 count(cell.items),
-                number(p.map(|v| v.estimate)),
+                number(p.filter(|v| !v.range).map(|v| v.estimate)),
                 number(p.and_then(|v| v.sd)),
                 number(p.and_then(|v| v.ends).map(|e| e[0])),
                 number(p.and_then(|v| v.ends).map(|e| e[1])),
