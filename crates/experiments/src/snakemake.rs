@@ -33,7 +33,7 @@ pub fn workflow(chosen: &Chosen, w: &Workflow<'_>) -> Result<String> {
     };
     let mut out = format!(
         "# Written by `mithras experiment export`. A rule per step; each calls mithras, which does nothing twice.\n\
-         # snakemake --snakefile FILE --cores N, or with an executor plug-in for Slurm.\n\n\
+         # Run it by Snakemake with a number of cores, or with an executor plug-in for Slurm.\n\n\
          rule all:\n    input:\n        {},\n\n",
         quoted(&w.out.join("snakemake/report.done").display().to_string())
     );

@@ -8,9 +8,7 @@ use crate::spec::Experiment;
 use pages::{Page, Script, escape};
 use std::fmt::Write as _;
 
-const STYLE: &str = "td .paper{display:block;font-size:12px;color:var(--soft)} td .why{font-size:12px;color:var(--soft);max-width:22em;display:block}
-figure{margin:14px 0} figure img{max-width:100%;background:#fff;border:1px solid var(--line)} .group td{font-style:italic;color:var(--soft)}
-.failed{color:var(--bad-ink)} code{overflow-wrap:anywhere}\n";
+const STYLE: &str = include_str!("style.css");
 
 /// The page of one experiment.
 pub(super) fn experiment(e: &Experiment, r: &Results, figures: &[Drawn]) -> String {
@@ -108,9 +106,9 @@ fn one(cell: &Cell, digits: usize) -> String {
 }
 
 fn comparison(b: &mut String, c: &Comparison) {
-    let _ = write!(
+    let _ = writeln!(
         b,
-        "<section class=\"card\"><h2>{}</h2><p class=\"soft\">{} of {} less that of each row, mean over folds; slides drawn 2,000 times with replacement; p two-sided, Holm's correction over the rows</p><table><tr><th>Row</th><th>Difference</th><th>95 % interval</th><th>p</th><th>Holm</th><th>Slides</th></tr>\n",
+        "<section class=\"card\"><h2>{}</h2><p class=\"soft\">{} of {} less that of each row, mean over folds; slides drawn 2,000 times with replacement; p two-sided, Holm's correction over the rows</p><table><tr><th>Row</th><th>Difference</th><th>95 % interval</th><th>p</th><th>Holm</th><th>Slides</th></tr>",
         escape(&c.title),
         escape(&c.metric),
         escape(&c.reference)
@@ -140,9 +138,9 @@ fn comparison(b: &mut String, c: &Comparison) {
 fn steps(b: &mut String, r: &Results) {
     let done = r.steps.iter().filter(|s| s.stand == "done").count();
     let seconds: f64 = r.steps.iter().map(|s| s.seconds).sum();
-    let _ = write!(
+    let _ = writeln!(
         b,
-        "<section class=\"card\"><h2>Steps: {done} of {} done, {seconds:.0} s in all</h2><table><tr><th>Step</th><th>State</th><th>Seconds</th><th>Memory, MiB</th><th>Digest</th></tr>\n",
+        "<section class=\"card\"><h2>Steps: {done} of {} done, {seconds:.0} s in all</h2><table><tr><th>Step</th><th>State</th><th>Seconds</th><th>Memory, MiB</th><th>Digest</th></tr>",
         r.steps.len()
     );
     for s in &r.steps {
