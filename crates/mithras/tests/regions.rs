@@ -61,7 +61,7 @@ fn only_what_lies_in_regions_is_read_and_counted() {
             ("hole", "Necrosis", [1000.0, 600.0, 1300.0, 1000.0]),
         ],
     );
-    let mut inputs = find(&[slide.clone()], None, &BTreeMap::new()).unwrap();
+    let mut inputs = find(std::slice::from_ref(&slide), None, &BTreeMap::new()).unwrap();
     let classes = Classes { include: vec![], exclude: vec!["necrosis".into()] };
     inputs.restrict(&file, &classes, None).unwrap();
     let mut searched = detector();
