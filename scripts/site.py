@@ -3,10 +3,10 @@
 
   scripts/site.py [--binary FILE] [--quick] [--only STEP] [--page NAME] [--out DIR]
 
-Steps: links, commands, errors, tutorials, book. The program is a build of mithras (default: the
-release build); tutorials about training are skipped aloud where it is no training build. --quick
+Steps: words, links, commands, errors, tutorials, book. The program is a build of mithras (default: the
+release build); without a training build, tutorials about training are skipped with a message. --quick
 leaves out what is marked slow. The book is staged in DIR (default target/site) with a page for every
-verb, and built where mdbook is on PATH (`cargo install mdbook`).
+verb, and built where mdbook is on PATH (`cargo install mdbook`). words is scripts/words.py --check.
 
 A tutorial is a page whose ```sh blocks are run in order in an empty folder that holds links to
 docs/ and presets/; see docs/tutorials/index.md. Exit code 1: something is wrong, all of it is printed.
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUN = ["docs/tutorials/*.md", "docs/faq.md"]
 #: What `mithras --help` does not list.
 HIDDEN = ["manual"]
+STEPS = ["words", "links", "commands", "errors", "tutorials", "book"]
 #: Seconds that one block may take.
 PATIENCE = 900
 
@@ -146,11 +147,17 @@ def check_links(root, files):
     return faults, sorted(external)
 
 
+#: Places in docs/SUMMARY.md that the book fills with every page of a folder, in the order of names.
+FOLDERS = {"<!-- decisions -->": "decisions", "<!-- notes -->": "notes"}
+
+
 def check_summary(root):
-    """Every page below docs/ stands in the book's summary, once."""
+    """Every page below docs/ is in the book's summary, once."""
+    summary = (root / "docs/SUMMARY.md").read_text(encoding="utf-8")
+    filled = tuple(f"{folder}/" for place, folder in FOLDERS.items() if place in summary)
     listed = [t for _, t in links((root / "docs/SUMMARY.md").read_text(encoding="utf-8"))]
     here = {str(p.relative_to(root / "docs")) for p in pages(root) if (root / "docs") in p.parents}
-    missing = sorted(here - set(listed) - {"SUMMARY.md"})
+    missing = sorted(name for name in here - set(listed) - {"SUMMARY.md"} if not name.startswith(filled))
     double = sorted({t for t in listed if listed.count(t) > 1})
     return [f"docs/SUMMARY.md: {name} is not listed" for name in missing] + [
         f"docs/SUMMARY.md: {name} is listed twice" for name in double
@@ -224,12 +231,26 @@ def faults_of_command(words, known):
     return wrong
 
 
+def script_commands(text):
+    """`(line, words)` of every `mithras ...` in a shell script, with its continued lines."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        match = re.match(r"\s*(?:once \S+ |\[.*?\] (?:\|\||&&) )?mithras (.*)", line)
+        if match:
+            words, at = match[1], number
+            while words.endswith("\\"):
+                words, at = words[:-1] + " " + lines[at].strip(), at + 1
+            yield number, re.sub(r"\s#.*$", "", words).split()
+
+
 def check_commands(root, files, known):
+    shown = [(page, commands(page.read_text(encoding="utf-8"))) for page in files]
+    scripts = sorted(root.glob("scripts/reproduce/*.sh"))
+    shown += [(script, script_commands(script.read_text(encoding="utf-8"))) for script in scripts]
     return [
         f"{page.relative_to(root)}:{line}: {fault}"
-        for page in files
-        if page.name != "CHANGELOG.md"
-        for line, words in commands(page.read_text(encoding="utf-8"))
+        for page, lines in shown
+        for line, words in lines
         for fault in faults_of_command(words, known)
     ]
 
@@ -376,8 +397,15 @@ def stage(root, out, known):
     text = summary.read_text(encoding="utf-8")
     if "<!-- verbs -->" not in text:
         return ["docs/SUMMARY.md: no place for the verbs (<!-- verbs -->)"]
-    listed = "# Verbs\n\n" + "\n".join(entries)
-    summary.write_text(text.replace("<!-- verbs -->", listed), encoding="utf-8")
+    text = text.replace("<!-- verbs -->", "# Verbs\n\n" + "\n".join(entries))
+    for place, folder in FOLDERS.items():
+        below = []
+        for page in sorted(source.glob(f"{folder}/*.md")):
+            if page.name != "index.md":
+                title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+                below.append(f"  - [{title}]({folder}/{page.name})")
+        text = text.replace(place, "\n".join(below))
+    summary.write_text(text, encoding="utf-8")
     staged = sorted(source.rglob("*.md"))
     faults = []
     for page in staged:
@@ -430,12 +458,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--binary", type=Path)
     parser.add_argument("--quick", action="store_true", help="without what is marked slow")
-    parser.add_argument("--only", choices=["links", "commands", "errors", "tutorials", "book"])
+    parser.add_argument("--only", choices=STEPS)
     parser.add_argument("--page", help="only the tutorials with this in their name")
     parser.add_argument("--out", type=Path, default=ROOT / "target/site")
     parser.add_argument("-v", action="store_true", help="print what the tutorials print")
     a = parser.parse_args()
-    steps = [a.only] if a.only else ["links", "commands", "errors", "tutorials", "book"]
+    steps = [a.only] if a.only else STEPS
     binary = a.binary or Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "release/mithras")
     if set(steps) & {"commands", "tutorials", "book"} and not binary.exists():
         sys.exit(f"site: {binary}: no such file; build it (cargo build --release) or name one by --binary")
@@ -448,6 +476,11 @@ def main():
     run = [p for p in run if not a.page or a.page in p.name]
     faults, began = [], time.monotonic()
     known = helps(binary) if set(steps) & {"commands", "book"} else {}
+    if "words" in steps:
+        checked = subprocess.run([sys.executable, ROOT / "scripts/words.py", "--check"], capture_output=True, text=True)
+        print(checked.stdout, end="")
+        faults += [f"words: {line}" for line in checked.stderr.splitlines()]
+        faults += ["words: scripts/words.py --check failed"] * bool(checked.returncode)
     if "links" in steps:
         found, external = check_links(ROOT, files)
         faults += found + check_summary(ROOT)

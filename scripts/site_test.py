@@ -7,9 +7,16 @@ import tempfile
 import unittest
 from pathlib import Path
 
-spec = importlib.util.spec_from_file_location("site_script", Path(__file__).with_name("site.py"))
-site = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(site)
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"{name}_script", Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+site, words = script("site"), script("words")
 
 HELP = {
     (): "  -h, --help",
@@ -29,7 +36,7 @@ class Repository(unittest.TestCase):
             (self.root / name).mkdir(parents=True)
         self.write("docs/SUMMARY.md", "- [a](a.md)\n")
         self.write("docs/a.md", "# One `thing`, twice\n## Twice\n## Twice\n")
-        # Stands in for the program: says its arguments, and fails on request.
+        # A stand-in for the program: prints its arguments, and fails on request.
         self.write("bin/mithras", '#!/bin/sh\necho "said $*"\n[ "$1" != fail ] || exit 1\n').chmod(0o755)
 
     def tearDown(self):
@@ -66,6 +73,11 @@ class Repository(unittest.TestCase):
         self.assertEqual(site.check_summary(self.root), [])
         self.write("docs/b.md", "")
         self.assertEqual(site.check_summary(self.root), ["docs/SUMMARY.md: b.md is not listed"])
+        self.write("docs/SUMMARY.md", "- [a](a.md)\n- [b](b.md)\n<!-- notes -->\n")
+        self.write("docs/notes/c.md", "# C\n")
+        self.assertEqual(site.check_summary(self.root), [])
+        self.write("docs/decisions/d.md", "# D\n")
+        self.assertEqual(site.check_summary(self.root), ["docs/SUMMARY.md: decisions/d.md is not listed"])
 
     def test_commands(self):
         def faults(line):
@@ -82,6 +94,17 @@ class Repository(unittest.TestCase):
         ):
             self.assertEqual(faults(good), [], good)
         for bad in ("mithras detekt", "mithras detect --outt a", "mithras corpus gone", "mithras corpus split --out"):
+            self.assertEqual(len(faults(bad)), 1, bad)
+
+    def test_commands_of_scripts(self):
+        def faults(line):
+            self.write("scripts/reproduce/a.sh", f"#!/bin/sh\n{line}\n")
+            return site.check_commands(self.root, [], HELP)
+
+        (self.root / "scripts/reproduce").mkdir(parents=True)
+        for good in ("mithras detect a --out b", 'once "$a" mithras corpus split \\\n  --folds 2', "[ -e x ] || mithras detect -q"):
+            self.assertEqual(faults(good), [], good)
+        for bad in ("mithras detekt", "once x mithras detect --outt a", "mithras corpus split \\\n  --out a"):
             self.assertEqual(len(faults(bad)), 1, bad)
 
     def test_quoted_errors(self):
@@ -112,6 +135,15 @@ class Repository(unittest.TestCase):
         slow = "```sh slow\nmithras fail\n```"
         self.assertEqual(self.run_page(slow, quick=True), ([], True))
         self.assertEqual(len(self.run_page(slow)[0]), 1)
+
+    def test_words_and_long_lines(self):
+        self.assertEqual(words.count("It is no slide, it tells us anew."), {"is no": 1, "tells": 1, "anew": 1})
+        self.assertEqual(words.count("It is no longer slow; understand the standard."), {})
+        long = "word " * 30
+        for allowed in (f"| {long} |", f"```\n{long}\n```", f"# {long}", "x" * 200, f"- {'x' * 200}"):
+            self.assertEqual(words.long_lines(allowed), [], allowed)
+        self.assertEqual(words.long_lines(f"a\n{long}"), [(2, 150)])
+        self.assertEqual(words.long_lines(f"```\na\n```\n- {long}"), [(4, 152)])
 
     def test_a_block_without_an_end(self):
         with self.assertRaisesRegex(ValueError, "line 2"):

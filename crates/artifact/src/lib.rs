@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 //! | [`digest`] | SHA-256 and the one way to hexadecimal digits |
+//! | [`chain`] | logs whose lines name the one before, so that a change is noticed |
 //! | [`log`] | lines that are only ever appended, on disk before they are acknowledged |
 //! | [`json`] | JSON with a schema that is checked before anything else |
 //! | [`table`] | delimited text: columns by name, cells with their place |
@@ -21,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod digest;
 pub mod file;
 pub mod json;

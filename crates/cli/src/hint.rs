@@ -13,7 +13,8 @@ use mithras::embed::FeatureError;
 use mithras::evaluate::EvaluateError;
 use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
-use mithras::report::ReportError;
+use mithras::regions::RegionError;
+use mithras::report::{PointError, ReportError};
 use mithras::slurm::SlurmError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
@@ -59,7 +60,7 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
         match e {
             SlideFailure::Slide(e) => of(e),
             SlideFailure::Run(e) => of(e),
-            SlideFailure::Export(_) => None,
+            SlideFailure::Regions(_) | SlideFailure::Export(_) => None,
         }
     } else if let Some(e) = error.downcast_ref::<RunError>() {
         match e {
@@ -149,6 +150,19 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(InputError::SameName { .. }) = error.downcast_ref() {
         return Some("--out, for runs into different folders");
+    }
+    match error.downcast_ref() {
+        Some(RegionError::NoMpp { .. }) => return Some("--regions-mpp, e.g. --regions-mpp 8"),
+        Some(RegionError::Class { .. }) => return Some("--region-class and --exclude-class"),
+        _ => {}
+    }
+    if let Some(PointError::OtherWeights { .. }) = error.downcast_ref() {
+        return Some(
+            "--model for the run's package, or two thresholds as --operating-point 0.5,0.6",
+        );
+    }
+    if let Some(PointError::Slide { .. }) = error.downcast_ref() {
+        return Some("--slides");
     }
     if let Some(ReportError::NoRecord { .. }) = error.downcast_ref() {
         return Some("mithras detect --resume");

@@ -41,6 +41,7 @@ verbs! {
     Challenge: command::challenge::Args => command::challenge::run,
     Classify: command::classify::Args => command::classify::run,
     Corpus: command::corpus::Args => command::corpus::run,
+    Data: command::data::Args => command::data::run,
     Demo: command::demo::Args => command::demo::run,
     Detect: command::detect::Args => command::detect::run,
     Detectors: command::detectors::Args => command::detectors::run,
@@ -48,6 +49,7 @@ verbs! {
     Doctor: command::doctor::Args => command::doctor::run,
     Embed: command::embed::Args => command::embed::run,
     Encoders: command::encoders::Args => command::encoders::run,
+    Experiment: command::experiment::Args => command::experiment::run,
     /// Write a run for another program
     #[command(subcommand)]
     Export: command::view::ExportArgs => command::view::export,

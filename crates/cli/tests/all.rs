@@ -15,6 +15,7 @@ mod doctor;
 mod embed_cli;
 #[cfg(feature = "train")]
 mod encoder_weights;
+mod experiment;
 mod names;
 mod nextflow;
 mod precision;

@@ -243,9 +243,14 @@ fn joins_patients_and_training_medians() {
     assert!(err.contains("less than 2 mm2 of analysed tissue on 1 slide:"), "{err}");
     let results: Value =
         serde_json::from_slice(&std::fs::read(out.join("results.json")).unwrap()).unwrap();
-    // Training slides, B-1, D-1: counts 1, 2, 4, 9 and densities 1, 2, 5, 10.
-    assert_eq!(results["features"][0]["logrank"]["cut"], 3.0);
-    assert_eq!(results["features"][1]["logrank"]["cut"], 3.5);
+    // Patients, not slides, are cut in two: A, whose two slides have 9 and 4, B and D with counts 9, 1, 2 and densities 10, 2, 5.
+    assert_eq!(results["features"][0]["unit"], "patients (max)");
+    assert_eq!(results["features"][0]["logrank"]["cut"], 2.0);
+    assert_eq!(results["features"][1]["logrank"]["cut"], 5.0);
+    let named = |t: &Value| t["test"].as_str().unwrap().contains("patients (max)");
+    assert!(results["p_values"].as_array().unwrap().iter().all(named), "{}", results["p_values"]);
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains("Proportional hazards") && page.contains("all patients (max)"), "{page}");
     let table = std::fs::read_to_string(out.join("counts_patients.csv")).unwrap();
     let mut lines = table.lines();
     let header = lines.next().unwrap();
@@ -265,8 +270,8 @@ fn joins_patients_and_training_medians() {
         least = least.max(raw * (p.len() - k) as f64).min(1.0);
         assert!((least - holm).abs() < 1e-12, "{k}: {holm} against {least}");
     }
-    // The study's likelihood-ratio test is that of `survival lrt` on the joined slides.
-    let joined = out.join("cohort_slides.csv");
+    // The study's likelihood-ratio test is that of `survival lrt` on the patients.
+    let joined = out.join("cohort_patients.csv");
     let base = ["survival", "lrt", "--table", joined.to_str().unwrap(), "--time", "months"];
     let more = ["--event", "died", "--covariates", "age", "--add", "hotspot", "--json"];
     let alone = ok(mithras(&[&base[..], &more].concat()));

@@ -1,8 +1,9 @@
 //! Analysed and unread tissue, in mm2.
 
+use crate::error::ReadError;
 use crate::grid::{Grid, WindowAt};
-use crate::source::WorkingFrame;
-use mitosis::{Level0, Mm2, Point};
+use crate::source::{TileSource, WorkingFrame};
+use mitosis::{Level0, Mm2, Mpp, Point};
 use std::collections::BTreeSet;
 
 /// Tissue as a set of level-0 points with an area.
@@ -29,6 +30,21 @@ impl Tissue for slide::TissueMask {
     fn near(&self, p: Point<Level0>, um: f64) -> bool {
         slide::TissueMask::near(self, p, um)
     }
+}
+
+/// Area of a tissue inside the union of windows that were read, as the analysed area of a run is measured.
+///
+/// # Errors
+/// When the slide has no resolution.
+pub fn analysed_area(
+    source: &dyn TileSource,
+    mpp: Mpp,
+    grid: Grid,
+    read: &BTreeSet<WindowAt>,
+    tissue: &dyn Tissue,
+) -> Result<Mm2, ReadError> {
+    let frame = WorkingFrame::of(source, mpp)?;
+    Ok(area(read, grid, &frame, Some(tissue)))
 }
 
 /// Area of the tissue inside the union of `windows`.

@@ -30,7 +30,7 @@ mod result;
 mod source;
 mod stitch;
 
-pub use area::{TISSUE_MARGIN_UM, Tissue};
+pub use area::{TISSUE_MARGIN_UM, Tissue, analysed_area};
 pub use candidates::{CandidateRule, RawCandidate, extract};
 pub use checkpoint::Checkpoint;
 pub use control::{CancelToken, Control, Observer, Progress, StateFile, Store};

@@ -128,6 +128,20 @@ impl<'a> Job<'a> {
         Ok(Self { windows, tissue: Some(tissue), identity: String::new() })
     }
 
+    /// The windows of a slide that touch a part of its tissue, `mask`; `within` says what lies in that part.
+    ///
+    /// # Errors
+    /// When the slide has no resolution.
+    pub fn within(
+        slide: &slide::Slide,
+        mask: &slide::TissueMask,
+        within: &'a dyn Tissue,
+        recipe: &Recipe,
+    ) -> Result<Self, DetectError> {
+        let Job { windows, .. } = Job::on_tissue(slide, mask, recipe)?;
+        Ok(Self { windows, tissue: Some(within), identity: String::new() })
+    }
+
     /// All windows of a slide or region, everything being tissue.
     ///
     /// # Errors

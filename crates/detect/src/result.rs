@@ -5,6 +5,7 @@ use crate::grid::WindowAt;
 use mitosis::count::CountError;
 use mitosis::{Candidate, Count, Detection, Level0, Mm2, OperatingPoint, Point, Resolution};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Everything found on one slide.
@@ -41,6 +42,23 @@ pub struct SlideResult {
 }
 
 impl SlideResult {
+    /// Leaves the candidates at wanted places alone; areas stay as they are.
+    pub fn retain(&mut self, mut wanted: impl FnMut(Point<Level0>) -> bool) {
+        let stays: Vec<bool> =
+            self.detections.iter().map(|d| wanted(d.candidate.centroid)).collect();
+        keep(&mut self.detections, &stays);
+        keep(&mut self.outside_tissue, &stays);
+        keep(&mut self.flaws, &stays);
+        self.unclassified.retain(|u| wanted(u.candidate.centroid));
+    }
+
+    /// Those of the planned windows that were read.
+    #[must_use]
+    pub fn read_of(&self, planned: &[WindowAt]) -> BTreeSet<WindowAt> {
+        let unread: BTreeSet<WindowAt> = self.unread.iter().map(|u| u.at).collect();
+        planned.iter().copied().filter(|w| !unread.contains(w)).collect()
+    }
+
     /// Every detection with whether it counts: the threshold pair accepts it, and it lies on tissue.
     pub fn judged(&self, point: &OperatingPoint) -> impl Iterator<Item = (&Detection, bool)> {
         let outside = self.outside_tissue.iter().copied().chain(std::iter::repeat(false));
@@ -67,6 +85,12 @@ impl SlideResult {
         let figures: Vec<_> = self.accepted(point).map(|d| d.candidate.centroid).collect();
         Count::new(&figures, resolution, self.analysed, self.unread_area)
     }
+}
+
+/// Leaves the items that stay; a list shorter than that is left as it is.
+fn keep<T>(items: &mut Vec<T>, stays: &[bool]) {
+    let mut at = stays.iter();
+    items.retain(|_| at.next().copied().unwrap_or(true));
 }
 
 /// A candidate without a second score.

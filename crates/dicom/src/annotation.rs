@@ -82,6 +82,8 @@ pub enum Shapes {
     Points(Vec<[f64; 2]>),
     /// Upper left and lower right corners.
     Rectangles(Vec<[[f64; 2]; 2]>),
+    /// Corners of polygons without holes; the first is not repeated.
+    Polygons(Vec<Vec<[f64; 2]>>),
 }
 
 /// A number for each annotation of a group, or none.
@@ -100,6 +102,7 @@ impl Shapes {
         match self {
             Self::Points(p) => p.len(),
             Self::Rectangles(r) => r.len(),
+            Self::Polygons(p) => p.len(),
         }
     }
 
@@ -107,13 +110,26 @@ impl Shapes {
         match self {
             Self::Points(_) => "POINT",
             Self::Rectangles(_) => "RECTANGLE",
+            Self::Polygons(_) => "POLYGON",
         }
+    }
+
+    /// Where in the list of coordinates each shape begins, from 1; shapes of a fixed number of points need none.
+    fn starts(&self) -> Option<Vec<u32>> {
+        let Self::Polygons(all) = self else { return None };
+        let (mut at, mut starts) = (1, Vec::with_capacity(all.len()));
+        for polygon in all {
+            starts.push(at);
+            at += 2 * polygon.len() as u32;
+        }
+        Some(starts)
     }
 
     /// x and y of all points, one after the other.
     fn coordinates(&self) -> Vec<f64> {
         match self {
             Self::Points(points) => points.as_flattened().to_vec(),
+            Self::Polygons(all) => all.iter().flat_map(|p| p.as_flattened().to_vec()).collect(),
             Self::Rectangles(all) => {
                 let corners =
                     |[[x0, y0], [x1, y1]]: &[[f64; 2]; 2]| [*x0, *y0, *x1, *y0, *x1, *y1, *x0, *y1];
@@ -281,6 +297,10 @@ impl Annotations<'_> {
         // Doubles: in single precision a hundredth of a pixel is lost on wide slides.
         let places = PrimitiveValue::F64(group.shapes.coordinates().into());
         number(&mut item, tags::DOUBLE_POINT_COORDINATES_DATA, VR::OD, places);
+        if let Some(starts) = group.shapes.starts() {
+            let starts = PrimitiveValue::U32(starts.into());
+            number(&mut item, tags::LONG_PRIMITIVE_POINT_INDEX_LIST, VR::OL, starts);
+        }
         // A measurement that nobody has would be an empty list, which the standard does not know.
         let measured = group.measurements.iter().filter(|m| m.values.iter().any(Option::is_some));
         let measured: Vec<_> = measured.map(Measurement::item).collect();

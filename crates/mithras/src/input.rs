@@ -1,5 +1,6 @@
 //! One slide file: its name in the results, and what tells it from another.
 
+use crate::regions::RegionSource;
 use artifact::digest::{Digest, Sha256, hex};
 use artifact::table::uncell;
 use mitosis::Mpp;
@@ -29,6 +30,8 @@ pub struct Input {
     /// Further columns of the list that names it, with its cells, in the list's order; they are
     /// carried into the tables over the run and change no number.
     pub columns: Vec<(String, String)>,
+    /// The regions that are to be searched; none for the whole slide.
+    pub regions: Option<RegionSource>,
 }
 
 impl Input {
@@ -43,6 +46,7 @@ impl Input {
             mpp: None,
             own_mpp: false,
             columns: Vec::new(),
+            regions: None,
         }
     }
 

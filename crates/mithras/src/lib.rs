@@ -35,6 +35,7 @@
 //! | [`agreement`] | how far reviewers agree: kappa |
 //! | [`detector`] | a package at work on slides |
 //! | [`record`] | what one slide gave |
+//! | [`regions`] | detection within regions that people drew |
 //! | [`demo`] | drawn slides with known figures |
 //! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again |
 //! | [`job`] | detection as such work |
@@ -71,6 +72,7 @@ pub mod inspect;
 pub mod job;
 pub mod progress;
 pub mod record;
+pub mod regions;
 pub mod report;
 pub mod robustness;
 pub mod slide_info;

@@ -23,6 +23,7 @@ mod headed;
 mod job;
 mod paper_map;
 mod protocol;
+mod regions;
 mod sampling;
 mod scale;
 mod supply_chain;

@@ -13,6 +13,7 @@
 //! | [`apart`] | one division, one figure |
 //! | [`matching`] | matching within 30 px; threshold pair over three folds |
 //! | [`count`] | mitotic hotspot (2 mm2), mitotic density (20 mm2) |
+//! | [`hotspots`] | hotspots by other rules: circles, fields, other areas |
 //! | [`pseudo_label`] | pseudo-label dataset construction |
 
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ pub mod count;
 mod crowd;
 pub mod detection;
 pub mod guard;
+pub mod hotspots;
 mod index;
 pub mod matching;
 pub mod port;

@@ -102,12 +102,19 @@ pub struct Scheme {
     pub title: String,
     /// Where its thresholds come from.
     pub source: String,
+    /// What it gives, in its own words: a mitotic score as a rule, which is a part of a grade and none by itself.
+    #[serde(default = "mitotic_score")]
+    pub gives: String,
     area_mm2: Option<f64>,
     default_field_diameter_mm: Option<f64>,
     #[serde(default)]
     grade: Vec<Grade>,
     #[serde(default)]
     field: Vec<Field>,
+}
+
+fn mitotic_score() -> String {
+    "mitotic score".to_owned()
 }
 
 #[derive(Deserialize, Debug)]

@@ -192,6 +192,16 @@ impl TissueMask {
     /// all unread windows.
     #[must_use]
     pub fn area_mm2_where(&self, mut wanted: impl FnMut(Point<Level0>) -> bool) -> f64 {
+        self.area_mm2_weighted(|_, p| if wanted(p) { 1.0 } else { 0.0 })
+    }
+
+    /// Tissue area in mm2, each mask pixel counting with its weight, 0 to 1. `weight` is asked with the pixel's column and row
+    /// and with its centre (level-0).
+    #[must_use]
+    pub fn area_mm2_weighted(
+        &self,
+        mut weight: impl FnMut((usize, usize), Point<Level0>) -> f64,
+    ) -> f64 {
         let part =
             |i: usize, scale: f64, extent: u64| (extent as f64 / scale - i as f64).clamp(0.0, 1.0);
         let columns: Vec<f64> =
@@ -199,13 +209,29 @@ impl TissueMask {
         let mut pixels = 0.0;
         for (j, line) in self.mask.chunks_exact(self.width.max(1)).enumerate() {
             let y = (j as f64 + 0.5) * self.scale.1;
-            let inside = |&(i, t): &(usize, &bool)| {
-                *t && wanted(Point::new((i as f64 + 0.5) * self.scale.0, y))
+            let tissue = line.iter().enumerate().filter(|(_, t)| **t);
+            let of = |(i, _): (usize, &bool)| {
+                columns[i] * weight((i, j), Point::new((i as f64 + 0.5) * self.scale.0, y))
             };
-            let row: f64 = line.iter().enumerate().filter(inside).map(|(i, _)| columns[i]).sum();
+            let row: f64 = tissue.map(of).sum();
             pixels += row * part(j, self.scale.1, self.extent.1);
         }
         pixels * self.mpp.get() * self.mpp.get() * 1e-6
+    }
+
+    /// Level-0 pixels per mask pixel, across and down.
+    #[must_use]
+    pub fn scale(&self) -> (f64, f64) {
+        self.scale
+    }
+
+    /// The same mask with the pixels alone that are kept, asked by column and row.
+    #[must_use]
+    pub fn restricted(&self, mut keep: impl FnMut(usize, usize) -> bool) -> Self {
+        let at = |(i, t): (usize, &bool)| *t && keep(i % self.width.max(1), i / self.width.max(1));
+        let mask: Vec<bool> = self.mask.iter().enumerate().map(at).collect();
+        let sums = summed(&mask, self.width, self.height);
+        Self { mask, sums, ..self.clone() }
     }
 
     /// Whether a level-0 rectangle touches tissue.

@@ -10,6 +10,7 @@ use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::batch::{Shard, read_list};
 use mithras::job::{self, Existing, Outcome};
 use mithras::progress::Listener;
+use mithras::regions::Classes;
 use mithras::report::{self, RunFile};
 use mithras::{Builder, Detector, DetectorError, Stages, Thresholds};
 use mitosis::Mpp;
@@ -71,6 +72,8 @@ pub struct Args {
     /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
     #[arg(long, value_name = "SHARE", default_value_t = detect::Recipe::MAX_UNREAD_SHARE)]
     max_unread: f64,
+    #[command(flatten)]
+    regions: RegionArgs,
     /// An OpenSlide 4 library to use instead of the one found
     #[arg(long, value_name = "FILE")]
     openslide: Option<PathBuf>,
@@ -89,6 +92,25 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     log: LogArgs,
+}
+
+/// Where slides are searched.
+#[derive(ClapArgs, Debug)]
+pub struct RegionArgs {
+    /// Search only these regions: QuPath GeoJSON, ASAP or ImageScope XML, or a mask (PNG, TIFF); of several slides a folder with
+    /// one file per slide, named as it. Windows outside are not read
+    #[arg(long, value_name = "FILE|FOLDER")]
+    regions: Option<PathBuf>,
+    /// Search only regions of this class (repeat for several) [default: all that are not excluded]
+    #[arg(long, value_name = "CLASS", requires = "regions")]
+    region_class: Vec<String>,
+    /// Leave out what is in regions of this class (repeat for several). Classes called Exclude or Ignore* and ImageScope's
+    /// negative regions are always left out
+    #[arg(long, value_name = "CLASS", requires = "regions")]
+    exclude_class: Vec<String>,
+    /// um/px of masks
+    #[arg(long, value_name = "X", requires = "regions", value_parser = mpp)]
+    regions_mpp: Option<Mpp>,
 }
 
 /// Which networks run, and on what.
@@ -159,6 +181,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     if let Some(shard) = args.shard {
         shard.keep(&mut inputs);
+    }
+    if let Some(regions) = &args.regions.regions {
+        let RegionArgs { region_class, exclude_class, regions_mpp, .. } = &args.regions;
+        let classes = Classes { include: region_class.clone(), exclude: exclude_class.clone() };
+        inputs.restrict(regions, &classes, *regions_mpp)?;
     }
     let limits = args.limits.limits()?;
     let stages = if args.stages == 1 { Stages::One } else { Stages::Two };

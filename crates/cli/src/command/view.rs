@@ -2,6 +2,8 @@
 
 use crate::show::{aloud, result};
 use anyhow::Context;
+use mithras::Thresholds;
+use mithras::report::AtPoint;
 use mithras::view::{Grading, Viewer, open};
 use mithras::web;
 use mitosis::text::Many;
@@ -32,6 +34,9 @@ pub struct Args {
     /// Another address of this machine, which others can then reach
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), hide_default_value = true)]
     host: IpAddr,
+    /// Blinded for everybody: no score, no count and no operating point leaves the server
+    #[arg(long)]
+    blinded: bool,
     /// Only print the address; this version opens no browser in either case
     #[arg(long)]
     no_browser: bool,
@@ -40,7 +45,7 @@ pub struct Args {
 /// Runs `view` until it is interrupted.
 pub fn run(a: Args) -> anyhow::Result<()> {
     let opened = open(&a.inputs, a.slides.as_deref(), a.reviews.as_deref())?;
-    let viewer = Viewer::new(opened);
+    let viewer = Viewer::new(opened).blinded(a.blinded);
     let listener = web::listen_on(a.host, a.port)
         .with_context(|| format!("{}:{}: choose another --port", a.host, a.port))?;
     let anywhere = !a.host.is_loopback();
@@ -65,13 +70,29 @@ pub struct RecountArgs {
     run: PathBuf,
     /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; or GeoJSON that was corrected in QuPath, a
     /// file or a folder (see `mithras export qupath`)
-    #[arg(long, value_name = "NAME|FILE")]
-    reviews: String,
-    /// Grade the hotspots, too: nottingham, fnclcc, gist, who-net, or a TOML file of the same form
-    #[arg(long, value_name = "SCHEME")]
-    grade: Option<String>,
+    #[arg(long, value_name = "NAME|FILE", required_unless_present = "operating_point")]
+    reviews: Option<String>,
+    /// Which hotspot: the densest 2 mm2 of the paper's rule, or also the one that a reviewer placed in `mithras view`
+    #[arg(long, value_name = "WHICH", default_value = "densest", value_parser = ["densest", "reviewed"])]
+    hotspot: String,
+    /// Another operating point, without another detection: a name in the package's card (balanced, sensitive, specific), or two
+    /// thresholds, first and second stage. Writes every file as `mithras detect` would at that point
+    #[arg(long, value_name = "NAME|SEG,CLS", requires = "into", conflicts_with_all = ["reviews", "mitotic_score"])]
+    operating_point: Option<Thresholds>,
+    /// Folder for the run at the other operating point; made if missing, and empty
+    #[arg(long, value_name = "DIR", requires = "operating_point")]
+    into: Option<PathBuf>,
+    /// The run's model package, where it is not a bundled one: it names operating points
+    #[arg(long, value_name = "DIR", requires = "operating_point")]
+    model: Option<PathBuf>,
+    /// Folder where the slides of the run are now [default: where the run read them]
+    #[arg(long, value_name = "DIR", requires = "operating_point")]
+    slides: Option<PathBuf>,
+    /// Mitotic score of the hotspots by a scheme: nottingham, fnclcc, gist, who-net, or a TOML file of the same form
+    #[arg(long, alias = "grade", value_name = "SCHEME")]
+    mitotic_score: Option<String>,
     /// Field diameter in mm (Nottingham)
-    #[arg(long, value_name = "MM", requires = "grade")]
+    #[arg(long, value_name = "MM", requires = "mitotic_score")]
     field_diameter: Option<f64>,
     /// Print JSON
     #[arg(long)]
@@ -80,8 +101,23 @@ pub struct RecountArgs {
 
 /// Runs `recount`.
 pub fn recount(a: RecountArgs) -> anyhow::Result<()> {
-    let grading = a.grade.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
-    result(a.json, &mithras::view::recount(&a.run, &a.reviews, grading)?)
+    if let Some((thresholds, into)) = a.operating_point.as_ref().zip(a.into.as_deref()) {
+        let command: Vec<String> =
+            std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
+        let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
+        let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
+        return super::detect::say(into, &mithras::report::at_point(&of)?, a.json);
+    }
+    let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
+    result(
+        a.json,
+        &mithras::view::recount(
+            &a.run,
+            a.reviews.as_deref().unwrap_or_default(),
+            grading,
+            a.hotspot == "reviewed",
+        )?,
+    )
 }
 
 /// Where a run is written to.

@@ -151,6 +151,19 @@ try {
   await b.key('b');
   await b.until("document.querySelector('[value=differ]').disabled && document.getElementById('agreement').textContent === ''", 'nothing of others when blinded');
 
+  // Blinded, nothing of the network is seen: no count, no order by scores, no thresholds; a reload does not forget it.
+  const order = () => b.run("[...document.querySelectorAll('#gallery img')].map((i) => i.alt).join()");
+  const blindly = await order();
+  await b.call('Page.reload');
+  await b.until(`${text('name')} === 'dots' && document.getElementById('blind').checked && ${reviewed(1)}`, 'still blinded, and still bert');
+  assert.equal(await b.run(text('numbers')), '');
+  assert.equal(await order(), blindly, 'the order is the same every time');
+  assert.equal(await b.run("getComputedStyle(document.getElementById('thresholds')).display"), 'none');
+  assert.equal(await b.run("[...document.querySelectorAll('#slides small')].map((s) => s.textContent).join('')"), '');
+  assert.ok(!/0\.\d\d/.test(await b.run(text('gallery'))), 'no score in the gallery');
+  await b.key('b');
+  await b.until(numbers('3 figures'));
+
   // A deep link leads to its place, and the mark lies around the dot, not beside it.
   const blank = await page();
   for (const [x, y] of dots) {

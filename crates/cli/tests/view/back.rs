@@ -358,7 +358,10 @@ fn from_a_detection_through_corrections_to_a_better_one() {
     let n = truth.len().to_string();
     assert_eq!((cell("reviewed_by"), cell("reviewed_figures")), ("anna".into(), n.clone()));
     assert_eq!(cell("figures"), accepted(&run).len().to_string());
-    assert!(!cell("reviewed_grade").is_empty() && page.contains("Reviewed by anna:"), "{page}");
+    assert!(
+        !cell("reviewed_mitotic_score").is_empty() && page.contains("Reviewed by anna:"),
+        "{page}"
+    );
     // Who said nothing takes nothing in; a count of its own is another count.
     let counts = run.join("drawn/counts.json");
     let same = std::fs::read(&counts).unwrap();

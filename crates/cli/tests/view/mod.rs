@@ -380,18 +380,32 @@ fn a_recount_is_what_a_hand_counts() {
         assert_eq!(cell(&rows[DRAWN], name), value, "{name}");
     }
     // Fewer than ten windows of tissue; no grade was asked for.
-    assert!(s["model"]["density_resampled_95"].is_null() && s["model"]["grade"].is_null(), "{s}");
+    assert!(
+        s["model"]["density_resampled_95"].is_null() && s["model"]["mitotic_score"].is_null(),
+        "{s}"
+    );
     // 11 in 2 mm2 are 13 in ten fields of 0.55 mm (2.376 mm2), 12 are 14: 9 to 16 score 2.
     let field = ["--grade", "nottingham", "--field-diameter", "0.55"];
     let graded = recount_with(&made, "anna", &field).unwrap();
     let s = &graded["slides"][DRAWN];
-    assert_eq!((&s["model"]["grade"], &s["reviewed"]["grade"]), (&"2".into(), &"2".into()));
+    assert_eq!(
+        (&s["model"]["mitotic_score"], &s["reviewed"]["mitotic_score"]),
+        (&"at least 2".into(), &"at least 2".into())
+    );
     near(&graded["grading"]["area_mm2"], 2.375829);
     let unknown = recount_with(&made, "anna", &["--grade", "elston"]).unwrap_err();
     assert!(unknown.contains("nottingham, fnclcc"), "{unknown}");
     // Words about another file of that name are left out, aloud.
     let log = made.run.join("reviews/anna.jsonl");
     let text = std::fs::read_to_string(&log).unwrap();
+    // A line that was changed afterwards is noticed by the next one.
+    let changed = made.folder.path().join("changed.jsonl");
+    std::fs::write(&changed, text.replacen("mimicker", "figure", 1)).unwrap();
+    let told = recount(&made, changed.to_str().unwrap()).unwrap_err();
+    assert!(told.contains("line 2") && told.contains("the log was changed"), "{told}");
+    // Logs of earlier versions name no line before.
+    let text: String =
+        text.lines().map(|l| l.split(",\"previous\"").next().unwrap().to_owned() + "}\n").collect();
     let line: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     let other = made.folder.path().join("other.jsonl");
     let digest = line["slide_digest"].as_str().unwrap();

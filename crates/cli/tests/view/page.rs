@@ -2,6 +2,7 @@
 
 use super::made::{DOTS, found, huge, made, serve};
 use mitosis::count::hotspot;
+use mitosis::hotspots::{HotspotRule, Shape};
 use mitosis::{Level0, Mpp, Point, Resolution, ResolutionSource};
 use serde::Serialize;
 use serde_json::Value;
@@ -156,6 +157,114 @@ fn a_reviewer_in_a_real_browser() {
     let told: Value = serde_json::from_slice(&out.stdout).unwrap();
     let dots = &told["slides"][0];
     assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{told}");
+}
+
+#[test]
+fn hotspot_regions_comments_and_signature_in_a_real_browser() {
+    let made = made();
+    let server = serve(&[&made.run]);
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let dots = [serde_json::to_string(&DOTS).unwrap()];
+    if !in_a_browser("desk.mjs", &server.url, &dots, shot.as_deref()) {
+        return;
+    }
+    // What the page showed as kept is on disk, where detection and QuPath find it.
+    let reviews = made.run.join("reviews");
+    let drawn: Value =
+        serde_json::from_slice(&std::fs::read(reviews.join("regions/dots.geojson")).unwrap())
+            .unwrap();
+    assert_eq!(drawn["mithras"]["reviewer"], "anna");
+    assert_eq!(drawn["features"][0]["properties"]["name"], "front");
+    assert_eq!(drawn["features"][1]["properties"]["classification"]["name"], "Exclude");
+    let placed = std::fs::read_to_string(reviews.join("hotspots.log")).unwrap();
+    let last: Value = serde_json::from_str(placed.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["schema"], &last["reviewer"]), (&"mithras.hotspot/1".into(), &"anna".into()));
+    let log = std::fs::read_to_string(reviews.join("anna.jsonl")).unwrap();
+    assert!(log.contains("\"comment\":\"plate seen from the side\""), "{log}");
+    // A name and a look write nothing: there is one log, of who said something.
+    let logs: Vec<_> = std::fs::read_dir(&reviews)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|n| n.ends_with(".jsonl"))
+        .collect();
+    assert_eq!(logs, ["anna.jsonl"]);
+    // The count with the hotspot that she placed.
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .arg("recount")
+        .arg(&made.run)
+        .args(["--reviews", "anna", "--hotspot", "reviewed", "--json"])
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&out.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
+    let placed = &told["slides"][0]["placed_hotspot"];
+    assert_eq!(
+        (&placed["reviewer"], &placed["preset"]),
+        (&"anna".into(), &"melanoma".into()),
+        "{told}"
+    );
+    assert_eq!(placed["area_mm2"], 1.0);
+    assert!(told["slides"][1]["placed_hotspot"].is_null());
+}
+
+#[test]
+fn the_page_finds_the_densest_places_by_every_rule() {
+    let Some(node) = found(&["node"]) else {
+        return eprintln!("SKIPPED: the page's own counting was not tested; it needs Node");
+    };
+    let rules = [
+        HotspotRule::PAPER,
+        HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.237, apart: false },
+        HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.2, apart: true },
+        HotspotRule { shape: Shape::Square, fields: 1, field_mm2: 5.0, apart: false },
+    ];
+    let cases: Vec<Case> = cases().into_iter().filter(|c| c.points.len() <= 300).collect();
+    let script = format!(
+        "import {{ countOf, hotspots }} from {:?}; let text = ''; \
+         for await (const part of process.stdin) text += part; \
+         const [rules, cases] = JSON.parse(text); \
+         console.log(JSON.stringify(cases.map((c) => rules.map((r) => hotspots(c.points, c.mpp, r, 3).map((s) => ({{ ...s, again: countOf(c.points, c.mpp, r, s.centres) }}))))));",
+        format!("file://{}", page_file("model.js").display())
+    );
+    let mut child = Command::new(node)
+        .args(["--input-type=module", "-e", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&serde_json::to_vec(&(&rules, &cases)).unwrap()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success());
+    let told: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+    for (case, told) in cases.iter().zip(told) {
+        let points: Vec<Point<Level0>> =
+            case.points.iter().map(|p| Point::new(p[0], p[1])).collect();
+        let [x, y] = case.mpp.map(|v| Mpp::new(v).unwrap());
+        let resolution = Resolution { x, y, source: ResolutionSource::User };
+        for (rule, told) in rules.iter().zip(told.as_array().unwrap()) {
+            let own = rule.densest(&points, &resolution, 3).unwrap();
+            assert_eq!(
+                told.as_array().unwrap().len(),
+                own.len(),
+                "{rule:?}, {} points",
+                points.len()
+            );
+            for (spot, told) in own.iter().zip(told.as_array().unwrap()) {
+                assert_eq!(
+                    (&told["count"], &told["again"]),
+                    (&spot.count.into(), &spot.count.into()),
+                    "{rule:?}"
+                );
+                let centres: Vec<[f64; 2]> = spot.centres.iter().map(|c| [c.x, c.y]).collect();
+                let told_centres: Vec<[f64; 2]> =
+                    serde_json::from_value(told["centres"].clone()).unwrap();
+                // JSON is read to the last digit but one.
+                let same =
+                    |(a, b): (&[f64; 2], &[f64; 2])| (0..2).all(|k| (a[k] - b[k]).abs() < 1e-9);
+                assert!(told_centres.iter().zip(&centres).all(same), "{rule:?}");
+            }
+        }
+    }
 }
 
 #[test]

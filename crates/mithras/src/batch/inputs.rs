@@ -3,13 +3,16 @@
 use super::series;
 use super::state::is_at;
 use crate::input::{Input, file_name, stem};
+use crate::regions::RegionSource;
 use artifact::table::{Format, Table, TableError};
 use mitosis::Mpp;
 use mitosis::text::Shown;
 use remote::{Address, AddressError};
+use roi::{Classes, RegionError};
 use slide::SlideError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the inputs came to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +24,28 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Restricts every slide to the regions of a file, or of a folder with one per slide. `mpp` is the um/px of masks that
+    /// state none.
+    ///
+    /// # Errors
+    /// [`RegionError`]: a slide without regions, regions without a slide, a class that no file has, or a file that cannot be read.
+    pub fn restrict(
+        &mut self,
+        regions: &Path,
+        classes: &Classes,
+        mpp: Option<Mpp>,
+    ) -> Result<(), RegionError> {
+        let names: Vec<&str> = self.slides.iter().map(|s| s.name.as_str()).collect();
+        let files = roi::assign(regions, &names, mpp.map(Mpp::get))?;
+        classes.check(files.values().map(|f| &**f))?;
+        for slide in &mut self.slides {
+            slide.regions = files
+                .get(&slide.name)
+                .map(|file| RegionSource { file: Arc::clone(file), classes: classes.clone() });
+        }
+        Ok(())
+    }
+
     /// Names, with or without suffix, that none of the slides has.
     pub fn unknown<'a>(&self, names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
         let known: BTreeSet<&str> = self.slides.iter().map(|i| i.name.as_str()).collect();
@@ -128,7 +153,7 @@ pub fn find(
         }
         let own = table.get(&name).or_else(|| table.get(&file_name(&path))).copied();
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
-        found.slides.push(Input { path, name, mpp, own_mpp, columns: Vec::new() });
+        found.slides.push(Input { path, name, mpp, own_mpp, columns: Vec::new(), regions: None });
     }
     Ok(found)
 }

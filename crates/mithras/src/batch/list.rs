@@ -74,7 +74,7 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
             .map(|&c| (uncell(&rows.names()[c]).to_owned(), uncell(rows.cell(row, c)).to_owned()));
         let columns = cells.collect();
         let (mpp, own_mpp) = (own.or(mpp), own.is_some());
-        found.slides.push(Input { path, name, mpp, own_mpp, columns });
+        found.slides.push(Input { path, name, mpp, own_mpp, columns, regions: None });
     }
     Ok(found)
 }

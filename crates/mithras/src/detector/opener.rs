@@ -2,6 +2,7 @@
 
 use super::error::RunError;
 use crate::input::Input;
+use crate::record::MEANINGLESS;
 use infer::card::ResolutionCard;
 use mitosis::Resolution;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -46,8 +47,7 @@ impl Opener {
                 return Err(RunError::Resolution { path: slide.path().into(), found, min, max });
             }
             let note = format!(
-                "{found} um/px lies outside what the model is made for ({min} to {max} um/px): the \
-                 counts mean nothing"
+                "{found} um/px is outside the model's range ({min} to {max} um/px): {MEANINGLESS}"
             );
             return Ok((resolution, Some(note)));
         }

@@ -5,10 +5,14 @@ use super::error::RunError;
 use super::opener::Opener;
 use crate::input::{Input, InputDigest, file_name};
 use crate::record::{Condition, ModelEntry, OWN_POINT, SlideEntry, SlideRecord};
+use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
-use detect::{Control, FLAW_LIMITS, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, Workers};
+use detect::{
+    Control, FLAW_LIMITS, Job, Models, Recipe, SlideResult, TISSUE_MARGIN_UM, WindowAt, Workers,
+};
 use infer::EngineReport;
 use mitosis::{Classifier, Mm2, OperatingPoint, Segmenter};
+use roi::Regions;
 use slide::{Kept, Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,6 +45,19 @@ pub struct Detector {
     pub accept_engine: bool,
     /// The network that tells the subtypes of accepted figures, if asked for.
     pub subtypes: Option<SubtypeNetwork>,
+}
+
+/// Which slide is detected on, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Name of its folder.
+    pub name: &'a str,
+    /// SHA-256 that names its content.
+    pub digest: &'a str,
+    /// What else a stored state must agree with: the configuration.
+    pub identity: &'a str,
+    /// The regions to search; none for the whole slide.
+    pub regions: Option<&'a Regions>,
 }
 
 /// What one slide gave, with what it rests on.
@@ -109,8 +126,24 @@ impl Detector {
         identity: &str,
         control: Control<'_>,
     ) -> Result<Examined, RunError> {
+        self.examine_within(slide, Subject { name, digest, identity, regions: None }, control)
+    }
+
+    /// As [`Self::examine`], of the regions of a slide alone where there are any: windows that touch no tissue in them are not
+    /// read, and what lies outside of them is no candidate.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn examine_within(
+        &mut self,
+        slide: &Slide,
+        Subject { name, digest, identity, regions }: Subject<'_>,
+        control: Control<'_>,
+    ) -> Result<Examined, RunError> {
         let (resolution, note) = self.opener().fitting(slide)?;
-        let tissue = TissueMask::find_with(slide, &self.config.tissue)?;
+        let whole = TissueMask::find_with(slide, &self.config.tissue)?;
+        let within = regions.map(|r| TissueWithin::new(&whole, &r.all, slide.dimensions()));
+        let tissue = within.as_ref().map_or_else(|| whole.clone(), TissueWithin::mask);
         let entry = SlideEntry {
             name: name.to_owned(),
             file: file_name(slide.path()),
@@ -126,22 +159,74 @@ impl Detector {
             None
         } else {
             let identity = format!("{identity} {digest}");
-            let job = Job { identity, ..Job::on_tissue(slide, &tissue, &self.config.recipe)? };
-            Some(self.windows(slide, &job, control)?)
+            let recipe = &self.config.recipe;
+            let job = match &within {
+                None => Job::on_tissue(slide, &tissue, recipe)?,
+                Some(within) => Job::within(slide, &tissue, within, recipe)?,
+            };
+            let job = Job { identity, ..job };
+            let mut result = self.windows(slide, &job, control)?;
+            if let Some(within) = &within {
+                result.retain(|p| within.holds(p));
+            }
+            Some((result, job.windows))
         };
         let mut record = match &result {
             None => SlideRecord::blank(entry, resolution, model, point),
-            Some(r) => {
-                let area = Mm2(tissue.area_mm2());
+            Some((r, _)) => {
+                let area =
+                    Mm2(within.as_ref().map_or_else(|| tissue.area_mm2(), TissueWithin::mm2));
                 SlideRecord::new(entry, resolution, model, point, area, r)
             }
         };
+        if let Some(regions) = regions {
+            let read = result.as_ref().map(|(r, windows)| r.read_of(windows)).unwrap_or_default();
+            record.regions = Some(self.searched(slide, regions, &whole, &read)?);
+        }
+        let result = result.map(|(result, _)| result);
         if let Some(network) = &mut self.subtypes {
             network.fill(slide, &mut record.rows)?;
             record.subtypes = Some(vec![network.model.clone()]);
         }
         record.condition = self.condition(slide, note)?;
         Ok(Examined { record, tissue, result })
+    }
+
+    /// The regions of a slide with what was read of each.
+    fn searched(
+        &self,
+        slide: &Slide,
+        regions: &Regions,
+        tissue: &TissueMask,
+        read: &BTreeSet<WindowAt>,
+    ) -> Result<Searched, RunError> {
+        let own = slide.resolution()?;
+        let own = [own.x.get(), own.y.get()];
+        let round = |v: f64| (v * 1e6).round() / 1e6;
+        let mut list = Vec::new();
+        for r in &regions.list {
+            let within = TissueWithin::new(tissue, &r.area, slide.dimensions());
+            let all = within.mm2();
+            let Recipe { mpp, grid, .. } = self.config.recipe;
+            let analysed = detect::analysed_area(slide, mpp, grid, read, &within)
+                .map_err(detect::DetectError::from)?;
+            list.push(SearchedRegion {
+                name: r.name.clone(),
+                class: r.class.clone(),
+                area: r.area.clone(),
+                area_mm2: round(r.area.mm2(own)),
+                tissue_mm2: round(all),
+                analysed_mm2: round(analysed.0),
+                unread_mm2: round((all - analysed.0).max(0.0)),
+            });
+        }
+        Ok(Searched {
+            source: regions.source.clone(),
+            area_mm2: round(regions.all.mm2(own)),
+            excluded_mm2: round(regions.excluded.mm2(own)),
+            list,
+            notes: regions.notes.clone(),
+        })
     }
 
     /// Every candidate in the windows of `job`, by this detector's networks and recipe.

@@ -1,11 +1,13 @@
 //! `counts.json`: the mitotic count of one slide with everything needed to judge it.
 
+use super::hotspot::HotspotEntry;
 use super::kind::{Export, ExportError, json};
-use crate::record::{ModelEntry, SlideEntry, SlideRecord};
+use super::region_counts::RegionCounts;
+use crate::record::{MEANINGLESS, ModelEntry, SlideEntry, SlideRecord};
+
 use crate::subtypes::SubtypeCounts;
 use detect::Flaw;
 use mitosis::Resolution;
-use mitosis::count::HALF_SIDE_UM;
 use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +22,9 @@ pub const SCHEMA: &str = "mithras.counts/1";
 
 /// Share of the analysed tissue out of focus from which on a slide carries a note.
 pub const OUT_OF_FOCUS_SHARE: f64 = 0.1;
+
+/// Area of a hotspot, mm2: with less tissue its count is a lower bound.
+pub const HOTSPOT_MM2: f64 = 2.0;
 
 /// Why a `counts.json` cannot be read back.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +83,7 @@ pub struct CountsFile {
     /// Figures in areas that cannot be trusted; they count.
     #[serde(default)]
     pub flawed_figures: usize,
-    /// The slide without its tissue, mm2.
+    /// The slide, or its regions, without tissue, mm2.
     #[serde(default)]
     pub glass_mm2: f64,
     /// Tissue out of focus, mm2.
@@ -105,6 +110,9 @@ pub struct CountsFile {
     /// Subtypes of the accepted figures, after `--subtypes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subtypes: Option<SubtypeCounts>,
+    /// The regions that were searched; absent where that was the whole slide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<RegionCounts>,
 }
 
 /// Level-0 resolution with its source.
@@ -116,21 +124,6 @@ pub struct ResolutionEntry {
     pub y: f64,
     /// The field it was read from, in words.
     pub source: String,
-}
-
-/// The densest square.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HotspotEntry {
-    /// Level-0 px.
-    pub centre_px: [f64; 2],
-    /// um from the level-0 origin.
-    pub centre_um: [f64; 2],
-    /// Upper left corner, level-0 px; may lie outside the slide.
-    pub min_px: [f64; 2],
-    /// Lower right corner, level-0 px.
-    pub max_px: [f64; 2],
-    /// Side of the square, um.
-    pub side_um: f64,
 }
 
 /// A window left out.
@@ -153,6 +146,7 @@ impl CountsFile {
         let round = |v: f64, steps: f64| (v * steps).round() / steps;
         let side = |px: u64, mpp: mitosis::Mpp| px as f64 * mpp.get() / 1000.0;
         let slide_mm2 = side(record.slide.width, r.x) * side(record.slide.height, r.y);
+        let searched_mm2 = record.regions.as_ref().map_or(slide_mm2, |s| s.area_mm2);
         let px = |p: mitosis::Point<mitosis::Level0>| [round(p.x, 100.0), round(p.y, 100.0)];
         Self {
             schema: SCHEMA.into(),
@@ -169,16 +163,7 @@ impl CountsFile {
             candidates: record.rows.len(),
             figures: record.figures().count(),
             hotspot_count: count.map_or(0, mitosis::Count::hotspot_count),
-            hotspot: count.and_then(|c| c.hotspot).map(|h| {
-                let um = r.to_physical(h.centre);
-                HotspotEntry {
-                    centre_px: px(h.centre),
-                    centre_um: [round(um.x, 1000.0), round(um.y, 1000.0)],
-                    min_px: px(h.min),
-                    max_px: px(h.max),
-                    side_um: round(2.0 * HALF_SIDE_UM, 1000.0),
-                }
-            }),
+            hotspot: count.and_then(|c| c.hotspot).map(|h| HotspotEntry::new(&h, r)),
             density_per_20_mm2: count.map(|c| round(c.density_per_20_mm2, 1e6)),
             tissue_mm2: round(record.tissue.0, 1e6),
             analysed_mm2: round(count.map_or(0.0, |c| c.analysed.0), 1e6),
@@ -196,7 +181,7 @@ impl CountsFile {
             unclassified: record.unclassified,
             outside_tissue: record.rows.iter().filter(|r| r.outside_tissue).count(),
             flawed_figures: record.figures().filter(|r| r.flaw.is_some()).count(),
-            glass_mm2: round((slide_mm2 - record.tissue.0).max(0.0), 1e6),
+            glass_mm2: round((searched_mm2 - record.tissue.0).max(0.0), 1e6),
             out_of_focus_mm2: round(record.flawed.out_of_focus.0, 1e6),
             pen_mm2: round(record.flawed.area(Flaw::Pen).0, 1e6),
             dirt_mm2: round(record.flawed.area(Flaw::Dirt).0, 1e6),
@@ -205,6 +190,10 @@ impl CountsFile {
             suspect_reasons: record.condition.suspect_reasons.clone(),
             resolution_note: record.condition.resolution_note.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.figures(), m)),
+            regions: record
+                .regions
+                .as_ref()
+                .map(|s| RegionCounts::new(s, &record.places().collect::<Vec<_>>(), r)),
         }
     }
 
@@ -214,10 +203,23 @@ impl CountsFile {
         [self.out_of_focus_mm2, self.pen_mm2, self.dirt_mm2].iter().any(|v| *v > 0.0)
     }
 
+    /// Whether the slide's resolution is outside the model's range, so that its counts mean nothing.
+    #[must_use]
+    pub fn is_outside_range(&self) -> bool {
+        self.resolution_note.as_ref().is_some_and(|n| n.contains(MEANINGLESS))
+    }
+
     /// What a reader of the numbers must know, in sentences; empty for a sound slide.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.resolution_note.iter().cloned().collect();
+        notes.extend(self.regions.iter().flat_map(|r| r.notes.iter().cloned()));
+        if self.analysed_mm2 > 0.0 && self.analysed_mm2 < HOTSPOT_MM2 {
+            notes.push(format!(
+                "{:.3} mm2 of tissue, less than the {HOTSPOT_MM2} mm2 of a hotspot",
+                self.analysed_mm2
+            ));
+        }
         if self.unread_mm2 > 0.0 {
             notes.push(format!("{:.3} mm2 of tissue could not be read", self.unread_mm2));
         }

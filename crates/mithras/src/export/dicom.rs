@@ -33,11 +33,17 @@ const SUBTYPES: [Code; 9] = [
 const RED: [u16; 3] = [30_699, 49_629, 44_312];
 const GREEN: [u16; 3] = [37_842, 21_141, 36_174];
 const BLUE: [u16; 3] = [31_445, 32_073, 22_789];
+/// Of regions.
+const VIOLET: [u16; 3] = [27_700, 49_800, 13_400];
 
 /// Figures, other candidates and hotspot of a slide; groups without anything are left out. The hotspot
 /// is what of its square lies on the slide.
 #[must_use]
-pub fn groups(counts: &CountsFile, rows: &[DetectionRow]) -> Vec<Group> {
+pub fn groups(
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+    regions: &[(String, roi::Area)],
+) -> Vec<Group> {
     let t = &counts.thresholds;
     let rule = format!("s_seg >= {} and s_cls >= {}", t.seg.get(), t.cls.get());
     let (figures, others): (Vec<_>, Vec<_>) = rows.iter().partition(|r| r.accepted);
@@ -64,6 +70,23 @@ pub fn groups(counts: &CountsFile, rows: &[DetectionRow]) -> Vec<Group> {
             shapes: Shapes::Rectangles(vec![[on_slide(h.min_px), on_slide(h.max_px)]]),
             measurements: vec![count],
             colour: BLUE,
+        });
+    }
+    // A group has one name and any number of shapes: each region is a group of its own.
+    for (name, area) in regions {
+        let outer = area.closed().into_iter().filter_map(|rings| {
+            let mut ring = rings.into_iter().next()?;
+            ring.pop();
+            Some(ring)
+        });
+        all.push(Group {
+            label: name.chars().take(64).collect(),
+            description: "Region that was searched: its outer borders; holes are not shown".into(),
+            category: Code::SPATIAL_CONCEPT,
+            kind: Code::SELECTED_REGION,
+            shapes: Shapes::Polygons(outer.collect()),
+            measurements: Vec::new(),
+            colour: VIOLET,
         });
     }
     all.retain(|g| !matches!(&g.shapes, Shapes::Points(p) if p.is_empty()));

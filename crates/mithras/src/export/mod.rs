@@ -8,14 +8,20 @@ mod counts;
 mod csv;
 pub mod dicom;
 mod grand_challenge;
+mod hotspot;
 mod kind;
 mod parquet;
 pub mod pictures;
 pub mod qupath;
+mod region_counts;
+mod restore;
 
-pub use counts::{CountsError, CountsFile, HotspotEntry, ResolutionEntry, UnreadEntry};
+pub use counts::{CountsError, CountsFile, HOTSPOT_MM2, ResolutionEntry, UnreadEntry};
 pub use csv::read as read_detections;
+pub use hotspot::HotspotEntry;
 pub use kind::{Export, ExportError};
+pub use region_counts::{RegionCount, RegionCounts};
+pub use restore::restored;
 
 use crate::file;
 use crate::record::SlideRecord;

@@ -2,7 +2,8 @@
 
 use super::kind::ExportError;
 use crate::record::{DetectionRow, SlideRecord};
-use detect::{Flaw, Recipe};
+use crate::regions;
+use detect::Flaw;
 use image::codecs::jpeg::JpegEncoder;
 use mitosis::{Mpp, RgbTile};
 use slide::{Outlines, Slide, TissueMask};
@@ -17,7 +18,7 @@ pub const TISSUE: &str = "tissue.geojson";
 /// Outlines of what cannot be trusted, for QuPath and for the summary.
 pub const FLAWS: &str = "flaws.geojson";
 /// Files written here.
-pub const FILES: &[&str] = &[THUMBNAIL, FIGURES, TISSUE, FLAWS];
+pub const FILES: &[&str] = &[THUMBNAIL, FIGURES, TISSUE, FLAWS, regions::FILE];
 
 /// Longer side of the thumbnail, px.
 const THUMBNAIL_SIDE: usize = 1200;
@@ -47,15 +48,33 @@ pub fn write(
     slide: &Slide,
     mask: &TissueMask,
     record: &SlideRecord,
-    recipe: &Recipe,
     folder: &Path,
 ) -> Result<(), ExportError> {
     let offset = record.slide.bounds_offset;
     artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
     artifact::json::write(&folder.join(FLAWS), &flaws(record))?;
+    match &record.regions {
+        None => {}
+        Some(searched) => {
+            let file = searched.geojson(&record.slide.digest, offset);
+            artifact::json::write(&folder.join(regions::FILE), &file)?;
+        }
+    }
     let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;
     jpeg(folder, THUMBNAIL, &thumbnail, 82)?;
-    let figures = figures(slide, record, recipe)?;
+    write_figures(slide, record, folder)
+}
+
+/// Writes the pictures of a slide's figures alone.
+///
+/// # Errors
+/// [`ExportError`] when a picture cannot be read, encoded or written.
+pub fn write_figures(
+    slide: &Slide,
+    record: &SlideRecord,
+    folder: &Path,
+) -> Result<(), ExportError> {
+    let figures = figures(slide, record)?;
     jpeg(folder, FIGURES, &figures, 88)
 }
 
@@ -79,11 +98,11 @@ fn flaws(record: &SlideRecord) -> Outlines {
     Outlines::of(layers, (offset[0], offset[1]))
 }
 
-fn figures(slide: &Slide, record: &SlideRecord, recipe: &Recipe) -> Result<RgbTile, ExportError> {
+fn figures(slide: &Slide, record: &SlideRecord) -> Result<RgbTile, ExportError> {
     let best = top(&record.rows);
     let rows = best.len().div_ceil(COLUMNS).max(1);
     let mut sheet = RgbTile::filled(COLUMNS * SIDE, rows * SIDE, [255; 3]);
-    let mpp = Mpp::new(SIDE_UM / SIDE as f64).unwrap_or(recipe.mpp);
+    let mpp = Mpp::new(SIDE_UM / SIDE as f64).unwrap_or(Mpp::PAPER);
     let (sx, sy) = slide.working_scale(mpp)?;
     for (k, row) in best.into_iter().enumerate() {
         let corner = |v: f64, scale: f64| (v / scale).round() as i64 - SIDE as i64 / 2;

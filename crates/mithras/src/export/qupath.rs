@@ -20,6 +20,9 @@ pub const ACCEPTED: &str = "Mitotic figure";
 /// Class of the others.
 pub const REJECTED: &str = "Non-mitotic figure";
 
+/// Class of regions that were searched.
+const REGION: &str = "Region";
+
 /// Namespace of the identifiers, so that the same figure has the same identifier every time.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6d69_7468_7261_7300_8000_7175_7061_7468);
 /// Corners of the polygon drawn around a figure.
@@ -46,7 +49,7 @@ struct Feature {
 #[derive(Serialize)]
 struct Polygon {
     r#type: &'static str,
-    coordinates: [Vec<[f64; 2]>; 1],
+    coordinates: Vec<Vec<[f64; 2]>>,
 }
 
 #[derive(Serialize)]
@@ -54,7 +57,7 @@ struct Polygon {
 struct Properties {
     object_type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'static str>,
+    name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_locked: Option<bool>,
     classification: Class,
@@ -68,8 +71,8 @@ struct Class {
 }
 
 impl Feature {
-    fn new(id: String, ring: Vec<[f64; 2]>, properties: Properties) -> Self {
-        let geometry = Polygon { r#type: "Polygon", coordinates: [ring] };
+    fn new(id: String, rings: Vec<Vec<[f64; 2]>>, properties: Properties) -> Self {
+        let geometry = Polygon { r#type: "Polygon", coordinates: rings };
         Self { r#type: "Feature", id, geometry, properties }
     }
 }
@@ -103,11 +106,15 @@ fn ascii(json: &str) -> String {
     })
 }
 
-/// The file of a slide with these candidates. One feature a line.
+/// The file of a slide with these candidates and the regions that were searched, by name. One feature a line.
 ///
 /// # Errors
 /// [`ExportError::Encode`].
-pub fn features(counts: &CountsFile, rows: &[DetectionRow]) -> Result<Vec<u8>, ExportError> {
+pub fn features(
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+    regions: &[(String, roi::Area)],
+) -> Result<Vec<u8>, ExportError> {
     let digest = &counts.slide.digest;
     let (rx, ry) = (RADIUS_UM / counts.resolution.x, RADIUS_UM / counts.resolution.y);
     let mut lines: Vec<String> = Vec::with_capacity(rows.len() + 1);
@@ -142,7 +149,7 @@ pub fn features(counts: &CountsFile, rows: &[DetectionRow]) -> Result<Vec<u8>, E
             classification,
             measurements,
         };
-        push(&Feature::new(candidate_id(digest, row), ring.collect(), properties))?;
+        push(&Feature::new(candidate_id(digest, row), vec![ring.collect()], properties))?;
     }
     if let Some(hotspot) = counts.hotspot {
         let [a, b] =
@@ -151,12 +158,28 @@ pub fn features(counts: &CountsFile, rows: &[DetectionRow]) -> Result<Vec<u8>, E
         let count = ("Mitotic figures".to_owned(), (counts.hotspot_count as f64).into());
         let properties = Properties {
             object_type: "annotation",
-            name: Some("Hotspot 2 mm²"),
+            name: Some("Hotspot 2 mm²".to_owned()),
             is_locked: Some(true),
             classification: Class { name: "Hotspot", color: [31, 119, 180] },
             measurements: Map::from_iter([count]),
         };
-        push(&Feature::new(id(digest, "hotspot"), ring, properties))?;
+        push(&Feature::new(id(digest, "hotspot"), vec![ring], properties))?;
+    }
+    for (name, area) in regions {
+        for (k, polygon) in area.closed().into_iter().enumerate() {
+            let shift = |ring: roi::Ring| {
+                ring.into_iter().map(|[x, y]| from_bounds(counts, Point::new(x, y))).collect()
+            };
+            let properties = Properties {
+                object_type: "annotation",
+                name: Some(name.clone()),
+                is_locked: Some(true),
+                classification: Class { name: REGION, color: [124, 58, 237] },
+                measurements: Map::new(),
+            };
+            let rings = polygon.into_iter().map(shift).collect();
+            push(&Feature::new(id(digest, &format!("region/{name}/{k}")), rings, properties))?;
+        }
     }
     // A member that GeoJSON leaves to whoever writes it.
     let point = Used {
@@ -172,5 +195,7 @@ pub fn features(counts: &CountsFile, rows: &[DetectionRow]) -> Result<Vec<u8>, E
 }
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
-    features(&CountsFile::of(record), &record.rows)
+    let list = record.regions.iter().flat_map(|s| &s.list);
+    let regions: Vec<_> = list.map(|r| (r.name.clone(), r.area.clone())).collect();
+    features(&CountsFile::of(record), &record.rows, &regions)
 }

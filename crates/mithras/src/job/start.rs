@@ -134,8 +134,11 @@ pub fn preflight(
         .map(|input| {
             let slide = opener.open(input)?;
             opener.fitting(&slide)?;
-            let digest = InputDigest::of(&input.path);
-            digest.map_err(|source| RunError::Io { path: input.path.clone(), source })?;
+            let digest = InputDigest::of(&input.path)
+                .map_err(|source| RunError::Io { path: input.path.clone(), source })?;
+            if let Some(regions) = &input.regions {
+                regions.on(&slide, &input.name, &digest.sha256)?;
+            }
             Ok(())
         })
         .collect())

@@ -2,10 +2,11 @@
 
 use crate::batch::state::{self, State, Status};
 use crate::batch::{Key, Task};
-use crate::detector::{Detector, ENGINE_SETTING, RunError};
+use crate::detector::{Detector, ENGINE_SETTING, RunError, Subject};
 use crate::export::{self, ExportError, pictures};
 use crate::input::Input;
 use crate::progress::Piece;
+use crate::regions::SlideRegionError;
 use artifact::digest::{Digest, Sha256, hex};
 use detect::{CancelToken, Control, Observer, Progress, SlideResult, StateFile};
 use mitosis::text::{Many, plain_lines};
@@ -23,6 +24,9 @@ pub enum SlideFailure {
     /// It cannot be opened.
     #[error(transparent)]
     Slide(#[from] SlideError),
+    /// Its regions cannot be used.
+    #[error(transparent)]
+    Regions(#[from] SlideRegionError),
     /// Detection gave no result.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -62,6 +66,11 @@ pub(super) fn key(detector: &Detector, input: &Input) -> Key {
     hash.update(input.mpp.map_or_else(String::new, |m| m.get().to_string()));
     let mut settings = detector.config.settings();
     settings.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
+    if let Some(regions) = &input.regions {
+        let regions = regions.setting();
+        hash.update(&regions);
+        settings.insert("regions".to_owned(), regions);
+    }
     let may_differ = detector.accept_engine.then_some(ENGINE_SETTING);
     Key { digest: hex(&hash.finalize()), settings, may_differ }
 }
@@ -109,10 +118,19 @@ impl Task for Detection<'_> {
         let mut watch = Watch(piece);
         let control = Control::watched(&mut watch).stored(&mut store).until(&self.cancel);
         let digest = &state.input.sha256;
-        let found = self.detector.examine(&slide, &input.name, digest, &state.config, control)?;
+        let regions = match &input.regions {
+            None => None,
+            Some(source) => Some(source.on(&slide, &input.name, digest)?),
+        };
+        let subject = Subject {
+            name: &input.name,
+            digest,
+            identity: &state.config,
+            regions: regions.as_ref(),
+        };
+        let found = self.detector.examine_within(&slide, subject, control)?;
         export::write_all(&found.record, folder)?;
-        let recipe = &self.detector.config.recipe;
-        pictures::write(&slide, &found.tissue, &found.record, recipe, folder)?;
+        pictures::write(&slide, &found.tissue, &found.record, folder)?;
         let Some(result) = &found.result else { return Ok(Status::NoTissue) };
         state.work = Work { stages: stage_times(result), resumed_windows: result.resumed_windows };
         Ok(Status::Finished)

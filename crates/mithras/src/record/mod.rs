@@ -7,10 +7,14 @@ mod subtype;
 pub use row::DetectionRow;
 pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
+use crate::regions::Searched;
 use detect::{Flawed, SlideResult, UnreadWindow};
 use mitosis::count::Hotspot;
-use mitosis::{Count, Mm2, OperatingPoint, Resolution};
+use mitosis::{Count, Mm2, OperatingPoint, Point, Resolution};
 use serde::{Deserialize, Serialize};
+
+/// Words of the note on a slide whose resolution is outside the model's range.
+pub(crate) const MEANINGLESS: &str = "the counts mean nothing";
 
 /// Name of a package's own threshold pair where its card has none by name with the same numbers.
 pub const OWN_POINT: &str = "package";
@@ -95,11 +99,19 @@ pub struct SlideRecord {
     pub condition: Condition,
     /// The weights of the subtypes in `rows`, after `--subtypes`.
     pub subtypes: Option<Vec<SubtypeModel>>,
+    /// The regions that were searched; none where that was the whole slide.
+    #[serde(skip)]
+    pub regions: Option<Searched>,
+}
+
+/// mm2 as files have them, to a square micrometre: what is computed from them can be computed again.
+fn mm2(area: Mm2) -> Mm2 {
+    Mm2((area.0 * 1e6).round() / 1e6)
 }
 
 impl SlideRecord {
-    /// Gathers a result. The hotspot and the density are computed from exact positions; rows are
-    /// rounded for print (0.01 px, 0.001 um).
+    /// Gathers a result. Positions are rounded to 0.01 px and areas to 1e-6 mm2 before anything is counted, so that whoever
+    /// counts again from the files gets the same numbers.
     #[must_use]
     pub fn new(
         slide: SlideEntry,
@@ -109,7 +121,7 @@ impl SlideRecord {
         tissue: Mm2,
         result: &SlideResult,
     ) -> Self {
-        let rows = result
+        let rows: Vec<DetectionRow> = result
             .judged(&point)
             .zip(result.outside_tissue.iter().copied().chain(std::iter::repeat(false)))
             .zip(result.flaws.iter().copied().chain(std::iter::repeat(None)))
@@ -119,23 +131,54 @@ impl SlideRecord {
                 ..DetectionRow::new(d, &resolution, accepted)
             })
             .collect();
-        let count = result.count(&point, &resolution).ok();
-        Self {
+        let mut record = Self {
             slide,
             resolution,
             model,
             point,
             point_name,
             rows,
-            count,
-            tissue,
+            count: None,
+            tissue: mm2(tissue),
             windows: result.windows,
             unread: result.unread.clone(),
             unclassified: result.unclassified.len(),
             flawed: result.flawed.clone(),
             condition: Condition::default(),
             subtypes: None,
+            regions: None,
+        };
+        record.recount(mm2(result.analysed), mm2(result.unread_area));
+        record
+    }
+
+    /// Counts the accepted rows over so much analysed and unread tissue.
+    pub(crate) fn recount(&mut self, analysed: Mm2, unread: Mm2) {
+        let figures: Vec<_> = self.places().collect();
+        self.count = Count::new(&figures, &self.resolution, analysed, unread).ok();
+    }
+
+    /// The same slide at another threshold pair, with its name: rows are accepted and counted again, nothing else changes.
+    #[must_use]
+    pub fn at(mut self, point_name: String, point: OperatingPoint) -> Self {
+        for row in &mut self.rows {
+            row.accepted = !row.outside_tissue
+                && row.s_seg >= point.seg.get()
+                && row.s_cls.is_none_or(|s| s >= point.cls.get());
+            // Subtypes are told of figures alone.
+            row.subtypes = row.subtypes.filter(|_| row.accepted);
         }
+        (self.point_name, self.point) = (point_name, point);
+        if let Some(count) = &self.count {
+            let (analysed, unread) = (count.analysed, count.unread);
+            self.recount(analysed, unread);
+        }
+        self
+    }
+
+    /// Places of the accepted rows, level-0 px.
+    pub fn places(&self) -> impl Iterator<Item = Point<mitosis::Level0>> + '_ {
+        self.figures().map(|r| Point::new(r.x_px, r.y_px))
     }
 
     /// A slide without tissue: nothing was looked at.
@@ -161,6 +204,7 @@ impl SlideRecord {
             flawed: Flawed::default(),
             condition: Condition::default(),
             subtypes: None,
+            regions: None,
         }
     }
 

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The setting of a slide that is its own, not its run's.
-const OWN: &str = "given um/px";
+/// The settings of a slide that are its own, not its run's.
+pub(super) const OWN: [&str; 2] = ["given um/px", "regions"];
 
 /// The settings of a run, which those of its slides are compared with.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Found {
     /// The settings that are those of its run.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = self.state.settings.clone();
-        settings.remove(OWN);
+        OWN.iter().for_each(|own| drop(settings.remove(*own)));
         settings
     }
 

@@ -1,10 +1,12 @@
 //! The files over a run, made of the slides' folders.
 
+use super::cases::{self, cases as cases_of};
 use super::error::ReportError;
 use super::found::{Found, Like, slides};
 use super::record::{RunRecord, begin, records};
-use super::run_file::{RunFile, SlideLine};
-use super::{summary, table};
+use super::run_file::RunFile;
+use super::slide_line::SlideLine;
+use super::{region_table, summary, table};
 use crate::batch::state::{Status, differences};
 use crate::detector::Detector;
 use crate::file::{self, Lock, LockError};
@@ -100,18 +102,26 @@ fn files(
         return Err(ReportError::NoRecord { outs: outs.to_vec() });
     }
     let (mut shown, mut unfinished, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut under_way = Vec::new();
     for (name, slide) in found {
         if slide.is_foreign(&run) {
             left_out.push(name);
         } else if slide.state.status == Status::Running {
+            under_way.push((name.clone(), slide.state.columns.clone()));
             unfinished.push(name);
         } else {
             shown.push(slide);
         }
     }
-    let lines = shown.iter().map(SlideLine::new).collect();
-    let run = RunFile { unfinished, left_out, ..RunFile::new(lines, &records) };
+    let lines: Vec<SlideLine> = shown.iter().map(SlideLine::new).collect();
+    let (cases, without_case) = cases_of(&lines, &under_way);
+    let run =
+        RunFile { unfinished, left_out, cases, without_case, ..RunFile::new(lines, &records) };
     table::write(&into.join("counts.csv"), &run.slides)?;
+    region_table::write(&into.join("regions.csv"), &run.slides)?;
+    if !run.cases.is_empty() {
+        cases::write(&into.join("cases.csv"), &run.cases)?;
+    }
     artifact::json::write(&into.join("run.json"), &run)?;
     let page = summary::render(&run, &shown, into, &records[0])?;
     file::write(&into.join("summary.html"), page.as_bytes())?;

@@ -2,24 +2,31 @@
 //! slides' folders and of what each process wrote down before it began, so that they can be made at any
 //! time, by whichever process ends last, and of several folders.
 
+mod at_point;
+mod cases;
 mod counts;
 mod error;
 mod found;
 mod gather;
 mod record;
+mod region_table;
 mod reviewed;
 mod run_file;
+mod slide_line;
 mod summary;
 mod table;
 mod view;
 mod whole;
 mod words;
 
+pub use at_point::{AtPoint, PointError, at_point};
+pub use cases::{CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, case_of, cases};
 pub use counts::counts;
 pub use error::ReportError;
 pub use gather::{gather, write};
 pub use record::{RunRecord, Workers, begin};
 pub use reviewed::Reviewed;
-pub use run_file::{RunFile, SlideLine};
+pub use run_file::RunFile;
+pub use slide_line::SlideLine;
 pub use table::COLUMNS;
 pub use whole::{WholeError, run};

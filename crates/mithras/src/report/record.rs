@@ -87,7 +87,12 @@ impl RunRecord {
 /// # Errors
 /// [`ReportError::Write`].
 pub fn begin(out: &Path, detector: &Detector, command: &[String]) -> Result<(), ReportError> {
-    let bytes = artifact::json::pretty(&RunRecord::of(detector, command));
+    keep(out, &RunRecord::of(detector, command))
+}
+
+/// Writes a record into a run's folder. The same again makes no second file.
+pub(super) fn keep(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
+    let bytes = artifact::json::pretty(record);
     let folder = out.join(FOLDER);
     std::fs::create_dir_all(&folder)
         .map_err(|source| WriteError { path: folder.clone(), source })?;

@@ -24,12 +24,17 @@ pub struct Reviewed {
     pub hotspot_px: Option<[f64; 2]>,
     /// Figures per 20 mm2 of analysed tissue; none without any.
     pub density_per_20_mm2: Option<f64>,
-    /// The scheme that both hotspots were graded by, if one was asked for.
+    /// The scheme that both hotspots were scored by, if one was asked for.
     pub scheme: Option<String>,
-    /// The grade of the network's hotspot.
-    pub model_grade: Option<String>,
-    /// The grade of this one.
-    pub grade: Option<String>,
+    /// What it gives, in its own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gives: Option<String>,
+    /// What it gives for the network's hotspot; earlier files call it a grade.
+    #[serde(alias = "model_grade")]
+    pub model_mitotic_score: Option<String>,
+    /// What it gives for this one.
+    #[serde(alias = "grade")]
+    pub mitotic_score: Option<String>,
 }
 
 /// The file.
@@ -48,6 +53,12 @@ fn digest_of_counts(folder: &Path) -> Result<String, ReportError> {
 }
 
 impl Reviewed {
+    /// What the scheme gives, in its own words.
+    #[must_use]
+    pub fn gives(&self) -> &str {
+        self.gives.as_deref().unwrap_or("mitotic score")
+    }
+
     /// Of a slide's folder; none where nothing was recounted, or another count than is there now.
     ///
     /// # Errors

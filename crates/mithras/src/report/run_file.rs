@@ -1,11 +1,8 @@
 //! `run.json`: what ran, on what, with what, and how it ended.
 
-use super::found::Found;
+use super::cases::CaseLine;
 use super::record::{RunRecord, Workers};
-use super::reviewed::Reviewed;
-use crate::batch::state::Status;
-use crate::export::CountsFile;
-use crate::job::StageTime;
+use super::slide_line::SlideLine;
 use infer::EngineReport;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -51,69 +48,14 @@ pub struct RunFile {
     /// Slides that lie here and were made with another configuration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Cases, where a list names those of its slides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<CaseLine>,
+    /// Slides whose list names no case, where it names those of others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without_case: Vec<String>,
     /// Every slide that is done or failed, sorted by name.
     pub slides: Vec<SlideLine>,
-}
-
-/// One slide of a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct SlideLine {
-    /// Its folder's name.
-    pub name: String,
-    /// Its file, as given.
-    pub path: String,
-    /// `finished`, `no-tissue` or `failed`.
-    pub status: String,
-    /// Why it failed.
-    pub reason: Option<String>,
-    /// Finished by an earlier run and kept.
-    pub kept: bool,
-    /// Digest of the file.
-    pub input_sha256: String,
-    /// Seconds, all in all.
-    pub seconds: f64,
-    /// Busy time per stage.
-    pub stages: Vec<StageTime>,
-    /// Windows taken over from an interrupted run.
-    pub resumed_windows: usize,
-    /// Further columns of the list that named it, with its cells.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub columns: Vec<(String, String)>,
-    /// What ran the networks, where that is not the same for all slides.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub engine: Option<String>,
-    /// Its count, also in its own `counts.json`.
-    pub counts: Option<CountsFile>,
-    /// The same with a reviewer's words on top, where it was recounted (`mithras recount`).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reviewed: Option<Reviewed>,
-}
-
-impl SlideLine {
-    pub(super) fn new(slide: &Found) -> Self {
-        let state = &slide.state;
-        Self {
-            name: slide.name.clone(),
-            path: state.input.path.clone(),
-            status: match state.status {
-                Status::Running => "running",
-                Status::Finished => "finished",
-                Status::NoTissue => "no-tissue",
-                Status::Failed => "failed",
-            }
-            .into(),
-            reason: state.reason.clone(),
-            kept: slide.kept,
-            input_sha256: state.input.sha256.clone(),
-            seconds: state.seconds,
-            stages: state.work.stages.clone(),
-            resumed_windows: state.work.resumed_windows,
-            columns: state.columns.clone(),
-            engine: slide.engine().cloned(),
-            counts: slide.counts.clone(),
-            reviewed: slide.reviewed.clone(),
-        }
-    }
 }
 
 impl RunFile {
@@ -152,6 +94,8 @@ impl RunFile {
             failed: count("failed"),
             unfinished: Vec::new(),
             left_out: Vec::new(),
+            cases: Vec::new(),
+            without_case: Vec::new(),
             slides,
         }
     }

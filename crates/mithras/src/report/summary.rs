@@ -3,7 +3,8 @@
 use super::error::ReportError;
 use super::found::Found;
 use super::record::RunRecord;
-use super::run_file::{RunFile, SlideLine};
+use super::run_file::RunFile;
+use super::slide_line::SlideLine;
 use super::view::{Row, SlideView, seconds};
 use crate::export::pictures as assets;
 use askama::Template;

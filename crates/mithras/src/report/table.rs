@@ -1,7 +1,7 @@
 //! `counts.csv`: one line per slide.
 
 use super::reviewed::Reviewed;
-use super::run_file::SlideLine;
+use super::slide_line::SlideLine;
 use crate::export::CountsFile;
 use crate::file::WriteError;
 use artifact::table::Writer;
@@ -44,19 +44,36 @@ const REVIEWED: [&str; 6] = [
     "reviewed_figures",
     "reviewed_hotspot_count",
     "reviewed_density_per_20_mm2",
-    "model_grade",
-    "reviewed_grade",
+    "model_mitotic_score",
+    "reviewed_mitotic_score",
 ];
 
+/// What stands behind them where a slide of the run was searched in regions.
+const REGIONS: [&str; 3] = ["regions", "regions_mm2", "excluded_mm2"];
+/// What stands behind them where subtypes were told.
+const SUBTYPES: [&str; 2] = ["atypical", "typical"];
+
+fn regions(c: Option<&CountsFile>) -> [String; 3] {
+    c.and_then(|c| c.regions.as_ref()).map_or_else(Default::default, |r| {
+        let names: Vec<&str> = r.list.iter().map(|r| r.name.as_str()).collect();
+        [names.join("; "), r.area_mm2.to_string(), r.excluded_mm2.to_string()]
+    })
+}
+
+fn subtypes(c: Option<&CountsFile>) -> [String; 2] {
+    let subtypes = c.and_then(|c| c.subtypes.as_ref());
+    subtypes.map_or_else(Default::default, |s| [s.atypical, s.typical].map(|n| n.to_string()))
+}
+
 fn reviewed(r: &Reviewed) -> [String; 6] {
-    let grade = |g: &Option<String>| g.clone().unwrap_or_default();
+    let score = |g: &Option<String>| g.clone().unwrap_or_default();
     [
         r.reviewer.clone(),
         r.figures.to_string(),
         r.hotspot_count.to_string(),
         r.density_per_20_mm2.map_or_else(String::new, |v| v.to_string()),
-        grade(&r.model_grade),
-        grade(&r.grade),
+        score(&r.model_mitotic_score),
+        score(&r.mitotic_score),
     ]
 }
 
@@ -67,7 +84,11 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
         true => &REVIEWED,
         false => &[],
     };
-    let header = [&COLUMNS, recounted, &further].concat();
+    let some =
+        |with: fn(&CountsFile) -> bool| slides.iter().filter_map(|s| s.counts.as_ref()).any(with);
+    let in_regions: &[&str] = if some(|c| c.regions.is_some()) { &REGIONS } else { &[] };
+    let subtyped: &[&str] = if some(|c| c.subtypes.is_some()) { &SUBTYPES } else { &[] };
+    let header = [&COLUMNS, in_regions, subtyped, recounted, &further].concat();
     let mut table = Writer::new(header);
     for s in slides {
         let c = s.counts.as_ref();
@@ -108,7 +129,10 @@ pub(super) fn write(path: &Path, slides: &[SlideLine]) -> Result<(), WriteError>
         };
         let reviewed = s.reviewed.as_ref().map_or_else(Default::default, reviewed);
         let reviewed = reviewed.into_iter().take(recounted.len());
-        table.push(own.into_iter().chain(reviewed).chain(further.iter().map(cell)));
+        let regions = regions(c).into_iter().take(in_regions.len());
+        let subtypes = subtypes(c).into_iter().take(subtyped.len());
+        let more = regions.chain(subtypes).chain(reviewed);
+        table.push(own.into_iter().chain(more).chain(further.iter().map(cell)));
     }
     table.write(path)
 }

@@ -3,6 +3,7 @@
 use super::error::ReportError;
 use super::found::Found;
 use super::reviewed::Reviewed;
+use crate::export::RegionCount;
 use crate::export::{CountsFile, pictures as assets, read_detections};
 use crate::job::StageTime;
 use crate::record::DetectionRow;
@@ -123,6 +124,17 @@ impl<'a> SlideView<'a> {
             figures,
             tiles,
         })
+    }
+
+    /// What a reader of the numbers must know; that there is less than a hotspot is said apart.
+    pub(super) fn caveats(&self) -> Vec<String> {
+        let all = self.counts.notes().into_iter();
+        all.filter(|n| !(self.is_small() && n.contains("of a hotspot"))).collect()
+    }
+
+    /// Figures per 20 mm2 of a region.
+    pub(super) fn density_of(&self, region: &RegionCount) -> String {
+        per_20_mm2(region.density_per_20_mm2)
     }
 
     /// Figures per 20 mm2 after a review.

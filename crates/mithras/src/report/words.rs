@@ -31,11 +31,16 @@ impl fmt::Display for RunFile {
                         c.hotspot_count,
                         c.analysed_mm2,
                         c.resolution.x,
-                        match (c.has_tissue, slide.kept) {
-                            (false, _) => "  no tissue",
-                            (_, true) => "  kept",
-                            _ => "",
-                        }
+                        [
+                            ("no tissue", !c.has_tissue),
+                            ("kept", slide.kept),
+                            // The notes are below the table.
+                            ("see note", c.has_tissue && !c.notes().is_empty()),
+                        ]
+                        .iter()
+                        .filter(|(_, holds)| *holds)
+                        .map(|(word, _)| format!("  {word}"))
+                        .collect::<String>()
                     )?;
                 }
             }
@@ -44,6 +49,38 @@ impl fmt::Display for RunFile {
             for note in slide.counts.iter().flat_map(|c| c.notes()) {
                 writeln!(f, "{}: {}", slide.name, plain(&note))?;
             }
+        }
+        for slide in &run.slides {
+            let Some(regions) = slide.counts.as_ref().and_then(|c| c.regions.as_ref()) else {
+                continue;
+            };
+            writeln!(f, "{}: regions of {}", slide.name, plain(&regions.source.file))?;
+            for r in &regions.list {
+                let density = r.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
+                writeln!(
+                    f,
+                    "  {}: {}, hotspot {}, {density} per 20 mm2 of {:.2} mm2 analysed",
+                    plain(&r.name),
+                    Many(r.figures, "figure"),
+                    r.hotspot_count,
+                    r.analysed_mm2
+                )?;
+            }
+        }
+        for case in &run.cases {
+            let density = case.model.density_per_20_mm2.map_or("-".into(), |d| format!("{d:.1}"));
+            writeln!(
+                f,
+                "case {}: {}, {}, hotspot {}, {density} per 20 mm2 of {:.2} mm2 analysed",
+                plain(&case.case),
+                Many(case.slides.len(), "slide"),
+                Many(case.model.figures, "figure"),
+                case.model.hotspot_count,
+                case.analysed_mm2
+            )?;
+        }
+        if !run.without_case.is_empty() {
+            writeln!(f, "without a case: {}", plain(&run.without_case.join(", ")))?;
         }
         let all = Many(run.slides.len(), "slide");
         if run.without_tissue > 0 {

@@ -5,8 +5,10 @@ use crate::export::{CountsFile, dicom, read_detections};
 use crate::file::{self, WriteError};
 use crate::input::InputDigest;
 use crate::job::State;
+use crate::regions::outlines;
 use crate::report::{ReportError, counts};
 use ::dicom::{EncodeError, Source, SourceError, is_dicom};
+use artifact::json::JsonError;
 use artifact::table::TableError;
 use mitosis::text::{Many, Shown, plain};
 use serde::Serialize;
@@ -37,6 +39,8 @@ enum Left {
     Report(#[from] ReportError),
     #[error(transparent)]
     Table(#[from] TableError),
+    #[error(transparent)]
+    Regions(#[from] JsonError),
     #[error("{}: {source}", Shown(path))]
     Read { path: PathBuf, source: std::io::Error },
     #[error("its file is not at {}; say where the slides lie", Shown(.0))]
@@ -131,7 +135,8 @@ fn slide(
     let counts = counts(folder)?;
     let rows = read_detections(&folder.join("detections.csv"))?;
     (row.figures, row.candidates) = (rows.iter().filter(|r| r.accepted).count(), rows.len());
-    let groups = dicom::groups(&counts, &rows);
+    let regions = outlines(folder, counts.slide.bounds_offset)?;
+    let groups = dicom::groups(&counts, &rows, &regions);
     if groups.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Slides, what was found on them and what reviewers say, as a page on this machine: `docs/view.md`.
 
 mod dataset;
+pub mod desk;
 mod dicom;
 mod open;
 mod qupath;

@@ -5,7 +5,7 @@ use crate::batch::{InputError, find};
 use crate::export::CountsFile;
 use crate::input::{InputDigest, stem};
 use crate::job::State;
-use crate::report::{ReportError, counts};
+use crate::report::{ReportError, case_of, counts};
 use mitosis::Mpp;
 use mitosis::text::{Many, Shown, plain};
 use rayon::prelude::*;
@@ -59,6 +59,10 @@ pub struct Item {
     pub size: (u64, u64),
     /// What is to be said of it in the list.
     pub note: String,
+    /// What a reader of its counts must know.
+    pub caveats: Vec<String>,
+    /// Its case, where the run's list names one.
+    pub case: Option<String>,
     /// Folder of its review logs; none for a slide without a run, unless one was given.
     pub reviews: Option<PathBuf>,
 }
@@ -162,6 +166,8 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
         file: Some(file.to_owned()),
         size: (0, 0),
         note: "no run".into(),
+        caveats: Vec::new(),
+        case: None,
         reviews: reviews.map(Path::to_owned),
     };
     look(&mut item);
@@ -187,6 +193,8 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     let mut item = Item {
         name,
         folder: Some(folder.to_owned()),
+        caveats: counts.as_ref().map(CountsFile::notes).unwrap_or_default(),
+        case: state.as_ref().and_then(|s| case_of(&s.columns)).map(str::to_owned),
         counts: counts.ok(),
         file: None,
         size: (0, 0),

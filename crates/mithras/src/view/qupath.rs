@@ -6,7 +6,9 @@ use crate::export::qupath::{candidate_id, features};
 use crate::export::{CountsFile, ExportError, read_detections};
 use crate::file::{self, WriteError};
 use crate::record::DetectionRow;
+use crate::regions::outlines;
 use crate::report::{ReportError, counts};
+use artifact::json::JsonError;
 use artifact::table::TableError;
 use corpus::import::{Annotation, Class, ImportError, ImportOptions, Mapping, importer};
 use mitosis::matching::PAPER_RADIUS;
@@ -23,8 +25,14 @@ const SCRIPTS: [(&str, &str, &str); 2] = [
 ];
 
 /// Words of a new QuPath project that name areas, not cells.
-const REGIONS: [&str; 5] =
-    ["Tumor=ignore", "Stroma=ignore", "Immune cells=ignore", "Necrosis=ignore", "Ignore*=ignore"];
+const REGIONS: [&str; 6] = [
+    "Region=ignore",
+    "Tumor=ignore",
+    "Stroma=ignore",
+    "Immune cells=ignore",
+    "Necrosis=ignore",
+    "Ignore*=ignore",
+];
 
 /// Why a run is not written for QuPath, or not read back.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +46,9 @@ pub enum QupathError {
     /// A slide's candidates.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A slide's regions.
+    #[error(transparent)]
+    Regions(#[from] JsonError),
     /// A file that cannot be made.
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -80,7 +91,8 @@ pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
         let counts = counts(folder)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let rows = read_detections(&folder.join("detections.csv"))?;
-        file::write(&out.join(format!("{name}.geojson")), &features(&counts, &rows)?)?;
+        let regions = outlines(folder, counts.slide.bounds_offset)?;
+        file::write(&out.join(format!("{name}.geojson")), &features(&counts, &rows, &regions)?)?;
         slides.insert(name, rows.len());
     }
     let root = out.canonicalize().map_err(io)?;
@@ -248,7 +260,7 @@ fn distance(counts: &CountsFile, row: &DetectionRow, at: [f64; 2]) -> f64 {
 fn entry([x, y]: [f64; 2], added: bool, verdict: Verdict) -> Entry {
     let plus = if added { "+" } else { "" };
     let key = format!("{plus}{}", Entry::key_of(x, y));
-    Entry { key, x, y, verdict: Some(verdict), added, morphology: None }
+    Entry { key, x, y, verdict: Some(verdict), added, morphology: None, comment: None }
 }
 
 /// Whose words they are where nobody signed: the change of a slide as the run has it.

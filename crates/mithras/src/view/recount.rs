@@ -1,5 +1,6 @@
 //! The count of a run with a reviewer's words on top, beside the network's own.
 
+use super::desk::{self, PlacedHotspot};
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, change, is_objects};
 use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
@@ -12,6 +13,7 @@ use crate::report::{ReportError, Reviewed, counts, gather};
 use artifact::json::JsonError;
 use artifact::table::{TableError, Writer};
 use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
+use mitosis::hotspots::HotspotRule;
 use mitosis::text::{Many, Shown};
 use mitosis::{Level0, MppError, Point};
 use outcome::{Rule, Scheme};
@@ -103,8 +105,9 @@ pub struct Counted {
     /// 95 % percentile interval of the density over resampled windows of 500 um, which knows that
     /// figures cluster; none with fewer than ten windows of tissue.
     pub density_resampled_95: Option<[f64; 2]>,
-    /// The hotspot's grade, where a scheme is asked for.
-    pub grade: Option<String>,
+    /// What a scheme gives for the hotspot, where one was asked for; `at least` in front where less tissue was analysed than the
+    /// scheme's area.
+    pub mitotic_score: Option<String>,
 }
 
 /// The scheme that grades hotspots.
@@ -112,8 +115,10 @@ pub struct Counted {
 pub struct Grading {
     /// Its name.
     pub scheme: String,
-    /// What it grades.
+    /// What it is about.
     pub title: String,
+    /// What it gives, in its own words: a mitotic score as a rule, never a grade.
+    pub gives: String,
     /// The area that its thresholds refer to, mm2; the counts of 2 mm2 are rescaled to it and rounded.
     pub area_mm2: f64,
     #[serde(skip)]
@@ -129,7 +134,16 @@ impl Grading {
     pub fn load(scheme: &str, field_diameter: Option<f64>) -> Result<Self, RecountError> {
         let scheme = Scheme::load(scheme)?;
         let rule = scheme.rule(field_diameter)?;
-        Ok(Self { scheme: scheme.name, title: scheme.title, area_mm2: rule.area_mm2, rule })
+        let (scheme, title, gives) = (scheme.name, scheme.title, scheme.gives);
+        Ok(Self { scheme, title, gives, area_mm2: rule.area_mm2, rule })
+    }
+
+    /// What the scheme gives for this many figures in 2 mm2, of so much analysed tissue.
+    #[must_use]
+    pub fn score(&self, hotspot_count: usize, analysed_mm2: f64) -> String {
+        let (_, score) = self.rule.apply(hotspot_count as f64, SQUARE_MM2);
+        let short = analysed_mm2 < self.area_mm2.max(SQUARE_MM2);
+        if short { format!("at least {score}") } else { score.to_owned() }
     }
 }
 
@@ -152,10 +166,34 @@ pub struct RecountRow {
     pub model: Counted,
     /// With the reviewer's words on top.
     pub reviewed: Counted,
+    /// The hotspot that a reviewer placed, with the reviewed figures in it; none where nobody placed one, or it was not asked for.
+    pub placed_hotspot: Option<PlacedCount>,
     /// Tissue read, mm2.
     pub analysed_mm2: f64,
     /// What is to be known of the numbers; empty where nothing is.
     pub notes: Vec<String>,
+}
+
+/// A placed hotspot with its count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlacedCount {
+    /// Who placed it.
+    pub reviewer: String,
+    /// When, seconds since 1970.
+    pub time: f64,
+    /// Name of the rule.
+    pub preset: String,
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: HotspotRule,
+    /// All of it, mm2.
+    pub area_mm2: f64,
+    /// Its centre, or those of its fields, level-0 px.
+    pub centres_px: Vec<[f64; 2]>,
+    /// Reviewed figures in it.
+    pub figures: usize,
+    /// The network's figures in it.
+    pub model_figures: usize,
 }
 
 /// A run recounted.
@@ -191,6 +229,7 @@ pub fn recount(
     run: &Path,
     reviews: &str,
     grading: Option<Grading>,
+    placed: bool,
 ) -> Result<Recount, RecountError> {
     let folders = counted_folders(run)?;
     if folders.iter().any(|f| f == run) {
@@ -209,6 +248,7 @@ pub fn recount(
     };
     let mut slides = Vec::new();
     let mut heard = false;
+    let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
     for folder in &folders {
         let counts = counts(folder)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -226,10 +266,21 @@ pub fn recount(
         heard |= !said.is_empty();
         let mut row = row(name, folder, (&counts, &rows), &said)?;
         row.notes.extend(told);
+        let own = spots
+            .iter()
+            .find(|(of, _)| of.slide == row.slide && of.slide_digest == counts.slide.digest);
+        if let Some((_, spot)) = own {
+            row.placed_hotspot = Some(in_placed(spot, (&counts, &rows), &said)?);
+        } else if placed {
+            row.notes.push("no reviewer placed a hotspot: it is the densest 2 mm2".into());
+        }
         if let Some(g) = &grading {
-            for c in [&mut row.model, &mut row.reviewed] {
-                let (_, grade) = g.rule.apply(c.hotspot_count as f64, SQUARE_MM2);
-                c.grade = Some(grade.to_owned());
+            if counts.is_outside_range() || !counts.has_tissue {
+                row.notes.push(format!("no {}: see the notes on this slide", g.gives));
+            } else {
+                for c in [&mut row.model, &mut row.reviewed] {
+                    c.mitotic_score = Some(g.score(c.hotspot_count, counts.analysed_mm2));
+                }
             }
         }
         slides.push(row);
@@ -265,8 +316,9 @@ fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
         hotspot_px: r.hotspot_px,
         density_per_20_mm2: r.density_per_20_mm2,
         scheme: recount.grading.as_ref().map(|g| g.scheme.clone()),
-        model_grade: row.model.grade.clone(),
-        grade: r.grade.clone(),
+        gives: recount.grading.as_ref().map(|g| g.gives.clone()),
+        model_mitotic_score: row.model.mitotic_score.clone(),
+        mitotic_score: r.mitotic_score.clone(),
     }
 }
 
@@ -341,8 +393,55 @@ fn row(
         ),
         analysed_mm2: area,
         notes,
+        placed_hotspot: None,
         slide,
     })
+}
+
+/// What lies in a hotspot that a reviewer placed.
+fn in_placed(
+    spot: &PlacedHotspot,
+    (counts, rows): (&CountsFile, &[DetectionRow]),
+    about: &[(Change, Standing)],
+) -> Result<PlacedCount, RecountError> {
+    let resolution = counts
+        .resolution()
+        .map_err(|source| RecountError::Resolution { slide: counts.slide.name.clone(), source })?;
+    let centres: Vec<Point<Level0>> =
+        spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+    let figures = reviewed_figures((counts, rows), about);
+    let model: Vec<Point<Level0>> =
+        rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
+    Ok(PlacedCount {
+        reviewer: spot.reviewer.clone(),
+        time: spot.time,
+        preset: spot.preset.clone(),
+        rule: spot.rule,
+        area_mm2: (spot.rule.area_mm2() * 1e6).round() / 1e6,
+        centres_px: spot.centres_px.clone(),
+        figures: spot.rule.count(&figures, &centres, &resolution),
+        model_figures: spot.rule.count(&model, &centres, &resolution),
+    })
+}
+
+/// Places of all that counts with a reviewer's words on top.
+fn reviewed_figures(
+    (counts, rows): (&CountsFile, &[DetectionRow]),
+    about: &[(Change, Standing)],
+) -> Vec<Point<Level0>> {
+    let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
+    let words: BTreeMap<&str, &Entry> =
+        own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
+    let stands = |e: &&Entry| e.verdict.and_then(super::review::Verdict::counts);
+    let accepted = rows.iter().filter(|r| {
+        let word = words.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        word.and_then(stands).unwrap_or(r.accepted)
+    });
+    let added = words.values().filter(|e| e.added && stands(e) == Some(true));
+    accepted
+        .map(|r| Point::new(r.x_px, r.y_px))
+        .chain(added.map(|e| Point::new(e.x, e.y)))
+        .collect()
 }
 
 fn counted(
@@ -364,7 +463,7 @@ fn counted(
         density_per_20_mm2: per.map(|p| round(n as f64 * p)),
         density_95: per.map(|p| [round(lower * p), round(upper * p)]),
         density_resampled_95: per.and(windows.density_95(figures)).map(|i| i.map(round)),
-        grade: None,
+        mitotic_score: None,
     }
 }
 
@@ -378,7 +477,8 @@ fn table(recount: &Recount) -> Writer {
     header.extend(["density_high", "reviewed_density_low", "reviewed_density_high"]);
     header.extend(["density_resampled_low", "density_resampled_high"]);
     header.extend(["reviewed_density_resampled_low", "reviewed_density_resampled_high"]);
-    header.extend(["grade", "reviewed_grade", "analysed_mm2", "notes"]);
+    header.extend(["mitotic_score", "reviewed_mitotic_score", "analysed_mm2", "placed_by"]);
+    header.extend(["placed_rule", "placed_mm2", "placed_figures", "notes"]);
     let mut table = Writer::new(&header);
     for s in &recount.slides {
         let (m, r) = (&s.model, &s.reviewed);
@@ -397,8 +497,17 @@ fn table(recount: &Recount) -> Writer {
         cells.extend(both(r.density_95));
         cells.extend(both(m.density_resampled_95));
         cells.extend(both(r.density_resampled_95));
-        cells.extend([&m.grade, &r.grade].map(|g| g.clone().unwrap_or_default()));
-        cells.extend([s.analysed_mm2.to_string(), s.notes.join("; ")]);
+        cells.extend([&m.mitotic_score, &r.mitotic_score].map(|g| g.clone().unwrap_or_default()));
+        cells.push(s.analysed_mm2.to_string());
+        let placed =
+            |f: fn(&PlacedCount) -> String| s.placed_hotspot.as_ref().map_or_else(String::new, f);
+        cells.extend([
+            placed(|p| p.reviewer.clone()),
+            placed(|p| p.preset.clone()),
+            placed(|p| p.area_mm2.to_string()),
+            placed(|p| p.figures.to_string()),
+            s.notes.join("; "),
+        ]);
         table.push(cells);
     }
     table
@@ -418,14 +527,24 @@ impl fmt::Display for Recount {
                     }
                     write!(f, ")")?;
                 }
-                match &c.grade {
-                    Some(grade) => writeln!(f, ", grade {grade}"),
+                match c.mitotic_score.as_ref().zip(self.grading.as_ref()) {
+                    Some((score, g)) => writeln!(f, ", {} {score}", g.gives),
                     None => writeln!(f),
                 }
             };
             writeln!(f, "{} ({} of {})", s.slide, Many(s.said, "word"), self.reviewer)?;
             line(f, "network ", &s.model)?;
             line(f, "reviewed", &s.reviewed)?;
+            if let Some(p) = &s.placed_hotspot {
+                writeln!(
+                    f,
+                    "  hotspot placed by {}: {} in {} mm2 ({} by the network)",
+                    p.reviewer,
+                    Many(p.figures, "figure"),
+                    p.area_mm2,
+                    p.model_figures
+                )?;
+            }
             for note in &s.notes {
                 writeln!(f, "  note: {note}")?;
             }
@@ -434,8 +553,8 @@ impl fmt::Display for Recount {
             let area = g.area_mm2;
             writeln!(
                 f,
-                "grades: {}, counts rescaled to {area:.3} mm2 and rounded; {}",
-                g.scheme, g.title
+                "{}: {}, counts rescaled to {area:.3} mm2 and rounded; {}",
+                g.gives, g.scheme, g.title
             )?;
         }
         self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;

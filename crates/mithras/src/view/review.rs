@@ -1,10 +1,12 @@
 //! What reviewers say about candidates: a log per reviewer, appended to and never rewritten.
 
 use crate::agreement::{Agreement, agreements};
-use artifact::log::{Log, LogError, NameError, check_name};
+use artifact::chain::{self, ChainError, Chained};
+use artifact::log::{LogError, NameError, check_name};
 use serde::{Deserialize, Serialize};
 use stats::StatsError;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,6 +22,9 @@ pub enum ReviewError {
     /// The file.
     #[error(transparent)]
     Log(#[from] LogError),
+    /// A log that was changed, or cannot be read or written.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
     /// The folder of the logs.
     #[error("{}: {source}", path.display())]
     Folder {
@@ -94,7 +99,13 @@ pub struct Entry {
     /// Its morphology, where that was said: a name of [`crate::record::COLUMNS`] without `p_`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub morphology: Option<String>,
+    /// What the reviewer wrote about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
+
+/// Longest comment, characters.
+pub const LONGEST_COMMENT: usize = 500;
 
 impl Entry {
     /// Whether a word names a morphology.
@@ -155,6 +166,11 @@ impl Standing {
         Self { entries, said: Vec::new() }
     }
 
+    /// The last word on each key, by key.
+    fn list(&self) -> Vec<Entry> {
+        self.entries.values().cloned().collect()
+    }
+
     fn hear(&mut self, line: &Line) {
         let before = self.entries.get(&line.entry.key).cloned();
         match line.entry.verdict {
@@ -162,7 +178,10 @@ impl Standing {
             None => self.entries.remove(&line.entry.key),
         };
         if line.undo {
-            self.said.pop();
+            // Of any step, not of the last alone: the last that was said about this place.
+            if let Some(at) = self.said.iter().rposition(|(e, _)| e.key == line.entry.key) {
+                self.said.remove(at);
+            }
         } else {
             self.said.push((line.entry.clone(), before));
         }
@@ -189,7 +208,7 @@ pub fn agreement(logs: &BTreeMap<String, Said>) -> Result<Vec<Agreement>, StatsE
 
 /// One reviewer's log, held by this process alone.
 pub struct Reviews {
-    log: Log,
+    log: Chained,
     standing: BTreeMap<Change, Standing>,
 }
 
@@ -211,7 +230,7 @@ impl Reviews {
         let path = Self::path(folder, reviewer)?;
         std::fs::create_dir_all(folder)
             .map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?;
-        let (log, text) = Log::open(&path)?;
+        let (log, text) = Chained::open(&path)?;
         let standing = parse(&path, &text)?;
         Ok(Self { log, standing })
     }
@@ -221,7 +240,22 @@ impl Reviews {
     /// # Errors
     /// [`ReviewError`].
     pub fn read(path: &Path) -> Result<Said, ReviewError> {
-        parse(path, &Log::read(path)?)
+        if !path.exists() {
+            return Err(
+                LogError::Io { path: path.to_owned(), source: ErrorKind::NotFound.into() }.into()
+            );
+        }
+        parse(path, &chain::read(path)?)
+    }
+
+    /// What stands in a reviewer's log about a slide, without making or holding the log; nothing where there is none.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn glance(folder: &Path, reviewer: &str, of: &Change) -> Result<Vec<Entry>, ReviewError> {
+        let path = Self::path(folder, reviewer)?;
+        let said = parse(&path, &chain::read(&path)?)?;
+        Ok(said.get(of).map_or_else(Vec::new, Standing::list))
     }
 
     /// What stands in every log of a folder, by reviewer; none where there is no such folder.
@@ -230,7 +264,7 @@ impl Reviews {
     /// [`ReviewError`].
     pub fn read_all(folder: &Path) -> Result<BTreeMap<String, Said>, ReviewError> {
         let listed = match std::fs::read_dir(folder) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
             other => {
                 other.map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?
             }
@@ -247,7 +281,7 @@ impl Reviews {
     /// What stands about a slide.
     #[must_use]
     pub fn of(&self, of: &Change) -> Vec<Entry> {
-        self.standing.get(of).map_or_else(Vec::new, |s| s.entries.values().cloned().collect())
+        self.standing.get(of).map_or_else(Vec::new, Standing::list)
     }
 
     /// Saves a word; on disk before this returns.
@@ -263,9 +297,23 @@ impl Reviews {
     /// # Errors
     /// As [`Reviews::say`].
     pub fn undo(&mut self, of: &Change) -> Result<Option<Entry>, ReviewError> {
-        let last = self.standing.get(of).and_then(|s| s.said.last()).cloned();
+        self.undo_of(of, None)
+    }
+
+    /// Takes the last word about one place back, or with no key the last of all.
+    ///
+    /// # Errors
+    /// As [`Reviews::say`].
+    pub fn undo_of(
+        &mut self,
+        of: &Change,
+        key: Option<&str>,
+    ) -> Result<Option<Entry>, ReviewError> {
+        let said = self.standing.get(of).map_or(&[][..], |s| &s.said);
+        let last = said.iter().rev().find(|(e, _)| key.is_none_or(|k| e.key == k)).cloned();
         let Some((mut entry, before)) = last else { return Ok(None) };
         entry.verdict = before.as_ref().and_then(|e| e.verdict);
+        entry.comment = before.as_ref().and_then(|e| e.comment.clone());
         entry.morphology = before.and_then(|e| e.morphology);
         self.append(of, entry.clone(), true)?;
         Ok(Some(entry))
@@ -275,12 +323,7 @@ impl Reviews {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = now.map_or(0.0, |d| (d.as_secs_f64() * 1000.0).round() / 1000.0);
         let line = Line { schema: SCHEMA.into(), time, of: of.clone(), entry, undo };
-        let text = serde_json::to_string(&line).map_err(|e| ReviewError::Line {
-            path: self.log.path().to_owned(),
-            line: 0,
-            reason: e.to_string(),
-        })?;
-        self.log.append(&text)?;
+        self.log.append(&line)?;
         self.standing.entry(of.clone()).or_default().hear(&line);
         Ok(())
     }

@@ -1,16 +1,21 @@
 //! Answers the page's requests.
 
-use super::open::{Item, Opened};
-use super::review::{Change, Entry, ReviewError, Reviews, Said, Verdict, agreement};
+use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Signed};
+use super::open::{Item, Opened, run_of};
+use super::review::{
+    Change, Entry, LONGEST_COMMENT, ReviewError, Reviews, Said, Verdict, agreement,
+};
 use super::tiles::{TILE, TileError, Tiles, max_level};
 use super::tissue::{self, Area, Rings};
 use crate::agreement::Agreement;
 use crate::export::{pictures, read_detections};
 use crate::record::DetectionRow;
+use crate::regions;
 use artifact::digest::sha256;
 use detect::Flaw;
 use infer::ModelPackage;
 use mitosis::Score;
+use mitosis::hotspots::{HotspotRule, Shape};
 use pages::server::{Answer, Request};
 use pages::{Page, Script};
 use serde::{Deserialize, Serialize};
@@ -36,6 +41,10 @@ const SCRIPTS: [(&str, &str); 5] = [
 
 #[derive(Serialize)]
 struct Index {
+    /// Scores, counts and operating points are not sent.
+    blinded: bool,
+    /// The run, for commands that the page shows; none without one.
+    run: Option<String>,
     points: BTreeMap<String, Point>,
     slides: Vec<Line>,
 }
@@ -53,6 +62,8 @@ struct Line {
     id: usize,
     name: String,
     note: String,
+    caveats: Vec<String>,
+    case: Option<String>,
     width: u64,
     height: u64,
     tile: usize,
@@ -72,6 +83,15 @@ struct Detail {
     tissue: Rings,
     flaws: Vec<Area>,
     unread: Vec<[f64; 4]>,
+    /// The regions that the run searched.
+    regions: Vec<Outline>,
+}
+
+/// A region that the run searched.
+#[derive(Serialize)]
+struct Outline {
+    name: String,
+    rings: Rings,
 }
 
 #[derive(Serialize)]
@@ -106,6 +126,55 @@ struct Voices {
     agreement: Vec<Agreement>,
 }
 
+/// What reviewers decided about a slide as a whole.
+#[derive(Serialize)]
+struct DeskState {
+    hotspot: Option<PlacedHotspot>,
+    drawn: Vec<DrawnRegion>,
+    drawn_by: Option<Drawn>,
+    signatures: Vec<Signed>,
+    /// Nothing can be changed until it is opened again.
+    frozen: bool,
+    /// Sizes of the drawn regions, mm2, and of what is left of all of them together.
+    mm2: Vec<f64>,
+    all_mm2: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    reviewer: String,
+    slide: usize,
+    preset: String,
+    shape: Shape,
+    fields: u32,
+    field_mm2: f64,
+    apart: bool,
+    centres_px: Vec<[f64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Draw {
+    reviewer: String,
+    slide: usize,
+    regions: Vec<DrawnRegion>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sign {
+    reviewer: String,
+    slide: usize,
+    #[serde(default)]
+    reopen: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SignedSlides {
+    slides: Vec<String>,
+}
+
 #[derive(Serialize)]
 struct Saved {
     saved: bool,
@@ -128,6 +197,8 @@ struct Say {
     added: bool,
     #[serde(default)]
     morphology: Option<String>,
+    #[serde(default)]
+    comment: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -135,6 +206,9 @@ struct Say {
 struct Undo {
     reviewer: String,
     slide: usize,
+    /// Of which place; the last word of all without it.
+    #[serde(default)]
+    key: Option<String>,
 }
 
 /// Slides under view. Every path below its token is answered, none without it.
@@ -142,6 +216,7 @@ pub struct Viewer {
     items: Vec<Item>,
     token: String,
     tiles: Tiles,
+    blinded: bool,
     /// Held while a log is used, never while a request is read or an answer sent.
     logs: Mutex<HashMap<(PathBuf, String), Reviews>>,
     /// Keys of the slide's candidates, of the slides that were reviewed.
@@ -156,9 +231,17 @@ impl Viewer {
             items: opened.items,
             token: uuid::Uuid::new_v4().simple().to_string(),
             tiles: Tiles::default(),
+            blinded: false,
             logs: Mutex::default(),
             keys: Mutex::default(),
         }
+    }
+
+    /// Sends no score, no count and no operating point, so that nobody who looks can know the network's opinion.
+    #[must_use]
+    pub fn blinded(mut self, blinded: bool) -> Self {
+        self.blinded = blinded;
+        self
     }
 
     /// What stands in the address before every path: nobody else on this machine knows it.
@@ -186,6 +269,9 @@ impl Viewer {
             ("GET", path) => self.get(path, query),
             ("POST", "api/review") => request.json().and_then(|s: Say| self.say(s)),
             ("POST", "api/undo") => request.json().and_then(|u: Undo| self.undo(&u)),
+            ("POST", "api/hotspot") => request.json().and_then(|p: Place| self.place(p)),
+            ("POST", "api/regions") => request.json().and_then(|d: Draw| self.draw(&d)),
+            ("POST", "api/sign") => request.json().and_then(|s: Sign| self.sign(&s)),
             _ => Err(nothing()),
         };
         result.unwrap_or_else(|refusal| refusal)
@@ -206,10 +292,13 @@ impl Viewer {
             ["api", "reviews", id] => {
                 let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
                 let (folder, of) = self.change(number(id)?)?;
-                let entries = self.with(folder, reviewer, |log| Ok(log.of(&of)))?;
+                // Nothing is written before the first word.
+                let entries = Reviews::glance(folder, reviewer, &of)
+                    .map_err(|e| Answer::refusal(400, &e.to_string()))?;
                 Ok(Answer::json(200, &Standing { entries }))
             }
             ["api", "voices", id] => self.voices(number(id)?),
+            ["api", "desk", id] => self.desk(number(id)?),
             ["tile", id, level, place] => {
                 let (x, y) = pair(place)?;
                 let (id, level) = (number(id)?, number(level)?);
@@ -251,11 +340,21 @@ impl Viewer {
     fn index(&self) -> Index {
         let line = |(id, i): (usize, &Item)| {
             let (width, height) = if i.file.is_some() { i.size } else { (0, 0) };
-            let (name, note) = (i.name.clone(), i.note.clone());
-            let max_level = max_level((width, height));
-            Line { id, name, note, width, height, tile: TILE, max_level }
+            let name = i.name.clone();
+            // The network's numbers are in the note of a slide that can be opened.
+            let hidden = self.blinded && i.counts.is_some() && i.file.is_some();
+            let note = if hidden { String::new() } else { i.note.clone() };
+            let caveats = if self.blinded { Vec::new() } else { i.caveats.clone() };
+            let (case, max_level) = (i.case.clone(), max_level((width, height)));
+            Line { id, name, note, caveats, case, width, height, tile: TILE, max_level }
         };
-        Index { points: self.points(), slides: self.items.iter().enumerate().map(line).collect() }
+        let folder = self.items.iter().find_map(|i| i.folder.as_deref());
+        Index {
+            blinded: self.blinded,
+            run: folder.map(|f| run_of(f).display().to_string()),
+            points: if self.blinded { BTreeMap::new() } else { self.points() },
+            slides: self.items.iter().enumerate().map(line).collect(),
+        }
     }
 
     /// The named points of the weights that all slides were searched with, where they are at hand.
@@ -292,13 +391,27 @@ impl Viewer {
             }
             _ => (vec![], vec![], vec![]),
         };
+        let rows = if self.blinded { without_opinion(rows) } else { rows };
+        let regions = match (&item.folder, &item.counts) {
+            (Some(folder), Some(counts)) => {
+                let all = regions::outlines(folder, counts.slide.bounds_offset).unwrap_or_default();
+                let one = |(name, area): (String, roi::Area)| Outline {
+                    name,
+                    rings: area.closed().into_iter().flatten().collect(),
+                };
+                all.into_iter().map(one).collect()
+            }
+            _ => Vec::new(),
+        };
         let all = |f: fn(&DetectionRow) -> f64| rows.iter().map(f).collect();
         let subtyped = rows.iter().any(|r| r.subtypes.is_some());
         let counts = item.counts.as_ref();
         let pair = counts.map(|c| Pair { seg: c.thresholds.seg, cls: c.thresholds.cls });
         let detail = Detail {
             searched: counts.is_some(),
-            point: pair.unwrap_or(Pair { seg: Score::ZERO, cls: Score::ZERO }),
+            point: pair
+                .filter(|_| !self.blinded)
+                .unwrap_or(Pair { seg: Score::ZERO, cls: Score::ZERO }),
             mpp: match counts {
                 Some(c) => Some([c.resolution.x, c.resolution.y]),
                 None => self.mpp(id, file),
@@ -325,6 +438,7 @@ impl Viewer {
                 let corners = c.unread_windows.iter();
                 corners.map(|u| [u.min_px[0], u.min_px[1], u.max_px[0], u.max_px[1]]).collect()
             }),
+            regions,
         };
         Ok(Answer::json(200, &detail))
     }
@@ -347,6 +461,13 @@ impl Viewer {
     /// What stands in the logs of all reviewers of a slide, as they are on disk.
     fn voices(&self, id: usize) -> Result<Answer, Answer> {
         let (folder, of) = self.change(id)?;
+        if self.blinded {
+            // What others say is an opinion, too.
+            return Ok(Answer::json(
+                200,
+                &Voices { voices: BTreeMap::new(), agreement: Vec::new() },
+            ));
+        }
         let fail = |e: &dyn std::fmt::Display| Answer::refusal(500, &e.to_string());
         let mut logs = Reviews::read_all(folder).map_err(|e| fail(&e))?;
         logs.values_mut().for_each(|said| said.retain(|o, _| *o == of));
@@ -395,20 +516,173 @@ impl Viewer {
             return Err(Answer::refusal(404, "no candidate there"));
         }
         let (folder, of) = self.change(s.slide)?;
+        self.open_to_change(folder, &of)?;
         let (verdict, added, morphology) = (s.verdict, s.added, s.morphology);
         let is_figure = verdict.and_then(Verdict::counts) == Some(true);
         if morphology.as_deref().is_some_and(|m| !is_figure || !Entry::is_morphology(m)) {
             return Err(wrong("no morphology of a figure"));
         }
-        let entry = Entry { key: s.key, x: s.x, y: s.y, verdict, added, morphology };
+        let comment = s.comment.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty());
+        if comment.as_ref().is_some_and(|c| c.chars().count() > LONGEST_COMMENT) {
+            return Err(wrong("the comment has more than 500 characters"));
+        }
+        let entry = Entry { key: s.key, x: s.x, y: s.y, verdict, added, morphology, comment };
         self.with(folder, &s.reviewer, |log| log.say(&of, entry))?;
         Ok(Answer::json(200, &Saved { saved: true }))
     }
 
     fn undo(&self, u: &Undo) -> Result<Answer, Answer> {
         let (folder, of) = self.change(u.slide)?;
-        let entry = self.with(folder, &u.reviewer, |log| log.undo(&of))?;
+        self.open_to_change(folder, &of)?;
+        let entry = self.with(folder, &u.reviewer, |log| log.undo_of(&of, u.key.as_deref()))?;
         Ok(Answer::json(200, &Undone { entry }))
+    }
+
+    /// Refuses a change of a slide whose case was finished.
+    fn open_to_change(&self, folder: &Path, of: &Change) -> Result<(), Answer> {
+        match desk::signed(folder, of).map_err(|e| Answer::refusal(500, &e.to_string()))? {
+            None => Ok(()),
+            Some(s) => {
+                let why = format!(
+                    "signed by {}, version {}: open the case again to change it",
+                    s.reviewer, s.version
+                );
+                Err(Answer::refusal(409, &why))
+            }
+        }
+    }
+
+    /// What reviewers decided about a slide as a whole.
+    fn desk(&self, id: usize) -> Result<Answer, Answer> {
+        let item = self.item(id)?;
+        let (folder, of) = match self.change(id) {
+            Ok(found) => found,
+            // A slide that has no place for words has none of these either.
+            Err(_) => return Ok(Answer::json(200, &self.desk_state(item, None)?)),
+        };
+        Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
+    }
+
+    fn desk_state(&self, item: &Item, of: Option<(&Path, &Change)>) -> Result<DeskState, Answer> {
+        let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
+        let Some((folder, of)) = of else {
+            return Ok(DeskState {
+                hotspot: None,
+                drawn: Vec::new(),
+                drawn_by: None,
+                signatures: Vec::new(),
+                frozen: false,
+                mm2: Vec::new(),
+                all_mm2: None,
+            });
+        };
+        let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+        let (drawn_by, drawn) = match desk::drawn(folder, &of.slide, offset).map_err(fail)? {
+            Some((by, _)) if by.slide_digest != of.slide_digest => (None, Vec::new()),
+            Some((by, drawn)) => (Some(by), drawn),
+            None => (None, Vec::new()),
+        };
+        let mpp = item.counts.as_ref().map(|c| [c.resolution.x, c.resolution.y]);
+        let areas: Vec<roi::Area> =
+            drawn.iter().map(|d| roi::Area::polygon(&d.ring, &[])).collect();
+        let union = |exclude: bool| {
+            let of_kind = drawn.iter().zip(&areas).filter(|(d, _)| d.exclude == exclude);
+            of_kind.fold(roi::Area::default(), |all, (_, a)| all.or(a))
+        };
+        let all = union(false).minus(&union(true));
+        let signatures = desk::signatures(folder, of).map_err(fail)?;
+        Ok(DeskState {
+            hotspot: desk::hotspots(folder, None).map_err(fail)?.remove(of),
+            drawn_by,
+            mm2: mpp.map_or_else(Vec::new, |m| areas.iter().map(|a| a.mm2(m)).collect()),
+            all_mm2: mpp.filter(|_| !all.is_empty()).map(|m| all.mm2(m)),
+            drawn,
+            frozen: signatures.last().is_some_and(|s| s.signed),
+            signatures,
+        })
+    }
+
+    fn place(&self, p: Place) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        let rule = HotspotRule {
+            shape: p.shape,
+            fields: p.fields,
+            field_mm2: p.field_mm2,
+            apart: p.apart,
+        };
+        let most = if rule.apart { rule.fields as usize } else { 1 };
+        if !rule.is_sound() || p.centres_px.len() > most || p.preset.chars().count() > 40 {
+            return Err(wrong("no such hotspot: 1 to 100 fields of 0.01 to 20 mm2"));
+        }
+        let (w, h) = self.item(p.slide)?.size;
+        let on_slide =
+            |c: &[f64; 2]| (0.0..=w as f64).contains(&c[0]) && (0.0..=h as f64).contains(&c[1]);
+        if !p.centres_px.iter().all(on_slide) {
+            return Err(wrong("the place is not on the slide"));
+        }
+        let (folder, of) = self.change(p.slide)?;
+        self.open_to_change(folder, &of)?;
+        let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let placed = desk::place(folder, &p.reviewer, &of, (&p.preset, rule), p.centres_px);
+        Ok(Answer::json(200, &placed.map_err(|e| Answer::refusal(400, &e.to_string()))?))
+    }
+
+    fn draw(&self, d: &Draw) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        let item = self.item(d.slide)?;
+        artifact::log::check_name(&d.reviewer).map_err(|e| wrong(&e.to_string()))?;
+        let (w, h) = item.size;
+        let on_slide =
+            |c: &[f64; 2]| (0.0..=w as f64).contains(&c[0]) && (0.0..=h as f64).contains(&c[1]);
+        let sound = |r: &DrawnRegion| {
+            (3..=20_000).contains(&r.ring.len())
+                && r.ring.iter().all(on_slide)
+                && r.name.chars().count() <= 80
+                && r.class.chars().count() <= 80
+        };
+        if d.regions.len() > 200 || !d.regions.iter().all(sound) {
+            return Err(wrong(
+                "no such regions: at most 200, each of 3 corners or more, on the slide",
+            ));
+        }
+        let (folder, of) = self.change(d.slide)?;
+        self.open_to_change(folder, &of)?;
+        let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+        let by = Drawn {
+            slide_digest: of.slide_digest.clone(),
+            reviewer: d.reviewer.clone(),
+            time: desk::now(),
+        };
+        desk::draw(folder, &of.slide, by, offset, &d.regions)
+            .map_err(|e| Answer::refusal(500, &format!("nothing was saved: {e}")))?;
+        Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
+    }
+
+    /// Finishes the case of a slide, or opens it again: all its slides in the list.
+    fn sign(&self, s: &Sign) -> Result<Answer, Answer> {
+        let item = self.item(s.slide)?;
+        let reopen = s.reopen.as_deref().map(str::trim);
+        if reopen.is_some_and(|r| r.is_empty() || r.chars().count() > LONGEST_COMMENT) {
+            return Err(Answer::refusal(400, "say why the case is opened again"));
+        }
+        let same = |i: &Item| match (&item.case, &item.reviews) {
+            (Some(case), folder) => i.case.as_ref() == Some(case) && i.reviews == *folder,
+            (None, _) => false,
+        };
+        let of_case: Vec<usize> =
+            (0..self.items.len()).filter(|&id| id == s.slide || same(&self.items[id])).collect();
+        let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slides = Vec::new();
+        for id in of_case {
+            let (folder, of) = self.change(id)?;
+            let fail = |e: ReviewError| Answer::refusal(400, &e.to_string());
+            let standing = desk::signed(folder, &of).map_err(fail)?;
+            if standing.is_some() == reopen.is_some() {
+                desk::sign(folder, &s.reviewer, &of, reopen).map_err(fail)?;
+                slides.push(of.slide);
+            }
+        }
+        Ok(Answer::json(200, &SignedSlides { slides }))
     }
 
     fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
@@ -423,6 +697,18 @@ impl Viewer {
         };
         Ok(of_slide.contains(key))
     }
+}
+
+/// The candidates as places alone, in an order that says nothing: their own is that of the slide.
+fn without_opinion(rows: Vec<DetectionRow>) -> Vec<DetectionRow> {
+    let blank = |r: DetectionRow| DetectionRow {
+        s_seg: 0.0,
+        s_cls: Some(0.0),
+        accepted: false,
+        subtypes: None,
+        ..r
+    };
+    rows.into_iter().filter(|r| !r.outside_tissue).map(blank).collect()
 }
 
 fn nothing() -> Answer {

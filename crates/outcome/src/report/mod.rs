@@ -139,17 +139,21 @@ fn tables(plan: &StudyPlan, study: &Study) -> Vec<Shown> {
     ];
     let cox_head = ["Model", "Covariate", "beta", "HR", "95 % CI", "SE", "robust SE", "p"];
     let logrank_head =
-        ["Feature", "Slides", "Cut-point", "Events/n, at most and above", "chi\u{b2}", "p"];
+        ["Feature", "Of", "Cut-point", "Events/n, at most and above", "chi\u{b2}", "p"];
     let lrt_head = ["Likelihood-ratio test", "n / events", "chi\u{b2}", "df", "p"];
     let patient_head = ["Feature", "Rule", "n / events", "C", "95 % CI", "HR", "p"];
     let patient_about =
         "One row per patient; the rule says how the counts of a patient's slides become one.";
+    let hazards_head = ["Model", "chi\u{b2}", "df", "p"];
+    let hazards_about = "Whether a hazard ratio holds at all times: scaled Schoenfeld residuals against Kaplan-Meier time, all \
+                         covariates together. A small p speaks against it.";
     let p_rows = study.p_values.iter();
     let p_rows = p_rows.map(|t| [t.test.clone(), show_p(t.p), show_p(t.p_holm)]).collect();
     let p_about = "Unadjusted, as in the protocol, and Holm's over this table.";
     let mut all = vec![
         Shown::new("C-index", c_about, c_head, c_rows(study)),
-        Shown::new("Cox models over slides", cox_about, cox_head, cox_rows(study)),
+        Shown::new("Cox models", cox_about, cox_head, cox_rows(study)),
+        Shown::new("Proportional hazards", hazards_about, hazards_head, hazards_rows(study)),
         Shown::new("Log-rank at fixed cut-points", "", logrank_head, logrank_rows(study)),
         Shown::new("What the count adds", "", lrt_head, lrt_rows(study)),
         Shown::new("Patients as units", patient_about, patient_head, patient_rows(study)),
@@ -206,8 +210,31 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
         if let Some(m) = &f.cox {
             add(format!("{}, alone", f.label), m);
         }
+        if let Some(m) = &f.cox_patients {
+            add(format!("{}, alone, {}", f.label, f.unit), m);
+        }
         if let Some(a) = &f.adjusted {
-            add(format!("{}, adjusted", f.label), &a.full);
+            let unit = if f.unit == "slides" { String::new() } else { format!(", {}", f.unit) };
+            add(format!("{}, adjusted{unit}", f.label), &a.full);
+        }
+    }
+    rows
+}
+
+/// Tests of proportional hazards, of every model that has one.
+fn hazards_rows(study: &Study) -> Vec<[String; 4]> {
+    let mut rows = Vec::new();
+    for f in &study.features {
+        let adjusted = f.adjusted.as_ref().map(|a| &a.full);
+        let models = [("alone", f.cox.as_ref()), ("adjusted", adjusted)];
+        for (what, model) in models {
+            let Some(t) = model.and_then(|m| m.proportional_hazards.as_ref()) else { continue };
+            rows.push([
+                format!("{}, {what}", f.label),
+                show(t.chi2),
+                t.df.to_string(),
+                show_p(t.p),
+            ]);
         }
     }
     rows
@@ -228,9 +255,9 @@ fn logrank_rows(study: &Study) -> Vec<[String; 6]> {
             let cut = format!("{} ({})", (s.cut * 1e4).round() / 1e4, s.cut_origin);
             rows.push([f.label.to_owned(), what.to_owned(), cut, a, b, c]);
         };
-        add("all slides", &s.all);
+        add(&format!("all {}", f.unit), &s.all);
         if let Some(t) = &s.held_out {
-            add("outside the training subset", t);
+            add(&format!("{} outside the training subset", f.unit), t);
         }
     }
     rows

@@ -40,10 +40,11 @@ pub fn draw(plan: &StudyPlan, main: &Joined, study: &Study) -> Result<Vec<Pictur
         pictures.push(Picture {
             name: format!("km_{}", f.feature),
             caption: format!(
-                "{title}; cut-point {} ({}); bands: 95 % log-log intervals, marks: censored \
-                 slides. {test}, unadjusted.",
+                "{title}; cut-point {} ({}); bands: 95 % log-log intervals, marks: censored {}. {test}, \
+                 unadjusted.",
                 (logrank.cut * 1e4).round() / 1e4,
-                logrank.cut_origin
+                logrank.cut_origin,
+                f.unit
             ),
             canvas: kaplan_meier(&title, &time, &plan.time_unit, &curves, &test),
         });

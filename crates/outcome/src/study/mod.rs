@@ -17,7 +17,7 @@ use crate::frame::{Frame, Roles};
 use crate::result::{coefficients, diagnoses, few_events};
 use crate::table::Table;
 pub(crate) use results::Joined;
-use results::Split;
+use results::{SLIDES, Split};
 use stats::interval::{holm, median};
 use stats::survival::Survival;
 use stats::survival::concordance::Pairs;
@@ -130,6 +130,36 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
     for (key, label) in FEATURES {
         features.push(feature(plan, main, key, label, &mut notes, &mut warnings)?);
     }
+    let of_patients = main.cohort.slides.len() > main.cohort.patients();
+    if of_patients {
+        let rule = plan.patient_rule;
+        let slides = main.cohort.per_patient(clinical, rule)?;
+        let one = Joined { name: main.name.clone(), slides, cohort: main.cohort.clone() };
+        // What warns of a model of patients warns of that of slides, too, and is said once.
+        let (mut told, mut warned) = (Vec::new(), Vec::new());
+        for f in &mut features {
+            let patients = feature(plan, &one, f.feature, f.label, &mut told, &mut warned)?;
+            f.take_tests(patients, rule);
+        }
+        told.retain(|n| !notes.contains(n));
+        notes.extend(told.into_iter().map(|n| format!("patients: {n}")));
+    }
+    for f in &features {
+        let models =
+            [("alone", f.cox.as_ref()), ("adjusted", f.adjusted.as_ref().map(|a| &a.full))];
+        for (what, model) in models {
+            if let Some(t) =
+                model.and_then(|m| m.proportional_hazards.as_ref()).filter(|t| t.p < 0.05)
+            {
+                warnings.push(format!(
+                    "{}, {what}: the hazards are not proportional (test of Schoenfeld residuals, p = {}); the hazard ratio is an \
+                     average over time",
+                    f.label,
+                    crate::words::show_p(t.p)
+                ));
+            }
+        }
+    }
     let mut comparison = Vec::new();
     for (feature, label) in FEATURES {
         for m in &methods {
@@ -145,13 +175,13 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
         }
     }
     let mut patient_level = Vec::new();
-    let mut events_patients = 0;
+    let (mut events_patients, mut patients_followed) = (0, 0);
     for rule in PatientRule::ALL {
         let table = main.cohort.per_patient(clinical, rule)?;
         for (key, label) in FEATURES {
             let f = frame(plan, &table, vec![key.into()])?;
             let (n, events) = (f.survival.len(), f.survival.events());
-            events_patients = events;
+            (events_patients, patients_followed) = (events, n);
             let fitted = model(plan, &f, &[0]).and_then(|cox| {
                 let c_index = c_result(plan, &f, &cox.fit.linear_predictor, false)?;
                 Ok(PatientResult::Found { cox: Box::new(cox), c_index })
@@ -166,15 +196,25 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
             });
         }
     }
-    let patients = main.cohort.patients();
+    // Those with an outcome, as the slides are counted.
+    let patients = patients_followed;
+    if patients < main.cohort.patients() {
+        let n = main.cohort.patients() - patients;
+        notes.push(format!(
+            "{n} of {} patients have no outcome and are left out",
+            main.cohort.patients()
+        ));
+    }
     if let Some(line) = few_events(events_patients, 1 + plan.covariates.len()) {
         warnings.insert(0, format!("{line} ({events_patients} events among {patients} patients)"));
     }
-    if main.cohort.slides.len() > patients {
+    if of_patients {
         notes.push(format!(
-            "{} slides of {patients} patients: slide-level results count a patient as often as \
-             there are slides; patient-level resampling and cluster-robust errors stand beside them",
-            main.cohort.slides.len()
+            "{} slides of {} patients: tests, curves and p-values are of patients ({} of their slides); models over slides \
+             have errors that are robust to clusters of patients",
+            main.cohort.slides.len(),
+            main.cohort.patients(),
+            plan.patient_rule.name()
         ));
     }
     let raw: Vec<(String, f64)> = features.iter().flat_map(tests).collect();
@@ -206,16 +246,17 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
 /// The tests of the protocol, each with its p-value.
 fn tests(f: &Feature) -> Vec<(String, f64)> {
     let mut out = Vec::new();
-    if let Some(m) = &f.cox {
-        out.push((format!("{}: Cox, count alone (likelihood ratio)", f.label), m.lrt.p));
+    let unit = if f.unit == SLIDES { String::new() } else { format!(", {}", f.unit) };
+    if let Some(m) = f.cox_patients.as_ref().or(f.cox.as_ref()) {
+        out.push((format!("{}: Cox, count alone (likelihood ratio{unit})", f.label), m.lrt.p));
     }
     if let Some(Tested::Done { p, .. }) = f.logrank.as_ref().map(|s| &s.all) {
-        out.push((format!("{}: log-rank at the cut-point", f.label), *p));
+        out.push((format!("{}: log-rank at the cut-point{unit}", f.label), *p));
     }
     if let Some(a) = &f.adjusted {
         out.push((
             format!(
-                "{}: likelihood ratio, covariates against covariates + count{}",
+                "{}: likelihood ratio, covariates against covariates + count{unit}{}",
                 f.label,
                 if a.settled() { "" } else { " (fit not converged)" }
             ),
@@ -238,6 +279,8 @@ fn feature(
     let mut out = Feature {
         feature: key,
         label,
+        unit: SLIDES.to_owned(),
+        cox_patients: None,
         n: f.survival.len(),
         events: f.survival.events(),
         failed: None,
@@ -268,6 +311,17 @@ fn feature(
         let mut all = plan.covariates.clone();
         all.push(key.into());
         let f = frame(plan, &main.slides, all)?;
+        if f.survival.len() < out.n {
+            let line = format!(
+                "adjusted models: {} of {} rows; the others lack a covariate{}",
+                f.survival.len(),
+                out.n,
+                f.notes.iter().map(|n| format!(" ({n})")).collect::<String>()
+            );
+            if !notes.contains(&line) {
+                notes.push(line);
+            }
+        }
         let base_columns = f.columns_where(|c| c != key);
         let columns: Vec<usize> = (0..f.names.len()).collect();
         let adjusted = model(plan, &f, &base_columns).and_then(|base| {

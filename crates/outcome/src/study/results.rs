@@ -1,7 +1,7 @@
 //! What a study finds: `results.json`, field by field.
 
 use super::StudyPlan;
-use crate::cohort::Cohort;
+use crate::cohort::{Cohort, PatientRule};
 use crate::result::{Coefficient, Resampled, Test};
 use crate::table::Table;
 use crate::ties_name;
@@ -115,6 +115,12 @@ pub struct Feature {
     pub feature: &'static str,
     /// Its name for people.
     pub label: &'static str,
+    /// Units of the log-rank test, its curves, the adjusted models and the p-values: `slides`, or `patients (max)` where patients have
+    /// several slides, whose tests of slides would not be valid.
+    pub unit: String,
+    /// The count alone over patients, where patients have several slides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cox_patients: Option<Model>,
     /// Slides.
     pub n: usize,
     /// Slides with an event.
@@ -131,6 +137,19 @@ pub struct Feature {
     pub logrank: Option<LogRankStudy>,
     /// With covariates.
     pub adjusted: Option<Adjusted>,
+}
+
+/// Unit of tests where every patient has one slide.
+pub(crate) const SLIDES: &str = "slides";
+
+impl Feature {
+    /// Takes the tests of the same count over patients in place of its own.
+    pub(super) fn take_tests(&mut self, patients: Self, rule: PatientRule) {
+        self.unit = format!("patients ({})", rule.name());
+        self.cox_patients = patients.cox;
+        self.logrank = patients.logrank;
+        self.adjusted = patients.adjusted;
+    }
 }
 
 /// A Cox model.

@@ -1,6 +1,7 @@
 // One canvas over the slide: no element per figure, so that a hundred thousand draw smoothly.
 
 const RADIUS_UM = 7.5;
+const REGION = '#7c3aed';
 /** Colours by what a mark means, from the common style; every mark has a dark and a light ring, so that it shows on pink, purple and white. */
 const style = getComputedStyle(document.documentElement);
 const colour = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -64,10 +65,48 @@ export class Marks {
       for (const [x0, y0, x1, y1] of scene.unread) pen.fillRect(px(x0), py(y0), (x1 - x0) * f.sx, (y1 - y0) * f.sy);
     }
     this.points(px, py, f, w, h);
-    if (this.layers.hotspot && scene.hotspot) {
-      const { min, max } = scene.hotspot;
-      this.outline(() => pen.rect(px(min[0]), py(min[1]), (max[0] - min[0]) * f.sx, (max[1] - min[1]) * f.sy), COLOURS.hotspot, 2);
+    this.regions(px, py);
+    if (this.layers.hotspot && scene.spot) this.hotspot(scene.spot, px, py, f);
+  }
+
+  /** The chosen hotspot: its square or circle, or one for each field. */
+  hotspot({ rule, reach, centres, mpp, moving }, px, py, f) {
+    const [rx, ry] = [reach / mpp[0] * f.sx, reach / mpp[1] * f.sy];
+    for (const [x, y] of centres) {
+      const [cx, cy] = [px(x), py(y)];
+      this.outline(() => {
+        if (rule.shape === 'square') this.pen.rect(cx - rx, cy - ry, 2 * rx, 2 * ry);
+        else this.pen.ellipse(cx, cy, rx, ry, 0, 0, 2 * Math.PI);
+      }, COLOURS.hotspot, moving ? 4 : 2);
     }
+  }
+
+  /** Regions that were searched, those that were drawn, and the one that is being drawn. */
+  regions(px, py) {
+    const { pen, scene } = this;
+    for (const r of scene.searched || []) this.outline(() => this.path(r.rings, px, py), REGION, 2);
+    for (const r of scene.drawn || []) {
+      this.outline(() => this.path([r.ring], px, py), REGION, 2);
+      if (r.exclude) {
+        pen.save();
+        pen.beginPath();
+        this.path([r.ring], px, py);
+        pen.clip();
+        pen.strokeStyle = REGION;
+        pen.lineWidth = 1;
+        pen.beginPath();
+        const [w, h] = [this.canvas.clientWidth, this.canvas.clientHeight];
+        for (let x = -h; x < w; x += 12) { pen.moveTo(x, 0); pen.lineTo(x + h, h); }
+        pen.stroke();
+        pen.restore();
+      }
+    }
+    const open = scene.drawing;
+    if (!open || !open.length) return;
+    this.outline(() => {
+      open.forEach(([x, y], k) => (k ? pen.lineTo(px(x), py(y)) : pen.moveTo(px(x), py(y))));
+      for (const [x, y] of open) pen.rect(px(x) - 3, py(y) - 3, 6, 6);
+    }, REGION, 2);
   }
 
   outline(path, colour, width) {
@@ -104,7 +143,11 @@ export class Marks {
   kind(i) {
     const { figures, blind, atypical } = this.scene;
     const word = figures.verdict.get(figures.key(i));
-    if (word) return word;
+    if (word) {
+      const counts = word === 'figure' || word === 'atypical';
+      const shown = word === 'unsure' ? this.layers.accepted || this.layers.rejected : this.layers[counts ? 'accepted' : 'rejected'];
+      return shown ? word : null;
+    }
     if (blind) return 'unsure';
     if (!figures.accepted[i]) return this.layers.rejected ? 'rejected' : null;
     if (!this.layers.accepted) return null;
@@ -127,7 +170,7 @@ export class Marks {
       const kind = this.kind(i);
       if (kind && kind !== 'removed') push(kind, figures.x[i], figures.y[i]);
     }
-    for (const a of figures.added) push(a.verdict, a.x, a.y);
+    if (this.layers.accepted) for (const a of figures.added) push(a.verdict, a.x, a.y);
     const visible = [...groups.values()].reduce((n, g) => n + g.length / 2, 0);
     for (const kind of ['rejected', 'mimicker', 'unsure', 'figure', 'atypical']) {
       const group = groups.get(kind);

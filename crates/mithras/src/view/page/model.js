@@ -20,6 +20,7 @@ export class Figures {
     this.searched = detail.searched;
     this.added = [];
     this.verdict = new Map();
+    this.comment = new Map();
     this.accepted = new Uint8Array(this.x.length);
     // Made once: every mark asks for its key whenever it is drawn.
     this.keys = Array.from(this.x, (x, i) => `${x.toFixed(2)},${this.y[i].toFixed(2)}`);
@@ -79,16 +80,9 @@ function place(all, below) {
   return low;
 }
 
-/**
- * The 2 mm2 square centred on a figure that holds most figures; null without figures or um/px.
- * As the program counts (`mitosis::crowd`): one sweep over rows with sums over columns, however crowded
- * they are, and the border decided by one plain comparison per axis in um.
- */
-export function hotspot(points, mpp) {
-  const n = points.length;
-  if (!n || !mpp) return null;
-  const half = HALF_UM;
-  const um = points.map(([x, y]) => [x * mpp[0], y * mpp[1]]);
+/** Figures in the square of half a side `half` um around each point, itself included. */
+function squareCounts(um, half) {
+  const n = um.length;
   const [xs, ys] = [0, 1].map((axis) => Float64Array.from(um, (p) => p[axis]).sort());
   const span = (all, at) => [place(all, (v) => v - at < -half), place(all, (v) => v - at <= half)];
   const rank = new Int32Array(n);
@@ -120,15 +114,121 @@ export function hotspot(points, mpp) {
     const sum = below(high) - below(low);
     counts[i] = added ? sum - counts[i] : sum;
   }
-  let best = 0;
-  for (let i = 1; i < n; i++) {
-    // Of equal squares the topmost, then the leftmost, as the program has it.
-    const [p, q] = [points[i], points[best]];
-    if (counts[i] > counts[best] || (counts[i] === counts[best] && (p[1] < q[1] || (p[1] === q[1] && p[0] < q[0])))) best = i;
+  return counts;
+}
+
+/** Figures in the circle of `radius` um around each point, itself included. */
+function circleCounts(um, radius) {
+  const cells = new Map();
+  const cell = ([x, y]) => [Math.floor(x / radius), Math.floor(y / radius)];
+  um.forEach((p, i) => {
+    const k = cell(p).join();
+    if (!cells.has(k)) cells.set(k, []);
+    cells.get(k).push(i);
+  });
+  return Int32Array.from(um, (p) => {
+    const [cx, cy] = cell(p);
+    let n = 0;
+    for (let dx = -1; dx <= 1; dx++) {
+      for (let dy = -1; dy <= 1; dy++) {
+        for (const i of cells.get(`${cx + dx},${cy + dy}`) || []) if (Math.hypot(um[i][0] - p[0], um[i][1] - p[1]) <= radius) n += 1;
+      }
+    }
+    return n;
+  });
+}
+
+/** The rule of the paper, which the program's own hotspot follows: one square of 2 mm2. */
+export const PAPER_RULE = { preset: 'paper', shape: 'square', fields: 1, field_mm2: 2, apart: false };
+
+/** Half a side or the radius, um, of one part of a rule: all fields in one, or each by itself. */
+export function reach(rule) {
+  if (rule.shape === 'square' && !rule.apart && rule.fields * rule.field_mm2 === 2) return HALF_UM;
+  const mm2 = rule.apart ? rule.field_mm2 : rule.fields * rule.field_mm2;
+  return rule.shape === 'square' ? Math.sqrt(mm2) / 2 * 1000 : Math.sqrt(mm2 / Math.PI) * 1000;
+}
+
+/** Figures in a part of a hotspot centred on [x, y], level-0 px; the border belongs to it. */
+export function countWithin(points, mpp, rule, [x, y]) {
+  const far = reach(rule);
+  const inside = rule.shape === 'square'
+    ? (dx, dy) => Math.abs(dx) <= far && Math.abs(dy) <= far
+    : (dx, dy) => Math.hypot(dx, dy) <= far;
+  return points.filter((p) => inside(p[0] * mpp[0] - x * mpp[0], p[1] * mpp[1] - y * mpp[1])).length;
+}
+
+/** Figures in any part of a hotspot, each once. */
+export function countOf(points, mpp, rule, centres) {
+  if (centres.length === 1) return countWithin(points, mpp, rule, centres[0]);
+  return points.filter((p) => centres.some((c) => countWithin([p], mpp, rule, c) === 1)).length;
+}
+
+/**
+ * The densest places by a rule: `most` hotspots, each centred on a figure, that do not overlap, densest first; of equal ones the topmost,
+ * then the leftmost. Where the fields of a rule may lie apart there is one hotspot of that many fields. Empty without figures or um/px.
+ */
+export function hotspots(points, mpp, rule = PAPER_RULE, most = 3) {
+  if (!points.length || !mpp) return [];
+  const far = reach(rule);
+  const um = points.map(([x, y]) => [x * mpp[0], y * mpp[1]]);
+  const counts = rule.shape === 'square' ? squareCounts(um, far) : circleCounts(um, far);
+  const order = [...um.keys()].sort((a, b) => counts[b] - counts[a] || points[a][1] - points[b][1] || points[a][0] - points[b][0]);
+  const apart = rule.shape === 'square'
+    ? (a, b) => Math.max(Math.abs(a[0] - b[0]), Math.abs(a[1] - b[1])) > 2 * far
+    : (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]) > 2 * far;
+  const chosen = [];
+  const wanted = rule.apart ? rule.fields : most;
+  for (const i of order) {
+    if (chosen.length === wanted) break;
+    if (chosen.every((j) => apart(um[i], um[j]))) chosen.push(i);
   }
-  const [x, y] = points[best];
-  const corner = (sign) => [(um[best][0] + sign * half) / mpp[0], (um[best][1] + sign * half) / mpp[1]];
-  return { count: counts[best], x, y, min: corner(-1), max: corner(1) };
+  if (rule.apart) return [{ count: chosen.reduce((n, i) => n + counts[i], 0), centres: chosen.map((i) => points[i]) }];
+  return chosen.map((i) => ({ count: counts[i], centres: [points[i]] }));
+}
+
+/**
+ * The 2 mm2 square centred on a figure that holds most figures; null without figures or um/px.
+ * As the program counts (`mitosis::crowd`): one sweep over rows with sums over columns, however crowded
+ * they are, and the border decided by one plain comparison per axis in um.
+ */
+export function hotspot(points, mpp) {
+  const [spot] = hotspots(points, mpp, PAPER_RULE, 1);
+  if (!spot) return null;
+  const [x, y] = spot.centres[0];
+  const corner = (sign) => [(x * mpp[0] + sign * HALF_UM) / mpp[0], (y * mpp[1] + sign * HALF_UM) / mpp[1]];
+  return { count: spot.count, x, y, min: corner(-1), max: corner(1) };
+}
+
+/** Whether a place lies inside a ring of corners. */
+export function inside(ring, [x, y]) {
+  let odd = false;
+  ring.forEach(([ax, ay], k) => {
+    const [bx, by] = ring[(k + 1) % ring.length];
+    if ((ay > y) !== (by > y) && x < ax + (y - ay) / (by - ay) * (bx - ax)) odd = !odd;
+  });
+  return odd;
+}
+
+/** Size of a ring that does not cross itself, mm2. */
+export function ringMm2(ring, mpp) {
+  const cross = ring.reduce((sum, [ax, ay], k) => {
+    const [bx, by] = ring[(k + 1) % ring.length];
+    return sum + (ax - ring[0][0]) * (by - ring[0][1]) - (bx - ring[0][0]) * (ay - ring[0][1]);
+  }, 0);
+  return Math.abs(cross) / 2 * mpp[0] * mpp[1] * 1e-6;
+}
+
+/** An order of candidates that knows nothing of their scores, the same every time: by a hash of the place. */
+export function shuffled(figures) {
+  const hash = (text) => {
+    let h = 2166136261;
+    for (const c of text) h = Math.imul(h ^ c.charCodeAt(0), 16777619);
+    h ^= h >>> 15;
+    h = Math.imul(h, 2246822507);
+    return (h ^ (h >>> 13)) >>> 0;
+  };
+  const keys = Float64Array.from(figures.keys, hash);
+  return [...figures.x.keys()].sort((a, b) => keys[a] - keys[b] || a - b);
 }
 
 /** Figures per square millimetre on a grid of 0.5 mm, for the heat map. */
@@ -170,15 +270,15 @@ const COLUMNS = [
   'run_seg', 'run_cls', 'reviewer', 'note',
 ];
 
-/** A line of a table of counts at these thresholds; it says so where they are not the run's. */
-export function countsLine(name, figures, point, run, reviewer) {
+/** A line of a table of counts at these thresholds; it says so where they are not the run's. `named` is the card's name for them, if it has one. */
+export function countsLine(name, figures, point, run, reviewer, named = '') {
   figures.accept(point);
   const counted = figures.counted();
   const spot = hotspot(counted, figures.mpp);
   const density = figures.analysed > 0 ? Math.round((20e6 * counted.length) / figures.analysed) / 1e6 : '';
   const moved = point.seg !== run.seg || point.cls !== run.cls;
   const notes = [];
-  if (moved) notes.push("not the run's operating point: precision and recall of the card do not hold");
+  if (moved) notes.push(named ? `operating point ${named}, not the run's` : "not the run's operating point: its precision and recall are not known");
   if (!figures.searched) notes.push('not searched by the network');
   return [
     name, counted.length, spot ? spot.count : 0, spot ? spot.x : '', spot ? spot.y : '', density, figures.analysed, point.seg, point.cls,
@@ -197,6 +297,7 @@ export function countsCsv(lines) {
 
 /** Indices of candidates in the order of the gallery. */
 export function ordered(figures, order, point, voices = {}) {
+  if (order === 'blind') return shuffled(figures);
   const all = [...figures.x.keys()];
   const single = (i) => Number.isNaN(figures.cls[i]);
   const score = (i) => (single(i) ? figures.seg[i] : figures.cls[i]);

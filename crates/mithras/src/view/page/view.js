@@ -1,14 +1,25 @@
 // The page: one slide at a time, its candidates, thresholds and reviews.
 
 import { $, get, post, scaleBar } from './common.js';
-import { Figures, countsCsv, countsLine, density, hotspot, ordered } from './model.js';
+import {
+  Figures, PAPER_RULE, countOf, countsCsv, countsLine, density, hotspots, inside, ordered, reach, ringMm2,
+} from './model.js';
 import { Marks } from './marks.js';
 
 const PAGE = 60;
 const state = {
   index: null, slide: 0, detail: null, figures: null, point: { seg: 0, cls: 0 }, atypical: 0.5,
   order: [], shown: PAGE, selected: null, reviewer: '', adding: false, naming: false, voices: {}, queue: Promise.resolve(),
+  history: [], desk: null, rule: { ...PAPER_RULE }, proposals: [], spot: null, moving: false, drawing: null,
 };
+
+/** What a window remembers over a reload; a browser that allows no storage forgets. */
+const memory = {
+  get(key) { try { return JSON.parse(sessionStorage.getItem(`mithras.${key}`)); } catch { return null; } },
+  set(key, value) { try { sessionStorage.setItem(`mithras.${key}`, JSON.stringify(value)); } catch { /* forgotten */ } },
+};
+
+const blinded = () => $('blind').checked;
 
 function say(text, ms = 4000) {
   $('say').textContent = text;
@@ -23,6 +34,8 @@ const viewer = OpenSeadragon({
   imageLoaderLimit: 6, timeout: 60000,
 });
 const marks = new Marks($('marks'), viewer);
+// Tests ask where a place of the slide is on the screen.
+window.osd = viewer;
 
 function source(s) {
   return {
@@ -35,6 +48,9 @@ async function open(id, place) {
   state.slide = id;
   state.selected = null;
   state.naming = false;
+  state.moving = false;
+  state.drawing = null;
+  memory.set('slide', state.index.slides[id].name);
   const s = state.index.slides[id];
   $('name').textContent = s.name;
   document.title = `${s.name} - mithras`;
@@ -47,9 +63,12 @@ async function open(id, place) {
     return;
   }
   state.figures = new Figures(state.detail);
-  state.point = { ...state.detail.point };
+  const kept = memory.get(`point.${s.name}`);
+  state.point = kept && kept.run && kept.run.seg === state.detail.point.seg && kept.run.cls === state.detail.point.cls ? { seg: kept.seg, cls: kept.cls } : { ...state.detail.point };
   state.atypical = state.detail.atypical_from ?? 0.5;
   $('atypical-label').hidden = !state.figures.atypical;
+  caveats(s);
+  await desk();
   await reviews();
   await listen();
   sliders();
@@ -65,24 +84,34 @@ function refresh() {
   if (!figures) return;
   figures.accept(point);
   const counted = figures.counted();
-  const spot = hotspot(counted, figures.mpp);
+  state.proposals = hotspots(counted, figures.mpp, state.rule);
+  const isPaper = ['shape', 'fields', 'field_mm2', 'apart'].every((k) => state.rule[k] === PAPER_RULE[k]);
+  const [spot] = isPaper ? state.proposals : hotspots(counted, figures.mpp, PAPER_RULE, 1);
+  hotspotNow(counted);
   marks.scene = {
-    figures, hotspot: spot, density: figures.mpp ? density(counted, figures.mpp) : [], tissue: detail.tissue, flaws: detail.flaws,
-    unread: detail.unread, selected: state.selected, blind: $('blind').checked, atypical: state.atypical,
+    figures, density: figures.mpp && !blinded() ? density(counted, figures.mpp) : [], tissue: detail.tissue, flaws: detail.flaws,
+    unread: detail.unread, selected: state.selected, blind: blinded(), atypical: state.atypical,
+    spot: blinded() || !state.spot ? null : { rule: state.rule, reach: reach(state.rule), centres: state.spot.centres, mpp: figures.mpp, moving: state.moving },
+    searched: detail.regions, drawn: state.desk ? state.desk.drawn : [], drawing: state.drawing && state.drawing.corners,
   };
   marks.soon();
+  regionsNow(counted);
+  document.body.classList.toggle('blind', blinded());
+  memory.set(`point.${state.index.slides[state.slide].name}`, { ...point, run: detail.point });
   const n = counted.length;
   const area = figures.analysed;
   const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}${figures.searched ? '' : ' by the reviewer; the network has not searched this slide'}`];
   if (spot) parts.push(`hotspot ${spot.count} in 2 mm²`);
   if (area > 0) parts.push(`${((20 * n) / area).toFixed(1)} per 20 mm² on ${area.toFixed(2)} mm²${area < 2 ? ' (less than a hotspot)' : ''}`);
-  $('numbers').textContent = $('blind').checked ? '' : parts.join(' · ');
+  $('numbers').textContent = blinded() ? '' : parts.join(' · ');
   const card = detail.point;
   const moved = point.seg !== card.seg || point.cls !== card.cls;
-  $('moved').hidden = !moved;
+  $('moved').hidden = !moved || blinded();
+  $('keep').hidden = !moved || !state.index.run;
+  $('keep').lastElementChild.textContent = `mithras recount ${state.index.run} --operating-point ${point.seg},${point.cls} --into DIR`;
   $('moved').textContent = `not the run's operating point (${card.seg}, ${card.cls})`;
   $('thresholds').hidden = !figures.searched;
-  const named = Object.entries(state.index.points).find(([, p]) => p.seg === point.seg && p.cls === point.cls);
+  const named = namedPoint(point);
   $('point').value = named ? named[0] : '';
   const known = named && named[1].precision !== null && named[1].precision !== undefined;
   $('expected').textContent = known
@@ -91,6 +120,258 @@ function refresh() {
   for (const [id, v] of [['seg', point.seg], ['cls', point.cls], ['atypical', state.atypical]]) $(`${id}-value`).textContent = v.toFixed(2);
   $('reviewed').textContent = `${figures.verdict.size + figures.added.length} reviewed`;
   gallery();
+}
+
+/** The card's name for two thresholds, with what it promises. */
+function namedPoint(point) {
+  return Object.entries(state.index.points).find(([, p]) => p.seg === point.seg && p.cls === point.cls);
+}
+
+/** What a reader of the numbers must know, over the slide. */
+function caveats(s) {
+  $('caveats').replaceChildren(...s.caveats.map((text) => {
+    const p = document.createElement('p');
+    p.textContent = text;
+    return p;
+  }));
+  $('caveats').hidden = !s.caveats.length;
+}
+
+const PRESETS = {
+  paper: ['paper: square of 2 mm²', { shape: 'square', fields: 1, field_mm2: 2 }],
+  breast: ['breast: 10 fields of 0.237 mm²', { shape: 'circle', fields: 10, field_mm2: 0.237 }],
+  gist: ['GIST: 5 mm²', { shape: 'circle', fields: 1, field_mm2: 5 }],
+  'soft-tissue': ['soft tissue: 10 fields of 0.1734 mm²', { shape: 'circle', fields: 10, field_mm2: 0.1734 }],
+  net: ['neuroendocrine: 10 fields of 0.2 mm²', { shape: 'circle', fields: 10, field_mm2: 0.2 }],
+  melanoma: ['melanoma: 1 mm²', { shape: 'circle', fields: 1, field_mm2: 1 }],
+  'canine-mast-cell': ['canine mast cell: 10 fields of 0.237 mm²', { shape: 'circle', fields: 10, field_mm2: 0.237 }],
+  own: ['as set below', null],
+};
+
+function ruleShown() {
+  const r = state.rule;
+  $('preset').value = r.preset;
+  $('shape').value = r.shape;
+  $('fields').value = r.fields;
+  $('field-mm2').value = r.field_mm2;
+  $('apart').checked = r.apart;
+}
+
+/** Takes a rule; the hotspot is the densest place by it. */
+function setRule(rule, spot = null) {
+  const ok = rule.fields >= 1 && rule.fields <= 100 && rule.field_mm2 >= 0.01 && rule.field_mm2 <= 20;
+  if (!ok) return say('1 to 100 fields of 0.01 to 20 mm²');
+  state.rule = rule;
+  state.spot = spot;
+  state.moving = false;
+  ruleShown();
+  return refresh();
+}
+
+const same = (a, b) => a.length === b.length && a.every((p, i) => p[0] === b[i][0] && p[1] === b[i][1]);
+
+/** The hotspot that is shown: where the reviewer put it, else the densest place; its count follows the figures. */
+function hotspotNow(counted) {
+  const { figures } = state;
+  const [best] = state.proposals;
+  if (!figures.mpp) state.spot = null;
+  else if (!state.spot || !state.spot.placed) state.spot = best ? { centres: best.centres, placed: false } : null;
+  const spot = state.spot;
+  const n = spot ? countOf(counted, figures.mpp, state.rule, spot.centres) : 0;
+  const mm2 = (state.rule.fields * state.rule.field_mm2).toFixed(3).replace(/\.?0+$/, '');
+  $('hotspot-count').textContent = spot ? `${n} ${n === 1 ? 'figure' : 'figures'} in ${mm2} mm²${spot.placed ? ', placed by hand' : ', the densest place'}` : 'no figure';
+  $('proposals').replaceChildren(...state.proposals.map((p, k) => {
+    const b = document.createElement('button');
+    b.textContent = `${k + 1}: ${p.count}`;
+    b.setAttribute('aria-label', `place ${k + 1}: ${p.count} figures`);
+    b.setAttribute('aria-pressed', String(Boolean(spot) && same(spot.centres, p.centres)));
+    b.onclick = () => {
+      state.spot = { centres: p.centres, placed: true };
+      const [x, y] = p.centres[0];
+      look(x, y, 1.5 * reach(state.rule));
+      refresh();
+    };
+    return b;
+  }));
+  $('hotspot-move').setAttribute('aria-pressed', String(state.moving));
+  const kept = state.desk && state.desk.hotspot;
+  $('hotspot-kept').textContent = kept ? `kept by ${kept.reviewer}, ${when(kept.time)}` : '';
+}
+
+const when = (seconds) => new Date(seconds * 1000).toISOString().slice(0, 16).replace('T', ' ');
+
+/** Looks at a place, `half` um around it. */
+function look(x, y, half) {
+  const item = viewer.world.getItemAt(0);
+  const { mpp } = state.figures;
+  if (!item || !mpp) return;
+  const [w, h] = [half / mpp[0], half / mpp[1]];
+  viewer.viewport.fitBounds(item.imageToViewportRectangle(x - w, y - h, 2 * w, 2 * h));
+}
+
+function moveHotspot(on) {
+  if (on && !state.spot) return say('There is no hotspot to move');
+  state.moving = on;
+  if (on) {
+    state.before = state.spot;
+    say('Drag the hotspot, or use the arrows; Enter keeps it, Escape puts it back', 8000);
+  }
+  return refresh();
+}
+
+/** Moves the hotspot by so many um. */
+function nudge(dx, dy) {
+  const { mpp } = state.figures;
+  const s = state.index.slides[state.slide];
+  const within = (v, most) => Math.min(Math.max(v, 0), most);
+  const centres = state.spot.centres.map(([x, y]) => [within(x + dx / mpp[0], s.width), within(y + dy / mpp[1], s.height)]);
+  state.spot = { centres, placed: true };
+  refresh();
+}
+
+async function keepHotspot() {
+  if (!state.spot || !named()) return;
+  state.moving = false;
+  const { preset, shape, fields, field_mm2, apart } = state.rule;
+  await post('api/hotspot', { reviewer: state.reviewer, slide: state.slide, preset, shape, fields, field_mm2, apart, centres_px: state.spot.centres });
+  state.spot = { ...state.spot, placed: true };
+  await desk();
+  refresh();
+  say('The hotspot is kept');
+}
+
+/** Whether there is a name to sign with. */
+function named() {
+  if (state.reviewer) return true;
+  say('Enter your initials first');
+  $('reviewer').focus();
+  return false;
+}
+
+/** Hotspot, regions and signatures of this slide, as they are on disk. */
+async function desk() {
+  const slide = state.slide;
+  const known = await get(`api/desk/${slide}`);
+  if (slide !== state.slide) return;
+  state.desk = known;
+  const kept = known.hotspot;
+  if (kept) {
+    state.rule = { preset: kept.preset in PRESETS ? kept.preset : 'own', shape: kept.shape, fields: kept.fields, field_mm2: kept.field_mm2, apart: kept.apart };
+    state.spot = { centres: kept.centres_px, placed: true };
+  } else {
+    state.rule = { ...PAPER_RULE };
+    state.spot = null;
+  }
+  ruleShown();
+  signatures();
+}
+
+function signatures() {
+  const { frozen, signatures: all } = state.desk;
+  const last = all[all.length - 1];
+  $('frozen').hidden = !frozen;
+  $('frozen').textContent = frozen ? `signed by ${last.reviewer}, version ${last.version}` : '';
+  $('sign').hidden = frozen;
+  $('reopen').hidden = !frozen;
+  $('signatures').replaceChildren(...all.map((s) => {
+    const li = document.createElement('li');
+    li.textContent = s.signed ? `version ${s.version}: ${s.reviewer}, ${when(s.time)}` : `opened again by ${s.reviewer}, ${when(s.time)}: ${s.reason}`;
+    return li;
+  }));
+}
+
+async function sign(reopen = null) {
+  if (!named()) return;
+  const done = await post('api/sign', { reviewer: state.reviewer, slide: state.slide, ...(reopen && { reopen }) });
+  await desk();
+  refresh();
+  say(`${reopen ? 'Opened again' : 'Signed'}: ${done.slides.join(', ')}`);
+}
+
+/** Begins, goes on with or ends a region. */
+function drawRegion(kind) {
+  if (state.drawing && state.drawing.kind === kind) return endRegion();
+  if (!named()) return null;
+  state.drawing = { kind, corners: [] };
+  document.body.style.cursor = 'crosshair';
+  say(kind === 'polygon' ? 'Click the corners; Enter or a double click ends it' : 'Click two opposite corners', 8000);
+  return drawn();
+}
+
+function drawn() {
+  for (const kind of ['polygon', 'rectangle']) $(kind).setAttribute('aria-pressed', String(Boolean(state.drawing) && state.drawing.kind === kind));
+  if (!state.drawing) document.body.style.cursor = '';
+  refresh();
+}
+
+function corner(x, y) {
+  const d = state.drawing;
+  const s = state.index.slides[state.slide];
+  const within = (v, most) => Math.min(Math.max(Math.round(v * 100) / 100, 0), most);
+  const p = [within(x, s.width), within(y, s.height)];
+  const last = d.corners[d.corners.length - 1];
+  if (last && last[0] === p[0] && last[1] === p[1]) return;
+  d.corners.push(p);
+  if (d.kind === 'rectangle' && d.corners.length === 2) {
+    const [[x0, y0], [x1, y1]] = d.corners;
+    d.corners = [[x0, y0], [x1, y0], [x1, y1], [x0, y1]];
+    endRegion();
+    return;
+  }
+  drawn();
+}
+
+function endRegion() {
+  const ring = state.drawing ? state.drawing.corners : [];
+  state.drawing = null;
+  drawn();
+  if (ring.length < 3) return say('A region has three corners at least');
+  const region = { name: $('region-name').value.trim(), class: '', exclude: $('region-exclude').checked, ring };
+  $('region-name').value = '';
+  return saveRegions([...state.desk.drawn, region]);
+}
+
+async function saveRegions(regions) {
+  if (!named()) return;
+  state.undone = state.desk.drawn;
+  const known = await post('api/regions', { reviewer: state.reviewer, slide: state.slide, regions });
+  state.desk = known;
+  refresh();
+}
+
+/** Takes the last corner back while a region is drawn, else the last change of the regions. */
+function undoRegion() {
+  if (state.drawing) {
+    state.drawing.corners.pop();
+    return drawn();
+  }
+  if (!state.undone) return say('Nothing to take back');
+  return saveRegions(state.undone);
+}
+
+function regionsNow(counted) {
+  const { figures, desk: known } = state;
+  const all = known ? known.drawn : [];
+  const out = all.filter((r) => r.exclude);
+  const holds = (r, p) => inside(r.ring, p) && !out.some((o) => inside(o.ring, p));
+  $('region-list').replaceChildren(...all.map((r, k) => {
+    const li = document.createElement('li');
+    const mm2 = known.mm2[k] ?? (figures.mpp ? ringMm2(r.ring, figures.mpp) : null);
+    const n = counted.filter((p) => holds(r, p)).length;
+    const size = mm2 === null ? '' : ` ${mm2.toFixed(3)} mm²`;
+    li.textContent = `${r.name || `region ${k + 1}`}:${size}${r.exclude ? ', left out' : blinded() ? '' : `, ${n} ${n === 1 ? 'figure' : 'figures'}`}`;
+    const b = document.createElement('button');
+    b.textContent = 'delete';
+    b.setAttribute('aria-label', `delete ${r.name || `region ${k + 1}`}`);
+    b.onclick = () => saveRegions(all.filter((_, i) => i !== k)).catch((e) => say(e.message));
+    li.append(b);
+    return li;
+  }));
+  const kept = all.filter((r) => !r.exclude);
+  const n = counted.filter((p) => kept.some((r) => holds(r, p))).length;
+  $('region-sum').textContent = kept.length && known.all_mm2 !== null && !blinded() ? `together ${known.all_mm2.toFixed(3)} mm², ${n} ${n === 1 ? 'figure' : 'figures'}` : '';
+  $('region-command').hidden = !all.length || !state.index.run;
+  $('region-command').lastElementChild.textContent = `mithras detect SLIDE --regions ${state.index.run}/reviews/regions/${state.index.slides[state.slide].name}.geojson --out DIR`;
 }
 
 /** What all reviewers say of this slide, and how far they agree; asked for only where it is to be seen. */
@@ -118,7 +399,8 @@ async function download() {
       const known = await get(`api/reviews/${s.id}?reviewer=${encodeURIComponent(state.reviewer)}`);
       for (const e of known.entries) apply(e, figures);
     }
-    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer));
+    const known = namedPoint(state.point);
+    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer, known ? known[0] : ''));
   }
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([countsCsv(lines)], { type: 'text/csv' }));
@@ -140,8 +422,15 @@ function list() {
     const b = document.createElement('button');
     const small = document.createElement('small');
     b.textContent = s.name;
-    small.textContent = s.note;
+    // Blinded, the network's numbers are an opinion; why a slide cannot be opened is none.
+    small.textContent = blinded() && s.width ? '' : s.note;
     b.append(small);
+    if (s.caveats.length && !blinded()) {
+      const warn = document.createElement('small');
+      warn.className = 'warn';
+      warn.textContent = `⚠ ${s.caveats[0]}`;
+      b.append(warn);
+    }
     b.setAttribute('aria-current', String(s.id === state.slide));
     b.disabled = !s.width;
     b.onclick = () => open(s.id).catch((e) => say(e.message));
@@ -158,8 +447,10 @@ function crop(i) {
 
 function gallery() {
   const f = state.figures;
-  state.order = ordered(f, $('order').value, state.point, state.voices);
-  const blind = $('blind').checked;
+  const blind = blinded();
+  // Blinded, the order knows nothing of scores.
+  const order = blind ? 'blind' : $('order').value;
+  state.order = ordered(f, order, state.point, state.voices);
   const shown = state.order.slice(0, state.shown);
   // Pictures are asked for again only where the order has changed.
   const now = `${state.slide}:${shown.join()}`;
@@ -178,7 +469,9 @@ function gallery() {
   }
   shown.forEach((i, k) => {
     const b = $('gallery').children[k];
-    b.lastElementChild.textContent = [f.verdict.get(f.key(i)), blind || Number.isNaN(f.cls[i]) ? '' : f.cls[i].toFixed(2)].filter(Boolean).join(' ');
+    const others = order === 'differ' ? Object.entries(state.voices).filter(([, said]) => f.key(i) in said).map(([who, said]) => `${who}: ${said[f.key(i)]}`).join(' · ') : '';
+    b.lastElementChild.textContent = [others || f.verdict.get(f.key(i)), blind || Number.isNaN(f.cls[i]) ? '' : f.cls[i].toFixed(2)].filter(Boolean).join(' ');
+    b.title = f.comment.get(f.key(i)) || '';
     b.setAttribute('aria-current', String(i === state.selected));
   });
   $('more').hidden = state.order.length <= state.shown;
@@ -187,6 +480,7 @@ function gallery() {
 function select(i) {
   state.selected = i;
   state.naming = false;
+  $('comment').value = state.figures.comment.get(state.figures.key(i)) || '';
   go(state.figures.x[i], state.figures.y[i]);
   refresh();
 }
@@ -205,10 +499,32 @@ function go(x, y) {
 async function reviews() {
   const f = state.figures;
   f.verdict.clear();
+  f.comment.clear();
   f.added = [];
+  state.history = [];
   if (!state.reviewer) return;
   const known = await get(`api/reviews/${state.slide}?reviewer=${encodeURIComponent(state.reviewer)}`);
   for (const e of known.entries) apply(e);
+  state.history = known.entries;
+  told();
+}
+
+/** Every word that stands, each of which can be taken back. */
+function told() {
+  $('history').replaceChildren(...state.history.map((e) => {
+    const li = document.createElement('li');
+    li.textContent = `${e.verdict}${e.morphology ? ` (${e.morphology.replaceAll('_', ' ')})` : ''} at ${e.x.toFixed(0)}, ${e.y.toFixed(0)}${e.comment ? `: ${e.comment}` : ''}`;
+    const [there, back] = ['show', 'take back'].map((word) => {
+      const b = document.createElement('button');
+      b.textContent = word;
+      b.setAttribute('aria-label', `${word} ${e.verdict} at ${e.x.toFixed(0)}, ${e.y.toFixed(0)}`);
+      li.append(b);
+      return b;
+    });
+    there.onclick = () => go(e.x, e.y);
+    back.onclick = () => undo(e.key);
+    return li;
+  }));
 }
 
 function apply(e, f = state.figures) {
@@ -217,21 +533,21 @@ function apply(e, f = state.figures) {
     if (e.verdict === 'figure' || e.verdict === 'atypical') f.added.push({ key: e.key, x: e.x, y: e.y, verdict: e.verdict });
   } else if (e.verdict === null) f.verdict.delete(e.key);
   else f.verdict.set(e.key, e.verdict);
+  if (e.comment) f.comment.set(e.key, e.comment);
+  else f.comment.delete(e.key);
 }
 
 /** Saves a word; the page shows it only once it is on disk. */
 function record(entry) {
-  if (!state.reviewer) {
-    say('Enter your initials first');
-    $('reviewer').focus();
-    return false;
-  }
+  if (!named()) return false;
   const slide = state.slide;
   state.queue = state.queue.then(async () => {
     try {
       await post('api/review', { reviewer: state.reviewer, slide, ...entry });
       if (slide === state.slide) {
         apply(entry);
+        state.history = [...state.history.filter((e) => e.key !== entry.key), ...(entry.verdict ? [entry] : [])];
+        told();
         if (entry.added) state.selected = null;
         await listen();
         refresh();
@@ -263,12 +579,22 @@ function step(by) {
   if (next !== undefined) select(next);
 }
 
-function undo() {
+/** A comment on the chosen figure: said together with what stands about it. */
+function comment() {
+  const place = state.selected === null ? null : state.figures.place(state.selected);
+  if (!place) return say('Choose a candidate first: click it, or press n');
+  const stands = place.added ? state.figures.added[state.selected - state.figures.length].verdict : state.figures.verdict.get(place.key);
+  const text = $('comment').value.trim();
+  $('comment').blur();
+  return record({ ...place, verdict: stands || 'unsure', morphology: null, comment: text || null });
+}
+
+function undo(key = null) {
   if (!state.reviewer) return;
   const slide = state.slide;
   state.queue = state.queue.then(async () => {
     try {
-      await post('api/undo', { reviewer: state.reviewer, slide });
+      await post('api/undo', { reviewer: state.reviewer, slide, ...(typeof key === 'string' && { key }) });
       await reviews();
       refresh();
     } catch (e) {
@@ -296,9 +622,42 @@ function imagePoint(position) {
   return item ? item.viewportToImageCoordinates(viewer.viewport.pointFromPixel(position)) : null;
 }
 
+/** Whether a place is in the hotspot that is moved. */
+function onHotspot(p) {
+  if (!state.moving || !state.spot) return null;
+  const { mpp } = state.figures;
+  const far = reach(state.rule);
+  const at = state.spot.centres.findIndex(([x, y]) => Math.max(Math.abs(p.x - x) * mpp[0], Math.abs(p.y - y) * mpp[1]) <= far);
+  return at < 0 ? null : at;
+}
+
+viewer.addHandler('canvas-press', (e) => {
+  const p = state.figures ? imagePoint(e.position) : null;
+  state.held = p ? onHotspot(p) : null;
+});
+viewer.addHandler('canvas-drag', (e) => {
+  if (state.held === null || state.held === undefined || !state.spot) return;
+  e.preventDefaultAction = true;
+  const f = marks.frame();
+  const centres = state.spot.centres.map((c, k) => (k === state.held ? [c[0] + e.delta.x / f.sx, c[1] + e.delta.y / f.sy] : c));
+  state.spot = { centres, placed: true };
+  refresh();
+});
+viewer.addHandler('canvas-double-click', (e) => {
+  if (!state.drawing) return;
+  e.preventDefaultAction = true;
+  endRegion();
+});
+// The arrows move the hotspot, not the slide, while it is moved.
+viewer.addHandler('canvas-key', (e) => { if (state.moving || state.drawing) e.preventDefaultAction = true; });
+
 viewer.addHandler('canvas-click', (e) => {
   if (!e.quick || !state.figures) return;
   const p = imagePoint(e.position);
+  if (state.drawing) {
+    corner(p.x, p.y);
+    return;
+  }
   if (state.adding) {
     state.adding = false;
     document.body.style.cursor = '';
@@ -310,6 +669,8 @@ viewer.addHandler('canvas-click', (e) => {
   const i = nearest(p.x, p.y, 14 / f.sx);
   if (i !== null) {
     state.selected = i;
+    const place = state.figures.place(i);
+    $('comment').value = (place && state.figures.comment.get(place.key)) || '';
     refresh();
   }
 });
@@ -370,6 +731,7 @@ $('point').onchange = () => {
   if (p) { state.point = { seg: p.seg, cls: p.cls }; sliders(); refresh(); }
 };
 const hear = () => listen().then(refresh).catch((e) => say(e.message));
+const act = (work) => Promise.resolve().then(work).catch((e) => say(e.message));
 $('order').onchange = hear;
 $('download').onclick = () => download().catch((e) => say(e.message));
 $('more').onclick = () => { state.shown += PAGE; gallery(); };
@@ -377,12 +739,42 @@ $('search').oninput = list;
 $('blind').onchange = () => {
   if ($('blind').checked && $('order').value === 'differ') $('order').value = 'open';
   $('order').querySelector('[value=differ]').disabled = $('blind').checked;
+  $('order').disabled = $('blind').checked;
+  memory.set('blind', $('blind').checked);
+  list();
   hear();
 };
-$('undo').onclick = undo;
+$('undo').onclick = () => undo();
+$('preset').replaceChildren(...Object.entries(PRESETS).map(([name, [words]]) => {
+  const o = document.createElement('option');
+  [o.value, o.textContent] = [name, words];
+  return o;
+}));
+$('preset').onchange = () => {
+  const [, rule] = PRESETS[$('preset').value];
+  if (rule) setRule({ preset: $('preset').value, apart: false, ...rule });
+};
+for (const id of ['shape', 'fields', 'field-mm2', 'apart']) {
+  $(id).onchange = () => setRule({
+    preset: 'own', shape: $('shape').value, fields: Number($('fields').value), field_mm2: Number($('field-mm2').value), apart: $('apart').checked,
+  });
+}
+$('hotspot-move').onclick = () => moveHotspot(!state.moving);
+$('hotspot-keep').onclick = () => act(keepHotspot);
+for (const kind of ['polygon', 'rectangle']) $(kind).onclick = () => act(() => drawRegion(kind));
+$('region-undo').onclick = () => act(undoRegion);
+$('sign').onclick = () => act(() => sign());
+$('reopen').onclick = () => {
+  const why = prompt('Why is the case opened again?');
+  if (why && why.trim()) act(() => sign(why.trim()));
+};
+$('comment').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); comment(); } };
 $('add').onclick = () => { state.adding = true; document.body.style.cursor = 'crosshair'; say('Click the missed figure'); };
+// Enter ends the name: the next key is a word about a figure, not a letter of it.
+$('reviewer').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); $('reviewer').blur(); } };
 $('reviewer').onchange = async () => {
   state.reviewer = $('reviewer').value.trim();
+  memory.set('reviewer', state.reviewer);
   try { await reviews(); refresh(); } catch (e) { say(e.message); }
 };
 for (const b of document.querySelectorAll('[data-verdict]')) b.onclick = () => judge(b.dataset.verdict);
@@ -391,7 +783,8 @@ for (const [id, name] of [['toggle-list', 'no-list'], ['toggle-side', 'no-side']
 }
 
 const KEYS = {
-  n: () => step(1), p: () => step(-1), z: undo, '+': () => $('add').click(), 0: () => viewer.viewport.goHome(),
+  n: () => step(1), p: () => step(-1), z: () => undo(), c: () => $('comment').focus(), g: () => moveHotspot(!state.moving),
+  o: () => drawRegion('polygon'), r: () => drawRegion('rectangle'), '+': () => $('add').click(), 0: () => viewer.viewport.goHome(),
   1: () => judge('figure'), 2: () => judge('mimicker'), 3: () => judge('unsure'), 4: () => judge('atypical'), x: () => judge('removed'),
   h: () => { const on = !marks.layers.accepted; layer('accepted', on); layer('rejected', on); },
   d: () => layer('heat', !marks.layers.heat), t: () => layer('tissue', !marks.layers.tissue),
@@ -401,11 +794,29 @@ const KEYS = {
 };
 document.addEventListener('keydown', (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) && e.target.type !== 'range' && e.target.type !== 'checkbox') return;
-  const named = state.naming && /^[1-8]$/.test(e.key) ? Number(e.key) - 1 : null;
+  const tool = toolKey(e);
+  const which = state.naming && /^[1-8]$/.test(e.key) ? Number(e.key) - 1 : null;
   state.naming = false;
-  const act = named === null ? KEYS[e.key] : () => judge(named < 4 ? 'figure' : 'atypical', MORPHOLOGIES[named]);
-  if (act && state.index) { e.preventDefault(); Promise.resolve(act()).catch((x) => say(x.message)); }
-});
+  const does = tool || (which === null ? KEYS[e.key] : () => judge(which < 4 ? 'figure' : 'atypical', MORPHOLOGIES[which]));
+  if (does && state.index) { e.preventDefault(); e.stopPropagation(); act(does); }
+}, true);
+
+/** What a key does while the hotspot is moved or a region is drawn. */
+function toolKey(e) {
+  if (state.drawing) {
+    if (e.key === 'Enter' && e.target.tagName !== 'BUTTON') return endRegion;
+    if (e.key === 'Backspace') return undoRegion;
+    if (e.key === 'Escape') return () => { state.drawing = null; drawn(); };
+  }
+  if (state.moving) {
+    const by = e.shiftKey ? 250 : 50;
+    const to = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[e.key];
+    if (to) return () => nudge(...to);
+    if (e.key === 'Enter' && e.target.tagName !== 'BUTTON') return keepHotspot;
+    if (e.key === 'Escape') return () => { state.spot = state.before; moveHotspot(false); };
+  }
+  return null;
+}
 
 async function start() {
   state.index = await get('api/index');
@@ -417,8 +828,13 @@ async function start() {
     o.value = o.textContent = name;
     return o;
   }));
+  $('blind').checked = state.index.blinded || memory.get('blind') === true;
+  $('blind').disabled = state.index.blinded;
+  $('order').disabled = blinded();
+  state.reviewer = memory.get('reviewer') || '';
+  $('reviewer').value = state.reviewer;
   const link = new URLSearchParams(location.hash.slice(1));
-  const wanted = state.index.slides.findIndex((s) => s.name === link.get('slide'));
+  const wanted = state.index.slides.findIndex((s) => s.name === (link.get('slide') || memory.get('slide')));
   const place = link.has('x') ? { x: Number(link.get('x')), y: Number(link.get('y')) } : null;
   const first = wanted >= 0 ? wanted : state.index.slides.findIndex((s) => s.width);
   if (first < 0) return say('No slide can be read');

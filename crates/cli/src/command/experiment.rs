@@ -1,0 +1,206 @@
+//! `mithras experiment`: the paper's tables and figures as commands.
+
+use crate::{interrupt, show::result};
+use anyhow::{Context, Result};
+use detect::CancelToken;
+use experiments::graph::Step;
+use experiments::run::{Ended, Options, Watch, memory_gib};
+use experiments::{Chosen, Workflow, report, spec};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The paper's tables and figures, each one command: list, show, run, report, export
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand, Debug)]
+#[allow(clippy::large_enum_variant, reason = "parsed once per process")]
+enum What {
+    /// List all experiments
+    List,
+    /// Show one experiment: what it repeats, its data sets, its steps
+    Show {
+        /// Its name, as `experiment list` prints it
+        id: String,
+    },
+    /// Run one or several experiments and write the report
+    ///
+    /// Each step is a mithras command. What is done is not done again; a step runs again if its command,
+    /// its data or what it needs changed. A killed run continues with the same command. A failed step
+    /// stops only what needs it. `all` runs every experiment.
+    Run(Run),
+    /// Write the report of a run again: HTML, CSV, LaTeX, figures
+    Report {
+        /// Folder of `experiment run`
+        dir: PathBuf,
+    },
+    /// Write the graph as a Snakemake workflow whose rules call this program
+    Export {
+        /// The kind of workflow
+        #[arg(long, required = true)]
+        snakemake: bool,
+        #[command(flatten)]
+        run: Run,
+        /// File to write
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct Run {
+    /// Experiments, or `all`
+    #[arg(required = true)]
+    ids: Vec<String>,
+    /// Folder of the data sets (`data check` says what is missing)
+    #[arg(long, value_name = "ROOT")]
+    data: Option<PathBuf>,
+    /// Folder of encoders' weights, under the file names that `experiment show` prints
+    #[arg(long, value_name = "ROOT")]
+    encoders: Option<PathBuf>,
+    /// Folder of the run
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Run this step, or all whose names begin with it, and what it needs; may be repeated
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// Steps at the same time
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Threads of each step [default: all cores divided by the jobs]
+    #[arg(long)]
+    threads: Option<usize>,
+    /// GiB of memory for all steps together [default: 80 % of the machine's]
+    #[arg(long, value_name = "GIB")]
+    memory: Option<f64>,
+    /// auto, cpu, cuda, cuda:N
+    #[arg(long, default_value = "auto")]
+    device: String,
+    /// Run the whole experiment in minutes on drawn slides with tiny networks; its numbers mean nothing
+    #[arg(long, conflicts_with_all = ["data", "encoders"])]
+    shrink: bool,
+    /// Print the steps with their state and an estimate of hours, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Run this step and nothing else, beside other processes (for workflows)
+    #[arg(long, value_name = "STEP", hide = true)]
+    alone: Option<String>,
+    /// Print what came of each step as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Run {
+    fn chosen(&self) -> Result<Chosen> {
+        let all = || Ok::<_, anyhow::Error>(spec::all()?.into_iter().map(|e| e.id).collect());
+        let experiments = if self.ids == ["all"] { all()? } else { self.ids.clone() };
+        Ok(Chosen { experiments, only: self.only.clone(), shrink: self.shrink })
+    }
+
+    fn options(&self, cancel: &CancelToken) -> Result<Options> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Options {
+            out: self.out.clone(),
+            data: self.data.clone(),
+            encoders: self.encoders.clone(),
+            program: std::env::current_exe().context("where this program is")?,
+            jobs: self.jobs.max(1),
+            threads: self.threads.unwrap_or((cores / self.jobs.max(1)).max(1)),
+            device: self.device.clone(),
+            memory: self.memory.or_else(|| Some(memory_gib()? * 0.8)).unwrap_or(8.0),
+            cancel: cancel.flag(),
+            alone: self.alone.clone(),
+        })
+    }
+
+    /// The command that runs one step, up to its name.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec!["mithras".to_owned(), "experiment".into(), "run".into()];
+        words.extend(self.ids.iter().cloned());
+        let folders = [
+            ("--data", &self.data),
+            ("--encoders", &self.encoders),
+            ("--out", &Some(self.out.clone())),
+        ];
+        for (flag, folder) in folders {
+            words.extend(folder.iter().flat_map(|f| [flag.to_owned(), f.display().to_string()]));
+        }
+        words.extend(self.shrink.then(|| "--shrink".to_owned()));
+        words.extend([
+            "--threads".into(),
+            "{threads}".into(),
+            "--device".into(),
+            self.device.clone(),
+        ]);
+        words.push("--alone".into());
+        words
+    }
+}
+
+/// A line when a step begins, and one for what came of it.
+struct Lines;
+
+impl Watch for Lines {
+    fn begins(&mut self, step: &Step, done: usize, of: usize) {
+        eprintln!("step {} of {of}: {}", done + 1, step.name);
+    }
+
+    fn ends(&mut self, step: &Step, ended: &Ended, _: usize, _: usize) {
+        match ended {
+            Ended::Done { seconds } => eprintln!("  done: {} ({seconds:.1} s)", step.name),
+            Ended::Failed { reason } => eprintln!("  failed: {}: {reason}", step.name),
+            Ended::Blocked { reason } => eprintln!("  not run: {}: {reason}", step.name),
+            Ended::Before | Ended::Cancelled => {}
+        }
+    }
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    match args.what {
+        What::List => {
+            spec::all()?.iter().for_each(|e| println!("{:<20} {}", e.id, e.title));
+        }
+        What::Show { id } => print!("{}", spec::find(&id)?.described()?),
+        What::Report { dir } => println!("{}", report::write(&dir)?.display()),
+        What::Run(run) => return perform(&run),
+        What::Export { run, to, .. } => {
+            let (command, report) =
+                (run.words(), ["mithras", "experiment", "report"].map(str::to_owned));
+            let report = [&report[..], &[run.out.display().to_string()]].concat();
+            let threads = run.threads.unwrap_or(1);
+            let w = Workflow { command: &command, report: &report, out: &run.out, threads };
+            artifact::file::write(&to, experiments::workflow(&run.chosen()?, &w)?.as_bytes())?;
+            println!("{}", to.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn perform(run: &Run) -> Result<ExitCode> {
+    let cancel = CancelToken::default();
+    let (chosen, options) = (run.chosen()?, run.options(&cancel)?);
+    if run.dry_run {
+        result(run.json, &experiments::plan(&chosen, &options)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    interrupt::cancels(&cancel)?;
+    let (summary, page) = experiments::perform(&chosen, &options, &mut Lines)?;
+    if run.json {
+        println!("{}", serde_json::to_string_pretty(&summary)?);
+    } else {
+        let count = |fits: fn(&Ended) -> bool| summary.count(fits);
+        eprintln!(
+            "{} steps: {} done, {} done before, {} failed, {} not run",
+            summary.steps.len(),
+            count(|e| matches!(e, Ended::Done { .. })),
+            count(|e| matches!(e, Ended::Before)),
+            count(|e| matches!(e, Ended::Failed { .. })),
+            count(|e| matches!(e, Ended::Blocked { .. } | Ended::Cancelled)),
+        );
+        println!("{}", page.display());
+    }
+    Ok(super::exit(summary.not_done(), summary.steps.len()))
+}

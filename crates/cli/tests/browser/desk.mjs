@@ -1,0 +1,142 @@
+// Places a hotspot, draws regions, writes a comment and signs a case in headless Chromium, by mouse and by keys.
+//
+// usage: node --experimental-websocket desk.mjs URL CHROMIUM DOTS [SCREENSHOT.png]
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { start } from './chromium.mjs';
+
+const [url, chromium, places, picture] = process.argv.slice(2);
+const dots = JSON.parse(places);
+const { page, end, troubles } = await start(chromium);
+const text = (id) => `document.getElementById('${id}').textContent`;
+const wait = (ms) => new Promise((r) => { setTimeout(r, ms); });
+
+try {
+  const a = await page();
+  const shot = async (name) => {
+    if (picture) writeFileSync(picture.replace(/(\.png)?$/, `-${name}.png`), Buffer.from(await a.screenshot(), 'base64'));
+  };
+  const desk = () => a.run("fetch('api/desk/0').then((r) => r.json())");
+  const at = (x, y) => a.run(`(() => {
+    const item = window.osd.world.getItemAt(0);
+    const p = window.osd.viewport.pixelFromPoint(item.imageToViewportCoordinates(${x}, ${y}), true);
+    const r = document.getElementById('osd').getBoundingClientRect();
+    return [p.x + r.x, p.y + r.y];
+  })()`);
+  const press = (key, shift) => a.call('Input.dispatchKeyEvent', { type: 'keyDown', key, modifiers: shift ? 8 : 0 }).then(() => a.call('Input.dispatchKeyEvent', { type: 'keyUp', key }));
+
+  await a.call('Page.navigate', { url });
+  await a.until(`${text('name')} === 'dots' && ${text('numbers')}.startsWith('3 figures')`, 'the slide');
+  await wait(1200);
+
+  // Enter ends the name: what follows is a key, not a letter of it.
+  await a.run("document.getElementById('reviewer').focus()");
+  await a.call('Input.insertText', { text: 'anna' });
+  await a.key('Enter');
+  await a.until("document.activeElement.id !== 'reviewer' && sessionStorage.getItem('mithras.reviewer') === '\"anna\"'", 'the name is entered');
+  await a.key('1');
+  await a.until(`${text('say')}.includes('Choose a candidate first')`);
+  assert.equal(await a.run("document.getElementById('reviewer').value"), 'anna');
+
+  // A comment on the chosen figure; it stands in the list and can be taken back.
+  await a.key('n');
+  await a.key('c');
+  await a.call('Input.insertText', { text: 'plate seen from the side' });
+  await a.key('Enter');
+  await a.until(`${text('history')}.includes('plate seen from the side')`, 'a comment');
+  await a.key('p');
+
+  // The densest places by the paper's rule: one, since the slide is smaller than a square.
+  assert.equal(await a.run("document.querySelectorAll('#proposals button').length"), 1);
+  assert.match(await a.run(text('hotspot-count')), /^3 figures in 2 mm², the densest place$/);
+  await shot('hotspot');
+  // Smaller ones: the count follows. Moved by keys, put back by Escape.
+  await a.run("(() => { const s = document.getElementById('preset'); s.value = 'melanoma'; s.dispatchEvent(new Event('change')); })()");
+  await a.until(`/in 1 mm², the densest place/.test(${text('hotspot-count')})`, 'another rule');
+  const before = await a.run(text('hotspot-count'));
+  await a.key('0');
+  await wait(1200);
+  await a.run("document.activeElement.blur()");
+  await a.key('g');
+  for (let i = 0; i < 8; i += 1) await press('ArrowDown', true);
+  await a.until(`/placed by hand/.test(${text('hotspot-count')})`, 'moved by keys');
+  assert.match(await a.run(text('hotspot-count')), /^[0-3] figures? in 1 mm², placed by hand$/);
+  await press('Escape');
+  await a.until(`${text('hotspot-count')} === ${JSON.stringify(before)}`, 'put back');
+
+  // Dragged by the mouse; Enter keeps it.
+  await a.key('g');
+  await wait(300);
+  const [x, y] = await at(...dots[0]);
+  const mouse = (type, px, py) => a.call('Input.dispatchMouseEvent', { type, x: px, y: py, button: 'left', buttons: 1, clickCount: 1 });
+  await mouse('mousePressed', x + 5, y + 5);
+  for (let i = 1; i <= 10; i += 1) await mouse('mouseMoved', x + 5 + 4 * i, y + 5 + 3 * i);
+  await mouse('mouseReleased', x + 45, y + 35);
+  await a.until(`/placed by hand/.test(${text('hotspot-count')})`, 'dragged');
+  await a.key('Enter');
+  await a.until(`${text('hotspot-kept')}.startsWith('kept by anna')`, 'a kept hotspot');
+  const { hotspot } = await desk();
+  assert.deepEqual([hotspot.preset, hotspot.shape, hotspot.fields, hotspot.field_mm2], ['melanoma', 'circle', 1, 1]);
+  assert.equal(hotspot.centres_px.length, 1);
+
+  // A rectangle around the first dot, and a triangle in it that is left out.
+  await a.run("document.getElementById('region-name').value = 'front'");
+  await a.key('r');
+  for (const [dx, dy] of [[-300, -300], [300, 300]]) await a.click(...await at(dots[0][0] + dx, dots[0][1] + dy));
+  await a.until(`${text('region-list')}.includes('front: ') && ${text('region-list')}.includes('1 figure')`, 'a rectangle');
+  await wait(400);
+  await a.run("document.getElementById('region-exclude').click(); document.activeElement.blur()");
+  await a.key('o');
+  for (const [dx, dy] of [[-60, -60], [60, -60], [200, 200], [0, 80]]) {
+    await a.click(...await at(dots[0][0] + dx, dots[0][1] + dy));
+    await wait(450);
+  }
+  await press('Backspace');
+  await a.click(...await at(dots[0][0], dots[0][1] + 80));
+  await wait(450);
+  await press('Enter');
+  await a.until(`${text('region-list')}.includes('left out')`, 'a polygon');
+  const known = await desk();
+  assert.deepEqual(known.drawn.map((r) => [r.name, r.exclude, r.ring.length]), [['front', false, 4], ['', true, 4]]);
+  // 600 x 600 px at 0.25 um/px, to the pixel of the screen; the rest is less by what is left out.
+  const close = (v, expected) => assert.ok(Math.abs(v - expected) < 0.1 * expected, `${v} is not ${expected}`);
+  close(known.mm2[0], 0.0225);
+  assert.ok(Math.abs(known.all_mm2 - (known.mm2[0] - known.mm2[1])) < 1e-9);
+  assert.ok((await a.run(text('region-sum'))).includes(', 0 figures'), 'the dot is left out');
+  await shot('regions');
+  // Deleted, and that is taken back.
+  await a.run("document.querySelectorAll('#region-list button')[1].click()");
+  await a.until(`!${text('region-list')}.includes('left out')`);
+  await a.run("document.getElementById('region-undo').click()");
+  await a.until(`${text('region-list')}.includes('left out')`, 'regions taken back');
+
+  // Signed, nothing can be changed; a reload shows it, with the hotspot, the name and the slide.
+  await a.run("document.getElementById('sign').click()");
+  await a.until(`${text('frozen')} === 'signed by anna, version 1'`, 'a signature');
+  await a.key('n');
+  await a.key('2');
+  await a.until(`${text('say')}.includes('signed by anna')`, 'a refused change');
+  await a.call('Page.reload');
+  await a.until(`${text('frozen')} === 'signed by anna, version 1' && ${text('hotspot-kept')}.startsWith('kept by anna')`, 'the case after a reload');
+  assert.equal(await a.run("document.getElementById('reviewer').value"), 'anna');
+  assert.match(await a.run(text('hotspot-count')), /in 1 mm², placed by hand$/);
+  const again = await a.run("fetch('api/sign', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ reviewer: 'anna', slide: 0, reopen: 'one more look' }) }).then((r) => r.json())");
+  assert.deepEqual(again.slides, ['dots']);
+  const open = await desk();
+  assert.deepEqual(open.signatures.map((s) => [s.version, s.signed, s.reason ?? null]), [[1, true, null], [1, false, 'one more look']]);
+  await shot('signed');
+
+  // Everything that is used by a pointer is reached by the keyboard, and has a name.
+  const unnamed = await a.run(`[...document.querySelectorAll('button, input, select, summary')].filter((e) => {
+    const label = e.labels && [...e.labels].map((l) => l.textContent.trim()).join('');
+    return e.offsetParent && e.tabIndex < 0 || !(label || e.textContent.trim() || e.getAttribute('aria-label') || e.querySelector('img[alt]'));
+  }).map((e) => e.outerHTML)`);
+  assert.deepEqual(unnamed, []);
+  // The refused change is an answer of the server that a browser reports.
+  assert.deepEqual(troubles.filter((t) => !/status of 409/.test(t)), []);
+  console.log(JSON.stringify({ ok: true }));
+} finally {
+  await end();
+}
+process.exit(0);

@@ -1,0 +1,53 @@
+//! What can go wrong outside a step.
+
+use std::path::PathBuf;
+
+/// Why a data set, an experiment or a run folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// A file of this program that does not follow its form.
+    #[error("{file}: {reason}")]
+    Form {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A name that is not known.
+    #[error("unknown {what} `{name}`; known: {known}")]
+    Unknown {
+        /// Data set, experiment, step.
+        what: &'static str,
+        /// As it was typed.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A file or folder that cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Path {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A file that cannot be written.
+    #[error(transparent)]
+    Write(#[from] artifact::file::WriteError),
+    /// A run folder that another process works in.
+    #[error(transparent)]
+    Lock(#[from] artifact::file::LockError),
+}
+
+impl ExperimentError {
+    pub(crate) fn form(file: impl Into<String>, reason: impl ToString) -> Self {
+        Self::Form { file: file.into(), reason: reason.to_string() }
+    }
+
+    pub(crate) fn path(path: impl Into<PathBuf>, reason: impl ToString) -> Self {
+        Self::Path { path: path.into(), reason: reason.to_string() }
+    }
+}
+
+/// Short for results of this crate.
+pub type Result<T, E = ExperimentError> = std::result::Result<T, E>;

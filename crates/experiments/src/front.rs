@@ -1,0 +1,209 @@
+//! What a face calls: plan, perform, report.
+
+use crate::dataset;
+use crate::drawn;
+use crate::error::{ExperimentError, Result};
+use crate::graph::Graph;
+use crate::report;
+use crate::run::{self, NOTE, Options, Places, Record, RunNote, Stand, Summary, Watch};
+use crate::spec;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// Experiments.
+    pub experiments: Vec<String>,
+    /// Steps or families of steps, with what they need; everything without any.
+    pub only: Vec<String>,
+    /// Drawn slides and tiny networks.
+    pub shrink: bool,
+}
+
+/// Steps as they would run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Planned {
+    /// In order.
+    pub steps: Vec<PlannedStep>,
+    /// Bytes of the data sets that they read, where those are there.
+    pub bytes: u64,
+    /// Hours that the estimate gives for what is to do.
+    pub hours: f64,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlannedStep {
+    /// Its name.
+    pub name: String,
+    /// One line.
+    pub about: String,
+    /// `done`, `to do` or `blocked`.
+    pub stand: &'static str,
+    /// Why it is blocked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Estimate of hours.
+    pub hours: f64,
+}
+
+fn graph(chosen: &Chosen) -> Result<Graph> {
+    let experiments =
+        chosen.experiments.iter().map(|id| spec::find(id)).collect::<Result<Vec<_>>>()?;
+    let graph = Graph::of(&experiments, chosen.shrink)?;
+    if chosen.only.is_empty() { Ok(graph) } else { graph.only(&chosen.only) }
+}
+
+/// The options with the drawn data in place of the user's, in the shrink.
+fn settled(chosen: &Chosen, options: &Options) -> Options {
+    let mut options = options.clone();
+    if chosen.shrink {
+        options.data = Some(options.out.join("drawn"));
+        options.encoders = None;
+    }
+    options
+}
+
+/// The steps, what is done of them and what they would take; writes nothing.
+///
+/// # Errors
+/// Unknown names, a file of this program that does not follow its form.
+pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
+    let options = settled(chosen, options);
+    let (graph, places) = (graph(chosen)?, Places::new(&options)?);
+    let mut results: BTreeMap<String, String> = BTreeMap::new();
+    let mut blocked: BTreeMap<&str, String> = BTreeMap::new();
+    let mut steps = vec![];
+    for step in graph.steps() {
+        // Data of the shrink are drawn when it runs.
+        let lacks = if chosen.shrink { vec![] } else { places.lacks(step) };
+        let before = step.needs.iter().find_map(|n| blocked.get(n.as_str()).cloned());
+        let reason = if lacks.is_empty() { before } else { Some(lacks.join("; ")) };
+        let done = reason.is_none() && done(step, &places, &mut results);
+        if let Some(reason) = &reason {
+            blocked.insert(&step.name, reason.clone());
+        }
+        let stand = match (&reason, done) {
+            (Some(_), _) => "blocked",
+            (None, true) => "done",
+            (None, false) => "to do",
+        };
+        steps.push(PlannedStep {
+            name: step.name.clone(),
+            about: step.about.clone(),
+            stand,
+            reason,
+            hours: step.hours,
+        });
+    }
+    let hours = steps.iter().filter(|s| s.stand == "to do").map(|s| s.hours).sum();
+    let bytes = options.data.as_deref().map_or(0, |data| bytes(&graph, data));
+    Ok(Planned { steps, bytes, hours })
+}
+
+fn done(
+    step: &crate::graph::Step,
+    places: &Places,
+    results: &mut BTreeMap<String, String>,
+) -> bool {
+    if step.needs.iter().any(|n| !results.contains_key(n)) {
+        return false;
+    }
+    let Some(Record { key, stand: Stand::Done { result }, .. }) =
+        Record::read(places.out(), &step.name)
+    else {
+        return false;
+    };
+    let same = places.key(step, results).is_ok_and(|k| k == key)
+        && run::of_result(&places.step(&step.name), &step.makes).is_ok_and(|d| d == result);
+    if same {
+        results.insert(step.name.clone(), result);
+    }
+    same
+}
+
+/// Bytes of the pieces of data sets that a graph reads.
+fn bytes(graph: &Graph, data: &Path) -> u64 {
+    let Ok(sets) = dataset::all() else { return 0 };
+    let mut paths: Vec<PathBuf> = graph
+        .steps()
+        .iter()
+        .flat_map(|s| &s.data)
+        .filter_map(|(set, piece)| sets.iter().find(|s| s.name == *set)?.piece(piece)?.find(data))
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths.iter().map(|p| size(p)).sum()
+}
+
+fn size(path: &Path) -> u64 {
+    match std::fs::metadata(path) {
+        Ok(m) if m.is_file() => m.len(),
+        Ok(m) if m.is_dir() => {
+            std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| size(&e.path())).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Runs what was chosen and writes the report; gives what came of each step and the report's page.
+///
+/// # Errors
+/// Unknown names, a run folder of another kind or in use, a full disk. Steps that fail are in the
+/// summary.
+pub fn perform(
+    chosen: &Chosen,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<(Summary, PathBuf)> {
+    let options = settled(chosen, options);
+    let graph = graph(chosen)?;
+    let mut experiments = chosen.experiments.clone();
+    let before: Option<RunNote> = artifact::json::read(&options.out.join(NOTE)).ok();
+    if let Some(before) = before {
+        if before.shrink != chosen.shrink {
+            let kind = if before.shrink { "a shrink" } else { "no shrink" };
+            let reason = format!("holds {kind}; choose another folder");
+            return Err(ExperimentError::path(&options.out, reason));
+        }
+        experiments.extend(before.experiments);
+    }
+    experiments.sort();
+    experiments.dedup();
+    if let (true, Some(data)) = (chosen.shrink, &options.data) {
+        drawn::data(data)?;
+    }
+    let note = RunNote::here(experiments, chosen.shrink, &options);
+    let summary = run::run(&graph, &note, &options, watch)?;
+    if options.alone.is_some() {
+        return Ok((summary, options.out.join(report::FOLDER).join("index.html")));
+    }
+    let page = report::write(&options.out)?;
+    Ok((summary, page))
+}
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for s in &self.steps {
+            let hours =
+                if s.hours > 0.0 { format!(", about {:.1} h", s.hours) } else { String::new() };
+            let reason = s.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
+            writeln!(f, "{:<8} {}{hours}{reason}", s.stand, s.name)?;
+        }
+        let count = |stand| self.steps.iter().filter(|s| s.stand == stand).count();
+        let gib = self.bytes as f64 / (1u64 << 30) as f64;
+        writeln!(
+            f,
+            "{} steps: {} done, {} to do, {} blocked; {gib:.1} GiB of data; about {:.1} h of one GPU at {:.0} TMAC/s",
+            self.steps.len(),
+            count("done"),
+            count("to do"),
+            count("blocked"),
+            self.hours,
+            crate::graph::ASSUMED_GMACS_PER_SECOND / 1000.0
+        )
+    }
+}

@@ -1,0 +1,461 @@
+//! The graph of steps: families unfolded, references followed, in an order that can be run.
+
+use crate::dataset::{self, DataSet};
+use crate::error::{ExperimentError, Result};
+use crate::spec::{
+    self, Dim, EncoderRow, Entry, Env, Experiment, FigureKind, Reference, ShrinkSpec, ShrinkWords,
+    StepSpec, When, Word, expand, references,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Between the words of a property that is several words.
+const BETWEEN: char = '\u{1f}';
+/// Multiply-accumulates per second that the estimate of hours assumes of a GPU.
+pub const ASSUMED_GMACS_PER_SECOND: f64 = 10_000.0;
+
+/// One step.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Name; its folder is `steps/NAME`.
+    pub name: String,
+    /// One line.
+    pub about: String,
+    /// Words after `mithras`, with references.
+    pub words: Vec<String>,
+    /// What somebody does by hand instead.
+    pub outside: Option<String>,
+    /// What it makes, in its folder.
+    pub makes: Vec<String>,
+    /// File for what it prints.
+    pub stdout: Option<String>,
+    /// Steps with a common word never run at the same time.
+    pub lock: Vec<String>,
+    /// Whether a killed command continues.
+    pub resumes: bool,
+    /// Whether it asks for the device.
+    pub gpu: bool,
+    /// GiB of memory.
+    pub memory: f64,
+    /// Estimate of hours on a GPU, where there is one.
+    pub hours: f64,
+    /// Steps that come first.
+    pub needs: BTreeSet<String>,
+    /// Pieces of data sets.
+    pub data: BTreeSet<(String, String)>,
+    /// Presets.
+    pub presets: BTreeSet<String>,
+    /// Files of the experiment.
+    pub files: BTreeSet<String>,
+    /// Weights.
+    pub weights: BTreeSet<String>,
+}
+
+/// Steps in an order in which each comes after what it needs.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    steps: Vec<Step>,
+}
+
+/// Lists by name, each entry with its properties.
+pub(crate) type Dims = BTreeMap<String, Vec<BTreeMap<String, String>>>;
+
+struct Builder {
+    sets: Vec<DataSet>,
+    shrink: Option<ShrinkWords>,
+    made: BTreeMap<String, Step>,
+}
+
+impl Graph {
+    /// The steps of experiments, and of what they include the steps that they need.
+    ///
+    /// # Errors
+    /// A file that does not follow its form, a reference to nothing, a circle.
+    pub fn of(experiments: &[Experiment], shrink: bool) -> Result<Self> {
+        let sets = dataset::all()?;
+        let shrink = if shrink { Some(spec::shrink_words()?) } else { None };
+        let mut b = Builder { sets, shrink, made: BTreeMap::new() };
+        let mut wanted = BTreeSet::new();
+        for e in experiments {
+            let dims = b.dims(&e.dims, &e.shrink)?;
+            for step in &e.steps {
+                wanted.extend(b.unfold(step, &dims)?);
+            }
+            for file in &e.include {
+                let chain = spec::chain(file)?;
+                let dims = b.dims(&chain.dims, &chain.shrink)?;
+                for step in &chain.steps {
+                    b.unfold(step, &dims)?;
+                }
+            }
+            wanted.extend(targets(e, &dims)?);
+        }
+        b.imports(&wanted)?;
+        Ok(Self { steps: order(&b.made, &wanted)? })
+    }
+
+    /// In order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The step of this name.
+    #[must_use]
+    pub fn step(&self, name: &str) -> Option<&Step> {
+        self.steps.iter().find(|s| s.name == name)
+    }
+
+    /// Names of all data sets that are used.
+    #[must_use]
+    pub fn data_sets(&self) -> BTreeSet<String> {
+        self.steps.iter().flat_map(|s| s.data.iter().map(|d| d.0.clone())).collect()
+    }
+
+    /// The named steps (or those whose names begin with a word and a slash) and what they need.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Unknown`] for a word that fits no step.
+    pub fn only(&self, words: &[String]) -> Result<Self> {
+        let mut wanted = BTreeSet::new();
+        for word in words {
+            let fits = |s: &&Step| s.name == *word || s.name.starts_with(&format!("{word}/"));
+            let found: Vec<String> =
+                self.steps.iter().filter(fits).map(|s| s.name.clone()).collect();
+            if found.is_empty() {
+                let known =
+                    self.steps.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(ExperimentError::Unknown { what: "step", name: word.clone(), known });
+            }
+            wanted.extend(found);
+        }
+        let made = self.steps.iter().map(|s| (s.name.clone(), s.clone())).collect();
+        Ok(Self { steps: order(&made, &wanted)? })
+    }
+}
+
+/// Steps that tables, figures and comparisons read.
+fn targets(e: &Experiment, dims: &Dims) -> Result<BTreeSet<String>> {
+    let mut templates: Vec<(&str, Vec<&str>)> = vec![];
+    for t in &e.tables {
+        for c in t.columns.iter().filter_map(|c| c.from.as_ref()) {
+            templates.push((
+                &c.step,
+                [Some(t.rows.as_str()), c.over.as_deref()].into_iter().flatten().collect(),
+            ));
+        }
+    }
+    for c in &e.compares {
+        templates.push((&c.step, vec![&c.rows]));
+    }
+    for f in &e.figures {
+        if let FigureKind::Copy { step, .. } = &f.kind {
+            templates.push((step, vec![]));
+        }
+    }
+    let mut found = BTreeSet::new();
+    for (step, over) in templates {
+        for env in envs(&over, dims)? {
+            found.insert(expand(step, &env)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Every combination of the entries of some lists.
+pub(crate) fn envs(lists: &[&str], dims: &Dims) -> Result<Vec<Env>> {
+    let mut all = vec![Env::new()];
+    for list in lists {
+        let entries = dims
+            .get(*list)
+            .ok_or_else(|| ExperimentError::form("experiment", format!("no list `{list}`")))?;
+        all = all
+            .iter()
+            .flat_map(|env| {
+                entries.iter().map(move |entry| {
+                    let mut env = env.clone();
+                    for (key, value) in entry {
+                        let name =
+                            if key == "id" { (*list).to_owned() } else { format!("{list}.{key}") };
+                        env.insert(name, value.clone());
+                    }
+                    env
+                })
+            })
+            .collect();
+    }
+    Ok(all)
+}
+
+/// Lists that a name runs over, in order.
+fn lists_of(name: &str, dims: &Dims) -> Vec<String> {
+    let mut found: Vec<(usize, String)> = dims
+        .keys()
+        .filter_map(|d| {
+            let at = name.find(&format!("{{{d}}}")).or_else(|| name.find(&format!("{{{d}.")))?;
+            Some((at, d.clone()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, d)| d).collect()
+}
+
+pub(crate) fn read_dims(
+    dims: &BTreeMap<String, Dim>,
+    cut: &ShrinkSpec,
+    shrink: Option<&ShrinkWords>,
+) -> Result<Dims> {
+    let table = spec::encoders()?;
+    let mut out = Dims::new();
+    for (name, dim) in dims {
+        let mut entries = match dim {
+            Dim::List(list) => list.iter().map(entry).collect::<Result<Vec<_>>>()?,
+            Dim::Encoders { encoders } => encoders
+                .iter()
+                .map(|id| {
+                    let row = table.iter().find(|r| r.id == *id);
+                    let row = row.ok_or_else(|| {
+                        ExperimentError::form(
+                            "experiments/tables/encoders.toml",
+                            format!("no row `{id}`"),
+                        )
+                    })?;
+                    Ok(properties(row, shrink))
+                })
+                .collect::<Result<Vec<_>>>()?,
+        };
+        if let (Some(_), Some(kept)) = (shrink, cut.dims.get(name)) {
+            entries.retain(|e| kept.contains(&e["id"]));
+        }
+        out.insert(name.clone(), entries);
+    }
+    Ok(out)
+}
+
+fn entry(entry: &Entry) -> Result<BTreeMap<String, String>> {
+    match entry {
+        Entry::Word(word) => Ok(BTreeMap::from([("id".into(), word.clone())])),
+        Entry::Table(table) if table.contains_key("id") => Ok(table.clone()),
+        Entry::Table(_) => {
+            Err(ExperimentError::form("experiment", "an entry of a list has no `id`"))
+        }
+    }
+}
+
+/// What templates may say of an encoder.
+fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String, String> {
+    let (encoder, image) = match shrink {
+        Some(s) => (s.encoder.as_str(), s.image),
+        None => (row.encoder.as_str(), row.image),
+    };
+    let weights = match (&row.step, &row.weights, shrink) {
+        (Some(step), ..) => Some(format!("{{step:{step}}}/encoder.safetensors")),
+        (None, Some(_), Some(s)) => Some(format!("{{step:{}}}/encoder.safetensors", s.weights)),
+        (None, Some(file), None) => Some(format!("{{encoders:{file}}}")),
+        (None, None, _) => None,
+    };
+    let join = |words: &[&str]| words.join(&BETWEEN.to_string());
+    let init = match &weights {
+        Some(w) => join(&["--init", w]),
+        None => join(&["--set", "init=\"scratch\""]),
+    };
+    let (name, side) = (format!("model.name=\"{encoder}\""), format!("model.image={image}"));
+    let network = join(&["--set", &name, "--set", &side]);
+    [
+        ("id", row.id.clone()),
+        ("name", row.name.clone()),
+        ("network", row.network.clone()),
+        ("group", row.group.clone()),
+        ("encoder", encoder.to_owned()),
+        ("image", image.to_string()),
+        ("gmacs", row.gmacs.to_string()),
+        ("init", init),
+        ("model", network),
+        ("page", row.page.clone()),
+    ]
+    .into_iter()
+    .map(|(k, v)| (k.to_owned(), v))
+    .collect()
+}
+
+impl Builder {
+    fn dims(&self, dims: &BTreeMap<String, Dim>, cut: &ShrinkSpec) -> Result<Dims> {
+        read_dims(dims, cut, self.shrink.as_ref())
+    }
+
+    /// The steps of a family, by their names.
+    fn unfold(&mut self, spec: &StepSpec, dims: &Dims) -> Result<Vec<String>> {
+        let left_out = match spec.when {
+            When::Always => false,
+            When::Shrink => self.shrink.is_none(),
+            When::Full => self.shrink.is_some(),
+        };
+        if left_out {
+            return Ok(vec![]);
+        }
+        let lists = lists_of(&spec.name, dims);
+        let lists: Vec<&str> = lists.iter().map(String::as_str).collect();
+        let mut names = vec![];
+        for env in envs(&lists, dims)? {
+            let step = self.step(spec, &env, dims)?;
+            names.push(step.name.clone());
+            self.made.insert(step.name.clone(), step);
+        }
+        Ok(names)
+    }
+
+    fn step(&self, spec: &StepSpec, env: &Env, dims: &Dims) -> Result<Step> {
+        let one = |text: &String| expand(text, env);
+        let mut words = vec![];
+        for word in &spec.run {
+            match word {
+                Word::One(word) => words.push(one(word)?),
+                Word::Each { each, words: repeated } => {
+                    for more in envs(&[each], dims)? {
+                        let env = env.clone().into_iter().chain(more).collect();
+                        for word in repeated {
+                            words.push(expand(word, &env)?);
+                        }
+                    }
+                }
+            }
+        }
+        let mut words: Vec<String> = words
+            .iter()
+            .flat_map(|w| w.split(BETWEEN))
+            .filter(|w| !w.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if let Some(shrink) = &self.shrink {
+            let verb = shrink
+                .words
+                .iter()
+                .filter(|v| words.starts_with(&v.verb))
+                .max_by_key(|v| v.verb.len());
+            let add = verb.into_iter().flat_map(|v| &v.add);
+            words.extend(add.cloned());
+        }
+        let gmacs =
+            env.iter().find(|(k, _)| k.ends_with(".gmacs")).and_then(|(_, v)| v.parse().ok());
+        let hours = spec.passes * gmacs.unwrap_or(17.6) / ASSUMED_GMACS_PER_SECOND / 3600.0;
+        let mut step = Step {
+            name: one(&spec.name)?,
+            about: one(&spec.about)?,
+            words,
+            outside: spec.outside.as_ref().map(one).transpose()?,
+            makes: spec.makes.iter().map(one).collect::<Result<_>>()?,
+            stdout: spec.stdout.clone(),
+            lock: spec.lock.iter().map(one).collect::<Result<_>>()?,
+            resumes: spec.resumes,
+            gpu: spec.gpu,
+            memory: spec.memory,
+            hours: if self.shrink.is_some() { 0.0 } else { hours },
+            needs: BTreeSet::new(),
+            data: BTreeSet::new(),
+            presets: BTreeSet::new(),
+            files: BTreeSet::new(),
+            weights: BTreeSet::new(),
+        };
+        refer(&mut step)?;
+        Ok(step)
+    }
+
+    /// Makes the import steps that somebody needs.
+    fn imports(&mut self, wanted: &BTreeSet<String>) -> Result<()> {
+        let needed: BTreeSet<String> = self
+            .made
+            .values()
+            .flat_map(|s| s.needs.iter().cloned())
+            .chain(wanted.iter().cloned())
+            .filter(|n| n.starts_with("data/") && !self.made.contains_key(n))
+            .collect();
+        for name in needed {
+            let unknown = || ExperimentError::form(&name, "no such import of a data set");
+            let (set, what) = name["data/".len()..].split_once('/').ok_or_else(unknown)?;
+            let set = self.sets.iter().find(|s| s.name == set).ok_or_else(unknown)?;
+            let words = set.import.get(what).ok_or_else(unknown)?;
+            let mut env: Env = set
+                .pieces
+                .iter()
+                .map(|p| (p.id.clone(), format!("{{data:{}.{}}}", set.name, p.id)))
+                .collect();
+            let types = set.types().iter().flat_map(|t| ["--only-type", t]).collect::<Vec<_>>();
+            env.insert("only-types".into(), types.join(&BETWEEN.to_string()));
+            let spec = StepSpec {
+                name: name.clone(),
+                about: format!("import {} as {what}", set.name),
+                run: words.iter().cloned().map(Word::One).collect(),
+                outside: None,
+                makes: vec![if what == "crops" { "manifest.json" } else { "regions.json" }.into()],
+                stdout: None,
+                lock: vec![],
+                resumes: false,
+                gpu: false,
+                memory: 2.0,
+                passes: 0.0,
+                when: When::Always,
+            };
+            let step = self.step(&spec, &env, &Dims::new())?;
+            self.made.insert(name, step);
+        }
+        Ok(())
+    }
+}
+
+/// Notes what the words of a step refer to.
+fn refer(step: &mut Step) -> Result<()> {
+    for word in step.words.clone() {
+        references(&word, |r| {
+            match r {
+                Reference::Step(name) => drop(step.needs.insert(name)),
+                Reference::Data(set, piece) => drop(step.data.insert((set, piece))),
+                Reference::Preset(file) => drop(step.presets.insert(file)),
+                Reference::File(file) => drop(step.files.insert(file)),
+                Reference::Encoder(file) => drop(step.weights.insert(file)),
+                Reference::Setting(_) => {}
+            }
+            Ok(String::new())
+        })?;
+    }
+    Ok(())
+}
+
+/// The wanted steps and all that they need, each after what it needs.
+fn order(made: &BTreeMap<String, Step>, wanted: &BTreeSet<String>) -> Result<Vec<Step>> {
+    #[derive(PartialEq)]
+    enum Mark {
+        Open,
+        Done,
+    }
+    fn visit(
+        name: &str,
+        made: &BTreeMap<String, Step>,
+        marks: &mut BTreeMap<String, Mark>,
+        out: &mut Vec<Step>,
+    ) -> Result<()> {
+        match marks.get(name) {
+            Some(Mark::Done) => return Ok(()),
+            Some(Mark::Open) => {
+                return Err(ExperimentError::form(
+                    "experiment",
+                    format!("step `{name}` needs itself"),
+                ));
+            }
+            None => {}
+        }
+        let step = made
+            .get(name)
+            .ok_or_else(|| ExperimentError::form("experiment", format!("no step `{name}`")))?;
+        marks.insert(name.to_owned(), Mark::Open);
+        for need in &step.needs {
+            visit(need, made, marks, out)?;
+        }
+        marks.insert(name.to_owned(), Mark::Done);
+        out.push(step.clone());
+        Ok(())
+    }
+    let (mut marks, mut out) = (BTreeMap::new(), vec![]);
+    for name in wanted {
+        visit(name, made, &mut marks, &mut out)?;
+    }
+    Ok(out)
+}

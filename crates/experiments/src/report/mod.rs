@@ -1,0 +1,162 @@
+//! The report of a run: a page, tables as CSV and LaTeX, figures as SVG and PNG, per experiment.
+//!
+//! ```text
+//! DIR/report/index.html
+//! DIR/report/ID/index.html, results.json, TABLE.csv, TABLE.tex, FIGURE.svg, FIGURE.png
+//! ```
+
+mod compare;
+mod figure;
+mod page;
+mod table;
+mod text;
+
+pub use compare::{Comparison, Pair};
+pub use table::{Cell, Column, Row, Table};
+
+use crate::error::{ExperimentError, Result};
+use crate::graph::{Graph, read_dims};
+use crate::run::{NOTE, NOTE_SCHEMA, Record, RunNote, Stand};
+use crate::spec::{self, Experiment};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Name of the report's folder in the run folder.
+pub const FOLDER: &str = "report";
+
+/// What is known of one experiment of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// `mithras.experiment-results/1`.
+    pub schema: &'static str,
+    /// The experiment.
+    pub experiment: String,
+    /// The machine and the settings.
+    pub run: RunNote,
+    /// Steps, with what came of them.
+    pub steps: Vec<StepLine>,
+    /// Tables.
+    pub tables: Vec<Table>,
+    /// Paired tests.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// A step in the report.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepLine {
+    /// Its name.
+    pub name: String,
+    /// done, failed, or missing.
+    pub stand: &'static str,
+    /// Why it is not done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Most memory, MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_mib: Option<u64>,
+    /// Digest of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// Steps and where their results are.
+pub(crate) struct Found<'a> {
+    pub(crate) out: &'a Path,
+    pub(crate) steps: Vec<StepLine>,
+}
+
+impl Found<'_> {
+    /// The folder of a step that is done, or the reason that it is not.
+    pub(crate) fn folder(&self, step: &str) -> std::result::Result<PathBuf, String> {
+        match self.steps.iter().find(|s| s.name == step) {
+            Some(line) if line.stand == "done" => Ok(self.out.join("steps").join(step)),
+            Some(StepLine { reason: Some(reason), .. }) => Err(reason.clone()),
+            _ => Err(format!("step {step} has not run")),
+        }
+    }
+}
+
+/// Writes the report of all experiments of a run; gives the page that leads to them.
+///
+/// # Errors
+/// A folder that is no run, a full disk.
+pub fn write(out: &Path) -> Result<PathBuf> {
+    let note: RunNote = artifact::json::read(&out.join(NOTE))
+        .map_err(|e| ExperimentError::path(out, format!("is not the folder of a run: {e}")))?;
+    if note.schema != NOTE_SCHEMA {
+        return Err(ExperimentError::path(out.join(NOTE), format!("schema {}", note.schema)));
+    }
+    let folder = out.join(FOLDER);
+    let mut all = vec![];
+    for id in &note.experiments {
+        let experiment = spec::find(id)?;
+        let results = results(&experiment, &note, out)?;
+        let own = folder.join(id);
+        std::fs::create_dir_all(&own).map_err(|e| ExperimentError::path(&own, e))?;
+        artifact::json::write(&own.join("results.json"), &results)?;
+        for t in &results.tables {
+            artifact::file::write(&own.join(format!("{}.csv", t.id)), &text::csv(t))?;
+            artifact::file::write(&own.join(format!("{}.tex", t.id)), text::latex(t).as_bytes())?;
+        }
+        let found = Found { out, steps: results.steps.clone() };
+        let figures = figure::write(&experiment, &results, &found, &own)?;
+        let page = page::experiment(&experiment, &results, &figures);
+        artifact::file::write(&own.join("index.html"), page.as_bytes())?;
+        all.push((experiment, results));
+    }
+    let index = folder.join("index.html");
+    artifact::file::write(&index, page::index(&all, &note).as_bytes())?;
+    Ok(index)
+}
+
+/// Reads what the steps of an experiment made.
+///
+/// # Errors
+/// A file of this program that does not follow its form.
+pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Results> {
+    let graph = Graph::of(std::slice::from_ref(experiment), note.shrink)?;
+    let steps: Vec<StepLine> = graph.steps().iter().map(|s| line(out, &s.name, note)).collect();
+    let shrink = if note.shrink { Some(spec::shrink_words()?) } else { None };
+    let dims = read_dims(&experiment.dims, &experiment.shrink, shrink.as_ref())?;
+    let found = Found { out, steps };
+    let tables = experiment
+        .tables
+        .iter()
+        .map(|t| table::compute(t, &dims, &found))
+        .collect::<Result<Vec<_>>>()?;
+    let comparisons = experiment
+        .compares
+        .iter()
+        .map(|c| compare::compute(c, &dims, &found))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Results {
+        schema: "mithras.experiment-results/1",
+        experiment: experiment.id.clone(),
+        run: note.clone(),
+        steps: found.steps,
+        tables,
+        comparisons,
+    })
+}
+
+fn line(out: &Path, step: &str, note: &RunNote) -> StepLine {
+    let blocked = note.blocked.get(step).cloned();
+    let record = Record::read(out, step);
+    let (stand, reason, digest) = match (record.as_ref().map(|r| &r.stand), blocked) {
+        (Some(Stand::Done { result }), None) => ("done", None, Some(result.clone())),
+        (Some(Stand::Failed { reason }), None) => ("failed", Some(reason.clone()), None),
+        (Some(Stand::Running), None) => ("missing", Some("was stopped".into()), None),
+        (None, None) => ("missing", None, None),
+        (_, Some(reason)) => ("missing", Some(reason), None),
+    };
+    StepLine {
+        name: step.to_owned(),
+        stand,
+        reason,
+        seconds: record.as_ref().map_or(0.0, |r| r.seconds),
+        peak_mib: record.and_then(|r| r.peak_mib),
+        digest,
+    }
+}

@@ -1,0 +1,96 @@
+//! One step as a process.
+
+use super::{Options, Places};
+use crate::error::{ExperimentError, Result};
+use crate::graph::Step;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How a process ended.
+pub(super) enum End {
+    /// With success.
+    Well,
+    /// With an error, in its own words.
+    Badly(String),
+    /// Because the run was cancelled.
+    Cancelled,
+}
+
+/// What a process did.
+pub(super) struct Done {
+    pub(super) end: End,
+    pub(super) peak_mib: Option<u64>,
+}
+
+/// Runs a step's command and waits for it.
+pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Done> {
+    let words = places.words(step)?;
+    let (folder, log) = (places.step(&step.name), places.log(&step.name));
+    for dir in [Some(folder.as_path()), log.parent()].into_iter().flatten() {
+        std::fs::create_dir_all(dir).map_err(|e| ExperimentError::path(dir, e))?;
+    }
+    let open = |path: &Path| File::create(path).map_err(|e| ExperimentError::path(path, e));
+    let said = open(&log)?;
+    let out = match &step.stdout {
+        Some(name) => open(&folder.join(name))?,
+        None => said.try_clone().map_err(|e| ExperimentError::path(&log, e))?,
+    };
+    let mut child = Command::new(&options.program)
+        .args(&words)
+        .env("OMP_NUM_THREADS", options.threads.to_string())
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(said)
+        .spawn()
+        .map_err(|e| ExperimentError::path(&options.program, e))?;
+    let mut peak_mib = None;
+    let status = loop {
+        peak_mib = peak(child.id()).max(peak_mib);
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if options.cancel.load(Ordering::Relaxed) => {
+                // It may have ended by itself meanwhile.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Ok(Done { end: End::Cancelled, peak_mib });
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(20)),
+            Err(e) => return Err(ExperimentError::path(&options.program, e)),
+        }
+    };
+    let end =
+        if status.success() { missing(step, &folder) } else { End::Badly(reason(&log, status)) };
+    Ok(Done { end, peak_mib })
+}
+
+/// Success, if everything that it should make is there.
+fn missing(step: &Step, folder: &Path) -> End {
+    match step.makes.iter().find(|m| !folder.join(m).exists()) {
+        Some(m) => End::Badly(format!("ended well, but {m} is not in {}", folder.display())),
+        None => End::Well,
+    }
+}
+
+/// The error that a process printed, or else its last line.
+fn reason(log: &Path, status: std::process::ExitStatus) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let last = |prefix: &str| text.lines().rev().find(|l| l.starts_with(prefix)).map(str::to_owned);
+    let said: Vec<String> = [last("error:"), last("hint:")].into_iter().flatten().collect();
+    if said.is_empty() {
+        let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing");
+        format!("{status}: {line} (see {})", log.display())
+    } else {
+        said.join("; ")
+    }
+}
+
+/// Most memory of a process so far, MiB, where the system tells.
+fn peak(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? / 1024)
+}

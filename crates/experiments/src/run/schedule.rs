@@ -1,0 +1,320 @@
+//! Which step runs when.
+
+use super::child::{self, Done, End};
+use super::{NOTE, Options, Places, Record, RunNote, Stand, digest};
+use crate::error::{ExperimentError, Result};
+use crate::graph::{Graph, Step};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Instant;
+
+/// What came of a step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "end", rename_all = "lowercase")]
+pub enum Ended {
+    /// It ran.
+    Done {
+        /// Seconds.
+        seconds: f64,
+    },
+    /// It was done before, and nothing that it reads changed.
+    Before,
+    /// It failed.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+    /// It could not begin.
+    Blocked {
+        /// Why.
+        reason: String,
+    },
+    /// The run was cancelled first.
+    Cancelled,
+}
+
+impl Ended {
+    fn is_done(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Before)
+    }
+}
+
+/// Who is told.
+pub trait Watch {
+    /// A step begins; `done` of `of` have ended.
+    fn begins(&mut self, step: &Step, done: usize, of: usize);
+    /// A step ended.
+    fn ends(&mut self, step: &Step, ended: &Ended, done: usize, of: usize);
+}
+
+/// What came of all.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    /// By step, in order.
+    pub steps: Vec<(String, Ended)>,
+}
+
+impl Summary {
+    /// Steps that fit.
+    #[must_use]
+    pub fn count(&self, fits: impl Fn(&Ended) -> bool) -> usize {
+        self.steps.iter().filter(|(_, e)| fits(e)).count()
+    }
+
+    /// Steps that failed, could not begin or were cancelled.
+    #[must_use]
+    pub fn not_done(&self) -> usize {
+        self.count(|e| !e.is_done())
+    }
+}
+
+struct Work<'a> {
+    graph: &'a Graph,
+    places: &'a Places,
+    options: &'a Options,
+    ended: BTreeMap<String, Ended>,
+    results: BTreeMap<String, String>,
+    running: BTreeMap<String, (Instant, String)>,
+}
+
+/// Runs all steps of a graph; gives what came of each.
+///
+/// A failed step stops what needs it, and nothing else.
+///
+/// # Errors
+/// A run folder that another process works in or that cannot be written. Failures of steps are no
+/// errors: they are in the summary and in their records.
+pub fn run(
+    graph: &Graph,
+    note: &RunNote,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<Summary> {
+    let places = Places::new(options)?;
+    // Steps that another program schedules run beside each other.
+    let own = options.alone.as_ref().map(|name| places.out().join("locks").join(name));
+    let _lock = artifact::file::Lock::take(own.as_deref().unwrap_or(places.out()))?;
+    if options.alone.is_none() || !places.out().join(NOTE).is_file() {
+        artifact::json::write(&places.out().join(NOTE), note)?;
+    }
+    let mut work = Work {
+        graph,
+        places: &places,
+        options,
+        ended: BTreeMap::new(),
+        results: BTreeMap::new(),
+        running: BTreeMap::new(),
+    };
+    let of = graph.steps().len();
+    work.others();
+    std::thread::scope(|scope| -> Result<()> {
+        let (tell, told) = mpsc::channel::<(String, Result<Done>)>();
+        loop {
+            work.settle(watch)?;
+            while let Some(step) = work.next() {
+                let key = work.places.key(step, &work.results)?;
+                if !work.begin(step, &key, watch)? {
+                    continue;
+                }
+                watch.begins(step, work.ended.len(), of);
+                work.running.insert(step.name.clone(), (Instant::now(), key));
+                let (tell, places) = (tell.clone(), work.places);
+                scope.spawn(move || {
+                    let done = child::run(step, places, options);
+                    // The receiver lives until no step runs.
+                    let _ = tell.send((step.name.clone(), done));
+                });
+            }
+            if work.running.is_empty() {
+                if work.ended.len() == of {
+                    return Ok(());
+                }
+                work.settle(watch)?;
+                if work.next().is_none() && work.ended.len() < of {
+                    work.cancel_rest(watch);
+                    return Ok(());
+                }
+                continue;
+            }
+            if let Ok((name, done)) = told.recv() {
+                work.finish(&name, done, watch)?;
+            }
+        }
+    })?;
+    let wanted = |s: &&Step| options.alone.as_ref().is_none_or(|a| s.name == *a);
+    let order = graph.steps().iter().filter(wanted).map(|s| &s.name);
+    let steps: Vec<(String, Ended)> =
+        order.filter_map(|n| Some((n.clone(), work.ended.get(n)?.clone()))).collect();
+    if options.alone.is_none() {
+        let blocked = steps.iter().filter_map(|(name, ended)| match ended {
+            Ended::Blocked { reason } => Some((name.clone(), reason.clone())),
+            _ => None,
+        });
+        let note = RunNote { blocked: blocked.collect(), ..note.clone() };
+        artifact::json::write(&places.out().join(NOTE), &note)?;
+    }
+    Ok(Summary { steps })
+}
+
+impl<'a> Work<'a> {
+    /// Where one step runs alone: all others are as their records say.
+    fn others(&mut self) {
+        let Some(alone) = &self.options.alone else { return };
+        for step in self.graph.steps().iter().filter(|s| s.name != *alone) {
+            let ended = match Record::read(self.places.out(), &step.name).map(|r| r.stand) {
+                Some(Stand::Done { result }) => {
+                    self.results.insert(step.name.clone(), result);
+                    Ended::Before
+                }
+                _ => Ended::Blocked { reason: format!("step {} is not done", step.name) },
+            };
+            self.ended.insert(step.name.clone(), ended);
+        }
+    }
+
+    /// Ends all steps that cannot begin any more.
+    fn settle(&mut self, watch: &mut dyn Watch) -> Result<()> {
+        for step in self.graph.steps() {
+            if self.ended.contains_key(&step.name) || self.running.contains_key(&step.name) {
+                continue;
+            }
+            let bad = step.needs.iter().find_map(|n| {
+                let ended = self.ended.get(n)?;
+                let reason = match ended {
+                    Ended::Failed { reason } => format!("{n} failed: {reason}"),
+                    // The first reason of a chain is the one that helps.
+                    Ended::Blocked { reason } => reason.clone(),
+                    Ended::Cancelled => return Some(Ended::Cancelled),
+                    Ended::Done { .. } | Ended::Before => return None,
+                };
+                Some(Ended::Blocked { reason })
+            });
+            let lacks = self.places.lacks(step);
+            let ended = match (bad, lacks.is_empty()) {
+                (_, false) => Some(Ended::Blocked { reason: lacks.join("; ") }),
+                (Some(bad), true) => Some(bad),
+                (None, true) => None,
+            };
+            if let Some(ended) = ended {
+                self.end(step, ended, watch);
+            }
+        }
+        Ok(())
+    }
+
+    /// A step that can begin now.
+    fn next(&self) -> Option<&'a Step> {
+        if self.options.cancel.load(Ordering::Relaxed)
+            || self.running.len() >= self.options.jobs.max(1)
+        {
+            return None;
+        }
+        let running: Vec<&Step> = self.running.keys().filter_map(|n| self.graph.step(n)).collect();
+        let locks: BTreeSet<&String> = running.iter().flat_map(|s| &s.lock).collect();
+        let memory: f64 = running.iter().map(|s| s.memory).sum();
+        let device = self.options.device.starts_with("cuda");
+        let gpu = device && running.iter().any(|s| s.gpu);
+        self.graph.steps().iter().find(|s| {
+            !self.ended.contains_key(&s.name)
+                && !self.running.contains_key(&s.name)
+                && s.needs.iter().all(|n| self.ended.get(n).is_some_and(Ended::is_done))
+                && s.lock.iter().all(|l| !locks.contains(l))
+                && !(gpu && s.gpu)
+                // A step alone always runs, however much it asks for.
+                && (running.is_empty() || memory + s.memory <= self.options.memory)
+        })
+    }
+
+    /// Prepares a step. False where it was done before or is done by hand.
+    fn begin(&mut self, step: &Step, key: &str, watch: &mut dyn Watch) -> Result<bool> {
+        let out = self.places.out();
+        let folder = self.places.step(&step.name);
+        let before = Record::read(out, &step.name).filter(|r| r.key == key);
+        if let Some(Record { stand: Stand::Done { result }, .. }) = &before
+            && digest::of_result(&folder, &step.makes).is_ok_and(|d| d == *result)
+        {
+            self.results.insert(step.name.clone(), result.clone());
+            self.end(step, Ended::Before, watch);
+            return Ok(false);
+        }
+        if let Some(what) = &step.outside {
+            self.outside(step, key, what, watch)?;
+            return Ok(false);
+        }
+        if !(step.resumes && before.is_some()) && folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(|e| ExperimentError::path(&folder, e))?;
+        }
+        self.places.lay_out(step)?;
+        Record::begun(step, key).write(out)?;
+        Ok(true)
+    }
+
+    /// A step that somebody does by hand is done once its files are there.
+    fn outside(&mut self, step: &Step, key: &str, what: &str, watch: &mut dyn Watch) -> Result<()> {
+        let folder = self.places.step(&step.name);
+        match digest::of_result(&folder, &step.makes) {
+            Ok(result) => {
+                let stand = Stand::Done { result: result.clone() };
+                Record { stand, ..Record::begun(step, key) }.write(self.places.out())?;
+                self.results.insert(step.name.clone(), result);
+                self.end(step, Ended::Before, watch);
+            }
+            Err(_) => {
+                let made = step.makes.join(", ");
+                let reason = format!(
+                    "another program does this: {what}; put {made} into {}",
+                    folder.display()
+                );
+                self.end(step, Ended::Blocked { reason }, watch);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, name: &str, done: Result<Done>, watch: &mut dyn Watch) -> Result<()> {
+        let Some((since, key)) = self.running.remove(name) else { return Ok(()) };
+        let Some(step) = self.graph.step(name) else { return Ok(()) };
+        let seconds = since.elapsed().as_secs_f64();
+        let mut record = Record { seconds, ..Record::begun(step, &key) };
+        let end = match done {
+            Ok(Done { end, peak_mib }) => {
+                record.peak_mib = peak_mib;
+                end
+            }
+            Err(e) => End::Badly(e.to_string()),
+        };
+        let ended = match end {
+            End::Well => match digest::of_result(&self.places.step(name), &step.makes) {
+                Ok(result) => {
+                    record.stand = Stand::Done { result: result.clone() };
+                    self.results.insert(name.to_owned(), result);
+                    Ended::Done { seconds }
+                }
+                Err(e) => Ended::Failed { reason: e.to_string() },
+            },
+            End::Badly(reason) => Ended::Failed { reason },
+            End::Cancelled => Ended::Cancelled,
+        };
+        if let Ended::Failed { reason } = &ended {
+            record.stand = Stand::Failed { reason: reason.clone() };
+        }
+        record.write(self.places.out())?;
+        self.end(step, ended, watch);
+        Ok(())
+    }
+
+    fn end(&mut self, step: &Step, ended: Ended, watch: &mut dyn Watch) {
+        watch.ends(step, &ended, self.ended.len() + 1, self.graph.steps().len());
+        self.ended.insert(step.name.clone(), ended);
+    }
+
+    fn cancel_rest(&mut self, watch: &mut dyn Watch) {
+        for step in self.graph.steps() {
+            if !self.ended.contains_key(&step.name) {
+                self.end(step, Ended::Cancelled, watch);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Data sets: every file keeps its form, and folders are counted.
+
+use experiments::dataset::{State, all, check, find};
+use std::path::Path;
+
+/// A key that is misspelt would be left out in silence: nothing may be lost between file and types.
+#[test]
+fn every_key_of_every_file_is_known() {
+    for entry in std::fs::read_dir(testkit::workspace().join("datasets")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let table: toml::Table = text.parse().unwrap();
+        let name = table["name"].as_str().unwrap();
+        let set = toml::Table::try_from(find(name).unwrap()).unwrap();
+        lost(&path, "", &table.into(), &set.into());
+    }
+    assert!(all().unwrap().len() >= 15);
+}
+
+fn lost(path: &Path, at: &str, written: &toml::Value, kept: &toml::Value) {
+    match (written, kept) {
+        (toml::Value::Table(w), toml::Value::Table(k)) => {
+            for (key, value) in w {
+                let found =
+                    k.get(key).unwrap_or_else(|| panic!("{}: {at}.{key} is lost", path.display()));
+                lost(path, &format!("{at}.{key}"), value, found);
+            }
+        }
+        (toml::Value::Array(w), toml::Value::Array(k)) => {
+            assert_eq!(w.len(), k.len(), "{at}");
+            w.iter().zip(k).for_each(|(w, k)| lost(path, at, w, k));
+        }
+        (w, k) => assert_eq!(w, k, "{}: {at}", path.display()),
+    }
+}
+
+/// Parts of MIDOG++ in the paper's two sets: no tumour type is in both, and together they are all.
+#[test]
+fn midog22_and_midogpp_divide_the_collection() {
+    let (train, test, all) =
+        (find("midog22").unwrap(), find("MIDOGpp").unwrap(), find("MIDOG++").unwrap());
+    assert!(train.types().iter().all(|t| !test.types().contains(t)));
+    let mut both: Vec<&String> = train.types().iter().chain(test.types()).collect();
+    let mut parts: Vec<&String> = all.parts.iter().map(|p| &p.name).collect();
+    both.sort();
+    parts.sort();
+    assert_eq!(both, parts);
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_folder_is_counted_by_tumour_type_and_missing_images_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let set = find("MIDOGpp").unwrap();
+    let checked = check(&set, dir.path());
+    assert_eq!(checked.state, State::Missing);
+    assert!(checked.remedy.unwrap().contains("figshare"));
+    write(
+        &dir.path().join("midog++/MIDOG++.json"),
+        r#"{"images": [
+            {"id": 1, "file_name": "001.tiff", "width": 900, "height": 900, "tumor_type": "human melanoma"},
+            {"id": 2, "file_name": "002.tiff", "width": 900, "height": 900, "tumor_type": "human melanoma"},
+            {"id": 3, "file_name": "003.tiff", "width": 900, "height": 900, "tumor_type": "canine lymphosarcoma"}],
+        "categories": [{"id": 1, "name": "mitotic figure"}, {"id": 2, "name": "not mitotic figure"}],
+        "annotations": [
+            {"id": 1, "image_id": 1, "category_id": 1, "bbox": [10, 10, 60, 60]},
+            {"id": 2, "image_id": 2, "category_id": 2, "bbox": [110, 210, 160, 260]},
+            {"id": 3, "image_id": 3, "category_id": 1, "bbox": [300, 310, 350, 360]}]}"#,
+    );
+    write(&dir.path().join("midog++/images/001.tiff"), "");
+    let checked = check(&set, dir.path());
+    assert_eq!(checked.state, State::Partial);
+    let labels = &checked.pieces[0];
+    let counts: Vec<(&str, u64, Option<u64>)> =
+        labels.counts.iter().map(|c| (c.name.as_str(), c.found, c.paper)).collect();
+    let expected =
+        [("images", 2, Some(149)), ("figures", 1, Some(2436)), ("mimickers", 1, Some(3300))];
+    assert_eq!(counts, expected);
+    assert!(checked.pieces[1].problems[0].contains("1 images are missing: 002.tiff"));
+    // A file that cannot be read is a problem of its piece, not of the check.
+    write(&dir.path().join("midog++/MIDOG++.json"), "{}");
+    let checked = check(&set, dir.path());
+    assert!(checked.pieces[0].problems[0].contains("images"), "{checked}");
+}
+
+/// The public labels and crops, where they are at hand.
+#[test]
+fn the_files_at_hand_have_the_papers_counts() {
+    let root = match std::env::var_os("MITHRAS_DATA") {
+        Some(root) => root.into(),
+        None => testkit::workspace().join("../shared/data"),
+    };
+    if !root.join("annotations/MIDOG++.json").is_file() {
+        eprintln!("SKIPPED: {} has no annotations", root.display());
+        return;
+    }
+    for name in ["MIDOG++", "MIDOG22", "MIDOGpp", "MIDOG21", "MIDOG25"] {
+        let checked = check(&find(name).unwrap(), &root);
+        assert!(checked.pieces[0].counts.iter().all(|c| c.right()), "{checked}");
+        assert_eq!(checked.state, State::Partial, "the images are not here: {checked}");
+    }
+    for name in ["AMi-Br", "AMi-Morph", "MITOS-ATYPIA-14", "ICPR2012"] {
+        let checked = check(&find(name).unwrap(), &root);
+        assert_eq!(checked.state, State::Complete, "{checked}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Regions in `counts.json`: what was counted in each, and what was searched, read back.
+
+use super::hotspot::HotspotEntry;
+use crate::regions::{Searched, SearchedRegion, outlines};
+use artifact::json::JsonError;
+use mitosis::{Level0, Point, Resolution};
+use roi::Area;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Regions in `counts.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RegionCounts {
+    /// The file that they came from.
+    pub source: roi::regions::Source,
+    /// All of them together, mm2: what overlaps counts once, what is excluded does not.
+    pub area_mm2: f64,
+    /// What was drawn to be left out, mm2.
+    pub excluded_mm2: f64,
+    /// Each by itself; a figure where two overlap counts in both.
+    pub list: Vec<RegionCount>,
+    /// What is to be known of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// One region's count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RegionCount {
+    /// Its name.
+    pub name: String,
+    /// Its class; empty without one.
+    pub class: String,
+    /// Its size, mm2.
+    pub area_mm2: f64,
+    /// Tissue in it, mm2.
+    pub tissue_mm2: f64,
+    /// Tissue in it that was read, mm2.
+    pub analysed_mm2: f64,
+    /// Tissue in it that could not be read, mm2.
+    pub unread_mm2: f64,
+    /// Accepted figures in it.
+    pub figures: usize,
+    /// Those of them in the densest 2 mm2.
+    pub hotspot_count: usize,
+    /// Where that is; none without figures.
+    pub hotspot: Option<HotspotEntry>,
+    /// Figures per 20 mm2 of its analysed tissue; none without any.
+    pub density_per_20_mm2: Option<f64>,
+}
+
+impl RegionCounts {
+    /// Of figures at these places.
+    #[must_use]
+    pub fn new(searched: &Searched, figures: &[Point<Level0>], resolution: &Resolution) -> Self {
+        let one = |r: &SearchedRegion| {
+            let inside = r.area.index();
+            let here: Vec<Point<Level0>> =
+                figures.iter().copied().filter(|p| inside.contains(*p)).collect();
+            let spot = mitosis::count::hotspot(&here, resolution).ok().flatten();
+            let density =
+                here.len() as f64 / r.analysed_mm2 * mitosis::count::DENSITY_REFERENCE_MM2;
+            RegionCount {
+                name: r.name.clone(),
+                class: r.class.clone(),
+                area_mm2: r.area_mm2,
+                tissue_mm2: r.tissue_mm2,
+                analysed_mm2: r.analysed_mm2,
+                unread_mm2: r.unread_mm2,
+                figures: here.len(),
+                hotspot_count: spot.map_or(0, |s| s.count),
+                hotspot: spot.map(|s| HotspotEntry::new(&s, resolution)),
+                density_per_20_mm2: (r.analysed_mm2 > 0.0).then(|| (density * 1e6).round() / 1e6),
+            }
+        };
+        Self {
+            source: searched.source.clone(),
+            area_mm2: searched.area_mm2,
+            excluded_mm2: searched.excluded_mm2,
+            list: searched.list.iter().map(one).collect(),
+            notes: searched.notes.clone(),
+        }
+    }
+
+    /// The regions as they were searched, from a slide's folder.
+    ///
+    /// # Errors
+    /// [`JsonError`] where the outlines cannot be read.
+    pub fn searched(&self, folder: &Path, offset: [i64; 2]) -> Result<Searched, JsonError> {
+        let areas = outlines(folder, offset)?;
+        let region = |(c, (_, area)): (&RegionCount, (String, Area))| SearchedRegion {
+            name: c.name.clone(),
+            class: c.class.clone(),
+            area,
+            area_mm2: c.area_mm2,
+            tissue_mm2: c.tissue_mm2,
+            analysed_mm2: c.analysed_mm2,
+            unread_mm2: c.unread_mm2,
+        };
+        Ok(Searched {
+            source: self.source.clone(),
+            area_mm2: self.area_mm2,
+            excluded_mm2: self.excluded_mm2,
+            list: self.list.iter().zip(areas).map(region).collect(),
+            notes: self.notes.clone(),
+        })
+    }
+}

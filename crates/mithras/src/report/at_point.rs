@@ -1,0 +1,340 @@
+//! A run at another operating point, from its own files: all scores are stored, so nothing is detected again.
+
+use super::counts::counts;
+use super::error::ReportError;
+use super::found::OWN;
+use super::gather::gather;
+use super::record::{keep, records};
+use super::run_file::RunFile;
+use crate::batch::state::Status;
+use crate::detector::{Thresholds, settings};
+use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
+use crate::file::{self, Lock, LockError, WriteError};
+use crate::input::InputDigest;
+use crate::job::State;
+use crate::record::{GIVEN_POINT, OWN_POINT, SlideRecord};
+use crate::regions;
+use artifact::digest::{Digest, Sha256, hex, sha256};
+use artifact::json::JsonError;
+use artifact::table::TableError;
+use infer::{CardError, ModelPackage, PackageError};
+use mitosis::text::Shown;
+use mitosis::{Mpp, MppError, OperatingPoint};
+use serde_json::Value;
+use slide::{MppRule, OpenOptions, Slide};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why a run is not written at another operating point.
+#[derive(Debug, thiserror::Error)]
+pub enum PointError {
+    /// A file of the run or the tables over the new one.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A slide's candidates.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A slide's regions.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// An export.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// A file.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The new folder.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// No such operating point.
+    #[error(transparent)]
+    Card(#[from] CardError),
+    /// The package that names the operating point.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// The folder cannot be read.
+    #[error("{}: {source}", Shown(path))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The package is another one than the run's.
+    #[error(
+        "the run was made with other weights than package `{package}` has, whose operating points do not hold for it"
+    )]
+    OtherWeights {
+        /// The package.
+        package: String,
+    },
+    /// Results are there already.
+    #[error("{}: already holds results; choose an empty folder", Shown(path))]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Candidates whose subtypes were never told would become figures.
+    #[error(
+        "slide `{slide}`: {figures} candidates become figures whose subtypes are not known; detect again at this operating point"
+    )]
+    Subtypes {
+        /// The slide.
+        slide: String,
+        /// How many.
+        figures: usize,
+    },
+    /// A slide's resolution.
+    #[error("slide `{slide}`: {source}")]
+    Resolution {
+        /// The slide.
+        slide: String,
+        /// What is wrong with it.
+        source: MppError,
+    },
+    /// The slide is needed for the pictures of its figures, and is not there.
+    #[error(
+        "slide `{slide}`: its file is not at {} or has changed, and the pictures of its figures are cut from it; say where the slides are",
+        Shown(path)
+    )]
+    Slide {
+        /// The slide.
+        slide: String,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+}
+
+/// What is written, and from what.
+pub struct AtPoint<'a> {
+    /// The folder of the run.
+    pub run: &'a Path,
+    /// The folder to write.
+    pub into: &'a Path,
+    /// The operating point.
+    pub thresholds: &'a Thresholds,
+    /// The run's package, where it is not a bundled one; it names operating points.
+    pub package: Option<&'a Path>,
+    /// Where the slides are now, if not where the run read them.
+    pub slides: Option<&'a Path>,
+    /// The command line to note.
+    pub command: &'a [String],
+}
+
+/// Writes a finished run at another operating point into a folder of its own: every file is what detection at that point would write.
+///
+/// # Errors
+/// [`PointError`].
+pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
+    let folders = slides_of(of.run)?;
+    let first = folders.iter().find(|(_, s)| s.is_done());
+    let Some((first, _)) = first else {
+        return Err(ReportError::Nothing { outs: vec![of.run.to_owned()] }.into());
+    };
+    let (name, point) = chosen(of, &counts(first)?)?;
+    std::fs::create_dir_all(of.into)
+        .map_err(|source| PointError::Folder { path: of.into.to_owned(), source })?;
+    if !slides_of(of.into)?.is_empty() || of.into.join("counts.csv").exists() {
+        return Err(PointError::Exists { path: of.into.to_owned() });
+    }
+    {
+        let _alone = Lock::take(of.into)?;
+        let mut configs = Vec::new();
+        for mut record in records(of.run) {
+            let before = record.settings();
+            moved(&mut record.config, &name, &point);
+            record.config_sha256 = digest(&record.config);
+            record.command = of.command.to_vec();
+            keep(of.into, &record)?;
+            configs.push((before, record.config));
+        }
+        for (folder, state) in &folders {
+            slide(of, folder, state, (&name, &point))?;
+            let into = of.into.join(folder.file_name().unwrap_or_default());
+            moved_state(state, &configs, (&name, &point)).save(&into)?;
+        }
+    }
+    Ok(gather(&[of.into.to_owned()], None)?)
+}
+
+/// The slides' folders of a run with their states, by name; those under way are left out.
+fn slides_of(run: &Path) -> Result<Vec<(PathBuf, State)>, PointError> {
+    let fail = |source| PointError::Folder { path: run.to_owned(), source };
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(run).map_err(fail)? {
+        let folder = entry.map_err(fail)?.path();
+        if let Some(state) = State::load(&folder).filter(|s| s.status != Status::Running) {
+            all.push((folder, state));
+        }
+    }
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(all)
+}
+
+/// The pair with its name, as detection would note it.
+fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<(String, OperatingPoint), PointError> {
+    let package = || {
+        let package = match of.package {
+            Some(_) => ModelPackage::find(of.package)?,
+            None => ModelPackage::bundled_named(&counts.model.name)?,
+        };
+        let own = package.card.segmenter.as_ref().map(|s| s.sha256.as_str());
+        if own != Some(counts.model.segmenter_sha256.as_str()) {
+            return Err(PointError::OtherWeights { package: package.card.name.clone() });
+        }
+        Ok(package)
+    };
+    Ok(match of.thresholds {
+        Thresholds::Given(point) => (GIVEN_POINT.to_owned(), point.clone()),
+        Thresholds::Named(name) => (name.clone(), package()?.card.point(name)?),
+        Thresholds::Package => {
+            let package = package()?;
+            let own = package.card.detector()?.operating_point.clone();
+            let same = package
+                .card
+                .operating_points
+                .iter()
+                .find(|(_, p)| (p.seg, p.cls) == (own.seg, own.cls));
+            (same.map_or(OWN_POINT, |(name, _)| name.as_str()).to_owned(), own)
+        }
+    })
+}
+
+/// Puts the pair into a configuration that was written down.
+fn moved(config: &mut Value, name: &str, point: &OperatingPoint) {
+    // By way of its text, so that thresholds, which are f32, keep the digits that they are written in.
+    let text = serde_json::to_vec(point).expect("plain data becomes JSON");
+    if let Some(config) = config.as_object_mut() {
+        config.insert(
+            "thresholds".into(),
+            serde_json::from_slice(&text).expect("JSON as it was just written"),
+        );
+        config.insert("operating_point".into(), name.into());
+    }
+}
+
+fn slide(
+    of: &AtPoint<'_>,
+    folder: &Path,
+    state: &State,
+    (name, point): (&str, &OperatingPoint),
+) -> Result<(), PointError> {
+    let slide = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let into = of.into.join(&slide);
+    let io = |path: &Path| {
+        let path = path.to_owned();
+        move |source| PointError::Folder { path, source }
+    };
+    std::fs::create_dir_all(&into).map_err(io(&into))?;
+    if state.is_done() {
+        let record = record(folder, &slide)?.at(name.to_owned(), point.clone());
+        if let Some(models) = &record.subtypes {
+            let lacking = record.figures().filter(|r| r.subtypes.is_none()).count();
+            let known = counts(folder)?.subtypes.map_or(0, |s| s.unclassified);
+            if !models.is_empty() && lacking > known {
+                return Err(PointError::Subtypes { slide, figures: lacking - known });
+            }
+        }
+        export::write_all(&record, &into)?;
+        for file in [pictures::TISSUE, pictures::FLAWS, pictures::THUMBNAIL, regions::FILE] {
+            let from = folder.join(file);
+            if from.is_file() {
+                file::write(&into.join(file), &std::fs::read(&from).map_err(io(&from))?)?;
+            }
+        }
+        figures(of, folder, state, (&record, &slide), &into)?;
+    }
+    Ok(())
+}
+
+/// A slide's record, read back from its folder.
+///
+/// # Errors
+/// [`PointError`].
+pub(crate) fn record(folder: &Path, slide: &str) -> Result<SlideRecord, PointError> {
+    let counts = counts(folder)?;
+    let rows = read_detections(&folder.join("detections.csv"))?;
+    let searched = match &counts.regions {
+        None => None,
+        Some(r) => Some(r.searched(folder, counts.slide.bounds_offset)?),
+    };
+    export::restored(&counts, rows, searched)
+        .map_err(|source| PointError::Resolution { slide: slide.to_owned(), source })
+}
+
+/// The state that detection at the point would have left, but for its times.
+fn moved_state(
+    state: &State,
+    configs: &[(BTreeMap<String, String>, Value)],
+    (name, point): (&str, &OperatingPoint),
+) -> State {
+    let mut state = state.clone();
+    let own: Vec<(String, String)> = OWN
+        .iter()
+        .filter_map(|k| Some(((*k).to_owned(), state.settings.get(*k)?.clone())))
+        .collect();
+    let run = {
+        let mut run = state.settings.clone();
+        OWN.iter().for_each(|k| drop(run.remove(*k)));
+        run
+    };
+    let mut hash = Sha256::new();
+    if let Some((_, config)) = configs.iter().find(|(before, _)| *before == run) {
+        hash.update(digest(config));
+        state.settings = settings(config);
+    } else {
+        let mut config = Value::Object(serde_json::Map::new());
+        moved(&mut config, name, point);
+        hash.update(digest(&config));
+        state.settings.extend(settings(&config));
+    }
+    own.iter().for_each(|(_, value)| hash.update(value));
+    state.settings.extend(own);
+    state.config = hex(&hash.finalize());
+    state
+}
+
+/// Digest of a configuration.
+fn digest(config: &Value) -> String {
+    sha256(serde_json::to_vec(config).expect("JSON as it was read"))
+}
+
+/// The pictures of the figures: those of the run where they are the same, else cut from the slide.
+fn figures(
+    of: &AtPoint<'_>,
+    folder: &Path,
+    state: &State,
+    (record, slide): (&SlideRecord, &str),
+    into: &Path,
+) -> Result<(), PointError> {
+    let before = read_detections(&folder.join("detections.csv"))?;
+    let places = |rows: &[crate::record::DetectionRow]| -> Vec<(u64, u64)> {
+        pictures::top(rows).iter().map(|r| (r.x_px.to_bits(), r.y_px.to_bits())).collect()
+    };
+    let from = folder.join(pictures::FIGURES);
+    if places(&before) == places(&record.rows) && from.is_file() {
+        let bytes = std::fs::read(&from)
+            .map_err(|source| PointError::Folder { path: from.clone(), source })?;
+        file::write(&into.join(pictures::FIGURES), &bytes)?;
+        return Ok(());
+    }
+    let recorded = PathBuf::from(&state.input.path);
+    let path = of.slides.map_or_else(|| recorded.clone(), |d| d.join(&record.slide.file));
+    let lost = || PointError::Slide { slide: slide.to_owned(), path: path.clone() };
+    let digest = InputDigest::of(&path).map_err(|_| lost())?;
+    if digest.sha256 != record.slide.digest {
+        return Err(lost());
+    }
+    let r = &record.resolution;
+    let own = Slide::open(&path).map_err(ExportError::from)?;
+    let same = own.resolution().is_ok_and(|o| (o.x, o.y) == (r.x, r.y));
+    let opened = if same {
+        own
+    } else {
+        // Given to the run, where the file states none or another one.
+        let mpp: Option<Mpp> = Some(r.x);
+        let options = OpenOptions { mpp, mpp_rule: MppRule::Force, ..OpenOptions::default() };
+        Slide::open_with(&path, &options).map_err(ExportError::from)?
+    };
+    Ok(pictures::write_figures(&opened, record, into)?)
+}

@@ -1,0 +1,257 @@
+//! `cases.csv`: one line per case, where a list names the cases of its slides.
+
+use super::slide_line::SlideLine;
+use crate::file::WriteError;
+use artifact::table::Writer;
+use mitosis::count::DENSITY_REFERENCE_MM2;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Columns of a list that say which case a slide is of; the first that is there counts.
+pub const CASE_COLUMNS: [&str; 2] = ["case", "patient"];
+/// How the slides' hotspots become one.
+pub const HOTSPOT_RULE: &str = "highest of the slides";
+/// How the slides' densities become one.
+pub const DENSITY_RULE: &str = "pooled: figures of all slides over their analysed tissue";
+
+/// One case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaseLine {
+    /// Its name in the list.
+    pub case: String,
+    /// Slides with a result, by name.
+    pub slides: Vec<String>,
+    /// Slides of it that failed or are not done.
+    pub without_result: Vec<String>,
+    /// Its count by the network.
+    pub model: CaseCount,
+    /// Its count with a reviewer's words on top; none unless all its slides were recounted with the words of one reviewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewed: Option<CaseCount>,
+    /// Whose words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
+    /// Analysed tissue, mm2.
+    pub analysed_mm2: f64,
+    /// Further columns of the list whose cells agree on all its slides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<(String, String)>,
+    /// What is to be known of the numbers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What was counted on all slides of a case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaseCount {
+    /// Figures.
+    pub figures: usize,
+    /// Figures in the densest 2 mm2 of any slide.
+    pub hotspot_count: usize,
+    /// The slide of that hotspot; none without figures.
+    pub hotspot_slide: Option<String>,
+    /// Figures per 20 mm2 of analysed tissue; none without any.
+    pub density_per_20_mm2: Option<f64>,
+    /// The same by the exact 95 % interval of the figures as a Poisson count.
+    pub density_95: Option<[f64; 2]>,
+}
+
+impl CaseCount {
+    /// Of the slides' figures and hotspots, over so much tissue.
+    fn new(slides: &[(&str, usize, usize)], analysed_mm2: f64) -> Self {
+        let round = |v: f64| (v * 1e6).round() / 1e6;
+        let figures = slides.iter().map(|(_, n, _)| n).sum::<usize>();
+        let per = (analysed_mm2 > 0.0).then(|| DENSITY_REFERENCE_MM2 / analysed_mm2);
+        // Of equal hotspots the first slide's, by name.
+        let best = slides.iter().rev().max_by_key(|(_, _, hotspot)| *hotspot);
+        let best = best.filter(|(_, _, hotspot)| *hotspot > 0);
+        let interval = stats::interval::poisson(figures as u64, 0.95).ok();
+        Self {
+            figures,
+            hotspot_count: best.map_or(0, |(_, _, n)| *n),
+            hotspot_slide: best.map(|(name, ..)| (*name).to_owned()),
+            density_per_20_mm2: per.map(|p| round(figures as f64 * p)),
+            density_95: per.zip(interval).map(|(p, i)| [round(i.lower * p), round(i.upper * p)]),
+        }
+    }
+}
+
+/// The cell of a slide's list that names its case.
+#[must_use]
+pub fn case_of(columns: &[(String, String)]) -> Option<&str> {
+    let cell = |wanted: &str| columns.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+    let (_, cell) = CASE_COLUMNS.iter().find_map(|c| cell(c))?;
+    Some(cell.as_str()).filter(|c| !c.trim().is_empty())
+}
+
+/// The cases of slides, by name, and the slides that name none; nothing where no slide names one.
+#[must_use]
+pub fn cases(
+    slides: &[SlideLine],
+    unfinished: &[(String, Vec<(String, String)>)],
+) -> (Vec<CaseLine>, Vec<String>) {
+    let mut of: BTreeMap<&str, Vec<&SlideLine>> = BTreeMap::new();
+    let mut without = Vec::new();
+    for slide in slides {
+        match case_of(&slide.columns) {
+            Some(case) => of.entry(case).or_default().push(slide),
+            None => without.push(slide.name.clone()),
+        }
+    }
+    if of.is_empty() {
+        return (Vec::new(), Vec::new());
+    }
+    let under_way = |case: &str| {
+        let here = unfinished.iter().filter(move |(_, columns)| case_of(columns) == Some(case));
+        here.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    };
+    (of.into_iter().map(|(case, slides)| line(case, &slides, under_way(case))).collect(), without)
+}
+
+fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
+    let done: Vec<_> = slides.iter().filter_map(|s| Some((*s, s.counts.as_ref()?))).collect();
+    let failed = slides.iter().filter(|s| s.counts.is_none()).map(|s| s.name.clone());
+    let without_result: Vec<String> = failed.chain(under_way).collect();
+    let analysed: f64 = done.iter().map(|(_, c)| c.analysed_mm2).sum();
+    let analysed_mm2 = (analysed * 1e6).round() / 1e6;
+    let model: Vec<_> =
+        done.iter().map(|(s, c)| (s.name.as_str(), c.figures, c.hotspot_count)).collect();
+    let reviewed: Option<Vec<_>> =
+        done.iter().map(|(s, _)| s.reviewed.as_ref().map(|r| (*s, r))).collect();
+    let one = reviewed.filter(|r| {
+        r.first().is_some_and(|(_, first)| r.iter().all(|(_, o)| o.reviewer == first.reviewer))
+    });
+    let mut notes = Vec::new();
+    if !without_result.is_empty() {
+        notes.push(format!("not counted: {}", without_result.join(", ")));
+    }
+    for (slide, counts) in &done {
+        notes.extend(counts.notes().into_iter().map(|n| format!("{}: {n}", slide.name)));
+    }
+    if one.is_none() && done.iter().any(|(s, _)| s.reviewed.is_some()) {
+        notes.push(
+            "reviewed in part, or by several reviewers: the network's numbers stand".to_owned(),
+        );
+    }
+    CaseLine {
+        case: case.to_owned(),
+        slides: done.iter().map(|(s, _)| s.name.clone()).collect(),
+        without_result,
+        model: CaseCount::new(&model, analysed_mm2),
+        reviewer: one.as_ref().and_then(|r| Some(r.first()?.1.reviewer.clone())),
+        reviewed: one.map(|r| {
+            let all: Vec<_> =
+                r.iter().map(|(s, r)| (s.name.as_str(), r.figures, r.hotspot_count)).collect();
+            CaseCount::new(&all, analysed_mm2)
+        }),
+        analysed_mm2,
+        columns: agreed(slides),
+        notes,
+    }
+}
+
+/// Columns, other than that of the case, whose cells agree on all these slides.
+fn agreed(slides: &[&SlideLine]) -> Vec<(String, String)> {
+    let Some((first, others)) = slides.split_first() else { return Vec::new() };
+    let same = |(name, cell): &&(String, String)| {
+        !name.eq_ignore_ascii_case(CASE_COLUMNS[0])
+            && others.iter().all(|s| s.columns.iter().any(|(n, c)| n == name && c == cell))
+    };
+    first.columns.iter().filter(same).cloned().collect()
+}
+
+/// Writes `cases.csv`.
+pub(super) fn write(path: &Path, cases: &[CaseLine]) -> Result<(), WriteError> {
+    let mut further: Vec<&str> = Vec::new();
+    for (name, _) in cases.iter().flat_map(|c| &c.columns) {
+        if !further.contains(&name.as_str()) {
+            further.push(name);
+        }
+    }
+    let own = [
+        "case",
+        "slides",
+        "not_counted",
+        "figures",
+        "hotspot_count",
+        "hotspot_slide",
+        "hotspot_rule",
+        "density_per_20_mm2",
+        "density_low",
+        "density_high",
+        "density_rule",
+        "analysed_mm2",
+        "reviewed_by",
+        "reviewed_figures",
+        "reviewed_hotspot_count",
+        "reviewed_density_per_20_mm2",
+        "slide_names",
+        "notes",
+    ];
+    let mut table = Writer::new([&own[..], &further].concat());
+    let number = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
+    for c in cases {
+        let (m, r) = (&c.model, c.reviewed.as_ref());
+        let mut cells = vec![
+            c.case.clone(),
+            c.slides.len().to_string(),
+            c.without_result.len().to_string(),
+            m.figures.to_string(),
+            m.hotspot_count.to_string(),
+            m.hotspot_slide.clone().unwrap_or_default(),
+            HOTSPOT_RULE.to_owned(),
+            number(m.density_per_20_mm2),
+            number(m.density_95.map(|d| d[0])),
+            number(m.density_95.map(|d| d[1])),
+            DENSITY_RULE.to_owned(),
+            c.analysed_mm2.to_string(),
+            c.reviewer.clone().unwrap_or_default(),
+            r.map_or_else(String::new, |r| r.figures.to_string()),
+            r.map_or_else(String::new, |r| r.hotspot_count.to_string()),
+            number(r.and_then(|r| r.density_per_20_mm2)),
+            c.slides.join("; "),
+            c.notes.join("; "),
+        ];
+        cells.extend(further.iter().map(|name| {
+            let found = c.columns.iter().find(|(n, _)| n == name);
+            found.map_or_else(String::new, |(_, cell)| cell.clone())
+        }));
+        table.push(cells);
+    }
+    table.write(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_hotspot_and_the_pooled_density_are_the_cases() {
+        let count = CaseCount::new(&[("a", 3, 3), ("b", 9, 5), ("c", 8, 5)], 40.0);
+        assert_eq!(
+            (count.figures, count.hotspot_count, count.hotspot_slide.as_deref()),
+            (20, 5, Some("b"))
+        );
+        // 20 figures over 40 mm2; R: poisson.test(20)$conf.int / 2.
+        assert_eq!(count.density_per_20_mm2, Some(10.0));
+        let [low, high] = count.density_95.unwrap();
+        assert!((low - 6.108_26).abs() < 1e-5 && (high - 15.444_19).abs() < 1e-4, "{low} {high}");
+        let none = CaseCount::new(&[("a", 0, 0)], 0.0);
+        assert_eq!(
+            (none.hotspot_slide, none.density_per_20_mm2, none.density_95),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn the_column_case_comes_before_patient() {
+        let of = |cells: &[(&str, &str)]| -> Vec<(String, String)> {
+            cells.iter().map(|(n, c)| ((*n).to_owned(), (*c).to_owned())).collect()
+        };
+        assert_eq!(case_of(&of(&[("patient", "p"), ("Case", "c")])), Some("c"));
+        assert_eq!(case_of(&of(&[("Patient", "p")])), Some("p"));
+        assert_eq!(case_of(&of(&[("patient", " ")])), None);
+        assert_eq!(case_of(&of(&[("age", "3")])), None);
+    }
+}

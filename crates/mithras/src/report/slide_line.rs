@@ -1,0 +1,69 @@
+//! One slide of `run.json`.
+
+use super::found::Found;
+use super::reviewed::Reviewed;
+use crate::batch::state::Status;
+use crate::export::CountsFile;
+use crate::job::StageTime;
+use serde::Serialize;
+
+/// One slide of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlideLine {
+    /// Its folder's name.
+    pub name: String,
+    /// Its file, as given.
+    pub path: String,
+    /// `finished`, `no-tissue` or `failed`.
+    pub status: String,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// Finished by an earlier run and kept.
+    pub kept: bool,
+    /// Digest of the file.
+    pub input_sha256: String,
+    /// Seconds, all in all.
+    pub seconds: f64,
+    /// Busy time per stage.
+    pub stages: Vec<StageTime>,
+    /// Windows taken over from an interrupted run.
+    pub resumed_windows: usize,
+    /// Further columns of the list that named it, with its cells.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<(String, String)>,
+    /// What ran the networks, where that is not the same for all slides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Its count, also in its own `counts.json`.
+    pub counts: Option<CountsFile>,
+    /// The same with a reviewer's words on top, where it was recounted (`mithras recount`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewed: Option<Reviewed>,
+}
+
+impl SlideLine {
+    pub(super) fn new(slide: &Found) -> Self {
+        let state = &slide.state;
+        Self {
+            name: slide.name.clone(),
+            path: state.input.path.clone(),
+            status: match state.status {
+                Status::Running => "running",
+                Status::Finished => "finished",
+                Status::NoTissue => "no-tissue",
+                Status::Failed => "failed",
+            }
+            .into(),
+            reason: state.reason.clone(),
+            kept: slide.kept,
+            input_sha256: state.input.sha256.clone(),
+            seconds: state.seconds,
+            stages: state.work.stages.clone(),
+            resumed_windows: state.work.resumed_windows,
+            columns: state.columns.clone(),
+            engine: slide.engine().cloned(),
+            counts: slide.counts.clone(),
+            reviewed: slide.reviewed.clone(),
+        }
+    }
+}

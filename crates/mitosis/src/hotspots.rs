@@ -1,0 +1,217 @@
+//! Hotspots by other rules than the paper's: circles, other areas, fields that lie together or apart.
+
+use crate::count::{CountError, HALF_SIDE_UM};
+use crate::{Level0, Point, Resolution, crowd};
+use serde::{Deserialize, Serialize};
+
+/// Shape of a hotspot or of a field of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// An upright square, its border included.
+    #[default]
+    Square,
+    /// A circle, its border included.
+    Circle,
+}
+
+/// How a hotspot is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HotspotRule {
+    /// Its shape.
+    pub shape: Shape,
+    /// Fields.
+    pub fields: u32,
+    /// Area of a field, mm2.
+    pub field_mm2: f64,
+    /// Whether the fields may lie apart; else they are one area of `fields * field_mm2`.
+    pub apart: bool,
+}
+
+/// A hotspot by some rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// Figures in it.
+    pub count: usize,
+    /// Its centre, or those of its fields where they lie apart, level-0 px.
+    pub centres: Vec<Point<Level0>>,
+}
+
+impl HotspotRule {
+    /// The paper's: one square of 2 mm2.
+    pub const PAPER: Self = Self { shape: Shape::Square, fields: 1, field_mm2: 2.0, apart: false };
+
+    /// Whether its numbers make sense: 1 to 100 fields of 0.01 to 20 mm2.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        (1..=100).contains(&self.fields) && (0.01..=20.0).contains(&self.field_mm2)
+    }
+
+    /// All of it, mm2.
+    #[must_use]
+    pub fn area_mm2(&self) -> f64 {
+        f64::from(self.fields) * self.field_mm2
+    }
+
+    /// Half a side, or the radius, of one part of it, um.
+    #[must_use]
+    pub fn reach_um(&self) -> f64 {
+        let mm2 = if self.apart { self.field_mm2 } else { self.area_mm2() };
+        match self.shape {
+            // The same digits as those of the paper's own square.
+            Shape::Square if !self.apart && mm2 == 2.0 => HALF_SIDE_UM,
+            Shape::Square => mm2.sqrt() / 2.0 * 1000.0,
+            Shape::Circle => (mm2 / std::f64::consts::PI).sqrt() * 1000.0,
+        }
+    }
+
+    fn holds(&self, [dx, dy]: [f64; 2]) -> bool {
+        let far = self.reach_um();
+        match self.shape {
+            Shape::Square => dx.abs() <= far && dy.abs() <= far,
+            Shape::Circle => dx.hypot(dy) <= far,
+        }
+    }
+
+    /// Figures in a hotspot with these centres, each counted once.
+    #[must_use]
+    pub fn count(
+        &self,
+        figures: &[Point<Level0>],
+        centres: &[Point<Level0>],
+        resolution: &Resolution,
+    ) -> usize {
+        let um = |p: &Point<Level0>| {
+            let p = resolution.to_physical(*p);
+            [p.x, p.y]
+        };
+        let centres: Vec<[f64; 2]> = centres.iter().map(um).collect();
+        let inside = |p: &&Point<Level0>| {
+            let [x, y] = um(p);
+            centres.iter().any(|c| self.holds([x - c[0], y - c[1]]))
+        };
+        figures.iter().filter(inside).count()
+    }
+
+    /// The densest places: `most` hotspots, each centred on a figure, that do not overlap, densest first; of equal ones the
+    /// topmost, then the leftmost. Where the fields may lie apart there is one hotspot.
+    ///
+    /// # Errors
+    /// [`CountError::NotFinite`] for a coordinate that is not a number.
+    pub fn densest(
+        &self,
+        figures: &[Point<Level0>],
+        resolution: &Resolution,
+        most: usize,
+    ) -> Result<Vec<Spot>, CountError> {
+        if let Some(bad) = figures.iter().position(|p| !(p.x.is_finite() && p.y.is_finite())) {
+            return Err(CountError::NotFinite(bad));
+        }
+        let um: Vec<[f64; 2]> = figures
+            .iter()
+            .map(|&p| {
+                let p = resolution.to_physical(p);
+                [p.x, p.y]
+            })
+            .collect();
+        let far = self.reach_um();
+        let counts = match self.shape {
+            Shape::Square => crowd::counts(&um, far, &mut 0),
+            Shape::Circle => um
+                .iter()
+                .map(|a| um.iter().filter(|b| (b[0] - a[0]).hypot(b[1] - a[1]) <= far).count())
+                .collect(),
+        };
+        let mut order: Vec<usize> = (0..figures.len()).collect();
+        order.sort_by(|&a, &b| {
+            let (p, q) = (figures[a], figures[b]);
+            counts[b].cmp(&counts[a]).then(p.y.total_cmp(&q.y)).then(p.x.total_cmp(&q.x))
+        });
+        let apart = |a: [f64; 2], b: [f64; 2]| match self.shape {
+            Shape::Square => (a[0] - b[0]).abs().max((a[1] - b[1]).abs()) > 2.0 * far,
+            Shape::Circle => (a[0] - b[0]).hypot(a[1] - b[1]) > 2.0 * far,
+        };
+        let wanted = if self.apart { self.fields as usize } else { most };
+        let mut chosen: Vec<usize> = Vec::new();
+        for i in order {
+            if chosen.len() == wanted {
+                break;
+            }
+            if chosen.iter().all(|&j| apart(um[i], um[j])) {
+                chosen.push(i);
+            }
+        }
+        if self.apart && !chosen.is_empty() {
+            let count = chosen.iter().map(|&i| counts[i]).sum();
+            return Ok(vec![Spot {
+                count,
+                centres: chosen.into_iter().map(|i| figures[i]).collect(),
+            }]);
+        }
+        let one = |i: usize| Spot { count: counts[i], centres: vec![figures[i]] };
+        Ok(chosen.into_iter().map(one).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Mpp;
+    use crate::count::hotspot;
+
+    fn scattered(n: usize) -> Vec<Point<Level0>> {
+        let at = |i: usize, k: usize| ((i * k) % 9973) as f64 * 4.0;
+        (0..n).map(|i| Point::new(at(i, 7919), at(i, 4409))).collect()
+    }
+
+    #[test]
+    fn the_papers_rule_gives_the_papers_hotspot() {
+        let resolution = Resolution::user(Mpp::new(0.25).unwrap());
+        for n in [0, 1, 40, 700] {
+            let figures = scattered(n);
+            let best = HotspotRule::PAPER.densest(&figures, &resolution, 1).unwrap();
+            let own = hotspot(&figures, &resolution).unwrap();
+            assert_eq!(
+                best.first().map(|s| (s.count, s.centres[0])),
+                own.map(|h| (h.count, h.centre))
+            );
+        }
+    }
+
+    #[test]
+    fn hotspots_do_not_overlap_and_are_counted_by_hand() {
+        let resolution = Resolution::user(Mpp::new(0.25).unwrap());
+        let figures = scattered(300);
+        for rule in [
+            HotspotRule::PAPER,
+            HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.237, apart: false },
+            HotspotRule { shape: Shape::Square, fields: 1, field_mm2: 5.0, apart: false },
+        ] {
+            let spots = rule.densest(&figures, &resolution, 3).unwrap();
+            assert_eq!(spots.len(), 3);
+            assert!(spots.windows(2).all(|w| w[0].count >= w[1].count));
+            for spot in &spots {
+                assert_eq!(rule.count(&figures, &spot.centres, &resolution), spot.count);
+            }
+            let all: Vec<_> = spots.iter().flat_map(|s| s.centres.clone()).collect();
+            let sum: usize = spots.iter().map(|s| s.count).sum();
+            assert_eq!(rule.count(&figures, &all, &resolution), sum, "no figure lies in two");
+        }
+        let apart = HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.2, apart: true };
+        let [spot] = &apart.densest(&figures, &resolution, 3).unwrap()[..] else { panic!("one") };
+        assert_eq!(spot.centres.len(), 10);
+        assert_eq!(apart.count(&figures, &spot.centres, &resolution), spot.count);
+        let together = HotspotRule { apart: false, ..apart };
+        assert!(spot.count >= together.densest(&figures, &resolution, 1).unwrap()[0].count);
+    }
+
+    #[test]
+    fn areas_are_what_they_say() {
+        let circle =
+            HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.237, apart: false };
+        let r = circle.reach_um() / 1000.0;
+        assert!((std::f64::consts::PI * r * r - 2.37).abs() < 1e-12);
+        assert_eq!(HotspotRule::PAPER.reach_um(), HALF_SIDE_UM);
+        assert!(!HotspotRule { fields: 0, ..circle }.is_sound() && circle.is_sound());
+    }
+}

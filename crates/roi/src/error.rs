@@ -1,0 +1,85 @@
+//! Why regions cannot be used.
+
+use mitosis::text::Shown;
+use std::path::PathBuf;
+
+/// Why regions cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RegionError {
+    /// A file or folder cannot be read.
+    #[error("{}: cannot be read: {source}", Shown(path))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// The content is not what the file's name promises.
+    #[error("{}: {reason}", Shown(path))]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No reader for such a file.
+    #[error(
+        "{}: not a file of regions; these are read: QuPath GeoJSON (.geojson, .json), ASAP and ImageScope XML \
+         (.xml), masks (.png, .tif, .tiff)",
+        Shown(path)
+    )]
+    Kind {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No area in the file.
+    #[error("{}: contains no area, only {found}", Shown(path))]
+    NoArea {
+        /// The file.
+        path: PathBuf,
+        /// What it contains instead.
+        found: String,
+    },
+    /// A mask without a resolution.
+    #[error("{}: a mask without um/px; state its resolution", Shown(path))]
+    NoMpp {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Slides of the run without regions, or files without a slide.
+    #[error("{}: {reason}", Shown(path))]
+    Match {
+        /// The folder or file.
+        path: PathBuf,
+        /// Which do not match.
+        reason: String,
+    },
+    /// A class that no file has.
+    #[error("no region of class `{class}`; the classes are: {}", known.join(", "))]
+    Class {
+        /// As asked for.
+        class: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// Nothing is left to search on a slide.
+    #[error("{}: no region is left on slide `{slide}`: {reason}", Shown(path))]
+    Nothing {
+        /// The file.
+        path: PathBuf,
+        /// The slide.
+        slide: String,
+        /// Why.
+        reason: String,
+    },
+    /// The regions are of another slide.
+    #[error("{}: the regions are not of slide `{slide}`: {reason}", Shown(path))]
+    OtherSlide {
+        /// The file.
+        path: PathBuf,
+        /// The slide.
+        slide: String,
+        /// What does not agree.
+        reason: String,
+    },
+}

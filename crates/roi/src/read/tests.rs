@@ -1,0 +1,158 @@
+use super::*;
+use crate::regions::{Classes, Regions, SlideFrame};
+
+fn read(name: &str, bytes: &[u8], mpp: Option<f64>) -> Result<DrawnFile, RegionError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    DrawnFile::read(&path, mpp)
+}
+
+fn told(name: &str, bytes: &[u8]) -> String {
+    read(name, bytes, None).unwrap_err().to_string()
+}
+
+const SQUARE: &str =
+    r#"{"type": "Polygon", "coordinates": [[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]]}"#;
+
+#[test]
+fn qupath_annotations_count_and_its_other_objects_do_not() {
+    let feature = |more: &str| {
+        format!(r#"{{"type": "Feature", "geometry": {SQUARE}, "properties": {{{more}}}}}"#)
+    };
+    let all = [
+        feature(r#""objectType": "annotation", "name": "front", "classification": {"name": "Tumor", "color": [1, 2, 3]}"#),
+        feature(r#""object_type": "annotation", "classification": {"names": ["Tumor", "Positive"]}"#),
+        feature(r#""objectType": "detection""#),
+        feature(r#""objectType": "cell""#),
+        feature(r#""object_type": "tile""#),
+        feature(r#""objectType": "tmaCore", "name": "A-1", "isMissing": false"#),
+        feature(r#""objectType": "tmaCore", "name": "A-2", "isMissing": true"#),
+        r#"{"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {}}"#.to_owned(),
+    ];
+    let text = format!(r#"{{"type": "FeatureCollection", "features": [{}]}}"#, all.join(","));
+    let file = read("a.geojson", text.as_bytes(), None).unwrap();
+    let named: Vec<_> = file.regions.iter().map(|r| (r.name.as_str(), r.class.as_str())).collect();
+    assert_eq!(named, [("front", "Tumor"), ("", "Tumor: Positive"), ("A-1", "")]);
+    let passed: Vec<_> = file.passed_over.iter().map(|(k, n)| (k.as_str(), *n)).collect();
+    assert_eq!(
+        passed,
+        [("cells", 1), ("detections", 1), ("missing cores", 1), ("points", 1), ("tiles", 1)]
+    );
+    assert_eq!(file.frame, Frame::Bounds);
+}
+
+#[test]
+fn asap_and_imagescope_are_told_apart_by_their_root() {
+    let asap = r#"<?xml version="1.0"?><ASAP_Annotations><Annotations>
+        <Annotation Name="1" Type="Polygon" PartOfGroup="Tumor"><Coordinates>
+        <Coordinate Order="0" X="0" Y="0,0"/><Coordinate Order="1" X="10.5" Y="0"/><Coordinate Order="2" X="10,5" Y="10"/>
+        </Coordinates></Annotation>
+        <Annotation Name="2" Type="Dot" PartOfGroup="None"><Coordinates><Coordinate Order="0" X="1" Y="1"/></Coordinates></Annotation>
+        </Annotations></ASAP_Annotations>"#;
+    let file = read("a.xml", asap.as_bytes(), None).unwrap();
+    assert_eq!((file.format, file.regions.len(), file.passed_over["points"]), ("asap", 1, 1));
+    assert!((file.regions[0].area.px2() - 52.5).abs() < 1e-9);
+
+    let vertices = |points: &[(f64, f64)]| -> String {
+        points.iter().map(|(x, y)| format!(r#"<Vertex X="{x}" Y="{y}" Z="0"/>"#)).collect()
+    };
+    let region = |kind: &str, negative: &str, points: &[(f64, f64)]| {
+        let v = vertices(points);
+        format!(
+            r#"<Region Type="{kind}" NegativeROA="{negative}" Text="r"><Vertices>{v}</Vertices></Region>"#
+        )
+    };
+    let square = [(0.0, 0.0), (10.0, 0.0), (10.0, 10.0), (0.0, 10.0)];
+    let text = format!(
+        r#"<Annotations MicronsPerPixel="0.5"><Annotation Id="1" Name=""><Attributes><Attribute Name="Description" Value="Tumour"/></Attributes>
+        <Regions>{}{}{}{}{}</Regions></Annotation></Annotations>"#,
+        region("0", "0", &square),
+        region("1", "0", &[(0.0, 0.0), (4.0, 5.0)]),
+        region("2", "0", &[(0.0, 0.0), (4.0, 2.0)]),
+        region("0", "1", &square),
+        region("3", "0", &[(0.0, 0.0), (4.0, 2.0)]),
+    );
+    let file = read("a.xml", text.as_bytes(), None).unwrap();
+    let sizes: Vec<f64> =
+        file.regions.iter().map(|r| (r.area.px2() * 1000.0).round() / 1000.0).collect();
+    assert_eq!(sizes, [100.0, 20.0, 6.283, 100.0]);
+    assert_eq!(
+        file.regions.iter().map(|r| r.negative).collect::<Vec<_>>(),
+        [false, false, false, true]
+    );
+    assert!(file.mpp == Some(0.5) && file.regions.iter().all(|r| r.class == "Tumour"));
+    assert!(told("a.xml", b"<svg/>").contains("its root is <svg>"));
+    assert!(
+        told("a.xml", asap.replace("10.5", "wide").as_bytes())
+            .contains("corner 2: `wide` is not a number")
+    );
+}
+
+fn png(width: u32, values: &[u8]) -> Vec<u8> {
+    let mut out = std::io::Cursor::new(Vec::new());
+    let height = values.len() as u32 / width;
+    image::write_buffer_with_format(
+        &mut out,
+        values,
+        width,
+        height,
+        image::ExtendedColorType::L8,
+        image::ImageFormat::Png,
+    )
+    .unwrap();
+    out.into_inner()
+}
+
+#[test]
+fn a_mask_has_a_region_per_value_and_covers_the_slide() {
+    #[rustfmt::skip]
+    let bytes = png(5, &[
+        0, 1, 1, 0, 2,
+        0, 1, 0, 0, 2,
+        1, 1, 1, 1, 1,
+        0, 0, 0, 0, 0,
+    ]);
+    assert!(matches!(read("a.png", &bytes, None), Err(RegionError::NoMpp { .. })));
+    let file = read("a.png", &bytes, Some(8.0)).unwrap();
+    let sizes: Vec<_> =
+        file.regions.iter().map(|r| (r.class.as_str(), r.area.px2().round())).collect();
+    assert_eq!(sizes, [("1", 8.0), ("2", 2.0)]);
+    let slide = SlideFrame {
+        name: "a".into(),
+        width: 158,
+        height: 128,
+        bounds_offset: [9, 9],
+        mpp: [0.25, 0.25],
+        digest: String::new(),
+    };
+    let on = Regions::on(&file, &Classes::default(), &slide).unwrap();
+    // A pixel of the mask is 32 x 32 px of the slide, whose last two columns it hangs over.
+    assert_eq!(on.all.px2().round(), 10.0 * 1024.0 - 3.0 * 2.0 * 32.0);
+    let colour = image::RgbImage::from_pixel(4, 4, image::Rgb([9, 0, 0]));
+    let mut out = std::io::Cursor::new(Vec::new());
+    colour.write_to(&mut out, image::ImageFormat::Png).unwrap();
+    assert!(
+        read("a.png", &out.into_inner(), Some(8.0))
+            .unwrap_err()
+            .to_string()
+            .contains("it has colours")
+    );
+}
+
+#[test]
+fn what_is_not_a_file_of_regions_is_refused() {
+    assert!(told("a.csv", b"x,y\n").contains("not a file of regions"));
+    assert!(told("a.geojson", b"{").contains("not valid JSON"));
+    assert!(told("a.json", b"{\"a\": 1}").contains("is not GeoJSON"));
+    assert!(
+        told("a.geojson", br#"{"type": "FeatureCollection", "features": []}"#)
+            .contains("contains no area, only nothing")
+    );
+    let bad = br#"{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[[0, "x"]]]}, "properties": {}}"#;
+    assert!(told("a.geojson", bad).contains("feature 1: [0,\"x\"] is not a pair of numbers"));
+    assert!(told("a.png", b"no picture").contains("um/px"));
+    assert!(
+        read("a.png", b"no picture", Some(8.0)).unwrap_err().to_string().contains("is not a mask")
+    );
+}

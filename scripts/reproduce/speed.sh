@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# docs/results/speed.md, table by table.
+#
+#   scripts/reproduce/speed.sh end-to-end FRAMES     9 frames, against the peer; both bundled detectors
+#   scripts/reproduce/speed.sh engines PACKAGE       per window and crop; PACKAGE: one exported by `mithras train export`
+#   scripts/reproduce/speed.sh reading               slide tiles
+#   scripts/reproduce/speed.sh encoders              forward passes of all encoders (training build)
+#   scripts/reproduce/speed.sh features SLIDE        `embed` against TRIDENT's loop
+#   scripts/reproduce/speed.sh bf16 FRAMES           what bf16 changes
+#   scripts/reproduce/speed.sh step                  a pretraining step against PyTorch
+#   scripts/reproduce/speed.sh memory OUT            peak resident memory on a large drawn slide
+#
+# First: cargo build --release, and pip install -r scripts/requirements.txt. FRAMES: H&E frames at 0.2456 um/px (ICPR 2012, Aperio).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+case ${1:-} in
+end-to-end)
+    for model in mithras-standard mithras-fast; do
+        python3 benches/end_to_end.py --frames "$2" --model "models/$model" --count 9 --repeats 1 --threads 2
+    done
+    ;;
+engines)
+    python3 crates/infer/tests/golden/generate.py full target/seeded-full
+    cargo run --release -p infer --example engine_times -- target/seeded-full 11
+    python3 benches/peer/engine_times.py "$2"
+    ;;
+reading) cargo bench -p slide --bench read ;;
+encoders) mithras bench encoders --threads 1 --batch 2 --runs 3 --out bench --candidates 42,2305 ;;
+features)
+    for encoder in vit_small_patch16_224 vit_base_patch16_224; do
+        python3 benches/embed.py "$2" --encoder "$encoder" --repeats 3
+        python3 benches/embed.py "$2" --encoder "$encoder" --repeats 3 --precision bf16
+    done
+    ;;
+bf16) python3 benches/bf16.py --frames "$2" --model models/mithras-standard ;;
+step)
+    cargo run --release -p net --example bench -- mae 1
+    python3 crates/net/examples/bench_peer.py mae 1
+    ;;
+memory)
+    mithras demo --draw-only --size 100000,100000 --out "$2"
+    mithras detect "$2/drawn.tiff" --out "$2/out" --engine openvino --threads 2 &
+    pid=$!
+    while [ -e /proc/$pid/status ] && grep VmHWM /proc/$pid/status; do sleep 1; done | sort -k2 -n | tail -n 1
+    ;;
+*) sed -n '2,/^set/p' "$0" | sed '$d' | cut -c3- >&2; exit 2 ;;
+esac

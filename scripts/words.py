@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Counts words of the house's old dialect, and lines of prose that are too long.
+
+  scripts/words.py [--list WORD] [--by-folder] [--check]
+
+The house writes plain English: CONTRIBUTING.md, "Words", has the rules. This script counts the words
+that the rules replace, in sources, pages and scripts. Some uses are proper ("a cell beside a vessel"),
+so there is a limit and not a ban: --check fails when a kind of file has more of them than LIMITS
+allows, or when a page has a line of prose over 120 columns. Lower a limit when a count has fallen.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+#: The words, and what is written instead.
+WORDS = {
+    "is no": (r"\b(?:is|are|was|were) no\b(?! (?:longer|better|more|less|worse|faster)\b)", "is not a, has no"),
+    "is none": (r"\b(?:is|are|was|were) none\b", "is not one, there are none"),
+    "anew": (r"\banew\b", "again, re-"),
+    "goes on": (r"\b(?:go|goes|going|gone|went) on\b", "continues, resumes"),
+    "lies": (r"\b(?:lie|lies|lay|lain|lying)\b", "is, is stored"),
+    "stands": (r"\b(?:stand|stands|stood|standing)\b", "is, is listed"),
+    "tells": (r"\b(?:tell|tells|told|telling)\b", "shows, reports, distinguishes"),
+    "beside": (r"\bbeside\b", "next to, with, in addition to"),
+    "says": (r"\b(?:say|says|said|saying)\b", "prints, reports, states"),
+}
+#: How many uses of all words together a kind of file may have.
+LIMITS = {"rs": 2430, "md": 310, "other": 260}
+#: Columns of a line of prose.
+COLUMNS = 120
+
+
+def files():
+    """Every file that is, or would be, in the repository; in a copy without Git all but built ones."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True,
+    )
+    if listed.returncode == 0:
+        names = listed.stdout.splitlines()
+    else:
+        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file()]
+        names = [name for name in names if not name.startswith((".", "target", "dist", "runs"))]
+    return sorted(name for name in set(names) if (ROOT / name).is_file())
+
+
+def kind(name):
+    """The kind of a file, or None where its words are not ours."""
+    if name == "scripts/words.py" or "/vendor/" in name or "/golden/" in name:
+        return None
+    suffix = Path(name).suffix
+    if suffix in (".rs", ".md"):
+        return suffix[1:]
+    if suffix in (".py", ".sh", ".toml", ".txt", ".html", ".js", ".css", ".yml") and name != "Cargo.lock":
+        return "other"
+    return None
+
+
+def count(text):
+    """`{word: number of uses}` of a text."""
+    found = {word: len(re.findall(pattern, text, re.I)) for word, (pattern, _) in WORDS.items()}
+    return Counter({word: n for word, n in found.items() if n})
+
+
+def long_lines(text):
+    """`(line, columns)` of prose over COLUMNS: not code, tables, headings or lines of one link."""
+    faults, fence = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        mark = re.match(r"\s*(```+|~~~+)", line)
+        if mark and (fence is None or mark[1].startswith(fence)):
+            fence = None if fence else mark[1]
+        elif fence is None and len(line) > COLUMNS:
+            words = re.sub(r"^\s*(?:[-*>]|\d+\.)?\s*", "", line)
+            if not line.lstrip().startswith(("|", "#", "<", "!")) and len(words.split()) > 1:
+                faults.append((number, len(line)))
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="fail above a limit")
+    parser.add_argument("--by-folder", action="store_true", help="a row per crate or folder")
+    parser.add_argument("--list", metavar="WORD", help="print the lines with a word, or with `all` of them")
+    parser.add_argument("paths", nargs="*", help="only files whose name begins so")
+    a = parser.parse_args()
+    kinds, folders, faults = {}, {}, []
+    for name in files():
+        sort = kind(name)
+        if sort is None or (a.paths and not name.startswith(tuple(a.paths))):
+            continue
+        text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
+        found = count(text)
+        kinds.setdefault(sort, Counter()).update(found)
+        parts = name.split("/")
+        folder = "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+        folders.setdefault(f"{folder} ({sort})", Counter()).update(found)
+        if a.list:
+            patterns = [p for w, (p, _) in WORDS.items() if a.list in (w, "all")]
+            for number, line in enumerate(text.splitlines(), 1):
+                if any(re.search(p, line, re.I) for p in patterns):
+                    print(f"{name}:{number}:{line}")
+        if sort == "md":
+            faults += [f"{name}:{n}: a line of prose of {c} columns, more than {COLUMNS}" for n, c in long_lines(text)]
+    if not a.list:
+        head = f"{'':28}" + "".join(f"{word:>9}" for word in WORDS) + f"{'all':>9}"
+        print(head)
+        for title, found in sorted((folders if a.by_folder else kinds).items()):
+            print(f"{title:28}" + "".join(f"{found[w]:9}" for w in WORDS) + f"{sum(found.values()):9}")
+    if a.check:
+        for sort, found in kinds.items():
+            if sum(found.values()) > LIMITS[sort]:
+                faults.append(
+                    f"{sum(found.values())} uses in {sort} files, more than {LIMITS[sort]}; "
+                    f"see them with scripts/words.py --list all"
+                )
+        for fault in faults:
+            print(f"FAULT {fault}")
+        sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
