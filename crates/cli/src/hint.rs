@@ -1,26 +1,26 @@
 //! Libraries name the fact; here it meets the flag that a user can change.
 
 use crate::progress::tell;
-use corpus::CorpusError;
-use corpus::import::ImportError;
-use corpus::regions::RegionsError;
+use construct::ConstructError;
+use crops::CorpusError;
+use evaluation::evaluate::EvaluateError;
+use evaluation::evaluate::classification::{ClassificationError, Setting as Classes};
 use infer::EngineError;
-use mithras::audit::{AuditError, SampleError};
 use mithras::batch::{Failure, InputError};
-use mithras::construct::ConstructError;
 use mithras::demo::SpecError;
 use mithras::embed::FeatureError;
-use mithras::evaluate::EvaluateError;
-use mithras::evaluate::classification::{ClassificationError, Setting as Classes};
 use mithras::job::{SlideFailure, StartError};
 use mithras::regions::RegionError;
 use mithras::report::{PointError, ReportError};
-use mithras::slurm::SlurmError;
 use mithras::subtypes::SubtypeError;
 use mithras::{DetectorError, RunError};
 use outcome::Setting;
+use regions::RegionsError;
+use regions::annotations::ImportError;
 use remote::AddressError;
+use review::audit::{AuditError, SampleError};
 use slide::SlideError;
+use slurm::SlurmError;
 use std::collections::BTreeSet;
 use std::error::Error;
 

@@ -9,8 +9,8 @@ mod interrupt;
 mod progress;
 mod show;
 
+use base::text::{plain_lines, said_once};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use mitosis::text::{plain_lines, said_once};
 use std::process::{ExitCode, Termination};
 
 /// Mitotic-figure analysis of H&E slides: detection, counts, training, survival.

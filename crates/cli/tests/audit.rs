@@ -1,7 +1,7 @@
 //! `mithras audit`: the paper's own counts, the review page in a browser, scoring.
 
-use corpus::cut::Encoding;
-use corpus::{CorpusWriter, CropMeta, Header, Label, Layout};
+use crops::Encoding;
+use crops::{CorpusWriter, CropMeta, Header, Label, Layout};
 use mitosis::{Mpp, RgbTile, Score};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,7 @@
 //! `mithras corpus build`: kills, exclusions, the tumour filter, magnifications, a disk that is full.
 
 use crate::common;
-use corpus::{Columns, Corpus};
+use crops::{Columns, Corpus};
 use mitosis::Mpp;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -321,7 +321,7 @@ fn what_is_excluded_never_enters_and_failures_stay_alone() {
     {
         assert!(notes.contains(part), "`{part}` is not in {notes}");
     }
-    assert!(corpus::overlap::refuse_overlap(&corpus, &Corpus::open(&eval).unwrap()).is_ok());
+    assert!(crops::overlap::refuse_overlap(&corpus, &Corpus::open(&eval).unwrap()).is_ok());
 }
 
 #[test]

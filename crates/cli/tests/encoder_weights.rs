@@ -146,7 +146,7 @@ fn a_published_file_becomes_a_package_that_embeds_as_its_weights_do() {
 
     let shown = json(&done(&["encoders", "show", s(&half), "--json"]));
     let card = &shown["card"]["encoder"];
-    let (_, digest) = artifact::digest::sha256_file(&weights).unwrap();
+    let (_, digest) = base::digest::sha256_file(&weights).unwrap();
     assert_eq!(
         (&card["source"]["file"], &card["source"]["sha256"]),
         (&"dino.safetensors".into(), &digest.into())
@@ -233,7 +233,7 @@ fn a_network_in_several_files_is_shown_and_embeds() {
             ..Default::default()
         };
         let options = infer::EngineOptions::default();
-        mithras::embed::weights::convert_below(most, (&weights, LUNIT), out, draft, &options)
+        training::encoders::weights::convert_below(most, (&weights, LUNIT), out, draft, &options)
             .unwrap();
     }
     let shown = json(&done(&["encoders", "show", s(&parts), "--json"]));
@@ -306,7 +306,7 @@ fn a_shard_is_part_of_what_features_are_known_by() {
     // As `cat INDEX a.safetensors b.safetensors | sha256sum`.
     let files = [index.clone(), folder.join("a.safetensors"), folder.join("b.safetensors")];
     let all: Vec<u8> = files.iter().flat_map(|f| std::fs::read(f).unwrap()).collect();
-    assert_eq!(artifact::digest::sha256(&all), first);
+    assert_eq!(base::digest::sha256(&all), first);
 
     let (shard, mut bytes) = (&files[2], std::fs::read(&files[2]).unwrap());
     // The lowest bit of the last value.

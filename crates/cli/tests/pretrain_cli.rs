@@ -45,8 +45,8 @@ fn without_libtorch_the_verbs_say_how_to_get_it() {
 #[cfg(feature = "train")]
 mod training {
     use super::*;
-    use corpus::cut::Encoding;
-    use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
+    use crops::Encoding;
+    use crops::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
     use mitosis::{Mpp, RgbTile};
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::RowAccessor;

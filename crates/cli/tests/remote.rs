@@ -182,8 +182,8 @@ fn features_and_crops_of_an_address_are_those_of_the_file() {
     let bytes = |name: &str| fs::read(dir.path().join(name)).unwrap();
     assert!(bytes("features-there/case.h5") == bytes("features-here/case.h5"));
     let corpora = ["corpus-here", "corpus-there"].map(|c| {
-        let corpus = corpus::Corpus::open(dir.path().join(c)).unwrap();
-        let crops = corpus.crops(corpus::Columns::All).unwrap();
+        let corpus = crops::Corpus::open(dir.path().join(c)).unwrap();
+        let crops = corpus.crops(crops::Columns::All).unwrap();
         crops.map(|c| c.unwrap().image).collect::<Vec<_>>()
     });
     assert!(!corpora[0].is_empty() && corpora[0] == corpora[1], "{} crops", corpora[0].len());

@@ -194,7 +194,7 @@ fn a_second_ctrl_c_ends_at_once_and_gathering_writes_the_tables() {
     await_slide(&mut process, &out.join("case-1"));
     // Whoever holds the folder over the run keeps the tables from being written, so that the first wish
     // cannot come to its end.
-    let held = corpus::file::Lock::take(&out).unwrap();
+    let held = base::file::Lock::take(&out).unwrap();
     signal(&process, "INT");
     std::thread::sleep(Duration::from_millis(500));
     assert!(process.try_wait().unwrap().is_none(), "the first ends cleanly, or not yet");

@@ -22,8 +22,8 @@ mod pyramid;
 mod shape;
 mod truth;
 
-use artifact::file::WriteError;
-use artifact::table::Writer;
+use base::file::WriteError;
+use base::table::Writer;
 use std::path::Path;
 
 pub use layout::{Layout, Spec, SpecError};

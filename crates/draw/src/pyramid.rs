@@ -62,14 +62,14 @@ pub fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), PyramidError> {
     let fail = |source| PyramidError::Io { path: path.to_owned(), source };
-    let temporary = artifact::file::beside(path).map_err(|e| fail(e.source))?;
+    let temporary = base::file::beside(path).map_err(|e| fail(e.source))?;
     let file = temporary.as_file().try_clone().map_err(fail)?;
     let mut writer = Writer::new(layout, file, container, progress);
     writer.all().map_err(|e| match e.downcast::<jpeg_encoder::EncodingError>() {
         Ok(e) => PyramidError::Encode { path: path.to_owned(), reason: e.to_string() },
         Err(source) => PyramidError::Io { path: path.to_owned(), source },
     })?;
-    artifact::file::persist(temporary, path).map_err(|e| fail(e.source))
+    base::file::persist(temporary, path).map_err(|e| fail(e.source))
 }
 
 struct Level {

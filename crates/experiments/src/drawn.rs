@@ -1,7 +1,7 @@
 //! The data sets of the shrink: drawn slides in the layout of the real ones.
 
 use crate::error::{ExperimentError, Result};
-use artifact::table::Writer;
+use base::table::Writer;
 use draw::{Container, Kind, Layout, Spec};
 use serde::Serialize;
 use std::path::Path;
@@ -53,7 +53,7 @@ struct MidogBox {
 /// A folder that cannot be written.
 pub(crate) fn data(root: &Path) -> Result<()> {
     let mark = Mark { schema: "mithras.drawn/1", version: VERSION };
-    let wanted = artifact::json::pretty(&mark);
+    let wanted = base::json::pretty(&mark);
     if std::fs::read(root.join(MARK)).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
@@ -66,7 +66,7 @@ pub(crate) fn data(root: &Path) -> Result<()> {
     }
     ami(root)?;
     cohorts(root)?;
-    Ok(artifact::file::write(&root.join(MARK), &wanted)?)
+    Ok(base::file::write(&root.join(MARK), &wanted)?)
 }
 
 fn folder(path: &Path) -> Result<()> {
@@ -120,7 +120,7 @@ fn midog(root: &Path) -> Result<()> {
         Category { id: 2, name: "not mitotic figure" },
     ];
     let all = Midog { images, categories, annotations };
-    Ok(artifact::json::write(&root.join("midog++/MIDOG++.json"), &all)?)
+    Ok(base::json::write(&root.join("midog++/MIDOG++.json"), &all)?)
 }
 
 /// Images with a table of labels.

@@ -33,10 +33,10 @@ pub enum ExperimentError {
     },
     /// A file that cannot be written.
     #[error(transparent)]
-    Write(#[from] artifact::file::WriteError),
+    Write(#[from] base::file::WriteError),
     /// A run folder that another process works in.
     #[error(transparent)]
-    Lock(#[from] artifact::file::LockError),
+    Lock(#[from] base::file::LockError),
 }
 
 impl ExperimentError {

@@ -162,7 +162,7 @@ pub fn perform(
     let options = settled(chosen, options);
     let graph = graph(chosen)?;
     let mut experiments = chosen.experiments.clone();
-    let before: Option<RunNote> = artifact::json::read(&options.out.join(NOTE)).ok();
+    let before: Option<RunNote> = base::json::read(&options.out.join(NOTE)).ok();
     if let Some(before) = before {
         if before.shrink != chosen.shrink {
             let kind = if before.shrink { "a shrink" } else { "no shrink" };

@@ -6,12 +6,12 @@ use crate::files::images;
 use crate::pipe::{self, Batch};
 use crate::row::Row;
 use crate::table::Table;
-use corpus::crops::read_rgb;
-use corpus::regions::{Dataset, Kind, Part};
-use corpus::task::{Crops, Task, TestSet, TrainingSet};
-use corpus::{Columns, Corpus, Label, Split};
+use crops::{Columns, Corpus, Label, Split};
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
+use regions::scene::read_rgb;
+use regions::task::{Crops, Task, TestSet, TrainingSet};
+use regions::{Dataset, Kind, Part};
 use std::path::{Path, PathBuf};
 
 /// Larger images are no crops.

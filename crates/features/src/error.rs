@@ -1,12 +1,12 @@
 //! Why there are no features, or no package.
 
-use corpus::CorpusError;
-use corpus::regions::RegionsError;
-use corpus::task::TaskError;
+use base::text::Shown;
+use crops::CorpusError;
 use infer::convert::ConvertError;
 use infer::{CardError, EngineError, PackageError};
 use mitosis::PortError;
-use mitosis::text::Shown;
+use regions::RegionsError;
+use regions::task::TaskError;
 use slide::SlideError;
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ pub enum FeatureError {
     Hdf5(String),
     /// The file cannot be written.
     #[error(transparent)]
-    Write(#[from] artifact::file::WriteError),
+    Write(#[from] base::file::WriteError),
     /// The folder holds no image.
     #[error(transparent)]
     Files(#[from] crate::files::FilesError),

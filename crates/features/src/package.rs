@@ -1,12 +1,12 @@
 //! Encoders as packages: a folder with `encoder.onnx` and `card.toml`; of giants `encoder-2.onnx` and so on, too.
 
 use crate::error::FeatureError;
-use artifact::digest::{sha256, sha256_file};
-use artifact::file;
+use base::digest::{sha256, sha256_file};
+use base::file;
+use base::text::Shown;
 use infer::card::{EncoderCard, Interpolation, ParityCard, SourceCard};
 use infer::convert::{self, ConvertError, Converted, Draft};
 use infer::{EngineOptions, ModelCard, ModelPackage};
-use mitosis::text::Shown;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};

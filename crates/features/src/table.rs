@@ -3,7 +3,7 @@
 use crate::error::FeatureError;
 use crate::hdf5;
 use crate::row::{About, Row, Tiles};
-use artifact::file;
+use base::file;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, FloatType};

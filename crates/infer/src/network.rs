@@ -3,7 +3,7 @@
 use crate::card::{BoxesCard, ClassifierCard, EncoderCard, SegmenterCard};
 use crate::preprocess::Normalisation;
 use crate::session::Session;
-use mitosis::guard;
+use base::guard;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
 use pixels::resize::Fit;
 

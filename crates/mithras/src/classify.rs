@@ -1,14 +1,14 @@
 //! Image crops to class probabilities, with any classifier package.
 
 use crate::progress::{Listener, Piece};
-use corpus::augment::geometry::centred;
-use corpus::crops::read_rgb;
-use corpus::resample::to_resolution;
+use base::text::Many;
 pub use features::files::images;
 use infer::card::ClassifierCard;
 use infer::{EngineError, EngineOptions, EngineReport, ModelPackage};
-use mitosis::text::Many;
 use mitosis::{ClassProbs, Mpp, PortError, RgbTile};
+use pixels::geometry::centred;
+use pixels::resize::to_resolution;
+use regions::scene::read_rgb;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub enum ClassifyError {
     Csv(#[from] csv::Error),
     /// The table cannot be written.
     #[error(transparent)]
-    Write(#[from] artifact::file::WriteError),
+    Write(#[from] base::file::WriteError),
 }
 
 /// What was done.
@@ -166,7 +166,7 @@ pub fn classify(
     }
     piece.finish();
     let bytes = table.into_inner().map_err(|e| csv::Error::from(e.into_error()))?;
-    artifact::file::write(out, &bytes)?;
+    base::file::write(out, &bytes)?;
     Ok(Classified {
         schema: "mithras.classify/1",
         model: package.card.name.clone(),

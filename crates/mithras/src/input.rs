@@ -1,10 +1,10 @@
 //! One slide file: its name in the results, and what tells it from another.
 
 use crate::regions::RegionSource;
-use artifact::digest::{Digest, Sha256, hex};
-use artifact::table::uncell;
+use base::digest::{Digest, Sha256, hex};
+use base::table::uncell;
+use base::text::plain;
 use mitosis::Mpp;
-use mitosis::text::plain;
 use remote::{Address, Object, RemoteError};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
@@ -71,7 +71,7 @@ const LONGEST: usize = 200;
 /// suffix), made safe so that it is always one folder below the one it is joined to. Control
 /// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
 /// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
-/// ([`artifact::table::cell`]).
+/// ([`base::table::cell`]).
 #[must_use]
 pub fn stem(path: &Path) -> String {
     let last = Address::of(path).ok().flatten().map(|a| a.file_name());

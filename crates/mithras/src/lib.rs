@@ -1,4 +1,6 @@
-//! Mitotic-figure analysis of H&E slides as a library: drawn slides, runs, exports, reports, evaluation.
+//! Mitotic-figure analysis of H&E slides as a library: drawn slides, runs, exports, reports.
+//!
+//! What is built on it has crates of its own: `evaluation`, `review`, `construct`, `slurm`, `training`.
 //!
 //! A model package is opened once and run on slide after slide:
 //!
@@ -32,40 +34,27 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`agreement`] | how far reviewers agree: kappa |
 //! | [`detector`] | a package at work on slides |
 //! | [`record`] | what one slide gave |
 //! | [`regions`] | detection within regions that people drew |
 //! | [`demo`] | drawn slides with known figures |
 //! | [`input`], [`batch`] | slide files; work on many of them that can be killed and taken up again |
 //! | [`job`] | detection as such work |
-//! | [`construct`] | construction of crop corpora as such work |
 //! | [`embed`] | features of crops, images and many slides |
 //! | [`challenge`] | one job of a challenge on Grand Challenge, in its folders and shapes |
-//! | [`evaluate`] | detections and classes against ground truth |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
-//! | [`robustness`] | detections under changes that must not matter, and the operating points |
-//! | [`slurm`] | detection as jobs of a cluster |
 //! | [`subtypes`] | subtypes of accepted figures |
-//! | [`view`] | slides, results and reviews as a page on this machine |
 //! | [`progress`] | who is told how far a piece of work is |
-//! | `train` | training a detector on a regions dataset (cargo feature `train`) |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html`, gathered from slides' folders |
 
 #![forbid(unsafe_code)]
 
-pub mod agreement;
-pub mod audit;
 pub mod batch;
-pub mod boxes;
 pub mod challenge;
 pub mod classify;
-pub mod combine;
-pub mod construct;
 pub mod detector;
 pub mod doctor;
 pub mod embed;
-pub mod evaluate;
 pub mod export;
 pub mod input;
 pub mod inspect;
@@ -74,17 +63,10 @@ pub mod progress;
 pub mod record;
 pub mod regions;
 pub mod report;
-pub mod robustness;
 pub mod slide_info;
-pub mod slurm;
 pub mod subtypes;
-#[cfg(feature = "train")]
-pub mod torch;
-#[cfg(feature = "train")]
-pub mod train;
-pub mod view;
 
-pub use artifact::file;
+pub use base::file;
 pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Thresholds};
 pub use draw as demo;
 pub use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};

@@ -1,6 +1,6 @@
 //! Detection within regions that people drew: what is read, what counts, and how large it is.
 
-use artifact::json::JsonError;
+use base::json::JsonError;
 use detect::Tissue;
 use mitosis::{Level0, Point};
 use roi::{Area, Coverage, DrawnFile, Inside, Regions, SlideFrame};
@@ -232,7 +232,7 @@ pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<(String, Area)>, 
     if !path.is_file() {
         return Ok(Vec::new());
     }
-    let file: Value = artifact::json::read(&path)?;
+    let file: Value = base::json::read(&path)?;
     let offset = offset.map(|v| v as f64);
     let ring = |r: &Value| -> roi::Ring {
         let points = r.as_array().map_or(&[][..], Vec::as_slice);

@@ -1,7 +1,7 @@
 //! What a slide's file is, and where its tissue lies.
 
+use base::text::{Shown, plain};
 use mitosis::Mpp;
-use mitosis::text::{Shown, plain};
 use serde::Serialize;
 use slide::privacy::{Personal, found, is_technical, may_show_label};
 use slide::{
@@ -237,7 +237,7 @@ pub enum TissueError {
     Json(#[from] serde_json::Error),
     /// A file cannot be written.
     #[error(transparent)]
-    Write(#[from] artifact::file::WriteError),
+    Write(#[from] base::file::WriteError),
 }
 
 /// Finds a slide's tissue and writes `tissue.png` and `tissue.geojson` into a folder.
@@ -250,9 +250,9 @@ pub fn write_tissue(slide: &Slide, out: &Path) -> Result<TissueInfo, TissueError
     let folder = |source| TissueError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(folder)?;
     let (png, geojson) = (out.join("tissue.png"), out.join("tissue.geojson"));
-    artifact::file::write(&png, &mask.png()?)?;
+    base::file::write(&png, &mask.png()?)?;
     let offset = slide.bounds().map_or((0, 0), |b| (b.x, b.y));
-    artifact::file::write(&geojson, &serde_json::to_vec_pretty(&mask.geojson(offset))?)?;
+    base::file::write(&geojson, &serde_json::to_vec_pretty(&mask.geojson(offset))?)?;
     Ok(TissueInfo {
         file: slide.path().to_owned(),
         area_mm2: mask.area_mm2(),

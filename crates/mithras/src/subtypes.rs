@@ -1,9 +1,9 @@
 //! Subtypes of accepted figures: probability of being atypical, and of eight morphologies.
 
 use crate::record::{DetectionRow, SubtypeModel, Subtypes};
-use corpus::task::MORPHOLOGY;
 use infer::{EngineError, EngineOptions, ModelPackage, PackageError};
 use mitosis::{Classifier, Mpp, PortError};
+use regions::task::MORPHOLOGY;
 use serde::{Deserialize, Serialize};
 use slide::{Slide, SlideError};
 use std::collections::BTreeMap;
@@ -162,8 +162,8 @@ impl SubtypeNetwork {
 mod tests {
     use super::*;
     use crate::record::COLUMNS;
-    use corpus::task::ATYPIA;
     use mitosis::RgbTile;
+    use regions::task::ATYPIA;
 
     #[test]
     fn columns_are_the_classes() {

@@ -4,62 +4,10 @@
 //! reach deep. Here each runs for a second; with `cargo bolero test -p mithras --test all fuzz::NAME`
 //! (nightly, libFuzzer) the same target is guided by coverage.
 
+use crate::damage::{attack, damaged};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
-
-/// Damages a sound file as the bytes say: five bytes an order.
-fn damaged(sound: &[u8], orders: &[u8]) -> Vec<u8> {
-    let mut b = sound.to_vec();
-    for order in orders.chunks_exact(5).take(16) {
-        if b.is_empty() {
-            break;
-        }
-        let [how, hi, lo, value, length] = [0, 1, 2, 3, 4].map(|k| usize::from(order[k]));
-        // Headers are hit as often as all the rest.
-        let reach = if how & 0x80 == 0 { b.len().min(256) } else { b.len() };
-        let at = (hi << 8 | lo) * reach / 0x1_0000;
-        let end = (at + 1 + length % 64).min(b.len());
-        match how % 6 {
-            0 => b[at] ^= 1 << (value % 8),
-            1 => b[at] = value as u8,
-            2 => b.truncate(at),
-            3 => drop(b.drain(at..end)),
-            4 => {
-                let again = b[at..end].to_vec();
-                b.splice(at..at, again);
-            }
-            _ => {
-                let numbers = [0_u32, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 1 << 20];
-                for (k, v) in numbers[value % 6].to_le_bytes().into_iter().enumerate() {
-                    if let Some(byte) = b.get_mut(at + k) {
-                        *byte = v;
-                    }
-                }
-            }
-        }
-    }
-    b
-}
-
-/// Runs a reader over damaged copies of every seed; each stays at the same path.
-fn attack(seeds: &[PathBuf], read: impl Fn(&Path) + std::panic::RefUnwindSafe) {
-    assert!(!seeds.is_empty());
-    let folder = tempfile::tempdir().unwrap();
-    let sound: Vec<(PathBuf, Vec<u8>)> = seeds
-        .iter()
-        .map(|p| (folder.path().join(p.file_name().unwrap()), std::fs::read(p).unwrap()))
-        .collect();
-    bolero::check!()
-        .with_test_time(Duration::from_secs(1))
-        .with_shrink_time(Duration::ZERO)
-        .for_each(|orders: &[u8]| {
-            let pick = orders.first().map_or(0, |&k| usize::from(k) % sound.len());
-            let (path, bytes) = &sound[pick];
-            std::fs::write(path, damaged(bytes, orders.get(1..).unwrap_or(&[]))).unwrap();
-            read(path);
-        });
-}
 
 fn slides(suffixes: &[&str]) -> Vec<PathBuf> {
     let folder = testkit::workspace().join("crates/slide/tests/golden/slides");
@@ -100,7 +48,7 @@ fn tables() {
     let csv = folder.path().join("t.csv");
     std::fs::write(&csv, "slide;x,\"y\"\n\"a\"\"b\";1,5;2\n=1;\t3;-4e5\n").unwrap();
     attack(&[csv], |path| {
-        let _ = artifact::table::Table::read(path, &artifact::table::Format::default());
+        let _ = base::table::Table::read(path, &base::table::Format::default());
         let _ = outcome::Table::read(path, &[]);
     });
 }
@@ -159,9 +107,9 @@ fn annotations() {
         write("a.xml", asap),
         write("a.csv", "image,x,y,label\na.tiff,5,6,mf\na.tiff,7,8,mimicker\n"),
     ];
-    let options = corpus::import::ImportOptions::default();
+    let options = regions::annotations::ImportOptions::default();
     let readers: Vec<_> = ["midog-json", "coco", "geojson", "asap", "csv", "sliderunner"]
-        .map(|name| corpus::import::importer(name).unwrap().read)
+        .map(|name| regions::annotations::importer(name).unwrap().read)
         .into();
     attack(&seeds, |path| {
         for read in &readers {
@@ -174,9 +122,9 @@ fn annotations() {
 fn review_log() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("reviews/ab.jsonl");
-    let mut first = corpus::audit::ReviewLog::open(folder.path(), "digest", "ab").unwrap();
-    let entry = corpus::audit::Entry {
-        verdict: corpus::audit::Verdict::Confirmed,
+    let mut first = crops::audit::ReviewLog::open(folder.path(), "digest", "ab").unwrap();
+    let entry = crops::audit::Entry {
+        verdict: crops::audit::Verdict::Confirmed,
         size: None,
         elsewhere: false,
     };
@@ -189,7 +137,7 @@ fn review_log() {
         .with_shrink_time(Duration::ZERO)
         .for_each(|orders: &[u8]| {
             std::fs::write(&log, damaged(&sound, orders)).unwrap();
-            let _ = corpus::audit::ReviewLog::open(folder.path(), "digest", "ab");
+            let _ = crops::audit::ReviewLog::open(folder.path(), "digest", "ab");
         });
 }
 
@@ -216,7 +164,7 @@ fn model_packages() {
             let name = seed.file_name().unwrap();
             let of = if damaged.file_name() == Some(name) { damaged } else { seed.as_path() };
             let (old, new) = (std::fs::read(seed).unwrap(), std::fs::read(of).unwrap());
-            text = text.replace(&artifact::digest::sha256(&old), &artifact::digest::sha256(&new));
+            text = text.replace(&base::digest::sha256(&old), &base::digest::sha256(&new));
             std::fs::write(at.join(name), new).unwrap();
         }
         std::fs::write(at.join("card.toml"), text).unwrap();
@@ -236,22 +184,5 @@ fn model_cards() {
     attack(&[golden], |path| {
         let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
         let _ = infer::ModelCard::parse(&text);
-    });
-}
-
-#[cfg(feature = "train")]
-#[test]
-fn weights() {
-    use std::io::Write;
-    let folder = tempfile::tempdir().unwrap();
-    let plain = folder.path().join("w.safetensors");
-    let header = br#"{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}"#;
-    let mut file = std::fs::File::create(&plain).unwrap();
-    file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
-    file.write_all(header).unwrap();
-    file.write_all(&[0; 16]).unwrap();
-    let golden = testkit::workspace().join("crates/net/tests/golden");
-    attack(&[plain, golden.join("legacy.pth"), golden.join("zip.pth")], |path| {
-        let _ = net::read_weights(path, None);
     });
 }

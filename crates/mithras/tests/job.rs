@@ -3,8 +3,8 @@
 use crate::common;
 use crate::common::{draw, input, results, setup};
 use detect::{CancelToken, Workers};
+use evaluation::evaluate::{evaluate, read_truth};
 use mithras::Detector;
-use mithras::evaluate::{evaluate, read_truth};
 use mithras::job::state::Status;
 use mithras::job::{self, Existing, Outcome, StartError, State};
 use mithras::progress::Silent;
@@ -79,7 +79,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
         })
         .collect();
     std::fs::write(&truth, format!("file,x,y,kind\n{rows}")).unwrap();
-    let truth = read_truth(&truth, &mithras::evaluate::TruthOptions::default()).unwrap();
+    let truth = read_truth(&truth, &evaluation::evaluate::TruthOptions::default()).unwrap();
     let result = evaluate(&out, &truth, Microns(7.5), &Rule::ALL).unwrap();
     assert_eq!((result.slides, result.truth), (1, 6));
     assert_eq!(result.without_truth, ["blank"]);
@@ -101,7 +101,7 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
     assert_eq!(killed[0].state.status, Status::Failed);
     assert!(killed[0].state.reason.as_ref().unwrap().contains("killed"));
     // While another process is at work on it, the slide is left alone, its state too.
-    let held = mithras::file::Lock::take(&cut.join("s")).unwrap();
+    let held = base::file::Lock::take(&cut.join("s")).unwrap();
     let busy = run(&[&slide], &cut, &mut setup(true, 9, workers(3)), Existing::Resume);
     assert!(busy[0].state.reason.as_ref().unwrap().contains("another process"));
     let stored = State::load(&cut.join("s")).unwrap();

@@ -22,7 +22,6 @@ pub mod apart;
 pub mod count;
 mod crowd;
 pub mod detection;
-pub mod guard;
 pub mod hotspots;
 mod index;
 pub mod matching;
@@ -31,7 +30,6 @@ pub mod pseudo_label;
 pub mod resolution;
 pub mod score;
 pub mod space;
-pub mod text;
 
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::table::Table;
-use mitosis::text::Many;
+use base::text::Many;
 use std::collections::{BTreeMap, HashMap};
 
 /// Column names that the cohort adds to the clinical ones.

@@ -8,7 +8,7 @@ use crate::logrank::LogRank;
 use crate::lrt::LikelihoodRatio;
 use crate::result::Test;
 use crate::words::{columns, show, show_p};
-use mitosis::text::Many;
+use base::text::Many;
 use std::fmt;
 
 /// A number or a dash.

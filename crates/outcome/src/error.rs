@@ -1,8 +1,8 @@
 //! What can go wrong, as facts. Which flag or field a user should change is the face's business:
 //! [`Error::setting`] tells it what the fact is about.
 
-use artifact::file::WriteError;
-use artifact::table::TableError;
+use base::file::WriteError;
+use base::table::TableError;
 use stats::StatsError;
 use stats::survival::SurvivalError;
 use std::path::PathBuf;

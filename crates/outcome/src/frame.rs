@@ -7,7 +7,7 @@ mod fuzz;
 use crate::error::{Error, Result, Setting};
 use crate::result::Summary;
 use crate::table::Table;
-use mitosis::text::Many;
+use base::text::Many;
 use stats::survival::Survival;
 use stats::survival::cox::CoxData;
 use std::collections::{BTreeMap, BTreeSet};

@@ -33,7 +33,7 @@ proptest! {
         rows in prop::collection::vec((cell(), event(), cell(), cell(), cell()), 1..25),
         strata in any::<bool>(), cluster in any::<bool>(),
     ) {
-        let mut out = artifact::table::Writer::new(["t", "e", "x", "y", "g"]);
+        let mut out = base::table::Writer::new(["t", "e", "x", "y", "g"]);
         for (t, e, x, y, g) in &rows {
             out.push([t, e, x, y, g]);
         }

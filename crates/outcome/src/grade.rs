@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result, Setting};
 use crate::table::Table;
-use artifact::file::WriteError;
-use artifact::table::Writer;
+use base::file::WriteError;
+use base::table::Writer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::f64::consts::PI;

@@ -1,8 +1,8 @@
 //! A table of text cells from CSV, TSV or Parquet, and errors that name file, column and row.
 
 use crate::error::{Error, Result};
-use artifact::table::{Format, Table as Text, TableError};
-use mitosis::guard::{Stopped, caught};
+use base::guard::{Stopped, caught};
+use base::table::{Format, Table as Text, TableError};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -292,7 +292,7 @@ mod tests {
 
         #[test]
         fn cells_come_back(cells in prop::collection::vec("[a-zA-Z0-9 ,;\"\n]{0,6}", 1..20)) {
-            let mut out = artifact::table::Writer::new(["x", "y"]);
+            let mut out = base::table::Writer::new(["x", "y"]);
             cells.iter().for_each(|c| out.push([c.as_str(), "1"]));
             let t = Table::parse(Path::new("f.csv"), &out.into_bytes()).unwrap();
             for (row, c) in cells.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use crate::error::{CorpusError, of};
 use crate::image;
-use corpus::shard::Shard;
-use corpus::{Columns, Crop, Label};
+use crops::shard::Shard;
+use crops::{Columns, Crop, Label};
 use numpy::PyArray3;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -35,8 +35,8 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    fn open(dir: PathBuf) -> Result<Self, corpus::CorpusError> {
-        let opened = corpus::Corpus::open(&dir)?;
+    fn open(dir: PathBuf) -> Result<Self, crops::CorpusError> {
+        let opened = crops::Corpus::open(&dir)?;
         let digest = opened.manifest().digest.clone();
         let shards = opened.shards()?;
         let (mut groups, mut about) = (Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ impl Corpus {
         Ok(Self { dir, digest, shards, groups, about, kept: Mutex::default() })
     }
 
-    fn group(&self, number: usize) -> Result<Arc<Vec<Crop>>, corpus::CorpusError> {
+    fn group(&self, number: usize) -> Result<Arc<Vec<Crop>>, crops::CorpusError> {
         let known = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, crops)) = known().iter().find(|(n, _)| *n == number) {
             return Ok(Arc::clone(crops));
@@ -69,8 +69,8 @@ impl Corpus {
     fn with<T>(
         &self,
         i: usize,
-        f: impl FnOnce(&Crop) -> Result<T, corpus::CorpusError>,
-    ) -> Result<T, corpus::CorpusError> {
+        f: impl FnOnce(&Crop) -> Result<T, crops::CorpusError>,
+    ) -> Result<T, crops::CorpusError> {
         let number = self.groups.partition_point(|g| g.first <= i) - 1;
         let crops = self.group(number)?;
         f(&crops[i - self.groups[number].first])

@@ -4,7 +4,6 @@ use crate::detection::Engine;
 use crate::error::{ModelError, about, of, plain};
 use crate::image;
 use crate::slides::mpp;
-use corpus::crops::read_rgb;
 use features::Frozen;
 use infer::ModelPackage;
 use infer::card::ClassifierCard;
@@ -13,6 +12,7 @@ use mitosis::{ClassProbs, RgbTile};
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray3};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use regions::scene::read_rgb;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 

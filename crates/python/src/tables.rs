@@ -1,8 +1,8 @@
 //! Evaluation, survival and drawn slides. Results are JSON, as the binary prints it.
 
 use crate::error::{Error, EvaluationError, SurvivalError, of, plain};
+use evaluation::evaluate::{self as scores, TruthOptions};
 use mithras::demo::{self, Container, Layout};
-use mithras::evaluate::{self as evaluation, TruthOptions};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use outcome::{Counts, CoxPlan, CutPoints, Roles, StudyPlan, Table};
@@ -68,8 +68,8 @@ pub fn evaluate(
     };
     let options = TruthOptions { column: label_column, figures, only };
     let work = || {
-        let truth = evaluation::read_truth(&truth, &options)?;
-        evaluation::evaluate(&predictions, &truth, Microns(radius_um), &rules)
+        let truth = scores::read_truth(&truth, &options)?;
+        scores::evaluate(&predictions, &truth, Microns(radius_um), &rules)
     };
     json(&py.detach(work).map_err(of::<EvaluationError, _>(&predictions))?)
 }

@@ -1,6 +1,6 @@
 //! Why regions cannot be used.
 
-use mitosis::text::Shown;
+use base::text::Shown;
 use std::path::PathBuf;
 
 /// Why regions cannot be used.

@@ -3,7 +3,7 @@
 use crate::area::Area;
 use crate::error::RegionError;
 use crate::read::{Drawn, DrawnFile, Frame};
-use artifact::digest::sha256;
+use base::digest::sha256;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

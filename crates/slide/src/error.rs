@@ -1,7 +1,7 @@
 //! What can go wrong with a slide. Every message names the file and, where there is one, the remedy.
 
 use crate::limits::Breach;
-use mitosis::text::Shown;
+use base::text::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
 

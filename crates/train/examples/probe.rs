@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use corpus::{Columns, Corpus, Label, Split};
+use crops::{Columns, Corpus, Label, Split};
 use net::loss::CrossEntropy;
 use net::optim::Lars;
 use net::probe::Probe;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use corpus::ahead::each_step;
+use base::ahead::each_step;
 use mitosis::RgbTile;
 use net::encoder;
 use pixels::input::Normalisation;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use corpus::augment::Domain;
-use corpus::crops::{Mark, MarkKind};
-use corpus::folds::{FoldManifest, FoldScenes, RegionFold};
-use corpus::regions::Dataset;
 use mitosis::Mpp;
+use regions::Dataset;
+use regions::augment::Domain;
+use regions::folds::{FoldManifest, FoldScenes, RegionFold};
+use regions::scene::{Mark, MarkKind};
 
 use crate::error::{Result, TrainError};
 
@@ -127,7 +127,7 @@ impl Data {
             self.scenes.digest.push_str(&format!("+{word} {}:{:.1},{:.1}", p.frame, p.x, p.y));
         }
         if !pseudo.is_empty() {
-            self.scenes.digest = artifact::digest::sha256(&self.scenes.digest);
+            self.scenes.digest = base::digest::sha256(&self.scenes.digest);
         }
         Ok(())
     }

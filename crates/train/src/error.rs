@@ -53,22 +53,22 @@ pub enum TrainError {
     },
     /// A regions dataset.
     #[error(transparent)]
-    Regions(#[from] corpus::regions::RegionsError),
+    Regions(#[from] regions::RegionsError),
     /// Folds.
     #[error(transparent)]
-    Folds(#[from] corpus::folds::FoldsError),
+    Folds(#[from] regions::folds::FoldsError),
     /// A corpus on disk.
     #[error(transparent)]
-    Corpus(#[from] corpus::CorpusError),
+    Corpus(#[from] crops::CorpusError),
     /// Labelled crops of a classification task, and their folds.
     #[error(transparent)]
-    Task(#[from] corpus::task::TaskError),
+    Task(#[from] regions::task::TaskError),
     /// A table.
     #[error(transparent)]
-    Table(#[from] artifact::table::TableError),
+    Table(#[from] base::table::TableError),
     /// Two runs in one directory.
     #[error(transparent)]
-    Lock(#[from] corpus::file::LockError),
+    Lock(#[from] base::file::LockError),
     /// Networks and libtorch.
     #[error(transparent)]
     Net(#[from] net::NetError),
@@ -80,8 +80,8 @@ pub enum TrainError {
     Torch(#[from] tch::TchError),
 }
 
-impl From<corpus::preset::PresetError> for TrainError {
-    fn from(e: corpus::preset::PresetError) -> Self {
+impl From<base::preset::PresetError> for TrainError {
+    fn from(e: base::preset::PresetError) -> Self {
         Self::Preset { path: e.path, reason: e.reason }
     }
 }

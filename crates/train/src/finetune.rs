@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use corpus::augment::{CropPool, CropRecipe, CropSample, Domain, Place};
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::dist::Group;
@@ -10,6 +9,7 @@ use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::AdamWConfig;
 use pixels::input::Normalisation;
+use regions::augment::{CropPool, CropRecipe, CropSample, Domain, Place};
 use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -216,7 +216,7 @@ pub fn on(
         digest.push_str(&format!("+{}:{:.1},{:.1}", m.frame, m.x, m.y));
     }
     if !mined.is_empty() {
-        digest = artifact::digest::sha256(digest);
+        digest = base::digest::sha256(digest);
     }
     let recipe = CropRecipe {
         crop: preset.data.crop,
@@ -226,7 +226,7 @@ pub fn on(
     };
     let mut pool = CropPool::new(domains, &preset.pools, recipe)
         .map_err(|reason| TrainError::Preset { path: "pools".into(), reason })?;
-    let shortcuts = corpus::shortcuts::check(&pool.items(300));
+    let shortcuts = regions::shortcuts::check(&pool.items(300));
     if options.progress && ranks.is_first() {
         for warning in shortcuts.warnings() {
             eprintln!("shortcut: {warning}");

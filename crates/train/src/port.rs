@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use artifact::digest;
+use base::digest;
 use mitosis::{ClassProbs, Classifier, PortError, ProbMap, RgbTile, Segmenter};
 use net::checkpoint::{self, Spec};
 use net::device::{MemoryFormat, Precision};

@@ -1,17 +1,17 @@
 //! Presets of the detector's two stages, and what the loops' presets have in common.
 
-use corpus::augment::{CellShares, Photometric, PoolShare, SegmentShares, Spatial};
 use mitosis::Mpp;
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::lora::Lora;
 use net::loss::SegmentLoss;
 use net::unet::UnetConfig;
+use regions::augment::{CellShares, Photometric, PoolShare, SegmentShares, Spatial};
 use serde::{Deserialize, Serialize};
 
 use crate::data::DOMAINS;
 
-pub use corpus::preset::{Fault, Preset, PresetError};
+pub use base::preset::{Fault, Preset, PresetError};
 
 /// Length and optimiser of a run; the same words for every loop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

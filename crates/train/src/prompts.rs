@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use corpus::preset::{Fault, Preset};
+use base::preset::{Fault, Preset};
 use net::text::{PADDING, TextTower};
 use serde::{Deserialize, Serialize};
 use tch::{Kind, Tensor};

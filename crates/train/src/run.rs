@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-use corpus::file::Lock;
+use base::file::Lock;
 use indicatif::{ProgressBar, ProgressStyle};
 use net::NetError;
 use net::checkpoint::{self, Spec};
@@ -194,7 +194,7 @@ impl Session {
             opening;
         let parameters = parameters(&vs, &groups);
         let writes = ranks.is_first();
-        spec.preset_hash = artifact::digest::sha256(&preset);
+        spec.preset_hash = base::digest::sha256(&preset);
         let lock = writes.then(|| Lock::take(&options.out)).transpose()?;
         settings.memory_format.apply(&vs);
         let mut optimiser = AdamW::new(&vs, groups, adam)?;

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use corpus::augment::sample::IGNORE;
-use corpus::augment::{PlaceKind, SegmentPool, SegmentSample, rng_of};
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::dist::Group;
 use net::loss::SegmentLoss;
 use net::optim::{self, AdamWConfig};
 use net::unet::EfficientUnet;
+use regions::augment::sample::IGNORE;
+use regions::augment::{PlaceKind, SegmentPool, SegmentSample, rng_of};
 use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -46,7 +46,7 @@ fn shortcuts(data: &Data) -> Vec<String> {
     let kinds = [PlaceKind::Figure, PlaceKind::Dark, PlaceKind::Listed];
     let domains = data.domains();
     let items = domains.iter().flat_map(|d| kinds.map(|kind| d.items(kind, side, most)));
-    corpus::shortcuts::check(&items.flatten().collect::<Vec<_>>()).warnings()
+    regions::shortcuts::check(&items.flatten().collect::<Vec<_>>()).warnings()
 }
 
 /// Target and keep-mask, `[N, 1, H, W]` each.

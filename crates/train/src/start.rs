@@ -91,7 +91,7 @@ pub(crate) fn unfold(
             onnx::unfold_classifier((*net, vs), model.image, file, &mut batches)
         }
     }?;
-    let (_, sha256) = artifact::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
+    let (_, sha256) = base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
     let text =
         format!("the exported network {} ({sha256}), its norms measured anew", file.display());
     Ok(Start { text, random: vec![] })

@@ -1,6 +1,6 @@
 //! Text files of a run.
 
-use artifact::file;
+use base::file;
 use std::path::Path;
 
 use crate::error::{Result, TrainError};

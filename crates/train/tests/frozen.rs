@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::common::{drawn, options};
-use corpus::augment::geometry::centred;
-use corpus::task::{Task, TestSet, TrainingSet};
 use mitosis::Classifier as _;
 use net::checkpoint;
 use net::encoder::{self, EncoderConfig};
+use pixels::geometry::centred;
 use pixels::input::{Normalisation, STD};
+use regions::task::{Task, TestSet, TrainingSet};
 use tch::{Device, Kind, Tensor, nn::VarStore};
 use train::batch::normalised;
 use train::port::TorchClassifier;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corpus::folds::{FoldManifest, Scheme};
-use corpus::regions::import::{Options, icpr};
 use image::{Rgb, RgbImage};
 use net::checkpoint;
 use net::encoder::{self, EncoderConfig};
+use regions::folds::{FoldManifest, Scheme};
+use regions::import::{Options, icpr};
 use tch::{Device, nn::VarStore};
 use train::TrainError;
 use train::data::Source;
@@ -173,7 +173,7 @@ fn a_run_is_not_overwritten_and_not_mixed() {
     let out = dir.path().join("run");
     let fold = "A00";
     segment::run(&segment_preset(&[]), &source(&data), fold, &options(out.clone(), 2)).unwrap();
-    let held = corpus::file::Lock::take(&out).unwrap();
+    let held = base::file::Lock::take(&out).unwrap();
     let busy = segment::run(&segment_preset(&[]), &source(&data), fold, &options(out.clone(), 0));
     assert!(busy.unwrap_err().to_string().contains("another process is at work"));
     drop(held);
@@ -247,7 +247,7 @@ fn the_test_part_cannot_be_trained_on() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     drawn_data(&data);
-    let test = Options { part: corpus::regions::Part::Test, ..Options::default() };
+    let test = Options { part: regions::Part::Test, ..Options::default() };
     let set = icpr(&data.join("icpr2012"), &test).unwrap().dataset;
     let set = set.write(&data.join("tests")).unwrap();
     assert!(FoldManifest::of_regions(&set, Scheme::LeaveOneOut, 0).is_err());

@@ -1,13 +1,13 @@
 //! A crop becomes a network's input in one way, whoever asks: training, validation, libtorch's
 //! ports, or an engine on a slide. The same bytes in, the same f32 out, bit for bit.
 
-use corpus::resample::resize;
 use infer::{
     EngineChoice, EngineError, EngineOptions, ModelPackage, Network, Plug, Plugin, Provider,
     Session, Started,
 };
 use mitosis::RgbTile;
 use pixels::geometry::centred;
+use pixels::resize::resize;
 use std::sync::{Arc, Mutex};
 use tch::{Device, Tensor};
 

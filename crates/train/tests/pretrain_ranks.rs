@@ -2,8 +2,8 @@
 //! was killed, also where it is the one that writes.
 
 use crate::common::ranks::{self, Task};
-use corpus::cut::Encoding;
-use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
+use crops::Encoding;
+use crops::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
 use mitosis::{Mpp, RgbTile};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{drawn, options};
-use corpus::task::{Task, TestSet, TrainingSet};
 use image::{Rgb, RgbImage};
 use net::checkpoint;
 use net::encoder::{self, EncoderConfig};
 use net::onnx::{self, ExportOptions};
+use regions::task::{Task, TestSet, TrainingSet};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 use train::TrainError;

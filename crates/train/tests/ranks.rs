@@ -2,8 +2,8 @@
 //! leaves.
 
 use crate::common::ranks::{self, Task};
-use corpus::task::{Task as Kind, TrainingSet};
 use image::{Rgb, RgbImage};
+use regions::task::{Task as Kind, TrainingSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

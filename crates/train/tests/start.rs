@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corpus::task::{Task, TrainingSet};
 use image::{Rgb, RgbImage};
 use net::checkpoint;
 use net::encoder::{self, EncoderConfig};
+use regions::task::{Task, TrainingSet};
 use tch::{Device, Tensor, nn::VarStore};
 use train::embed::Embedder;
 use train::preset::Preset as _;

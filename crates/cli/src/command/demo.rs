@@ -4,8 +4,8 @@ use super::detect::{self, EngineArgs};
 use crate::progress::{Meter, Terminal};
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use evaluation::evaluate;
 use mithras::demo::{self, Container, Layout, Spec};
-use mithras::evaluate;
 use mithras::job::{self, Existing};
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let truth =
         evaluate::read_truth(&args.out.join("truth.csv"), &evaluate::TruthOptions::default())?;
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
-    artifact::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
+    base::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
     println!("\n{result}\nThis slide is drawn: the score above says nothing about real tissue.");
     Ok(ExitCode::SUCCESS)
 }

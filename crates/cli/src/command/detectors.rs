@@ -2,9 +2,9 @@
 
 use super::detect::mpp;
 use super::engine;
+use evaluation::boxes::import;
+use evaluation::combine::{Stages, combine};
 use infer::boxes::Draft;
-use mithras::boxes::import;
-use mithras::combine::{Stages, combine};
 use mithras::detector::Thresholds;
 use mitosis::{Mpp, OperatingPoint, Score};
 use std::path::PathBuf;

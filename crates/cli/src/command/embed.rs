@@ -113,7 +113,7 @@ impl Args {
         };
         #[cfg(feature = "train")]
         {
-            use mithras::embed::weights;
+            use training::encoders::weights;
             ensure!(many == 1, "--workers: libtorch takes one slide at a time");
             train::set_up(self.engine.threads.map_or(0, usize::from));
             let name = self.encoder.as_ref().and_then(|n| n.to_str());

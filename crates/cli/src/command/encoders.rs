@@ -6,7 +6,7 @@ use crate::show;
 use anyhow::{Result, bail};
 use infer::card::Interpolation;
 use infer::convert::Draft;
-use mithras::embed::{Known, Listing, Package, convert, known};
+use mithras::embed::{Known, Listed, Listing, Package, convert};
 use mitosis::Mpp;
 use std::path::PathBuf;
 
@@ -123,6 +123,14 @@ fn triple(text: &str) -> Result<[f32; 3], String> {
     numbers.try_into().map_err(|_| format!("`{text}` is not three numbers"))
 }
 
+/// The encoders that this build makes of a file of weights.
+fn known() -> Vec<Listed> {
+    #[cfg(feature = "train")]
+    return training::encoders::weights::known();
+    #[cfg(not(feature = "train"))]
+    Vec::new()
+}
+
 /// Runs one of the verbs.
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
@@ -145,8 +153,8 @@ pub fn run(a: Args) -> Result<()> {
 
 impl Convert {
     #[cfg(feature = "train")]
-    fn classifier(self) -> Result<mithras::embed::headed::Made> {
-        use mithras::embed::headed::{Draft, Head, classifier};
+    fn classifier(self) -> Result<training::encoders::headed::Made> {
+        use training::encoders::headed::{Draft, Head, classifier};
         let (Some(weights), Some(encoder), Some(mpp)) = (self.weights, self.encoder, self.mpp)
         else {
             bail!("name --weights, --encoder and --mpp")
@@ -157,7 +165,8 @@ impl Convert {
             _ if self.classes.len() == 1 => Head::named(self.classes[0].as_ref())?,
             _ => bail!("name --positive, or --text with --tokenizer"),
         };
-        let image = self.image.or_else(|| mithras::embed::weights::image(&encoder)).unwrap_or(224);
+        let image =
+            self.image.or_else(|| training::encoders::weights::image(&encoder)).unwrap_or(224);
         let (name, license, half) = (self.name, self.license, self.precision == "f16");
         let draft = Draft { name, license, mpp, crop: self.crop.unwrap_or(image), image, half };
         Ok(classifier(&weights, &encoder, &head, &self.out, draft, &engine::options())?)
@@ -188,7 +197,7 @@ impl Convert {
         };
         #[cfg(feature = "train")]
         {
-            use mithras::embed::weights;
+            use training::encoders::weights;
             let image = self.image.or_else(|| weights::image(&name)).unwrap_or(224);
             let (draft, options) = (Draft { image, ..draft }, engine::options());
             Ok(weights::convert(&weights, &name, &self.out, draft, &options)?)

@@ -3,7 +3,7 @@
 use crate::show;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
-use mithras::evaluate::{self, TruthOptions};
+use evaluation::evaluate::{self, TruthOptions};
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::PathBuf;

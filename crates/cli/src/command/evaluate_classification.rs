@@ -2,7 +2,7 @@
 
 use crate::show::{result, say};
 use anyhow::Result;
-use mithras::evaluate::classification::{ClassificationPlan, classification};
+use evaluation::evaluate::classification::{ClassificationPlan, classification};
 use std::path::PathBuf;
 
 /// Classification metrics of a table of predictions, equal to scikit-learn's

@@ -172,7 +172,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             let report = [&report[..], &[run.out.display().to_string()]].concat();
             let threads = run.threads.unwrap_or(1);
             let w = Workflow { command: &command, report: &report, out: &run.out, threads };
-            artifact::file::write(&to, experiments::workflow(&run.chosen()?, &w)?.as_bytes())?;
+            base::file::write(&to, experiments::workflow(&run.chosen()?, &w)?.as_bytes())?;
             println!("{}", to.display());
         }
     }

@@ -2,15 +2,15 @@
 
 use super::detect::{EngineArgs, mpp};
 use anyhow::{Context, Result};
-use corpus::task::Task;
+use evaluation::evaluate::read_truth;
+use evaluation::robustness::crops;
+use evaluation::robustness::fold::FoldRun;
+use evaluation::robustness::point::{self, Chosen};
+use evaluation::robustness::{self, Options, Robustness};
 use infer::ModelPackage;
-use mithras::evaluate::read_truth;
-use mithras::robustness::crops;
-use mithras::robustness::fold::FoldRun;
-use mithras::robustness::point::{self, Chosen};
-use mithras::robustness::{self, Options, Robustness};
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
+use regions::task::Task;
 use std::path::PathBuf;
 
 /// F1 under changes that must not matter: JPEG, blur, noise, scale, light, stain
@@ -102,7 +102,7 @@ fn of_images(
     let truth = args
         .truth
         .as_deref()
-        .map(|path| read_truth(path, &mithras::evaluate::TruthOptions::default()))
+        .map(|path| read_truth(path, &evaluation::evaluate::TruthOptions::default()))
         .transpose()?;
     let wanted = |name: &str| {
         (args.only.is_empty() || args.only.iter().any(|o| name.starts_with(o)))
@@ -151,9 +151,9 @@ fn density(text: &str) -> Result<f64, String> {
 }
 
 pub fn choose(args: &PointArgs) -> Result<()> {
-    let scale = args.scale.as_ref().map(|file| artifact::json::read::<Chosen>(file)).transpose()?;
+    let scale = args.scale.as_ref().map(|file| base::json::read::<Chosen>(file)).transpose()?;
     let folds = FoldRun::read(&args.fold, &args.foreign, &args.tissue)?;
     let chosen = point::choose(&folds, args.density, scale.map(|c| c.scale()))?;
     print!("{chosen}");
-    Ok(artifact::json::write(&args.out, &chosen)?)
+    Ok(base::json::write(&args.out, &chosen)?)
 }

@@ -3,12 +3,12 @@
 use super::detect::mpp;
 use crate::show;
 use anyhow::Result;
-use artifact::file::write;
+use base::file::write;
+use base::text::Shown;
 use clap::Subcommand;
-use corpus::cut::Encoding;
+use crops::Encoding;
 use mithras::slide_info::{Deidentified, SlideInfo, write_tissue};
 use mitosis::Mpp;
-use mitosis::text::Shown;
 use slide::{MppRule, OpenOptions, Slide};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,7 +3,7 @@
 use super::detect::say;
 use crate::progress::LogArgs;
 use detect::CancelToken;
-use mithras::slurm::{Plan, run as submit, write};
+use slurm::{Plan, run as submit, write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

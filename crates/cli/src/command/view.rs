@@ -2,11 +2,11 @@
 
 use crate::show::{aloud, result};
 use anyhow::Context;
+use base::text::Many;
 use mithras::Thresholds;
 use mithras::report::AtPoint;
-use mithras::view::{Grading, Viewer, open};
 use mithras::web;
-use mitosis::text::Many;
+use review::view::{Grading, Viewer, open};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -111,7 +111,7 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<()> {
     let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
     result(
         a.json,
-        &mithras::view::recount(
+        &review::view::recount(
             &a.run,
             a.reviews.as_deref().unwrap_or_default(),
             grading,
@@ -160,11 +160,11 @@ pub enum ExportArgs {
 pub fn export(a: ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(match a {
         ExportArgs::Qupath { run, out, json } => {
-            result(json, &mithras::view::write_project(&run, &out)?)?;
+            result(json, &review::view::write_project(&run, &out)?)?;
             ExitCode::SUCCESS
         }
         ExportArgs::Dicom { run, out, slides, patient, json } => {
-            let written = mithras::view::write_dicom(&run, &out, slides.as_deref(), patient)?;
+            let written = review::view::write_dicom(&run, &out, slides.as_deref(), patient)?;
             result(json, &written)?;
             super::exit(written.failed(), written.slides.len())
         }

@@ -3,7 +3,7 @@
 
 use super::made::{DOTS, Made, dotted, made, start};
 use super::page::in_a_browser;
-use corpus::audit::{Key, Package};
+use crops::audit::{Key, Package};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

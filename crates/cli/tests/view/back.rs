@@ -2,8 +2,8 @@
 
 use super::made::{DOTS, Made, made, serve};
 use super::{DOTTED, DRAWN, recount};
-use corpus::regions::Dataset;
 use mithras::export::read_detections;
+use regions::Dataset;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -7,7 +7,7 @@ mod page;
 
 use made::{DOTS, made, score, serve, start};
 use mithras::export::read_detections;
-use mithras::view::{TILE, max_level};
+use review::view::{TILE, max_level};
 use serde_json::Value;
 use std::process::Command;
 

@@ -18,7 +18,7 @@ struct Case {
 }
 
 fn page_file(name: &str) -> PathBuf {
-    testkit::workspace().join("crates/mithras/src/view/page").join(name)
+    testkit::workspace().join("crates/review/src/view/page").join(name)
 }
 
 fn random(seed: &mut u64) -> f64 {

@@ -1,8 +1,8 @@
 //! Counts what a folder contains of a data set against what it should contain.
 
 use super::{DataSet, Expected, Kind, Piece, Rows, Stated};
-use artifact::table::{Format, Table};
-use corpus::import::{Annotations, Class, ImportOptions, importer};
+use base::table::{Format, Table};
+use regions::annotations::{Annotations, Class, ImportOptions, importer};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;

@@ -9,7 +9,7 @@ use super::Found;
 use crate::error::Result;
 use crate::graph::{Dims, envs};
 use crate::spec::{CompareSpec, expand};
-use artifact::table::{Format, Table};
+use base::table::{Format, Table};
 use serde::Serialize;
 use stats::bootstrap::draw_counts;
 use stats::interval::{holm, quantile_sorted};

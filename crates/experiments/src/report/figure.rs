@@ -44,8 +44,8 @@ pub(super) fn write(
             Some(canvas) => {
                 let png =
                     canvas.png().map_err(|e| ExperimentError::path(folder.join(&names[1]), e))?;
-                artifact::file::write(&folder.join(&names[0]), canvas.svg().as_bytes())?;
-                artifact::file::write(&folder.join(&names[1]), &png)?;
+                base::file::write(&folder.join(&names[0]), canvas.svg().as_bytes())?;
+                base::file::write(&folder.join(&names[1]), &png)?;
                 all.push(Drawn { title: figure.title.clone(), files: names.into(), missing: None });
             }
             None => {
@@ -82,7 +82,7 @@ fn copy(
                     .map_or(file.clone(), |n| n.to_string_lossy().into());
                 match std::fs::read(from.join(file)) {
                     Ok(bytes) => {
-                        artifact::file::write(&folder.join(&name), &bytes)?;
+                        base::file::write(&folder.join(&name), &bytes)?;
                         drawn.files.push(name);
                     }
                     Err(e) => drawn.missing = Some(format!("{file} of step {step}: {e}")),

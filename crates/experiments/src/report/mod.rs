@@ -83,7 +83,7 @@ impl Found<'_> {
 /// # Errors
 /// A folder that is no run, a full disk.
 pub fn write(out: &Path) -> Result<PathBuf> {
-    let note: RunNote = artifact::json::read(&out.join(NOTE))
+    let note: RunNote = base::json::read(&out.join(NOTE))
         .map_err(|e| ExperimentError::path(out, format!("is not the folder of a run: {e}")))?;
     if note.schema != NOTE_SCHEMA {
         return Err(ExperimentError::path(out.join(NOTE), format!("schema {}", note.schema)));
@@ -95,19 +95,19 @@ pub fn write(out: &Path) -> Result<PathBuf> {
         let results = results(&experiment, &note, out)?;
         let own = folder.join(id);
         std::fs::create_dir_all(&own).map_err(|e| ExperimentError::path(&own, e))?;
-        artifact::json::write(&own.join("results.json"), &results)?;
+        base::json::write(&own.join("results.json"), &results)?;
         for t in &results.tables {
-            artifact::file::write(&own.join(format!("{}.csv", t.id)), &text::csv(t))?;
-            artifact::file::write(&own.join(format!("{}.tex", t.id)), text::latex(t).as_bytes())?;
+            base::file::write(&own.join(format!("{}.csv", t.id)), &text::csv(t))?;
+            base::file::write(&own.join(format!("{}.tex", t.id)), text::latex(t).as_bytes())?;
         }
         let found = Found { out, steps: results.steps.clone() };
         let figures = figure::write(&experiment, &results, &found, &own)?;
         let page = page::experiment(&experiment, &results, &figures);
-        artifact::file::write(&own.join("index.html"), page.as_bytes())?;
+        base::file::write(&own.join("index.html"), page.as_bytes())?;
         all.push((experiment, results));
     }
     let index = folder.join("index.html");
-    artifact::file::write(&index, page::index(&all, &note).as_bytes())?;
+    base::file::write(&index, page::index(&all, &note).as_bytes())?;
     Ok(index)
 }
 

@@ -1,7 +1,7 @@
 //! Tables as CSV and LaTeX.
 
 use super::table::{Cell, Table};
-use artifact::table::Writer;
+use base::table::Writer;
 
 /// A row per row and column of the table.
 pub(super) fn csv(table: &Table) -> Vec<u8> {

@@ -4,7 +4,7 @@
 //! read at their beginning and end alone, so that a terabyte of slides is looked at in seconds.
 
 use crate::error::{ExperimentError, Result};
-use artifact::digest::sha256;
+use base::digest::sha256;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub fn of_result(folder: &Path, makes: &[String]) -> Result<String> {
         .iter()
         .map(|m| {
             let digest = over(&folder.join(m), &|file| {
-                let (length, sha) = artifact::digest::sha256_file(file)
+                let (length, sha) = base::digest::sha256_file(file)
                     .map_err(|e| ExperimentError::path(file, e.source))?;
                 Ok(format!("{length}:{sha}"))
             })?;

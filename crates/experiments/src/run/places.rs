@@ -6,7 +6,7 @@ use crate::embedded;
 use crate::error::{ExperimentError, Result};
 use crate::graph::Step;
 use crate::spec::{EncoderRow, Reference, encoders, references};
-use artifact::digest::sha256;
+use base::digest::sha256;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -130,7 +130,7 @@ impl Places {
             }
             let parent = path.parent().unwrap_or(&self.out);
             std::fs::create_dir_all(parent).map_err(|e| ExperimentError::path(parent, e))?;
-            Ok(artifact::file::write(&path, text.as_bytes())?)
+            Ok(base::file::write(&path, text.as_bytes())?)
         };
         for name in &step.presets {
             put("presets", name, embedded::preset(name))?;

@@ -95,9 +95,9 @@ pub fn run(
     let places = Places::new(options)?;
     // Steps that another program schedules run beside each other.
     let own = options.alone.as_ref().map(|name| places.out().join("locks").join(name));
-    let _lock = artifact::file::Lock::take(own.as_deref().unwrap_or(places.out()))?;
+    let _lock = base::file::Lock::take(own.as_deref().unwrap_or(places.out()))?;
     if options.alone.is_none() || !places.out().join(NOTE).is_file() {
-        artifact::json::write(&places.out().join(NOTE), note)?;
+        base::json::write(&places.out().join(NOTE), note)?;
     }
     let mut work = Work {
         graph,
@@ -153,7 +153,7 @@ pub fn run(
             _ => None,
         });
         let note = RunNote { blocked: blocked.collect(), ..note.clone() };
-        artifact::json::write(&places.out().join(NOTE), &note)?;
+        base::json::write(&places.out().join(NOTE), &note)?;
     }
     Ok(Summary { steps })
 }

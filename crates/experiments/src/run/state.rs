@@ -68,7 +68,7 @@ impl Record {
     /// Reads the record of a step; `None` where it never began, or the file is damaged.
     #[must_use]
     pub fn read(out: &Path, step: &str) -> Option<Self> {
-        let record: Self = artifact::json::read(&path(out, step)).ok()?;
+        let record: Self = base::json::read(&path(out, step)).ok()?;
         (record.schema == SCHEMA && record.step == step).then_some(record)
     }
 
@@ -80,7 +80,7 @@ impl Record {
         let path = path(out, &self.step);
         let folder = path.parent().unwrap_or(out);
         std::fs::create_dir_all(folder).map_err(|e| ExperimentError::path(folder, e))?;
-        Ok(artifact::json::write(&path, self)?)
+        Ok(base::json::write(&path, self)?)
     }
 }
 

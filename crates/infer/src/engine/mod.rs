@@ -32,8 +32,9 @@ use crate::card::BoxesCard;
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT};
 use crate::package::ModelPackage;
+use base::guard;
 use loader::{Backend, Loader};
-use mitosis::{Classifier, Encoder, Scaled, Segmenter, Symmetric, guard};
+use mitosis::{Classifier, Encoder, Scaled, Segmenter, Symmetric};
 use std::fmt;
 
 /// The networks of a package, ready to run, and what runs them.

@@ -1,7 +1,7 @@
 //! The embedded engine: pure Rust, always there.
 
 use super::{Network, Session};
-use mitosis::guard;
+use base::guard;
 use rten::{Model, ModelOptions, NodeId, RunOptions, ThreadPool, Value};
 use rten_tensor::{Tensor, TensorView};
 use std::sync::Arc;

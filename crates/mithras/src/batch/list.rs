@@ -2,7 +2,7 @@
 
 use super::inputs::{InputError, Inputs};
 use crate::input::{Input, stem};
-use artifact::table::{Format, Table, TableError, uncell};
+use base::table::{Format, Table, TableError, uncell};
 use mitosis::Mpp;
 use remote::Address;
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use super::state::{State, Status, differ_in_one};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::{Event, Listener, Piece, SlideStatus};
-use mitosis::text::{Shown, plain};
+use base::text::{Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,7 +1,7 @@
 //! Parts of a list that several processes do, each its own.
 
 use super::inputs::Inputs;
-use artifact::digest::{Digest, Sha256};
+use base::digest::{Digest, Sha256};
 use std::str::FromStr;
 
 /// Part `k` of `n`, 1 <= k <= n. The parts are disjoint and cover everything; which part a slide

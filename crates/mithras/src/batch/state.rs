@@ -2,7 +2,7 @@
 
 use crate::file;
 use crate::input::InputDigest;
-use mitosis::text::plain;
+use base::text::plain;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,7 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
     /// # Errors
     /// [`file::WriteError`].
     pub fn save(&self, folder: &Path) -> Result<(), file::WriteError> {
-        artifact::json::write(&folder.join(FILE), self)
+        base::json::write(&folder.join(FILE), self)
     }
 }
 

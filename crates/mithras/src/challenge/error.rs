@@ -2,10 +2,10 @@
 
 use crate::detector::{DetectorError, RunError};
 use crate::export::ExportError;
-use artifact::file::WriteError;
+use base::file::WriteError;
+use base::text::Shown;
 use infer::{EngineError, PackageError};
 use mitosis::PortError;
-use mitosis::text::Shown;
 use slide::SlideError;
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use crate::classify::{NoCrop, fit};
 use crate::detector::Builder;
 use crate::export;
 use crate::input::Input;
-use artifact::file::write;
+use base::file::write;
 use infer::{EngineOptions, EngineReport, ModelPackage};
 use mitosis::{ClassProbs, Mpp};
 use serde::Serialize;
@@ -220,7 +220,7 @@ impl Job {
         });
         let called: Vec<Crop> = called.collect();
         let positive = called.iter().filter(|c| c.class == "atypical").count();
-        Ok((artifact::json::pretty(&called), models.report, called.len(), positive))
+        Ok((base::json::pretty(&called), models.report, called.len(), positive))
     }
 }
 

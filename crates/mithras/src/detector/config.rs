@@ -1,7 +1,7 @@
 //! Everything that changes a number, in one place that is written down and compared.
 
 use crate::record::{ModelEntry, SubtypeModel};
-use artifact::digest::sha256;
+use base::digest::sha256;
 use detect::{FlawLimits, Recipe};
 use infer::card::ResolutionCard;
 use mitosis::OperatingPoint;

@@ -1,9 +1,9 @@
 //! Why a detector does not open, or gives no result.
 
 use crate::subtypes::SubtypeError;
+use base::text::Shown;
 use detect::DetectError;
 use infer::{CardError, EngineError, PackageError};
-use mitosis::text::Shown;
 use slide::SlideError;
 use std::path::PathBuf;
 

@@ -3,12 +3,8 @@
 //! The crate [`features`] does one slide or one dataset; here is the work on many slides, with one
 //! file per slide in a folder: what is done is skipped, and a bad slide stops no other.
 
-#[cfg(feature = "train")]
-pub mod headed;
 mod report;
 mod slides;
-#[cfg(feature = "train")]
-pub mod weights;
 
 pub use features::crops::Source;
 pub use features::package::{Facts, Known, Listed, Listing, Package, convert};
@@ -20,15 +16,6 @@ use crate::progress::{Listener, Piece};
 use mitosis::Mpp;
 use std::path::Path;
 use std::time::Instant;
-
-/// The encoders that this build makes of a file of weights.
-#[must_use]
-pub fn known() -> Vec<Listed> {
-    #[cfg(feature = "train")]
-    return weights::known();
-    #[cfg(not(feature = "train"))]
-    Vec::new()
-}
 
 /// Features of the crops of `source` as one Parquet file. Crops that cannot be read are told in the
 /// report.

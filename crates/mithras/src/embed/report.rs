@@ -1,7 +1,7 @@
 //! What came of an embedding.
 
+use base::text::{Many, Shown, plain};
 use features::{FeatureError, Frozen};
-use mitosis::text::{Many, Shown, plain};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -6,9 +6,9 @@ use super::region_counts::RegionCounts;
 use crate::record::{MEANINGLESS, ModelEntry, SlideEntry, SlideRecord};
 
 use crate::subtypes::SubtypeCounts;
+use base::text::Many;
 use detect::Flaw;
 use mitosis::Resolution;
-use mitosis::text::Many;
 use serde::{Deserialize, Serialize};
 
 pub(super) const EXPORT: Export = Export {

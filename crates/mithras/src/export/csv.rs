@@ -2,7 +2,7 @@
 
 use super::kind::{Export, ExportError};
 use crate::record::{COLUMNS, DetectionRow, SlideRecord, Subtypes};
-use artifact::table::{Format, Table, TableError};
+use base::table::{Format, Table, TableError};
 use detect::Flaw;
 use std::path::Path;
 

@@ -135,7 +135,7 @@ pub fn object(
 ) -> Result<Vec<u8>, EncodeError> {
     let m = &counts.model;
     let weights = format!("{}{}", m.segmenter_sha256, m.classifier_sha256.as_deref().unwrap_or(""));
-    let weights = artifact::digest::sha256(weights);
+    let weights = base::digest::sha256(weights);
     let t = &counts.thresholds;
     let settings = format!("t_seg {}, t_cls {}", t.seg.get(), t.cls.get());
     let model: String = m.name.chars().filter(char::is_ascii_graphic).take(64).collect();

@@ -51,13 +51,13 @@ pub fn write(
     folder: &Path,
 ) -> Result<(), ExportError> {
     let offset = record.slide.bounds_offset;
-    artifact::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
-    artifact::json::write(&folder.join(FLAWS), &flaws(record))?;
+    base::json::write(&folder.join(TISSUE), &mask.geojson((offset[0], offset[1])))?;
+    base::json::write(&folder.join(FLAWS), &flaws(record))?;
     match &record.regions {
         None => {}
         Some(searched) => {
             let file = searched.geojson(&record.slide.digest, offset);
-            artifact::json::write(&folder.join(regions::FILE), &file)?;
+            base::json::write(&folder.join(regions::FILE), &file)?;
         }
     }
     let thumbnail = slide.thumbnail_partial(THUMBNAIL_SIDE)?;

@@ -2,7 +2,7 @@
 
 use super::hotspot::HotspotEntry;
 use crate::regions::{Searched, SearchedRegion, outlines};
-use artifact::json::JsonError;
+use base::json::JsonError;
 use mitosis::{Level0, Point, Resolution};
 use roi::Area;
 use serde::{Deserialize, Serialize};

@@ -2,11 +2,11 @@
 
 use super::report::CropsReport;
 use askama::Template;
+use base::text::Many;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use corpus::manifest::Counts;
-use corpus::{Label, Manifest};
-use mitosis::text::Many;
+use crops::manifest::Counts;
+use crops::{Label, Manifest};
 use pages::{Page, Script, charts};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

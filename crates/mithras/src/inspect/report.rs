@@ -1,10 +1,10 @@
 //! What a dataset holds, in numbers.
 
-use corpus::contradiction::{SameImage, repeated_images};
-use corpus::inspect::{BINS, Histograms, histograms};
-use corpus::regions::{Class, Counts, Dataset, Image};
-use corpus::{Corpus, CorpusError};
-use mitosis::text::Many;
+use base::text::Many;
+use crops::contradiction::{SameImage, repeated_images};
+use crops::inspect::{BINS, Histograms, histograms};
+use crops::{Corpus, CorpusError};
+use regions::{Class, Counts, Dataset, Image};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, Debug, Serialize)]
 pub struct CropsReport {
     /// The manifest.
-    pub manifest: corpus::Manifest,
+    pub manifest: crops::Manifest,
     /// Score histograms, 20 bins over [0, 1].
     pub histograms: Histograms,
     /// Images that occur more than once.

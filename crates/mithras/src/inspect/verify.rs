@@ -1,8 +1,8 @@
 //! Whether a dataset holds what it says, byte by byte.
 
-use corpus::regions::{Dataset, RegionsError};
-use corpus::{Corpus, CorpusError};
-use mitosis::text::Many;
+use base::text::Many;
+use crops::{Corpus, CorpusError};
+use regions::{Dataset, RegionsError};
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;

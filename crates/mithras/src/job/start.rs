@@ -5,7 +5,7 @@ use crate::batch::Existing;
 use crate::batch::state::{self, Status, differ_in_one, differences};
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
-use mitosis::text::Shown;
+use base::text::Shown;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

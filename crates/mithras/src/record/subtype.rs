@@ -1,6 +1,6 @@
 //! Subtypes of one figure.
 
-use corpus::task::{MORPHOLOGY, Task};
+use regions::task::{MORPHOLOGY, Task};
 use serde::{Deserialize, Serialize};
 
 /// Names of the added columns, in order.

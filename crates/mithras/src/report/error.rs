@@ -1,7 +1,7 @@
 //! Why the files over a run were not written.
 
 use crate::file::{LockError, WriteError};
-use mitosis::text::Shown;
+use base::text::Shown;
 use std::path::PathBuf;
 
 /// Why a run-level file was not written.
@@ -23,7 +23,7 @@ pub enum ReportError {
     },
     /// A slide's detections cannot be read back.
     #[error(transparent)]
-    Table(#[from] artifact::table::TableError),
+    Table(#[from] base::table::TableError),
     /// No slide lies there.
     #[error("{}: no slide with results here", paths(outs))]
     Nothing {

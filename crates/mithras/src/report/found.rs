@@ -8,7 +8,7 @@ use crate::batch::state::{Status, differ_in_one};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
 use crate::job::State;
-use mitosis::text::plain;
+use base::text::plain;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -122,7 +122,7 @@ fn files(
     if !run.cases.is_empty() {
         cases::write(&into.join("cases.csv"), &run.cases)?;
     }
-    artifact::json::write(&into.join("run.json"), &run)?;
+    base::json::write(&into.join("run.json"), &run)?;
     let page = summary::render(&run, &shown, into, &records[0])?;
     file::write(&into.join("summary.html"), page.as_bytes())?;
     Ok(run)

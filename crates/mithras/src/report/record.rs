@@ -3,7 +3,7 @@
 use super::error::ReportError;
 use crate::detector::{Detector, settings};
 use crate::file::WriteError;
-use artifact::digest::sha256;
+use base::digest::sha256;
 use infer::EngineReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub fn begin(out: &Path, detector: &Detector, command: &[String]) -> Result<(), 
 
 /// Writes a record into a run's folder. The same again makes no second file.
 pub(super) fn keep(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
-    let bytes = artifact::json::pretty(record);
+    let bytes = base::json::pretty(record);
     let folder = out.join(FOLDER);
     std::fs::create_dir_all(&folder)
         .map_err(|source| WriteError { path: folder.clone(), source })?;
@@ -106,7 +106,7 @@ pub(super) fn keep(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
 /// The records of a run's folder; where there is none, the one in its `run.json`, as versions before
 /// wrote it. A damaged one counts as none.
 pub(super) fn records(out: &Path) -> Vec<RunRecord> {
-    let read = |path: &Path| artifact::json::read::<RunRecord>(path).ok();
+    let read = |path: &Path| base::json::read::<RunRecord>(path).ok();
     let entries = std::fs::read_dir(out.join(FOLDER)).into_iter().flatten().flatten();
     let found: Vec<_> = entries.filter_map(|e| read(&e.path())).collect();
     if found.is_empty() { read(&out.join("run.json")).into_iter().collect() } else { found }

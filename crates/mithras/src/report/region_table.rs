@@ -2,7 +2,7 @@
 
 use super::slide_line::SlideLine;
 use crate::file::WriteError;
-use artifact::table::Writer;
+use base::table::Writer;
 use std::path::Path;
 
 /// Its columns.

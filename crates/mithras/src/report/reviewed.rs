@@ -1,8 +1,8 @@
 //! What a recount left in a slide's folder, beside the network's own numbers.
 
 use super::error::ReportError;
-use artifact::digest::sha256_file;
-use artifact::file::ReadError;
+use base::digest::sha256_file;
+use base::file::ReadError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -68,7 +68,7 @@ impl Reviewed {
         if !path.is_file() {
             return Ok(None);
         }
-        let kept: Kept = artifact::json::read_schema(&path, SCHEMA)
+        let kept: Kept = base::json::read_schema(&path, SCHEMA)
             .map_err(|e| ReportError::Read { path, reason: e.to_string() })?;
         Ok((digest_of_counts(folder)? == kept.counts_sha256).then_some(kept.reviewed))
     }
@@ -80,7 +80,7 @@ impl Reviewed {
     pub fn keep(self, folder: &Path) -> Result<(), ReportError> {
         let counts_sha256 = digest_of_counts(folder)?;
         let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self };
-        Ok(artifact::json::write(&folder.join(FILE), &kept)?)
+        Ok(base::json::write(&folder.join(FILE), &kept)?)
     }
 
     /// Takes it out of the slide's folder.

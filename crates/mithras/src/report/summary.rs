@@ -8,8 +8,8 @@ use super::slide_line::SlideLine;
 use super::view::{Row, SlideView, seconds};
 use crate::export::pictures as assets;
 use askama::Template;
+use base::text::Many;
 use infer::EngineReport;
-use mitosis::text::Many;
 use pages::{Page, Script};
 use std::path::Path;
 

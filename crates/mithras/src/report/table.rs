@@ -4,7 +4,7 @@ use super::reviewed::Reviewed;
 use super::slide_line::SlideLine;
 use crate::export::CountsFile;
 use crate::file::WriteError;
-use artifact::table::Writer;
+use base::table::Writer;
 use std::path::Path;
 
 /// The columns of `counts.csv`; those of a list stand behind them.

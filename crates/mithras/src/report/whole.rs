@@ -7,8 +7,8 @@ use super::run_file::RunFile;
 use crate::detector::Detector;
 use crate::job::{Existing, Input, Outcome, StartError, preflight, run_several};
 use crate::progress::Listener;
+use base::text::{Many, Shown};
 use detect::CancelToken;
-use mitosis::text::{Many, Shown};
 use std::path::{Path, PathBuf};
 
 /// Why a run did not start, or left no tables.

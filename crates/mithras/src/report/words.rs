@@ -1,7 +1,7 @@
 //! A run in words.
 
 use super::run_file::RunFile;
-use mitosis::text::{Many, plain};
+use base::text::{Many, plain};
 use std::fmt;
 
 impl fmt::Display for RunFile {

@@ -9,9 +9,9 @@ use crate::study::{CStudy, Feature, Model, PatientResult, Study, StudyPlan, Test
 use crate::table::Table;
 use crate::ties_name;
 use crate::words::{show, show_p};
-use artifact::file::{self, WriteError};
-use artifact::table::Writer;
 use askama::Template;
+use base::file::{self, WriteError};
+use base::table::Writer;
 use pages::{Page, Script};
 use std::path::Path;
 
@@ -81,7 +81,7 @@ pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> R
             let _ = std::fs::remove_file(out.join(format!("{name}.{kind}")));
         }
     }
-    let mut results = artifact::json::pretty(study);
+    let mut results = base::json::pretty(study);
     results.pop();
     file::write(&out.join("results.json"), &results)?;
     write_table(&out.join("cohort_slides.csv"), &main.slides)?;

@@ -10,7 +10,7 @@ use crate::study::{
     ComparedResult, FEATURES, Joined, Model, Study, StudyPlan, Tested, frame, model,
 };
 use crate::words::plain_p;
-use mitosis::text::Many;
+use base::text::Many;
 use stats::survival::km::{IntervalType, Options, kaplan_meier as fit_km};
 use std::collections::BTreeMap;
 

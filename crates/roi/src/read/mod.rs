@@ -6,7 +6,7 @@ mod xml;
 
 use crate::area::Area;
 use crate::error::RegionError;
-use artifact::digest::sha256;
+use base::digest::sha256;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -76,7 +76,8 @@ fn asap_and_imagescope_are_told_apart_by_their_root() {
     let file = read("a.xml", text.as_bytes(), None).unwrap();
     let sizes: Vec<f64> =
         file.regions.iter().map(|r| (r.area.px2() * 1000.0).round() / 1000.0).collect();
-    assert_eq!(sizes, [100.0, 20.0, 6.283, 100.0]);
+    let ellipse = (std::f64::consts::TAU * 1000.0).round() / 1000.0;
+    assert_eq!(sizes, [100.0, 20.0, ellipse, 100.0]);
     assert_eq!(
         file.regions.iter().map(|r| r.negative).collect::<Vec<_>>(),
         [false, false, false, true]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use artifact::table::{Format, Table, TableError, Writer};
+use base::table::{Format, Table, TableError, Writer};
 use pages::canvas::{Anchor, Axis, Canvas, GRID, INK, PALETTE, log_ticks, tick_label, ticks};
 
 use super::Benchmark;
@@ -76,7 +76,7 @@ impl Benchmark {
             })?),
         };
         write_text(&out.join("encoders.csv"), &String::from_utf8_lossy(&self.csv()))?;
-        artifact::json::write(&out.join("encoders.json"), self)
+        base::json::write(&out.join("encoders.json"), self)
             .map_err(|e| TrainError::run(out, e.to_string()))?;
         picture.map_or(Ok(()), |p| write_text(&out.join("encoders.svg"), &p.svg()))
     }

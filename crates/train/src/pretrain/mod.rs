@@ -10,7 +10,7 @@ pub mod step;
 
 use std::path::Path;
 
-use corpus::pairs::{CropSet, PairBatch, PairLoader};
+use crops::pairs::{CropSet, PairBatch, PairLoader};
 use net::checkpoint::{self, Spec};
 use net::dist::Group;
 use net::encoder::EncoderConfig;
@@ -231,8 +231,8 @@ impl From<TrainError> for Stop {
     }
 }
 
-impl From<corpus::CorpusError> for Stop {
-    fn from(e: corpus::CorpusError) -> Self {
+impl From<crops::CorpusError> for Stop {
+    fn from(e: crops::CorpusError) -> Self {
         TrainError::from(e).into()
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use corpus::augment::view::Views;
 use net::device::{MemoryFormat, Precision};
 use net::loss::{Objective, Scl};
 use net::mae::MaeConfig;
 use net::vit::Size;
+use pixels::view::Views;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use corpus::cut::Encoding;
-use corpus::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
+use crops::Encoding;
+use crops::{CorpusWriter, CropBox, CropMeta, Header, Label, Layout, Split};
 use mitosis::{Mpp, RgbTile};
 use net::dist::Launch;
 use tch::nn::VarStore;

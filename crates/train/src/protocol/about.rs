@@ -1,6 +1,6 @@
 //! `protocol.json`: what a run over folds is about.
 
-use corpus::task::Task;
+use regions::task::Task;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -1,16 +1,16 @@
 //! Fine-tuning of one fold.
 
-use corpus::augment::geometry::{Erased, centred};
-use corpus::augment::rng_of;
-use corpus::fold::Fold;
-use corpus::task::{Folds, Task, TrainingSet};
 use mitosis::RgbTile;
 use net::encoder;
 use net::loss::{CrossEntropy, cross_entropy};
 use net::optim::AdamWConfig;
+use pixels::geometry::{Erased, centred};
 use pixels::input::Normalisation;
+use pixels::rng_of;
 use rand::Rng;
 use rand::seq::SliceRandom;
+use regions::fold::Fold;
+use regions::task::{Folds, Task, TrainingSet};
 use serde::Serialize;
 use stats::metrics::ConfusionMatrix;
 use tch::nn::VarStore;

@@ -24,11 +24,11 @@ mod teacher;
 
 use std::path::Path;
 
-use corpus::fold::Fold;
-use corpus::shortcuts;
-use corpus::task::{Folds, TestSet, TrainingSet};
 use net::checkpoint::Spec;
 use net::encoder::{Encoder, EncoderConfig};
+use regions::fold::Fold;
+use regions::shortcuts;
+use regions::task::{Folds, TestSet, TrainingSet};
 use tch::nn::VarStore;
 
 use crate::error::{Result, TrainError};

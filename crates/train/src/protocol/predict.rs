@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use corpus::augment::geometry::centred;
-use corpus::task::{Coarser, Crops, Task};
 use mitosis::{Classifier, RgbTile, Symmetric};
+use pixels::geometry::centred;
+use regions::task::{Coarser, Crops, Task};
 
 use super::about::Part;
 use crate::error::{Result, TrainError};

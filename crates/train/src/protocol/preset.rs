@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use corpus::augment::Photometric;
-use corpus::augment::geometry::Placement;
-use corpus::augment::rand_augment::RandAugment;
-use corpus::task::{Folds, Task, TrainingSet};
 use net::device::{MemoryFormat, Precision};
 use net::encoder::EncoderConfig;
 use net::lora::Lora;
 use net::schedule::BaseLr;
+use pixels::Photometric;
+use pixels::geometry::Placement;
+use pixels::rand_augment::RandAugment;
+use regions::task::{Folds, Task, TrainingSet};
 use serde::{Deserialize, Serialize};
 
 use super::about::{About, SCHEMA};

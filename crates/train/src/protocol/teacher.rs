@@ -1,7 +1,7 @@
 //! Predictions of other models as targets.
 
-use artifact::table::{Format, Table};
-use corpus::task::TrainingSet;
+use base::table::{Format, Table};
+use regions::task::TrainingSet;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -37,7 +37,7 @@ impl Teacher {
                 sum.iter_mut().zip(row).for_each(|(s, p)| *s += p / of.predictions.len() as f64);
             }
             let (_, sha256) =
-                artifact::digest::sha256_file(path).map_err(|e| TrainError::run(path, e))?;
+                base::digest::sha256_file(path).map_err(|e| TrainError::run(path, e))?;
             text.push(format!("{} ({sha256})", path.display()));
         }
         Ok(Self { share: of.share, said, text: text.join(", ") })

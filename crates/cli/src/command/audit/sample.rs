@@ -1,8 +1,8 @@
 //! `mithras audit sample`.
 
-use corpus::audit::{Question, StratumBy};
-use mithras::audit::{SampleRequest, sample};
-use mitosis::text::Many;
+use base::text::Many;
+use crops::audit::{Question, StratumBy};
+use review::audit::{SampleRequest, sample};
 use std::path::PathBuf;
 
 /// Draws a blinded, seeded, stratified sample of a corpus, or of a run of `detect`.

@@ -1,7 +1,7 @@
 //! `mithras audit score`.
 
 use crate::show::result;
-use mithras::audit::{score_counts, score_reviews};
+use review::audit::{score_counts, score_reviews};
 use std::path::PathBuf;
 
 /// Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers.

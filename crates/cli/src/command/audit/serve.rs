@@ -2,9 +2,9 @@
 
 use crate::show::aloud;
 use anyhow::Context;
-use mithras::audit::Desk;
+use base::text::{Many, Shown};
 use mithras::web;
-use mitosis::text::{Many, Shown};
+use review::audit::Desk;
 use std::path::PathBuf;
 
 /// Serves the review page on this machine. Every key stroke is saved at once.

@@ -5,7 +5,7 @@ use crate::hint;
 use crate::progress::LogArgs;
 use crate::show;
 use anyhow::{Context, bail};
-use mithras::construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
+use construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
 use mithras::job;
 use mitosis::Mpp;
 use std::path::PathBuf;

@@ -1,12 +1,12 @@
 //! `mithras corpus export`.
 
 use anyhow::bail;
-use corpus::folds::{FoldManifest, RegionFold};
-use corpus::regions::Dataset;
-use corpus::sheets;
-use corpus::yolo::{self, Side};
+use base::text::Many;
 use mitosis::Mpp;
-use mitosis::text::Many;
+use regions::Dataset;
+use regions::folds::{FoldManifest, RegionFold};
+use regions::sheets;
+use regions::yolo::{self, Side};
 use std::path::PathBuf;
 
 /// Writes a regions dataset in another form: windows and boxes for YOLO, or sheets of small regions
@@ -106,11 +106,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn as_sheets(
-    a: &Args,
-    set: &Dataset,
-    mut images: Vec<&corpus::regions::Image>,
-) -> anyhow::Result<()> {
+fn as_sheets(a: &Args, set: &Dataset, mut images: Vec<&regions::Image>) -> anyhow::Result<()> {
     if a.window.is_some() || a.stride.is_some() || a.box_side.is_some() {
         bail!("--window, --stride and --box-side are for --format yolo");
     }

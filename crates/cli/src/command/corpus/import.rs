@@ -2,13 +2,16 @@
 
 use crate::show;
 use anyhow::Context;
-use corpus::Header;
-use corpus::cut::{CropsPlan, CutOptions, Encoding};
-use corpus::import::{BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, importer};
-use corpus::regions::import::{Exhaustive, FOLDER_IMPORTERS, Options, RegionsPlan};
-use corpus::regions::{Given, Part};
-use mithras::view::{REVIEWS, dataset};
+use crops::Encoding;
+use crops::Header;
 use mitosis::Mpp;
+use regions::annotations::{
+    BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, importer,
+};
+use regions::cut::{CropsPlan, CutOptions};
+use regions::import::{Exhaustive, FOLDER_IMPORTERS, Options, RegionsPlan};
+use regions::{Given, Part};
+use review::view::{REVIEWS, dataset};
 use std::path::PathBuf;
 
 /// Reads annotations or collections of others and makes a dataset of them (docs/datasets.md).
@@ -84,7 +87,7 @@ pub struct Args {
     jpeg: Option<u8>,
     /// Evaluation side of the crops: train, validation, test; a source's own mark comes first.
     #[arg(long, default_value = "unassigned")]
-    split: corpus::Split,
+    split: crops::Split,
 }
 
 fn formats() -> String {
@@ -171,7 +174,7 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
         given: a.given()?,
         exhaustive: a.exhaustive,
         lenient: a.lenient,
-        part: if a.split == corpus::Split::Test { Part::Test } else { Part::Train },
+        part: if a.split == crops::Split::Test { Part::Test } else { Part::Train },
         source: a.cohort.clone(),
         calibration: a.calibration.clone(),
         positive: a.positive.clone(),

@@ -1,11 +1,11 @@
 //! `mithras corpus inspect`.
 
 use crate::show;
-use corpus::Corpus;
-use corpus::cut::Encoding;
-use corpus::inspect::montage;
-use corpus::regions::Dataset;
+use crops::Corpus;
+use crops::Encoding;
+use crops::inspect::montage;
 use mithras::inspect::{CropsReport, RegionsReport, page};
+use regions::Dataset;
 use std::path::PathBuf;
 
 /// Counts of a dataset; of crops, score histograms, repeated images and a montage, too.
@@ -42,11 +42,11 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         Ok(Encoding::Png.encode(&tile)?)
     };
     if let Some(path) = &a.montage {
-        artifact::file::write(path, &picture(128)?)?;
+        base::file::write(path, &picture(128)?)?;
     }
     if let Some(path) = &a.html {
         let png = if corpus.is_empty() { Vec::new() } else { picture(96)? };
-        artifact::file::write(path, page(&report, &png)?.as_bytes())?;
+        base::file::write(path, page(&report, &png)?.as_bytes())?;
         println!("{}", path.display());
     } else {
         show::result(a.json, &report)?;

@@ -1,9 +1,9 @@
 //! `mithras corpus labelled`.
 
-use corpus::folds::FoldManifest;
-use corpus::labelled::{self, LabelledOptions};
-use corpus::regions::Dataset;
-use mitosis::text::Many;
+use base::text::Many;
+use regions::Dataset;
+use regions::folds::FoldManifest;
+use regions::labelled::{self, LabelledOptions};
 use std::path::PathBuf;
 
 /// Writes a corpus of the figures and look-alikes of a regions dataset, and of dark nuclei in what is
@@ -39,8 +39,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     };
     let set = Dataset::open(&a.data)?;
     let fold = FoldManifest::read(&a.folds)?.regions(&set.training(), a.fold)?;
-    let corpus::Manifest { counts: c, digest, .. } =
-        labelled::write(&set, &fold, &a.out, &options)?;
+    let crops::Manifest { counts: c, digest, .. } = labelled::write(&set, &fold, &a.out, &options)?;
     let (crops, slides) = (Many(c.crops, "crop"), Many(c.slides, "slide"));
     println!("{crops} of {slides}: {:?}, {:?}", c.labels, c.splits);
     println!("digest {digest}");

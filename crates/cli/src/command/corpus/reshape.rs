@@ -1,12 +1,12 @@
 //! `mithras corpus split`, `overlap`, `merge`, `interchange`.
 
 use anyhow::Context;
-use corpus::folds::{FoldManifest, Scheme};
-use corpus::overlap::refuse_overlap;
-use corpus::regions::{self, Dataset};
-use corpus::transform;
-use corpus::{Corpus, Header};
-use mitosis::text::Many;
+use base::text::Many;
+use crops::overlap::refuse_overlap;
+use crops::transform;
+use crops::{Corpus, Header};
+use regions::folds::{FoldManifest, Scheme};
+use regions::{self, Dataset};
 use std::path::PathBuf;
 
 /// Makes the folds that every trainer reads: whole patients and slides, with equal shares of figures
@@ -119,6 +119,6 @@ pub fn interchange(a: &Interchange) -> anyhow::Result<()> {
     let what = transform::Interchange { above: a.above, up_to: a.up_to, count: a.count };
     let r = transform::interchange(&corpus, &a.out, what)?;
     let json = serde_json::to_string_pretty(&r).context("report")?;
-    artifact::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
+    base::file::write(&a.out.join("interchange.json"), json.as_bytes())?;
     crate::show::result(a.json, &r)
 }

@@ -1,8 +1,8 @@
 //! `mithras corpus shortcuts`.
 
-use corpus::Corpus;
-use corpus::regions::Dataset;
-use corpus::shortcuts::{check, of_corpus, of_regions};
+use crops::Corpus;
+use regions::Dataset;
+use regions::shortcuts::{check, of_corpus, of_regions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

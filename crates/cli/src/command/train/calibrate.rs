@@ -3,11 +3,11 @@
 use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::{Context, Result};
-use mithras::train::folds::{Calibrate, calibrate};
+use base::text::Many;
 use mitosis::matching::Rule;
-use mitosis::text::Many;
 use std::path::PathBuf;
 use train::data::Source;
+use training::folds::{Calibrate, calibrate};
 
 /// Choose the operating point over the left-out folds and report what it reaches
 ///

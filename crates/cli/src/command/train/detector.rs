@@ -2,13 +2,13 @@
 
 use super::machine::Machine;
 use anyhow::Result;
-use corpus::regions::Dataset;
 use infer::ModelPackage;
-use mithras::train::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, Watch, span};
+use regions::Dataset;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::time::Instant;
 use train::preset::Preset as _;
+use training::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, Watch, span};
 
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
 ///

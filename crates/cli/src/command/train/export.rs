@@ -2,9 +2,9 @@
 
 use super::images::CandidateArgs;
 use anyhow::Result;
-use mithras::robustness::Robustness;
-use mithras::train::export::{Choice, Package, package};
+use evaluation::robustness::Robustness;
 use std::path::PathBuf;
+use training::export::{Choice, Package, package};
 
 /// Write a model package: ONNX files with f16 weights, and their card
 #[derive(clap::Args, Debug)]
@@ -65,7 +65,7 @@ pub fn run(args: Args) -> Result<()> {
         (Some(file), Some(stage)) => Choice::Calibration { file, stage },
         _ => Choice::Points {
             chosen: match &args.points {
-                Some(path) => Some(Box::new(artifact::json::read(path)?)),
+                Some(path) => Some(Box::new(base::json::read(path)?)),
                 None => None,
             },
             tissue: args.tissue.as_deref().map(Robustness::open).transpose()?.map(Box::new),

@@ -1,9 +1,9 @@
 //! What a user can change about an error of a training.
 
-use mithras::train::DetectorError;
 use net::NetError;
 use std::error::Error;
 use train::TrainError;
+use training::DetectorError;
 
 /// The flag that helps, if one does.
 pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {

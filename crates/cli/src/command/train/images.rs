@@ -1,6 +1,6 @@
 //! How candidates are taken, as flags.
 
-use mithras::train::frames::Candidates;
+use training::frames::Candidates;
 
 /// From probabilities to candidates; written into the package's card.
 #[derive(clap::Args, Debug, Clone)]

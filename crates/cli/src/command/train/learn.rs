@@ -2,13 +2,13 @@
 
 use super::machine::Machine;
 use anyhow::{Context, Result};
-use mithras::train::folds::read_mined;
-use mithras::train::pseudo::read as read_pseudo;
 use std::path::{Path, PathBuf};
 use train::data::{Data, Source};
 use train::preset::{FinetunePreset, Preset, SegmentPreset};
 use train::run::RunOptions;
 use train::{finetune, segment};
+use training::folds::read_mined;
+use training::pseudo::read as read_pseudo;
 
 #[derive(clap::Args, Debug)]
 pub struct Common {

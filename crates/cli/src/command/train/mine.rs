@@ -4,9 +4,9 @@ use super::fold::OneFold;
 use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::Result;
-use mithras::train::folds::{Mine, mine};
-use mitosis::text::Many;
+use base::text::Many;
 use std::path::PathBuf;
+use training::folds::{Mine, mine};
 
 /// Mine hard negatives: where a segmenter is wrong on the images it was trained on
 ///

@@ -1,10 +1,10 @@
 //! `mithras train package`: a fold's classifier as a model package.
 
 use anyhow::{Context, Result};
-use mithras::train::protocol::{PartPackage, package};
 use net::onnx::WeightKind;
 use std::path::{Path, PathBuf};
 use train::protocol::Part;
+use training::protocol::{PartPackage, package};
 
 /// Write a classifier package: ONNX with f16 weights, and its card
 #[derive(clap::Args, Debug)]

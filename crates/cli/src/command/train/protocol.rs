@@ -3,12 +3,12 @@
 use super::learn::Common;
 use super::machine::Machine;
 use anyhow::{Context, Result};
-use corpus::task::TrainingSet;
-use mithras::train::chain::start;
-use mithras::train::protocol::{self, in_words};
+use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
 use train::protocol::{About, FinetunePreset, ProbePreset, folds_of, probed_fold};
+use training::chain::start;
+use training::protocol::{self, in_words};
 
 /// Probe a frozen encoder over folds of whole slides: linear head, nearest neighbours, regression
 ///

@@ -3,11 +3,11 @@
 use super::fold::OneFold;
 use crate::command::detect::EngineArgs;
 use anyhow::Result;
-use mithras::train::pseudo::label;
+use base::text::Many;
 use mitosis::Score;
 use mitosis::pseudo_label::PseudoLabelRule;
-use mitosis::text::Many;
 use std::path::PathBuf;
+use training::pseudo::label;
 
 /// Pseudo-labels for self-training: a detector's own on a fold's training images without labels
 ///

@@ -1,6 +1,6 @@
 //! Kaplan-Meier curves with a risk table, and calibration.
 
-use mitosis::text::Many;
+use base::text::Many;
 use pages::canvas::{
     Anchor, Axis, Canvas, GREY, GRID, INK, PALETTE, tick_label, tick_labels, ticks, wrap,
 };

@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use artifact::digest::{Digest as _, Sha256, hex};
-use corpus::augment::geometry::centred;
-use corpus::task::TrainingSet;
+use base::digest::{Digest as _, Sha256, hex};
 use mitosis::RgbTile;
 use net::checkpoint;
 use net::encoder::{Encoder, EncoderConfig};
+use pixels::geometry::centred;
 use pixels::input::Normalisation;
+use regions::task::TrainingSet;
 use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -91,7 +91,7 @@ impl Cache {
             set_sha256: from.set.digest(),
         })
         .expect("plain data");
-        let sha256 = artifact::digest::sha256(&about);
+        let sha256 = base::digest::sha256(&about);
         Ok(Self { folder: root.join(&sha256[..16]), sha256, about })
     }
 

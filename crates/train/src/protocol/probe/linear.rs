@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use corpus::augment::rng_of;
-use corpus::fold::Fold;
-use corpus::task::TrainingSet;
 use net::encoder::EncoderConfig;
 use net::loss::CrossEntropy;
 use net::optim::Lars;
 use net::probe::Probe;
 use net::schedule::{BaseLr, WarmupCosine};
+use pixels::rng_of;
 use rand::Rng;
 use rand::seq::SliceRandom;
+use regions::fold::Fold;
+use regions::task::TrainingSet;
 use tch::nn::VarStore;
 use tch::{Device, Tensor};
 

@@ -6,11 +6,11 @@ mod preset;
 
 use std::path::{Path, PathBuf};
 
-use corpus::file::Lock;
-use corpus::fold::Fold;
-use corpus::task::{Folds, TrainingSet};
+use base::file::Lock;
 use net::checkpoint::{self, Spec};
 use net::encoder::{self, Encoder};
+use regions::fold::Fold;
+use regions::task::{Folds, TrainingSet};
 use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Kind as Dtype, Tensor};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use corpus::task::Task;
 use net::encoder::EncoderConfig;
 use net::probe::{Logistic, Neighbours};
+use regions::task::Task;
 use serde::{Deserialize, Serialize};
 
 use super::super::preset::{Checked, Described, ProtocolData, common, copies};

@@ -1,0 +1,38 @@
+//! What every crate may use: files as this project reads and writes them, text for people, loops, the panic border.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
+//! | [`digest`] | SHA-256 and the one way to hexadecimal digits |
+//! | [`chain`] | logs whose lines name the one before, so that a change is noticed |
+//! | [`log`] | lines that are only ever appended, on disk before they are acknowledged |
+//! | [`json`] | JSON with a schema that is checked before anything else |
+//! | [`table`] | delimited text: columns by name, cells with their place |
+//! | [`preset`] | what every preset file has in common |
+//! | [`ahead`] | a loop whose next steps are drawn while this one works |
+//! | [`text`] | text from outside as it is shown, numbers of things |
+//! | [`guard`] | a panic of other people's code becomes an error |
+//!
+//! ```
+//! use base::table::{Format, Table};
+//! use std::path::Path;
+//!
+//! let text = "Slide Name;mpp\na.svs;0,25\n";
+//! let table = Table::parse(Path::new("mpp.csv"), text.as_bytes(), &Format::default())?;
+//! let (slide, mpp) = (table.need(&["slide", "slide_name"])?, table.need(&["mpp"])?);
+//! assert_eq!((table.cell(0, slide), table.number(0, mpp)?), ("a.svs", 0.25));
+//! # Ok::<(), base::table::TableError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod ahead;
+pub mod chain;
+pub mod digest;
+pub mod file;
+pub mod guard;
+pub mod json;
+pub mod log;
+pub mod preset;
+pub mod table;
+pub mod text;

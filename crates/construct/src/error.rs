@@ -1,0 +1,157 @@
+//! Why a corpus is not built.
+
+use base::file::{LockError, ReadError, WriteError};
+use base::table::TableError;
+use base::text::Shown;
+use crops::CorpusError;
+use detect::DetectError;
+use infer::{EngineError, PackageError};
+use mithras::batch::Failure;
+use mithras::detector::DetectorError;
+use mitosis::PortError;
+use slide::SlideError;
+use std::path::{Path, PathBuf};
+
+/// Why a corpus, or a slide's part of it, is not built.
+#[derive(Debug, thiserror::Error)]
+pub enum ConstructError {
+    /// No preset of this name.
+    #[error("no preset `{name}`: a file, or one of {known}")]
+    NoPreset {
+        /// What was asked for.
+        name: String,
+        /// The bundled ones.
+        known: String,
+    },
+    /// The preset cannot be read or carried out.
+    #[error("preset {name}: {reason}")]
+    Preset {
+        /// Its name or file.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The preset or the model lacks a part.
+    #[error("{0}")]
+    Part(&'static str),
+    /// Pseudo-labels need both scores.
+    #[error("the model has no second stage; pseudo-labels need both scores")]
+    OneStage,
+    /// The table of slides names one twice.
+    #[error("{place}: slide `{slide}` is listed twice")]
+    Twice {
+        /// File, line and column.
+        place: String,
+        /// The slide.
+        slide: String,
+    },
+    /// Nothing says which cohort a slide is of.
+    #[error("slide `{slide}` has no cohort, and excluded cohorts are known by it")]
+    NoCohort {
+        /// The slide.
+        slide: String,
+    },
+    /// A list of what is kept out holds something else.
+    #[error("{}, line {number}: `{line}` is not `cohort|patient|slide,NAME`", Shown(path))]
+    Line {
+        /// The list.
+        path: PathBuf,
+        /// From 1.
+        number: usize,
+        /// What stands there.
+        line: String,
+    },
+    /// The tumour filter takes crops of another size than the preset's sub-patches.
+    #[error(
+        "{}: the filter takes crops of {takes} px, the preset's sub-patches have {has} px",
+        Shown(package)
+    )]
+    FilterSize {
+        /// The filter's package.
+        package: PathBuf,
+        /// Its crops, px.
+        takes: usize,
+        /// The sub-patches, px.
+        has: u32,
+    },
+    /// A kind of preset takes another number of tumour filters.
+    #[error("a preset of kind `{kind}` takes {takes} of the tumour filters")]
+    Filters {
+        /// The kind.
+        kind: String,
+        /// How many it takes.
+        takes: &'static str,
+    },
+    /// The filter's package holds no classifier.
+    #[error("{}: the package has no classifier", Shown(package))]
+    NoFilter {
+        /// The package.
+        package: PathBuf,
+    },
+    /// The filter knows no such class.
+    #[error("{}: no class `{class}` among {known}", Shown(package))]
+    FilterClass {
+        /// The filter's package.
+        package: PathBuf,
+        /// What should be tumour.
+        class: String,
+        /// Its classes.
+        known: String,
+    },
+    /// A crop cannot be encoded.
+    #[error("a crop {0}")]
+    Encode(#[from] crops::EncodeError),
+    /// A file or folder cannot be made, moved or removed.
+    #[error("{}: {source}", Shown(path))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// Another process is at work in the folder.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A table cannot be read.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A corpus cannot be read or written.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// The slide cannot be opened or read.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// The detector does not open.
+    #[error(transparent)]
+    Detector(#[from] DetectorError),
+    /// Detection ended.
+    #[error(transparent)]
+    Detect(#[from] DetectError),
+    /// The tumour filter does not open.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// No engine runs the tumour filter.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The tumour filter stopped.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The manifest's notes cannot be written as JSON.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+}
+
+/// Why one slide has no part in the corpus.
+pub type SlideFailure = Failure<ConstructError>;
+
+impl ConstructError {
+    pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+}

@@ -1,0 +1,191 @@
+//! Who a slide belongs to, and which slides must not be read.
+
+use super::error::ConstructError;
+use base::file::ReadError;
+use base::table::{Format, Table};
+use crops::{Columns, Corpus};
+use mithras::input::stem;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Cohort and patient of a slide.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Cohort.
+    pub cohort: String,
+    /// Patient, when known.
+    pub patient: Option<String>,
+}
+
+/// The slide table: `slide`, and `cohort` and `patient` where known.
+#[derive(Default)]
+pub struct Origins(BTreeMap<String, (Option<String>, Option<String>)>);
+
+impl Origins {
+    /// Reads the CSV.
+    ///
+    /// # Errors
+    /// [`ConstructError::Table`], also for a slide that stands twice.
+    pub fn read(path: &Path) -> Result<Self, ConstructError> {
+        let table = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
+        let slide = table.need(&["slide"])?;
+        let (cohort, patient) = (table.find(&["cohort"]), table.find(&["patient"]));
+        let mut rows = BTreeMap::new();
+        for row in 0..table.len() {
+            let cell = |column| table.filled(row, column).map(str::to_owned);
+            let Some(name) = cell(Some(slide)) else { continue };
+            if rows.insert(name.clone(), (cell(cohort), cell(patient))).is_some() {
+                return Err(ConstructError::Twice { place: table.place(row, slide), slide: name });
+            }
+        }
+        Ok(Self(rows))
+    }
+
+    /// Cohort and patient: the table (by name, with or without the file's suffix), then the TCGA
+    /// barcode (first twelve characters), then the default cohort.
+    ///
+    /// # Errors
+    /// [`ConstructError::NoCohort`] when neither names the cohort: it decides whether the slide may
+    /// be read.
+    pub fn origin(
+        &self,
+        slide: &str,
+        file: &str,
+        default: Option<&str>,
+    ) -> Result<Origin, ConstructError> {
+        let (cohort, patient) =
+            [slide, file].iter().find_map(|n| self.0.get(*n)).cloned().unwrap_or_default();
+        let barcode = slide.get(..12).filter(|b| {
+            let b = b.to_ascii_uppercase();
+            b.starts_with("TCGA-") && b.as_bytes()[7] == b'-'
+        });
+        let cohort = cohort
+            .or_else(|| default.map(str::to_owned))
+            .ok_or_else(|| ConstructError::NoCohort { slide: slide.to_owned() })?;
+        let patient = patient.or_else(|| barcode.map(str::to_ascii_uppercase));
+        Ok(Origin { cohort, patient })
+    }
+}
+
+/// Everything that is kept out.
+#[derive(Default)]
+pub struct Exclusions {
+    cohorts: BTreeSet<String>,
+    patients: BTreeMap<String, String>,
+    slides: BTreeMap<String, String>,
+}
+
+impl Exclusions {
+    /// From the preset's cohorts, lists of `cohort|patient|slide,NAME` lines, and evaluation
+    /// corpora whose slides and patients must not be trained on.
+    ///
+    /// # Errors
+    /// A list or corpus that cannot be read; [`ConstructError::Line`].
+    pub fn new(
+        cohorts: &[String],
+        lists: &[impl AsRef<Path>],
+        evaluation: &[impl AsRef<Path>],
+    ) -> Result<Self, ConstructError> {
+        let mut out =
+            Self { cohorts: cohorts.iter().map(|c| plain(c)).collect(), ..Self::default() };
+        for path in lists {
+            let path = path.as_ref();
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| ReadError { path: path.to_owned(), source })?;
+            for (i, line) in text.lines().enumerate() {
+                let line = line.trim();
+                if line.is_empty() || line.starts_with('#') {
+                    continue;
+                }
+                let why = format!("listed in {}", path.display());
+                match line.split_once(',').map(|(k, v)| (k.trim(), v.trim())) {
+                    Some(("cohort", v)) => drop(out.cohorts.insert(plain(v))),
+                    Some(("patient", v)) => drop(out.patients.insert(v.to_owned(), why)),
+                    Some(("slide", v)) => out.slide(v, &why),
+                    _ => {
+                        return Err(ConstructError::Line {
+                            path: path.to_owned(),
+                            number: i + 1,
+                            line: line.to_owned(),
+                        });
+                    }
+                }
+            }
+        }
+        for dir in evaluation {
+            let corpus = Corpus::open(dir)?;
+            let why = format!("in the evaluation corpus {}", corpus.manifest().header.name);
+            for crop in corpus.crops(Columns::Meta)? {
+                let m = crop?.meta;
+                let name = m.slide.rsplit('/').next().unwrap_or(&m.slide);
+                out.slide(name, &why);
+                if let Some(p) = m.patient {
+                    out.patients.insert(p, why.clone());
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// A name may come with or without the file's suffix, and may itself hold dots.
+    fn slide(&mut self, name: &str, why: &str) {
+        self.slides.insert(name.to_owned(), why.to_owned());
+        self.slides.insert(stem(Path::new(name)), why.to_owned());
+    }
+
+    /// Why a slide must not be read.
+    #[must_use]
+    pub fn reason(&self, slide: &str, origin: &Origin) -> Option<String> {
+        if self.cohorts.contains(&plain(&origin.cohort)) {
+            return Some(format!("cohort {} is excluded", origin.cohort));
+        }
+        if let Some(why) = self.slides.get(slide) {
+            return Some(format!("slide {why}"));
+        }
+        let patient = origin.patient.as_ref()?;
+        self.patients.get(patient).map(|why| format!("patient {patient} {why}"))
+    }
+}
+
+/// `TCGA-GBM` and `gbm` are one cohort.
+fn plain(cohort: &str) -> String {
+    let upper = cohort.trim().to_uppercase();
+    upper.strip_prefix("TCGA-").unwrap_or(&upper).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cohorts_patients_and_slides_are_kept_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("no.csv");
+        std::fs::write(&list, "# evaluation\npatient,TCGA-AA-0001\nslide,s7.svs\n").unwrap();
+        let none: [&Path; 0] = [];
+        let e = Exclusions::new(&["GBM".into()], &[&list], &none).unwrap();
+        let origin =
+            |c: &str, p: Option<&str>| Origin { cohort: c.into(), patient: p.map(Into::into) };
+        assert!(e.reason("x", &origin("TCGA-gbm", None)).is_some());
+        assert!(e.reason("x", &origin("BRCA", Some("TCGA-AA-0001"))).is_some());
+        assert!(e.reason("s7", &origin("BRCA", None)).is_some());
+        assert!(e.reason("s8", &origin("BRCA", Some("TCGA-AA-0002"))).is_none());
+        std::fs::write(&list, "patients TCGA\n").unwrap();
+        assert!(Exclusions::new(&[], &[&list], &none).is_err());
+    }
+
+    #[test]
+    fn barcodes_name_patients() {
+        let dir = tempfile::tempdir().unwrap();
+        let csv = dir.path().join("t.csv");
+        let name = "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1";
+        std::fs::write(&csv, format!("slide,cohort\n{name},GBM\nb.x.svs,BRCA\n")).unwrap();
+        let t = Origins::read(&csv).unwrap();
+        let gbm = t.origin(name, "TCGA-06-0174-01Z-00-DX3.23b6e12e-dfc1.png", None).unwrap();
+        assert_eq!((gbm.cohort.as_str(), gbm.patient.as_deref()), ("GBM", Some("TCGA-06-0174")));
+        assert_eq!(t.origin("b.x", "b.x.svs", None).unwrap().cohort, "BRCA");
+        assert!(t.origin("c", "c.svs", None).is_err());
+        let c = t.origin("tcga-cr-7395-01a", "c.svs", Some("x")).unwrap();
+        assert_eq!((c.cohort.as_str(), c.patient.as_deref()), ("x", Some("TCGA-CR-7395")));
+    }
+}

@@ -1,0 +1,87 @@
+//! From the slides' parts to one corpus.
+
+use super::Plan;
+use super::error::ConstructError;
+use super::funnel::Funnel;
+use super::report::{Line, Status};
+use super::task::PART;
+use base::preset::Preset as _;
+use crops::manifest::MANIFEST;
+use crops::{Columns, Corpus, CorpusWriter, Header, Layout};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+
+/// A slide without crops, as the manifest names it.
+#[derive(Serialize)]
+struct Without<'a> {
+    slide: &'a str,
+    reason: Option<&'a str>,
+}
+
+/// Joins the parts in the order of slide names and moves the result into place; the corpus's digest.
+pub(super) fn join(
+    plan: &Plan,
+    config: serde_json::Value,
+    lines: &[Line],
+    parts: &Path,
+) -> Result<String, ConstructError> {
+    let listed = |status| {
+        let of = lines.iter().filter(|s| s.status == status);
+        let all: Vec<_> =
+            of.map(|s| Without { slide: &s.slide, reason: s.reason.as_deref() }).collect();
+        serde_json::to_value(all)
+    };
+    let mut funnel = Funnel::default();
+    lines.iter().for_each(|s| funnel.add(&s.funnel));
+    let mut header = Header {
+        name: plan.preset.name.clone(),
+        builder: mithras::program(),
+        preset: Some(plan.preset.digest()),
+        ..Header::default()
+    };
+    header.notes.insert("build".into(), config);
+    header.notes.insert("funnel".into(), serde_json::to_value(funnel)?);
+    header.notes.insert("excluded".into(), listed(Status::Excluded)?);
+    header.notes.insert("failed".into(), listed(Status::Failed)?);
+    let fresh = parts.join("joined");
+    if fresh.exists() {
+        fs::remove_dir_all(&fresh).map_err(|e| ConstructError::io(&fresh, e))?;
+    }
+    let mut writer = CorpusWriter::create(&fresh, header, Layout::default())?;
+    for s in lines.iter().filter(|s| s.status == Status::Done) {
+        for crop in Corpus::open(parts.join(&s.slide).join(PART))?.crops(Columns::All)? {
+            let crop = crop?;
+            writer.push(crop.meta, crop.image)?;
+        }
+    }
+    let manifest = writer.finish()?;
+    let out = &plan.out;
+    let same = Corpus::open(out).is_ok_and(|old| *old.manifest() == manifest);
+    if !same {
+        let files: Vec<&str> = manifest.shards.iter().map(|s| s.file.as_str()).collect();
+        replace(out, &fresh, &files).map_err(|e| ConstructError::io(out, e))?;
+    }
+    fs::remove_dir_all(&fresh).map_err(|e| ConstructError::io(&fresh, e))?;
+    Ok(manifest.digest)
+}
+
+/// Moves the shards and the manifest from `fresh` to `out`, in place of those that lie there.
+fn replace(out: &Path, fresh: &Path, shards: &[&str]) -> std::io::Result<()> {
+    // Without a manifest the folder is no corpus; a kill here is repaired by the next run.
+    let manifest = out.join(MANIFEST);
+    if manifest.exists() {
+        fs::remove_file(&manifest)?;
+    }
+    for entry in fs::read_dir(out)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with("shard-") && name.ends_with(".parquet") {
+            fs::remove_file(path)?;
+        }
+    }
+    for file in shards {
+        fs::rename(fresh.join(file), out.join(file))?;
+    }
+    fs::rename(fresh.join(MANIFEST), manifest)
+}

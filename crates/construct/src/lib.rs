@@ -1,0 +1,206 @@
+//! Construction of crop corpora from slides: tissue tiles, tumour filter, detector, pseudo-labels,
+//! crops; or patches at several resolutions. Resumable at any point.
+//!
+//! Every slide gets a folder under `OUT/.build` with its crops and its state. When all are done the
+//! parts are joined in the order of slide names, so the corpus is the same whatever the number of
+//! workers and however often the construction was killed.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod exclude;
+mod funnel;
+mod join;
+mod part;
+mod preset;
+mod report;
+mod slide;
+mod task;
+mod tiles;
+
+pub use error::{ConstructError, SlideFailure};
+pub use exclude::{Exclusions, Origin, Origins};
+pub use funnel::{Funnel, Seconds};
+pub use preset::{Crops, Kind, Patches, Preset, Sample, Tiles};
+pub use report::{Line, Report};
+pub use task::Work;
+pub use tiles::FilterPlan;
+
+use self::slide::Worker;
+use base::digest::sha256;
+use base::file::Lock;
+use infer::ModelPackage;
+use infer::card::ClassifierCard;
+use mithras::batch::{self, Existing};
+use mithras::detector::{Detector, DetectorError};
+use mithras::input::Input;
+use mithras::progress::Listener;
+use mitosis::Mpp;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+use task::Construction;
+
+/// What is built, from what, and where.
+pub struct Plan {
+    /// Everything that changes a crop.
+    pub preset: Preset,
+    /// The slides.
+    pub slides: Vec<Input>,
+    /// Whose they are.
+    pub origins: Origins,
+    /// Cohort of slides that `origins` does not name.
+    pub cohort: Option<String>,
+    /// What is kept out.
+    pub exclusions: Exclusions,
+    /// Tumour filters: none keeps every tissue tile, two say which tiles each keeps.
+    pub filters: Vec<FilterPlan>,
+    /// Slides at once; each worker opens the models.
+    pub workers: usize,
+    /// The corpus's folder.
+    pub out: PathBuf,
+}
+
+/// Everything that changes a crop; goes into the manifest.
+#[derive(Serialize)]
+struct Config<'a> {
+    preset: &'a Preset,
+    detector: Option<&'a mithras::detector::Config>,
+    tumour_filter: Filtered<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second_filter: Option<FilterNote<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Filtered<'a> {
+    Some(Box<FilterNote<'a>>),
+    None(&'static str),
+}
+
+#[derive(Serialize)]
+struct FilterNote<'a> {
+    name: &'a str,
+    license: &'a str,
+    sha256: Option<String>,
+    classes: Option<&'a [String]>,
+    trained_at_mpp: Option<Mpp>,
+    used_at_mpp: Option<Mpp>,
+    tumour_class: Option<&'a str>,
+    rule: &'static str,
+    sub_patches: Option<u32>,
+}
+
+/// Builds the corpus of `plan`, or goes on with it. `open` opens the detector, once per worker.
+///
+/// # Errors
+/// [`ConstructError`], before any slide is read or when the parts are joined. A slide that fails is
+/// told in the report instead.
+pub fn construct(
+    plan: &Plan,
+    open: &dyn Fn() -> Result<Detector, DetectorError>,
+    listener: &mut dyn Listener,
+) -> Result<Report, ConstructError> {
+    let start = Instant::now();
+    let mut inputs = plan.slides.clone();
+    inputs.sort_by(|x, y| x.name.cmp(&y.name));
+    let parts = plan.out.join(".build");
+    std::fs::create_dir_all(&plan.out).map_err(|e| ConstructError::io(&plan.out, e))?;
+    let _lock = Lock::take(&parts)?;
+
+    let mut workers = vec![plan.worker(open)?];
+    let packages = plan.filters.iter().map(|f| ModelPackage::find(Some(&f.package)));
+    let packages = packages.collect::<Result<Vec<_>, _>>()?;
+    let config = serde_json::to_value(plan.config(&workers[0], &packages))?;
+    let config_digest = sha256(serde_json::to_vec(&config)?);
+    let mut lines = BTreeMap::new();
+    let (mut origins, mut todo) = (BTreeMap::new(), Vec::new());
+    for input in inputs {
+        let (name, file) = (input.name.clone(), input.file_name());
+        let origin = plan.origins.origin(&name, &file, plan.cohort.as_deref())?;
+        if let Some(reason) = plan.exclusions.reason(&name, &origin) {
+            lines.insert(name.clone(), Line::excluded(name, origin.cohort, reason));
+            continue;
+        }
+        origins.insert(name, origin);
+        todo.push((input, Ok(())));
+    }
+    while workers.len() < plan.workers.clamp(1, todo.len().max(1)) {
+        workers.push(plan.worker(open)?);
+    }
+    let construction = |worker| Construction {
+        worker,
+        preset: &plan.preset,
+        config: &config_digest,
+        origins: &origins,
+    };
+    let mut workers: Vec<_> = workers.into_iter().map(construction).collect();
+    let outcomes = batch::run(todo, &mut workers, &parts, Existing::Resume, listener);
+    let resumed = outcomes.iter().filter(|o| o.kept).count();
+    for outcome in &outcomes {
+        let origin = &origins[&outcome.input.name];
+        lines.insert(outcome.input.name.clone(), Line::of(outcome, origin));
+    }
+    let lines: Vec<Line> = lines.into_values().collect();
+    let digest = join::join(plan, config, &lines, &parts)?;
+    let failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
+    let report = Report::new(plan, lines, digest, (resumed, failures), start.elapsed());
+    base::json::write(&plan.out.join("build.json"), &report)?;
+    Ok(report)
+}
+
+impl Plan {
+    fn worker(
+        &self,
+        open: &dyn Fn() -> Result<Detector, DetectorError>,
+    ) -> Result<Worker, ConstructError> {
+        let takes = match self.preset.kind {
+            Kind::PseudoLabels if self.filters.len() > 1 => Some("one at most"),
+            Kind::TumourTiles if self.filters.len() != 2 => Some("two"),
+            Kind::Unlabeled if !self.filters.is_empty() => Some("none"),
+            _ => None,
+        };
+        if let Some(takes) = takes {
+            return Err(ConstructError::Filters { kind: self.preset.kind.to_string(), takes });
+        }
+        let filters = match &self.preset.tiles {
+            Some(tiles) => {
+                self.filters.iter().map(|f| f.open(tiles)).collect::<Result<Vec<_>, _>>()?
+            }
+            None => vec![],
+        };
+        let detector = match self.preset.kind {
+            Kind::PseudoLabels => Some(open()?),
+            Kind::Unlabeled | Kind::TumourTiles => None,
+        };
+        Ok(Worker { detector, filters })
+    }
+
+    fn config<'a>(&'a self, worker: &'a Worker, packages: &'a [ModelPackage]) -> Config<'a> {
+        let notes = self.filters.iter().zip(packages).map(|(f, p)| self.note(f, p));
+        let mut notes = notes.collect::<Vec<_>>().into_iter();
+        let tumour_filter = match notes.next() {
+            None => Filtered::None("none: every tissue tile was kept"),
+            Some(note) => Filtered::Some(Box::new(note)),
+        };
+        let detector = worker.detector.as_ref().map(|d| &d.config);
+        Config { preset: &self.preset, detector, tumour_filter, second_filter: notes.next() }
+    }
+
+    fn note<'a>(&'a self, filter: &'a FilterPlan, package: &'a ModelPackage) -> FilterNote<'a> {
+        let tiles = self.preset.tiles.as_ref();
+        let card: Option<&ClassifierCard> = package.card.classifier.as_ref();
+        FilterNote {
+            name: &package.card.name,
+            license: &package.card.license,
+            sha256: package.classifier().map(sha256),
+            classes: card.map(|c| &c.classes[..]),
+            trained_at_mpp: card.map(|c| c.mpp),
+            used_at_mpp: tiles.map(|t| t.mpp),
+            tumour_class: tiles.map(|t| filter.class(t)),
+            rule: "kept when every sub-patch has the tumour class as its most probable one",
+            sub_patches: tiles.map(|t| (t.side / t.sub).pow(2)),
+        }
+    }
+}

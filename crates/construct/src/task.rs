@@ -1,0 +1,123 @@
+//! Construction as work on one slide among many.
+
+use super::error::ConstructError;
+use super::exclude::Origin;
+use super::funnel::{Funnel, Seconds};
+use super::preset::Preset;
+use super::slide::{self, Source, Worker};
+use ::slide::{OpenOptions, Slide};
+use base::digest::sha256;
+use base::text::Many;
+use crops::Corpus;
+use mithras::batch::state::{self, State, Status};
+use mithras::batch::{Key, Task};
+use mithras::input::{Input, InputDigest};
+use mithras::progress::Piece;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A slide's part of the corpus.
+pub(super) const PART: &str = "crops";
+/// State of an interrupted detection.
+const CHECKPOINTS: [&str; 2] = ["crops.checkpoint", "crops.part"];
+
+/// What construction adds to a slide's state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// What came through.
+    pub funnel: Funnel,
+    /// Seconds per stage.
+    pub stage_seconds: Seconds,
+}
+
+/// Models at work on one slide after the other.
+pub(super) struct Construction<'a> {
+    pub(super) worker: Worker,
+    pub(super) preset: &'a Preset,
+    /// Digest of preset, detector and filter.
+    pub(super) config: &'a str,
+    /// By slide.
+    pub(super) origins: &'a BTreeMap<String, Origin>,
+}
+
+impl Construction<'_> {
+    fn origin(&self, input: &Input) -> Origin {
+        self.origins.get(&input.name).cloned().unwrap_or_default()
+    }
+}
+
+impl Task for Construction<'_> {
+    type Work = Work;
+    type Error = ConstructError;
+
+    fn key(&self, input: &Input) -> Key {
+        let (config, origin) = (self.config, self.origin(input));
+        let text = format!("{config} {:?} {origin:?} {}", input.mpp, env!("CARGO_PKG_VERSION"));
+        Key { digest: sha256(text), ..Key::default() }
+    }
+
+    /// A slide of this very build whose part is whole.
+    fn keeps(&self, input: &Input, folder: &Path, state: &State<Work>) -> bool {
+        state.config == self.key(input).digest
+            && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
+            && Corpus::open(folder.join(PART)).is_ok()
+    }
+
+    fn work(
+        &mut self,
+        input: &Input,
+        folder: &Path,
+        state: &mut State<Work>,
+        _: &mut Piece<'_>,
+    ) -> Result<Status, ConstructError> {
+        let options = OpenOptions { mpp: input.mpp, ..OpenOptions::default() };
+        let opened = Slide::open_with(&input.path, &options)?;
+        opened.resolution()?;
+        let origin = self.origin(input);
+        let source = Source { slide: &opened, name: &input.name, origin: &origin };
+        let identity = format!("{} {}", state.config, state.input.sha256);
+        let part = folder.join(PART);
+        let (funnel, stage_seconds) =
+            slide::build(source, self.preset, &mut self.worker, &part, &identity)?;
+        state.work = Work { funnel, stage_seconds };
+        Ok(Status::Finished)
+    }
+
+    fn clear(&self, folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
+        let there = |e: &std::io::Error| e.kind() != std::io::ErrorKind::NotFound;
+        let part = folder.join(PART);
+        if let Err(e) = std::fs::remove_dir_all(&part)
+            && there(&e)
+        {
+            return Err((part, e));
+        }
+        for name in CHECKPOINTS.into_iter().chain([state::FILE]) {
+            let path = folder.join(name);
+            if let Err(e) = std::fs::remove_file(&path)
+                && there(&e)
+            {
+                return Err((path, e));
+            }
+        }
+        Ok(())
+    }
+
+    fn unit(&self) -> &'static str {
+        "slides"
+    }
+
+    fn line(&self, name: &str, state: &State<Work>) -> String {
+        let f = &state.work.funnel;
+        match state.status {
+            Status::Finished | Status::NoTissue => format!(
+                "{name}: {}, {}, {}, {}",
+                Many(f.tumour_tiles, "tile"),
+                Many(f.figures, "figure"),
+                Many(f.mimickers, "mimicker"),
+                Many(f.patches, "patch")
+            ),
+            _ => format!("{name}: FAILED: {}", state.reason.as_deref().unwrap_or("")),
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Tissue tiles under tumour filters: those that one keeps, and which of two keeps which.
+
+use super::error::ConstructError;
+use super::funnel::{Funnel, Seconds};
+use super::part::{Out, Said, draw, encoding};
+use super::preset::{Preset, Tiles};
+use crops::Label;
+use infer::{EngineOptions, ModelPackage};
+use mitosis::{Classifier, Level0, Point, RgbTile};
+use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A tumour filter as it is asked for.
+#[derive(Clone, Debug)]
+pub struct FilterPlan {
+    /// Its package.
+    pub package: PathBuf,
+    /// Its class that counts as tumour, if not the preset's.
+    pub class: Option<String>,
+}
+
+impl FilterPlan {
+    /// A filter by the folder of its package, or by the name of one in `filters`.
+    #[must_use]
+    pub fn find(named: &Path, filters: &Path, class: Option<String>) -> Self {
+        let there = filters.join(named);
+        let package = if !named.is_dir() && there.is_dir() { there } else { named.to_owned() };
+        Self { package, class }
+    }
+
+    /// The class that counts.
+    pub(super) fn class<'a>(&'a self, tiles: &'a Tiles) -> &'a str {
+        self.class.as_deref().unwrap_or(&tiles.tumour_class)
+    }
+
+    /// The filter, on the embedded engine.
+    pub(super) fn open(&self, tiles: &Tiles) -> Result<Filter, ConstructError> {
+        let at = || self.package.clone();
+        let package = ModelPackage::find(Some(&self.package))?;
+        let takes = package.card.classifier.as_ref().map(|c| c.crop);
+        if let Some(takes) = takes.filter(|&n| n != tiles.sub as usize) {
+            return Err(ConstructError::FilterSize { package: at(), takes, has: tiles.sub });
+        }
+        let classifier = infer::open(&package, &EngineOptions::default())?
+            .classifier
+            .ok_or_else(|| ConstructError::NoFilter { package: at() })?;
+        let (names, class) = (classifier.class_names(), self.class(tiles));
+        let tumour = names.iter().position(|n| n == class).ok_or_else(|| {
+            let (class, known) = (class.to_owned(), names.join(", "));
+            ConstructError::FilterClass { package: at(), class, known }
+        })?;
+        Ok(Filter { name: package.card.name, classifier, tumour })
+    }
+}
+
+/// A tumour filter at work.
+pub struct Filter {
+    name: String,
+    classifier: Box<dyn Classifier>,
+    /// Number of its tumour class.
+    tumour: usize,
+}
+
+impl Filter {
+    /// Whether every sub-patch has the tumour class as its most probable one.
+    fn keeps(&mut self, patches: &[RgbTile]) -> Result<bool, ConstructError> {
+        let probabilities = self.classifier.classes(patches)?;
+        Ok(probabilities.iter().all(|p| mitosis::likeliest(&p.0) == self.tumour))
+    }
+}
+
+/// The tiles that touch tissue.
+fn on_tissue(
+    slide: &Slide,
+    mask: &TissueMask,
+    tiles: &Tiles,
+    funnel: &mut Funnel,
+) -> Result<Vec<PlannedWindow>, ConstructError> {
+    let side = tiles.side as usize;
+    let plan = WindowPlan::new(slide, tiles.mpp, side, side, Some(mask))?;
+    let (columns, rows) = plan.grid();
+    funnel.grid_tiles = u64::try_from(columns * rows).unwrap_or(0);
+    let found: Vec<PlannedWindow> = plan.iter().collect();
+    funnel.tissue_tiles = found.len() as u64;
+    Ok(found)
+}
+
+/// The tiles that the filter keeps; all of the tissue without one.
+pub(super) fn kept(
+    slide: &Slide,
+    mask: &TissueMask,
+    tiles: &Tiles,
+    filter: Option<&mut Filter>,
+    funnel: &mut Funnel,
+) -> Result<BTreeSet<PlannedWindow>, ConstructError> {
+    let side = tiles.side as usize;
+    let found = on_tissue(slide, mask, tiles, funnel)?;
+    let Some(filter) = filter else {
+        funnel.tumour_tiles = funnel.tissue_tiles;
+        return Ok(found.into_iter().collect());
+    };
+    let mut kept = BTreeSet::new();
+    for tile in found {
+        let Ok(pixels) = slide.read_at(tiles.mpp, tile.x, tile.y, side, side) else {
+            funnel.unread_tiles += 1;
+            continue;
+        };
+        if filter.keeps(&sub_patches(&pixels, tiles.sub as usize))? {
+            kept.insert(tile);
+        }
+    }
+    funnel.tumour_tiles = kept.len() as u64;
+    Ok(kept)
+}
+
+/// Tiles that one of two filters keeps, as crops whose subtype says which: `both`, `NAME-only`. The
+/// strata of the audit of tissue selection.
+pub(super) fn sorted(
+    out: &mut Out<'_>,
+    preset: &Preset,
+    filters: &mut [Filter],
+    mask: &TissueMask,
+    seconds: &mut Seconds,
+) -> Result<Funnel, ConstructError> {
+    let tiles = preset.tiles.as_ref().ok_or(ConstructError::Part("no [tiles]"))?;
+    let sample = preset.sample.as_ref().ok_or(ConstructError::Part("no [sample]"))?;
+    let [first, second] = filters else {
+        return Err(ConstructError::Filters { kind: preset.kind.to_string(), takes: "two" });
+    };
+    let mut funnel = Funnel::default();
+    let start = Instant::now();
+    let mut chosen = on_tissue(out.slide, mask, tiles, &mut funnel)?;
+    draw(&mut chosen, sample.per_slide, &format!("{} {}", sample.seed, out.name));
+    let (sx, sy) = out.slide.working_scale(tiles.mpp)?;
+    let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
+    let encoding = encoding(sample.jpeg_quality);
+    for tile in chosen {
+        let Ok(pixels) = out.slide.read_at(tiles.mpp, tile.x, tile.y, side, side) else {
+            funnel.unread_tiles += 1;
+            continue;
+        };
+        let patches = sub_patches(&pixels, tiles.sub as usize);
+        let (a, b) = (first.keeps(&patches)?, second.keeps(&patches)?);
+        funnel.tumour_tiles += u64::from(a);
+        let subtype = match (a, b) {
+            (true, true) => {
+                funnel.both_filters += 1;
+                "both".into()
+            }
+            (true, false) => format!("{}-only", first.name),
+            (false, true) => {
+                funnel.second_only += 1;
+                format!("{}-only", second.name)
+            }
+            (false, false) => continue,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "pixels of a slide")]
+        let centre = Point::<Level0>::new((tile.x as f64 + half) * sx, (tile.y as f64 + half) * sy);
+        let said = Said {
+            label: Label::Unlabeled,
+            subtype: Some(subtype),
+            detection: None,
+            centre,
+            bbox: None,
+            mpp: tiles.mpp,
+            path: format!("{}/{}_{}.{}", out.name, tile.x, tile.y, encoding.extension()),
+        };
+        out.push(&pixels, encoding, said)?;
+        funnel.patches += 1;
+    }
+    seconds.filter = start.elapsed().as_secs_f64();
+    Ok(funnel)
+}
+
+/// The grid of sub-patches, row by row.
+fn sub_patches(tile: &RgbTile, sub: usize) -> Vec<RgbTile> {
+    let mut out = Vec::new();
+    for y0 in (0..tile.height).step_by(sub) {
+        for x0 in (0..tile.width).step_by(sub) {
+            let mut data = Vec::with_capacity(3 * sub * sub);
+            for y in y0..y0 + sub {
+                let from = 3 * (y * tile.width + x0);
+                data.extend_from_slice(&tile.data[from..from + 3 * sub]);
+            }
+            out.push(RgbTile::new(sub, sub, data));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_found_by_folder_or_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let filters = dir.path().join("filters");
+        std::fs::create_dir_all(filters.join("impash")).unwrap();
+        let find = |named: &Path| FilterPlan::find(named, &filters, None).package;
+        assert_eq!(find(Path::new("impash")), filters.join("impash"));
+        assert_eq!(find(Path::new("conch")), Path::new("conch"), "as it was given");
+        let own = dir.path().join("impash");
+        std::fs::create_dir(&own).unwrap();
+        assert_eq!(find(&own), own);
+    }
+}

@@ -1,0 +1,140 @@
+//! What can go wrong with a corpus on disk, always with the path and the remedy.
+
+use base::file::{LockError, WriteError};
+use base::log::{LogError, NameError};
+use std::path::{Path, PathBuf};
+
+/// Errors of reading, writing and checking a corpus.
+#[derive(Debug, thiserror::Error)]
+pub enum CorpusError {
+    /// The operating system refused.
+    #[error("{path}: {reason}")]
+    Io {
+        /// File or folder.
+        path: PathBuf,
+        /// Its reason (in the message already, hence no `source`).
+        reason: std::io::Error,
+    },
+    /// A shard is not readable Parquet, or was cut short.
+    #[error(
+        "{path}: not a readable shard ({reason}); restore it from a copy or rebuild the corpus"
+    )]
+    Shard {
+        /// The shard.
+        path: PathBuf,
+        /// The Parquet reader's reason.
+        reason: String,
+    },
+    /// A shard is Parquet but not of this schema.
+    #[error("{path}: column `{column}` {reason}; written by another tool or schema version")]
+    Schema {
+        /// The shard.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The manifest cannot be read.
+    #[error("{path}: {reason}")]
+    Manifest {
+        /// The manifest.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Checksum, count or digest differ from the manifest.
+    #[error(
+        "{path}: {what} is {found}, the manifest says {expected}; the file changed after it was written"
+    )]
+    Mismatch {
+        /// The file.
+        path: PathBuf,
+        /// Which figure.
+        what: &'static str,
+        /// As read.
+        found: String,
+        /// As recorded.
+        expected: String,
+    },
+    /// Another process writes this corpus or review.
+    #[error("{path}: another process is writing here; wait for it to end")]
+    Locked {
+        /// The folder, or the reviewer's log.
+        path: PathBuf,
+    },
+    /// A crop that no corpus may hold.
+    #[error("crop `{crop}`: {reason}")]
+    Crop {
+        /// Its path in the corpus.
+        crop: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A sample that the corpus cannot fill.
+    #[error("too few crops ({0}), unless what there is may do")]
+    TooFew(String),
+    /// Initials of a reviewer that cannot name a log.
+    #[error("the initials are refused: {reason}")]
+    Initials {
+        /// Why (in the message already, hence no `source`).
+        reason: NameError,
+    },
+    /// A picture on which not all can be seen that is asked.
+    #[error(
+        "{crop}: a picture of {side} px is too small for the squares of up to 75 px that are asked \
+         about; it takes {least} px, as cut from its slide"
+    )]
+    SmallPicture {
+        /// The crop.
+        crop: String,
+        /// Its shorter side, px.
+        side: usize,
+        /// What it must be, px.
+        least: u32,
+    },
+    /// The request itself cannot be met.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl CorpusError {
+    /// Wraps an I/O error with its path.
+    pub fn io(path: impl AsRef<Path>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |reason| Self::Io { path, reason }
+    }
+
+    /// Wraps a Parquet error with its path.
+    pub fn shard(path: impl AsRef<Path>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |e| Self::Shard { path, reason: e.to_string() }
+    }
+}
+
+impl From<WriteError> for CorpusError {
+    fn from(e: WriteError) -> Self {
+        Self::Io { path: e.path, reason: e.source }
+    }
+}
+
+impl From<LockError> for CorpusError {
+    fn from(e: LockError) -> Self {
+        match e {
+            LockError::Busy { path } => Self::Locked { path },
+            LockError::Io { path, source } => Self::Io { path, reason: source },
+        }
+    }
+}
+
+impl From<LogError> for CorpusError {
+    fn from(e: LogError) -> Self {
+        match e {
+            LogError::Busy { path } => Self::Locked { path },
+            LogError::Io { path, source } => Self::Io { path, reason: source },
+        }
+    }
+}
+
+/// Shorthand.
+pub type Result<T, E = CorpusError> = std::result::Result<T, E>;

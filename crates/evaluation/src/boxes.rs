@@ -1,0 +1,93 @@
+//! Detectors of others as packages: one network that gives boxes, in place of two stages.
+
+use crate::robustness::point::Chosen;
+use base::digest::sha256;
+use base::file;
+use infer::boxes::{self, Draft};
+use infer::convert::ConvertError;
+use infer::{EngineOptions, ModelPackage};
+use std::path::{Path, PathBuf};
+
+/// Why a file becomes no package.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// It is no detector of boxes.
+    #[error("{}: {source}", path.display())]
+    Convert {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: Box<ConvertError>,
+    },
+    /// The folder holds a package already.
+    #[error("{} holds a package already; choose another folder", .0.display())]
+    Exists(PathBuf),
+    /// The points do not fit.
+    #[error("{}: {reason}", path.display())]
+    Points {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The package cannot be written, or not be read again.
+    #[error(transparent)]
+    Write(#[from] file::WriteError),
+    /// As written.
+    #[error(transparent)]
+    Package(#[from] infer::package::PackageError),
+    /// The card as text.
+    #[error(transparent)]
+    Card(#[from] infer::card::CardError),
+}
+
+/// Makes a package of an ONNX file that gives boxes ([`infer::boxes`]). `points` are those that were
+/// chosen on left-out slides (`evaluate operating-point`); the one named `balanced` takes the place of
+/// the draft's.
+///
+/// # Errors
+/// [`ImportError`].
+pub fn import(
+    onnx: &Path,
+    points: Option<&Path>,
+    out: &Path,
+    mut draft: Draft,
+    options: &EngineOptions,
+) -> Result<ModelPackage, ImportError> {
+    let card = out.join("card.toml");
+    if card.exists() {
+        return Err(ImportError::Exists(out.to_owned()));
+    }
+    let bytes = std::fs::read(onnx)
+        .map_err(|source| ImportError::Read { path: onnx.to_owned(), source })?;
+    let name = onnx.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    draft.training.insert("file".into(), name.into());
+    draft.training.insert("file_sha256".into(), sha256(&bytes).into());
+    if let Some(path) = points {
+        let bad = |reason: String| ImportError::Points { path: path.to_owned(), reason };
+        let chosen: Chosen = base::json::read(path).map_err(|e| bad(e.to_string()))?;
+        let card = chosen.scale_of(None).and_then(|scale| chosen.for_card(&scale));
+        let (named, results) = card.map_err(|e| bad(e.to_string()))?;
+        if let Some(p) = named.get("balanced") {
+            let provenance = p.provenance.clone();
+            draft.operating_point = mitosis::OperatingPoint { seg: p.seg, cls: p.cls, provenance };
+        }
+        (draft.operating_points, draft.results) = (named, Some(results));
+    }
+    let boxes::Converted { card: made, onnx: network } = boxes::convert(&bytes, &draft, options)
+        .map_err(|e| ImportError::Convert { path: onnx.to_owned(), source: Box::new(e) })?;
+    std::fs::create_dir_all(out)
+        .map_err(|source| file::WriteError { path: out.to_owned(), source })?;
+    file::write(&out.join(boxes::FILE), &network)?;
+    // Last: a folder without a card is no package.
+    file::write(&card, made.to_toml()?.as_bytes())?;
+    Ok(ModelPackage::open(out)?)
+}

@@ -1,0 +1,112 @@
+//! A detector of two packages: the first stage of one, and a classifier as its second.
+
+use crate::boxes::ImportError;
+use base::file;
+use infer::ModelPackage;
+use mitosis::{OperatingPoint, Score};
+use std::path::{Path, PathBuf};
+
+/// Why two packages make no detector.
+#[derive(Debug, thiserror::Error)]
+pub enum CombineError {
+    /// One of them is none.
+    #[error("{}: its package has no {part}", path.display())]
+    Part {
+        /// The package.
+        path: PathBuf,
+        /// What it lacks.
+        part: &'static str,
+    },
+    /// Classifiers that are not one.
+    #[error(transparent)]
+    Ensemble(#[from] infer::ensemble::EnsembleError),
+    /// Reading, writing, a folder that is taken.
+    #[error(transparent)]
+    Package(#[from] ImportError),
+}
+
+/// What a detector is made of.
+#[derive(Clone, Debug)]
+pub struct Stages {
+    /// Package with the first stage: a folder, or a bundled name.
+    pub first: PathBuf,
+    /// Packages with the classifier; of several the mean, as of the models of folds.
+    pub second: Vec<PathBuf>,
+    /// Name of the detector.
+    pub name: String,
+    /// Its thresholds on `s_seg` and `s_cls`. Without them the first stage keeps its own, and the
+    /// classifier accepts from its own threshold, else from even odds; the card says that nobody chose them.
+    pub point: Option<(Score, Score)>,
+}
+
+/// Writes the detector into a folder. The resolutions of slides are the first package's, the licence is
+/// both's.
+///
+/// # Errors
+/// [`CombineError`]; nothing is written then.
+pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError> {
+    let at = out.join("card.toml");
+    if at.exists() {
+        return Err(ImportError::Exists(out.to_owned()).into());
+    }
+    let open = |path: &Path| ModelPackage::find(Some(path)).map_err(ImportError::from);
+    let first = open(&stages.first)?;
+    let second: Vec<ModelPackage> =
+        stages.second.iter().map(|p| open(p)).collect::<Result<_, _>>()?;
+    let lacks = |path: &Path, part| CombineError::Part { path: path.to_owned(), part };
+    let no_first = || lacks(&stages.first, "first stage");
+    let segmenter = first.segmenter().ok_or_else(no_first)?;
+    let (mut of_second, classifier) = match second.as_slice() {
+        [one] => {
+            let no_second = || lacks(&stages.second[0], "classifier");
+            let onnx = one.classifier().ok_or_else(no_second)?;
+            (one.card.classifier.clone().ok_or_else(no_second)?, onnx.to_vec())
+        }
+        several => infer::ensemble::classifier(several)?,
+    };
+    let mut card = first.card.clone();
+    let mut of_first = card.segmenter.take().ok_or_else(no_first)?;
+    (of_first.file, of_second.file) = ("segmenter.onnx".into(), "classifier.onnx".into());
+    let threshold = of_second.threshold.unwrap_or(0.5);
+    let (seg, cls, provenance) = match (stages.point, &first.card.operating_point) {
+        (Some((seg, cls)), _) => (seg, cls, "as given".to_owned()),
+        (None, own) => {
+            let seg = own.as_ref().map_or(Score::literal(0.5), |p| p.seg);
+            let cls = Score::new(threshold).unwrap_or(Score::literal(0.5));
+            (seg, cls, "not chosen: the first stage's own, and the classifier's".to_owned())
+        }
+    };
+    let mut training = toml::Table::new();
+    let said = |of: &infer::ModelCard| {
+        let mut part = of.training.clone().unwrap_or_default();
+        part.insert("package".into(), of.name.clone().into());
+        toml::Value::Table(part)
+    };
+    training.insert("first_stage".into(), said(&first.card));
+    let of_members: Vec<toml::Value> = second.iter().map(|p| said(&p.card)).collect();
+    let of_second_stage = match of_members.as_slice() {
+        [one] => one.clone(),
+        _ => toml::Value::Array(of_members),
+    };
+    training.insert("second_stage".into(), of_second_stage);
+    card.name.clone_from(&stages.name);
+    let mut licences: Vec<&str> = second.iter().map(|p| p.card.license.as_str()).collect();
+    licences.dedup();
+    if licences != [card.license.as_str()] {
+        card.license = format!("{}; second stage: {}", card.license, licences.join("; "));
+    }
+    (card.segmenter, card.classifier) = (Some(of_first), Some(of_second));
+    card.operating_point = Some(OperatingPoint { seg, cls, provenance });
+    card.operating_points.clear();
+    (card.training, card.results) = (Some(training), None);
+    card.check().map_err(ImportError::from)?;
+    let failed = |source| file::WriteError { path: out.to_owned(), source };
+    std::fs::create_dir_all(out).map_err(failed).map_err(ImportError::from)?;
+    let put = |name: &str, bytes: &[u8]| file::write(&out.join(name), bytes);
+    put("segmenter.onnx", segmenter).map_err(ImportError::from)?;
+    put("classifier.onnx", &classifier).map_err(ImportError::from)?;
+    let text = card.to_toml().map_err(ImportError::from)?;
+    // Last: a folder without a card is no package.
+    file::write(&at, text.as_bytes()).map_err(ImportError::from)?;
+    open(out).map_err(Into::into)
+}

@@ -1,0 +1,434 @@
+//! Predictions against ground truth: detections per case, pooled and per tumour type, here;
+//! classes in [`classification`].
+
+pub mod classification;
+pub mod curve;
+mod truth;
+mod words;
+
+pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
+
+use base::table::TableError;
+use base::text::Shown;
+use curve::CurvePoint;
+use mithras::export::{CountsFile, read_detections};
+use mithras::record::DetectionRow;
+use mithras::report;
+use mitosis::matching::{Rule, Tally, match_points};
+use mitosis::{Microns, Physical, Point};
+use serde::Serialize;
+use stats::bootstrap::{Plan, bootstrap_indices};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why nothing was evaluated.
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluateError {
+    /// The truth is not as documented.
+    #[error("{}: {reason}", Shown(path))]
+    Truth {
+        /// The file.
+        path: PathBuf,
+        /// Row and reason.
+        reason: String,
+    },
+    /// A word that says neither figure nor something else.
+    #[error("{place}: {reason}")]
+    Word {
+        /// File, column, row and line.
+        place: String,
+        /// The word.
+        reason: String,
+    },
+    /// The truth or the predictions are not a table as documented.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The predictions cannot be read.
+    #[error(transparent)]
+    Counts(#[from] report::ReportError),
+    /// The truth names slides without predictions.
+    #[error(
+        "no predictions in {} for {count} of {total} slides of the truth, the first: {first}; \
+         every slide of the truth must have been run",
+        Shown(dir)
+    )]
+    Missing {
+        /// The folder of predictions.
+        dir: PathBuf,
+        /// How many.
+        count: usize,
+        /// Of how many.
+        total: usize,
+        /// One of them.
+        first: String,
+    },
+    /// The radius is none, or a point is no number.
+    #[error(transparent)]
+    Match(#[from] mitosis::matching::MatchError),
+    /// The package asked for is none.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
+    /// A stored resolution is none.
+    #[error("{slide}: {source}")]
+    Resolution {
+        /// The slide.
+        slide: String,
+        /// What is wrong.
+        source: mitosis::MppError,
+    },
+}
+
+/// What one evaluation found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    /// `mithras.evaluation/1`.
+    pub schema: &'static str,
+    /// Matching radius, um.
+    pub radius_um: f64,
+    /// Slides evaluated.
+    pub slides: usize,
+    /// Figures of the truth.
+    pub truth: usize,
+    /// Slides with predictions that the truth does not name; left out.
+    pub without_truth: Vec<String>,
+    /// Analysed tissue of all slides, mm2.
+    #[serde(skip)]
+    pub analysed_mm2: f64,
+    /// Digests of the slides' files, by name.
+    #[serde(skip)]
+    pub digests: BTreeMap<String, String>,
+    /// Name of the model that made the predictions.
+    #[serde(skip)]
+    pub model: Option<String>,
+    /// One per rule.
+    pub rules: Vec<RuleResult>,
+}
+
+/// 95 % percentile intervals of the pooled figures, slides resampled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Intervals {
+    /// Of the precision.
+    pub precision: Option<[f64; 2]>,
+    /// Of the recall.
+    pub recall: Option<[f64; 2]>,
+    /// Of F1.
+    pub f1: Option<[f64; 2]>,
+    /// Resamples.
+    pub replicates: usize,
+    /// Their seed.
+    pub seed: u64,
+}
+
+impl Intervals {
+    /// Resamples of the slides and their seed.
+    const PLAN: Plan = Plan { replicates: 1000, seed: 0, level: 0.95 };
+
+    /// `None` with fewer than two slides, which cannot be resampled.
+    fn of(slides: &[Tally]) -> Option<Self> {
+        if slides.len() < 2 {
+            return None;
+        }
+        let sum = |drawn: &[usize]| {
+            drawn.iter().fold(Tally::default(), |mut all, &i| {
+                all += slides[i];
+                all
+            })
+        };
+        let all: Vec<usize> = (0..slides.len()).collect();
+        let interval = |figure: fn(&Tally) -> Option<f64>| {
+            let estimate = figure(&sum(&all))?;
+            let drawn = bootstrap_indices(slides.len(), Self::PLAN, estimate, |d| figure(&sum(d)));
+            drawn.ok().map(|b| [b.interval.lower, b.interval.upper])
+        };
+        Some(Self {
+            precision: interval(Tally::precision),
+            recall: interval(Tally::recall),
+            f1: interval(Tally::f1),
+            replicates: Self::PLAN.replicates,
+            seed: Self::PLAN.seed,
+        })
+    }
+}
+
+/// Slides of an evaluation that a model's card lists among those it was trained on: by digest or by
+/// name, in the array `slides` of the card's `[training]`.
+#[must_use]
+pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
+    let listed: std::collections::BTreeSet<String> = card
+        .training
+        .as_ref()
+        .and_then(|t| t.get("slides")?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|v| v.as_str())
+        .flat_map(|v| [v.to_owned(), mithras::job::stem(Path::new(v))])
+        .collect();
+    let known =
+        |(name, digest): &(&String, &String)| listed.contains(*name) || listed.contains(*digest);
+    evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
+}
+
+/// A warning when the model behind the predictions was trained on some of the slides: of the package
+/// `model`, or else of the bundled one that the predictions name.
+///
+/// # Errors
+/// [`EvaluateError::Package`] when `model` is none.
+pub fn seen_in_training(
+    evaluation: &Evaluation,
+    model: Option<&Path>,
+) -> Result<Option<String>, EvaluateError> {
+    let package = match (model, &evaluation.model) {
+        (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
+        // Else a package of the user's own, which lies elsewhere.
+        (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
+            Ok(package) => package,
+            Err(_) => return Ok(None),
+        },
+        (None, None) => return Ok(None),
+    };
+    let known = trained_on(evaluation, &package.card);
+    let (name, count) = (&package.card.name, known.len());
+    Ok((count > 0).then(|| {
+        format!(
+            "{name} was trained on {count} of these slides ({}); the figures do not tell how it does on \
+             others",
+            known.join(", ")
+        )
+    }))
+}
+
+/// What one rule gives.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleResult {
+    /// `midog` or `optimal`.
+    pub rule: Rule,
+    /// Over all slides, at the recorded threshold pair.
+    pub pooled: Figures,
+    /// How sure the pooled figures are; none with fewer than two slides.
+    pub intervals: Option<Intervals>,
+    /// Per tumour type, where the truth names it.
+    pub tumours: BTreeMap<String, Figures>,
+    /// Per slide.
+    pub cases: BTreeMap<String, Figures>,
+    /// How the pooled figures move with the last threshold. For information: a threshold chosen here
+    /// is chosen on the test set.
+    pub sweep: Vec<SweepPoint>,
+    /// The same at every threshold that the scores give (at most [`CURVE_POINTS`]), highest first.
+    #[serde(skip)]
+    pub curve: Vec<CurvePoint>,
+}
+
+/// Points of a curve at most.
+pub const CURVE_POINTS: usize = 200;
+
+/// Counts with the three figures made of them; none where undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Counts.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// TP / (TP + FP).
+    pub precision: Option<f64>,
+    /// TP / (TP + FN).
+    pub recall: Option<f64>,
+    /// 2 TP / (2 TP + FP + FN).
+    pub f1: Option<f64>,
+}
+
+impl From<Tally> for Figures {
+    fn from(tally: Tally) -> Self {
+        Self { tally, precision: tally.precision(), recall: tally.recall(), f1: tally.f1() }
+    }
+}
+
+/// Pooled figures at another threshold on the last stage's score.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SweepPoint {
+    /// Threshold on `s_cls`, or on `s_seg` when segmentation ran alone.
+    pub threshold: f32,
+    /// Figures there.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+struct Case {
+    name: String,
+    tumour: Option<String>,
+    truth: Vec<Point<Physical>>,
+    rows: Vec<DetectionRow>,
+    seg: f32,
+}
+
+fn physical(rows: impl Iterator<Item = DetectionRow>) -> Vec<Point<Physical>> {
+    rows.map(|r| Point::new(r.x_um, r.y_um)).collect()
+}
+
+/// Whether a detection is right or wrong, and not one of a place to ignore; a figure within the radius comes first.
+fn is_counted(
+    (x, y): (f64, f64),
+    truth: &[Point<Physical>],
+    ignored: &[Point<Physical>],
+    radius: Microns,
+) -> bool {
+    let near = |all: &[Point<Physical>]| all.iter().any(|p| (p.x - x).hypot(p.y - y) <= radius.0);
+    !near(ignored) || near(truth)
+}
+
+/// Evaluates the slides below `dir` (a run's folder, or one slide's) against `truth`.
+///
+/// # Errors
+/// [`EvaluateError`].
+pub fn evaluate(
+    dir: &Path,
+    truth: &Truth,
+    radius: Microns,
+    rules: &[Rule],
+) -> Result<Evaluation, EvaluateError> {
+    let folder = |name: &str| {
+        let own = dir.join(name);
+        let is_self =
+            dir.file_name().is_some_and(|f| f == name) && dir.join("counts.json").is_file();
+        if is_self { dir.to_owned() } else { own }
+    };
+    let lacking: Vec<&String> =
+        truth.keys().filter(|n| !folder(n).join("counts.json").is_file()).collect();
+    if let Some(first) = lacking.first() {
+        return Err(EvaluateError::Missing {
+            dir: dir.to_owned(),
+            count: lacking.len(),
+            total: truth.len(),
+            first: (*first).clone(),
+        });
+    }
+    let mut cases = Vec::new();
+    let (mut analysed_mm2, mut digests, mut model) = (0.0, BTreeMap::new(), None);
+    for (name, case) in truth {
+        let folder = folder(name);
+        let counts: CountsFile = report::counts(&folder)?;
+        let resolution = counts
+            .resolution()
+            .map_err(|source| EvaluateError::Resolution { slide: name.clone(), source })?;
+        analysed_mm2 += counts.analysed_mm2;
+        digests.insert(name.clone(), counts.slide.digest.clone());
+        model = Some(counts.model.name.clone());
+        let (truth, ignored) = (case.points(&resolution), case.ignored(&resolution));
+        let mut rows = read_detections(&folder.join("detections.csv"))?;
+        rows.retain(|r| is_counted((r.x_um, r.y_um), &truth, &ignored, radius));
+        cases.push(Case {
+            name: name.clone(),
+            tumour: case.tumour.clone(),
+            truth,
+            rows,
+            seg: counts.thresholds.seg.get(),
+        });
+    }
+    let rules = rules
+        .iter()
+        .map(|&rule| one_rule(&cases, radius, rule, analysed_mm2))
+        .collect::<Result<_, EvaluateError>>()?;
+    Ok(Evaluation {
+        schema: "mithras.evaluation/1",
+        radius_um: radius.0,
+        slides: cases.len(),
+        truth: cases.iter().map(|c| c.truth.len()).sum(),
+        without_truth: without_truth(dir, truth),
+        analysed_mm2,
+        digests,
+        model,
+        rules,
+    })
+}
+
+fn one_rule(
+    cases: &[Case],
+    radius: Microns,
+    rule: Rule,
+    analysed_mm2: f64,
+) -> Result<RuleResult, EvaluateError> {
+    let mut pooled = Tally::default();
+    let mut tumours: BTreeMap<String, Tally> = BTreeMap::new();
+    let (mut own, mut slides) = (BTreeMap::new(), Vec::new());
+    for case in cases {
+        let accepted = physical(case.rows.iter().copied().filter(|r| r.accepted));
+        let tally = match_points(&case.truth, &accepted, radius, rule)?.tally;
+        pooled += tally;
+        slides.push(tally);
+        if let Some(t) = &case.tumour {
+            *tumours.entry(t.clone()).or_default() += tally;
+        }
+        own.insert(case.name.clone(), Figures::from(tally));
+    }
+    let at = |threshold: f32| -> Result<Tally, EvaluateError> {
+        let mut tally = Tally::default();
+        for case in cases {
+            let kept = case.rows.iter().copied().filter(|r| match r.s_cls {
+                Some(s) => r.s_seg >= case.seg && s >= threshold,
+                None => r.s_seg >= threshold,
+            });
+            tally += match_points(&case.truth, &physical(kept), radius, rule)?.tally;
+        }
+        Ok(tally)
+    };
+    let sweep = (1..20_u8)
+        .map(|step| {
+            let threshold = f32::from(step) / 20.0;
+            Ok(SweepPoint { threshold, figures: at(threshold)?.into() })
+        })
+        .collect::<Result<_, EvaluateError>>()?;
+    let curve = thresholds(cases)
+        .into_iter()
+        .map(|threshold| {
+            let tally = at(threshold)?;
+            let fp_per_mm2 = (analysed_mm2 > 0.0).then(|| tally.fp as f64 / analysed_mm2);
+            Ok(CurvePoint { threshold, tally, fp_per_mm2 })
+        })
+        .collect::<Result<_, EvaluateError>>()?;
+    Ok(RuleResult {
+        rule,
+        pooled: pooled.into(),
+        intervals: Intervals::of(&slides),
+        tumours: tumours.into_iter().map(|(k, v)| (k, v.into())).collect(),
+        cases: own,
+        sweep,
+        curve,
+    })
+}
+
+/// Scores that candidates have, highest first, thinned evenly.
+fn thresholds(cases: &[Case]) -> Vec<f32> {
+    let mut scores: Vec<f32> =
+        cases.iter().flat_map(|c| c.rows.iter().map(DetectionRow::score)).collect();
+    scores.sort_by(|a, b| b.total_cmp(a));
+    scores.dedup();
+    let n = scores.len();
+    if n <= CURVE_POINTS {
+        return scores;
+    }
+    (0..CURVE_POINTS).map(|i| scores[i * (n - 1) / (CURVE_POINTS - 1)]).collect()
+}
+
+fn without_truth(dir: &Path, truth: &Truth) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|e| e.path().join("counts.json").is_file())
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .filter(|n| !truth.contains_key(n))
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_at_a_place_to_ignore_does_not_count() {
+        let (truth, ignored) = ([Point::new(0.0, 0.0)], [Point::new(10.0, 0.0)]);
+        let of = |x: f64| is_counted((x, 0.0), &truth, &ignored, Microns(7.5));
+        // At the figure, between both, at the ignored place, and away from either.
+        assert_eq!([0.0, 5.0, 12.0, 30.0].map(of), [true, true, false, true]);
+        assert!(!is_counted((5.0, 0.0), &[], &ignored, Microns(7.5)));
+    }
+}

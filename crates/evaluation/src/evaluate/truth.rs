@@ -1,0 +1,213 @@
+//! Ground truth of detections: a table of figures, as annotators and importers write it.
+
+use super::EvaluateError;
+use base::table::{Format, Table};
+use mithras::input::stem;
+use mitosis::{Level0, Physical, Point, Resolution};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A coordinate as the truth gives it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    Level0(f64, f64),
+    Physical(f64, f64),
+}
+
+impl Place {
+    fn physical(self, resolution: &Resolution) -> Point<Physical> {
+        match self {
+            Self::Level0(x, y) => resolution.to_physical(Point::<Level0>::new(x, y)),
+            Self::Physical(x, y) => Point::new(x, y),
+        }
+    }
+}
+
+/// Ground truth of one slide.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TruthCase {
+    pub(super) points: Vec<Place>,
+    /// Places where nobody can say what there is.
+    pub(super) ignored: Vec<Place>,
+    pub(super) tumour: Option<String>,
+}
+
+impl TruthCase {
+    /// Its figures in micrometres.
+    #[must_use]
+    pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
+        self.points.iter().map(|p| p.physical(resolution)).collect()
+    }
+
+    /// Places to ignore, in micrometres: what is found there is neither right nor wrong.
+    #[must_use]
+    pub fn ignored(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
+        self.ignored.iter().map(|p| p.physical(resolution)).collect()
+    }
+}
+
+/// Ground truth by slide name.
+pub type Truth = BTreeMap<String, TruthCase>;
+
+/// How a truth is read.
+#[derive(Clone, Debug, Default)]
+pub struct TruthOptions {
+    /// The column that says what a row is; `label`, then `kind` if absent.
+    pub column: Option<String>,
+    /// Words of that column that mean a mitotic figure, beside the usual ones.
+    pub figures: Vec<String>,
+    /// Slides to keep, by name; all if empty.
+    pub only: Vec<String>,
+}
+
+/// Words for a mitotic figure; compared without case, blanks, hyphens and underscores.
+const FIGURE: [&str; 5] = ["mf", "mitotic", "mitoticfigure", "mitosis", "figure"];
+/// Words for everything else that annotators label; never counted.
+const OTHER: [&str; 8] = [
+    "mimicker",
+    "imposter",
+    "nonmitotic",
+    "nonmitoticfigure",
+    "nonmitosis",
+    "hardnegative",
+    "hardnegativelookalike",
+    "other",
+];
+/// Word for what is neither: nothing that is found there counts.
+const IGNORE: &str = "ignore";
+
+fn plain(word: &str) -> String {
+    word.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// Reads ground truth: a table with a column that names the slide (`slide`, `file`, `filename`,
+/// `case` or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or
+/// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. Where a column says what a row is, only
+/// mitotic figures count and a word that is not known is refused; what is found near a row of the word
+/// `ignore` is neither right nor wrong; a row without a word is one that nobody could decide on, and is left out. Optional: `tumour` (or `tumor`, `tumour_type`,
+/// `tumor_type`). A row with empty positions says that the slide was looked at.
+///
+/// # Errors
+/// [`EvaluateError`] for a missing column, a position that is no number, an unknown word, or a slide
+/// to keep that the truth does not name.
+pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, EvaluateError> {
+    let fail = |reason: String| EvaluateError::Truth { path: path.to_owned(), reason };
+    let table = Table::read(path, &Format::default())?;
+    let slide = table.need(&["slide", "file", "filename", "case", "image"])?;
+    let px = table.find(&["x_px", "x", "cx"]).zip(table.find(&["y_px", "y", "cy"]));
+    let um = table.find(&["x_um"]).zip(table.find(&["y_um"]));
+    let (x, y) = px.or(um).ok_or_else(|| table.missing(&["x_px", "x", "cx", "x_um"]))?;
+    let kind = match &options.column {
+        Some(name) => Some(table.need(&[name])?),
+        None => table.find(&["label", "kind"]),
+    };
+    let own: Vec<String> = options.figures.iter().map(|w| plain(w)).collect();
+    let tumour = table.find(&["tumour", "tumor", "tumour_type", "tumor_type"]);
+    let mut truth = Truth::new();
+    for row in 0..table.len() {
+        if table.cell(row, slide).is_empty() {
+            return Err(table.wrong(row, slide, "names no slide").into());
+        }
+        let case = truth.entry(stem(Path::new(table.cell(row, slide)))).or_default();
+        if let Some(column) = tumour
+            && let Some(t) = table.filled(row, tumour)
+        {
+            if case.tumour.as_deref().is_some_and(|known| known != t) {
+                return Err(table.wrong(row, column, "a slide with two tumour types").into());
+            }
+            case.tumour = Some(t.to_owned());
+        }
+        if table.cell(row, x).is_empty() && table.cell(row, y).is_empty() {
+            continue;
+        }
+        let mut ignored = false;
+        if let Some(column) = kind {
+            let word = plain(table.cell(row, column));
+            let figure = own.contains(&word) || (own.is_empty() && FIGURE.contains(&&*word));
+            ignored = !figure && word == IGNORE;
+            if !figure && !ignored {
+                if word.is_empty()
+                    || OTHER.contains(&&*word)
+                    || (!own.is_empty() && FIGURE.contains(&&*word))
+                {
+                    continue;
+                }
+                let cell = table.cell(row, column);
+                let reason = format!(
+                    "'{cell}' is neither a word for a mitotic figure (mf, mitotic, mitotic figure, \
+                     mitosis, figure) nor for something else (mimicker, imposter, non-mitotic, hard \
+                     negative, other, ignore); state the words that mean a figure"
+                );
+                return Err(EvaluateError::Word { place: table.place(row, column), reason });
+            }
+        }
+        let (vx, vy) = (table.number(row, x)?, table.number(row, y)?);
+        let place = if px.is_some() { Place::Level0(vx, vy) } else { Place::Physical(vx, vy) };
+        if ignored { &mut case.ignored } else { &mut case.points }.push(place);
+    }
+    if !options.only.is_empty() {
+        let wanted: BTreeSet<String> =
+            options.only.iter().map(|name| stem(Path::new(name))).collect();
+        if let Some(name) = wanted.iter().find(|name| !truth.contains_key(*name)) {
+            return Err(fail(format!("names no slide `{name}`, which was to be kept")));
+        }
+        truth.retain(|name, _| wanted.contains(name));
+    }
+    Ok(truth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, options: &TruthOptions) -> Result<Truth, EvaluateError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("truth.csv");
+        std::fs::write(&path, text).unwrap();
+        read_truth(&path, options)
+    }
+
+    #[test]
+    fn mimickers_never_count_whatever_the_column_is_called() {
+        for column in ["label", "kind", "Label"] {
+            let text = format!(
+                "image;x;y;{column}\na.tiff;1;2;mf\na.tiff;3;4;mimicker\na.tiff;5,5;6;\n\
+                 b.svs;;;\na.tiff;7;8;Mitotic Figure\n"
+            );
+            let truth = read(&text, &TruthOptions::default()).unwrap();
+            assert_eq!(truth["a"].points, [Place::Level0(1.0, 2.0), Place::Level0(7.0, 8.0)]);
+            assert!(truth["b"].points.is_empty(), "looked at, without a figure");
+        }
+    }
+
+    #[test]
+    fn unknown_words_are_refused_and_stated_ones_count() {
+        let text = "slide,x_um,y_um,class\na,1,2,AMF\na,3,4,NMF\na,5,6,debris\n";
+        let column = Some("class".to_owned());
+        let usual = TruthOptions { column: column.clone(), ..TruthOptions::default() };
+        let error = read(text, &usual).unwrap_err().to_string();
+        assert!(error.contains("'AMF' is neither") && error.contains("row 1"), "{error}");
+        let figures = vec!["AMF".to_owned(), "NMF".to_owned()];
+        let own = TruthOptions { column, figures, ..TruthOptions::default() };
+        let error = read(text, &own).unwrap_err().to_string();
+        assert!(error.contains("'debris'"), "{error}");
+        let truth = read(&text.replace("debris", "other"), &own).unwrap();
+        assert_eq!(truth["a"].points, [Place::Physical(1.0, 2.0), Place::Physical(3.0, 4.0)]);
+    }
+
+    #[test]
+    fn places_to_ignore_are_kept_apart() {
+        let text = "slide,x,y,label\na,1,2,mf\na,3,4,Ignore\na,5,6,other\n";
+        let truth = read(text, &TruthOptions::default()).unwrap();
+        assert_eq!(truth["a"].points, [Place::Level0(1.0, 2.0)]);
+        assert_eq!(truth["a"].ignored, [Place::Level0(3.0, 4.0)]);
+    }
+
+    #[test]
+    fn a_subset_is_kept_by_name() {
+        let text = "slide,x,y\na.svs,1,2\nb.svs,3,4\n";
+        let only = |name: &str| TruthOptions { only: vec![name.into()], ..TruthOptions::default() };
+        assert_eq!(read(text, &only("b.svs")).unwrap().into_keys().collect::<Vec<_>>(), ["b"]);
+        assert!(read(text, &only("c")).unwrap_err().to_string().contains("no slide `c`"));
+    }
+}

@@ -1,0 +1,441 @@
+//! How a detector's scores hold under changes that must not matter: the same labelled images, as
+//! they are and under a grid of named perturbations, at the package's operating point.
+
+mod card;
+mod chart;
+pub mod crops;
+pub mod fold;
+mod labelled;
+pub mod point;
+mod weigh;
+mod within;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use base::file;
+use base::table::Writer;
+use detect::{Control, Job};
+use mitosis::matching::{Case, PAPER_RADIUS, Rule, Scored, Tally};
+use mitosis::{Microns, Mpp, OperatingPoint, Point, Score};
+use pixels::perturb::Perturbation;
+use serde::{Deserialize, Serialize};
+use slide::{OpenOptions, Slide};
+
+use crate::evaluate::Truth;
+use mithras::detector::Detector;
+use mithras::input::stem;
+
+pub use card::Measured;
+pub use labelled::Labelled;
+pub use within::{Areas, read_areas};
+
+/// Schema of `robustness.json`.
+pub const SCHEMA: &str = "mithras.robustness/1";
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum RobustnessError {
+    /// An image cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The pipeline failed on a changed image.
+    #[error("{image}, {perturbation}: {source}")]
+    Detect {
+        /// The image.
+        image: String,
+        /// The change.
+        perturbation: String,
+        /// What failed.
+        source: detect::DetectError,
+    },
+    /// Matching.
+    #[error(transparent)]
+    Match(#[from] mitosis::matching::MatchError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] file::WriteError),
+    /// A table of areas that cannot be read.
+    #[error(transparent)]
+    Areas(#[from] base::table::TableError),
+    /// Measurements that cannot be read.
+    #[error(transparent)]
+    Json(#[from] base::json::JsonError),
+    /// No package.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
+    /// No engine runs it.
+    #[error(transparent)]
+    Engine(#[from] infer::EngineError),
+    /// Labelled crops.
+    #[error(transparent)]
+    Crops(#[from] regions::task::TaskError),
+    /// Its network stopped.
+    #[error(transparent)]
+    Port(#[from] mitosis::PortError),
+    /// Nothing to do.
+    #[error("{0}")]
+    Nothing(String),
+}
+
+/// Flat images of a folder whose names are `wanted`, in order of their names, every `every`-th.
+///
+/// # Errors
+/// A folder that cannot be read, or no such image in it.
+pub fn images(
+    folder: &Path,
+    every: usize,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<PathBuf>, RobustnessError> {
+    let fail =
+        |e: std::io::Error| RobustnessError::Image { path: folder.into(), reason: e.to_string() };
+    let mut all = vec![];
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        let kind = path.extension().map(|x| x.to_string_lossy().to_lowercase());
+        let flat = matches!(kind.as_deref(), Some("jpg" | "jpeg" | "png" | "tif" | "tiff"));
+        if flat && wanted(&stem(&path)) {
+            all.push(path);
+        }
+    }
+    all.sort();
+    let all: Vec<PathBuf> = all.into_iter().step_by(every.max(1)).collect();
+    if all.is_empty() {
+        let what = format!("{} holds no image to measure on", folder.display());
+        return Err(RobustnessError::Nothing(what));
+    }
+    Ok(all)
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Resolution of images that state none.
+    pub mpp: Option<Mpp>,
+    /// The changes; the clean image comes first by itself.
+    pub changes: Vec<Perturbation>,
+    /// Matching radius.
+    pub radius: Microns,
+    /// Matching rule.
+    pub rule: Rule,
+    /// The parts of images that count; all of every image without them.
+    pub within: Option<Areas>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (radius, rule) = (PAPER_RADIUS, Rule::Midog);
+        Self { mpp: None, changes: vec![], radius, rule, within: None }
+    }
+}
+
+/// A candidate of a changed image.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// Place, um from the image's corner.
+    pub x_um: f64,
+    /// Place, um.
+    pub y_um: f64,
+    /// First stage.
+    pub s_seg: f32,
+    /// Second stage.
+    pub s_cls: Option<f32>,
+}
+
+/// One image under one change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Looked {
+    /// The image.
+    pub image: String,
+    /// True figures, um.
+    pub truth: Vec<(f64, f64)>,
+    /// Every candidate.
+    pub found: Vec<Found>,
+}
+
+/// One change over all images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name; `clean` for none.
+    pub perturbation: String,
+    /// Counts at the operating point.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// 2 TP / (2 TP + FP + FN).
+    pub f1: Option<f64>,
+    /// TP / (TP + FP).
+    pub precision: Option<f64>,
+    /// TP / (TP + FN).
+    pub recall: Option<f64>,
+    /// Of the last stage's score over the candidates: figures against the others.
+    pub auc: Option<f64>,
+    /// Accepted per mm2 that are no figure.
+    pub false_per_mm2: f64,
+    /// The images.
+    pub images: Vec<Looked>,
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Robustness {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The package.
+    pub model: String,
+    /// Its operating point.
+    pub operating_point: OperatingPoint,
+    /// Matching radius, um.
+    pub radius_um: f64,
+    /// Matching rule.
+    pub rule: Rule,
+    /// Area of the images, mm2.
+    pub mm2: f64,
+    /// True figures.
+    pub figures: usize,
+    /// Clean first.
+    pub rows: Vec<Row>,
+    /// Mean F1 over all rows.
+    pub mean_f1: Option<f64>,
+    /// The change with the lowest F1, and that.
+    pub worst: Option<(String, f64)>,
+}
+
+impl Looked {
+    /// As the matching code takes it.
+    #[must_use]
+    pub fn case(&self, of: impl Fn(&Found) -> (Score, Option<Score>)) -> Case {
+        let scored = |f: &Found| {
+            let (s_seg, s_cls) = of(f);
+            Scored { at: Point::new(f.x_um, f.y_um), s_seg, s_cls }
+        };
+        Case {
+            name: self.image.clone(),
+            truth: self.truth.iter().map(|&(x, y)| Point::new(x, y)).collect(),
+            candidates: self.found.iter().map(scored).collect(),
+        }
+    }
+
+    /// Whether each candidate lies within `radius` of a true figure.
+    #[must_use]
+    pub fn near_figures(&self, radius: f64) -> Vec<bool> {
+        let near =
+            |f: &Found| self.truth.iter().any(|(x, y)| (x - f.x_um).hypot(y - f.y_um) <= radius);
+        self.found.iter().map(near).collect()
+    }
+}
+
+/// A score that was stored as f32.
+fn score(v: f32) -> Score {
+    Score::new(v.clamp(0.0, 1.0)).unwrap_or(Score::ZERO)
+}
+
+fn plain(f: &Found) -> (Score, Option<Score>) {
+    (score(f.s_seg), f.s_cls.map(score))
+}
+
+/// Measures a detector on `images` under the clean image and every change. Without `truth` the
+/// images are taken to hold no figure, and only the false ones per mm2 say something.
+///
+/// # Errors
+/// [`RobustnessError`].
+pub fn run(
+    detector: &mut Detector,
+    images: &[PathBuf],
+    truth: Option<&Truth>,
+    options: &Options,
+    said: &mut dyn FnMut(&str),
+) -> Result<Robustness, RobustnessError> {
+    let mut load = |i: usize| Labelled::read(&images[i], truth, options);
+    over(detector, images.len(), &mut load, options, said)
+}
+
+/// As [`run`], on `count` images that are read one after the other.
+///
+/// # Errors
+/// [`RobustnessError`].
+pub fn over(
+    detector: &mut Detector,
+    count: usize,
+    load: &mut dyn FnMut(usize) -> Result<Labelled, RobustnessError>,
+    options: &Options,
+    said: &mut dyn FnMut(&str),
+) -> Result<Robustness, RobustnessError> {
+    if count == 0 {
+        return Err(RobustnessError::Nothing("no images to measure on".into()));
+    }
+    let folder = tempfile::tempdir().map_err(|e| RobustnessError::Nothing(e.to_string()))?;
+    let mut changes = vec![Perturbation::Clean];
+    changes.extend(options.changes.iter().filter(|c| **c != Perturbation::Clean));
+    let mut looked: Vec<Vec<Looked>> = vec![vec![]; changes.len()];
+    let mut mm2 = 0.0;
+    for index in 0..count {
+        let image = load(index)?;
+        mm2 += image.mm2();
+        for (change, rows) in changes.iter().zip(&mut looked) {
+            let found = look(detector, &image, *change, index as u64, folder.path())?;
+            rows.push(Looked {
+                image: image.name.clone(),
+                truth: image.truth.iter().map(|p| (p.x, p.y)).collect(),
+                found,
+            });
+        }
+        said(&format!("{} of {count}: {}", index + 1, image.name));
+    }
+    let point = detector.config.thresholds.clone();
+    let rows = changes
+        .iter()
+        .zip(looked)
+        .map(|(change, images)| row(change.to_string(), images, &point, mm2, options))
+        .collect::<Result<Vec<Row>, RobustnessError>>()?;
+    let f1: Vec<f64> = rows.iter().filter_map(|r| r.f1).collect();
+    let worst = rows
+        .iter()
+        .filter_map(|r| Some((r.perturbation.clone(), r.f1?)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(Robustness {
+        schema: SCHEMA.into(),
+        model: detector.config.model.name.clone(),
+        operating_point: point,
+        radius_um: options.radius.0,
+        rule: options.rule,
+        mm2,
+        figures: rows[0].images.iter().map(|l| l.truth.len()).sum(),
+        mean_f1: (!f1.is_empty()).then(|| f1.iter().sum::<f64>() / f1.len() as f64),
+        worst,
+        rows,
+    })
+}
+
+fn row(
+    perturbation: String,
+    images: Vec<Looked>,
+    point: &OperatingPoint,
+    mm2: f64,
+    options: &Options,
+) -> Result<Row, RobustnessError> {
+    let mut tally = Tally::default();
+    let (mut scores, mut figure) = (vec![], vec![]);
+    for l in &images {
+        tally += l.case(plain).tally(point, options.radius, options.rule)?;
+        scores.extend(l.found.iter().map(|f| f64::from(f.s_cls.unwrap_or(f.s_seg))));
+        figure.extend(l.near_figures(options.radius.0));
+    }
+    Ok(Row {
+        perturbation,
+        f1: tally.f1(),
+        precision: tally.precision(),
+        recall: tally.recall(),
+        auc: stats::metrics::roc_auc(&scores, &figure).ok().flatten(),
+        false_per_mm2: tally.fp as f64 / mm2,
+        tally,
+        images,
+    })
+}
+
+/// Every candidate of one image under one change, through the same reader and pipeline as a slide.
+fn look(
+    detector: &mut Detector,
+    image: &Labelled,
+    change: Perturbation,
+    index: u64,
+    folder: &Path,
+) -> Result<Vec<Found>, RobustnessError> {
+    let path = folder.join("image.png");
+    let bad = |reason: String| RobustnessError::Image { path: path.clone(), reason };
+    let tile = change.apply(&image.tile, index);
+    let (w, h) = (tile.width as u32, tile.height as u32);
+    let buffer = image::RgbImage::from_raw(w, h, tile.data)
+        .ok_or_else(|| bad("a buffer of another size".into()))?;
+    buffer.save(&path).map_err(|e| bad(e.to_string()))?;
+    let mpp = Mpp::new(image.resolution.x.get() * change.stated());
+    let mpp = mpp.map_err(|e| bad(e.to_string()))?;
+    let open = OpenOptions { mpp: Some(mpp), ..OpenOptions::default() };
+    let slide = Slide::open_with(&path, &open).map_err(|e| bad(e.to_string()))?;
+    let fail = |source| RobustnessError::Detect {
+        image: image.name.clone(),
+        perturbation: change.to_string(),
+        source,
+    };
+    let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
+    let result = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
+    let counts =
+        |d: &&mitosis::Detection| image.counts(d.candidate.centroid.x, d.candidate.centroid.y);
+    let found = result.detections.iter().filter(counts).map(|d| {
+        // Pixels are where they were: the true resolution places them.
+        let at = image.resolution.to_physical(d.candidate.centroid);
+        Found {
+            x_um: at.x,
+            y_um: at.y,
+            s_seg: d.candidate.s_seg.get(),
+            s_cls: d.s_cls.map(Score::get),
+        }
+    });
+    Ok(found.collect())
+}
+
+impl Robustness {
+    /// Reads a folder that [`Self::write`] wrote.
+    ///
+    /// # Errors
+    /// The file that is missing or of another schema.
+    pub fn open(dir: &Path) -> Result<Self, base::json::JsonError> {
+        base::json::read_schema(&dir.join("robustness.json"), SCHEMA)
+    }
+
+    /// Writes `robustness.csv`, `robustness.json`, `robustness.svg` and `candidates.csv`.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn write(&self, dir: &Path) -> Result<(), RobustnessError> {
+        let text = |v: Option<f64>| v.map(|v| format!("{v:.4}")).unwrap_or_default();
+        let mut table = Writer::new([
+            "perturbation",
+            "tp",
+            "fp",
+            "fn",
+            "precision",
+            "recall",
+            "f1",
+            "auc",
+            "false_per_mm2",
+        ]);
+        let mut all =
+            Writer::new(["perturbation", "image", "x_um", "y_um", "s_seg", "s_cls", "figure"]);
+        for r in &self.rows {
+            table.push([
+                r.perturbation.clone(),
+                r.tally.tp.to_string(),
+                r.tally.fp.to_string(),
+                r.tally.fn_.to_string(),
+                text(r.precision),
+                text(r.recall),
+                text(r.f1),
+                text(r.auc),
+                format!("{:.3}", r.false_per_mm2),
+            ]);
+            for l in &r.images {
+                for (f, figure) in l.found.iter().zip(l.near_figures(self.radius_um)) {
+                    all.push([
+                        r.perturbation.clone(),
+                        l.image.clone(),
+                        format!("{:.2}", f.x_um),
+                        format!("{:.2}", f.y_um),
+                        f.s_seg.to_string(),
+                        f.s_cls.map(|s| s.to_string()).unwrap_or_default(),
+                        figure.to_string(),
+                    ]);
+                }
+            }
+        }
+        table.write(&dir.join("robustness.csv"))?;
+        all.write(&dir.join("candidates.csv"))?;
+        file::write(&dir.join("robustness.svg"), chart::bars(self).as_bytes())?;
+        base::json::write(&dir.join("robustness.json"), self)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,353 @@
+//! Gathers records while a file is read, so that every problem is reported, not only the first.
+
+use super::category::Meaning;
+use super::error::{ImportError, Problem};
+use super::{Annotation, Annotations, Class, ImageEntry, ImportOptions, LabelSource};
+use mitosis::Point;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Problems quoted in full; the rest is counted.
+const QUOTED: usize = 20;
+
+/// Where an annotation lies, in level-0 pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Place {
+    /// A bare point.
+    Point(f64, f64),
+    /// Corners `[x0, y0, x1, y1]`.
+    Box([f64; 4]),
+}
+
+/// A record as read, before its category is understood.
+#[derive(Clone, Debug)]
+pub(super) struct Raw {
+    pub image: usize,
+    pub record: String,
+    pub category: Category,
+    pub place: Place,
+    pub subtype: Option<String>,
+    pub votes: BTreeMap<String, String>,
+    pub patch: Option<String>,
+    pub split: Option<crops::Split>,
+}
+
+impl Raw {
+    pub fn new(image: usize, record: impl Into<String>, category: Category, place: Place) -> Self {
+        Self {
+            image,
+            record: record.into(),
+            category,
+            place,
+            subtype: None,
+            votes: BTreeMap::new(),
+            patch: None,
+            split: None,
+        }
+    }
+}
+
+/// A category by name, or already understood.
+#[derive(Clone, Debug)]
+pub(super) enum Category {
+    /// A name to look up.
+    Named(String),
+    /// The format itself fixes the class.
+    Fixed(Class, String),
+}
+
+pub(super) struct Collector<'a> {
+    file: PathBuf,
+    options: &'a ImportOptions,
+    /// Image sizes in the file are known to be wrong at times: they flag, but do not refuse.
+    pub sizes_are_hearsay: bool,
+    out: Annotations,
+    by_name: HashMap<String, usize>,
+    meanings: HashMap<String, Option<Meaning>>,
+    unknown: BTreeMap<String, u64>,
+    problems: Vec<Problem>,
+    total: usize,
+}
+
+impl<'a> Collector<'a> {
+    pub fn new(format: &'static str, file: &Path, options: &'a ImportOptions) -> Self {
+        Self {
+            file: file.into(),
+            options,
+            sizes_are_hearsay: false,
+            out: Annotations { format, file: file.into(), ..Annotations::default() },
+            by_name: HashMap::new(),
+            meanings: HashMap::new(),
+            unknown: BTreeMap::new(),
+            problems: Vec::new(),
+            total: 0,
+        }
+    }
+
+    /// Adds an image entry and returns its number.
+    pub fn image(&mut self, mut entry: ImageEntry) -> usize {
+        if entry.cohort.is_none() {
+            entry.cohort.clone_from(&self.options.cohort);
+        }
+        let number = self.out.images.len();
+        self.by_name.entry(entry.name.clone()).or_insert(number);
+        self.out.images.push(entry);
+        number
+    }
+
+    /// The number of the image of that name, added when new.
+    pub fn image_named(&mut self, name: &str, make: impl FnOnce() -> ImageEntry) -> usize {
+        match self.by_name.get(name) {
+            Some(&n) => n,
+            None => self.image(make()),
+        }
+    }
+
+    pub fn image_entry(&self, number: usize) -> &ImageEntry {
+        &self.out.images[number]
+    }
+
+    /// Leaves a record out by its kind, and counts it.
+    pub fn ignore(&mut self, name: impl Into<String>) {
+        *self.out.ignored.entry(name.into()).or_default() += 1;
+    }
+
+    /// What a name means to the user and to the field, if anything.
+    pub fn meaning(&mut self, name: &str) -> Option<Meaning> {
+        let mapping = &self.options.mapping;
+        *self.meanings.entry(name.to_owned()).or_insert_with(|| mapping.meaning(name))
+    }
+
+    pub fn deleted(&mut self) {
+        self.out.deleted += 1;
+    }
+
+    /// Notes a record that cannot be used.
+    pub fn problem(&mut self, record: impl Into<String>, reason: impl Into<String>) {
+        let problem = Problem { record: record.into(), reason: reason.into() };
+        self.total += 1;
+        if self.options.lenient {
+            self.out.skipped.push(problem);
+        } else if self.problems.len() < QUOTED {
+            self.problems.push(problem);
+        }
+    }
+
+    /// Takes a record, or notes why not.
+    pub fn take(&mut self, raw: Raw) {
+        let (centre, bbox, clipped) = match self.place(raw.image, raw.place) {
+            Ok(p) => p,
+            Err(reason) => {
+                let record = format!("{}, {}", self.out.images[raw.image].name, raw.record);
+                return self.problem(record, reason);
+            }
+        };
+        let (class, category, named) = match raw.category {
+            Category::Fixed(class, name) => (class, name, None),
+            Category::Named(name) => {
+                let Some(m) = self.meaning(&name) else {
+                    *self.unknown.entry(name).or_default() += 1;
+                    return;
+                };
+                (m.class, name, m.subtype)
+            }
+        };
+        if class == Class::Ignored {
+            return self.ignore(category);
+        }
+        // Evaluation data of the paper, whatever file it comes from: nobody trains on it by accident.
+        let cohort = self.out.images[raw.image].cohort.as_deref().unwrap_or_default();
+        let test = cohort.to_uppercase().starts_with("TUPAC").then_some(crops::Split::Test);
+        self.out.annotations.push(Annotation {
+            image: raw.image,
+            record: raw.record,
+            class,
+            category,
+            subtype: raw.subtype.or_else(|| named.map(str::to_owned)),
+            centre,
+            bbox,
+            clipped,
+            votes: raw.votes,
+            patch: raw.patch,
+            split: raw.split.or(test),
+        });
+    }
+
+    #[expect(clippy::type_complexity, reason = "one private caller")]
+    fn place(
+        &self,
+        image: usize,
+        place: Place,
+    ) -> Result<(Point<mitosis::Level0>, Option<[f64; 4]>, bool), String> {
+        let half = self.options.box_px / 2.0;
+        let [x0, y0, x1, y1] = match place {
+            Place::Point(x, y) => [x - half, y - half, x + half, y + half],
+            Place::Box(b) => b,
+        };
+        let shown = match place {
+            Place::Point(x, y) => format!("point ({x}, {y})"),
+            Place::Box(_) => format!("box ({x0}, {y0}, {x1}, {y1})"),
+        };
+        if ![x0, y0, x1, y1].iter().all(|v| v.is_finite()) {
+            return Err(format!("{shown} is not finite"));
+        }
+        if x1 <= x0 || y1 <= y0 {
+            return Err(format!("{shown} is empty"));
+        }
+        if x1 <= 0.0 || y1 <= 0.0 {
+            return Err(format!("{shown} has negative coordinates: it lies outside the image"));
+        }
+        let entry = &self.out.images[image];
+        let mut clipped = x0 < 0.0 || y0 < 0.0;
+        if let (Some(w), Some(h)) = (entry.width, entry.height) {
+            let (w, h) = (f64::from(w), f64::from(h));
+            if (x0 >= w || y0 >= h) && !self.sizes_are_hearsay {
+                return Err(format!("{shown} lies outside the image ({w} x {h} px)"));
+            }
+            clipped |= x1 > w || y1 > h;
+        }
+        let bbox = matches!(place, Place::Box(_)).then_some([x0, y0, x1, y1]);
+        Ok((Point::new((x0 + x1) / 2.0, (y0 + y1) / 2.0), bbox, clipped))
+    }
+
+    /// The annotations, unless something must be said first.
+    pub fn finish(self) -> Result<Annotations, ImportError> {
+        if let LabelSource::Annotator(who) = &self.options.labels {
+            let people: BTreeSet<&str> = self
+                .out
+                .annotations
+                .iter()
+                .flat_map(|a| a.votes.keys().map(String::as_str))
+                .collect();
+            if !people.contains(who.as_str()) {
+                let people = people.into_iter().collect::<Vec<_>>().join(", ");
+                let known = if people.is_empty() { "the file names nobody" } else { &people };
+                let reason = format!("no labels of `{who}`; the annotators are: {known}");
+                return Err(broken(&self.file, reason));
+            }
+        }
+        if !self.unknown.is_empty() {
+            let categories = self.unknown.into_iter().collect();
+            return Err(ImportError::Categories { file: self.file, categories });
+        }
+        if !self.problems.is_empty() {
+            let (file, problems, total) = (self.file, self.problems, self.total);
+            return Err(ImportError::Records { file, problems, total });
+        }
+        Ok(self.out)
+    }
+}
+
+/// Reads a whole file as text.
+pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
+    let bytes = read_bytes(file)?;
+    String::from_utf8(bytes)
+        .map_err(|e| broken(file, format!("not UTF-8 text ({e}); save it as UTF-8")))
+}
+
+/// Reads a whole file, unpacked where it is gzipped, without a byte-order mark.
+pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
+    let io = |reason| ImportError::Io { file: file.into(), reason };
+    let mut bytes = std::fs::read(file).map_err(io)?;
+    if bytes.starts_with(b"PK\x03\x04") {
+        return Err(broken(file, "a ZIP archive; unpack it and name the file inside"));
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut plain = Vec::new();
+        flate2::read::MultiGzDecoder::new(&bytes[..])
+            .read_to_end(&mut plain)
+            .map_err(|e| broken(file, format!("a broken gzip file ({e})")))?;
+        bytes = plain;
+    }
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        bytes.drain(..3);
+    }
+    Ok(bytes)
+}
+
+/// Parses JSON. `NaN` and `Infinity`, which are none but which Python writes, become null, so that
+/// the record that holds them is named instead of the whole file being refused.
+pub(super) fn read_json(file: &Path) -> Result<serde_json::Value, ImportError> {
+    let bytes = read_bytes(file)?;
+    serde_json::from_slice(&bytes)
+        .or_else(|e| match without_nan(&bytes) {
+            Some(repaired) => serde_json::from_slice(&repaired),
+            None => Err(e),
+        })
+        .map_err(|e| broken(file, format!("not valid JSON ({e})")))
+}
+
+fn without_nan(bytes: &[u8]) -> Option<Vec<u8>> {
+    const WORDS: [&[u8]; 3] = [b"NaN", b"-Infinity", b"Infinity"];
+    let (mut out, mut i, mut text, mut found) = (Vec::with_capacity(bytes.len()), 0, false, false);
+    while i < bytes.len() {
+        match bytes[i] {
+            b'"' => text = !text,
+            b'\\' if text && i + 1 < bytes.len() => {
+                out.push(bytes[i]);
+                i += 1;
+            }
+            _ if !text => {
+                if let Some(word) = WORDS.iter().find(|w| bytes[i..].starts_with(w)) {
+                    out.extend_from_slice(b"null");
+                    (i, found) = (i + word.len(), true);
+                    continue;
+                }
+            }
+            _ => {}
+        }
+        out.push(bytes[i]);
+        i += 1;
+    }
+    found.then_some(out)
+}
+
+/// A format error.
+pub(super) fn broken(file: &Path, reason: impl Into<String>) -> ImportError {
+    ImportError::Format { file: file.into(), reason: reason.into() }
+}
+
+/// The files of one extension in a folder, sorted; or the file itself.
+///
+/// # Errors
+/// When the folder cannot be read or holds none.
+pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>, ImportError> {
+    if !path.is_dir() {
+        return Ok(vec![path.into()]);
+    }
+    let entries =
+        std::fs::read_dir(path).map_err(|reason| ImportError::Io { file: path.into(), reason })?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let p = entry.map_err(|reason| ImportError::Io { file: path.into(), reason })?.path();
+        let name = p.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        if extensions.iter().any(|e| name.ends_with(&format!(".{e}"))) {
+            files.push(p);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(broken(
+            path,
+            format!("the folder holds no .{} file", extensions.join(" or .")),
+        ));
+    }
+    Ok(files)
+}
+
+/// The image that an annotation file belongs to: its name without the last extension (and without
+/// `.gz` behind it). `detect` writes `<slide>/qupath.geojson`, which belongs to the slide.
+pub(super) fn image_of(file: &Path) -> String {
+    let folder = || Some(file.canonicalize().ok()?.parent()?.file_name()?.to_str()?.to_owned());
+    let own = stem(file);
+    if own == "qupath" { folder().unwrap_or(own) } else { own }
+}
+
+/// A file's name without its last extension (and without `.gz` behind it).
+pub(super) fn stem(file: &Path) -> String {
+    let packed = file.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    let plain = if packed { file.with_extension("") } else { file.to_path_buf() };
+    plain.file_stem().map_or_else(|| "image".into(), |s| s.to_string_lossy().into_owned())
+}

@@ -1,0 +1,89 @@
+//! What an importer refuses, with the file, the record and the way out.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// One record that cannot be imported.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Problem {
+    /// Which record, in the source's own numbering.
+    pub record: String,
+    /// Why not.
+    pub reason: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.record, self.reason)
+    }
+}
+
+/// Why a file was not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The operating system refused.
+    #[error("{file}: {reason}")]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// Its reason.
+        reason: std::io::Error,
+    },
+    /// Not a file of this format, or a broken one.
+    #[error("{file}: {reason}")]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Columns or tables that the format needs are not there.
+    #[error(
+        "{file}: missing {}; found {}", missing.join(", "),
+        if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
+    )]
+    Missing {
+        /// The file.
+        file: PathBuf,
+        /// What the format needs.
+        missing: Vec<String>,
+        /// What is there.
+        found: Vec<String>,
+    },
+    /// Category names nobody has mapped.
+    #[error(
+        "{file}: unknown categories {}; say what they mean",
+        categories.iter().map(|(n, c)| format!("`{n}` ({c} annotations)")).collect::<Vec<_>>().join(", ")
+    )]
+    Categories {
+        /// The file.
+        file: PathBuf,
+        /// Name and number of annotations.
+        categories: Vec<(String, u64)>,
+    },
+    /// It is not certain how the boxes are written.
+    #[error("{file}: {reason}")]
+    Boxes {
+        /// The file.
+        file: PathBuf,
+        /// The evidence and the remedy.
+        reason: String,
+    },
+    /// Records with impossible content; all of them were looked at.
+    #[error(
+        "{file}: {total} of the records cannot be used:\n{}{}",
+        problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"),
+        if *total > problems.len() { format!("\n  ... and {} more", *total - problems.len()) } else { String::new() }
+    )]
+    Records {
+        /// The file.
+        file: PathBuf,
+        /// The first of them.
+        problems: Vec<Problem>,
+        /// How many there are.
+        total: usize,
+    },
+    /// The corpus could not be written.
+    #[error(transparent)]
+    Corpus(#[from] crops::CorpusError),
+}

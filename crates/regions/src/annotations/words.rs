@@ -1,0 +1,92 @@
+//! What an import found, in words.
+
+use super::{Annotations, Class, Summary};
+use crops::schema::Split;
+use std::fmt;
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} ({})", self.file, self.format)?;
+        writeln!(f, "{:>9} images, {} of them labelled", self.images, self.labelled_images)?;
+        writeln!(f, "{:>9} mitotic figures", self.figures)?;
+        if let (Some(t), Some(a)) = (self.typical, self.atypical) {
+            writeln!(f, "{t:>9}   typical")?;
+            writeln!(f, "{a:>9}   atypical")?;
+        }
+        writeln!(f, "{:>9} mimickers", self.mimickers)?;
+        for (n, what) in [
+            (self.other, "other cells"),
+            (self.unresolved, "without an agreed label"),
+            (self.clipped, "boxes over an image's edge (kept)"),
+            (self.duplicates, "repeated annotations (kept)"),
+            (self.contradictions.len(), "places with two labels (kept)"),
+            (self.skipped, "records left out"),
+        ] {
+            if n > 0 {
+                writeln!(f, "{n:>9} {what}")?;
+            }
+        }
+        for (name, n) in &self.ignored {
+            writeln!(f, "{n:>9} `{name}` ignored")?;
+        }
+        for c in self.contradictions.iter().take(10) {
+            writeln!(
+                f,
+                "          {}: {} is `{}`, {} is `{}`",
+                c.image, c.records[0], c.categories[0], c.records[1], c.categories[1]
+            )?;
+        }
+        self.skipped_records.iter().try_for_each(|p| writeln!(f, "          left out: {p}"))
+    }
+}
+
+impl Annotations {
+    /// A CSV table of one line per annotation, with every single label beside the agreed one.
+    ///
+    /// # Panics
+    /// Never: text is written to memory.
+    #[must_use]
+    pub fn table(&self) -> Vec<u8> {
+        let mut w = csv::Writer::from_writer(Vec::new());
+        let mut line = |cells: [&str; 16]| w.write_record(cells).expect("memory");
+        line([
+            "image", "record", "x", "y", "xmin", "ymin", "xmax", "ymax", "label", "category",
+            "subtype", "cohort", "patient", "split", "clipped", "votes",
+        ]);
+        for r in &self.annotations {
+            let image = &self.images[r.image];
+            let side = |i: usize| r.bbox.map(|b| b[i].to_string()).unwrap_or_default();
+            let label = match r.class {
+                Class::MitoticFigure => "mf",
+                Class::Mimicker => "mimicker",
+                Class::Other => "other",
+                Class::Unresolved => "",
+                Class::Ignored => "ignore",
+            };
+            let votes = if r.votes.is_empty() {
+                String::new()
+            } else {
+                serde_json::to_string(&r.votes).expect("names and words")
+            };
+            line([
+                image.name.as_str(),
+                &r.record,
+                &r.centre.x.to_string(),
+                &r.centre.y.to_string(),
+                &side(0),
+                &side(1),
+                &side(2),
+                &side(3),
+                label,
+                &r.category,
+                r.subtype.as_deref().unwrap_or_default(),
+                image.cohort.as_deref().unwrap_or_default(),
+                image.patient.as_deref().unwrap_or_default(),
+                r.split.map(Split::name).unwrap_or_default(),
+                if r.clipped { "true" } else { "false" },
+                &votes,
+            ]);
+        }
+        w.into_inner().expect("memory")
+    }
+}

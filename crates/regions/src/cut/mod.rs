@@ -1,0 +1,249 @@
+//! From annotations and images to a corpus: crops cut at one physical resolution, or the source's
+//! ready-made patches taken as they are.
+
+mod import;
+
+pub use import::{CropsPlan, ImportedCrops};
+
+use crate::annotations::{Annotation, Annotations, Class, ImportError, Problem};
+use crate::dataset::Given;
+use crate::found::Found;
+use crops::Encoding;
+use crops::error::CorpusError;
+use crops::manifest::Header;
+use crops::schema::{CropBox, CropMeta, Label, Split, decode_rgb, pixel_hash};
+use crops::writer::{CorpusWriter, Layout};
+use mitosis::{Mpp, RgbTile};
+use slide::{OpenOptions, Slide};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// What to cut.
+#[derive(Clone, Debug)]
+pub struct CutOptions {
+    /// um/px of the crops (0.25 in the paper).
+    pub mpp: Mpp,
+    /// Side of a crop in its own pixels (128 in the paper).
+    pub side: u32,
+    /// um/px of images that state none.
+    pub given: Given,
+    /// How crops are stored.
+    pub encoding: Encoding,
+    /// Leave images and crops that cannot be read out and count them.
+    pub lenient: bool,
+    /// Side of every crop unless the source fixes one.
+    pub split: Split,
+    /// The manifest's header.
+    pub header: Header,
+}
+
+/// What came out.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct CutReport {
+    /// Crops written.
+    pub crops: u64,
+    /// Annotations that are no training crop: regions, annotations without an agreed label.
+    pub unused: u64,
+    /// Images that were not there; their annotations are missing from the corpus.
+    pub missing_images: Vec<String>,
+    /// Crops that could not be read.
+    pub failed: Vec<Problem>,
+    /// The corpus digest.
+    pub digest: String,
+}
+
+impl fmt::Display for CutReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>9} crops written, digest {}", self.crops, self.digest)?;
+        if !self.missing_images.is_empty() {
+            let (n, names) = (self.missing_images.len(), self.missing_images.join(", "));
+            writeln!(f, "{n:>9} images were not found: {names}")?;
+        }
+        self.failed.iter().take(20).try_for_each(|p| writeln!(f, "          not cut: {p}"))
+    }
+}
+
+/// Cuts every labelled annotation into a new corpus, image by image in the source's order.
+///
+/// # Errors
+/// Missing images, images without a resolution, unreadable crops (unless `lenient`), or a disk
+/// that refuses. Nothing is left but temporary files when it fails.
+pub fn cut(
+    annotations: &Annotations,
+    images: &Path,
+    out: &Path,
+    options: &CutOptions,
+) -> Result<CutReport, ImportError> {
+    let found = Found::below(images)?;
+    let mut report = CutReport::default();
+    let mut by_image: BTreeMap<usize, Vec<&Annotation>> = BTreeMap::new();
+    for a in &annotations.annotations {
+        if matches!(a.class, Class::Unresolved | Class::Ignored) {
+            report.unused += 1;
+        } else {
+            by_image.entry(a.image).or_default().push(a);
+        }
+    }
+    let patch_of = |a: &Annotation| a.patch.as_ref().and_then(|p| found.get(p));
+    for (&image, list) in &by_image {
+        let name = &annotations.images[image].name;
+        if found.get(name).is_none() && list.iter().any(|a| patch_of(a).is_none()) {
+            report.missing_images.push(name.clone());
+        }
+    }
+    let records = |problems: Vec<Problem>, total| {
+        Err(ImportError::Records { file: annotations.file.clone(), problems, total })
+    };
+    if !options.lenient && !report.missing_images.is_empty() {
+        let problems = report.missing_images.iter().take(20).map(|m| Problem {
+            record: m.clone(),
+            reason: format!("not found below {}", images.display()),
+        });
+        return records(problems.collect(), report.missing_images.len());
+    }
+    // Also when lenient: a wrong picture under a right label is worse than none.
+    let two: Vec<Problem> =
+        by_image.keys().filter_map(|&i| found.two(&annotations.images[i].name)).collect();
+    if !two.is_empty() {
+        let total = two.len();
+        return records(two.into_iter().take(20).collect(), total);
+    }
+    let mut writer = CorpusWriter::create(out, options.header.clone(), Layout::default())?;
+    for (&image, list) in &by_image {
+        let entry = &annotations.images[image];
+        let mut slide = None;
+        for (k, a) in list.iter().enumerate() {
+            let mut a = Cow::Borrowed(*a);
+            let made = match patch_of(&a) {
+                Some(file) => ready_made(file, options),
+                None => match found.get(&entry.name) {
+                    None => continue,
+                    Some(file) => {
+                        if slide.is_none() {
+                            slide = Some(open(file, &entry.name, options));
+                        }
+                        match slide.as_ref() {
+                            Some(Ok(s)) => {
+                                let bounds = s.bounds().map_or([0, 0], |b| [b.x, b.y]);
+                                a = Cow::Owned(a.moved(annotations.offset(bounds)));
+                                centred(s, &a, options)
+                            }
+                            Some(Err(e)) => Err(e.clone()),
+                            None => continue,
+                        }
+                    }
+                },
+            };
+            let made = match made {
+                Ok(made) => made,
+                Err(reason) => {
+                    let record = format!("{}, {}", entry.name, a.record);
+                    report.failed.push(Problem { record, reason });
+                    if options.lenient {
+                        continue;
+                    }
+                    return records(report.failed, 1);
+                }
+            };
+            let meta = meta(annotations, &a, &made, k, options)?;
+            writer.push(meta, made.bytes)?;
+            report.crops += 1;
+        }
+    }
+    report.digest = writer.finish()?.digest;
+    Ok(report)
+}
+
+struct Made {
+    bytes: Vec<u8>,
+    tile: RgbTile,
+    extension: String,
+    bbox: Option<CropBox>,
+}
+
+fn meta(
+    all: &Annotations,
+    a: &Annotation,
+    made: &Made,
+    number: usize,
+    o: &CutOptions,
+) -> Result<CropMeta, CorpusError> {
+    let entry = &all.images[a.image];
+    let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let path = format!("{}/{number:05}.{}", entry.name, made.extension);
+    let votes = serde_json::to_string(&a.votes).ok().filter(|_| !a.votes.is_empty());
+    Ok(CropMeta {
+        label: match a.class {
+            Class::MitoticFigure => Label::MitoticFigure,
+            Class::Mimicker => Label::Mimicker,
+            Class::Other | Class::Unresolved | Class::Ignored => Label::Unlabeled,
+        },
+        subtype: a
+            .subtype
+            .clone()
+            .or_else(|| (a.class == Class::Other).then(|| a.category.clone())),
+        s_seg: None,
+        s_cls: None,
+        bbox: made.bbox,
+        centroid: Some(a.centre),
+        slide: entry.name.clone(),
+        patient: entry.patient.clone(),
+        cohort: entry.cohort.clone().unwrap_or_else(|| all.format.to_owned()),
+        mpp: o.mpp,
+        width: side(made.tile.width),
+        height: side(made.tile.height),
+        source: format!("{}: {}", all.format, a.record),
+        split: a.split.unwrap_or(o.split),
+        votes,
+        pixels: Some(pixel_hash(&made.tile)),
+        path,
+    })
+}
+
+fn open(file: &Path, name: &str, o: &CutOptions) -> Result<Slide, String> {
+    let given = o.given.of(&[name]).map(|(mpp, _)| mpp);
+    let options = OpenOptions { mpp: given, ..OpenOptions::default() };
+    let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
+    slide.resolution().map_err(|e| e.to_string())?;
+    Ok(slide)
+}
+
+/// A crop whose centre pixel holds the annotation's centre.
+fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String> {
+    let (sx, sy) = slide.working_scale(o.mpp).map_err(|e| e.to_string())?;
+    let (w, h) = slide.dimensions();
+    let [x0, y0] = a.bbox.map_or([a.centre.x - 25.0, a.centre.y - 25.0], |b| [b[0], b[1]]);
+    #[expect(clippy::cast_precision_loss, reason = "pixels of an image")]
+    if x0 >= w as f64 || y0 >= h as f64 {
+        return Err(format!(
+            "({}, {}) lies outside the image ({w} x {h} px)",
+            a.centre.x, a.centre.y
+        ));
+    }
+    let (cx, cy) = (a.centre.x / sx, a.centre.y / sy);
+    let half = f64::from(o.side) / 2.0;
+    #[expect(clippy::cast_possible_truncation, reason = "pixel coordinates of an image")]
+    let corner = |c: f64| (c - half).round() as i64;
+    let (x, y) = (corner(cx), corner(cy));
+    let side = o.side as usize;
+    let tile = slide.read_at(o.mpp, x, y, side, side).map_err(|e| e.to_string())?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "crop pixels")]
+    let bbox = a.bbox.map(|b| CropBox {
+        x0: (b[0] / sx - x as f64) as f32,
+        y0: (b[1] / sy - y as f64) as f32,
+        x1: (b[2] / sx - x as f64) as f32,
+        y1: (b[3] / sy - y as f64) as f32,
+    });
+    let bytes = o.encoding.encode(&tile).map_err(|e| e.to_string())?;
+    Ok(Made { bytes, tile, extension: o.encoding.extension().into(), bbox })
+}
+
+/// A patch that the source ships: its bytes as they are, after proving that they decode.
+fn ready_made(file: &Path, _: &CutOptions) -> Result<Made, String> {
+    let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let tile = decode_rgb(&bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+    let extension = file.extension().map_or_else(|| "png".into(), |e| e.to_string_lossy().into());
+    Ok(Made { bytes, tile, extension, bbox: None })
+}

@@ -1,0 +1,274 @@
+//! Making a dataset: image files are looked at, entries gathered, the manifest written last.
+
+use super::manifest::{self, FORMAT, Head, SCHEMA};
+use super::{Class, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result};
+use base::digest::sha256_file;
+use base::table::{Format, Table, TableError};
+use mitosis::Mpp;
+use slide::{OpenOptions, Slide, SlideError};
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// um/px that the files do not state. The table comes before the value for all; what a file states
+/// itself must agree with either.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// For every image without an entry in the table.
+    pub all: Option<Mpp>,
+    /// By image name, file name, slide or scanner.
+    pub table: HashMap<String, Mpp>,
+}
+
+impl Given {
+    /// The value for an image, by the first of its names that the table has.
+    #[must_use]
+    pub fn of(&self, names: &[&str]) -> Option<(Mpp, MppSource)> {
+        let stem = |n: &str| Path::new(n).file_stem().map(|s| s.to_string_lossy().into_owned());
+        names
+            .iter()
+            .find_map(|n| self.table.get(*n).or_else(|| self.table.get(&stem(n)?)))
+            .map(|&m| (m, MppSource::Table))
+            .or_else(|| self.all.map(|m| (m, MppSource::User)))
+    }
+
+    /// Reads a table with the columns `image` (or `slide`, `scanner`, `name`) and `mpp`.
+    ///
+    /// # Errors
+    /// [`RegionsError`]: unreadable, without these columns, a value that is no um/px, or two values
+    /// for one name.
+    pub fn read_table(path: &Path) -> Result<HashMap<String, Mpp>> {
+        let fail = |e: TableError| RegionsError::file(path, e);
+        let rows = Table::read(path, &Format::default()).map_err(fail)?;
+        let key = rows.need(&["image", "slide", "scanner", "name", "file"]).map_err(fail)?;
+        let value = rows.need(&["mpp", "um_per_px", "um/px"]).map_err(fail)?;
+        let mut table = HashMap::new();
+        for row in 0..rows.len() {
+            let wrong = |reason: String| fail(rows.wrong(row, value, reason));
+            let mpp = Mpp::new(rows.number(row, value).map_err(fail)?);
+            let mpp = mpp.map_err(|e| wrong(e.to_string()))?;
+            let name = rows.cell(row, key);
+            if table.insert(name.to_owned(), mpp).is_some_and(|old| old != mpp) {
+                return Err(wrong(format!("`{name}` has two values")));
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// What an image file says about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    /// The file, absolute.
+    pub file: PathBuf,
+    /// Its SHA-256.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Level-0 width and height.
+    pub size: (u32, u32),
+    /// Upper left corner of the slide's bounds, level-0 px; 0, 0 without.
+    pub bounds_offset: [i64; 2],
+    /// um/px.
+    pub mpp: Resolution,
+    /// Coding of the pixels, when it can be told.
+    pub coding: Option<String>,
+}
+
+/// Looks at an image file: digest, extent, coding, and its um/px, stated or `given`.
+///
+/// # Errors
+/// [`RegionsError`]: unreadable, no um/px stated or given, or another one stated than given.
+pub fn probe(path: &Path, given: Option<(Mpp, MppSource)>) -> Result<Probe> {
+    let file = path.canonicalize().map_err(RegionsError::io(path))?;
+    let options = OpenOptions { cache_bytes: 0, ..OpenOptions::default() };
+    let slide = Slide::open_with(&file, &options)?;
+    let (stated, mpp) = (slide.resolution().cloned(), given);
+    let mpp = match (stated, mpp) {
+        (Ok(r), None) => {
+            Resolution { x: r.x, y: r.y, source: MppSource::File(r.source.to_string()) }
+        }
+        (Ok(r), Some((given, _))) => {
+            let off = (r.x.get() - given.get()).abs().max((r.y.get() - given.get()).abs());
+            if off > slide::CONTRADICTION * given.get() {
+                return Err(RegionsError::ContradictingMpp {
+                    path: path.to_path_buf(),
+                    stated: format!("{} ({})", r.x, r.source),
+                    given: given.get(),
+                });
+            }
+            Resolution { x: r.x, y: r.y, source: MppSource::File(r.source.to_string()) }
+        }
+        (Err(_), Some((given, source))) => Resolution { x: given, y: given, source },
+        (Err(SlideError::MissingResolution { .. }), None) => {
+            return Err(RegionsError::MissingMpp { path: path.to_path_buf(), others: 0 });
+        }
+        (Err(e), None) => return Err(e.into()),
+    };
+    let side = |n: u64| {
+        u32::try_from(n).map_err(|_| RegionsError::file(path, "more than 2^32 pixels wide"))
+    };
+    let (w, h) = slide.dimensions();
+    let size = (side(w)?, side(h)?);
+    let (bytes, sha256) = sha256_file(&file).map_err(|e| RegionsError::file(path, e))?;
+    let coding = coding(&file, &slide);
+    let bounds_offset = slide.bounds().map_or([0, 0], |b| [b.x, b.y]);
+    Ok(Probe { file, sha256, bytes, size, bounds_offset, mpp, coding })
+}
+
+/// `png`, `jpeg 4:2:0`, or the slide's own word.
+fn coding(file: &Path, slide: &Slide) -> Option<String> {
+    match slide.format() {
+        "png" => Some("png".into()),
+        "jpeg" => {
+            let mut head = vec![];
+            std::fs::File::open(file).ok()?.take(1 << 18).read_to_end(&mut head).ok()?;
+            Some(format!("jpeg {}", subsampling(&head)?))
+        }
+        _ => None,
+    }
+}
+
+/// Chroma subsampling from a JPEG's frame header.
+fn subsampling(bytes: &[u8]) -> Option<&'static str> {
+    let mut i = 2;
+    while i + 4 <= bytes.len() {
+        if bytes[i] != 0xFF {
+            return None;
+        }
+        let (marker, length) =
+            (bytes[i + 1], usize::from(bytes[i + 2]) << 8 | usize::from(bytes[i + 3]));
+        // Frame headers are C0 to CF but for the Huffman, arithmetic (CC) and JPG markers.
+        if (0xC0..=0xCF).contains(&marker) && ![0xC4, 0xC8, 0xCC].contains(&marker) {
+            let parts = *bytes.get(i + 9)?;
+            let sampling = |k: usize| bytes.get(i + 11 + 3 * k).copied();
+            return match (parts, sampling(0)?, (parts == 3).then(|| sampling(1)).flatten()) {
+                (1, ..) => Some("grey"),
+                (_, 0x11, Some(0x11)) => Some("4:4:4"),
+                (_, 0x21, Some(0x11)) => Some("4:2:2"),
+                (_, 0x22, Some(0x11)) => Some("4:2:0"),
+                _ => Some("other subsampling"),
+            };
+        }
+        i += 2 + length;
+    }
+    None
+}
+
+impl Probe {
+    /// An entry of this file without labels, in the training part, its figures not all labelled.
+    #[must_use]
+    pub fn image(self, name: impl Into<String>, slide: impl Into<String>, source: &str) -> Image {
+        Image {
+            name: name.into(),
+            file: self.file,
+            sha256: self.sha256,
+            bytes: self.bytes,
+            width: self.size.0,
+            height: self.size.1,
+            mpp: self.mpp,
+            slide: slide.into(),
+            patient: None,
+            scanner: None,
+            source: source.into(),
+            coding: self.coding,
+            part: super::Part::Train,
+            exhaustive: false,
+            ignore: vec![],
+            labels: vec![],
+        }
+    }
+}
+
+/// Gathers images and writes a dataset.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(super) head: Head,
+    pub(super) images: Vec<Image>,
+}
+
+impl Builder {
+    /// Word of the positive class unless the source has another.
+    pub const FIGURE: &str = "mitotic_figure";
+    /// Word of look-alikes unless the source has another.
+    pub const MIMICKER: &str = "mimicker";
+
+    /// A dataset of this name with the classes `mitotic_figure` and `mimicker`, written by
+    /// `program`.
+    #[must_use]
+    pub fn new(name: impl Into<String>, program: impl Into<String>) -> Self {
+        let class = |name: &str, kind| Class { name: name.into(), kind };
+        let classes =
+            vec![class(Self::FIGURE, Kind::Figure), class(Self::MIMICKER, Kind::Mimicker)];
+        Self::with_classes(name, program, classes)
+    }
+
+    /// A dataset with other classes.
+    #[must_use]
+    pub fn with_classes(
+        name: impl Into<String>,
+        program: impl Into<String>,
+        classes: Vec<Class>,
+    ) -> Self {
+        let head = Head {
+            format: FORMAT.into(),
+            schema: SCHEMA,
+            name: name.into(),
+            builder: program.into(),
+            notes: BTreeMap::new(),
+            classes,
+            digest: String::new(),
+        };
+        Self { head, images: vec![] }
+    }
+
+    /// Adds a class unless it is there.
+    ///
+    /// # Errors
+    /// [`RegionsError::Invalid`] when it is there with another meaning.
+    pub fn class(&mut self, name: &str, kind: Kind) -> Result<()> {
+        match self.head.classes.iter().find(|c| c.name == name) {
+            Some(c) if c.kind == kind => Ok(()),
+            Some(c) => Err(RegionsError::Invalid(format!(
+                "class `{name}` is {:?} in one place and {kind:?} in another",
+                c.kind
+            ))),
+            None => {
+                self.head.classes.push(Class { name: name.into(), kind });
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a note about how the data came to be.
+    pub fn note(&mut self, key: impl Into<String>, value: impl Into<String>) {
+        self.head.notes.insert(key.into(), value.into());
+    }
+
+    /// Adds an image; everything is checked when the dataset is written.
+    pub fn push(&mut self, image: Image) {
+        self.images.push(image);
+    }
+
+    /// The images so far.
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    /// Writes the manifest into a folder that holds none. Files below the folder are named relative
+    /// to it, so that the folder can move with them.
+    ///
+    /// # Errors
+    /// [`RegionsError`] naming the image that cannot be taken, or the disk's refusal.
+    pub fn write(mut self, folder: &Path) -> Result<Dataset> {
+        std::fs::create_dir_all(folder).map_err(RegionsError::io(folder))?;
+        let root = folder.canonicalize().map_err(RegionsError::io(folder))?;
+        for image in &mut self.images {
+            if let Ok(below) = image.file.strip_prefix(&root) {
+                image.file = below.to_path_buf();
+            }
+        }
+        manifest::write(folder, self.head, self.images)
+    }
+}

@@ -1,0 +1,185 @@
+//! Annotations of any format, and the images they belong to.
+
+use super::{Imported, Options, Wanted, probe_all, some};
+use crate::annotations::{Annotation, Annotations, Class, Problem};
+use crate::dataset::{Area, Image, Kind, Label, Part, Probe, RegionsError, Result};
+use crate::found::Found;
+use base::text::Many;
+use crops::schema::Split;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Side of the ignore area around a bare point without an agreed label, level-0 px.
+const UNRESOLVED_PX: f64 = 50.0;
+
+/// A dataset of the images that annotations name, found by name at any depth below `images`.
+///
+/// Annotations without an agreed label become ignore areas. Images that the source lists without a
+/// single label are taken where they are found, but their labels do not count as exhaustive.
+///
+/// # Errors
+/// Images that are missing (unless lenient, or unlabelled), ambiguous, of two names, unreadable or without um/px;
+/// labels outside their image; an image that is partly test data.
+pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Imported> {
+    let found = Found::below(images)?;
+    let mut labels: Vec<Vec<&Annotation>> = vec![vec![]; all.images.len()];
+    for a in &all.annotations {
+        labels[a.image].push(a);
+    }
+    let mut dataset = o.builder();
+    let mut left_out = vec![];
+    let mut missing = vec![];
+    let mut wanted = vec![];
+    let mut name_of = HashMap::new();
+    for (number, entry) in all.images.iter().enumerate() {
+        if let Some(two) = found.two(&entry.name) {
+            return Err(RegionsError::image(&two.record, two.reason));
+        }
+        match found.get(&entry.name) {
+            Some(file) => {
+                if let Some(other) = name_of.insert(file, &entry.name) {
+                    let reason =
+                        format!("is {}, and so is `{other}`: one name each", file.display());
+                    return Err(RegionsError::image(&entry.name, reason));
+                }
+                let mut names = vec![entry.name.as_str()];
+                names.extend(file.file_name().and_then(|n| n.to_str()));
+                names.extend(entry.scanner.as_deref());
+                let given = o.given.of(&names);
+                wanted.push(Wanted { file: file.clone(), given, what: number });
+            }
+            None if labels[number].is_empty() => {}
+            None => missing.push(entry.name.as_str()),
+        }
+    }
+    if !missing.is_empty() && !o.lenient {
+        let shown = missing.iter().take(10).copied().collect::<Vec<_>>().join(", ");
+        return Err(RegionsError::Invalid(format!(
+            "{} labelled images are not below {}: {shown}",
+            missing.len(),
+            images.display()
+        )));
+    }
+    left_out.extend(
+        missing.iter().map(|m| Problem { record: (*m).into(), reason: "no such image".into() }),
+    );
+    let mut moved = 0;
+    for (probe, number) in probe_all(wanted, o.lenient, &mut left_out)? {
+        moved += usize::from(all.from_bounds && probe.bounds_offset != [0, 0]);
+        let image = image(all, number, &labels[number], probe, o, &mut left_out)?;
+        for a in labels[number].iter().filter(|a| a.class == Class::Other) {
+            dataset.class(&a.category, Kind::Other)?;
+        }
+        dataset.push(image);
+    }
+    some(dataset.images(), images)?;
+    dataset.note("format", all.format);
+    if moved > 0 {
+        dataset.note(
+            "bounds",
+            format!("coordinates on {} count from the slide's bounds", Many(moved, "image")),
+        );
+    }
+    if let Some(name) = all.file.file_name() {
+        dataset.note("annotations", name.to_string_lossy());
+    }
+    Ok(Imported { dataset, left_out })
+}
+
+fn image(
+    all: &Annotations,
+    number: usize,
+    labels: &[&Annotation],
+    probe: Probe,
+    o: &Options,
+    left_out: &mut Vec<Problem>,
+) -> Result<Image> {
+    let entry = &all.images[number];
+    let source = entry.cohort.clone().or_else(|| o.source.clone());
+    let source = source.unwrap_or_else(|| all.format.to_owned());
+    let offset = all.offset(probe.bounds_offset);
+    let mut image = probe.image(&entry.name, &entry.name, &source);
+    image.patient.clone_from(&entry.patient);
+    image.scanner.clone_from(&entry.scanner);
+    image.exhaustive = o.is_exhaustive(!labels.is_empty());
+    let tests = labels.iter().filter(|a| a.split == Some(Split::Test)).count();
+    image.part = match tests {
+        0 => o.part,
+        n if n == labels.len() => Part::Test,
+        _ => return Err(RegionsError::image(&entry.name, "is partly test data")),
+    };
+    let (w, h) = (f64::from(image.width), f64::from(image.height));
+    for a in labels.iter().map(|a| a.moved(offset)) {
+        let area = a.bbox.map(Area::from);
+        let (x, y) = (a.centre.x, a.centre.y);
+        let reach = area.unwrap_or(Area { x0: x, y0: y, x1: x, y1: y });
+        if reach.x1 < 0.0 || reach.y1 < 0.0 || reach.x0 >= w || reach.y0 >= h {
+            let reason = format!("({x}, {y}) lies outside the {w} x {h} px of the image");
+            let record = format!("{}, {}", entry.name, a.record);
+            if !o.lenient {
+                return Err(RegionsError::image(&record, reason));
+            }
+            left_out.push(Problem { record, reason });
+            continue;
+        }
+        let class = match a.class {
+            Class::MitoticFigure => o.figure(),
+            Class::Mimicker => crate::dataset::Builder::MIMICKER,
+            Class::Other => &a.category,
+            Class::Unresolved => {
+                let area = area.unwrap_or_else(|| Area::around(x, y, UNRESOLVED_PX));
+                image.ignore.push(area);
+                continue;
+            }
+            Class::Ignored => continue,
+        };
+        image.labels.push(Label {
+            bbox: area,
+            subtype: a.subtype.clone(),
+            votes: a.votes.clone(),
+            ..Label::at(class, x, y)
+        });
+    }
+    Ok(image)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::annotations::ImageEntry;
+    use crate::dataset::{MppSource, Resolution};
+    use mitosis::Mpp;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn labels_of_qupath_count_from_the_bounds() {
+        let found = |from_bounds| {
+            let entry = ImageEntry { name: "s".into(), ..ImageEntry::default() };
+            let all = Annotations { from_bounds, images: vec![entry], ..Annotations::default() };
+            let mpp = Resolution { x: Mpp::PAPER, y: Mpp::PAPER, source: MppSource::User };
+            let (file, sha256) = ("s.mrxs".into(), String::new());
+            let (bytes, size, bounds_offset) = (1, (5000, 4000), [1000, 200]);
+            let probe = Probe { file, sha256, bytes, size, bounds_offset, mpp, coding: None };
+            let figure = Annotation {
+                image: 0,
+                record: "1".into(),
+                class: Class::MitoticFigure,
+                category: "Mitotic figure".into(),
+                subtype: None,
+                centre: mitosis::Point::new(20.0, 30.0),
+                bbox: Some([10.0, 20.0, 30.0, 40.0]),
+                clipped: false,
+                votes: BTreeMap::new(),
+                patch: None,
+                split: None,
+            };
+            let open = Annotation { class: Class::Unresolved, ..figure.clone() };
+            let o = Options::default();
+            let image = image(&all, 0, &[&figure, &open], probe, &o, &mut vec![]).unwrap();
+            let l = &image.labels[0];
+            (l.x, l.y, l.bbox.map(|b| (b.x0, b.y1)), image.ignore[0].x0)
+        };
+        assert_eq!(found(false), (20.0, 30.0, Some((10.0, 40.0)), 10.0));
+        assert_eq!(found(true), (1020.0, 230.0, Some((1010.0, 240.0)), 1010.0));
+    }
+}

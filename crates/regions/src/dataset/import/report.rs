@@ -1,0 +1,91 @@
+//! A regions dataset from the data of others, written and summed up.
+
+use super::{Imported, Options, annotated, folder_importer};
+use crate::annotations::{ImportOptions, Problem, importer};
+use crate::dataset::{Counts, Dataset, RegionsError, Result};
+use base::file::FileError;
+use serde::Serialize;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What is read, and where it goes.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionsPlan<'a> {
+    /// Name of a collection or of a format of annotations.
+    pub format: &'a str,
+    /// The collection's folder, or the annotations.
+    pub file: &'a Path,
+    /// Folder of the images, for annotations.
+    pub images: Option<&'a Path>,
+    /// How annotations are read.
+    pub annotations: &'a ImportOptions,
+    /// What the user decided about the dataset.
+    pub options: &'a Options,
+    /// The dataset's folder.
+    pub out: &'a Path,
+}
+
+/// What came of it; `import.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct ImportedRegions {
+    #[serde(rename = "dataset")]
+    name: String,
+    digest: String,
+    positive: String,
+    #[serde(flatten)]
+    counts: Counts,
+    test_images: usize,
+    left_out: Vec<Problem>,
+    #[serde(skip)]
+    words: String,
+}
+
+impl RegionsPlan<'_> {
+    /// Reads and writes the dataset, and `import.json` beside it.
+    ///
+    /// # Errors
+    /// [`RegionsError`]; annotations without a folder of images among them.
+    pub fn run(&self) -> Result<ImportedRegions> {
+        let Imported { dataset, left_out } = match folder_importer(self.format) {
+            Some(folder) => (folder.read)(self.file, self.options)?,
+            None => {
+                let invalid = |what: String| RegionsError::Invalid(what);
+                let unknown = || invalid(format!("`{}` is no known format", self.format));
+                let format = importer(self.format).ok_or_else(unknown)?;
+                let needed = || invalid("a folder of images is needed beside annotations".into());
+                let images = self.images.ok_or_else(needed)?;
+                annotated(&(format.read)(self.file, self.annotations)?, images, self.options)?
+            }
+        };
+        let set = dataset.write(self.out)?;
+        let done = ImportedRegions::of(&set, left_out);
+        let path: PathBuf = self.out.join("import.json");
+        base::file::write(&path, &base::json::pretty(&done)).map_err(FileError::from)?;
+        Ok(done)
+    }
+}
+
+impl ImportedRegions {
+    fn of(set: &Dataset, left_out: Vec<Problem>) -> Self {
+        Self {
+            name: set.name().into(),
+            digest: set.digest().into(),
+            positive: set.positive().into(),
+            counts: set.counts(),
+            test_images: set.test().images().len(),
+            left_out,
+            words: set.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for ImportedRegions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)?;
+        self.left_out.iter().take(20).try_for_each(|p| writeln!(f, "          left out: {p}"))?;
+        match self.left_out.len() {
+            0..=20 => Ok(()),
+            n => writeln!(f, "          left out: {} more", n - 20),
+        }
+    }
+}

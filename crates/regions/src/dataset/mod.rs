@@ -1,0 +1,407 @@
+//! Regions: images or slides whose figures are labelled, the second kind of training data.
+//!
+//! A dataset is a folder with a `regions.json` (`docs/artifacts.md`) that names its images, wherever
+//! they lie, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the first
+//! kind; there is no third.
+//!
+//! ```no_run
+//! use regions::Dataset;
+//! use mitosis::Mpp;
+//! let set = Dataset::open("midog")?;
+//! for image in set.training().images() {
+//!     let region = set.load(image, Mpp::PAPER)?;
+//!     println!("{}: {} px wide, {} labels", image.name, region.tile.width, region.labels.len());
+//! }
+//! # Ok::<(), regions::RegionsError>(())
+//! ```
+
+mod build;
+mod error;
+pub mod import;
+mod manifest;
+mod merge;
+mod part;
+mod read;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use mitosis::{Level0, Mpp, Point};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use build::{Builder, Given, Probe, probe};
+pub use error::RegionsError;
+pub use manifest::{FILE, FORMAT, SCHEMA};
+pub use merge::merge;
+pub use part::{TestPart, TrainingPart};
+pub use read::{PlacedLabel, Region};
+
+/// Shorthand.
+pub type Result<T, E = RegionsError> = std::result::Result<T, E>;
+
+/// What a class stands for.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The positive class: a mitotic figure.
+    Figure,
+    /// Resembles a figure but is none.
+    Mimicker,
+    /// Another labelled object; neither a figure nor a hard negative.
+    #[default]
+    Other,
+}
+
+/// A class by the dataset's own word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// The word that labels use.
+    pub name: String,
+    /// What it stands for. Exactly one class of a dataset is [`Kind::Figure`].
+    pub kind: Kind,
+}
+
+/// Where an image's resolution comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "from", content = "what")]
+pub enum MppSource {
+    /// A field of the image file itself, e.g. `aperio.MPP`.
+    File(String),
+    /// Stated by whoever published the data, outside the files.
+    Publisher(String),
+    /// Given by the user for all images.
+    User,
+    /// Given by the user for this image, slide or scanner.
+    Table,
+}
+
+/// Level-0 resolution of an image.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resolution {
+    /// Horizontal um/px.
+    pub x: Mpp,
+    /// Vertical um/px.
+    pub y: Mpp,
+    /// Where it comes from.
+    pub source: MppSource,
+}
+
+/// Which side of an evaluation an image is fixed to by its publisher or importer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// May train, validate and calibrate.
+    #[default]
+    Train,
+    /// May be scored at the end and nothing else.
+    Test,
+    /// Tissue without labels that no model trains on: it sets the scale of a detector's scores.
+    Calibration,
+}
+
+/// An axis-aligned rectangle in level-0 pixels, `x0 < x1` and `y0 < y1`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[f64; 4]", into = "[f64; 4]")]
+pub struct Area {
+    /// Left edge.
+    pub x0: f64,
+    /// Top edge.
+    pub y0: f64,
+    /// Right edge.
+    pub x1: f64,
+    /// Bottom edge.
+    pub y1: f64,
+}
+
+impl From<[f64; 4]> for Area {
+    fn from([x0, y0, x1, y1]: [f64; 4]) -> Self {
+        Self { x0, y0, x1, y1 }
+    }
+}
+
+impl From<Area> for [f64; 4] {
+    fn from(a: Area) -> Self {
+        [a.x0, a.y0, a.x1, a.y1]
+    }
+}
+
+impl Area {
+    /// The square of this side around a point.
+    #[must_use]
+    pub fn around(x: f64, y: f64, side: f64) -> Self {
+        let half = side / 2.0;
+        Self { x0: x - half, y0: y - half, x1: x + half, y1: y + half }
+    }
+
+    /// Whether a point lies inside.
+    #[must_use]
+    pub fn contains(&self, x: f64, y: f64) -> bool {
+        x >= self.x0 && x < self.x1 && y >= self.y0 && y < self.y1
+    }
+
+    /// The same rectangle in other pixels, `factor` of them per pixel of now, axis by axis.
+    #[must_use]
+    pub fn scaled(&self, (fx, fy): (f64, f64)) -> Self {
+        Self { x0: self.x0 * fx, y0: self.y0 * fy, x1: self.x1 * fx, y1: self.y1 * fy }
+    }
+}
+
+/// A labelled object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    /// Its class, one of the dataset's.
+    pub class: String,
+    /// What the class stands for; follows from `class` and is not on disk.
+    #[serde(skip)]
+    pub kind: Kind,
+    /// Centre, level-0 px rightwards.
+    pub x: f64,
+    /// Centre, level-0 px downwards.
+    pub y: f64,
+    /// Its box, when the source draws one; may reach over the image's edge.
+    #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
+    pub bbox: Option<Area>,
+    /// Finer class, e.g. `atypical`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtype: Option<String>,
+    /// Single annotators' words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub votes: BTreeMap<String, String>,
+}
+
+impl Label {
+    /// A label of this class at a place, without a box. Its kind is set by the [`Builder`].
+    #[must_use]
+    pub fn at(class: impl Into<String>, x: f64, y: f64) -> Self {
+        Self {
+            class: class.into(),
+            kind: Kind::Other,
+            x,
+            y,
+            bbox: None,
+            subtype: None,
+            votes: BTreeMap::new(),
+        }
+    }
+
+    /// The centre.
+    #[must_use]
+    pub fn centre(&self) -> Point<Level0> {
+        Point::new(self.x, self.y)
+    }
+}
+
+/// One image or slide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// Unique name in the dataset.
+    pub name: String,
+    /// The file, absolute or relative to the folder of the manifest.
+    pub file: PathBuf,
+    /// SHA-256 of the file.
+    pub sha256: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Level-0 width, px.
+    pub width: u32,
+    /// Level-0 height, px.
+    pub height: u32,
+    /// um/px and where it comes from.
+    pub mpp: Resolution,
+    /// The slide it was cut from.
+    pub slide: String,
+    /// The patient, when known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patient: Option<String>,
+    /// The scanner, when known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scanner: Option<String>,
+    /// Collection it comes from, e.g. `icpr2012`; figures are reported by it.
+    pub source: String,
+    /// How the pixels are coded, e.g. `jpeg 4:2:0`, when known. A source whose coding differs from
+    /// the others' can be told by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coding: Option<String>,
+    /// Training or test.
+    pub part: Part,
+    /// Whether every figure outside [`Image::ignore`] is labelled, so that what is unlabelled is no
+    /// figure. Only such images can be validated or calibrated on.
+    pub exhaustive: bool,
+    /// Areas that teach nothing and are not scored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<Area>,
+    /// Labelled objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Label>,
+}
+
+impl Image {
+    /// The labelled mitotic figures.
+    pub fn figures(&self) -> impl Iterator<Item = &Label> {
+        self.labels.iter().filter(|l| l.kind == Kind::Figure)
+    }
+
+    /// Pixels at `mpp` per level-0 pixel, per axis.
+    #[must_use]
+    pub fn scale(&self, mpp: Mpp) -> (f64, f64) {
+        (self.mpp.x.get() / mpp.get(), self.mpp.y.get() / mpp.get())
+    }
+}
+
+/// Sums over the images of a dataset or of a part of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Images.
+    pub images: usize,
+    /// Images with exhaustive labels.
+    pub exhaustive: usize,
+    /// Distinct slides.
+    pub slides: usize,
+    /// Distinct patients, of the images that name one.
+    pub patients: usize,
+    /// Labels per class.
+    pub classes: BTreeMap<String, usize>,
+    /// Ignore areas.
+    pub ignore: usize,
+}
+
+impl Counts {
+    /// Counts images.
+    #[must_use]
+    pub fn of<'a>(images: impl IntoIterator<Item = &'a Image>) -> Self {
+        let mut c = Self::default();
+        let (mut slides, mut patients) = (std::collections::BTreeSet::new(), vec![]);
+        for i in images {
+            c.images += 1;
+            c.exhaustive += usize::from(i.exhaustive);
+            c.ignore += i.ignore.len();
+            slides.insert(i.slide.as_str());
+            patients.extend(i.patient.as_deref());
+            for l in &i.labels {
+                *c.classes.entry(l.class.clone()).or_default() += 1;
+            }
+        }
+        patients.sort_unstable();
+        patients.dedup();
+        (c.slides, c.patients) = (slides.len(), patients.len());
+        c
+    }
+}
+
+/// A regions dataset: opened, checked, immutable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    folder: PathBuf,
+    head: manifest::Head,
+    images: Vec<Image>,
+}
+
+impl Dataset {
+    /// Opens a dataset: its folder, or the `regions.json` in it. The manifest is checked throughout,
+    /// and every image must be there with its recorded size; digests are checked when images are
+    /// read ([`Dataset::load`]) and by [`Dataset::verify`].
+    ///
+    /// # Errors
+    /// [`RegionsError`] naming the manifest or the image.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        manifest::open(path.as_ref())
+    }
+
+    /// Whether a folder (or file) is a regions dataset, by the manifest's name.
+    #[must_use]
+    pub fn is_at(path: &Path) -> bool {
+        path.join(FILE).is_file() || (path.is_file() && path.file_name() == Some(FILE.as_ref()))
+    }
+
+    /// The folder of the manifest.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The dataset's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.head.name
+    }
+
+    /// Program and version that wrote it.
+    #[must_use]
+    pub fn builder(&self) -> &str {
+        &self.head.builder
+    }
+
+    /// How it was made: notes of the importers, by dataset.
+    #[must_use]
+    pub fn notes(&self) -> &BTreeMap<String, String> {
+        &self.head.notes
+    }
+
+    /// The classes, in order.
+    #[must_use]
+    pub fn classes(&self) -> &[Class] {
+        &self.head.classes
+    }
+
+    /// The word of the positive class.
+    #[must_use]
+    pub fn positive(&self) -> &str {
+        self.head.positive()
+    }
+
+    /// SHA-256 over everything but the places of the files.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.head.digest
+    }
+
+    /// Every image, training and test, in order. Trainers take a [`TrainingPart`].
+    #[must_use]
+    pub fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    /// The image of that name.
+    #[must_use]
+    pub fn image(&self, name: &str) -> Option<&Image> {
+        self.images.iter().find(|i| i.name == name)
+    }
+
+    /// Counts of all images.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts::of(&self.images)
+    }
+
+    /// The images that may be trained on.
+    #[must_use]
+    pub fn training(&self) -> TrainingPart<'_> {
+        TrainingPart::new(self)
+    }
+
+    /// The images that may only be scored at the end.
+    #[must_use]
+    pub fn test(&self) -> TestPart<'_> {
+        TestPart::new(self)
+    }
+
+    /// The images that no model trains on and that set the scale of scores, in order.
+    #[must_use]
+    pub fn calibration(&self) -> Vec<&Image> {
+        self.images.iter().filter(|i| i.part == Part::Calibration).collect()
+    }
+
+    /// The path of an image's file.
+    #[must_use]
+    pub fn path(&self, image: &Image) -> PathBuf {
+        self.folder.join(&image.file)
+    }
+}

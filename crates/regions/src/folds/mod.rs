@@ -1,0 +1,396 @@
+//! The one manifest of folds, for regions and crops: whole patients and slides, stratified by
+//! figures, seeded, digested. Every trainer reads this file.
+//!
+//! Images that share a slide, a patient or all of their bytes are one group, and a group lies on one
+//! side. Groups without an exhaustively labelled image cannot validate anything; they are dealt after
+//! the others, so that a fold holds out tissue and patches, too, and train everywhere where every fold
+//! leaves out one slide. Test groups are in no fold.
+
+mod deal;
+mod regions;
+mod scenes;
+#[cfg(test)]
+mod tests;
+
+use base::digest::hex;
+use base::file;
+use base::file::FileError;
+use base::text::Many;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+pub(crate) use deal::Equal;
+pub use deal::Unit;
+pub use regions::RegionFold;
+pub(crate) use scenes::scene_of;
+pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};
+
+/// What the `format` of a manifest says.
+pub const FORMAT: &str = "mithras-folds";
+/// Version of the manifest. A reader refuses any other.
+pub const SCHEMA: u32 = 1;
+
+/// Why folds cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum FoldsError {
+    /// The manifest cannot be read or written, is none, was changed, or belongs to other data.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The data cannot be split as asked.
+    #[error("{0}")]
+    Invalid(String),
+    /// A slide or patient on two sides.
+    #[error(
+        "{what} `{name}` belongs to the groups `{first}` and `{second}`; no fold can keep it whole"
+    )]
+    Leak {
+        /// `slide` or `patient`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// A group.
+        first: String,
+        /// Another.
+        second: String,
+    },
+}
+
+/// Shorthand.
+pub type Result<T, E = FoldsError> = std::result::Result<T, E>;
+
+/// Which kind of dataset was split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DataKind {
+    /// Images with labelled figures ([`crate::dataset`]).
+    Regions,
+    /// Labelled crops.
+    Crops,
+}
+
+/// How groups become folds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheme {
+    /// So many folds of whole groups, each with its share of figures per source.
+    Stratified(usize),
+    /// One fold per group: every slide (with all else of its patient) is held out once.
+    LeaveOneOut,
+    /// No fold: all is trained on, and nothing can be measured.
+    Whole,
+}
+
+/// What becomes of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Held out by this fold, trained on by the others.
+    Fold(usize),
+    /// Trained on by every fold, because it cannot validate.
+    Train,
+    /// In no fold.
+    Test,
+}
+
+/// What lies in a group, for people and for stratifying.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Its first patient or, without one, its first slide.
+    pub name: String,
+    /// Its slides.
+    pub slides: Vec<String>,
+    /// Its patients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patients: Vec<String>,
+    /// What becomes of it.
+    pub place: Place,
+    /// Images or crops in it.
+    pub items: u64,
+    /// Objects of the positive class in it.
+    pub figures: u64,
+}
+
+/// The folds of one dataset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoldManifest {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// Always [`SCHEMA`].
+    pub schema: u32,
+    /// What was split.
+    pub kind: DataKind,
+    /// Digest of the dataset that was split.
+    pub dataset: String,
+    /// How.
+    pub scheme: Scheme,
+    /// Seed of ties.
+    pub seed: u64,
+    /// Names of the folds: their numbers, or the groups that they leave out.
+    pub folds: Vec<String>,
+    /// Every group once.
+    pub groups: Vec<Group>,
+    /// SHA-256 over the fields above.
+    pub digest: String,
+}
+
+/// Images or crops and figures of one fold's held-out side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FoldCounts {
+    /// Name of the fold, or `train` and `test`.
+    pub name: String,
+    /// Groups held out.
+    pub groups: usize,
+    /// Images or crops in them.
+    pub items: u64,
+    /// Figures in them.
+    pub figures: u64,
+}
+
+impl std::fmt::Display for FoldManifest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for c in self.counts() {
+            let what = match c.name.as_str() {
+                "train" => "in every fold's training".to_owned(),
+                "test" => "test and calibration data, in no fold".to_owned(),
+                name => format!("fold {name}"),
+            };
+            let (groups, items) = (Many(c.groups, "group"), Many(c.items, "item"));
+            writeln!(f, "{what}: {groups}, {items}, {}", Many(c.figures, "figure"))?;
+        }
+        writeln!(f, "digest {}", self.digest)
+    }
+}
+
+impl FoldManifest {
+    /// Splits any items into folds of whole groups.
+    ///
+    /// # Errors
+    /// [`FoldsError::Invalid`]: fewer groups that can validate than folds, fewer than two folds, or
+    /// a group that is partly test or calibration data.
+    pub fn new<'a>(
+        kind: DataKind,
+        dataset: &str,
+        units: impl IntoIterator<Item = Unit<'a>>,
+        scheme: Scheme,
+        seed: u64,
+    ) -> Result<Self> {
+        Self::dealt(kind, dataset, units.into_iter().collect(), (scheme, Equal::Fewest), seed)
+    }
+
+    pub(crate) fn dealt(
+        kind: DataKind,
+        dataset: &str,
+        units: Vec<Unit<'_>>,
+        (scheme, equal): (Scheme, Equal),
+        seed: u64,
+    ) -> Result<Self> {
+        let (folds, groups) = deal::deal(units, (scheme, equal), seed)?;
+        let mut made = Self {
+            format: FORMAT.into(),
+            schema: SCHEMA,
+            kind,
+            dataset: dataset.into(),
+            scheme,
+            seed,
+            folds,
+            groups,
+            digest: String::new(),
+        };
+        made.digest = made.own_digest();
+        made.index()?;
+        Ok(made)
+    }
+
+    /// Splits the crops of a corpus; every crop can validate. Crops of equal pixels need not stay
+    /// together: `contradiction` finds them.
+    ///
+    /// # Errors
+    /// As [`FoldManifest::new`], or the corpus cannot be read.
+    pub fn of_crops(corpus: &crops::Corpus, scheme: Scheme, seed: u64) -> Result<Self> {
+        let invalid = |e: crops::CorpusError| FoldsError::Invalid(e.to_string());
+        let mut metas = vec![];
+        for crop in corpus.crops(crops::Columns::Meta).map_err(invalid)? {
+            metas.push(crop.map_err(invalid)?.meta);
+        }
+        let units = metas.iter().map(|m| Unit {
+            slide: &m.slide,
+            patient: m.patient.as_deref(),
+            copy: None,
+            strata: vec![(format!("{} {}", m.cohort, m.label), 1)],
+            figures: u64::from(m.label == crops::Label::MitoticFigure),
+            test: m.split == crops::Split::Test,
+            validates: true,
+        });
+        Self::new(DataKind::Crops, &corpus.manifest().digest, units, scheme, seed)
+    }
+
+    /// Reads a manifest: format, digest, and that no slide or patient is in two groups.
+    ///
+    /// # Errors
+    /// [`FoldsError`] naming the file.
+    pub fn read(path: &Path) -> Result<Self> {
+        let bad = |reason: String| -> FoldsError { FileError::content(path, reason) };
+        let text = std::fs::read(path).map_err(FileError::io::<FoldsError>(path))?;
+        let value: serde_json::Value = serde_json::from_slice(&text)
+            .map_err(|e| bad(format!("no manifest of folds ({e})")))?;
+        if value["format"] != FORMAT || value["schema"] != SCHEMA {
+            return Err(bad(format!(
+                "`format` and `schema` are {} and {}, this program reads \"{FORMAT}\" and {SCHEMA}",
+                value["format"], value["schema"]
+            )));
+        }
+        let manifest: Self = serde_json::from_value(value).map_err(|e| bad(e.to_string()))?;
+        if manifest.digest != manifest.own_digest() {
+            return Err(bad("it was changed after it was written".into()));
+        }
+        manifest.index().map_err(|e| bad(e.to_string()))?;
+        Ok(manifest)
+    }
+
+    /// Writes the manifest.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|e| FileError::content::<FoldsError>(path, e))?;
+        text.push('\n');
+        Ok(file::write(path, text.as_bytes()).map_err(FileError::from)?)
+    }
+
+    /// Writes it where there is none; one that is there must be equal.
+    ///
+    /// # Errors
+    /// [`FoldsError`]: other folds are there, or the disk refuses.
+    pub fn keep(&self, path: &Path) -> Result<()> {
+        if !path.exists() {
+            return self.write(path);
+        }
+        let old = Self::read(path)?;
+        if old == *self {
+            return Ok(());
+        }
+        let reason = format!("holds other folds ({}); name another file", old.digest);
+        Err(FileError::content(path, reason))
+    }
+
+    /// The number of a fold by its name.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<usize> {
+        self.folds.iter().position(|f| f == name)
+    }
+
+    /// What each fold holds out, then what all train on, then test and calibration data; without empty rows of
+    /// the last two.
+    #[must_use]
+    pub fn counts(&self) -> Vec<FoldCounts> {
+        let row = |name: &str, place: Place| {
+            let groups: Vec<&Group> = self.groups.iter().filter(|g| g.place == place).collect();
+            FoldCounts {
+                name: name.into(),
+                groups: groups.len(),
+                items: groups.iter().map(|g| g.items).sum(),
+                figures: groups.iter().map(|g| g.figures).sum(),
+            }
+        };
+        let mut out: Vec<FoldCounts> =
+            self.folds.iter().enumerate().map(|(k, name)| row(name, Place::Fold(k))).collect();
+        let rest = [row("train", Place::Train), row("test", Place::Test)];
+        out.extend(rest.into_iter().filter(|r| r.groups > 0));
+        out
+    }
+
+    /// What becomes of every slide and patient, by name; a patient's name comes before a slide's.
+    #[must_use]
+    pub fn places_by_name(&self) -> HashMap<&str, Place> {
+        let slides = self.groups.iter().flat_map(|g| g.slides.iter().map(move |s| (s, g)));
+        let patients = self.groups.iter().flat_map(|g| g.patients.iter().map(move |p| (p, g)));
+        slides.chain(patients).map(|(name, g)| (name.as_str(), g.place)).collect()
+    }
+
+    /// Where the crop of a slide and patient lies in fold `k`.
+    ///
+    /// # Errors
+    /// [`FoldsError::Invalid`] when there is no such fold, or the slide is in no group.
+    pub fn side(&self, k: usize, slide: &str) -> Result<crops::Split> {
+        self.known(k)?;
+        let index = self.index()?;
+        let place = index.slides.get(slide).map(|&g| self.groups[g].place);
+        match place {
+            Some(Place::Test) => Ok(crops::Split::Test),
+            Some(Place::Fold(f)) if f == k => Ok(crops::Split::Validation),
+            Some(Place::Fold(_) | Place::Train) => Ok(crops::Split::Train),
+            None => Err(FoldsError::Invalid(format!("slide `{slide}` is in no group of folds"))),
+        }
+    }
+
+    /// Whether the folds were made for the dataset of this digest.
+    ///
+    /// # Errors
+    /// [`FoldsError::Invalid`] when they were made for another one.
+    pub fn check_dataset(&self, digest: &str) -> Result<()> {
+        if self.dataset == digest {
+            return Ok(());
+        }
+        Err(FoldsError::Invalid(format!(
+            "the folds were made for the dataset {}, not for {digest}",
+            self.dataset
+        )))
+    }
+
+    fn known(&self, k: usize) -> Result<()> {
+        if k < self.folds.len() {
+            return Ok(());
+        }
+        let known = self.folds.join(", ");
+        Err(FoldsError::Invalid(format!("there is no fold {k}; the folds are {known}")))
+    }
+
+    fn own_digest(&self) -> String {
+        let bare = Self { digest: String::new(), ..self.clone() };
+        hex(&Sha256::digest(serde_json::to_vec(&bare).unwrap_or_default()))
+    }
+
+    /// Groups by slide and patient; refuses one that is in two, and folds that are not there.
+    fn index(&self) -> Result<Index<'_>> {
+        let mut index = Index::default();
+        for (number, group) in self.groups.iter().enumerate() {
+            let slides = group.slides.iter().map(|s| ("slide", s));
+            let patients = group.patients.iter().map(|p| ("patient", p));
+            for (what, name) in slides.chain(patients) {
+                let map = if what == "slide" { &mut index.slides } else { &mut index.patients };
+                if let Some(first) = map.insert(name, number) {
+                    return Err(FoldsError::Leak {
+                        what,
+                        name: name.clone(),
+                        first: self.groups[first].name.clone(),
+                        second: group.name.clone(),
+                    });
+                }
+            }
+            if let Place::Fold(k) = group.place {
+                self.known(k)?;
+            }
+        }
+        let mut held = BTreeMap::new();
+        for g in &self.groups {
+            if let Place::Fold(k) = g.place {
+                *held.entry(k).or_insert(0) += g.items;
+            }
+        }
+        match (0..self.folds.len()).find(|k| held.get(k).is_none_or(|&n| n == 0)) {
+            Some(k) => Err(FoldsError::Invalid(format!("fold {k} holds nothing out"))),
+            None => Ok(index),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Index<'a> {
+    slides: HashMap<&'a str, usize>,
+    patients: HashMap<&'a str, usize>,
+}

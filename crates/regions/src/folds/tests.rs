@@ -1,0 +1,158 @@
+use super::*;
+use proptest::prelude::*;
+
+fn unit<'a>(slide: &'a str, patient: Option<&'a str>, figures: u64) -> Unit<'a> {
+    Unit {
+        slide,
+        patient,
+        copy: None,
+        strata: vec![("s".into(), figures)],
+        figures,
+        test: false,
+        validates: true,
+    }
+}
+
+fn made(units: Vec<Unit<'_>>, scheme: Scheme) -> Result<FoldManifest> {
+    FoldManifest::new(DataKind::Regions, "d", units, scheme, 7)
+}
+
+fn place(m: &FoldManifest, slide: &str) -> Place {
+    m.groups.iter().find(|g| g.slides.iter().any(|s| s == slide)).unwrap().place
+}
+
+#[test]
+fn a_patient_and_a_slide_stay_whole() {
+    let units = vec![
+        unit("a", Some("p"), 1),
+        unit("b", Some("p"), 1),
+        unit("b", Some("q"), 1),
+        unit("c", None, 1),
+        unit("d", None, 1),
+    ];
+    let m = made(units, Scheme::Stratified(2)).unwrap();
+    assert_eq!(m.groups.len(), 3);
+    assert_eq!((m.groups[2].name.as_str(), m.groups[2].slides.len()), ("p", 2));
+    assert_eq!(m.groups[2].patients, ["p", "q"]);
+    assert_eq!(place(&m, "c"), place(&m, "d"));
+}
+
+#[test]
+fn copies_stay_together() {
+    let twin = |slide| Unit { copy: Some("x"), ..unit(slide, None, 1) };
+    let m = made(vec![twin("a"), twin("b"), unit("c", None, 1)], Scheme::LeaveOneOut).unwrap();
+    assert_eq!(m.folds, ["a", "c"]);
+    assert_eq!(place(&m, "a"), place(&m, "b"));
+}
+
+#[test]
+fn what_cannot_validate_trains_everywhere_and_tests_are_in_no_fold() {
+    let units = vec![
+        unit("a", None, 3),
+        unit("b", None, 3),
+        Unit { validates: false, ..unit("patch", None, 9) },
+        Unit { test: true, ..unit("secret", None, 9) },
+    ];
+    let m = made(units, Scheme::LeaveOneOut).unwrap();
+    assert_eq!(m.folds, ["a", "b"]);
+    assert_eq!((place(&m, "patch"), place(&m, "secret")), (Place::Train, Place::Test));
+    assert_eq!(m.side(0, "a").unwrap(), crops::Split::Validation);
+    assert_eq!(m.side(1, "a").unwrap(), crops::Split::Train);
+    assert_eq!(m.side(0, "patch").unwrap(), crops::Split::Train);
+    assert_eq!(m.side(0, "secret").unwrap(), crops::Split::Test);
+    assert!(m.side(2, "a").is_err() && m.side(0, "unknown").is_err());
+    let rows: Vec<_> = m.counts().into_iter().map(|c| (c.name, c.figures)).collect();
+    let row = |n: &str, f| (n.to_owned(), f);
+    assert_eq!(rows, [row("a", 3), row("b", 3), row("train", 9), row("test", 9)]);
+}
+
+#[test]
+fn what_cannot_validate_is_held_out_too_but_never_alone() {
+    let tissue = |slide| Unit {
+        validates: false,
+        strata: vec![("tissue".into(), 9)],
+        ..unit(slide, None, 0)
+    };
+    let frames = ["a", "b", "c"].map(|s| unit(s, None, 1));
+    let others = ["t0", "t1", "t2", "t3", "t4", "t5"].map(tissue);
+    let m = made(others.into_iter().chain(frames).collect(), Scheme::Stratified(3)).unwrap();
+    for k in 0..3 {
+        let of = |names: &[&str]| names.iter().filter(|s| place(&m, s) == Place::Fold(k)).count();
+        assert_eq!(of(&["a", "b", "c"]), 1, "fold {k}");
+        assert_eq!(of(&["t0", "t1", "t2", "t3", "t4", "t5"]), 2, "fold {k}");
+    }
+}
+
+#[test]
+fn refuses_what_is_no_split() {
+    let e = made(vec![unit("a", None, 1)], Scheme::LeaveOneOut).unwrap_err().to_string();
+    assert!(e.contains("at least 2 folds"), "{e}");
+    let half =
+        vec![Unit { test: true, ..unit("a", None, 1) }, unit("a", None, 1), unit("b", None, 1)];
+    let e = made(half, Scheme::LeaveOneOut).unwrap_err().to_string();
+    assert!(e.contains("partly test or calibration data"), "{e}");
+    let few = vec![unit("a", None, 1), unit("b", None, 1)];
+    assert!(made(few, Scheme::Stratified(3)).is_err());
+}
+
+#[test]
+fn a_changed_manifest_and_a_leak_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("folds.json");
+    let m = made(vec![unit("a", None, 1), unit("b", None, 1)], Scheme::LeaveOneOut).unwrap();
+    m.write(&path).unwrap();
+    assert_eq!(FoldManifest::read(&path).unwrap(), m);
+
+    let refused = |m: &FoldManifest| {
+        m.write(&path).unwrap();
+        FoldManifest::read(&path).unwrap_err().to_string()
+    };
+    let mut changed = m.clone();
+    changed.groups[0].place = Place::Train;
+    assert!(refused(&changed).contains("changed after"));
+    // Signed again, as somebody might who edits on purpose.
+    changed.digest = changed.own_digest();
+    assert!(refused(&changed).contains("holds nothing out"));
+    let mut leak = m.clone();
+    leak.groups[1].slides.push("a".into());
+    leak.digest = leak.own_digest();
+    assert!(refused(&leak).contains("slide `a` belongs to the groups `a` and `b`"));
+    let mut far = m.clone();
+    far.groups[1].place = Place::Fold(9);
+    far.digest = far.own_digest();
+    assert!(refused(&far).contains("no fold 9"));
+    std::fs::write(&path, "{\"format\": \"mithras-split\"}").unwrap();
+    assert!(FoldManifest::read(&path).unwrap_err().to_string().contains("mithras-folds"));
+}
+
+proptest! {
+    #[test]
+    fn every_group_has_one_place_and_folds_share_the_figures(
+        sizes in prop::collection::vec((0u8..12, 0u8..6, 0u64..9), 6..60),
+        k in 2usize..5,
+        seed in 0u64..50,
+    ) {
+        let names: Vec<(String, Option<String>, u64)> = sizes
+            .iter()
+            .map(|&(s, p, n)| (format!("s{s}"), (p > 0).then(|| format!("p{s}-{p}")), n))
+            .collect();
+        let units: Vec<Unit> =
+            names.iter().map(|(s, p, n)| unit(s, p.as_deref(), *n)).collect();
+        let slides = names.iter().map(|n| &n.0).collect::<std::collections::BTreeSet<_>>().len();
+        let m = FoldManifest::new(DataKind::Crops, "d", units, Scheme::Stratified(k), seed);
+        prop_assert_eq!(m.is_ok(), slides >= k);
+        let Ok(m) = m else { return Ok(()) };
+        // Patients lie within slides here, so slides are the groups.
+        prop_assert_eq!(m.groups.len(), slides);
+        let total: u64 = m.groups.iter().map(|g| g.figures).sum();
+        prop_assert_eq!(total, names.iter().map(|n| n.2).sum::<u64>());
+        let counts = m.counts();
+        prop_assert_eq!(counts.len(), k);
+        let largest = m.groups.iter().map(|g| g.figures).max().unwrap_or(0);
+        let most = counts.iter().map(|c| c.figures).max().unwrap_or(0);
+        let least = counts.iter().map(|c| c.figures).min().unwrap_or(0);
+        prop_assert!(most - least <= largest.max(1), "{counts:?}, largest {largest}");
+        let text = serde_json::to_vec(&m).unwrap();
+        prop_assert_eq!(serde_json::from_slice::<FoldManifest>(&text).unwrap(), m);
+    }
+}

@@ -1,0 +1,79 @@
+//! Images of an import, found below a folder by the names that the annotations use.
+
+use crate::annotations::{ImportError, Problem};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::{Path, PathBuf};
+
+/// Files below a folder, found by name, by folder and name, or by name without extension.
+pub(crate) struct Found {
+    /// The file of a name, and another one of the same name.
+    by_key: HashMap<String, (PathBuf, Option<PathBuf>)>,
+}
+
+impl Found {
+    pub fn below(root: &Path) -> Result<Self, ImportError> {
+        let mut files = Vec::new();
+        walk(root, &mut files)?;
+        files.sort();
+        let mut by_key = HashMap::new();
+        for file in files {
+            let text = |p: Option<&std::ffi::OsStr>| p.map(|s| s.to_string_lossy().into_owned());
+            let (Some(name), Some(stem)) = (text(file.file_name()), text(file.file_stem())) else {
+                continue;
+            };
+            // Annotations often lie beside their images, under the same name.
+            let kind = text(file.extension()).unwrap_or_default().to_lowercase();
+            if ["csv", "tsv", "json", "geojson", "xml", "sqlite", "txt", "gz", "zip", "md"]
+                .contains(&kind.as_str())
+            {
+                continue;
+            }
+            let folder = text(file.parent().and_then(Path::file_name)).unwrap_or_default();
+            for key in [format!("{folder}/{name}"), format!("{folder}/{stem}"), name, stem] {
+                match by_key.entry(key) {
+                    Entry::Vacant(e) => drop(e.insert((file.clone(), None))),
+                    Entry::Occupied(mut e) if e.get().0 != file => {
+                        e.get_mut().1 = Some(file.clone())
+                    }
+                    Entry::Occupied(_) => {}
+                }
+            }
+        }
+        Ok(Self { by_key })
+    }
+
+    fn files(&self, name: &str) -> Option<&(PathBuf, Option<PathBuf>)> {
+        let last = || name.rsplit('/').next().unwrap_or(name);
+        self.by_key.get(name).or_else(|| self.by_key.get(last()))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&PathBuf> {
+        self.files(name).map(|(file, _)| file)
+    }
+
+    /// Why it is not certain which file the name means.
+    pub fn two(&self, name: &str) -> Option<Problem> {
+        let (one, Some(other)) = self.files(name)? else { return None };
+        let (one, other) = (one.display(), other.display());
+        Some(Problem {
+            record: name.to_owned(),
+            reason: format!(
+                "{one} and {other} have this name; put the folder in front of it, or leave one out"
+            ),
+        })
+    }
+}
+
+pub(crate) fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
+    let io = |reason| ImportError::Io { file: dir.into(), reason };
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if entry.file_type().map_err(io)?.is_dir() {
+            walk(&entry.path(), out)?;
+        } else {
+            out.push(entry.path());
+        }
+    }
+    Ok(())
+}

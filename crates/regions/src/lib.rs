@@ -1,0 +1,32 @@
+//! Images with exhaustive labels, and what is drawn from them.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`annotations`] | annotations of other tools |
+//! | [`dataset`] | images and slides with exhaustive labels |
+//! | [`cut`] | crops from annotations and images |
+//! | [`folds`] | the one manifest of folds, for regions and for crops |
+//! | [`export`], [`yolo`], [`sheets`] | a dataset in other forms |
+//! | [`scene`], [`augment`] | a labelled image in memory, and what is drawn from it |
+//! | [`task`] | labelled crops of a classification task, training and test as two types, folds |
+//! | [`labelled`] | a corpus of the labelled figures |
+//! | [`shortcuts`] | whether a source or scanner betrays the class |
+
+#![forbid(unsafe_code)]
+
+pub mod annotations;
+pub mod augment;
+pub mod cut;
+pub mod dataset;
+pub mod export;
+pub mod fold;
+pub mod folds;
+mod found;
+pub mod labelled;
+pub mod scene;
+pub mod sheets;
+pub mod shortcuts;
+pub mod task;
+pub mod yolo;
+
+pub use dataset::*;

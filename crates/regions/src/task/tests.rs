@@ -1,0 +1,219 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::fold::Fold;
+
+fn drawn(dir: &Path, classes: &[&str], sources: usize, side: u32) {
+    for (c, class) in classes.iter().enumerate() {
+        for s in 0..sources {
+            let folder = dir.join(class).join(format!("s{s}"));
+            fs::create_dir_all(&folder).unwrap();
+            for k in 0..2_u8 {
+                let grey = [(40 * c) as u8, (10 * s) as u8, k];
+                let image = image::RgbImage::from_pixel(side, side, image::Rgb(grey));
+                image.save(folder.join(format!("{k}.png"))).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn folders_of_classes_become_folds_of_whole_sources() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["a", "b"], 7, 12);
+    let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    assert_eq!((set.classes(), set.items().len()), (&["a".into(), "b".into()][..], 28));
+    let folds = Folds::new(&set, 3, 1).unwrap();
+    assert_eq!(folds, Folds::new(&set, 3, 1).unwrap(), "seeded");
+    assert_ne!(folds.held_by(), Folds::new(&set, 3, 2).unwrap().held_by());
+    let mut held = 0;
+    for k in 0..3 {
+        let Fold { train, validation } = folds.fold(k).unwrap();
+        let of = |side: &[usize]| -> std::collections::BTreeSet<String> {
+            side.iter().map(|&i| set.items()[i].source.clone()).collect()
+        };
+        assert!(of(&train).is_disjoint(&of(&validation)));
+        assert_eq!(train.len() + validation.len(), 28);
+        held += validation.len();
+    }
+    assert_eq!(held, 28);
+    assert!(folds.fold(3).is_err());
+    let path = dir.path().join("folds.json");
+    folds.write(&path).unwrap();
+    assert_eq!(Folds::read(&path, &set).unwrap(), folds);
+}
+
+#[test]
+fn a_manifest_with_a_slide_on_both_sides_or_a_change_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["a", "b"], 4, 12);
+    let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let path = dir.path().join("folds.json");
+    let good = Folds::new(&set, 2, 1).unwrap();
+    good.write(&path).unwrap();
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, whole.replacen("\"seed\": 1", "\"seed\": 9", 1)).unwrap();
+    let refused = Folds::read(&path, &set).unwrap_err().to_string();
+    assert!(refused.contains("changed after it was written"), "{refused}");
+    good.write(&path).unwrap();
+    fs::remove_file(dir.path().join("a/s0/0.png")).unwrap();
+    let other = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let refused = Folds::read(&path, &other).unwrap_err().to_string();
+    assert!(refused.contains("made for the dataset"), "{refused}");
+}
+
+#[test]
+fn bad_sets_are_refused_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |f: &dyn Fn(&Path)| {
+        let at = tempfile::tempdir_in(dir.path()).unwrap();
+        drawn(at.path(), &["a", "b"], 3, 12);
+        f(at.path());
+        TrainingSet::open(Task::Folder, at.path()).unwrap_err().to_string()
+    };
+    let twice = said(&|d| {
+        fs::copy(d.join("a/s0/0.png"), d.join("b/s1/copy.png")).map(drop).unwrap();
+    });
+    assert!(twice.contains("same image under two labels"), "{twice}");
+    let size = said(&|d| {
+        image::RgbImage::new(9, 12).save(d.join("a/s0/z.png")).unwrap();
+    });
+    assert!(size.contains("9x12 px") && size.contains("12x12"), "{size}");
+    let broken = said(&|d| fs::write(d.join("a/s0/z.png"), b"no image").unwrap());
+    assert!(broken.contains("z.png"), "{broken}");
+    let one = said(&|d| fs::remove_dir_all(d.join("b")).unwrap());
+    assert!(one.contains("two or more"), "{one}");
+
+    // A class that one source holds alone cannot stand on both sides.
+    let at = tempfile::tempdir_in(dir.path()).unwrap();
+    drawn(at.path(), &["a", "b", "c"], 3, 12);
+    ["c/s1", "c/s2"].iter().for_each(|s| fs::remove_dir_all(at.path().join(s)).unwrap());
+    let set = TrainingSet::open(Task::Folder, at.path()).unwrap();
+    let missing = Folds::new(&set, 3, 1).unwrap_err();
+    assert!(matches!(&missing, TaskError::MissingClass { class, .. } if class == "c"), "{missing}");
+
+    let table = "slide,dataset,uid,expert1_label,majority_atypical\n1.tif,MIDOG21,4,odd,Perhaps\n";
+    fs::write(dir.path().join("labels.csv"), table).unwrap();
+    for (task, word) in [(Task::AmiBr, "Perhaps"), (Task::AmiMorph, "odd")] {
+        let unknown = TrainingSet::open(task, dir.path()).unwrap_err();
+        assert!(unknown.to_string().contains(&format!("unknown label `{word}`")), "{unknown}");
+    }
+    // An expert's word that nobody knows is refused too, not left out of the votes.
+    let table = "slide,dataset,uid,expert1_label,expert2_label,majority_atypical\n\
+                 1.tif,MIDOG21,4,NMF metaphase,NMF strange,False\n";
+    fs::write(dir.path().join("labels.csv"), table).unwrap();
+    let unknown = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap_err();
+    assert!(unknown.to_string().contains("unknown label `NMF strange`"), "{unknown}");
+}
+
+#[test]
+fn copies_of_an_image_stay_on_one_side() {
+    let dir = tempfile::tempdir().unwrap();
+    drawn(dir.path(), &["a", "b"], 6, 12);
+    fs::copy(dir.path().join("a/s0/0.png"), dir.path().join("a/s5/copy.png")).unwrap();
+    let set = TrainingSet::open(Task::Folder, dir.path()).unwrap();
+    let folds = Folds::new(&set, 3, 4).unwrap();
+    let fold = |source: &str| {
+        folds.held_by()[set.items().iter().position(|i| i.source == source).unwrap()]
+    };
+    assert_eq!(fold("s0"), fold("s5"));
+}
+
+#[test]
+fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
+    let Some(dir) = testkit::data("ami_br") else { return };
+    let set = TrainingSet::open(Task::AmiMorph, &dir).unwrap();
+    assert_eq!(set.items().len(), 1721);
+    assert!(set.items().iter().all(|i| i.source.starts_with("MIDOG21/")));
+    let folds = Folds::new(&set, 3, 1).unwrap();
+    for class in set.classes() {
+        let mut held = [0_usize; 3];
+        let items = set.items().iter().zip(folds.held_by());
+        items.filter(|(i, _)| set.classes()[i.class] == *class).for_each(|(_, &k)| held[k] += 1);
+        let share = held.iter().sum::<usize>() as f64 / 3.0;
+        let far = held.iter().map(|&n| (n as f64 - share).abs()).fold(0.0, f64::max);
+        assert!(far <= (0.15 * share).max(3.0), "{class}: {held:?}");
+    }
+    // The label is expert 1's for morphology, and the majority of three for atypia.
+    assert!(set.items().iter().all(|i| i.votes.len() == 2 && i.votes[0] == i.class));
+    let atypia = TrainingSet::open(Task::AmiBr, &dir).unwrap();
+    let majority = |v: &[usize]| usize::from(v.iter().sum::<usize>() >= 2);
+    assert!(atypia.items().iter().all(|i| i.votes.len() == 3 && majority(&i.votes) == i.class));
+    // Two experts named a morphology, three said whether the figure is atypical.
+    let of = Task::AmiMorph.coarser().unwrap().of;
+    for (fine, coarse) in set.items().iter().zip(atypia.items()) {
+        let Coarse { class, votes } = fine.coarse.as_ref().unwrap();
+        assert_eq!((&fine.file, *class, votes), (&coarse.file, coarse.class, &coarse.votes));
+        let named: Vec<usize> = fine.votes.iter().map(|&v| of[v]).collect();
+        assert_eq!(named, votes[..2]);
+    }
+    let test = TestSet::open(Task::AmiBr, dir.parent().unwrap()).unwrap();
+    let atypical = test.items().iter().filter(|i| i.class == 1).count();
+    assert_eq!((test.items().len(), atypical), (1999, 428));
+}
+
+#[test]
+fn the_benchmarks_split_shares_no_slide() {
+    let Some(dir) = testkit::data("ami_br") else { return };
+    let train = TrainingSet::open(Task::AmiBrBenchmark, &dir).unwrap();
+    let test = TestSet::open(Task::AmiBrBenchmark, &dir).unwrap();
+    let sources = |items: &[Item]| -> std::collections::BTreeSet<String> {
+        items.iter().map(|i| i.source.clone()).collect()
+    };
+    let atypical = |items: &[Item]| items.iter().filter(|i| i.class == 1).count();
+    assert_eq!((train.items().len(), sources(train.items()).len()), (2894, 146));
+    assert_eq!((test.items().len(), atypical(test.items())), (826, 184));
+    assert!(sources(train.items()).is_disjoint(&sources(test.items())));
+    assert_eq!(train.task().positive(), Some("atypical"));
+
+    // Without the list there is no such split.
+    let bare = tempfile::tempdir().unwrap();
+    fs::copy(dir.join("labels.csv"), bare.path().join("labels.csv")).unwrap();
+    let e = TrainingSet::open(Task::AmiBrBenchmark, bare.path()).unwrap_err().to_string();
+    assert!(e.contains("benchmark_split.csv"), "{e}");
+}
+
+#[test]
+fn a_dataset_of_crops_is_read_by_part() {
+    use crops::Encoding;
+    use crops::{CorpusWriter, CropMeta, Header, Label, Layout, Split};
+    let dir = tempfile::tempdir().unwrap();
+    let header = Header { name: "t".into(), builder: "test".into(), ..Header::default() };
+    let mut writer = CorpusWriter::create(dir.path(), header, Layout::default()).unwrap();
+    for i in 0..24_u8 {
+        let label = [Label::MitoticFigure, Label::Mimicker, Label::Unlabeled][usize::from(i % 3)];
+        let slide = format!("s{}", i / 6);
+        let meta = CropMeta {
+            cohort: "c".into(),
+            split: if i >= 18 { Split::Test } else { Split::Train },
+            ..CropMeta::new(format!("{i}.png"), label, slide, mitosis::Mpp::PAPER, (8, 8))
+        };
+        let png = Encoding::Png.encode(&RgbTile::filled(8, 8, [i, 0, 9])).unwrap();
+        writer.push(meta, png).unwrap();
+    }
+    writer.finish().unwrap();
+    let train = TrainingSet::open(Task::Crops, dir.path()).unwrap();
+    let test = TestSet::open(Task::Crops, dir.path()).unwrap();
+    assert_eq!(train.classes(), ["mimicker", "mitotic_figure"]);
+    assert_eq!((train.items().len(), test.items().len()), (12, 4));
+    assert_eq!((train.items()[0].class, train.items()[0].source.as_str()), (1, "s0"));
+    assert!(test.items().iter().all(|i| i.source == "s3"));
+    assert_eq!(train.images()[1].pixel(0, 0), [1, 0, 9]);
+    assert_eq!(Folds::new(&train, 3, 0).unwrap().held_by().len(), 12);
+
+    // The dataset's one manifest of folds serves as it is.
+    let corpus = crops::Corpus::open(dir.path()).unwrap();
+    let scheme = crate::folds::Scheme::Stratified(3);
+    let one = crate::folds::FoldManifest::of_crops(&corpus, scheme, 0).unwrap();
+    let path = dir.path().join("folds.json");
+    one.write(&path).unwrap();
+    let folds = Folds::read(&path, &train).unwrap();
+    assert_eq!((folds.count(), folds.held_by().len()), (3, 12));
+    for (i, k) in train.items().iter().zip(folds.held_by()) {
+        assert_eq!(one.side(*k, &i.source).unwrap(), Split::Validation, "{}", i.file);
+    }
+    let other = crate::folds::FoldManifest { dataset: "another".into(), ..one };
+    let refused = Folds::of(&train, other).unwrap_err().to_string();
+    assert!(refused.contains("made for the dataset another"), "{refused}");
+}

@@ -1,0 +1,402 @@
+//! Importers: exact counts on published files, and clear refusals of broken ones.
+
+use regions::annotations::{
+    BoxOrder, Class, ImportError, ImportOptions, LabelSource, Mapping, Summary, importer,
+};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn read(format: &str, file: &Path, o: &ImportOptions) -> Result<Summary, ImportError> {
+    (importer(format).unwrap().read)(file, o).map(|a| a.summary())
+}
+
+fn text(
+    format: &str,
+    name: &str,
+    content: &str,
+    o: &ImportOptions,
+) -> Result<Summary, ImportError> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(name);
+    fs::write(&file, content).unwrap();
+    read(format, &file, o)
+}
+
+fn refused(format: &str, content: &str) -> String {
+    let name = if format.ends_with("json") || format == "coco" { "a.json" } else { "a.csv" };
+    text(format, name, content, &ImportOptions::default()).unwrap_err().to_string()
+}
+
+fn plain() -> ImportOptions {
+    ImportOptions::default()
+}
+
+fn figures(s: &Summary) -> (usize, usize, usize, usize) {
+    (s.images, s.labelled_images, s.figures, s.mimickers)
+}
+
+#[test]
+fn midog_plus_plus() {
+    let Some(file) = testkit::data("annotations/MIDOG++.json") else { return };
+    let s = read("midog-json", &file, &plain()).unwrap();
+    assert_eq!(figures(&s), (553, 503, 11_937, 14_349));
+    assert_eq!(s.clipped, 274);
+    assert_eq!((s.duplicates, s.contradictions.len(), s.skipped), (0, 0, 0));
+    assert_eq!(s.cohorts.len(), 7);
+    assert_eq!(s.votes.len(), 3);
+    let e = read("coco", &file, &plain()).unwrap_err();
+    assert!(matches!(e, ImportError::Boxes { .. }), "{e}");
+    assert!(e.to_string().contains("as `midog-json`"), "{e}");
+}
+
+#[test]
+fn midog_21_sqlite() {
+    let Some(file) = testkit::data("annotations/MIDOG2021.sqlite") else { return };
+    let s = read("sliderunner", &file, &plain()).unwrap();
+    assert_eq!(figures(&s), (200, 150, 1_721, 2_714));
+    let one = ImportOptions { labels: LabelSource::Annotator("expert 1".into()), ..plain() };
+    let s = read("sliderunner", &file, &one).unwrap();
+    assert_eq!((s.figures, s.mimickers, s.unresolved), (1_764, 2_671, 0));
+    let nobody = ImportOptions { labels: LabelSource::Annotator("expert 9".into()), ..plain() };
+    let e = read("sliderunner", &file, &nobody).unwrap_err().to_string();
+    assert!(e.contains("expert 3") && e.contains("RetinaNet"), "{e}");
+}
+
+#[test]
+fn atypical_tables() {
+    let Some(file) = testkit::data("ami_br/labels.csv") else { return };
+    let s = read("ami-br", &file, &plain()).unwrap();
+    assert_eq!((s.figures, s.mimickers), (3_720, 0));
+    assert_eq!((s.atypical, s.typical), (Some(832), Some(2_888)));
+    assert_eq!(s.splits["test"], 1_999);
+    assert_eq!(s.cohorts["MIDOG21"]["figures"], 1_721);
+    assert_eq!(s.votes["expert1_label"]["NMF ring shape"], 18 + 34);
+
+    let Some(file) = testkit::data("annotations/MIDOG25_Atypical_Classification_Train_Set.csv")
+    else {
+        return;
+    };
+    let s = read("midog25-csv", &file, &plain()).unwrap();
+    assert_eq!((s.figures, s.typical, s.atypical), (11_937, Some(10_189), Some(1_748)));
+    assert_eq!(s.images, 475);
+}
+
+#[test]
+fn columns_may_stand_anywhere() {
+    let a =
+        "majority;Extra;coordinateY;coordinateX;filename\nNMF;1;20;10;a.tiff\nAMF;2;30;40;b.tiff\n";
+    let s = text("midog25-csv", "a.csv", a, &plain()).unwrap();
+    assert_eq!((s.images, s.typical, s.atypical), (2, Some(1), Some(1)));
+    let b = "filename,coordinateX,coordinateY,expert1,expert2,expert3\na,1,2,AMF,NMF,AMF\na,9,9,AMF,NMF,\n";
+    let s = text("midog25-csv", "a.csv", b, &plain()).unwrap();
+    assert_eq!((s.atypical, s.typical, s.figures), (Some(1), Some(0), 2));
+}
+
+#[test]
+fn plain_tables() {
+    let s = text(
+        "csv",
+        "a.csv",
+        "slide,cx,cy,label\na,10,20,mitosis\na,30,40,Hard negative\nb,1,2,\n",
+        &plain(),
+    )
+    .unwrap();
+    assert_eq!((s.figures, s.mimickers, s.unresolved, s.images), (1, 1, 1, 2));
+    let boxes =
+        "image\txmin\tymin\txmax\tymax\tclass\na\t0\t0\t50\t50\tMF\na\t0\t0\t50\t50\tnon-mitotic\n";
+    let s = text("csv", "a.tsv", boxes, &plain()).unwrap();
+    assert_eq!((s.figures, s.mimickers, s.contradictions.len()), (1, 1, 1));
+    let unlabelled = "file,cx,cy\na,1,2\n";
+    assert!(refused("csv", unlabelled).contains("assumed"));
+    let assumed = ImportOptions { assume: Some(Class::MitoticFigure), ..plain() };
+    assert_eq!(text("csv", "a.csv", unlabelled, &assumed).unwrap().figures, 1);
+    let flag = text("csv", "a.csv", "file,x,y,mitotic\na,1,2,True\na,5,2,0\n", &plain()).unwrap();
+    assert_eq!((flag.figures, flag.mimickers), (1, 1));
+
+    let Some(file) = testkit::data("icpr2012/mitoses.csv") else { return };
+    let s = read("csv", &file, &assumed).unwrap();
+    assert_eq!((s.images, s.figures), (16, 63));
+}
+
+#[test]
+fn unknown_categories_are_named_and_can_be_mapped() {
+    let json = r#"{"images":[{"id":1,"file_name":"a.tiff","width":1000,"height":1000}],
+        "categories":[{"id":1,"name":"mitotic figure"},{"id":2,"name":"apoptotic body"},{"id":3,"name":"unused"}],
+        "annotations":[{"id":1,"image_id":1,"category_id":1,"bbox":[600,600,650,650]},
+                       {"id":2,"image_id":1,"category_id":2,"bbox":[700,700,750,750]}]}"#;
+    let e = refused("midog-json", json);
+    assert!(e.contains("`apoptotic body` (1 annotations)") && !e.contains("unused"), "{e}");
+    for (pair, figures, mimickers, ignored) in [
+        ("apoptotic body=mimicker", 1, 1, 0),
+        ("Apoptotic Body=mf", 2, 0, 0),
+        ("apoptotic body=ignore", 1, 0, 1),
+    ] {
+        let o = ImportOptions { mapping: Mapping::parse([pair]).unwrap(), ..plain() };
+        let s = text("midog-json", "a.json", json, &o).unwrap();
+        assert_eq!((s.figures, s.mimickers), (figures, mimickers));
+        assert_eq!(s.ignored.values().sum::<u64>(), ignored);
+    }
+}
+
+#[test]
+fn coco_and_midog_are_not_confused() {
+    let file = |b: &str| {
+        format!(
+            r#"{{"images":[{{"id":"i","file_name":"a","width":7215,"height":5412}}],
+            "categories":[{{"id":1,"name":"MF"}}],
+            "annotations":[{{"image_id":"i","category_id":1,"bbox":{b}}}]}}"#
+        )
+    };
+    let coco = file("[4336,346,50,50]");
+    assert_eq!(text("coco", "a.json", &coco, &plain()).unwrap().figures, 1);
+    assert!(refused("midog-json", &coco).contains("as `coco`"));
+    let ambiguous = file("[100,100,150,150]");
+    assert!(refused("midog-json", &ambiguous).contains("ambiguous"));
+    let stated = ImportOptions { boxes: Some(BoxOrder::Xyxy), ..plain() };
+    assert_eq!(text("midog-json", "a.json", &ambiguous, &stated).unwrap().figures, 1);
+}
+
+#[test]
+fn every_bad_record_is_listed_and_lenient_counts_them() {
+    let csv = "image,x,y,label\na,-60,20,mf\na,NaN,20,mf\na,10,,mf\na,ten,2,mf\na,10,inf,mf\na,10,20,mf\n,1,2,mf\n";
+    let e = refused("csv", csv);
+    for part in [
+        "line 2",
+        "negative",
+        "line 3",
+        "NaN",
+        "line 4",
+        "empty",
+        "line 5",
+        "`ten`",
+        "line 6",
+        "inf",
+        "no image name",
+        "6 of the records",
+    ] {
+        assert!(e.contains(part), "`{part}` is not in {e}");
+    }
+    let lenient = ImportOptions { lenient: true, ..plain() };
+    let s = text("csv", "a.csv", csv, &lenient).unwrap();
+    assert_eq!((s.figures, s.skipped, s.skipped_records.len()), (1, 6, 6));
+
+    let json = |b: &str| {
+        format!(
+            r#"{{"images":[{{"id":1,"file_name":"a","width":1000,"height":800}}],
+            "categories":[{{"id":1,"name":"MF"}}],
+            "annotations":[{{"id":7,"image_id":1,"category_id":1,"bbox":{b}}},
+                           {{"id":8,"image_id":1,"category_id":1,"bbox":[600,700,650,750]}}]}}"#
+        )
+    };
+    for (b, part) in [
+        ("[1100,10,1150,60]", "outside the image (1000 x 800 px)"),
+        ("[-90,10,-40,60]", "negative"),
+        ("[10,10,20]", "not four numbers"),
+        ("[10,10,null,60]", "not four numbers"),
+        ("\"10,10,60,60\"", "not four numbers"),
+    ] {
+        let e = refused("midog-json", &json(b));
+        assert!(e.contains(part) && e.contains('7'), "{b}: {e}");
+        assert_eq!(text("midog-json", "a.json", &json(b), &lenient).unwrap().skipped, 1);
+    }
+    assert!(refused("midog-json", &json("[NaN,1,2,3]")).contains("not four numbers"));
+    assert!(refused("midog-json", &json("[,1,2,3]")).contains("not valid JSON"));
+}
+
+#[test]
+fn missing_columns_and_lists_are_named() {
+    for (format, content, parts) in [
+        ("csv", "a,b\n1,2\n", &["the image", "a, b"][..]),
+        ("csv", "image,label\na,mf\n", &["the horizontal position"]),
+        ("csv", "", &["empty"]),
+        ("midog25-csv", "filename,coordinateX\na,1\n", &["the vertical position"]),
+        ("midog25-csv", "filename,x,y\na,1,2\n", &["the verdict"]),
+        ("ami-br", "slide,x,y,dataset\na,1,2,M\n", &["the verdict"]),
+        ("midog-json", r#"{"images":[],"annotations":[]}"#, &["`categories`"]),
+        ("midog-json", "[]", &["`images`"]),
+        ("midog-json", "{", &["not valid JSON"]),
+        ("coco", r#"{"images":[{"id":1}],"annotations":[],"categories":[]}"#, &["file_name"]),
+        ("geojson", r#"{"type":"Polygon"}"#, &["no GeoJSON features"]),
+        ("asap", "<html/>", &["the root is <html>"]),
+        ("asap", "<ASAP_Annotations>", &["not valid XML"]),
+        ("sliderunner", "not a database at all", &["not an SQLite database"]),
+        ("sliderunner", "", &["not an SQLite database"]),
+        ("tupac-csv", "1,2\nx,3\n", &["line 2", "row,column"]),
+    ] {
+        let e = refused(format, content);
+        assert!(parts.iter().all(|p| e.contains(p)), "{format}: {e}");
+        assert!(e.contains("a.csv") || e.contains("a.json"), "no file in {e}");
+    }
+    let gone = read("csv", Path::new("/nowhere/a.csv"), &plain()).unwrap_err();
+    assert!(matches!(gone, ImportError::Io { .. }));
+}
+
+fn database(dir: &Path, sql: &str) -> PathBuf {
+    let file = dir.join("a.sqlite");
+    let db = rusqlite::Connection::open(&file).unwrap();
+    db.execute_batch(sql).unwrap();
+    file
+}
+
+/// The schema as old SlideRunner versions wrote it: no `deleted`, no colours, no guid.
+const OLD: &str = "
+    CREATE TABLE Slides (uid INTEGER PRIMARY KEY, filename TEXT, width INTEGER, height INTEGER, directory TEXT);
+    CREATE TABLE Classes (uid INTEGER PRIMARY KEY, name TEXT);
+    CREATE TABLE Persons (uid INTEGER PRIMARY KEY, name TEXT);
+    CREATE TABLE Annotations (uid INTEGER PRIMARY KEY, slide INTEGER, type INTEGER, agreedClass INTEGER);
+    CREATE TABLE Annotations_coordinates (uid INTEGER PRIMARY KEY, coordinateX INTEGER, coordinateY INTEGER, slide INTEGER, annoId INTEGER, orderIdx INTEGER);
+    CREATE TABLE Annotations_label (uid INTEGER PRIMARY KEY, person INTEGER, class INTEGER, annoId INTEGER);
+    INSERT INTO Slides VALUES (1,'01.tif',100,100,'/data/01'),(2,'01.tif',100,100,'C:\\data\\02'),(3,'02.tif',NULL,NULL,'');
+    INSERT INTO Classes VALUES (1,'Eosinophile'),(2,'Mitose'),(7,'Mitosis-like'),(9,'Tumorzone');
+    INSERT INTO Persons VALUES (1,'A'),(2,'B');
+    INSERT INTO Annotations VALUES (1,1,1,2),(2,2,1,7),(3,2,1,1),(4,2,1,0),(5,2,3,9),(6,2,5,2);
+    INSERT INTO Annotations_coordinates VALUES (1,50,60,1,1,1),(2,10,20,2,2,1),(3,30,20,2,3,1),(4,40,20,2,4,1),
+        (5,0,0,2,5,1),(6,90,0,2,5,2),(7,90,90,2,5,3),(8,10,10,2,6,1),(9,40,30,2,6,2);
+    INSERT INTO Annotations_label VALUES (1,1,2,1),(2,2,7,1),(3,1,7,2);";
+
+#[test]
+fn old_databases_and_repeated_file_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = database(dir.path(), OLD);
+    let a = (importer("sliderunner").unwrap().read)(&file, &plain()).unwrap();
+    let s = a.summary();
+    assert_eq!(figures(&s), (3, 2, 2, 1));
+    assert_eq!((s.other, s.unresolved, s.ignored["Tumorzone"]), (1, 1, 1));
+    let names: Vec<&str> = a.images.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["01/01.tif", "02/01.tif", "02.tif"]);
+    let circle = a.annotations.last().unwrap();
+    assert_eq!(circle.bbox, Some([10.0, 10.0, 40.0, 30.0]));
+    assert_eq!((circle.centre.x, circle.centre.y), (25.0, 20.0));
+    assert_eq!(a.annotations[0].votes["B"], "Mitosis-like");
+
+    // Sizes that the viewer noted flag an annotation, and refuse none.
+    let other = tempfile::tempdir().unwrap();
+    let far = OLD.replace("(1,50,60,1,1,1)", "(1,500,60,1,1,1)");
+    let s = read("sliderunner", &database(other.path(), &far), &plain()).unwrap();
+    assert_eq!((s.figures, s.clipped), (2, 4));
+}
+
+#[test]
+fn broken_databases() {
+    let dir = tempfile::tempdir().unwrap();
+    let fail = |sql: &str| {
+        let d = tempfile::tempdir().unwrap();
+        read("sliderunner", &database(d.path(), sql), &plain()).unwrap_err().to_string()
+    };
+    assert!(fail("CREATE TABLE x (y)").contains("`Annotations_coordinates`"));
+    let renamed = OLD.replace("agreedClass", "consensus");
+    assert!(fail(&renamed).contains("`Annotations.agreedClass`"));
+    let e = fail(&format!("{OLD} INSERT INTO Annotations VALUES (20,99,1,2),(21,1,1,55),(22,1,1,2),(23,1,1,2);
+        INSERT INTO Annotations_coordinates VALUES (20,1,1,1,20,1),(21,1,1,1,21,1),(23,NULL,'x',1,23,1);"));
+    for part in [
+        "annotation 20",
+        "`Slides`",
+        "annotation 21",
+        "class 55",
+        "annotation 22",
+        "no coordinates",
+        "annotation 23",
+        "no number",
+    ] {
+        assert!(e.contains(part), "`{part}` is not in {e}");
+    }
+    let file = database(dir.path(), OLD);
+    let bytes = fs::read(&file).unwrap();
+    for cut in [16, 100, 4096, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&file, &bytes[..cut]).unwrap();
+        let e = read("sliderunner", &file, &plain()).unwrap_err();
+        assert!(e.to_string().contains("a.sqlite"), "{e}");
+    }
+    let mut garbage = bytes.clone();
+    garbage[4096..].fill(0xAB);
+    fs::write(&file, &garbage).unwrap();
+    assert!(read("sliderunner", &file, &plain()).is_err());
+}
+
+#[test]
+fn tupac_folders() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, content) in [
+        ("mitoses_ground_truth/01/01.csv", "10,20\n30,40\n"),
+        ("mitoses_ground_truth/01/02.csv", ""),
+        ("nonmitoses_ground_truth/01/01.csv", "5,6\n"),
+        ("nonmitoses_ground_truth/02/01.csv", "7,8\n\n"),
+    ] {
+        let file = dir.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, content).unwrap();
+    }
+    let a = (importer("tupac-csv").unwrap().read)(dir.path(), &plain()).unwrap();
+    let s = a.summary();
+    assert_eq!(figures(&s), (3, 2, 2, 2));
+    assert_eq!(s.splits["test"], 4);
+    assert_eq!((a.annotations[0].centre.x, a.annotations[0].centre.y), (20.0, 10.0));
+    assert_eq!(a.images[0].patient.as_deref(), Some("01"));
+}
+
+#[test]
+fn qupath_and_asap() {
+    let q = r#"{"type":"FeatureCollection","features":[
+        {"type":"Feature","id":"u1","geometry":{"type":"Point","coordinates":[10,20]},
+         "properties":{"objectType":"detection","classification":{"name":"Mitosis","color":[1,2,3]}}},
+        {"type":"Feature","geometry":{"type":"Polygon","coordinates":[[[0,0],[40,0],[40,30],[0,0]]]},
+         "properties":{"objectType":"annotation","classification":{"names":["Non-mitotic"]}}},
+        {"type":"Feature","geometry":{"type":"MultiPoint","coordinates":[[1,2],[3,4]]},"properties":{}}]}"#;
+    let s = text("geojson", "case.geojson", q, &plain()).unwrap();
+    assert_eq!((s.images, s.figures, s.mimickers, s.unresolved), (1, 1, 1, 2));
+    let list = r#"[{"type":"Feature","geometry":{"type":"Point","coordinates":["a",20]},"properties":{}}]"#;
+    assert!(refused("geojson", list).contains("feature 0"));
+
+    let x = r#"<?xml version="1.0"?><ASAP_Annotations><Annotations>
+        <Annotation Name="0" Type="Dot" PartOfGroup="mitotic figure" Color="\#F4FA58"><Coordinates><Coordinate Order="0" X="10,5" Y="20"/></Coordinates></Annotation>
+        <Annotation Name="1" Type="Rectangle" PartOfGroup="hard negative"><Coordinates><Coordinate X="0" Y="0"/><Coordinate X="40" Y="0"/><Coordinate X="40" Y="30"/><Coordinate X="0" Y="30"/></Coordinates></Annotation>
+        <Annotation Name="2" Type="PointSet" PartOfGroup="None"><Coordinates><Coordinate X="5" Y="5"/><Coordinate X="6" Y="5"/></Coordinates></Annotation>
+        </Annotations><AnnotationGroups/></ASAP_Annotations>"#;
+    let s = text("asap", "case.xml", x, &plain()).unwrap();
+    assert_eq!((s.figures, s.mimickers, s.unresolved), (1, 1, 2));
+    let bad = x.replace("X=\"10,5\"", "X=\"?\"");
+    let e = text("asap", "case.xml", &bad, &plain()).unwrap_err().to_string();
+    assert!(e.contains("annotation 0") && e.contains("X is `?`"), "{e}");
+}
+
+#[test]
+fn what_detect_writes_is_read_back_under_the_slides_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let feature = |name: &str, kind: &str| {
+        format!(
+            r#"{{"type":"Feature","geometry":{{"type":"Polygon","coordinates":[[[10,10],[40,10],[40,40]]]}},
+               "properties":{{"objectType":"{kind}","classification":{{"name":"{name}"}}}}}}"#
+        )
+    };
+    let collection =
+        |f: &[String]| format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, f.join(","));
+    for slide in ["case-1", "case-2"] {
+        let folder = dir.path().join(slide);
+        fs::create_dir(&folder).unwrap();
+        let found = [feature("Mitotic figure", "detection"), feature("Hotspot", "annotation")];
+        fs::write(folder.join("qupath.geojson"), collection(&found)).unwrap();
+        let tissue = collection(&[feature("Tissue", "annotation")]);
+        fs::write(folder.join("tissue.geojson"), tissue).unwrap();
+        fs::write(folder.join("counts.json"), r#"{"schema":"mithras.counts/1"}"#).unwrap();
+    }
+    fs::write(dir.path().join("run.json"), r#"{"schema":"mithras.run/1"}"#).unwrap();
+    let read = |path: &Path| (importer("geojson").unwrap().read)(path, &plain());
+    for path in ["case-1/qupath.geojson", "case-1"] {
+        let one = read(&dir.path().join(path)).unwrap();
+        assert_eq!(one.images[0].name, "case-1", "{path}");
+        assert_eq!(figures(&one.summary()), (1, 1, 1, 0), "{path}");
+    }
+    let all = read(dir.path()).unwrap();
+    let names: Vec<&str> = all.images.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["case-1", "case-2"]);
+    assert_eq!(all.ignored["run.json (no GeoJSON)"], 1);
+    // A broken file is not taken for another kind of file.
+    fs::write(dir.path().join("more.json"), "{").unwrap();
+    assert!(read(dir.path()).unwrap_err().to_string().contains("more.json"));
+    fs::remove_file(dir.path().join("more.json")).unwrap();
+    for slide in ["case-1", "case-2"] {
+        fs::remove_dir_all(dir.path().join(slide)).unwrap();
+    }
+    let e = read(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("holds no GeoJSON features"), "{e}");
+}

@@ -1,0 +1,14 @@
+//! Blinded review of labels: samples of corpora and runs, the reviewer's page, the score of the
+//! verdicts. What a sample is on disk is [`crops::audit`]'s.
+
+mod desk;
+mod sample;
+mod score;
+
+pub use crate::agreement::Agreement;
+pub use desk::Desk;
+pub use sample::{SampleError, SampleRequest, sample};
+pub use score::{
+    AuditError, Boxes, Line, Part, PoolWeighted, Ratio, Reviewer, Reviews, Scored, Share,
+    score_counts, score_reviews,
+};

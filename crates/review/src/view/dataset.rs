@@ -1,0 +1,340 @@
+//! A regions dataset of what reviewers said about a run.
+
+use super::open::{Item, OpenError, open, opened, patient};
+use super::review::{Entry, ReviewError, Reviews, Said, Verdict};
+use crate::agreement::Word;
+use base::file::{self, WriteError};
+use base::table::TableError;
+use base::text::{Many, Shown};
+use crops::{EncodeError, Encoding};
+use mithras::export::{CountsFile, read_detections};
+use mitosis::Mpp;
+use regions::import::{Exhaustive, Options};
+use regions::{Area, Builder, Class, Counts, Dataset, Image, Kind, Label, MppSource};
+use regions::{RegionsError, probe};
+use serde::Serialize;
+use slide::{Slide, SlideError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Name on the command line, and a line of help.
+pub const REVIEWS: (&str, &str) =
+    ("reviews", "run of detect with its review logs: frames around the places that were judged");
+
+/// um/px of the frames: what the detector reads and trains at.
+const MPP: Mpp = Mpp::PAPER;
+/// Side of a frame, px of [`MPP`]; the last of a row or column holds the rest, too.
+const SIDE: f64 = 512.0;
+/// A frame of less holds no window to detect on.
+const LEAST: f64 = 256.0;
+/// Side of the area around a place that is not settled, px of [`MPP`].
+const OPEN: f64 = 50.0;
+
+/// Why no dataset was made.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The run.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The reviews.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    /// Nobody said anything that can be learnt from.
+    #[error("{}: {reason}", Shown(path))]
+    Unsaid {
+        /// The run.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// A dataset is there already.
+    #[error("{}: holds a dataset; choose another folder", Shown(path))]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder.
+    #[error("{}: {source}", Shown(path))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A slide that was reviewed and cannot be read.
+    #[error("{slide}: {reason}")]
+    Gone {
+        /// Its name.
+        slide: String,
+        /// Why.
+        reason: String,
+    },
+    /// A slide's candidates.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A slide's pixels.
+    #[error(transparent)]
+    Slide(#[from] SlideError),
+    /// A frame that cannot be encoded.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The disk.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The dataset.
+    #[error(transparent)]
+    Regions(#[from] RegionsError),
+}
+
+/// What was made; `import.json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReviewedRegions {
+    /// Name of the dataset.
+    pub dataset: String,
+    /// Its digest.
+    pub digest: String,
+    /// Reviewers whose words are in it.
+    pub reviewers: Vec<String>,
+    /// Places on which reviewers differ, or are unsure: ignored.
+    pub open: usize,
+    /// Words about candidates that the run lacks, or about another file.
+    pub lost: usize,
+    /// Sums.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+impl fmt::Display for ReviewedRegions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = &self.counts;
+        let (frames, slides) = (Many(c.images, "frame"), Many(c.slides, "slide"));
+        writeln!(f, "{}: {frames} of {slides}", self.dataset)?;
+        c.classes.iter().try_for_each(|(class, n)| writeln!(f, "  {class}: {n}"))?;
+        writeln!(f, "  not settled: {}", self.open)?;
+        if self.lost > 0 {
+            writeln!(f, "  about places that the run lacks, left out: {}", self.lost)?;
+        }
+        writeln!(f, "  reviewed by {}", self.reviewers.join(", "))
+    }
+}
+
+/// What all reviewers together say about a place.
+#[derive(Clone, Copy, PartialEq)]
+enum Settled {
+    Figure {
+        atypical: bool,
+    },
+    Mimicker,
+    /// A figure that was added and taken back by its own reviewer: nothing was ever there.
+    Nothing,
+    Open,
+}
+
+struct Place {
+    x: f64,
+    y: f64,
+    what: Settled,
+}
+
+/// Makes a dataset of what reviewers of a run settled: figures that they confirmed or added, candidates
+/// that they rejected as mimickers. Places on which they differ or are unsure, and candidates that
+/// nobody judged, are areas to be ignored. With a `reviewer`, the words of that one alone count.
+///
+/// A slide is too large to train on whole: frames of 128 um at 0.25 um/px around the judged places are
+/// written as PNG into `out`; they belong to their slide when folds are made. Their other tissue counts
+/// as free of figures, because who judged a place saw what is around it, unless `options` says that no
+/// image is exhaustive.
+///
+/// # Errors
+/// [`DatasetError`].
+pub fn dataset(
+    run: &Path,
+    slides: Option<&Path>,
+    reviewer: Option<&str>,
+    options: &Options,
+    out: &Path,
+) -> Result<ReviewedRegions, DatasetError> {
+    let unsaid = |reason: String| DatasetError::Unsaid { path: run.to_owned(), reason };
+    if Dataset::is_at(out) {
+        return Err(DatasetError::Exists { path: out.to_owned() });
+    }
+    let mut logs = Reviews::read_all(&run.join("reviews"))?;
+    if let Some(name) = reviewer {
+        logs.retain(|n, _| n == name);
+    }
+    if logs.is_empty() {
+        let who = reviewer.map_or(String::new(), |n| format!(" of {n}"));
+        return Err(unsaid(format!("no review log{who} in its folder `reviews`")));
+    }
+    let class = |name: &str, kind| Class { name: name.into(), kind };
+    let figure = options.positive.as_deref().unwrap_or(Builder::FIGURE);
+    let classes = vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
+    let mut made = Making {
+        builder: Builder::with_classes(&options.name, &options.program, classes),
+        figure,
+        options,
+        out,
+        open: 0,
+        lost: 0,
+    };
+    for item in &open(&[run.to_owned()], slides, None)?.items {
+        made.slide(item, &logs)?;
+    }
+    if made.builder.images().is_empty() {
+        return Err(unsaid("no figure and no mimicker was settled by its reviewers".into()));
+    }
+    let reviewers: Vec<String> = logs.into_keys().collect();
+    made.builder.note("format", REVIEWS.0);
+    made.builder.note("reviewers", reviewers.join(", "));
+    let (open, lost) = (made.open, made.lost);
+    let set: Dataset = made.builder.write(out)?;
+    let done = ReviewedRegions {
+        dataset: set.name().into(),
+        digest: set.digest().into(),
+        reviewers,
+        open,
+        lost,
+        counts: set.counts(),
+    };
+    file::write(&out.join("import.json"), &base::json::pretty(&done))?;
+    Ok(done)
+}
+
+struct Making<'a> {
+    builder: Builder,
+    figure: &'a str,
+    options: &'a Options,
+    out: &'a Path,
+    open: usize,
+    lost: usize,
+}
+
+impl Making<'_> {
+    fn slide(&mut self, item: &Item, logs: &BTreeMap<String, Said>) -> Result<(), DatasetError> {
+        let (Some(counts), Some(folder)) = (&item.counts, &item.folder) else { return Ok(()) };
+        let rows = read_detections(&folder.join("detections.csv"))?;
+        let candidates: BTreeMap<String, [f64; 2]> =
+            rows.iter().map(|r| (Entry::key_of(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();
+        let mut words: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        for (of, standing) in logs.values().flatten().filter(|(of, _)| of.slide == item.name) {
+            let same = of.slide_digest == counts.slide.digest;
+            for (key, entry) in &standing.entries {
+                match same && (entry.added || candidates.contains_key(key)) {
+                    true => words.entry(key).or_default().push(entry),
+                    false => self.lost += 1,
+                }
+            }
+        }
+        let settled: Vec<Place> = words.values().map(|w| place(w)).collect();
+        if !settled.iter().any(|p| matches!(p.what, Settled::Figure { .. } | Settled::Mimicker)) {
+            return Ok(());
+        }
+        self.open += settled.iter().filter(|p| p.what == Settled::Open).count();
+        let unjudged = candidates.iter().filter(|(key, _)| !words.contains_key(key.as_str()));
+        let unjudged = unjudged.map(|(_, &[x, y])| Place { x, y, what: Settled::Open });
+        let all: Vec<Place> = settled.into_iter().chain(unjudged).collect();
+        let gone = || DatasetError::Gone { slide: item.name.clone(), reason: item.note.clone() };
+        let slide = opened(item.file.as_deref().ok_or_else(gone)?, counts)?;
+        let patient = patient(folder);
+        self.frames(item, counts, &slide, &all, patient.as_deref())
+    }
+
+    fn frames(
+        &mut self,
+        item: &Item,
+        counts: &CountsFile,
+        slide: &Slide,
+        all: &[Place],
+        patient: Option<&str>,
+    ) -> Result<(), DatasetError> {
+        let scale = [counts.resolution.x / MPP.get(), counts.resolution.y / MPP.get()];
+        let whole = [counts.slide.width as f64 * scale[0], counts.slide.height as f64 * scale[1]];
+        if whole.iter().any(|v| v.floor() < LEAST) {
+            let reason = format!("is smaller than {LEAST} px at {MPP} um/px");
+            return Err(DatasetError::Gone { slide: item.name.clone(), reason });
+        }
+        let number = |v: f64, all: f64| {
+            let last = ((all / SIDE).floor() - 1.0).max(0.0);
+            (v / SIDE).floor().clamp(0.0, last)
+        };
+        let at = |p: &Place| [p.x * scale[0], p.y * scale[1]];
+        let judged = all.iter().filter(|p| p.what != Settled::Open && p.what != Settled::Nothing);
+        let wanted: BTreeSet<[u64; 2]> =
+            judged.map(|p| [0, 1].map(|k| number(at(p)[k], whole[k]) as u64)).collect();
+        let folder = self.out.join("frames");
+        std::fs::create_dir_all(&folder)
+            .map_err(|source| DatasetError::Folder { path: folder.clone(), source })?;
+        for frame in wanted {
+            let from = frame.map(|n| n as f64 * SIDE);
+            let rest = |k: usize| {
+                let left = whole[k] - from[k];
+                if left < 2.0 * SIDE { left.floor() } else { SIDE }
+            };
+            let size = [rest(0), rest(1)];
+            let tile = slide.read_at(
+                MPP,
+                from[0] as i64,
+                from[1] as i64,
+                size[0] as usize,
+                size[1] as usize,
+            )?;
+            let name = format!("{}_{}_{}", item.name, from[0], from[1]);
+            let path = folder.join(format!("{name}.png"));
+            file::write(&path, &Encoding::Png.encode(&tile)?)?;
+            let source = MppSource::Publisher(format!("cut at {MPP} um/px by mithras"));
+            let mut image = probe(&path, Some((MPP, source)))?.image(name, &item.name, REVIEWS.0);
+            image.patient = patient.map(str::to_owned);
+            if let Some(source) = &self.options.source {
+                image.source.clone_from(source);
+            }
+            image.part = self.options.part;
+            image.exhaustive = self.options.exhaustive != Exhaustive::None;
+            for p in all {
+                let [x, y] = at(p);
+                self.put(&mut image, p.what, [x - from[0], y - from[1]], size);
+            }
+            self.builder.push(image);
+        }
+        Ok(())
+    }
+
+    /// A place on a frame, at px of the frame.
+    fn put(&self, image: &mut Image, what: Settled, [x, y]: [f64; 2], [w, h]: [f64; 2]) {
+        let inside = x >= 0.0 && y >= 0.0 && x < w && y < h;
+        let label = |class: &str| Label::at(class, x, y);
+        match what {
+            Settled::Nothing => {}
+            Settled::Figure { atypical } if inside => {
+                let subtype = atypical.then(|| "atypical".to_owned());
+                image.labels.push(Label { subtype, ..label(self.figure) });
+            }
+            Settled::Mimicker if inside => image.labels.push(label(Builder::MIMICKER)),
+            // Not settled, or a half of something whose centre lies on the next frame.
+            _ => {
+                let a = Area::around(x, y, OPEN);
+                let a =
+                    Area { x0: a.x0.max(0.0), y0: a.y0.max(0.0), x1: a.x1.min(w), y1: a.y1.min(h) };
+                if a.x0 < a.x1 && a.y0 < a.y1 {
+                    image.ignore.push(a);
+                }
+            }
+        }
+    }
+}
+
+/// What all words about a place come to.
+fn place(words: &[&Entry]) -> Place {
+    let said: BTreeSet<u8> =
+        words.iter().filter_map(|e| Some(Word::from(e.verdict?) as u8)).collect();
+    let all = |v: Verdict| words.iter().all(|e| e.verdict == Some(v));
+    let only = |w: Word| said.len() == 1 && said.contains(&(w as u8));
+    let added = words.iter().any(|e| e.added);
+    let what = match () {
+        () if only(Word::Yes) => Settled::Figure { atypical: all(Verdict::Atypical) },
+        () if only(Word::No) && added => Settled::Nothing,
+        () if only(Word::No) => Settled::Mimicker,
+        () => Settled::Open,
+    };
+    Place { x: words[0].x, y: words[0].y, what }
+}

@@ -1,0 +1,273 @@
+//! From what stands on the command line to a list of slides, with their runs.
+
+use super::tiles::open_slide;
+use base::text::{Many, Shown, plain};
+use mithras::batch::{InputError, find};
+use mithras::export::CountsFile;
+use mithras::input::{InputDigest, stem};
+use mithras::job::State;
+use mithras::report::{ReportError, case_of, counts};
+use mitosis::Mpp;
+use rayon::prelude::*;
+use slide::{MppRule, OpenOptions, Slide, SlideError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// An argument is neither a run nor a slide.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Nothing is there.
+    #[error("{}: no such file or folder", Shown(path))]
+    Missing {
+        /// What was given.
+        path: PathBuf,
+    },
+    /// A folder of a run cannot be listed.
+    #[error("{}: cannot be listed: {source}", Shown(path))]
+    List {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// No run.
+    #[error("{}: no slide's results are in this folder", Shown(path))]
+    NoRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Nothing is left to show.
+    #[error("there is no slide to show")]
+    Nothing,
+}
+
+/// One slide of the list.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its name: that of its folder in the run, or the file name without its suffix.
+    pub name: String,
+    /// Its folder in a run.
+    pub folder: Option<PathBuf>,
+    /// Its count in that run; `None` where detection failed or never ran.
+    pub counts: Option<CountsFile>,
+    /// Its file, where it can be read.
+    pub file: Option<PathBuf>,
+    /// Level-0 width and height, px; 0 where there is no file.
+    pub size: (u64, u64),
+    /// What is to be said of it in the list.
+    pub note: String,
+    /// What a reader of its counts must know.
+    pub caveats: Vec<String>,
+    /// Its case, where the run's list names one.
+    pub case: Option<String>,
+    /// Folder of its review logs; none for a slide without a run, unless one was given.
+    pub reviews: Option<PathBuf>,
+}
+
+impl Item {
+    /// Digest of its file, as the run has it; of a slide without a run, as it is now.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        match &self.counts {
+            Some(c) => c.slide.digest.clone(),
+            None => {
+                let file = self.file.as_deref().map(InputDigest::of);
+                file.and_then(Result::ok).map_or_else(String::new, |d| d.sha256)
+            }
+        }
+    }
+}
+
+/// Everything to show.
+#[derive(Clone, Debug, Default)]
+pub struct Opened {
+    /// The slides, in the order of the arguments, those of a run by name.
+    pub items: Vec<Item>,
+}
+
+/// Opens runs (folders that `mithras detect` wrote), single folders of a run, and slides. A slide of a
+/// run is looked for in `slides`, where given, and then where the run read it; one that is not there or
+/// not the same any more is said so in its note.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn open(
+    arguments: &[PathBuf],
+    slides: Option<&Path>,
+    reviews: Option<&Path>,
+) -> Result<Opened, OpenError> {
+    let mut items = Vec::new();
+    for argument in arguments {
+        if !argument.exists() {
+            return Err(OpenError::Missing { path: argument.clone() });
+        }
+        let folders = run_folders(argument)?;
+        if folders.is_empty() {
+            let found = find(std::slice::from_ref(argument), None, &BTreeMap::new())?;
+            items.extend(found.slides.iter().map(|i| bare(&i.path, reviews)));
+        } else {
+            let of_run: Vec<Item> =
+                folders.par_iter().map(|f| of_run(f, slides, reviews)).collect();
+            items.extend(of_run);
+        }
+    }
+    if items.is_empty() { Err(OpenError::Nothing) } else { Ok(Opened { items }) }
+}
+
+/// The slides' folders of a run, by name; empty where the argument is no run.
+pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let is_slide = |p: &Path| p.join("counts.json").is_file() || State::load(p).is_some();
+    if !argument.is_dir() {
+        return Ok(Vec::new());
+    }
+    if is_slide(argument) {
+        return Ok(vec![argument.to_owned()]);
+    }
+    let fail = |source| OpenError::List { path: argument.to_owned(), source };
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(argument).map_err(fail)? {
+        let path = entry.map_err(fail)?.path();
+        if path.is_dir() && is_slide(&path) {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+/// Those of them that hold a count.
+///
+/// # Errors
+/// [`OpenError::NoRun`] where none does.
+pub(super) fn counted_folders(run: &Path) -> Result<Vec<PathBuf>, OpenError> {
+    let mut folders = run_folders(run)?;
+    folders.retain(|f| f.join("counts.json").is_file());
+    let none = folders.is_empty().then(|| OpenError::NoRun { path: run.to_owned() });
+    none.map_or(Ok(folders), Err)
+}
+
+/// The run that a slide's folder belongs to.
+pub(super) fn run_of(folder: &Path) -> PathBuf {
+    let parent = folder.parent().filter(|p| !p.as_os_str().is_empty());
+    match parent {
+        Some(p) => p.to_owned(),
+        None => folder.join(".."),
+    }
+}
+
+fn bare(file: &Path, reviews: Option<&Path>) -> Item {
+    let mut item = Item {
+        name: stem(file),
+        folder: None,
+        counts: None,
+        file: Some(file.to_owned()),
+        size: (0, 0),
+        note: "no run".into(),
+        caveats: Vec::new(),
+        case: None,
+        reviews: reviews.map(Path::to_owned),
+    };
+    look(&mut item);
+    item
+}
+
+fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
+    let state = State::load(folder);
+    let counts = counts(folder);
+    let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
+    let failed = || {
+        let reason = state.as_ref().and_then(|s| s.reason.clone());
+        reason.unwrap_or_else(|| "detection has not ended".into())
+    };
+    let note = match &counts {
+        Ok(c) if !c.has_tissue => "no tissue found".into(),
+        Ok(c) => format!("{}, hotspot {}", Many(c.figures, "figure"), c.hotspot_count),
+        Err(ReportError::Read { reason, .. }) if folder.join("counts.json").exists() => {
+            format!("counts.json: {reason}")
+        }
+        Err(_) => format!("no result: {}", failed()),
+    };
+    let mut item = Item {
+        name,
+        folder: Some(folder.to_owned()),
+        caveats: counts.as_ref().map(CountsFile::notes).unwrap_or_default(),
+        case: state.as_ref().and_then(|s| case_of(&s.columns)).map(str::to_owned),
+        counts: counts.ok(),
+        file: None,
+        size: (0, 0),
+        note,
+        reviews: Some(reviews.map_or_else(|| run_of(folder).join("reviews"), Path::to_owned)),
+    };
+    let recorded = state.as_ref().map(|s| PathBuf::from(&s.input.path));
+    let file_name = item
+        .counts
+        .as_ref()
+        .map(|c| PathBuf::from(&c.slide.file))
+        .or_else(|| recorded.as_ref().and_then(|p| p.file_name()).map(PathBuf::from));
+    let given = slides.zip(file_name.as_deref().and_then(Path::file_name)).map(|(d, f)| d.join(f));
+    let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
+    let Some(file) = places.iter().find(|p| p.is_file() || remote::Address::is(p)) else {
+        let place = places.first().map_or_else(String::new, |p| Shown(p).to_string());
+        item.note += &format!("; its file is not at {place}");
+        return item;
+    };
+    let same = match (&state, &item.counts) {
+        (Some(s), _) if unread_same(file, &s.input) => true,
+        (_, Some(c)) => InputDigest::of(file).is_ok_and(|d| d.sha256 == c.slide.digest),
+        // Nothing was found on it, so that nothing can be out of place.
+        (_, None) => true,
+    };
+    if !same {
+        item.note += &format!("; its file {} is not the one of the run", Shown(file));
+        return item;
+    }
+    item.file = Some(file.clone());
+    match &item.counts {
+        Some(c) => item.size = (c.slide.width, c.slide.height),
+        None => look(&mut item),
+    }
+    item
+}
+
+/// Whether size and time of change are those that the run saw: then the content need not be read.
+fn unread_same(file: &Path, seen: &InputDigest) -> bool {
+    let Ok(about) = std::fs::metadata(file) else { return false };
+    let modified = about.modified().ok();
+    let seconds = modified.and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok());
+    let seconds = seconds.map_or(0, |d| d.as_secs());
+    (about.len(), seconds) == (seen.size, seen.modified) && !seen.sha256.is_empty()
+}
+
+/// Opens the file for its size.
+fn look(item: &mut Item) {
+    let Some(file) = &item.file else { return };
+    match open_slide(file) {
+        Ok(slide) => item.size = slide.dimensions(),
+        Err(e) => {
+            item.note = plain(&e.to_string()).into_owned();
+            item.file = None;
+        }
+    }
+}
+
+/// The slide at the resolution that the run has for it.
+pub(crate) fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
+    let slide = Slide::open_with(file, &OpenOptions::default())?;
+    let run = &counts.resolution;
+    if slide.resolution().is_ok_and(|r| (r.x.get(), r.y.get()) == (run.x, run.y)) {
+        return Ok(slide);
+    }
+    // Given to the run, where the file states none or another one.
+    let (mpp, mpp_rule) = (Mpp::new(run.x).ok(), MppRule::Force);
+    Slide::open_with(file, &OpenOptions { mpp, mpp_rule, ..OpenOptions::default() })
+}
+
+/// The patient, where the run's list had such a column.
+pub(crate) fn patient(folder: &Path) -> Option<String> {
+    let columns = State::load(folder)?.columns;
+    let found = columns.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("patient"))?;
+    Some(found.1).filter(|p| !p.is_empty())
+}

@@ -1,0 +1,273 @@
+//! A run as a folder for QuPath, and what was corrected there, read back.
+
+use super::open::{OpenError, counted_folders};
+use super::review::{Change, Entry, Standing, Verdict};
+use base::file::{self, WriteError};
+use base::json::JsonError;
+use base::table::TableError;
+use base::text::{Many, Shown};
+use mithras::export::qupath::{candidate_id, features};
+use mithras::export::{CountsFile, ExportError, read_detections};
+use mithras::record::DetectionRow;
+use mithras::regions::outlines;
+use mithras::report::{ReportError, counts};
+use mitosis::matching::PAPER_RADIUS;
+use regions::annotations::{Annotation, Class, ImportError, ImportOptions, Mapping, importer};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Scripts that go beside the slides; `@FOLDER@` stands for where the files lie.
+const SCRIPTS: [(&str, &str, &str); 2] = [
+    ("import.groovy", ".", include_str!("qupath/import.groovy")),
+    ("export.groovy", "corrected", include_str!("qupath/export.groovy")),
+];
+
+/// Words of a new QuPath project that name areas, not cells.
+const REGIONS: [&str; 6] = [
+    "Region=ignore",
+    "Tumor=ignore",
+    "Stroma=ignore",
+    "Immune cells=ignore",
+    "Necrosis=ignore",
+    "Ignore*=ignore",
+];
+
+/// Why a run is not written for QuPath, or not read back.
+#[derive(Debug, thiserror::Error)]
+pub enum QupathError {
+    /// The run's folder.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A slide's count.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A slide's candidates.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A slide's regions.
+    #[error(transparent)]
+    Regions(#[from] JsonError),
+    /// A file that cannot be made.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// The disk.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The folder.
+    #[error("{}: {source}", Shown(path))]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Objects that cannot be read.
+    #[error(transparent)]
+    Objects(#[from] ImportError),
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Project {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Slides with a file, by name, and their candidates.
+    pub slides: BTreeMap<String, usize>,
+}
+
+/// Writes a run for QuPath: `NAME.geojson` per slide as it is in the run's folder, `import.groovy` that
+/// puts all of them into a project, and `export.groovy` that writes them to the folder `corrected`.
+///
+/// # Errors
+/// [`QupathError`].
+pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
+    let folders = counted_folders(run)?;
+    let io = |source| QupathError::Folder { path: out.to_owned(), source };
+    std::fs::create_dir_all(out).map_err(io)?;
+    let mut slides = BTreeMap::new();
+    for folder in &folders {
+        let counts = counts(folder)?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let rows = read_detections(&folder.join("detections.csv"))?;
+        let regions = outlines(folder, counts.slide.bounds_offset)?;
+        file::write(&out.join(format!("{name}.geojson")), &features(&counts, &rows, &regions)?)?;
+        slides.insert(name, rows.len());
+    }
+    let root = out.canonicalize().map_err(io)?;
+    for (name, at, script) in SCRIPTS {
+        let at = if at == "." { root.clone() } else { root.join(at) };
+        let quoted = at.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'");
+        file::write(&out.join(name), script.replace("@FOLDER@", &quoted).as_bytes())?;
+    }
+    Ok(Project { folder: out.to_owned(), slides })
+}
+
+impl fmt::Display for Project {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let candidates: usize = self.slides.values().sum();
+        let (slides, found) = (Many(self.slides.len(), "slide"), Many(candidates, "candidate"));
+        writeln!(f, "{slides}, {found}")?;
+        writeln!(f, "{}: run import.groovy in a QuPath project", Shown(&self.folder))
+    }
+}
+
+/// Whether a file or folder holds objects of QuPath rather than a log of words.
+pub(super) fn is_objects(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.trim_end_matches(".gz");
+    path.is_dir() || name.ends_with(".geojson") || name.ends_with(".json")
+}
+
+/// Objects of slides, by the slides' names.
+pub(super) struct Objects {
+    of: BTreeMap<String, Vec<Annotation>>,
+    /// Records that cannot be used, each with its reason.
+    skipped: Vec<String>,
+}
+
+impl Objects {
+    /// Reads a file or a folder of them.
+    pub(super) fn read(path: &Path) -> Result<Self, ImportError> {
+        let importer = importer("geojson").expect("a known format");
+        let mapping = Mapping::parse(REGIONS).expect("pairs");
+        // A candidate left of or above the bounds has a place that no image has: it is left as it was.
+        let options = ImportOptions { mapping, lenient: true, ..ImportOptions::default() };
+        let all = (importer.read)(path, &options)?;
+        let mut of: BTreeMap<String, Vec<Annotation>> =
+            all.images.iter().map(|i| (i.name.clone(), Vec::new())).collect();
+        for a in all.annotations {
+            of.entry(all.images[a.image].name.clone()).or_default().push(a);
+        }
+        let skipped = all.skipped.iter().map(ToString::to_string).collect();
+        Ok(Self { of, skipped })
+    }
+
+    /// The words about a slide: where its objects differ from what was written for it. None for a slide
+    /// without a file. The notes say what is to be known of them.
+    pub(super) fn words(
+        &self,
+        slide: &str,
+        counts: &CountsFile,
+        rows: &[DetectionRow],
+    ) -> Option<(Standing, Vec<String>)> {
+        let name = [slide, &counts.slide.file].into_iter().find(|n| self.of.contains_key(*n))?;
+        let objects = &self.of[name];
+        let mut said: Vec<Option<Verdict>> = vec![None; rows.len()];
+        let mut there = vec![false; rows.len()];
+        let mut added = Vec::new();
+        let ids: HashMap<String, usize> = rows
+            .iter()
+            .enumerate()
+            .map(|(i, r)| (format!("feature {}", candidate_id(&counts.slide.digest, r)), i))
+            .collect();
+        let mut cells: HashMap<(i64, i64), Vec<usize>> = HashMap::new();
+        for (i, r) in rows.iter().enumerate() {
+            cells.entry(cell(counts, [r.x_px, r.y_px])).or_default().push(i);
+        }
+        for object in objects {
+            let Some(verdict) = verdict(object) else { continue };
+            let at = place(counts, object);
+            let by = |i: &usize| distance(counts, &rows[*i], at);
+            let near = |i: &usize| by(i) <= PAPER_RADIUS.0;
+            let known = ids.get(&object.record).copied().filter(near);
+            let nearest = || {
+                let (x, y) = cell(counts, at);
+                let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (x + dx, y + dy)));
+                let all = around.filter_map(|c| cells.get(&c)).flatten().copied();
+                all.filter(near).min_by(|a, b| by(a).total_cmp(&by(b)))
+            };
+            let Some(i) = known.or_else(nearest) else {
+                if verdict.counts() == Some(true) {
+                    added.push(entry(at, true, verdict));
+                }
+                continue;
+            };
+            there[i] = true;
+            // Of two objects at a candidate, the one that says something new.
+            if verdict != Verdict::Unsure && verdict == unchanged(&rows[i]) {
+                continue;
+            }
+            said[i] = Some(verdict);
+        }
+        let found = there.iter().filter(|t| **t).count();
+        let accepted = rows.iter().filter(|r| r.accepted).count();
+        let mut notes = Vec::new();
+        if found == 0 && accepted > 0 {
+            let what = "no object lies at a candidate of this slide: are they of another one?";
+            notes.push(what.to_owned());
+        }
+        let ours = |s: &&String| s.strip_prefix(name).is_some_and(|s| s.starts_with(','));
+        match self.skipped.iter().filter(ours).count() {
+            0 => {}
+            n => notes.push(format!("{n} objects cannot be placed and say nothing")),
+        }
+        let gone = |i: usize| {
+            let lost = rows[i].accepted && !there[i] && !is_before_bounds(counts, &rows[i]);
+            lost.then_some(Verdict::Removed)
+        };
+        let words = (0..rows.len()).filter_map(|i| {
+            let verdict = said[i].or_else(|| gone(i))?;
+            Some(entry([rows[i].x_px, rows[i].y_px], false, verdict))
+        });
+        Some((Standing::of(words.chain(added)), notes))
+    }
+}
+
+/// What a candidate is written as.
+fn unchanged(row: &DetectionRow) -> Verdict {
+    if row.accepted { Verdict::Figure } else { Verdict::Mimicker }
+}
+
+fn verdict(object: &Annotation) -> Option<Verdict> {
+    let atypical = object.subtype.as_deref() == Some("atypical");
+    match object.class {
+        Class::MitoticFigure if atypical => Some(Verdict::Atypical),
+        Class::MitoticFigure => Some(Verdict::Figure),
+        Class::Mimicker | Class::Other => Some(Verdict::Mimicker),
+        Class::Unresolved => Some(Verdict::Unsure),
+        Class::Ignored => None,
+    }
+}
+
+/// Level-0 px of an object, which QuPath counts from the slide's bounds.
+fn place(counts: &CountsFile, object: &Annotation) -> [f64; 2] {
+    let offset = counts.slide.bounds_offset.map(|o| o as f64);
+    let round = |v: f64| (v * 100.0).round() / 100.0;
+    [round(object.centre.x + offset[0]), round(object.centre.y + offset[1])]
+}
+
+/// The square as wide as the radius that a place lies in.
+fn cell(counts: &CountsFile, [x, y]: [f64; 2]) -> (i64, i64) {
+    let side = |v: f64, mpp: f64| (v * mpp / PAPER_RADIUS.0).floor() as i64;
+    (side(x, counts.resolution.x), side(y, counts.resolution.y))
+}
+
+/// Whether a candidate, as it is written, has no corner in QuPath's frame.
+fn is_before_bounds(counts: &CountsFile, row: &DetectionRow) -> bool {
+    let [x0, y0] = counts.slide.bounds_offset.map(|o| o as f64);
+    let end = |v: f64, mpp: f64| v + PAPER_RADIUS.0 / mpp;
+    end(row.x_px - x0, counts.resolution.x) <= 0.0 || end(row.y_px - y0, counts.resolution.y) <= 0.0
+}
+
+/// um between a candidate and a place.
+fn distance(counts: &CountsFile, row: &DetectionRow, at: [f64; 2]) -> f64 {
+    let r = &counts.resolution;
+    ((row.x_px - at[0]) * r.x).hypot((row.y_px - at[1]) * r.y)
+}
+
+fn entry([x, y]: [f64; 2], added: bool, verdict: Verdict) -> Entry {
+    let plus = if added { "+" } else { "" };
+    let key = format!("{plus}{}", Entry::key_of(x, y));
+    Entry { key, x, y, verdict: Some(verdict), added, morphology: None, comment: None }
+}
+
+/// Whose words they are where nobody signed: the change of a slide as the run has it.
+pub(super) fn change(slide: &str, counts: &CountsFile) -> Change {
+    Change {
+        slide: slide.to_owned(),
+        slide_digest: counts.slide.digest.clone(),
+        model_digest: String::new(),
+    }
+}

@@ -1,0 +1,563 @@
+//! The count of a run with a reviewer's words on top, beside the network's own.
+
+use super::desk::{self, PlacedHotspot};
+use super::open::{OpenError, counted_folders};
+use super::qupath::{Objects, change, is_objects};
+use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
+use super::tissue::{Windows, rings};
+use crate::agreement::Agreement;
+use base::file::WriteError;
+use base::json::JsonError;
+use base::table::{TableError, Writer};
+use base::text::{Many, Shown};
+use mithras::export::{CountsFile, pictures, read_detections};
+use mithras::record::DetectionRow;
+use mithras::report::{ReportError, Reviewed, counts, gather};
+use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
+use mitosis::hotspots::HotspotRule;
+use mitosis::{Level0, MppError, Point};
+use outcome::{Rule, Scheme};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Below this a slide holds less tissue than the square of a hotspot.
+const SQUARE_MM2: f64 = 2.0;
+/// Confidence of the intervals.
+const LEVEL: f64 = 0.95;
+
+/// Why there is no recount.
+#[derive(Debug, thiserror::Error)]
+pub enum RecountError {
+    /// The run's folder.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The reviews.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    /// Reviews that are not where they should be.
+    #[error("{}: no such file or folder, and no reviewer's name", Shown(path))]
+    NoFile {
+        /// As given.
+        path: PathBuf,
+    },
+    /// Objects of QuPath.
+    #[error(transparent)]
+    Objects(#[from] regions::annotations::ImportError),
+    /// Agreement that cannot be computed.
+    #[error(transparent)]
+    Agreement(#[from] stats::StatsError),
+    /// Nothing said about this run.
+    #[error("{}: says nothing about the slides of this run", Shown(path))]
+    Unsaid {
+        /// The log, or the objects.
+        path: PathBuf,
+    },
+    /// A slide's count.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// A slide's candidates.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A slide's resolution.
+    #[error("{slide}: {source}")]
+    Resolution {
+        /// The slide.
+        slide: String,
+        /// What is wrong with it.
+        source: MppError,
+    },
+    /// A place that is none.
+    #[error("{slide}: {source}")]
+    Count {
+        /// The slide.
+        slide: String,
+        /// What is wrong with it.
+        source: CountError,
+    },
+    /// A slide's tissue.
+    #[error(transparent)]
+    Tissue(#[from] JsonError),
+    /// The grading scheme.
+    #[error(transparent)]
+    Grade(#[from] outcome::Error),
+    /// The table cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// One way to count a slide.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Counted {
+    /// Figures.
+    pub figures: usize,
+    /// Exact 95 % interval of the figures as a Poisson count.
+    pub figures_95: [f64; 2],
+    /// Figures in the densest 2 mm2.
+    pub hotspot_count: usize,
+    /// Its centre, level-0 px; none without figures.
+    pub hotspot_px: Option<[f64; 2]>,
+    /// Figures per 20 mm2 of analysed tissue; none without any.
+    pub density_per_20_mm2: Option<f64>,
+    /// The figures' interval per 20 mm2.
+    pub density_95: Option<[f64; 2]>,
+    /// 95 % percentile interval of the density over resampled windows of 500 um, which knows that
+    /// figures cluster; none with fewer than ten windows of tissue.
+    pub density_resampled_95: Option<[f64; 2]>,
+    /// What a scheme gives for the hotspot, where one was asked for; `at least` in front where less tissue was analysed than the
+    /// scheme's area.
+    pub mitotic_score: Option<String>,
+}
+
+/// The scheme that grades hotspots.
+#[derive(Debug, Serialize)]
+pub struct Grading {
+    /// Its name.
+    pub scheme: String,
+    /// What it is about.
+    pub title: String,
+    /// What it gives, in its own words: a mitotic score as a rule, never a grade.
+    pub gives: String,
+    /// The area that its thresholds refer to, mm2; the counts of 2 mm2 are rescaled to it and rounded.
+    pub area_mm2: f64,
+    #[serde(skip)]
+    rule: Rule,
+}
+
+impl Grading {
+    /// A scheme of `mithras survival grade` by name, or a file of that form, with the field diameter
+    /// in mm where it depends on it.
+    ///
+    /// # Errors
+    /// When there is no such scheme, or it does not know the diameter.
+    pub fn load(scheme: &str, field_diameter: Option<f64>) -> Result<Self, RecountError> {
+        let scheme = Scheme::load(scheme)?;
+        let rule = scheme.rule(field_diameter)?;
+        let (scheme, title, gives) = (scheme.name, scheme.title, scheme.gives);
+        Ok(Self { scheme, title, gives, area_mm2: rule.area_mm2, rule })
+    }
+
+    /// What the scheme gives for this many figures in 2 mm2, of so much analysed tissue.
+    #[must_use]
+    pub fn score(&self, hotspot_count: usize, analysed_mm2: f64) -> String {
+        let (_, score) = self.rule.apply(hotspot_count as f64, SQUARE_MM2);
+        let short = analysed_mm2 < self.area_mm2.max(SQUARE_MM2);
+        if short { format!("at least {score}") } else { score.to_owned() }
+    }
+}
+
+/// One slide.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RecountRow {
+    /// Name of its folder.
+    pub slide: String,
+    /// Places that the reviewer said something about.
+    pub said: usize,
+    /// Of them: accepted candidates that the reviewer took out.
+    pub taken_out: usize,
+    /// Of them: rejected candidates that the reviewer took in.
+    pub taken_in: usize,
+    /// Of them: figures that the network missed.
+    pub added: usize,
+    /// Of them: unsure, which leaves the network's word.
+    pub unsure: usize,
+    /// The network alone, as the run counted.
+    pub model: Counted,
+    /// With the reviewer's words on top.
+    pub reviewed: Counted,
+    /// The hotspot that a reviewer placed, with the reviewed figures in it; none where nobody placed one, or it was not asked for.
+    pub placed_hotspot: Option<PlacedCount>,
+    /// Tissue read, mm2.
+    pub analysed_mm2: f64,
+    /// What is to be known of the numbers; empty where nothing is.
+    pub notes: Vec<String>,
+}
+
+/// A placed hotspot with its count.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlacedCount {
+    /// Who placed it.
+    pub reviewer: String,
+    /// When, seconds since 1970.
+    pub time: f64,
+    /// Name of the rule.
+    pub preset: String,
+    /// The rule.
+    #[serde(flatten)]
+    pub rule: HotspotRule,
+    /// All of it, mm2.
+    pub area_mm2: f64,
+    /// Its centre, or those of its fields, level-0 px.
+    pub centres_px: Vec<[f64; 2]>,
+    /// Reviewed figures in it.
+    pub figures: usize,
+    /// The network's figures in it.
+    pub model_figures: usize,
+}
+
+/// A run recounted.
+#[derive(Debug, Serialize)]
+pub struct Recount {
+    /// Name of the log without its suffix.
+    pub reviewer: String,
+    /// How hotspots were graded, if they were.
+    pub grading: Option<Grading>,
+    /// The table written.
+    pub file: PathBuf,
+    /// Every slide of the run with a result.
+    pub slides: Vec<RecountRow>,
+    /// Every two reviewers of the run, over the places that both judged.
+    pub agreement: Vec<Agreement>,
+}
+
+/// Whose words count.
+enum Words {
+    /// A reviewer's log.
+    Said(Said),
+    /// Objects corrected in QuPath.
+    Objects(Objects),
+}
+
+/// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
+/// `reviews` - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
+/// and called as it. Writes `recount.csv` beside `counts.csv`.
+///
+/// # Errors
+/// [`RecountError`].
+pub fn recount(
+    run: &Path,
+    reviews: &str,
+    grading: Option<Grading>,
+    placed: bool,
+) -> Result<Recount, RecountError> {
+    let folders = counted_folders(run)?;
+    if folders.iter().any(|f| f == run) {
+        return Err(OpenError::NoRun { path: run.to_owned() }.into());
+    }
+    let log = match Path::new(reviews) {
+        file if file.exists() => file.to_owned(),
+        file if file.components().count() > 1 => {
+            return Err(RecountError::NoFile { path: file.to_owned() });
+        }
+        _ => Reviews::path(&run.join("reviews"), reviews)?,
+    };
+    let words = match is_objects(&log) {
+        true => Words::Objects(Objects::read(&log)?),
+        false => Words::Said(Reviews::read(&log)?),
+    };
+    let mut slides = Vec::new();
+    let mut heard = false;
+    let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
+    for folder in &folders {
+        let counts = counts(folder)?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let rows = read_detections(&folder.join("detections.csv"))?;
+        let (said, told) = match &words {
+            Words::Said(said) => {
+                let about = said.iter().filter(|(of, _)| of.slide == name);
+                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
+            }
+            Words::Objects(objects) => match objects.words(&name, &counts, &rows) {
+                Some((standing, told)) => (vec![(change(&name, &counts), standing)], told),
+                None => (Vec::new(), Vec::new()),
+            },
+        };
+        heard |= !said.is_empty();
+        let mut row = row(name, folder, (&counts, &rows), &said)?;
+        row.notes.extend(told);
+        let own = spots
+            .iter()
+            .find(|(of, _)| of.slide == row.slide && of.slide_digest == counts.slide.digest);
+        if let Some((_, spot)) = own {
+            row.placed_hotspot = Some(in_placed(spot, (&counts, &rows), &said)?);
+        } else if placed {
+            row.notes.push("no reviewer placed a hotspot: it is the densest 2 mm2".into());
+        }
+        if let Some(g) = &grading {
+            if counts.is_outside_range() || !counts.has_tissue {
+                row.notes.push(format!("no {}: see the notes on this slide", g.gives));
+            } else {
+                for c in [&mut row.model, &mut row.reviewed] {
+                    c.mitotic_score = Some(g.score(c.hotspot_count, counts.analysed_mm2));
+                }
+            }
+        }
+        slides.push(row);
+    }
+    if !heard {
+        return Err(RecountError::Unsaid { path: log });
+    }
+    let reviewer = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let agreement = agreement(&Reviews::read_all(&run.join("reviews"))?)?;
+    let file = run.join("recount.csv");
+    let recount = Recount { reviewer, grading, file, slides, agreement };
+    table(&recount).write(&recount.file)?;
+    for (folder, row) in folders.iter().zip(&recount.slides) {
+        match row.said {
+            0 => Reviewed::forget(folder)?,
+            _ => reviewed(&recount, row).keep(folder)?,
+        }
+    }
+    // A run whose tables were never made is under way, or its slides' folders were put together by hand.
+    if run.join("run.json").is_file() {
+        gather(&[run.to_owned()], None)?;
+    }
+    Ok(recount)
+}
+
+/// What the tables of the run show of a slide.
+fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
+    let r = &row.reviewed;
+    Reviewed {
+        reviewer: recount.reviewer.clone(),
+        figures: r.figures,
+        hotspot_count: r.hotspot_count,
+        hotspot_px: r.hotspot_px,
+        density_per_20_mm2: r.density_per_20_mm2,
+        scheme: recount.grading.as_ref().map(|g| g.scheme.clone()),
+        gives: recount.grading.as_ref().map(|g| g.gives.clone()),
+        model_mitotic_score: row.model.mitotic_score.clone(),
+        mitotic_score: r.mitotic_score.clone(),
+    }
+}
+
+fn row(
+    slide: String,
+    folder: &Path,
+    (counts, rows): (&CountsFile, &[DetectionRow]),
+    about: &[(Change, Standing)],
+) -> Result<RecountRow, RecountError> {
+    let mut notes = Vec::new();
+    let mut words: BTreeMap<&str, &Entry> = BTreeMap::new();
+    for (of, standing) in about {
+        if of.slide_digest == counts.slide.digest {
+            words.extend(standing.entries.iter().map(|(k, e)| (k.as_str(), e)));
+        } else if !standing.entries.is_empty() {
+            let n = standing.entries.len();
+            notes.push(format!("{n} words are about another file of this name and left out"));
+        }
+    }
+    let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
+    let lost = words.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
+    if lost > 0 {
+        notes.push(format!("{lost} words are about candidates that this run lacks and left out"));
+    }
+    if counts.analysed_mm2 > 0.0 && counts.analysed_mm2 < SQUARE_MM2 {
+        let area = counts.analysed_mm2;
+        notes.push(format!("{area:.3} mm2 of tissue, less than the 2 mm2 of a hotspot"));
+    }
+    let (mut taken_out, mut taken_in) = (0, 0);
+    let mut figures: Vec<Point<Level0>> = Vec::new();
+    for r in rows {
+        let word = words.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        let stands = word.and_then(|e| e.verdict?.counts()).unwrap_or(r.accepted);
+        taken_out += usize::from(r.accepted && !stands);
+        taken_in += usize::from(!r.accepted && stands);
+        if stands {
+            figures.push(Point::new(r.x_px, r.y_px));
+        }
+    }
+    let said: Vec<&&Entry> = words.values().filter(|e| e.added || keys.contains(&e.key)).collect();
+    let counts_here = |e: &Entry| e.verdict.and_then(super::review::Verdict::counts);
+    let added = said.iter().filter(|e| e.added && counts_here(e) == Some(true));
+    let before = figures.len();
+    figures.extend(added.map(|e| Point::new(e.x, e.y)));
+    let resolution = counts
+        .resolution()
+        .map_err(|source| RecountError::Resolution { slide: slide.clone(), source })?;
+    let spot = hotspot(&figures, &resolution)
+        .map_err(|source| RecountError::Count { slide: slide.clone(), source })?;
+    let area = counts.analysed_mm2;
+    let model = counts.hotspot.map(|h| h.centre_px);
+    let tissue = match counts.has_tissue {
+        true => rings(&folder.join(pictures::TISSUE), counts.slide.bounds_offset)?,
+        false => Vec::new(),
+    };
+    let size = [counts.slide.width as f64, counts.slide.height as f64];
+    let windows = Windows::new(&tissue, size, &resolution);
+    let accepted = rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px));
+    let accepted: Vec<Point<Level0>> = accepted.collect();
+    Ok(RecountRow {
+        said: said.len(),
+        taken_out,
+        taken_in,
+        added: figures.len() - before,
+        unsure: said.iter().filter(|e| counts_here(e).is_none()).count(),
+        model: counted(&accepted, (counts.hotspot_count, model), area, &windows),
+        reviewed: counted(
+            &figures,
+            (spot.map_or(0, |s| s.count), spot.map(|s| [s.centre.x, s.centre.y])),
+            area,
+            &windows,
+        ),
+        analysed_mm2: area,
+        notes,
+        placed_hotspot: None,
+        slide,
+    })
+}
+
+/// What lies in a hotspot that a reviewer placed.
+fn in_placed(
+    spot: &PlacedHotspot,
+    (counts, rows): (&CountsFile, &[DetectionRow]),
+    about: &[(Change, Standing)],
+) -> Result<PlacedCount, RecountError> {
+    let resolution = counts
+        .resolution()
+        .map_err(|source| RecountError::Resolution { slide: counts.slide.name.clone(), source })?;
+    let centres: Vec<Point<Level0>> =
+        spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+    let figures = reviewed_figures((counts, rows), about);
+    let model: Vec<Point<Level0>> =
+        rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
+    Ok(PlacedCount {
+        reviewer: spot.reviewer.clone(),
+        time: spot.time,
+        preset: spot.preset.clone(),
+        rule: spot.rule,
+        area_mm2: (spot.rule.area_mm2() * 1e6).round() / 1e6,
+        centres_px: spot.centres_px.clone(),
+        figures: spot.rule.count(&figures, &centres, &resolution),
+        model_figures: spot.rule.count(&model, &centres, &resolution),
+    })
+}
+
+/// Places of all that counts with a reviewer's words on top.
+fn reviewed_figures(
+    (counts, rows): (&CountsFile, &[DetectionRow]),
+    about: &[(Change, Standing)],
+) -> Vec<Point<Level0>> {
+    let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
+    let words: BTreeMap<&str, &Entry> =
+        own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
+    let stands = |e: &&Entry| e.verdict.and_then(super::review::Verdict::counts);
+    let accepted = rows.iter().filter(|r| {
+        let word = words.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        word.and_then(stands).unwrap_or(r.accepted)
+    });
+    let added = words.values().filter(|e| e.added && stands(e) == Some(true));
+    accepted
+        .map(|r| Point::new(r.x_px, r.y_px))
+        .chain(added.map(|e| Point::new(e.x, e.y)))
+        .collect()
+}
+
+fn counted(
+    figures: &[Point<Level0>],
+    (hotspot_count, hotspot_px): (usize, Option<[f64; 2]>),
+    area: f64,
+    windows: &Windows,
+) -> Counted {
+    let n = figures.len();
+    let round = |v: f64| (v * 1e6).round() / 1e6;
+    let i = stats::interval::poisson(n as u64, LEVEL).expect("a level of 0.95");
+    let (lower, upper) = (i.lower, i.upper);
+    let per = (area > 0.0).then(|| DENSITY_REFERENCE_MM2 / area);
+    Counted {
+        figures: n,
+        figures_95: [round(lower), round(upper)],
+        hotspot_count,
+        hotspot_px,
+        density_per_20_mm2: per.map(|p| round(n as f64 * p)),
+        density_95: per.map(|p| [round(lower * p), round(upper * p)]),
+        density_resampled_95: per.and(windows.density_95(figures)).map(|i| i.map(round)),
+        mitotic_score: None,
+    }
+}
+
+fn table(recount: &Recount) -> Writer {
+    let mut header = vec!["slide", "reviewer", "said", "taken_out", "taken_in", "added", "unsure"];
+    header.extend(["figures", "reviewed_figures", "figures_low", "figures_high"]);
+    header.extend(["reviewed_figures_low", "reviewed_figures_high"]);
+    header.extend(["hotspot_count", "reviewed_hotspot_count", "hotspot_x_px", "hotspot_y_px"]);
+    header.extend(["reviewed_hotspot_x_px", "reviewed_hotspot_y_px"]);
+    header.extend(["density_per_20_mm2", "reviewed_density_per_20_mm2", "density_low"]);
+    header.extend(["density_high", "reviewed_density_low", "reviewed_density_high"]);
+    header.extend(["density_resampled_low", "density_resampled_high"]);
+    header.extend(["reviewed_density_resampled_low", "reviewed_density_resampled_high"]);
+    header.extend(["mitotic_score", "reviewed_mitotic_score", "analysed_mm2", "placed_by"]);
+    header.extend(["placed_rule", "placed_mm2", "placed_figures", "notes"]);
+    let mut table = Writer::new(&header);
+    for s in &recount.slides {
+        let (m, r) = (&s.model, &s.reviewed);
+        let mut cells = vec![s.slide.clone(), recount.reviewer.clone()];
+        let whole = [s.said, s.taken_out, s.taken_in, s.added, s.unsure, m.figures, r.figures];
+        cells.extend(whole.map(|n| n.to_string()));
+        cells.extend([m.figures_95, r.figures_95].concat().iter().map(f64::to_string));
+        cells.extend([m.hotspot_count, r.hotspot_count].map(|n| n.to_string()));
+        let both =
+            |v: Option<[f64; 2]>| v.map_or_else(Default::default, |v| v.map(|v| v.to_string()));
+        cells.extend(both(m.hotspot_px));
+        cells.extend(both(r.hotspot_px));
+        let one = |v: Option<f64>| v.map_or_else(String::new, |v| v.to_string());
+        cells.extend([m.density_per_20_mm2, r.density_per_20_mm2].map(one));
+        cells.extend(both(m.density_95));
+        cells.extend(both(r.density_95));
+        cells.extend(both(m.density_resampled_95));
+        cells.extend(both(r.density_resampled_95));
+        cells.extend([&m.mitotic_score, &r.mitotic_score].map(|g| g.clone().unwrap_or_default()));
+        cells.push(s.analysed_mm2.to_string());
+        let placed =
+            |f: fn(&PlacedCount) -> String| s.placed_hotspot.as_ref().map_or_else(String::new, f);
+        cells.extend([
+            placed(|p| p.reviewer.clone()),
+            placed(|p| p.preset.clone()),
+            placed(|p| p.area_mm2.to_string()),
+            placed(|p| p.figures.to_string()),
+            s.notes.join("; "),
+        ]);
+        table.push(cells);
+    }
+    table
+}
+
+impl fmt::Display for Recount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for s in &self.slides {
+            let line = |f: &mut fmt::Formatter<'_>, who: &str, c: &Counted| {
+                let [low, high] = c.figures_95;
+                let (n, spot) = (Many(c.figures, "figure"), c.hotspot_count);
+                write!(f, "  {who}: {n} ({low:.1} to {high:.1}), hotspot {spot}")?;
+                if let Some((d, [l, h])) = c.density_per_20_mm2.zip(c.density_95) {
+                    write!(f, ", {d:.1} per 20 mm2 ({l:.1} to {h:.1}")?;
+                    if let Some([l, h]) = c.density_resampled_95 {
+                        write!(f, "; over resampled windows {l:.1} to {h:.1}")?;
+                    }
+                    write!(f, ")")?;
+                }
+                match c.mitotic_score.as_ref().zip(self.grading.as_ref()) {
+                    Some((score, g)) => writeln!(f, ", {} {score}", g.gives),
+                    None => writeln!(f),
+                }
+            };
+            writeln!(f, "{} ({} of {})", s.slide, Many(s.said, "word"), self.reviewer)?;
+            line(f, "network ", &s.model)?;
+            line(f, "reviewed", &s.reviewed)?;
+            if let Some(p) = &s.placed_hotspot {
+                writeln!(
+                    f,
+                    "  hotspot placed by {}: {} in {} mm2 ({} by the network)",
+                    p.reviewer,
+                    Many(p.figures, "figure"),
+                    p.area_mm2,
+                    p.model_figures
+                )?;
+            }
+            for note in &s.notes {
+                writeln!(f, "  note: {note}")?;
+            }
+        }
+        if let Some(g) = &self.grading {
+            let area = g.area_mm2;
+            writeln!(
+                f,
+                "{}: {}, counts rescaled to {area:.3} mm2 and rounded; {}",
+                g.gives, g.scheme, g.title
+            )?;
+        }
+        self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;
+        writeln!(f, "{}", Shown(&self.file))
+    }
+}

@@ -1,0 +1,343 @@
+//! What reviewers say about candidates: a log per reviewer, appended to and never rewritten.
+
+use crate::agreement::{Agreement, agreements};
+use base::chain::{self, ChainError, Chained};
+use base::log::{LogError, NameError, check_name};
+use serde::{Deserialize, Serialize};
+use stats::StatsError;
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The schema of a line.
+pub const SCHEMA: &str = "mithras.review/1";
+
+/// Why a review cannot be read or saved.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    /// A name that is none.
+    #[error("the reviewer's name is refused: {0}")]
+    Name(NameError),
+    /// The file.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A log that was changed, or cannot be read or written.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// The folder of the logs.
+    #[error("{}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A line that is no review, or of another schema.
+    #[error("{}: line {line}: {reason}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What a reviewer says about a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// A mitotic figure.
+    Figure,
+    /// An atypical mitotic figure.
+    Atypical,
+    /// It only looks like one.
+    Mimicker,
+    /// Cannot tell; the network's word stands.
+    Unsure,
+    /// Nothing of interest: a candidate or an added figure that shall not count.
+    Removed,
+}
+
+impl Verdict {
+    /// Whether the place counts, where that is said.
+    #[must_use]
+    pub fn counts(self) -> Option<bool> {
+        match self {
+            Self::Figure | Self::Atypical => Some(true),
+            Self::Mimicker | Self::Removed => Some(false),
+            Self::Unsure => None,
+        }
+    }
+}
+
+impl From<Verdict> for crate::agreement::Word {
+    fn from(verdict: Verdict) -> Self {
+        match verdict.counts() {
+            Some(true) => Self::Yes,
+            Some(false) => Self::No,
+            None => Self::Unsure,
+        }
+    }
+}
+
+/// What is said about one place; `verdict` null takes it back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// `x,y` of a candidate to 0.01 px; a figure that the network missed has `+` in front.
+    pub key: String,
+    /// Level-0 px.
+    pub x: f64,
+    /// Level-0 px.
+    pub y: f64,
+    /// The word.
+    pub verdict: Option<Verdict>,
+    /// A figure that the network missed.
+    pub added: bool,
+    /// Its morphology, where that was said: a name of [`mithras::record::COLUMNS`] without `p_`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub morphology: Option<String>,
+    /// What the reviewer wrote about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// Longest comment, characters.
+pub const LONGEST_COMMENT: usize = 500;
+
+impl Entry {
+    /// Whether a word names a morphology.
+    #[must_use]
+    pub fn is_morphology(word: &str) -> bool {
+        mithras::record::COLUMNS[1..].iter().any(|c| c.strip_prefix("p_") == Some(word))
+    }
+
+    /// The key of a candidate's place.
+    #[must_use]
+    pub fn key_of(x: f64, y: f64) -> String {
+        format!("{x:.2},{y:.2}")
+    }
+}
+
+/// Of which slide something is said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Change {
+    /// Its name in the run.
+    pub slide: String,
+    /// Digest of its file.
+    pub slide_digest: String,
+    /// Digest of the weights that gave the candidates; empty without a run.
+    pub model_digest: String,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// `mithras.review/1`.
+    pub schema: String,
+    /// Seconds since 1970, UTC.
+    pub time: f64,
+    /// The slide.
+    #[serde(flatten)]
+    pub of: Change,
+    /// The word.
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// It takes the line before back, as far as that was not taken back already.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undo: bool,
+}
+
+/// What stands about one slide, by key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// The last word on each key; taken back ones are not there.
+    pub entries: BTreeMap<String, Entry>,
+    /// Keys in the order of saying, each with what stood before.
+    said: Vec<(Entry, Option<Entry>)>,
+}
+
+impl Standing {
+    /// Words that were not said here one after the other.
+    pub(super) fn of(words: impl IntoIterator<Item = Entry>) -> Self {
+        let entries = words.into_iter().map(|e| (e.key.clone(), e)).collect();
+        Self { entries, said: Vec::new() }
+    }
+
+    /// The last word on each key, by key.
+    fn list(&self) -> Vec<Entry> {
+        self.entries.values().cloned().collect()
+    }
+
+    fn hear(&mut self, line: &Line) {
+        let before = self.entries.get(&line.entry.key).cloned();
+        match line.entry.verdict {
+            Some(_) => self.entries.insert(line.entry.key.clone(), line.entry.clone()),
+            None => self.entries.remove(&line.entry.key),
+        };
+        if line.undo {
+            // Of any step, not of the last alone: the last that was said about this place.
+            if let Some(at) = self.said.iter().rposition(|(e, _)| e.key == line.entry.key) {
+                self.said.remove(at);
+            }
+        } else {
+            self.said.push((line.entry.clone(), before));
+        }
+    }
+}
+
+/// What stands in a log, by slide.
+pub type Said = BTreeMap<Change, Standing>;
+
+/// How far the reviewers of these logs agree, over all places of all slides.
+///
+/// # Errors
+/// [`StatsError`].
+pub fn agreement(logs: &BTreeMap<String, Said>) -> Result<Vec<Agreement>, StatsError> {
+    let words = logs.iter().map(|(name, said)| {
+        let entries = said.iter().flat_map(|(of, s)| {
+            let place = |e: &Entry| (of.slide.clone(), of.slide_digest.clone(), e.key.clone());
+            s.entries.values().filter_map(move |e| Some((place(e), e.verdict?.into())))
+        });
+        (name.clone(), entries.collect())
+    });
+    agreements(&words.collect())
+}
+
+/// One reviewer's log, held by this process alone.
+pub struct Reviews {
+    log: Chained,
+    standing: BTreeMap<Change, Standing>,
+}
+
+impl Reviews {
+    /// The log's path in a folder.
+    ///
+    /// # Errors
+    /// [`ReviewError::Name`].
+    pub fn path(folder: &Path, reviewer: &str) -> Result<PathBuf, ReviewError> {
+        check_name(reviewer).map_err(ReviewError::Name)?;
+        Ok(folder.join(format!("{reviewer}.jsonl")))
+    }
+
+    /// Opens a reviewer's log in a folder, both made where they are missing.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn open(folder: &Path, reviewer: &str) -> Result<Self, ReviewError> {
+        let path = Self::path(folder, reviewer)?;
+        std::fs::create_dir_all(folder)
+            .map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?;
+        let (log, text) = Chained::open(&path)?;
+        let standing = parse(&path, &text)?;
+        Ok(Self { log, standing })
+    }
+
+    /// What stands in a log that somebody else may hold, by slide.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn read(path: &Path) -> Result<Said, ReviewError> {
+        if !path.exists() {
+            return Err(
+                LogError::Io { path: path.to_owned(), source: ErrorKind::NotFound.into() }.into()
+            );
+        }
+        parse(path, &chain::read(path)?)
+    }
+
+    /// What stands in a reviewer's log about a slide, without making or holding the log; nothing where there is none.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn glance(folder: &Path, reviewer: &str, of: &Change) -> Result<Vec<Entry>, ReviewError> {
+        let path = Self::path(folder, reviewer)?;
+        let said = parse(&path, &chain::read(&path)?)?;
+        Ok(said.get(of).map_or_else(Vec::new, Standing::list))
+    }
+
+    /// What stands in every log of a folder, by reviewer; none where there is no such folder.
+    ///
+    /// # Errors
+    /// [`ReviewError`].
+    pub fn read_all(folder: &Path) -> Result<BTreeMap<String, Said>, ReviewError> {
+        let listed = match std::fs::read_dir(folder) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            other => {
+                other.map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?
+            }
+        };
+        let paths = listed.filter_map(|e| Some(e.ok()?.path()));
+        let logs = paths.filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+        logs.map(|p| {
+            let name = p.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((name, Self::read(&p)?))
+        })
+        .collect()
+    }
+
+    /// What stands about a slide.
+    #[must_use]
+    pub fn of(&self, of: &Change) -> Vec<Entry> {
+        self.standing.get(of).map_or_else(Vec::new, Standing::list)
+    }
+
+    /// Saves a word; on disk before this returns.
+    ///
+    /// # Errors
+    /// [`ReviewError::Log`] when the disk refuses; then nothing is saved.
+    pub fn say(&mut self, of: &Change, entry: Entry) -> Result<(), ReviewError> {
+        self.append(of, entry, false)
+    }
+
+    /// Takes the last word on a slide back, of an earlier session, too; `None` when there is none.
+    ///
+    /// # Errors
+    /// As [`Reviews::say`].
+    pub fn undo(&mut self, of: &Change) -> Result<Option<Entry>, ReviewError> {
+        self.undo_of(of, None)
+    }
+
+    /// Takes the last word about one place back, or with no key the last of all.
+    ///
+    /// # Errors
+    /// As [`Reviews::say`].
+    pub fn undo_of(
+        &mut self,
+        of: &Change,
+        key: Option<&str>,
+    ) -> Result<Option<Entry>, ReviewError> {
+        let said = self.standing.get(of).map_or(&[][..], |s| &s.said);
+        let last = said.iter().rev().find(|(e, _)| key.is_none_or(|k| e.key == k)).cloned();
+        let Some((mut entry, before)) = last else { return Ok(None) };
+        entry.verdict = before.as_ref().and_then(|e| e.verdict);
+        entry.comment = before.as_ref().and_then(|e| e.comment.clone());
+        entry.morphology = before.and_then(|e| e.morphology);
+        self.append(of, entry.clone(), true)?;
+        Ok(Some(entry))
+    }
+
+    fn append(&mut self, of: &Change, entry: Entry, undo: bool) -> Result<(), ReviewError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = now.map_or(0.0, |d| (d.as_secs_f64() * 1000.0).round() / 1000.0);
+        let line = Line { schema: SCHEMA.into(), time, of: of.clone(), entry, undo };
+        self.log.append(&line)?;
+        self.standing.entry(of.clone()).or_default().hear(&line);
+        Ok(())
+    }
+}
+
+fn parse(path: &Path, text: &str) -> Result<Said, ReviewError> {
+    let mut all: BTreeMap<Change, Standing> = BTreeMap::new();
+    for (i, line) in text.lines().enumerate() {
+        let bad = |reason: String| ReviewError::Line { path: path.to_owned(), line: i + 1, reason };
+        let line: Line = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+        if line.schema != SCHEMA {
+            return Err(bad(format!("schema `{}`, this version reads `{SCHEMA}`", line.schema)));
+        }
+        all.entry(line.of.clone()).or_default().hear(&line);
+    }
+    Ok(all)
+}

@@ -1,0 +1,743 @@
+//! Answers the page's requests.
+
+use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Signed};
+use super::open::{Item, Opened, run_of};
+use super::review::{
+    Change, Entry, LONGEST_COMMENT, ReviewError, Reviews, Said, Verdict, agreement,
+};
+use super::tiles::{TILE, TileError, Tiles, max_level};
+use super::tissue::{self, Area, Rings};
+use crate::agreement::Agreement;
+use base::digest::sha256;
+use detect::Flaw;
+use infer::ModelPackage;
+use mithras::export::{pictures, read_detections};
+use mithras::record::DetectionRow;
+use mithras::regions;
+use mitosis::Score;
+use mitosis::hotspots::{HotspotRule, Shape};
+use pages::server::{Answer, Request};
+use pages::{Page, Script};
+use serde::{Deserialize, Serialize};
+use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+const PAGE: Page<'_> = Page {
+    title: "mithras view",
+    style: include_str!("page/view.css"),
+    body: include_str!("page/index.html"),
+    script: Script::Files { plain: &["openseadragon.js"], modules: &["view.js"] },
+};
+/// Its scripts: path and content.
+const SCRIPTS: [(&str, &str); 5] = [
+    ("view.js", include_str!("page/view.js")),
+    ("model.js", include_str!("page/model.js")),
+    ("marks.js", include_str!("page/marks.js")),
+    ("common.js", pages::COMMON),
+    ("openseadragon.js", include_str!("page/openseadragon.js")),
+];
+
+#[derive(Serialize)]
+struct Index {
+    /// Scores, counts and operating points are not sent.
+    blinded: bool,
+    /// The run, for commands that the page shows; none without one.
+    run: Option<String>,
+    points: BTreeMap<String, Point>,
+    slides: Vec<Line>,
+}
+
+#[derive(Serialize)]
+struct Point {
+    seg: Score,
+    cls: Score,
+    precision: Option<f64>,
+    recall: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Line {
+    id: usize,
+    name: String,
+    note: String,
+    caveats: Vec<String>,
+    case: Option<String>,
+    width: u64,
+    height: u64,
+    tile: usize,
+    max_level: u32,
+}
+
+#[derive(Serialize)]
+struct Detail {
+    /// Whether detection ran and ended; without it nothing below says anything about figures.
+    searched: bool,
+    point: Pair,
+    mpp: Option<[f64; 2]>,
+    analysed_mm2: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    atypical_from: Option<f32>,
+    columns: Columns,
+    tissue: Rings,
+    flaws: Vec<Area>,
+    unread: Vec<[f64; 4]>,
+    /// The regions that the run searched.
+    regions: Vec<Outline>,
+}
+
+/// A region that the run searched.
+#[derive(Serialize)]
+struct Outline {
+    name: String,
+    rings: Rings,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    seg: Score,
+    cls: Score,
+}
+
+#[derive(Serialize)]
+struct Columns {
+    x: Vec<f64>,
+    y: Vec<f64>,
+    s_seg: Vec<f32>,
+    s_cls: Vec<Option<f32>>,
+    outside: Vec<bool>,
+    flaw: Vec<Option<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p_atypical: Option<Vec<Option<f32>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    morphology: Option<Vec<Option<&'static str>>>,
+}
+
+#[derive(Serialize)]
+struct Standing {
+    entries: Vec<Entry>,
+}
+
+/// What every reviewer says of a slide.
+#[derive(Serialize)]
+struct Voices {
+    voices: BTreeMap<String, BTreeMap<String, Verdict>>,
+    agreement: Vec<Agreement>,
+}
+
+/// What reviewers decided about a slide as a whole.
+#[derive(Serialize)]
+struct DeskState {
+    hotspot: Option<PlacedHotspot>,
+    drawn: Vec<DrawnRegion>,
+    drawn_by: Option<Drawn>,
+    signatures: Vec<Signed>,
+    /// Nothing can be changed until it is opened again.
+    frozen: bool,
+    /// Sizes of the drawn regions, mm2, and of what is left of all of them together.
+    mm2: Vec<f64>,
+    all_mm2: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    reviewer: String,
+    slide: usize,
+    preset: String,
+    shape: Shape,
+    fields: u32,
+    field_mm2: f64,
+    apart: bool,
+    centres_px: Vec<[f64; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Draw {
+    reviewer: String,
+    slide: usize,
+    regions: Vec<DrawnRegion>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sign {
+    reviewer: String,
+    slide: usize,
+    #[serde(default)]
+    reopen: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SignedSlides {
+    slides: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Saved {
+    saved: bool,
+}
+
+#[derive(Serialize)]
+struct Undone {
+    entry: Option<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Say {
+    reviewer: String,
+    slide: usize,
+    key: String,
+    x: f64,
+    y: f64,
+    verdict: Option<Verdict>,
+    added: bool,
+    #[serde(default)]
+    morphology: Option<String>,
+    #[serde(default)]
+    comment: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Undo {
+    reviewer: String,
+    slide: usize,
+    /// Of which place; the last word of all without it.
+    #[serde(default)]
+    key: Option<String>,
+}
+
+/// Slides under view. Every path below its token is answered, none without it.
+pub struct Viewer {
+    items: Vec<Item>,
+    token: String,
+    tiles: Tiles,
+    blinded: bool,
+    /// Held while a log is used, never while a request is read or an answer sent.
+    logs: Mutex<HashMap<(PathBuf, String), Reviews>>,
+    /// Keys of the slide's candidates, of the slides that were reviewed.
+    keys: Mutex<HashMap<usize, std::collections::HashSet<String>>>,
+}
+
+impl Viewer {
+    /// A viewer with a new token.
+    #[must_use]
+    pub fn new(opened: Opened) -> Self {
+        Self {
+            items: opened.items,
+            token: uuid::Uuid::new_v4().simple().to_string(),
+            tiles: Tiles::default(),
+            blinded: false,
+            logs: Mutex::default(),
+            keys: Mutex::default(),
+        }
+    }
+
+    /// Sends no score, no count and no operating point, so that nobody who looks can know the network's opinion.
+    #[must_use]
+    pub fn blinded(mut self, blinded: bool) -> Self {
+        self.blinded = blinded;
+        self
+    }
+
+    /// What stands in the address before every path: nobody else on this machine knows it.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Slides in the list.
+    #[must_use]
+    pub fn slides(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Answers one request.
+    pub fn answer(&self, request: &Request) -> Answer {
+        let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        let below = path
+            .strip_prefix('/')
+            .and_then(|p| p.strip_prefix(self.token.as_str()))
+            .and_then(|p| p.strip_prefix('/'));
+        let Some(below) = below else { return Answer::refusal(403, "the address is not whole") };
+        let result = match (request.method.as_str(), below) {
+            ("GET", "api/index") => Ok(Answer::json(200, &self.index())),
+            ("GET", path) => self.get(path, query),
+            ("POST", "api/review") => request.json().and_then(|s: Say| self.say(s)),
+            ("POST", "api/undo") => request.json().and_then(|u: Undo| self.undo(&u)),
+            ("POST", "api/hotspot") => request.json().and_then(|p: Place| self.place(p)),
+            ("POST", "api/regions") => request.json().and_then(|d: Draw| self.draw(&d)),
+            ("POST", "api/sign") => request.json().and_then(|s: Sign| self.sign(&s)),
+            _ => Err(nothing()),
+        };
+        result.unwrap_or_else(|refusal| refusal)
+    }
+
+    fn get(&self, path: &str, query: &str) -> Result<Answer, Answer> {
+        if path.is_empty() {
+            let kind = "text/html; charset=utf-8";
+            return Ok(Answer { status: 200, kind, body: PAGE.html().into() });
+        }
+        if let Some((_, text)) = SCRIPTS.iter().find(|(name, _)| *name == path) {
+            let kind = "text/javascript; charset=utf-8";
+            return Ok(Answer { status: 200, kind, body: text.as_bytes().to_vec() });
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts[..] {
+            ["api", "slide", id] => self.detail(number(id)?),
+            ["api", "reviews", id] => {
+                let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
+                let (folder, of) = self.change(number(id)?)?;
+                // Nothing is written before the first word.
+                let entries = Reviews::glance(folder, reviewer, &of)
+                    .map_err(|e| Answer::refusal(400, &e.to_string()))?;
+                Ok(Answer::json(200, &Standing { entries }))
+            }
+            ["api", "voices", id] => self.voices(number(id)?),
+            ["api", "desk", id] => self.desk(number(id)?),
+            ["tile", id, level, place] => {
+                let (x, y) = pair(place)?;
+                let (id, level) = (number(id)?, number(level)?);
+                let (_, file) = self.file(id)?;
+                let at = (u32::try_from(level).map_err(|_| nothing())?, number(x)?, number(y)?);
+                let at = (at.0, at.1 as u64, at.2 as u64);
+                picture(self.tiles.tile(id, file, at).map(|t| t.to_vec()))
+            }
+            ["crop", id, place] => {
+                let (x, y) = pair(place)?;
+                let id = number(id)?;
+                let (item, file) = self.file(id)?;
+                let at = (coordinate(x)?, coordinate(y)?);
+                let mpp = match &item.counts {
+                    Some(c) => Some(c.resolution.x),
+                    None => self.mpp(id, file).map(|m| m[0]),
+                };
+                picture(self.tiles.crop(id, file, mpp, at))
+            }
+            _ => Err(nothing()),
+        }
+    }
+
+    fn item(&self, id: usize) -> Result<&Item, Answer> {
+        self.items.get(id).ok_or_else(nothing)
+    }
+
+    fn file(&self, id: usize) -> Result<(&Item, &Path), Answer> {
+        let item = self.item(id)?;
+        item.file.as_deref().map(|f| (item, f)).ok_or_else(nothing)
+    }
+
+    fn mpp(&self, id: usize, file: &Path) -> Option<[f64; 2]> {
+        let slide = self.tiles.slide(id, file).ok()?;
+        let r = slide.resolution().ok()?;
+        Some([r.x.get(), r.y.get()])
+    }
+
+    fn index(&self) -> Index {
+        let line = |(id, i): (usize, &Item)| {
+            let (width, height) = if i.file.is_some() { i.size } else { (0, 0) };
+            let name = i.name.clone();
+            // The network's numbers are in the note of a slide that can be opened.
+            let hidden = self.blinded && i.counts.is_some() && i.file.is_some();
+            let note = if hidden { String::new() } else { i.note.clone() };
+            let caveats = if self.blinded { Vec::new() } else { i.caveats.clone() };
+            let (case, max_level) = (i.case.clone(), max_level((width, height)));
+            Line { id, name, note, caveats, case, width, height, tile: TILE, max_level }
+        };
+        let folder = self.items.iter().find_map(|i| i.folder.as_deref());
+        Index {
+            blinded: self.blinded,
+            run: folder.map(|f| run_of(f).display().to_string()),
+            points: if self.blinded { BTreeMap::new() } else { self.points() },
+            slides: self.items.iter().enumerate().map(line).collect(),
+        }
+    }
+
+    /// The named points of the weights that all slides were searched with, where they are at hand.
+    fn points(&self) -> BTreeMap<String, Point> {
+        let mut models: Vec<_> =
+            self.items.iter().filter_map(|i| Some(&i.counts.as_ref()?.model)).collect();
+        models.dedup_by(|a, b| a == b);
+        let [model] = models[..] else { return BTreeMap::new() };
+        let Ok(package) = ModelPackage::bundled_named(&model.name) else { return BTreeMap::new() };
+        let card = &package.card;
+        if card.segmenter.as_ref().is_none_or(|s| s.sha256 != model.segmenter_sha256) {
+            return BTreeMap::new();
+        }
+        card.operating_points
+            .iter()
+            .map(|(name, p)| {
+                let (precision, recall) = (Some(p.precision), Some(p.recall));
+                (name.clone(), Point { seg: p.seg, cls: p.cls, precision, recall })
+            })
+            .collect()
+    }
+
+    fn detail(&self, id: usize) -> Result<Answer, Answer> {
+        let (item, file) = self.file(id)?;
+        // A slide that cannot be opened says so here, before its tiles stay white.
+        self.tiles.slide(id, file).map_err(|e| Answer::refusal(500, &e.to_string()))?;
+        let (rows, tissue, flaws) = match (&item.folder, &item.counts) {
+            (Some(folder), Some(counts)) => {
+                // A run without outlines is shown without them.
+                let (file, offset) = (|name| folder.join(name), counts.slide.bounds_offset);
+                let tissue = tissue::rings(&file(pictures::TISSUE), offset);
+                let flaws = tissue::areas(&file(pictures::FLAWS), offset);
+                (rows(folder)?, tissue.unwrap_or_default(), flaws.unwrap_or_default())
+            }
+            _ => (vec![], vec![], vec![]),
+        };
+        let rows = if self.blinded { without_opinion(rows) } else { rows };
+        let regions = match (&item.folder, &item.counts) {
+            (Some(folder), Some(counts)) => {
+                let all = regions::outlines(folder, counts.slide.bounds_offset).unwrap_or_default();
+                let one = |(name, area): (String, roi::Area)| Outline {
+                    name,
+                    rings: area.closed().into_iter().flatten().collect(),
+                };
+                all.into_iter().map(one).collect()
+            }
+            _ => Vec::new(),
+        };
+        let all = |f: fn(&DetectionRow) -> f64| rows.iter().map(f).collect();
+        let subtyped = rows.iter().any(|r| r.subtypes.is_some());
+        let counts = item.counts.as_ref();
+        let pair = counts.map(|c| Pair { seg: c.thresholds.seg, cls: c.thresholds.cls });
+        let detail = Detail {
+            searched: counts.is_some(),
+            point: pair
+                .filter(|_| !self.blinded)
+                .unwrap_or(Pair { seg: Score::ZERO, cls: Score::ZERO }),
+            mpp: match counts {
+                Some(c) => Some([c.resolution.x, c.resolution.y]),
+                None => self.mpp(id, file),
+            },
+            analysed_mm2: counts.map_or(0.0, |c| c.analysed_mm2),
+            atypical_from: counts
+                .and_then(|c| c.subtypes.as_ref()?.models.first())
+                .map(|m| m.atypical_from),
+            columns: Columns {
+                x: all(|r| r.x_px),
+                y: all(|r| r.y_px),
+                s_seg: rows.iter().map(|r| r.s_seg).collect(),
+                s_cls: rows.iter().map(|r| r.s_cls).collect(),
+                outside: rows.iter().map(|r| r.outside_tissue).collect(),
+                flaw: rows.iter().map(|r| r.flaw.map(Flaw::words)).collect(),
+                p_atypical: subtyped
+                    .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.atypical())).collect()),
+                morphology: subtyped
+                    .then(|| rows.iter().map(|r| r.subtypes.map(|s| s.morphology())).collect()),
+            },
+            tissue,
+            flaws,
+            unread: counts.map_or_else(Vec::new, |c| {
+                let corners = c.unread_windows.iter();
+                corners.map(|u| [u.min_px[0], u.min_px[1], u.max_px[0], u.max_px[1]]).collect()
+            }),
+            regions,
+        };
+        Ok(Answer::json(200, &detail))
+    }
+
+    /// Where a slide's reviews go, and what names it there.
+    fn change(&self, id: usize) -> Result<(&Path, Change), Answer> {
+        let item = self.item(id)?;
+        let none =
+            || Answer::refusal(400, "no folder was given for reviews of slides without a run");
+        let folder = item.reviews.as_deref().ok_or_else(none)?;
+        let model = item.counts.as_ref().map(|c| &c.model);
+        let model_digest = model.map_or_else(String::new, |m| {
+            let second = m.classifier_sha256.as_deref().unwrap_or_default();
+            sha256(format!("{} {second}", m.segmenter_sha256))
+        });
+        let of = Change { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
+        Ok((folder, of))
+    }
+
+    /// What stands in the logs of all reviewers of a slide, as they are on disk.
+    fn voices(&self, id: usize) -> Result<Answer, Answer> {
+        let (folder, of) = self.change(id)?;
+        if self.blinded {
+            // What others say is an opinion, too.
+            return Ok(Answer::json(
+                200,
+                &Voices { voices: BTreeMap::new(), agreement: Vec::new() },
+            ));
+        }
+        let fail = |e: &dyn std::fmt::Display| Answer::refusal(500, &e.to_string());
+        let mut logs = Reviews::read_all(folder).map_err(|e| fail(&e))?;
+        logs.values_mut().for_each(|said| said.retain(|o, _| *o == of));
+        let said = |said: &Said| {
+            let entries = said.values().flat_map(|s| s.entries.values());
+            entries.filter_map(|e| Some((e.key.clone(), e.verdict?))).collect()
+        };
+        let voices = logs.iter().map(|(name, s)| (name.clone(), said(s))).collect();
+        let agreement = agreement(&logs).map_err(|e| fail(&e))?;
+        Ok(Answer::json(200, &Voices { voices, agreement }))
+    }
+
+    /// Works on a reviewer's log. One that failed is closed: the next request reads what is on disk.
+    fn with<T>(
+        &self,
+        folder: &Path,
+        reviewer: &str,
+        work: impl FnOnce(&mut Reviews) -> Result<T, ReviewError>,
+    ) -> Result<T, Answer> {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (folder.to_owned(), reviewer.to_owned());
+        if !logs.contains_key(&key) {
+            let log = Reviews::open(folder, reviewer);
+            logs.insert(key.clone(), log.map_err(|e| Answer::refusal(400, &e.to_string()))?);
+        }
+        let Some(log) = logs.get_mut(&key) else { return Err(nothing()) };
+        work(log).map_err(|e| {
+            logs.remove(&key);
+            Answer::refusal(500, &format!("nothing was saved: {e}"))
+        })
+    }
+
+    fn say(&self, s: Say) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        let item = self.item(s.slide)?;
+        let (width, height) = item.size;
+        if !((0.0..=width as f64).contains(&s.x) && (0.0..=height as f64).contains(&s.y)) {
+            return Err(wrong("the place is not on the slide"));
+        }
+        let key = Entry::key_of(s.x, s.y);
+        let expected = if s.added { format!("+{key}") } else { key };
+        if s.key != expected {
+            return Err(wrong("the key is not that of the place"));
+        }
+        if !s.added && !self.is_candidate(s.slide, &s.key)? {
+            return Err(Answer::refusal(404, "no candidate there"));
+        }
+        let (folder, of) = self.change(s.slide)?;
+        self.open_to_change(folder, &of)?;
+        let (verdict, added, morphology) = (s.verdict, s.added, s.morphology);
+        let is_figure = verdict.and_then(Verdict::counts) == Some(true);
+        if morphology.as_deref().is_some_and(|m| !is_figure || !Entry::is_morphology(m)) {
+            return Err(wrong("no morphology of a figure"));
+        }
+        let comment = s.comment.map(|c| c.trim().to_owned()).filter(|c| !c.is_empty());
+        if comment.as_ref().is_some_and(|c| c.chars().count() > LONGEST_COMMENT) {
+            return Err(wrong("the comment has more than 500 characters"));
+        }
+        let entry = Entry { key: s.key, x: s.x, y: s.y, verdict, added, morphology, comment };
+        self.with(folder, &s.reviewer, |log| log.say(&of, entry))?;
+        Ok(Answer::json(200, &Saved { saved: true }))
+    }
+
+    fn undo(&self, u: &Undo) -> Result<Answer, Answer> {
+        let (folder, of) = self.change(u.slide)?;
+        self.open_to_change(folder, &of)?;
+        let entry = self.with(folder, &u.reviewer, |log| log.undo_of(&of, u.key.as_deref()))?;
+        Ok(Answer::json(200, &Undone { entry }))
+    }
+
+    /// Refuses a change of a slide whose case was finished.
+    fn open_to_change(&self, folder: &Path, of: &Change) -> Result<(), Answer> {
+        match desk::signed(folder, of).map_err(|e| Answer::refusal(500, &e.to_string()))? {
+            None => Ok(()),
+            Some(s) => {
+                let why = format!(
+                    "signed by {}, version {}: open the case again to change it",
+                    s.reviewer, s.version
+                );
+                Err(Answer::refusal(409, &why))
+            }
+        }
+    }
+
+    /// What reviewers decided about a slide as a whole.
+    fn desk(&self, id: usize) -> Result<Answer, Answer> {
+        let item = self.item(id)?;
+        let (folder, of) = match self.change(id) {
+            Ok(found) => found,
+            // A slide that has no place for words has none of these either.
+            Err(_) => return Ok(Answer::json(200, &self.desk_state(item, None)?)),
+        };
+        Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
+    }
+
+    fn desk_state(&self, item: &Item, of: Option<(&Path, &Change)>) -> Result<DeskState, Answer> {
+        let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
+        let Some((folder, of)) = of else {
+            return Ok(DeskState {
+                hotspot: None,
+                drawn: Vec::new(),
+                drawn_by: None,
+                signatures: Vec::new(),
+                frozen: false,
+                mm2: Vec::new(),
+                all_mm2: None,
+            });
+        };
+        let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+        let (drawn_by, drawn) = match desk::drawn(folder, &of.slide, offset).map_err(fail)? {
+            Some((by, _)) if by.slide_digest != of.slide_digest => (None, Vec::new()),
+            Some((by, drawn)) => (Some(by), drawn),
+            None => (None, Vec::new()),
+        };
+        let mpp = item.counts.as_ref().map(|c| [c.resolution.x, c.resolution.y]);
+        let areas: Vec<roi::Area> =
+            drawn.iter().map(|d| roi::Area::polygon(&d.ring, &[])).collect();
+        let union = |exclude: bool| {
+            let of_kind = drawn.iter().zip(&areas).filter(|(d, _)| d.exclude == exclude);
+            of_kind.fold(roi::Area::default(), |all, (_, a)| all.or(a))
+        };
+        let all = union(false).minus(&union(true));
+        let signatures = desk::signatures(folder, of).map_err(fail)?;
+        Ok(DeskState {
+            hotspot: desk::hotspots(folder, None).map_err(fail)?.remove(of),
+            drawn_by,
+            mm2: mpp.map_or_else(Vec::new, |m| areas.iter().map(|a| a.mm2(m)).collect()),
+            all_mm2: mpp.filter(|_| !all.is_empty()).map(|m| all.mm2(m)),
+            drawn,
+            frozen: signatures.last().is_some_and(|s| s.signed),
+            signatures,
+        })
+    }
+
+    fn place(&self, p: Place) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        let rule = HotspotRule {
+            shape: p.shape,
+            fields: p.fields,
+            field_mm2: p.field_mm2,
+            apart: p.apart,
+        };
+        let most = if rule.apart { rule.fields as usize } else { 1 };
+        if !rule.is_sound() || p.centres_px.len() > most || p.preset.chars().count() > 40 {
+            return Err(wrong("no such hotspot: 1 to 100 fields of 0.01 to 20 mm2"));
+        }
+        let (w, h) = self.item(p.slide)?.size;
+        let on_slide =
+            |c: &[f64; 2]| (0.0..=w as f64).contains(&c[0]) && (0.0..=h as f64).contains(&c[1]);
+        if !p.centres_px.iter().all(on_slide) {
+            return Err(wrong("the place is not on the slide"));
+        }
+        let (folder, of) = self.change(p.slide)?;
+        self.open_to_change(folder, &of)?;
+        let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let placed = desk::place(folder, &p.reviewer, &of, (&p.preset, rule), p.centres_px);
+        Ok(Answer::json(200, &placed.map_err(|e| Answer::refusal(400, &e.to_string()))?))
+    }
+
+    fn draw(&self, d: &Draw) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        let item = self.item(d.slide)?;
+        base::log::check_name(&d.reviewer).map_err(|e| wrong(&e.to_string()))?;
+        let (w, h) = item.size;
+        let on_slide =
+            |c: &[f64; 2]| (0.0..=w as f64).contains(&c[0]) && (0.0..=h as f64).contains(&c[1]);
+        let sound = |r: &DrawnRegion| {
+            (3..=20_000).contains(&r.ring.len())
+                && r.ring.iter().all(on_slide)
+                && r.name.chars().count() <= 80
+                && r.class.chars().count() <= 80
+        };
+        if d.regions.len() > 200 || !d.regions.iter().all(sound) {
+            return Err(wrong(
+                "no such regions: at most 200, each of 3 corners or more, on the slide",
+            ));
+        }
+        let (folder, of) = self.change(d.slide)?;
+        self.open_to_change(folder, &of)?;
+        let offset = item.counts.as_ref().map_or([0, 0], |c| c.slide.bounds_offset);
+        let by = Drawn {
+            slide_digest: of.slide_digest.clone(),
+            reviewer: d.reviewer.clone(),
+            time: desk::now(),
+        };
+        desk::draw(folder, &of.slide, by, offset, &d.regions)
+            .map_err(|e| Answer::refusal(500, &format!("nothing was saved: {e}")))?;
+        Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
+    }
+
+    /// Finishes the case of a slide, or opens it again: all its slides in the list.
+    fn sign(&self, s: &Sign) -> Result<Answer, Answer> {
+        let item = self.item(s.slide)?;
+        let reopen = s.reopen.as_deref().map(str::trim);
+        if reopen.is_some_and(|r| r.is_empty() || r.chars().count() > LONGEST_COMMENT) {
+            return Err(Answer::refusal(400, "say why the case is opened again"));
+        }
+        let same = |i: &Item| match (&item.case, &item.reviews) {
+            (Some(case), folder) => i.case.as_ref() == Some(case) && i.reviews == *folder,
+            (None, _) => false,
+        };
+        let of_case: Vec<usize> =
+            (0..self.items.len()).filter(|&id| id == s.slide || same(&self.items[id])).collect();
+        let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slides = Vec::new();
+        for id in of_case {
+            let (folder, of) = self.change(id)?;
+            let fail = |e: ReviewError| Answer::refusal(400, &e.to_string());
+            let standing = desk::signed(folder, &of).map_err(fail)?;
+            if standing.is_some() == reopen.is_some() {
+                desk::sign(folder, &s.reviewer, &of, reopen).map_err(fail)?;
+                slides.push(of.slide);
+            }
+        }
+        Ok(Answer::json(200, &SignedSlides { slides }))
+    }
+
+    fn is_candidate(&self, id: usize, key: &str) -> Result<bool, Answer> {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_slide = match keys.entry(id) {
+            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Vacant(place) => {
+                let rows = self.item(id)?.folder.as_deref().map(rows).transpose()?;
+                let rows = rows.unwrap_or_default();
+                place.insert(rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect())
+            }
+        };
+        Ok(of_slide.contains(key))
+    }
+}
+
+/// The candidates as places alone, in an order that says nothing: their own is that of the slide.
+fn without_opinion(rows: Vec<DetectionRow>) -> Vec<DetectionRow> {
+    let blank = |r: DetectionRow| DetectionRow {
+        s_seg: 0.0,
+        s_cls: Some(0.0),
+        accepted: false,
+        subtypes: None,
+        ..r
+    };
+    rows.into_iter().filter(|r| !r.outside_tissue).map(blank).collect()
+}
+
+fn nothing() -> Answer {
+    Answer::refusal(404, "nothing here")
+}
+
+fn number(text: &str) -> Result<usize, Answer> {
+    let digits = !text.is_empty() && text.len() < 10 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(nothing)
+}
+
+fn coordinate(text: &str) -> Result<f64, Answer> {
+    number(text).map(|n| n as f64)
+}
+
+/// The two halves of `X_Y.jpg`.
+fn pair(text: &str) -> Result<(&str, &str), Answer> {
+    text.strip_suffix(".jpg").and_then(|t| t.split_once('_')).ok_or_else(nothing)
+}
+
+fn picture(made: Result<Vec<u8>, TileError>) -> Result<Answer, Answer> {
+    match made {
+        Ok(body) => Ok(Answer { status: 200, kind: "image/jpeg", body }),
+        Err(TileError::Outside) => Err(nothing()),
+        Err(e) => Err(Answer::refusal(500, &e.to_string())),
+    }
+}
+
+fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
+    read_detections(&folder.join("detections.csv"))
+        .map_err(|e| Answer::refusal(500, &e.to_string()))
+}

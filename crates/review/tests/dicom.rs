@@ -1,0 +1,186 @@
+//! A run as DICOM annotations: read back by highdicom, on which image, and whose.
+
+use mithras::export::{CountsFile, read_detections, write_all};
+use mithras::input::InputDigest;
+use mithras::record::{ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mitosis::{
+    Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
+};
+use review::view::{Written, write_dicom};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A run of one slide `case` of this size, its candidates placed in hundredths of a pixel: two
+/// figures at the left edge, so that the hotspot hangs over it, and two that are none.
+fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> PathBuf {
+    let score = |p| Score::new(p).unwrap();
+    let at = |x, y, seg, cls: Option<f32>| Detection {
+        candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
+        s_cls: cls.map(score),
+    };
+    let (w, h) = (width as f64, height as f64);
+    let result = detect::SlideResult {
+        detections: vec![
+            at(0.05 * w + 0.01, 0.5 * h + 0.99, 0.75, Some(0.9)),
+            at(w - 0.07, h - 0.13, 0.5, Some(0.1)),
+            at(0.07 * w, 0.52 * h, 0.625, Some(0.7)),
+            at(0.9 * w, 0.1 * h, 0.3, None),
+        ],
+        outside_tissue: vec![false; 4],
+        flaws: vec![None; 4],
+        flawed: detect::Flawed::default(),
+        unclassified: Vec::new(),
+        unread: Vec::new(),
+        analysed: Mm2(4.0),
+        unread_area: Mm2(0.0),
+        windows: 12,
+        resumed_windows: 0,
+        stages: Vec::new(),
+        wall: Duration::from_secs(1),
+    };
+    let mpp = |v| Mpp::new(v).unwrap();
+    let mut record = SlideRecord::new(
+        SlideEntry {
+            name: "case".into(),
+            file: file.into(),
+            vendor: "dicom".into(),
+            width,
+            height,
+            bounds_offset: [0, 0],
+            digest: digest.into(),
+        },
+        Resolution { x: mpp(0.25), y: mpp(0.25), source: ResolutionSource::Vendor("a".into()) },
+        ModelEntry {
+            name: "a-model".into(),
+            segmenter_sha256: "00".into(),
+            classifier_sha256: Some("11".into()),
+            license: "none".into(),
+        },
+        (
+            "balanced".into(),
+            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        ),
+        Mm2(5.0),
+        &result,
+    );
+    record.subtypes = Some(vec![SubtypeModel {
+        name: "s".into(),
+        sha256: "22".into(),
+        license: "none".into(),
+        atypical_from: 0.5,
+    }]);
+    record.rows[0].subtypes = Some(Subtypes::of(&[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]));
+    let folder = root.join("run/case");
+    fs::create_dir_all(&folder).unwrap();
+    write_all(&record, &folder).unwrap();
+    root.join("run")
+}
+
+fn golden() -> PathBuf {
+    testkit::workspace().join("crates/dicom/tests/golden")
+}
+
+fn write(root: &Path, out: &str, slides: &Path, patient: bool) -> (Written, Option<Vec<u8>>) {
+    let out = root.join(out);
+    let written = write_dicom(&root.join("run"), &out, Some(slides), patient).unwrap();
+    let bytes = written.slides[0].file.as_ref().map(|f| fs::read(out.join(f)).unwrap());
+    (written, bytes)
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|w| w == text.as_bytes())
+}
+
+/// Lets highdicom read and compare; says so where it is missing.
+fn read_back(run: &Path, written: &Path) {
+    let script = testkit::workspace().join("crates/review/tests/read_annotations.py");
+    let python = std::env::var_os("VIRTUAL_ENV")
+        .map_or_else(|| PathBuf::from("python3"), |v| PathBuf::from(v).join("bin/python"));
+    let Ok(done) = std::process::Command::new(&python).arg(script).args([run, written]).output()
+    else {
+        return eprintln!("SKIPPED: no {}", python.display());
+    };
+    let err = String::from_utf8_lossy(&done.stderr);
+    if err.contains("No module named") {
+        return eprintln!("SKIPPED: no highdicom (scripts/requirements.txt)");
+    }
+    let out = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && out.trim_end().ends_with("read"), "{out}{err}");
+}
+
+#[test]
+fn highdicom_reads_what_was_found_on_a_converted_slide() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let run = run(root, "case.svs", (20_000, 10_000), "ab");
+    fs::write(root.join("case.svs"), "no DICOM").unwrap();
+    let (written, bytes) = write(root, "out", &golden(), false);
+    let row = &written.slides[0];
+    assert_eq!((row.figures, row.candidates, written.failed()), (2, 4, 0), "{row:?}");
+    let bytes = bytes.unwrap();
+    // The level of the slide's size, not the label that lies before it.
+    assert!(holds(&bytes, "1.2.826.0.1.3680043.8.498.3.1") && !holds(&bytes, "8.498.3.3"));
+    read_back(&run, &root.join("out"));
+    // Once more, to the same bytes; another result is another object.
+    assert_eq!(write(root, "again", &golden(), false).1.unwrap(), bytes);
+    let table = run.join("case/detections.csv");
+    let text = fs::read_to_string(&table).unwrap();
+    fs::write(&table, text.replacen("0.75", "0.76", 1)).unwrap();
+    let other = write(root, "other", &golden(), false).1.unwrap();
+    let uid = |b: &[u8]| b[300..420].to_vec();
+    assert_ne!(uid(&other), uid(&bytes), "the identifier in the file's head stays");
+}
+
+#[test]
+fn it_says_whose_slide_it_is_only_where_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    run(dir.path(), "case.svs", (20_000, 10_000), "ab");
+    let silent = write(dir.path(), "silent", &golden(), false).1.unwrap();
+    let said = write(dir.path(), "said", &golden(), true).1.unwrap();
+    for text in ["Müller^Jane", "P-17", "19500607", "20200102", "030405", "A-99", "Ärztin"] {
+        assert!(!holds(&silent, text), "{text} is told");
+        assert!(holds(&said, text), "{text} is lost");
+    }
+    // What archives sort by is there in both.
+    assert!(holds(&silent, "1.2.826.0.1.3680043.8.498.2"));
+}
+
+#[test]
+fn a_slide_without_its_image_has_a_reason_and_no_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    run(root, "case.svs", (20_001, 10_000), "ab");
+    let reason = |slides: &Path| {
+        let (written, bytes) = write(root, "out", slides, false);
+        assert!(bytes.is_none() && written.failed() == 1);
+        assert!(fs::read_dir(root.join("out")).unwrap().next().is_none());
+        written.slides[0].error.clone().unwrap()
+    };
+    let other = reason(&golden());
+    assert!(other.contains("20001 x 10000 px; there are 5000 x 2500, 20000 x 10000"), "{other}");
+    assert!(reason(root).contains("case.svs"));
+    fs::write(root.join("case.svs"), "no DICOM").unwrap();
+    let none = reason(root);
+    assert!(none.contains("no DICOM file") && none.contains("case.dcm"), "{none}");
+    fs::write(root.join("case.dcm"), [&[0; 128][..], b"DICM", &[1; 40]].concat()).unwrap();
+    assert!(reason(root).contains("case.dcm"));
+    fs::write(root.join("case.svs"), fs::read(golden().join("case/c-level0.dcm")).unwrap())
+        .unwrap();
+    assert!(reason(root).contains("not the file of the run"));
+}
+
+#[test]
+fn highdicom_reads_what_was_found_on_a_dicom_slide() {
+    let Some(slides) = testkit::data("slides") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let digest = InputDigest::of(&slides.join("sm_image.dcm")).unwrap().sha256;
+    let run = run(dir.path(), "sm_image.dcm", (50, 50), &digest);
+    let (written, _) = write(dir.path(), "out", &slides, false);
+    assert_eq!(written.failed(), 0, "{written}");
+    read_back(&run, &dir.path().join("out"));
+    let counts = fs::read_to_string(run.join("case/counts.json")).unwrap();
+    let hotspot = CountsFile::parse(&counts).unwrap().hotspot.unwrap();
+    assert!(hotspot.min_px[0] < 0.0, "it hangs over the slide's edge");
+    assert_eq!(read_detections(&run.join("case/detections.csv")).unwrap().len(), 4);
+}

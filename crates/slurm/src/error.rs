@@ -1,0 +1,68 @@
+//! Why a job was not submitted, or not watched to its end.
+
+use base::file::WriteError;
+use base::json::JsonError;
+use base::text::{Shown, plain_lines};
+use mithras::batch::InputError;
+use mithras::report::ReportError;
+use std::path::PathBuf;
+
+/// Why a job was not submitted, or not watched to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum SlurmError {
+    /// The list cannot be used.
+    #[error(transparent)]
+    List(#[from] InputError),
+    /// A folder cannot be made or found.
+    #[error("{}: {source}", Shown(path))]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Words that a job file cannot hold.
+    #[error(
+        "`{}` cannot stand in a job file: quotation marks, backslashes and line breaks are taken \
+         otherwise there; name the file or the option without",
+        plain_lines(.0)
+    )]
+    Words(String),
+    /// A job file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// What was submitted before cannot be read.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// A program of Slurm's cannot be run.
+    #[error(
+        "{program} cannot be run; do this where jobs are submitted from, or write the job file alone: \
+         {source}"
+    )]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// Slurm refused.
+    #[error("{program} refused: {}", plain_lines(reason))]
+    Refused {
+        /// The program.
+        program: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// The work was to end; the job goes on.
+    #[error(
+        "no longer watched; job {job} goes on: `scancel {job}` ends it, and the same command watches \
+         it again"
+    )]
+    Stopped {
+        /// Its number.
+        job: String,
+    },
+    /// The tables cannot be made.
+    #[error("{0}")]
+    Gather(#[source] ReportError),
+}

@@ -1,0 +1,298 @@
+//! One threshold pair over the held-out folds, and what it reaches.
+
+use super::Result;
+use super::frames::Candidates;
+use base::file;
+use mitosis::matching::{Case, Fold, Rule, Scored, Tally, calibrate};
+use mitosis::{Detection, Microns, OperatingPoint, Physical, Point, Resolution};
+use regions::Area;
+use serde::{Serialize, Serializer};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Matching radius: 30 px at 0.25 um/px.
+pub const RADIUS: Microns = Microns(7.5);
+
+/// Name of the stage that is the first stage alone.
+pub const FIRST: &str = "segmentation only";
+
+/// A held-out image: what is there, and what was found.
+#[derive(Clone, Debug)]
+pub struct ImageCase {
+    /// Its name.
+    pub name: String,
+    /// The labelled figures, um.
+    pub truth: Vec<Point<Physical>>,
+    /// Level-0 resolution.
+    pub resolution: Resolution,
+    /// Every candidate, level-0 pixels.
+    pub found: Vec<Detection>,
+}
+
+impl ImageCase {
+    /// Leaves out what was found in areas that are not scored (level-0 pixels).
+    #[must_use]
+    pub fn without(mut self, ignore: &[Area]) -> Self {
+        self.found.retain(|d| {
+            let c = d.candidate.centroid;
+            !ignore.iter().any(|a| a.contains(c.x, c.y))
+        });
+        self
+    }
+
+    fn case(&self, second: bool) -> Case {
+        let scored = |d: &Detection| Scored {
+            at: self.resolution.to_physical(d.candidate.centroid),
+            s_seg: d.candidate.s_seg,
+            s_cls: d.s_cls.filter(|_| second),
+        };
+        Case {
+            name: self.name.clone(),
+            truth: self.truth.clone(),
+            candidates: self.found.iter().map(scored).collect(),
+        }
+    }
+}
+
+/// One way to detect (the first stage alone, or with a second stage) on all folds.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// Its name in the results.
+    pub name: String,
+    /// Whether scores of a second stage count.
+    pub second: bool,
+    /// Name of each fold and its held-out images.
+    pub folds: Vec<(String, Vec<ImageCase>)>,
+}
+
+/// What else the results state.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// From probabilities to candidates.
+    pub candidates: Candidates,
+    /// Side of the second stage's crops, px at 0.25 um/px.
+    pub crop: u32,
+    /// Symmetric copies of a crop whose probabilities are averaged.
+    pub symmetries: u8,
+    /// The rule that thresholds are chosen by.
+    pub rule: Rule,
+}
+
+/// `calibration.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Calibration {
+    candidates: Method,
+    crop: u32,
+    symmetries: u8,
+    rule: String,
+    radius_um: f64,
+    /// By name of the stage, in order.
+    #[serde(serialize_with = "as_map")]
+    pub stages: Vec<(String, StageResult)>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Method {
+    method: &'static str,
+    threshold: f64,
+    opening_radius: u32,
+    min_area_px: u32,
+}
+
+/// What one stage reaches.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageResult {
+    /// The chosen thresholds.
+    pub operating_point: OperatingPoint,
+    /// By matching rule.
+    #[serde(serialize_with = "as_map")]
+    pub rules: Vec<(String, RuleResult)>,
+}
+
+/// Figures under one matching rule.
+#[derive(Clone, Debug, Serialize)]
+pub struct RuleResult {
+    /// Every fold, then `pooled`.
+    pub folds: Vec<Row>,
+    f1_mean: f64,
+    f1_sd: f64,
+    precision_mean: f64,
+    precision_sd: f64,
+    recall_mean: f64,
+    recall_sd: f64,
+}
+
+/// One fold's figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The fold's name, or `pooled`.
+    pub left_out: String,
+    /// Figures found.
+    pub tp: usize,
+    /// Candidates accepted that are none.
+    pub fp: usize,
+    /// Figures missed.
+    #[serde(rename = "fn")]
+    pub fn_: usize,
+    /// F1, 0 where it is undefined.
+    pub f1: f64,
+    /// Precision, 0 where it is undefined.
+    pub precision: f64,
+    /// Recall, 0 where it is undefined.
+    pub recall: f64,
+}
+
+fn as_map<S: Serializer, V: Serialize>(list: &[(String, V)], s: S) -> Result<S::Ok, S::Error> {
+    s.collect_map(list.iter().map(|(k, v)| (k, v)))
+}
+
+/// The results for programs, for people, and candidate by candidate.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// `calibration.json`.
+    pub calibration: Calibration,
+    /// `calibration.md`.
+    pub markdown: String,
+    /// `candidates.csv`.
+    pub candidates_csv: String,
+}
+
+impl Report {
+    /// Writes the three files into a folder.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let json = base::json::pretty(&self.calibration);
+        let json = json.strip_suffix(b"\n").unwrap_or(&json);
+        file::write(&folder.join("calibration.json"), json)?;
+        file::write(&folder.join("calibration.md"), self.markdown.as_bytes())?;
+        file::write(&folder.join("candidates.csv"), self.candidates_csv.as_bytes())?;
+        Ok(())
+    }
+}
+
+fn row(left_out: &str, t: &Tally) -> Row {
+    let [f1, precision, recall] = [t.f1(), t.precision(), t.recall()].map(|v| v.unwrap_or(0.0));
+    Row { left_out: left_out.into(), tp: t.tp, fp: t.fp, fn_: t.fn_, f1, precision, recall }
+}
+
+fn mean_sd(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let ss: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    (mean, if values.len() > 1 { (ss / (n - 1.0)).sqrt() } else { f64::NAN })
+}
+
+fn table(
+    folds: &[Fold],
+    point: &OperatingPoint,
+    rule: Rule,
+    md: &mut String,
+) -> Result<RuleResult> {
+    let mut tallies = vec![];
+    for fold in folds {
+        let mut tally = Tally::default();
+        for case in &fold.cases {
+            tally += case.tally(point, RADIUS, rule)?;
+        }
+        tallies.push(tally);
+    }
+    let pooled: Tally = tallies.iter().copied().sum();
+    let mut rows: Vec<Row> = folds.iter().zip(&tallies).map(|(f, t)| row(&f.name, t)).collect();
+    let of = |pick: fn(&Row) -> f64| mean_sd(&rows.iter().map(pick).collect::<Vec<_>>());
+    let (f1, p, r) = (of(|r| r.f1), of(|r| r.precision), of(|r| r.recall));
+    rows.push(row("pooled", &pooled));
+    let _ = writeln!(md, "\nMatching rule `{rule}`, radius {} um:\n", RADIUS.0);
+    let head =
+        "| left out | TP | FP | FN | F1 | precision | recall |\n|---|---|---|---|---|---|---|";
+    let _ = writeln!(md, "{head}");
+    for t in &rows {
+        let _ = writeln!(
+            md,
+            "| {} | {} | {} | {} | {:.3} | {:.3} | {:.3} |",
+            t.left_out, t.tp, t.fp, t.fn_, t.f1, t.precision, t.recall
+        );
+    }
+    let _ = writeln!(
+        md,
+        "| mean (sample SD) | | | | {:.3} ({:.3}) | {:.3} ({:.3}) | {:.3} ({:.3}) |",
+        f1.0, f1.1, p.0, p.1, r.0, r.1
+    );
+    Ok(RuleResult {
+        folds: rows,
+        f1_mean: f1.0,
+        f1_sd: f1.1,
+        precision_mean: p.0,
+        precision_sd: p.1,
+        recall_mean: r.0,
+        recall_sd: r.1,
+    })
+}
+
+/// Chooses one threshold pair per stage over all folds together, by the largest F1.
+///
+/// # Errors
+/// No figure at all, or no candidate near one.
+pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
+    let mut md = String::new();
+    let mut csv =
+        base::table::Writer::new(["stage", "left_out", "frame", "x_px", "y_px", "s_seg", "s_cls"]);
+    let mut results = vec![];
+    for stage in stages {
+        let folds: Vec<Fold> = stage
+            .folds
+            .iter()
+            .map(|(name, images)| Fold {
+                name: name.clone(),
+                cases: images.iter().map(|i| i.case(stage.second)).collect(),
+            })
+            .collect();
+        let chosen = calibrate(&folds, RADIUS, settings.rule)?;
+        let _ = writeln!(
+            md,
+            "\n### {}\n\nThresholds: seg {:.4}, cls {:.4} ({}).",
+            stage.name,
+            chosen.point.seg.get(),
+            chosen.point.cls.get(),
+            chosen.point.provenance
+        );
+        let mut rules = vec![];
+        for rule in [Rule::Midog, Rule::Optimal] {
+            rules.push((rule.to_string(), table(&folds, &chosen.point, rule, &mut md)?));
+        }
+        results.push((stage.name.clone(), StageResult { operating_point: chosen.point, rules }));
+        for (fold, images) in &stage.folds {
+            for image in images {
+                for d in &image.found {
+                    let c = d.candidate.centroid;
+                    csv.push([
+                        stage.name.clone(),
+                        fold.clone(),
+                        image.name.clone(),
+                        format!("{:.2}", c.x),
+                        format!("{:.2}", c.y),
+                        d.candidate.s_seg.get().to_string(),
+                        d.s_cls.map(|s| s.get().to_string()).unwrap_or_default(),
+                    ]);
+                }
+            }
+        }
+    }
+    let c = &settings.candidates;
+    let calibration = Calibration {
+        candidates: Method {
+            method: "regions",
+            threshold: f64::from(c.threshold),
+            opening_radius: c.opening_radius,
+            min_area_px: c.min_area_px,
+        },
+        crop: settings.crop,
+        symmetries: settings.symmetries,
+        rule: settings.rule.to_string(),
+        radius_um: RADIUS.0,
+        stages: results,
+    };
+    let candidates_csv = String::from_utf8_lossy(&csv.into_bytes()).into_owned();
+    Ok(Report { calibration, markdown: md, candidates_csv })
+}

@@ -1,0 +1,244 @@
+//! A detector from a regions dataset, in one go: folds, first stage, hard negatives, second stage,
+//! joint calibration, export, parity check, package.
+//!
+//! ```text
+//! RUN/preset.toml                  the resolved preset
+//! RUN/folds.json                   which slides each fold leaves out
+//! RUN/start/                       both networks of the package that it goes on from, if it does
+//! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
+//! RUN/fold-0/mined.csv             where it is wrong on its own training images
+//! RUN/fold-0/finetune/             the second stage; of several seeds the mean, each training in seed-N
+//! RUN/calibration/                 one operating point over all folds, and what it reaches; with
+//!                                  `calibrate.grid` points.json, chosen under perturbations
+//! RUN/package/                     the detector
+//! RUN/steps/<step>.json            done-marks: what a step was made from and what it left
+//! ```
+//!
+//! A step whose mark and results are there is skipped, so a killed run goes on where it stopped; a
+//! training step goes on inside, at its last saved state.
+
+mod plan;
+mod points;
+mod preset;
+pub mod start;
+mod steps;
+
+use super::{DetectorError, Result};
+use base::digest;
+use base::file::{self, Lock};
+use infer::ModelPackage;
+use regions::Dataset;
+use regions::folds::{FoldManifest, RegionFold};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+pub use plan::{Plan, PlannedStep, StepKind, span};
+use train::data::Source;
+use train::preset::Preset as _;
+
+pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset};
+
+/// Where a chain runs: nothing here changes a number.
+#[derive(Clone, Debug)]
+pub struct ChainOptions {
+    /// The run's folder.
+    pub out: PathBuf,
+    /// Starting weights of the segmenter, where its preset asks for some.
+    pub segment_init: Option<PathBuf>,
+    /// Starting weights of the classifier.
+    pub finetune_init: Option<PathBuf>,
+    /// Take of those files what fits, and leave the rest as drawn.
+    pub allow_partial: bool,
+    /// A detector to go on from: its networks are the starting weights where no file is given.
+    pub package: Option<ModelPackage>,
+    /// `auto`, `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+    /// Only the models of these folds are trained (`None` is `final`), beside other processes on the
+    /// same folder; nothing is calibrated or packaged. Without it, the whole chain.
+    pub only: Option<Vec<Option<usize>>>,
+}
+
+/// Where a chain stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stand {
+    /// Number of the step, from 1.
+    pub number: usize,
+    /// Steps in all.
+    pub of: usize,
+    /// Whether it is there from before.
+    pub done_before: bool,
+    /// Seconds to the end of the chain: the plan's estimate, at the pace of the steps done since.
+    pub left: f64,
+}
+
+/// Told about the chain's steps.
+pub trait Watch {
+    /// A step begins, or is there from before.
+    fn step(&mut self, step: &PlannedStep, stand: Stand);
+}
+
+impl Watch for () {
+    fn step(&mut self, _: &PlannedStep, _: Stand) {}
+}
+
+/// A done-mark.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mark {
+    schema: String,
+    step: String,
+    /// Digest of preset, dataset, folds and starting weights.
+    made_from: String,
+    /// SHA-256 of what it left, by path in the run.
+    left: BTreeMap<String, String>,
+}
+
+const MARK: &str = "mithras.step/1";
+
+/// A chain on its data.
+pub struct Chain<'a> {
+    preset: &'a DetectorPreset,
+    source: Source,
+    options: &'a ChainOptions,
+    made_from: String,
+}
+
+impl<'a> Chain<'a> {
+    /// Prepares a chain: makes the folds, reads nothing else and writes nothing.
+    ///
+    /// # Errors
+    /// A dataset that cannot be split as the preset asks, starting weights that are not there, a package
+    /// of another kind than the preset's; no folds and no package whose operating point could stay.
+    pub fn new(
+        preset: &'a DetectorPreset,
+        set: Dataset,
+        options: &'a ChainOptions,
+    ) -> Result<Self> {
+        let folds = FoldManifest::of_regions(&set, preset.folds.scheme(), preset.folds.seed)?;
+        let mut parts = vec![preset.digest(), set.digest().to_owned(), folds.digest.clone()];
+        for weights in [&options.segment_init, &options.finetune_init].into_iter().flatten() {
+            let (_, sha256) =
+                digest::sha256_file(weights).map_err(|e| DetectorError::file(weights, e.source))?;
+            parts.push(sha256);
+        }
+        match &options.package {
+            Some(package) => parts.extend(start::digests(package, preset)?),
+            None if folds.folds.is_empty() => return Err(start::no_point()),
+            None => {}
+        }
+        let wanted = options.only.iter().flatten().flatten();
+        if let Some(&fold) = wanted.max().filter(|k| **k >= folds.folds.len()) {
+            return Err(DetectorError::NoFold { fold, folds: folds.folds.len() });
+        }
+        let made_from = digest::sha256(parts.join("\n"));
+        Ok(Self { preset, source: Source { set, folds }, options, made_from })
+    }
+
+    /// The folds.
+    #[must_use]
+    pub fn folds(&self) -> &FoldManifest {
+        &self.source.folds
+    }
+
+    /// Every step with its size and an estimate of its time.
+    ///
+    /// # Errors
+    /// Networks that cannot be built for the estimate.
+    pub fn plan(&self) -> Result<Plan> {
+        plan::plan(self)
+    }
+
+    /// Runs every step that is not done yet; gives the package's folder, or the run's if only some
+    /// folds were asked for.
+    ///
+    /// # Errors
+    /// [`DetectorError`]; what was done stays, and the next call goes on from there.
+    pub fn run(&self, watch: &mut dyn Watch) -> Result<PathBuf> {
+        let (out, only) = (&self.options.out, &self.options.only);
+        std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+        let _lock = only.is_none().then(|| Lock::take(out)).transpose()?;
+        file::write(&out.join("preset.toml"), self.preset.to_toml().as_bytes())?;
+        if let Some(package) = &self.options.package {
+            start::unpack(package, out)?;
+        }
+        let mut steps = plan::steps(self);
+        let mut before = steps.iter().map(|s| self.is_done(s)).collect::<Result<Vec<_>>>()?;
+        if before.contains(&false) {
+            steps = plan::plan(self)?.steps;
+        }
+        if let Some(folds) = only {
+            let asked = |s: &PlannedStep| s.kind.is_of_a_fold() && folds.contains(&s.fold);
+            steps.retain(|s| s.kind == StepKind::Folds || asked(s));
+            before = steps.iter().map(|s| self.is_done(s)).collect::<Result<_>>()?;
+        }
+        let (mut spent, mut planned) = (0.0, 0.0);
+        for (i, step) in steps.iter().enumerate() {
+            // Asked again: a step done anew undoes those that stand on it.
+            before[i] = self.is_done(step)?;
+            let ahead = steps.iter().zip(&before).skip(i).filter(|(_, done)| !**done);
+            let pace = if planned > 0.0 { spent / planned } else { 1.0 };
+            let left = pace * ahead.map(|(s, _)| s.seconds).sum::<f64>();
+            let (number, of) = (i + 1, steps.len());
+            watch.step(step, Stand { number, of, done_before: before[i], left });
+            if !before[i] {
+                let started = Instant::now();
+                // Other processes may be at work on other folds.
+                let fold = step.kind.is_of_a_fold().then(|| self.folder(step.fold));
+                let _lock = fold.map(|f| Lock::take(&f)).transpose()?;
+                let files = steps::run(self, step)?;
+                self.mark(step, &files)?;
+                (spent, planned) =
+                    (spent + started.elapsed().as_secs_f64(), planned + step.seconds);
+            }
+        }
+        Ok(if only.is_some() { out.clone() } else { out.join("package") })
+    }
+
+    /// The images of a fold, or of the final models, which leave nothing out.
+    fn fold(&self, fold: Option<usize>) -> Result<RegionFold<'_>> {
+        Ok(self.source.fold(fold.map_or("none", |k| &self.source.folds.folds[k]))?)
+    }
+
+    /// Folder of a fold's models, by number: names of slides may hold anything.
+    fn folder(&self, fold: Option<usize>) -> PathBuf {
+        self.options.out.join(plan::folder_name(fold))
+    }
+
+    fn mark_of(&self, step: &PlannedStep) -> PathBuf {
+        self.options.out.join("steps").join(format!("{}.json", step.name))
+    }
+
+    /// Whether a step is done: its mark is there, and what it left is unchanged.
+    fn is_done(&self, step: &PlannedStep) -> Result<bool> {
+        let path = self.mark_of(step);
+        if !path.is_file() {
+            return Ok(false);
+        }
+        let mark: Mark = base::json::read(&path).map_err(|e| DetectorError::file(&path, e))?;
+        if mark.schema != MARK || mark.made_from != self.made_from {
+            let (path, step) = (self.options.out.clone(), step.name.clone());
+            return Err(DetectorError::OtherRun { path, step });
+        }
+        let same = |(name, sha256): (&String, &String)| {
+            digest::sha256_file(&self.options.out.join(name)).is_ok_and(|(_, s)| s == *sha256)
+        };
+        Ok(mark.left.iter().all(same))
+    }
+
+    fn mark(&self, step: &PlannedStep, left: &[PathBuf]) -> Result<()> {
+        let path = self.mark_of(step);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
+        let mut digests = BTreeMap::new();
+        for file in left {
+            let (_, sha256) =
+                digest::sha256_file(file).map_err(|e| DetectorError::file(file, e.source))?;
+            let name = file.strip_prefix(&self.options.out).unwrap_or(file);
+            digests.insert(name.to_string_lossy().into_owned(), sha256);
+        }
+        let (schema, step) = (MARK.to_owned(), step.name.clone());
+        let mark = Mark { schema, step, made_from: self.made_from.clone(), left: digests };
+        Ok(base::json::write(&path, &mark)?)
+    }
+}

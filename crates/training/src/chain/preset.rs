@@ -1,0 +1,119 @@
+//! A detector's preset: everything that changes a number, in one TOML file.
+
+use super::super::frames::Candidates;
+use mitosis::matching::Rule;
+use pixels::perturb::Grid;
+use regions::folds::Scheme;
+use serde::{Deserialize, Serialize};
+use train::preset::{Fault, FinetunePreset, Init, Preset, SegmentPreset};
+
+/// How the data are split.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoldsPreset {
+    /// Number of folds; 0: one per slide; 1: none, and the operating point of the package that the training
+    /// goes on from stays.
+    pub count: usize,
+    /// Seed of ties.
+    pub seed: u64,
+}
+
+impl FoldsPreset {
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(&self) -> Scheme {
+        match self.count {
+            0 => Scheme::LeaveOneOut,
+            1 => Scheme::Whole,
+            n => Scheme::Stratified(n),
+        }
+    }
+}
+
+/// How the operating point is chosen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibratePreset {
+    /// Matching rule, `midog` or `optimal`.
+    pub rule: String,
+    /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8.
+    pub symmetries: u8,
+    /// Named points (`balanced`, `sensitive`, `specific`) on calibrated scores, chosen over the held-out
+    /// images and these changes of them, `short` or `full`; without it one pair over the images as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid: Option<Grid>,
+}
+
+/// What the package is called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackagePreset {
+    /// Its name.
+    pub name: String,
+    /// Licence of the weights.
+    pub license: String,
+    /// Keep f32 weights instead of f16.
+    pub f32: bool,
+}
+
+/// All of a detector.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DetectorPreset {
+    /// Further seeds of the second stage: it is trained once with each, too, and has the mean of all
+    /// weights ([`net::checkpoint::load_mean`]).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub average_seeds: Vec<u64>,
+    /// The split.
+    pub folds: FoldsPreset,
+    /// From probabilities to candidates.
+    pub candidates: Candidates,
+    /// The operating point.
+    pub calibrate: CalibratePreset,
+    /// The package.
+    pub package: PackagePreset,
+    /// The first stage. Its AMi-Br keys do not matter here: the dataset says what there is.
+    pub segment: SegmentPreset,
+    /// The second stage; `pools` name the domains `frames`, `patches` and `unlabelled`.
+    pub finetune: FinetunePreset,
+}
+
+impl Preset for DetectorPreset {
+    fn check(&self) -> Result<(), Fault> {
+        self.segment.check().map_err(|e| e.below("segment"))?;
+        self.finetune.check().map_err(|e| e.below("finetune"))?;
+        self.rule().map_err(|e| Fault::new("calibrate.rule", e))?;
+        let mut seeds = self.seeds();
+        seeds.sort_unstable();
+        if seeds.windows(2).any(|w| w[0] == w[1]) {
+            return Err(Fault::new("average_seeds", "must differ, from finetune.train.seed, too"));
+        }
+        if !self.average_seeds.is_empty() && self.finetune.init == Init::Scratch {
+            let why = "trainings that begin apart have no mean: `finetune.init` names no weights";
+            return Err(Fault::new("average_seeds", why));
+        }
+        if !(1..=8).contains(&self.calibrate.symmetries) {
+            return Err(Fault::new("calibrate.symmetries", "must be from 1 to 8"));
+        }
+        if !(0.0..=1.0).contains(&self.candidates.threshold) {
+            return Err(Fault::new("candidates.threshold", "must be from 0 to 1"));
+        }
+        Ok(())
+    }
+}
+
+impl DetectorPreset {
+    /// Every seed that the second stage is trained with.
+    #[must_use]
+    pub fn seeds(&self) -> Vec<u64> {
+        [self.finetune.train.seed].into_iter().chain(self.average_seeds.iter().copied()).collect()
+    }
+
+    /// The matching rule.
+    ///
+    /// # Errors
+    /// A word that is none.
+    pub fn rule(&self) -> Result<Rule, mitosis::matching::MatchError> {
+        self.calibrate.rule.parse()
+    }
+}

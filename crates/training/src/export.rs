@@ -1,0 +1,296 @@
+//! Final weights and a calibrated operating point as a model package.
+
+use super::frames::{Candidates, STRIDE, WINDOW};
+use super::{DetectorError, Result};
+use base::{digest, file};
+use evaluation::robustness::point::Chosen;
+use evaluation::robustness::{Robustness, RobustnessError};
+use infer::card::{
+    CandidateCard, CandidateMethod, ClassifierCard, ModelCard, SCHEMA, SegmenterCard,
+};
+use mitosis::{Mpp, OperatingPoint, Score};
+use net::onnx::{self, ExportOptions, WeightKind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use train::port::{TorchClassifier, TorchSegmenter};
+
+/// What goes into a package.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Weights of the final segmenter.
+    pub segmenter: PathBuf,
+    /// Weights of the final classifier.
+    pub classifier: PathBuf,
+    /// Further trainings of the classifier, whose weights are averaged with it
+    /// ([`net::checkpoint::load_mean`]).
+    pub averaged: Vec<PathBuf>,
+    /// Where the operating point comes from.
+    pub choice: Choice,
+    /// What the card says about the training.
+    pub training: toml::Table,
+    /// Licence of the weights.
+    pub license: String,
+    /// Name of the package.
+    pub name: String,
+    /// Keep f32 weights instead of f16.
+    pub f32: bool,
+}
+
+/// Where a package's operating point comes from.
+#[derive(Clone, Debug)]
+pub enum Choice {
+    /// One pair over the folds' images as they are.
+    Calibration {
+        /// `calibration.json`.
+        file: PathBuf,
+        /// The second stage's name there.
+        stage: String,
+    },
+    /// Named points over folds and perturbations, on scores scaled in the network's last layer.
+    Points {
+        /// What was chosen; `None` for a fold's package that is to be measured first.
+        chosen: Option<Box<Chosen>>,
+        /// What the networks, packaged without points, say of the tissue that set the folds' scale.
+        tissue: Option<Box<Robustness>>,
+        /// How candidates are taken.
+        candidates: Candidates,
+        /// Side of the second stage's crops, px at 0.25 um/px.
+        crop: usize,
+        /// Flips and quarter turns that are averaged.
+        symmetries: u8,
+    },
+    /// That of the package a training went on from.
+    Kept {
+        /// The point, and why it was not chosen anew.
+        point: OperatingPoint,
+        /// How candidates are taken.
+        candidates: CandidateCard,
+        /// Side of the second stage's crops, px at 0.25 um/px.
+        crop: usize,
+        /// Flips and quarter turns that are averaged.
+        symmetries: u8,
+    },
+}
+
+/// What a choice comes to.
+struct Settled {
+    platt: Option<(f64, f64)>,
+    candidates: CandidateCard,
+    crop: usize,
+    symmetries: u8,
+    point: OperatingPoint,
+    points: BTreeMap<String, infer::card::NamedPoint>,
+    results: Option<toml::Table>,
+}
+
+/// As a training takes them: in one place.
+fn by_regions(c: &Candidates) -> CandidateCard {
+    CandidateCard {
+        method: CandidateMethod::Regions,
+        threshold: c.threshold,
+        opening_radius: c.opening_radius,
+        min_area_px: c.min_area_px,
+        min_distance_px: None,
+        apart_um: c.apart_um,
+    }
+}
+
+fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
+    let bad = |reason: String| DetectorError::file(file, reason);
+    let text = std::fs::read(file).map_err(DetectorError::io(file))?;
+    let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+    let point = calibration["stages"][stage]["operating_point"].clone();
+    let point =
+        serde_json::from_value(point).map_err(|e| bad(format!("has no stage `{stage}` ({e})")))?;
+    let get = |keys: &[&str]| number(&calibration, file, keys);
+    Ok(Settled {
+        platt: None,
+        candidates: by_regions(&Candidates {
+            threshold: get(&["candidates", "threshold"])? as f32,
+            opening_radius: get(&["candidates", "opening_radius"])? as u32,
+            min_area_px: get(&["candidates", "min_area_px"])? as u32,
+            apart_um: calibration["candidates"]["apart_um"].as_f64(),
+        }),
+        crop: get(&["crop"])? as usize,
+        symmetries: get(&["symmetries"])? as u8,
+        point,
+        points: BTreeMap::new(),
+        results: Some(results(&calibration, stage)),
+    })
+}
+
+fn settle(choice: &Choice) -> Result<Settled> {
+    match choice {
+        Choice::Calibration { file, stage } => calibrated(file, stage),
+        Choice::Points { chosen, tissue, candidates, crop, symmetries } => {
+            let invalid = |e: RobustnessError| DetectorError::Invalid(e.to_string());
+            let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
+            let scale = scale.map_err(invalid)?;
+            let (points, results) = match chosen.as_ref().zip(scale.as_ref()) {
+                Some((c, scale)) => {
+                    c.for_card(scale).map(|(p, r)| (p, Some(r))).map_err(invalid)?
+                }
+                None => (BTreeMap::new(), None),
+            };
+            let point = match points.get("balanced") {
+                Some(p) => {
+                    OperatingPoint { seg: p.seg, cls: p.cls, provenance: p.provenance.clone() }
+                }
+                None => OperatingPoint {
+                    seg: Score::literal(0.3),
+                    cls: Score::literal(0.5),
+                    provenance: "not chosen: for measuring a fold before the choice".into(),
+                },
+            };
+            Ok(Settled {
+                platt: scale.map(|s| (s.slope, s.offset)),
+                candidates: by_regions(candidates),
+                crop: *crop,
+                symmetries: *symmetries,
+                point,
+                points,
+                results,
+            })
+        }
+        Choice::Kept { point, candidates, crop, symmetries } => Ok(Settled {
+            platt: None,
+            candidates: candidates.clone(),
+            crop: *crop,
+            symmetries: *symmetries,
+            point: point.clone(),
+            points: BTreeMap::new(),
+            results: None,
+        }),
+    }
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Result<String> {
+    file::write(path, bytes)?;
+    Ok(digest::sha256(bytes))
+}
+
+/// A number of the calibration.
+fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
+    let found = keys.iter().fold(calibration, |v, k| &v[*k]);
+    found.as_f64().ok_or_else(|| DetectorError::file(path, format!("has no {}", keys.join("."))))
+}
+
+/// Says which weights no file gave, where a training took a part of one, and whose mean a network has.
+pub fn note_weights(training: &mut toml::Table, prefix: &str, spec: &net::checkpoint::Spec) {
+    for key in [train::run::RANDOM, train::port::MEAN_OF] {
+        let words = spec.notes[key].as_array().into_iter().flatten();
+        let words: Vec<toml::Value> =
+            words.filter_map(|n| Some(toml::Value::String(n.as_str()?.to_owned()))).collect();
+        if !words.is_empty() {
+            training.insert(format!("{prefix}{key}"), toml::Value::Array(words));
+        }
+    }
+}
+
+/// Writes a package into a folder: ONNX files and their card, which is read back.
+///
+/// # Errors
+/// Weights, calibration or stage that are not there, or a card that would be refused.
+pub fn package(p: &Package, out: &Path) -> Result<()> {
+    let settled = settle(&p.choice)?;
+    let segmenter = TorchSegmenter::open(&p.segmenter, "cpu")?;
+    let mut classifier = TorchClassifier::open_mean(&p.classifier, &p.averaged, "cpu")?;
+    if let Some((slope, offset)) = settled.platt {
+        classifier = classifier.scaled(slope, offset)?;
+    }
+    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    let options = ExportOptions {
+        weights: if p.f32 { WeightKind::F32 } else { WeightKind::F16 },
+        metadata: vec![],
+    };
+    let (s, c) = (&segmenter.spec, &classifier.spec);
+    let seg_hash = put(&out.join("segmenter.onnx"), &onnx::unet(segmenter.net(), &options))?;
+    let bytes = onnx::classifier(classifier.net(), i64::from(c.input), &options)?;
+    let cls_hash = put(&out.join("classifier.onnx"), &bytes)?;
+    let mut training = p.training.clone();
+    let mut note = |key: &str, value: &str| {
+        training.insert(key.into(), toml::Value::String(value.into()));
+    };
+    note("segmenter_preset_sha256", &s.preset_hash);
+    note("segmenter_corpus_sha256", &s.corpus_digest);
+    note("classifier_preset_sha256", &c.preset_hash);
+    note("classifier_corpus_sha256", &c.corpus_digest);
+    for (stage, spec) in [("segmenter", s), ("classifier", c)] {
+        note_weights(&mut training, &format!("{stage}_"), spec);
+    }
+    let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
+    let mut stages = vec![(p.segmenter.as_path(), s), (&p.classifier, c)];
+    stages.extend(p.averaged.iter().map(|f| (f.as_path(), c)));
+    let card = ModelCard {
+        schema: SCHEMA,
+        name: p.name.clone(),
+        license: p.license.clone(),
+        segmenter: Some(SegmenterCard {
+            file: "segmenter.onnx".into(),
+            sha256: seg_hash,
+            architecture: s.architecture.clone(),
+            mpp: mpp(s.mpp, &p.segmenter)?,
+            window: WINDOW as usize,
+            stride: STRIDE as usize,
+            mean: s.mean,
+            std: s.std,
+            boxes: None,
+        }),
+        candidates: Some(settled.candidates),
+        classifier: Some(ClassifierCard {
+            file: "classifier.onnx".into(),
+            sha256: cls_hash,
+            architecture: c.architecture.clone(),
+            mpp: mpp(c.mpp, &p.classifier)?,
+            crop: settled.crop,
+            input: c.input as usize,
+            interpolation: Default::default(),
+            mean: c.mean,
+            std: c.std,
+            classes: c.classes.clone(),
+            positive: c.classes.last().cloned().unwrap_or_default(),
+            outputs: vec![],
+            scale: None,
+            folds: vec![],
+            symmetries: settled.symmetries,
+            threshold: None,
+        }),
+        encoder: None,
+        operating_point: Some(settled.point),
+        operating_points: settled.points,
+        resolution: Some(super::resolution::covered(&stages)?),
+        training: Some(training),
+        results: settled.results,
+    };
+    put(&out.join("card.toml"), card.to_toml()?.as_bytes())?;
+    infer::ModelPackage::open(out)?;
+    Ok(())
+}
+
+/// What both ways to detect reach, for the card.
+fn results(calibration: &Value, wanted: &str) -> toml::Table {
+    let mut results = toml::Table::new();
+    for (name, stage) in calibration["stages"].as_object().into_iter().flatten() {
+        if name != wanted && name != super::calibrate::FIRST {
+            continue;
+        }
+        for (rule, figures) in stage["rules"].as_object().into_iter().flatten() {
+            let pooled = figures["folds"].as_array().and_then(|f| f.last()).cloned();
+            let pooled = pooled.unwrap_or_default();
+            let mut t = toml::Table::new();
+            for key in ["f1", "precision", "recall"] {
+                let all = pooled[key].as_f64().unwrap_or(f64::NAN);
+                t.insert(format!("{key}_pooled"), toml::Value::Float(all));
+                for part in ["mean", "sd"] {
+                    let key = format!("{key}_{part}");
+                    let value = figures[&key].as_f64().unwrap_or(f64::NAN);
+                    t.insert(key, toml::Value::Float(value));
+                }
+            }
+            let key = if name == wanted { "two_stage" } else { "segmentation_only" };
+            results.insert(format!("{key}_{rule}"), toml::Value::Table(t));
+        }
+    }
+    results
+}

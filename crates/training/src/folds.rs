@@ -1,0 +1,202 @@
+//! Steps on the folds of a regions dataset with trained weights: where a first stage is wrong on its
+//! own training images, and one operating point over what was held out.
+
+use super::calibrate::{FIRST, ImageCase, RADIUS, Report, Settings, Stage, report};
+use super::frames::{Candidates, Remembering, WINDOW, detect};
+use super::{DetectorError, Result};
+use ::detect::Grid;
+use base::file::{self, Lock};
+use base::table::{Format, Table, Writer};
+use mitosis::matching::Rule;
+use mitosis::{Classifier, Mpp, Physical, Point, Resolution, ResolutionSource, Symmetric};
+use regions::Image;
+use regions::folds::{RegionFold, is_frame};
+use std::path::{Path, PathBuf};
+use train::data::Source;
+use train::finetune::Mined;
+use train::port::{TorchClassifier, TorchSegmenter};
+
+/// Resolution that training works at.
+pub const WORKING: Mpp = Mpp::PAPER;
+
+/// From this `s_seg` on a candidate of an image without labels is passed over: it may be a figure.
+const DOUBTFUL: f32 = 0.6;
+
+fn resolution(image: &Image) -> Resolution {
+    Resolution { x: image.mpp.x, y: image.mpp.y, source: ResolutionSource::User }
+}
+
+fn truth(image: &Image) -> Vec<Point<Physical>> {
+    let r = resolution(image);
+    image.figures().map(|l| r.to_physical(l.centre())).collect()
+}
+
+/// A first stage on its own training images.
+#[derive(Clone, Debug)]
+pub struct Mine {
+    /// Weights of the segmenter.
+    pub segmenter: PathBuf,
+    /// How candidates are taken.
+    pub candidates: Candidates,
+    /// `auto`, `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+}
+
+/// Writes `frame,x,y,s_seg` (pixels at 0.25 um/px) of every candidate on the training frames that is
+/// further than the matching radius from every figure and outside the areas to be ignored, and of
+/// those on images without labels. Gives their number and that of the images.
+///
+/// # Errors
+/// Images or weights that cannot be read, a full disk.
+pub fn mine(
+    source: &Source,
+    fold: &RegionFold<'_>,
+    m: &Mine,
+    out: &Path,
+) -> Result<(usize, usize)> {
+    let mut segmenter = TorchSegmenter::open(&m.segmenter, &m.device)?;
+    let mut recipe = m.candidates.recipe(&segmenter.spec, None)?;
+    // However near to each other, each is a place of its own to learn from.
+    recipe.apart_um = None;
+    let mut table = Writer::new(["frame", "x", "y", "s_seg"]);
+    let (mut n, mut images) = (0, 0);
+    for image in &fold.train {
+        let labelled = is_frame(image, WORKING);
+        if !labelled && (image.exhaustive || !image.labels.is_empty()) {
+            continue;
+        }
+        images += 1;
+        // No overlap: half the windows; what a seam cuts near a figure is left out anyway.
+        let side = window(image, recipe.mpp);
+        recipe.grid = Grid::new(side, side)?;
+        let slide = source.set.open_image(image)?;
+        let (truth, r, scale) = (truth(image), resolution(image), image.scale(WORKING));
+        for d in detect(&slide, &recipe, &mut segmenter, None)? {
+            let c = d.candidate.centroid;
+            let at = r.to_physical(c);
+            let near = |t: &Point<Physical>| (t.x - at.x).hypot(t.y - at.y) <= RADIUS.0;
+            let ignored = || image.ignore.iter().any(|a| a.contains(c.x, c.y));
+            let doubtful = !labelled && d.candidate.s_seg.get() >= DOUBTFUL;
+            if doubtful || truth.iter().any(near) || ignored() {
+                continue;
+            }
+            n += 1;
+            table.push([
+                image.name.clone(),
+                format!("{:.1}", c.x * scale.0),
+                format!("{:.1}", c.y * scale.1),
+                d.candidate.s_seg.get().to_string(),
+            ]);
+        }
+    }
+    file::write(out, &table.into_bytes())?;
+    Ok((n, images))
+}
+
+/// Side of the windows of a small image: no larger than it needs.
+fn window(image: &Image, mpp: Mpp) -> u32 {
+    let (fx, fy) = image.scale(mpp);
+    let side = (f64::from(image.width) * fx).max(f64::from(image.height) * fy);
+    (side.ceil() as u32).next_multiple_of(32).clamp(32, WINDOW)
+}
+
+/// Reads what [`mine`] wrote.
+///
+/// # Errors
+/// A table that is not there or malformed.
+pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
+    let fail = |e: base::table::TableError| DetectorError::file(path, e);
+    let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;
+    let column = |name: &str| table.need(&[name]).map_err(fail);
+    let (frame, x, y) = (column("frame")?, column("x")?, column("y")?);
+    let of = |row: usize| {
+        Ok(Mined {
+            frame: table.cell(row, frame).to_owned(),
+            x: table.number(row, x).map_err(fail)? as f32,
+            y: table.number(row, y).map_err(fail)? as f32,
+        })
+    };
+    (0..table.len()).map(of).collect()
+}
+
+/// One threshold pair over the held-out frames of all folds.
+#[derive(Clone, Debug)]
+pub struct Calibrate {
+    /// Weights of the segmenters, one per fold.
+    pub segmenters: Vec<PathBuf>,
+    /// Name and weights of each second stage, one file per fold.
+    pub classifiers: Vec<(String, Vec<PathBuf>)>,
+    /// Folder that keeps the first stage's maps for a later call.
+    pub cache: Option<PathBuf>,
+    /// How candidates are taken.
+    pub candidates: Candidates,
+    /// The rule that thresholds are chosen by.
+    pub rule: Rule,
+    /// Side of the second stage's crops, px at 0.25 um/px.
+    pub crop: u32,
+    /// Flips and quarter turns of a crop whose probabilities are averaged.
+    pub symmetries: u8,
+    /// `auto`, `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+}
+
+/// Takes every held-out frame through the models that never saw its slide, chooses one threshold pair
+/// for all folds together, and writes the report into `out`. `told` hears of every frame.
+///
+/// # Errors
+/// Images or weights that cannot be read, no figure to choose by, another run in `out`.
+pub fn calibrate(
+    source: &Source,
+    c: &Calibrate,
+    out: &Path,
+    told: &mut dyn FnMut(&str, usize),
+) -> Result<Report> {
+    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    let _lock = Lock::take(out)?;
+    if let Some(dir) = &c.cache {
+        std::fs::create_dir_all(dir).map_err(DetectorError::io(dir))?;
+    }
+    let names = std::iter::once(FIRST.to_owned()).chain(c.classifiers.iter().map(|s| s.0.clone()));
+    let mut stages: Vec<Stage> =
+        names.enumerate().map(|(i, name)| Stage { name, second: i > 0, folds: vec![] }).collect();
+    for (k, fold) in source.folds.folds.iter().enumerate() {
+        let weights = &c.segmenters[k];
+        let bytes = std::fs::read(weights).map_err(DetectorError::io(weights))?;
+        let inner = TorchSegmenter::open(weights, &c.device)?;
+        let first = c.candidates.recipe(&inner.spec, None)?;
+        let mut seconds = vec![];
+        for (_, paths) in &c.classifiers {
+            let net = TorchClassifier::open(&paths[k], &c.device)?;
+            let recipe = c.candidates.recipe(&inner.spec, Some((c.crop, &net.spec)))?;
+            seconds.push((Symmetric::new(net, c.symmetries), recipe));
+        }
+        let digest = base::digest::sha256(&bytes).into_bytes();
+        let mut segmenter = Remembering::new(inner, c.cache.clone(), digest);
+        let mut cases: Vec<Vec<ImageCase>> = vec![vec![]; stages.len()];
+        let held = source.fold(fold)?.validation;
+        for image in held.into_iter().filter(|i| is_frame(i, WORKING)) {
+            segmenter.forget();
+            let slide = source.set.open_image(image)?;
+            let case = |found| {
+                let (name, truth) = (image.name.clone(), truth(image));
+                let resolution = resolution(image);
+                ImageCase { name, truth, resolution, found }.without(&image.ignore)
+            };
+            let found = detect(&slide, &first, &mut segmenter, None)?;
+            told(&image.name, found.len());
+            cases[0].push(case(found));
+            for (i, (net, both)) in seconds.iter_mut().enumerate() {
+                let net: &mut dyn Classifier = net;
+                cases[i + 1].push(case(detect(&slide, both, &mut segmenter, Some(net))?));
+            }
+        }
+        for (stage, cases) in stages.iter_mut().zip(cases) {
+            stage.folds.push((fold.clone(), cases));
+        }
+    }
+    let settings =
+        Settings { candidates: c.candidates, crop: c.crop, symmetries: c.symmetries, rule: c.rule };
+    let report = report(&stages, &settings)?;
+    report.write(out)?;
+    Ok(report)
+}

@@ -1,0 +1,134 @@
+//! Training a detector on a regions dataset: the steps that the single verbs take, and all of them
+//! in a row ([`chain`]). Needs libtorch.
+
+#![forbid(unsafe_code)]
+
+pub mod calibrate;
+pub mod chain;
+pub mod encoders;
+pub mod export;
+pub mod folds;
+pub mod frames;
+pub mod parity;
+pub mod protocol;
+pub mod pseudo;
+mod resolution;
+pub mod torch;
+
+use base::file::FileError;
+use std::path::{Path, PathBuf};
+
+/// Why a detector could not be trained, calibrated or packaged.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectorError {
+    /// A file or folder.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// What was asked for cannot be done.
+    #[error("{0}")]
+    Invalid(String),
+    /// A step that another preset, dataset or file of weights has left behind.
+    #[error(
+        "{}: the step `{step}` was done with another preset, dataset or other starting weights; \
+         choose another folder",
+        path.display()
+    )]
+    OtherRun {
+        /// The run.
+        path: PathBuf,
+        /// The step.
+        step: String,
+    },
+    /// A fold that the run does not have.
+    #[error("there is no fold {fold}: the run has {folds}, counted from 0, and the final models")]
+    NoFold {
+        /// The number asked for.
+        fold: usize,
+        /// How many there are.
+        folds: usize,
+    },
+    /// The exported networks do not say what the trained ones say.
+    #[error(
+        "the exported {network} differs from the trained one by {found:.4} (at most {allowed} is allowed)"
+    )]
+    Parity {
+        /// `segmenter` or `classifier`.
+        network: &'static str,
+        /// Largest difference of a probability.
+        found: f32,
+        /// Largest allowed.
+        allowed: f32,
+    },
+    /// A test part is for one scoring, at the end: whoever chooses by test figures has none left.
+    #[error("{}: this run was scored on its test part before ({note})", run.display())]
+    ScoredBefore {
+        /// The run.
+        run: PathBuf,
+        /// What was noted then.
+        note: String,
+    },
+    /// Figures of a table of predictions.
+    #[error(transparent)]
+    Figures(#[from] evaluation::evaluate::classification::ClassificationError),
+    /// A training loop.
+    #[error(transparent)]
+    Train(#[from] train::TrainError),
+    /// The dataset.
+    #[error(transparent)]
+    Regions(#[from] regions::RegionsError),
+    /// The folds.
+    #[error(transparent)]
+    Folds(#[from] regions::folds::FoldsError),
+    /// Another run in the same folder.
+    #[error(transparent)]
+    Lock(#[from] base::file::LockError),
+    /// A result that cannot be written.
+    #[error(transparent)]
+    Write(#[from] base::file::WriteError),
+    /// Detection.
+    #[error(transparent)]
+    Detect(#[from] detect::DetectError),
+    /// No operating point.
+    #[error(transparent)]
+    Calibrate(#[from] mitosis::matching::CalibrateError),
+    /// Detections that cannot be matched.
+    #[error(transparent)]
+    Match(#[from] mitosis::matching::MatchError),
+    /// A network that cannot be exported.
+    #[error(transparent)]
+    Net(#[from] net::NetError),
+    /// The card of the package.
+    #[error(transparent)]
+    Card(#[from] infer::CardError),
+    /// The package.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
+    /// The engine that checks the package.
+    #[error(transparent)]
+    Engine(#[from] infer::EngineError),
+    /// A package that does not open as a detector.
+    #[error(transparent)]
+    Opened(#[from] mithras::detector::DetectorError),
+    /// Measurements under perturbations.
+    #[error(transparent)]
+    Robustness(#[from] evaluation::robustness::RobustnessError),
+    /// A file that cannot be read or written as JSON.
+    #[error(transparent)]
+    Json(#[from] base::json::JsonError),
+    /// A network that gave no answer.
+    #[error(transparent)]
+    Port(#[from] mitosis::PortError),
+}
+
+/// Shorthand.
+pub type Result<T, E = DetectorError> = std::result::Result<T, E>;
+
+impl DetectorError {
+    pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
+        FileError::content(path, reason)
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        FileError::io(path)
+    }
+}

@@ -1,0 +1,325 @@
+//! Runs over folds ([`train::protocol`]) judged: figures of the held-out items, the operating point
+//! they give, the test part, and a fold's classifier as a package.
+//!
+//! The positive class is the run's: by it the epoch was kept, by it the figures are stated, by it
+//! the threshold is chosen.
+
+use super::export::note_weights;
+use super::{DetectorError, Result};
+use base::file::{self, Lock};
+use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
+use infer::card::{ClassifierCard, ModelCard, SCHEMA};
+use mitosis::Mpp;
+use net::onnx::{self, ExportOptions, WeightKind};
+use regions::task::TestSet;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use train::port::TorchClassifier;
+use train::protocol::{
+    About, FINAL, PREDICTIONS, Part, fold_dir, tables, test as predict, test_final,
+    write_predictions,
+};
+
+/// `metrics.json` and its kin.
+#[derive(Serialize)]
+struct Metrics<'a> {
+    schema: &'static str,
+    items: &'a str,
+    run: &'a About,
+    #[serde(flatten)]
+    figures: &'a Classification,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_operating_point: Option<&'a Classification>,
+}
+
+/// A table of predictions and its figures.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Name of the table, without `.csv`.
+    pub name: String,
+    /// Folds that are trained.
+    pub done: usize,
+    /// The figures over all folds, once all are trained.
+    pub figures: Option<Classification>,
+}
+
+/// The figures over folds, a line each.
+#[must_use]
+pub fn in_words(name: &str, folds: usize, figures: &Classification) -> String {
+    let keys = ["f1", "macro_f1", "balanced_accuracy", "accuracy", "roc_auc"];
+    let line = |key: &&str| {
+        let over = figures.over_folds.as_ref()?.get(key)?;
+        let (mean, sd) = (over.mean, over.sd?);
+        Some(format!("{name}: {key} {mean:.3} +- {sd:.3} over {folds} folds\n"))
+    };
+    keys.iter().filter_map(line).collect()
+}
+
+/// The positive class of a table of the run: the run's own, or of the coarser task its own.
+fn positive(about: &About, name: &str) -> Option<String> {
+    match about.task.coarser() {
+        Some(c) if name.ends_with(&format!("-{}", c.name)) => c.task.positive().map(str::to_owned),
+        _ => about.positive(),
+    }
+}
+
+fn judge(
+    path: &Path,
+    about: &About,
+    name: &str,
+    fold: Option<&str>,
+    threshold: Option<f64>,
+) -> Result<Classification> {
+    Ok(classification(&ClassificationPlan {
+        predictions: path.to_path_buf(),
+        positive: positive(about, name),
+        threshold,
+        fold: fold.map(str::to_owned),
+        domain: Some("domain".into()),
+        ..ClassificationPlan::default()
+    })?)
+}
+
+/// Writes the figures of the table `name`: `metrics.json` beside `predictions.csv`, and so on.
+fn put(dir: &Path, name: &str, metrics: &Metrics<'_>) -> Result<()> {
+    let path = dir.join(name.replace(PREDICTIONS, "metrics")).with_extension("json");
+    let text = serde_json::to_string_pretty(metrics).map_err(|e| DetectorError::file(&path, e))?;
+    Ok(file::write(&path, text.as_bytes())?)
+}
+
+/// Judges the folds of a run that are trained; over all of them once they are complete.
+///
+/// # Errors
+/// A folder that is no run over folds, tables that were changed, a full disk.
+pub fn finish(run: &Path) -> Result<Vec<Judged>> {
+    let about = About::read(run)?;
+    let schema = "mithras.classification/1";
+    let mut all = vec![];
+    for name in tables(about.task, PREDICTIONS) {
+        let mut rows = String::new();
+        let mut done = 0;
+        for k in 0..about.folds {
+            let dir = fold_dir(run, k);
+            let path = dir.join(&name).with_extension("csv");
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            let figures = &judge(&path, &about, &name, None, None)?;
+            let (items, run) = ("held-out items of the fold", &about);
+            put(&dir, &name, &Metrics { schema, items, run, figures, at_operating_point: None })?;
+            let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
+            rows.push_str(&text[body..]);
+            done += 1;
+        }
+        if done < about.folds {
+            all.push(Judged { name, done, figures: None });
+            continue;
+        }
+        let path = run.join(&name).with_extension("csv");
+        file::write(&path, rows.as_bytes())?;
+        let figures = judge(&path, &about, &name, Some("fold"), None)?;
+        let items = "held-out items of all folds";
+        let metrics =
+            Metrics { schema, items, run: &about, figures: &figures, at_operating_point: None };
+        put(run, &name, &metrics)?;
+        all.push(Judged { name, done, figures: Some(figures) });
+    }
+    Ok(all)
+}
+
+/// Of two classes: the probability of the positive one from which on it has the largest F1, pooled
+/// over the held-out sides of all folds.
+///
+/// # Errors
+/// A table that was changed.
+pub fn operating_point(run: &Path, about: &About, table: &str) -> Result<Option<f64>> {
+    let path = run.join(table).with_extension("csv");
+    if !path.is_file() {
+        return Ok(None);
+    }
+    Ok(judge(&path, about, table, None, None)?.largest_f1.map(|l| l.threshold))
+}
+
+/// A run to be scored on its test part.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// The run, all folds trained, or none and the model of all items.
+    pub run: PathBuf,
+    /// The data folder.
+    pub data: PathBuf,
+    /// Folder for the results.
+    pub out: PathBuf,
+    /// Score a run that was scored before.
+    pub again: bool,
+    /// `auto`, `cpu`, `cuda`, `cuda:1`.
+    pub device: String,
+}
+
+/// Note of a scoring.
+#[derive(Serialize)]
+struct Scored {
+    test_set_sha256: String,
+    items: usize,
+}
+
+/// Scores a run's fold models, their mean, and the model of all items, of these what was trained, on the
+/// test part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on
+/// the held-out items, stand beside those of the likelier class.
+///
+/// # Errors
+/// A run that was scored before, a fold that is not trained, a test part that cannot be read.
+pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
+    let about = About::read(&t.run)?;
+    let _lock = Lock::take(&t.run)?;
+    let marker = t.run.join("tested.json");
+    if marker.exists() && !t.again {
+        let note = std::fs::read_to_string(&marker).map_err(DetectorError::io(&marker))?;
+        let (run, note) = (t.run.clone(), note.trim().to_owned());
+        return Err(DetectorError::ScoredBefore { run, note });
+    }
+    let set = TestSet::open(about.task, &t.data).map_err(train::TrainError::from)?;
+    let mut lists = predict(&t.run, &set, &t.device)?;
+    std::fs::create_dir_all(&t.out).map_err(DetectorError::io(&t.out))?;
+    let ensemble = lists.pop();
+    let rows = ensemble.is_some().then(|| lists.concat());
+    let whole = test_final(&t.run, &set, &t.device)?;
+    let mut said = vec![];
+    let parts = [
+        (PREDICTIONS, rows, Some("fold"), "test part, every fold's model"),
+        ("ensemble", ensemble, None, "test part, mean probabilities of the folds"),
+        (FINAL, whole, None, "test part, the model that was trained on all items"),
+    ];
+    for (stem, rows, fold, items) in parts {
+        let Some(rows) = rows else { continue };
+        write_predictions(&t.out, stem, &set, &rows)?;
+        for name in tables(about.task, stem) {
+            let path = t.out.join(&name).with_extension("csv");
+            // A threshold that fits the test items best is nobody's business.
+            let blind = |c: Classification| Classification { largest_f1: None, ..c };
+            let figures = blind(judge(&path, &about, &name, fold, None)?);
+            let held_out = name.replacen(stem, PREDICTIONS, 1);
+            let threshold = operating_point(&t.run, &about, &held_out)?;
+            let at = threshold
+                .map(|t| judge(&path, &about, &name, fold, Some(t)).map(blind))
+                .transpose()?;
+            let metrics = Metrics {
+                schema: "mithras.classification/1",
+                items,
+                run: &about,
+                figures: &figures,
+                at_operating_point: at.as_ref(),
+            };
+            put(&t.out, &name, &metrics)?;
+            let from = threshold.map(|t| format!("{name} from {t:.3} on"));
+            said.push((name, figures));
+            said.extend(from.zip(at));
+        }
+    }
+    let note = Scored { test_set_sha256: set.digest(), items: set.items().len() };
+    let text = serde_json::to_string(&note).map_err(|e| DetectorError::file(&marker, e))?;
+    file::write(&marker, text.as_bytes())?;
+    Ok(said)
+}
+
+/// A classifier of a run to be packaged.
+#[derive(Clone, Debug)]
+pub struct PartPackage {
+    /// The run.
+    pub run: PathBuf,
+    /// Whose weights.
+    pub part: Part,
+    /// Package the coarser task, as sums over the classes.
+    pub coarse: bool,
+    /// The positive class, if not the run's.
+    pub positive: Option<String>,
+    /// `[training]` and `[results]` of the card.
+    pub about: toml::Table,
+    /// Licence of the weights.
+    pub license: String,
+    /// Name of the package.
+    pub name: String,
+    /// How its weights are stored.
+    pub weights: WeightKind,
+}
+
+/// Writes a classifier package into a folder: ONNX and its card, which is read back.
+///
+/// # Errors
+/// A run, fold or coarser task that is not there, or a card that would be refused.
+pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
+    let about = About::read(&p.run)?;
+    let weights = about.model(&p.run, p.part)?;
+    let model = TorchClassifier::open(&weights, "cpu")?;
+    let spec = &model.spec;
+    let options = ExportOptions { weights: p.weights, metadata: vec![] };
+    let coarser = about.task.coarser().filter(|_| p.coarse);
+    if coarser.is_some() != p.coarse {
+        return Err(DetectorError::Invalid("the run's task has no coarser one".into()));
+    }
+    let (classes, outputs) = match coarser {
+        Some(c) => (
+            c.classes.iter().map(ToString::to_string).collect(),
+            c.of.iter().map(|i| c.classes[*i].to_string()).collect(),
+        ),
+        None => (spec.classes.clone(), vec![]),
+    };
+    let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
+    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    file::write(&out.join("classifier.onnx"), &bytes)?;
+    let mut said = p.about.clone();
+    let mut take = |key: &str| match said.remove(key) {
+        Some(toml::Value::Table(t)) => t,
+        _ => toml::Table::new(),
+    };
+    let (mut training, results) = (take("training"), take("results"));
+    for (key, value) in [
+        ("preset_sha256", &about.preset_sha256),
+        ("set_sha256", &about.set_sha256),
+        ("folds_sha256", &about.folds_sha256),
+        ("fold", &p.part.to_string()),
+    ] {
+        training.insert(key.into(), toml::Value::String(value.clone()));
+    }
+    note_weights(&mut training, "", spec);
+    let table = tables(about.task, PREDICTIONS).remove(usize::from(p.coarse));
+    let of_run = positive(&about, &table);
+    // More than two classes have none of their own; the card names one all the same.
+    let chosen = p.positive.clone().or(of_run.clone()).or_else(|| classes.first().cloned());
+    let chosen = chosen.ok_or_else(|| DetectorError::file(&weights, "has no classes"))?;
+    let threshold = match of_run {
+        Some(name) if name == chosen => operating_point(&p.run, &about, &table)?,
+        _ => None,
+    };
+    let card = ModelCard {
+        schema: SCHEMA,
+        name: p.name.clone(),
+        license: p.license.clone(),
+        segmenter: None,
+        candidates: None,
+        classifier: Some(ClassifierCard {
+            file: "classifier.onnx".into(),
+            sha256: base::digest::sha256(&bytes),
+            architecture: spec.architecture.clone(),
+            mpp: Mpp::new(spec.mpp).map_err(|e| DetectorError::file(&weights, e))?,
+            crop: about.crop,
+            input: spec.input as usize,
+            interpolation: Default::default(),
+            mean: spec.mean,
+            std: spec.std,
+            classes,
+            positive: chosen,
+            outputs,
+            scale: None,
+            folds: vec![],
+            symmetries: about.symmetries,
+            threshold: threshold.map(|t| t as f32),
+        }),
+        encoder: None,
+        operating_point: None,
+        operating_points: Default::default(),
+        resolution: None,
+        training: Some(training),
+        results: (!results.is_empty()).then_some(results),
+    };
+    file::write(&out.join("card.toml"), card.to_toml()?.as_bytes())?;
+    infer::ModelPackage::open(out)?;
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! One positive class for choosing the epoch, for the figures and for the threshold, whatever the
+//! order of the classes.
+
+use image::{Rgb, RgbImage};
+use infer::ModelPackage;
+use regions::task::{Task, TrainingSet};
+use std::fs;
+use std::path::Path;
+use train::preset::Preset as _;
+use train::protocol::{About, FinetunePreset, finetune, fold_dir};
+use train::run::{MODEL, RunOptions};
+use training::protocol::{PartPackage, finish, operating_point, package};
+
+/// Figures and mimickers in folders of these names; three slides, more mimickers than figures.
+pub fn drawn(dir: &Path, figure: &str, other: &str) {
+    for (class, colour, n) in [(figure, 60_u8, 2_u8), (other, 110, 5)] {
+        for s in 0..3_u8 {
+            let folder = dir.join(class).join(format!("slide{s}"));
+            fs::create_dir_all(&folder).unwrap();
+            for k in 0..n {
+                RgbImage::from_fn(32, 32, |x, y| {
+                    let grain = ((x * 7 + y * 13 + u32::from(k) * 5) % 97) as u8;
+                    Rgb([colour + grain, 40 + s, 90 + grain / 2])
+                })
+                .save(folder.join(format!("{k}.png")))
+                .unwrap();
+            }
+        }
+    }
+}
+
+fn preset(positive: Option<&str>) -> FinetunePreset {
+    let file = testkit::workspace().join("presets/finetune-ami-br-vit-tiny.toml");
+    let mut set: Vec<String> = [
+        "task=\"folder\"",
+        "model.image=32",
+        "data.crop=32",
+        "train.epochs=3",
+        "train.batch=4",
+        "train.warmup_epochs=1.0",
+        "train.base_lr=0.01",
+        "train.keep=\"metric\"",
+        "train.ema=0.0",
+        "train.precision=\"f32\"",
+        "symmetries=1",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    set.extend(positive.map(|p| format!("positive=\"{p}\"")));
+    FinetunePreset::load(&file, &set).unwrap()
+}
+
+pub fn options(out: &Path) -> RunOptions {
+    RunOptions {
+        out: out.to_path_buf(),
+        resume: false,
+        device: "cpu".into(),
+        init: None,
+        allow_partial: false,
+        stop_after: 0,
+        progress: false,
+    }
+}
+
+/// The first fold's classifier as a package.
+pub fn packaged(run: &Path, coarse: bool, out: &Path) -> ModelPackage {
+    let made = PartPackage {
+        run: run.to_path_buf(),
+        part: train::protocol::Part::Fold(0),
+        coarse,
+        positive: None,
+        about: toml::Table::new(),
+        license: "none".into(),
+        name: "drawn".into(),
+        weights: net::onnx::WeightKind::F32,
+    };
+    package(&made, out).unwrap();
+    ModelPackage::open(out).unwrap()
+}
+
+/// F1 of a class from a table of predictions, counted by hand.
+fn f1(table: &Path, class: &str) -> f64 {
+    let text = fs::read_to_string(table).unwrap();
+    let (mut tp, mut wrong) = (0.0, 0.0);
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        match (cells[4] == class, cells[5] == class) {
+            (true, true) => tp += 1.0,
+            (false, false) => {}
+            _ => wrong += 1.0,
+        }
+    }
+    if tp == 0.0 { 0.0 } else { 2.0 * tp / (2.0 * tp + wrong) }
+}
+
+#[test]
+fn one_positive_class_for_choosing_calibrating_and_reporting() {
+    // Sorted by name the figures are the first class, then the second.
+    for (figure, other) in [("mf", "mimicker"), ("z_mf", "mimicker")] {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        drawn(&data, figure, other);
+        let set = TrainingSet::open(Task::Folder, &data).unwrap();
+        assert_eq!(
+            set.classes().iter().position(|c| c == figure),
+            Some(usize::from(figure > other))
+        );
+        let run = dir.path().join("run");
+        let p = preset(Some(figure));
+        for k in 0..3 {
+            finetune(&p, &set, k, &options(&run)).unwrap();
+        }
+        let about = About::read(&run).unwrap();
+        assert_eq!(about.positive.as_deref(), Some(figure));
+        // Choosing: the kept epoch's figure is the F1 of the positive class on the held-out side.
+        for k in 0..3 {
+            let dir = fold_dir(&run, k);
+            let kept = net::checkpoint::read_spec(&dir.join(MODEL)).unwrap();
+            let kept = kept.notes["validation_metric"].as_f64().unwrap();
+            let counted = f1(&dir.join("predictions.csv"), figure);
+            assert!((kept - counted).abs() < 1e-9, "{figure}, fold {k}: {kept} {counted}");
+        }
+        // Reporting.
+        let judged = finish(&run).unwrap().remove(0).figures.unwrap();
+        let all = judged.all.positive.unwrap();
+        assert_eq!(all.positive, figure);
+        assert!((all.f1 - f1(&run.join("predictions.csv"), figure)).abs() < 1e-9);
+        assert!(judged.notes.is_empty(), "nothing was guessed: {:?}", judged.notes);
+        // Calibrating, and what a package says.
+        let threshold = operating_point(&run, &about, "predictions").unwrap().unwrap();
+        let card = packaged(&run, false, &dir.path().join("package")).card.classifier.unwrap();
+        assert_eq!((card.positive.as_str(), card.threshold), (figure, Some(threshold as f32)));
+    }
+}
+
+#[test]
+fn two_classes_without_a_positive_one_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drawn(&data, "mf", "mimicker");
+    let set = TrainingSet::open(Task::Folder, &data).unwrap();
+    let out = dir.path().join("run");
+    let why = finetune(&preset(None), &set, 0, &options(&out)).unwrap_err().to_string();
+    assert!(why.contains("positive") && why.contains("mf or mimicker"), "{why}");
+    let why = finetune(&preset(Some("mitosis")), &set, 0, &options(&out)).unwrap_err().to_string();
+    assert!(why.contains("`mitosis` is none of the classes mf, mimicker"), "{why}");
+    assert!(!fold_dir(&out, 0).exists());
+}
+
+/// Typical or atypical out of a network of morphologies: the same file, whose outputs the card puts together.
+#[test]
+fn the_coarser_task_is_packaged_as_sums() {
+    let dir = tempfile::tempdir().unwrap();
+    testkit::ami::drawn(dir.path());
+    let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
+    let mut p = preset(None);
+    p.task = Task::AmiMorph;
+    p.model.classes = 8;
+    let run = dir.path().join("run");
+    for k in 0..3 {
+        finetune(&p, &set, k, &options(&run)).unwrap();
+    }
+    finish(&run).unwrap();
+    let packages = [false, true].map(|coarse| {
+        packaged(&run, coarse, &dir.path().join(if coarse { "coarse" } else { "fine" }))
+    });
+    let [fine, coarse] = &packages;
+    assert!(fine.classifier() == coarse.classifier());
+    let card = coarse.card.classifier.as_ref().unwrap();
+    assert_eq!((card.positive.as_str(), card.classes.len()), ("atypical", 2));
+    assert_eq!(card.outputs, ["typical", "atypical"].map(|c| vec![c; 4]).concat());
+    let crop = [pixels::geometry::centred(&set.images()[0], 32, 32)];
+    let [fine, coarse] = packages.map(|package| {
+        let mut models = infer::open(&package, &infer::EngineOptions::default()).unwrap();
+        models.classifier.as_mut().unwrap().classes(&crop).unwrap().remove(0).0
+    });
+    assert_eq!((fine.len(), coarse.len()), (8, 2));
+    assert!((coarse[1] - fine[4..].iter().sum::<f32>()).abs() < 1e-6, "{fine:?} {coarse:?}");
+}
