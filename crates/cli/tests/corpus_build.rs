@@ -73,10 +73,18 @@ fn killed_and_not(n: u64, kills: usize) {
     let folder = slides(dir.path(), n);
     let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
     let args = |out: &'static str, workers: &'static str| {
-        ["corpus", "build", "--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--any-cohort", "--cohort"]
-            .into_iter()
-            .chain(["DRAWN", "--threads", "1", "--json", "--workers", workers, "--out", out])
-            .collect::<Vec<_>>()
+        [
+            "corpus",
+            "build",
+            "--preset",
+            "tcga-mf-pseudo",
+            "--no-tumour-filter",
+            "--any-cohort",
+            "--cohort",
+        ]
+        .into_iter()
+        .chain(["DRAWN", "--threads", "1", "--json", "--workers", workers, "--out", out])
+        .collect::<Vec<_>>()
     };
     let leak = |p: &Path| -> &'static str { Box::leak(s(p).to_owned().into_boxed_str()) };
     let with = |out: &Path, workers| {

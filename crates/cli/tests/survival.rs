@@ -290,9 +290,15 @@ fn a_study_from_counts_to_report() {
     assert_eq!(results["p_values"].as_array().unwrap().len(), 6);
     assert_eq!(results["patient_level"].as_array().unwrap().len(), 6);
     let html = std::fs::read_to_string(out.join("report.html")).unwrap();
-    for name in
-        ["km_hotspot", "km_density", "box_grade_hotspot", "forest", "c_index", "c_index_count", "calibration"]
-    {
+    for name in [
+        "km_hotspot",
+        "km_density",
+        "box_grade_hotspot",
+        "forest",
+        "c_index",
+        "c_index_count",
+        "calibration",
+    ] {
         assert!(html.contains(&format!("id=\"{name}\"")), "{name}");
         let png = image::open(out.join(format!("{name}.png"))).unwrap();
         assert!(png.width() >= 1200, "{name} is fit for print");

@@ -108,7 +108,10 @@ fn folders_to_folds_to_test_to_package() {
     let (ok, said) = mithras(&second);
     assert!(ok, "{said}");
     let tested = json(&run.join("tested.json"));
-    assert_eq!((&tested["schema"], tested["sets"].as_array().unwrap().len()), (&"mithras.tested/2".into(), 2));
+    assert_eq!(
+        (&tested["schema"], tested["sets"].as_array().unwrap().len()),
+        (&"mithras.tested/2".into(), 2)
+    );
     let digest = tested["sets"][1]["test_set_sha256"].as_str().unwrap();
     let beside = run.join(format!("test-{}", &digest[..8]));
     assert_eq!(json(&beside.join("ensemble.json"))["n"], copied);

@@ -3,8 +3,8 @@
 use super::error::ConstructError;
 use base::file::ReadError;
 use base::preset::{Fault, Preset as _};
-use mitosis::{Mpp, Score};
 use mitosis::pseudo_label::PseudoLabelRule;
+use mitosis::{Mpp, Score};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -223,7 +223,11 @@ impl base::preset::Preset for Preset {
                     "at least one mpp, and side from 1 to 8192 px",
                 )?;
                 if let PerSlide::Each(list) = &p.per_slide {
-                    need(list.len() == p.mpp.len(), "patches.per_slide", "one number for each mpp, or one for all")?;
+                    need(
+                        list.len() == p.mpp.len(),
+                        "patches.per_slide",
+                        "one number for each mpp, or one for all",
+                    )?;
                 }
                 quality("patches", p.jpeg_quality)
             }
@@ -261,7 +265,8 @@ mod tests {
         let p = Preset::find("tcga-mf-pseudo").unwrap();
         assert_eq!(p.rule, Some(PseudoLabelRule::PAPER));
         assert_eq!(p.candidates.unwrap().threshold.get(), 0.1);
-        let high = Preset { candidates: Some(Candidates { threshold: Score::literal(0.3) }), ..p.clone() };
+        let high =
+            Preset { candidates: Some(Candidates { threshold: Score::literal(0.3) }), ..p.clone() };
         let refused = high.check().unwrap_err().to_string();
         assert!(refused.contains("from 0.1 on"), "{refused}");
         assert_eq!(p.exclude_cohorts, ["GBM", "SARC", "DLBC", "THCA", "LGG"]);
@@ -277,7 +282,10 @@ mod tests {
         let paper = [3.0, 2.7, 1.2, 1.1];
         assert!(millions.iter().zip(paper).all(|(m, p)| (m - p).abs() < 0.01), "{millions:?}");
         let tiles = Preset::find("tumour-tiles").unwrap();
-        assert_eq!((tiles.sample.unwrap().per_cohort, tiles.cohorts), (Some(10_000), p.cohorts.clone()));
+        assert_eq!(
+            (tiles.sample.unwrap().per_cohort, tiles.cohorts),
+            (Some(10_000), p.cohorts.clone())
+        );
         assert_eq!(u.mpp.iter().map(|m| m.get()).collect::<Vec<_>>(), [0.25, 0.5, 1.0, 2.0]);
         assert!(Preset::find("none-of-them").is_err());
     }

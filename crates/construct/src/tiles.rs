@@ -140,7 +140,11 @@ pub(super) fn sorted(
     let mut funnel = Funnel::default();
     let start = Instant::now();
     let mut chosen = on_tissue(out.slide, mask, tiles, &mut funnel)?;
-    draw(&mut chosen, share.or(sample.per_slide).unwrap_or(0), &format!("{} {}", sample.seed, out.name));
+    draw(
+        &mut chosen,
+        share.or(sample.per_slide).unwrap_or(0),
+        &format!("{} {}", sample.seed, out.name),
+    );
     let (sx, sy) = out.slide.working_scale(tiles.mpp)?;
     let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
     let encoding = encoding(sample.jpeg_quality);

@@ -1,7 +1,7 @@
 //! Seconds that the second stage really took, from the records of detection runs.
 
 use crate::job::StageTime;
-use artifact::file::ReadError;
+use base::file::ReadError;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -62,8 +62,7 @@ struct Line {
 /// [`TimesError`].
 pub fn second_stage(run: &Path) -> Result<SecondStage, TimesError> {
     let path = if run.is_dir() { run.join("run.json") } else { run.to_path_buf() };
-    let text = std::fs::read(&path)
-        .map_err(|source| ReadError { path: path.clone(), source })?;
+    let text = std::fs::read(&path).map_err(|source| ReadError { path: path.clone(), source })?;
     let record: Record = serde_json::from_slice(&text).map_err(|e| TimesError::Record {
         path: path.clone(),
         reason: format!("is no record of a detection run ({e})"),

@@ -184,8 +184,7 @@ impl Tested {
         if let Ok(one) = serde_json::from_slice::<Scored>(&text) {
             return Ok(Self { sets: vec![one], ..empty() });
         }
-        let all: Self =
-            serde_json::from_slice(&text).map_err(|e| DetectorError::file(path, e))?;
+        let all: Self = serde_json::from_slice(&text).map_err(|e| DetectorError::file(path, e))?;
         if all.schema != TESTED {
             return Err(DetectorError::file(path, format!("schema `{}` is not known", all.schema)));
         }
@@ -267,7 +266,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
     let (items, noted) = (set.items().len(), Some(out.clone()));
     tested.sets.push(Scored { test_set_sha256: sha256, items, out: noted });
     tested.schema = TESTED.into();
-    artifact::json::write(&marker, &tested)?;
+    base::json::write(&marker, &tested)?;
     Ok(TestResults { out, figures: said })
 }
 

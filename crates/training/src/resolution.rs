@@ -91,10 +91,7 @@ fn seen(model: &Path, spec: &Spec) -> Result<Seen> {
         (None, None) => (0.0, preset.photometric),
     };
     let coarse = changes.and_then(|c| c.scanner).filter(|s| s.coarse > 0.0);
-    Ok(Seen {
-        zoomed: 1.0 + zoom,
-        coarsest: coarse.map_or(1.0, |s| 1.0 / s.coarse_factor),
-    })
+    Ok(Seen { zoomed: 1.0 + zoom, coarsest: coarse.map_or(1.0, |s| 1.0 / s.coarse_factor) })
 }
 
 #[cfg(test)]

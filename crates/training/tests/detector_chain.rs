@@ -314,7 +314,9 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
 
     // A classifier that was trained on what a fold holds out chooses no threshold there.
     let what = Calibrate {
-        segmenters: (0..2).map(|k| options.out.join(format!("fold-{k}/segment/model.safetensors"))).collect(),
+        segmenters: (0..2)
+            .map(|k| options.out.join(format!("fold-{k}/segment/model.safetensors")))
+            .collect(),
         classifiers: vec![("swapped".into(), vec![second(1), second(0)])],
         cache: None,
         candidates: preset.candidates,
@@ -336,10 +338,14 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     calibrate(&source, &own, &out, &mut |_, _| {}).unwrap();
     // Weights without a list, as older versions left them.
     let list = |k: usize| checkpoint::trained_on(&second(k)).unwrap().unwrap();
-    assert_eq!((list(0).slides.len(), list(0).slides.intersection(&list(1).slides).count()), (3, 0));
+    assert_eq!(
+        (list(0).slides.len(), list(0).slides.intersection(&list(1).slides).count()),
+        (3, 0)
+    );
     let old = dir.path().join("old.safetensors");
     let spec = checkpoint::Spec { trained_on: None, ..checkpoint::read_spec(&second(0)).unwrap() };
-    let tensors: Vec<_> = checkpoint::read_tensors(&second(0)).unwrap().tensors.into_iter().collect();
+    let tensors: Vec<_> =
+        checkpoint::read_tensors(&second(0)).unwrap().tensors.into_iter().collect();
     checkpoint::save_described(&old, &tensors, &spec).unwrap();
     own.classifiers[0].1[0] = old;
     let unlisted = calibrate(&source, &own, &out, &mut |_, _| {}).unwrap_err();

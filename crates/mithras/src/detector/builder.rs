@@ -200,12 +200,16 @@ impl Builder {
                 let name = || package.card.name.clone();
                 let own = own.ok_or_else(|| DetectorError::NoFirstStagePoint(name()))?;
                 let named = &package.card.operating_points;
-                let pair = |p: &infer::card::NamedPoint| two && (p.seg, p.cls) == (own.seg, own.cls);
+                let pair =
+                    |p: &infer::card::NamedPoint| two && (p.seg, p.cls) == (own.seg, own.cls);
                 let same = named.iter().find(|(_, p)| pair(p));
                 (same.map_or(OWN_POINT, |(name, _)| name.as_str()).to_owned(), own)
             }
             Thresholds::Named(point) if !two => {
-                return Err(DetectorError::PairForOneStage { name: package.card.name.clone(), point });
+                return Err(DetectorError::PairForOneStage {
+                    name: package.card.name.clone(),
+                    point,
+                });
             }
             Thresholds::Named(name) => {
                 let point = package.card.point(&name)?;

@@ -67,7 +67,10 @@ impl SplitTable {
                 continue;
             }
             if name.is_empty() || word.is_empty() {
-                return Err(broken(file, format!("line {line}: an empty cell where a name or a split is needed")));
+                return Err(broken(
+                    file,
+                    format!("line {line}: an empty cell where a name or a split is needed"),
+                ));
             }
             rows.push((*line, name.to_owned(), word.to_owned()));
         }
@@ -89,7 +92,8 @@ impl SplitTable {
                 .collect(),
             None if sheet.headers.len() == 1 => {
                 let text = read_text(file)?;
-                let lines = (1..).zip(text.lines()).map(|(n, l)| (n, l.trim().to_owned(), String::new()));
+                let lines =
+                    (1..).zip(text.lines()).map(|(n, l)| (n, l.trim().to_owned(), String::new()));
                 lines.filter(|r| !r.1.is_empty()).collect()
             }
             None => {
@@ -123,7 +127,8 @@ impl SplitTable {
                 (None, Some(near)) if near.len() == 1 => *near.first().expect("one"),
                 (None, Some(near)) => {
                     let all = near.iter().copied().collect::<Vec<_>>().join(", ");
-                    let reason = format!("line {line}: `{name}` may be {all}; write the whole name");
+                    let reason =
+                        format!("line {line}: `{name}` may be {all}; write the whole name");
                     return Err(broken(&self.file, reason));
                 }
                 (None, None) => {
@@ -134,7 +139,8 @@ impl SplitTable {
             if let Some((first, other)) = found.insert(own, (*line, word.as_str()))
                 && other != word
             {
-                let reason = format!("`{own}` is `{other}` in line {first} and `{word}` in line {line}");
+                let reason =
+                    format!("`{own}` is `{other}` in line {first} and `{word}` in line {line}");
                 return Err(broken(&self.file, reason));
             }
         }
@@ -233,7 +239,8 @@ impl Annotations {
             return Ok(());
         }
         let shown = missing.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-        let reason = format!("{} labelled images are not in the table, e.g. {shown}", missing.len());
+        let reason =
+            format!("{} labelled images are not in the table, e.g. {shown}", missing.len());
         Err(broken(file, reason))
     }
 
@@ -244,8 +251,10 @@ impl Annotations {
         }
         let same = |a: &str, b: &str| a.to_lowercase() == b.to_lowercase();
         if let Some(unknown) = types.iter().find(|t| !there.keys().any(|k| same(k, t))) {
-            let known: Vec<String> = there.iter().map(|(k, n)| format!("{k} ({n} images)")).collect();
-            let reason = format!("no image is of the type `{unknown}`; there are {}", known.join(", "));
+            let known: Vec<String> =
+                there.iter().map(|(k, n)| format!("{k} ({n} images)")).collect();
+            let reason =
+                format!("no image is of the type `{unknown}`; there are {}", known.join(", "));
             return Err(broken(&self.file, reason));
         }
         for (image, kept) in self.images.iter().zip(kept) {
@@ -320,7 +329,8 @@ mod tests {
         assert_eq!(counts(&midog22), (354, 9_501, 11_049));
         assert_eq!(counts(&midogpp), (149, 2_436, 3_300));
         assert_eq!(midog22.images.len(), 404, "50 images of breast have no label");
-        let names = |a: &Annotations| a.images.iter().map(|i| i.name.clone()).collect::<BTreeSet<_>>();
+        let names =
+            |a: &Annotations| a.images.iter().map(|i| i.name.clone()).collect::<BTreeSet<_>>();
         assert!(names(&midog22).is_disjoint(&names(&midogpp)));
         assert_eq!(midogpp.not_selected[OTHER_TYPE], 404);
         let unknown = midog(&of(&["sarcoma"])).unwrap().unwrap_err();

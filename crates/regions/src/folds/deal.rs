@@ -170,12 +170,16 @@ pub(super) fn by_table(
     units: &[Unit<'_>],
     words: &HashMap<&str, &str>,
 ) -> std::result::Result<(Vec<String>, Vec<Group>), String> {
-    let mut names: Vec<&str> = words.values().copied().collect::<HashSet<_>>().into_iter().collect();
+    let mut names: Vec<&str> =
+        words.values().copied().collect::<HashSet<_>>().into_iter().collect();
     names.retain(|n| !TRAIN.contains(n) && !TEST.contains(n));
     // Numbers in their order, then words.
     names.sort_by_key(|n| (n.parse::<u64>().unwrap_or(u64::MAX), *n));
     if names.len() < 2 {
-        return Err(format!("{} folds; at least two names besides `train` and `test` are needed", names.len()));
+        return Err(format!(
+            "{} folds; at least two names besides `train` and `test` are needed",
+            names.len()
+        ));
     }
     let (mut groups, mut missing) = (vec![], vec![]);
     for pile in piles(units) {
@@ -200,7 +204,11 @@ pub(super) fn by_table(
             }
         };
         if pile.tests > 0 && place != Place::Test {
-            return Err(format!("group `{}` is test data and cannot be in `{}`", pile.name(), own[0]));
+            return Err(format!(
+                "group `{}` is test data and cannot be in `{}`",
+                pile.name(),
+                own[0]
+            ));
         }
         groups.push(pile.group(place));
     }

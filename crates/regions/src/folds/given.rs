@@ -4,8 +4,8 @@ use super::deal::{Equal, by_table};
 use super::{DataKind, FoldManifest, FoldsError, Result, SCHEMA, Scheme, Unit};
 use crate::annotations::SplitTable;
 use crate::dataset::{Dataset, Part};
-use crops::{CropMeta, Label, Split};
 use crops::{Columns, Corpus};
+use crops::{CropMeta, Label, Split};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::path::Path;
@@ -141,8 +141,8 @@ impl FoldManifest {
         let units: Vec<Unit<'_>> = sets.iter().flat_map(Splittable::units).collect();
         let names = units.iter().flat_map(|u| [Some(u.slide), u.patient]).flatten();
         let words: HashMap<&str, &str> = read.words(names).map_err(invalid)?;
-        let (folds, groups) =
-            by_table(&units, &words).map_err(|why| FoldsError::Invalid(format!("{}: {why}", table.display())))?;
+        let (folds, groups) = by_table(&units, &words)
+            .map_err(|why| FoldsError::Invalid(format!("{}: {why}", table.display())))?;
         let (kind, dataset) = named(sets);
         let mut made = Self {
             format: super::FORMAT.into(),
@@ -161,7 +161,12 @@ impl FoldManifest {
     }
 
     /// Folds of a task's items, dealt as results before this version were.
-    pub(crate) fn of_task(dataset: &str, units: Vec<Unit<'_>>, scheme: Scheme, seed: u64) -> Result<Self> {
+    pub(crate) fn of_task(
+        dataset: &str,
+        units: Vec<Unit<'_>>,
+        scheme: Scheme,
+        seed: u64,
+    ) -> Result<Self> {
         Self::dealt(DataKind::Crops, dataset, units, (scheme, Equal::First), seed)
     }
 }

@@ -148,6 +148,9 @@ mod tests {
 
     #[test]
     fn a_name_loses_the_suffix_of_an_image_and_no_other() {
-        assert_eq!(["001.tiff", "a.SVS", "S1.2", ".png", "é"].map(bare), ["001", "a", "S1.2", ".png", "é"]);
+        assert_eq!(
+            ["001.tiff", "a.SVS", "S1.2", ".png", "é"].map(bare),
+            ["001", "a", "S1.2", ".png", "é"]
+        );
     }
 }

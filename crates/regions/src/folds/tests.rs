@@ -55,7 +55,8 @@ fn images_of_another_dataset_are_found_by_slide_and_patient() {
     // Other suffixes, a slide known by its patient alone, and one that trains everywhere.
     let found = of(&[sought("002", None), sought("x", Some("p")), sought("patch", None)]).unwrap();
     assert_eq!(found, [own("002.tiff"), own("001.tiff"), Place::Train]);
-    let strange = of(&[sought("002", None), sought("2", None), sought("y", Some("q"))]).unwrap_err();
+    let strange =
+        of(&[sought("002", None), sought("2", None), sought("y", Some("q"))]).unwrap_err();
     assert!(strange.contains("2 of 3 slides are in no fold: 2, y"), "{strange}");
     let torn = of(&[sought("002", Some("p"))]).unwrap_err();
     assert!(torn.contains("belongs to the groups `002.tiff` and `p`"), "{torn}");
@@ -70,7 +71,13 @@ fn images_of_another_dataset_are_found_by_slide_and_patient() {
 
 fn crops(slides: &[&str]) -> Splittable {
     let meta = |s: &&str| {
-        crate::CropMeta::new(format!("{s}.png"), crate::Label::MitoticFigure, *s, mitosis::Mpp::PAPER, (8, 8))
+        crops::CropMeta::new(
+            format!("{s}.png"),
+            crops::Label::MitoticFigure,
+            *s,
+            mitosis::Mpp::PAPER,
+            (8, 8),
+        )
     };
     Splittable::Crops(slides.iter().map(meta).collect(), slides.join("+"))
 }
@@ -85,7 +92,10 @@ fn a_published_split_becomes_folds() {
         FoldManifest::given(&sets, &table).map_err(|e| e.to_string())
     };
     let m = run("image,fold\n1,10\n2,9\n3,10\n4,test\n5,train\n").unwrap();
-    assert_eq!((m.folds.as_slice(), m.kind), (["9".to_owned(), "10".to_owned()].as_slice(), DataKind::Several));
+    assert_eq!(
+        (m.folds.as_slice(), m.kind),
+        (["9".to_owned(), "10".to_owned()].as_slice(), DataKind::Several)
+    );
     let places = ["001.tiff", "002.tiff", "003.tiff", "004.tiff", "005.tiff"].map(|s| place(&m, s));
     let (a, b) = (Place::Fold(0), Place::Fold(1));
     assert_eq!(places, [b, a, b, Place::Test, Place::Train]);

@@ -112,7 +112,8 @@ impl Folds {
             let reason = format!("there is no fold {k}; folds are 0 to {}", self.count() - 1);
             return Err(TaskError::file(Path::new("folds"), reason));
         }
-        let (validation, train) = (0..self.held_by.len()).partition(|&i| self.held_by[i] == Some(k));
+        let (validation, train) =
+            (0..self.held_by.len()).partition(|&i| self.held_by[i] == Some(k));
         Ok(Fold { train, validation })
     }
 

@@ -30,12 +30,7 @@ impl TrainingSet {
     }
 }
 
-fn of_image(
-    set: &Dataset,
-    image: &Image,
-    side: u32,
-    mpp: Mpp,
-) -> Result<Vec<(Item, RgbTile)>> {
+fn of_image(set: &Dataset, image: &Image, side: u32, mpp: Mpp) -> Result<Vec<(Item, RgbTile)>> {
     let fail = |e: &dyn std::fmt::Display| TaskError::file(&image.file, e.to_string());
     let labels = image.labels.iter().filter_map(|l| match l.kind {
         Kind::Figure => Some((l, 1)),

@@ -130,7 +130,8 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
     for class in set.classes() {
         let mut held = [0_usize; 3];
         let items = set.items().iter().zip(folds.held_by());
-        items.filter(|(i, _)| set.classes()[i.class] == *class)
+        items
+            .filter(|(i, _)| set.classes()[i.class] == *class)
             .for_each(|(_, k)| held[k.unwrap()] += 1);
         let share = held.iter().sum::<usize>() as f64 / 3.0;
         let far = held.iter().map(|&n| (n as f64 - share).abs()).fold(0.0, f64::max);

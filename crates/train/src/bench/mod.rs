@@ -233,7 +233,10 @@ impl fmt::Display for Benchmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [region, slide] = self.candidates;
         writeln!(f, "peak of a matrix product: {:.0} GFLOP/s", self.peak_flops / 1e9)?;
-        writeln!(f, "a region has {region} candidates, a slide {slide}; * mean of a detection run")?;
+        writeln!(
+            f,
+            "a region has {region} candidates, a slide {slide}; * mean of a detection run"
+        )?;
         let heads = ["px", "ms/crop", "s/region", "s/slide", "relative", "GFLOP", "of peak"];
         let [px, crop, region, slide, relative, flop, share] = heads;
         write!(f, "{:<24}  {px:>5}  {crop:>10}  {region:>9}  {slide:>9}", "encoder")?;

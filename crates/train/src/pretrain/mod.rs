@@ -122,10 +122,9 @@ pub fn run(
     let set = CropSet::training(dir, p.needs_labels())?;
     let (digest, crops, classes) = (set.digest.clone(), set.len(), set.classes());
     // Without labels nothing is learnt of them that a threshold could profit from.
-    let seen = p.needs_labels().then(|| TrainedOn {
-        slides: set.slides.clone(),
-        patients: set.patients.clone(),
-    });
+    let seen = p
+        .needs_labels()
+        .then(|| TrainedOn { slides: set.slides.clone(), patients: set.patients.clone() });
     let patch = p.model.size.shape().3;
     let sides = (size as usize, patch as usize);
     let (seed, batch) = (p.train.seed, p.train.batch);

@@ -2,11 +2,11 @@
 
 use super::super::frames::Candidates;
 use mitosis::matching::Rule;
+use net::encoder::EncoderConfig;
 use pixels::perturb::Grid;
 use regions::folds::Scheme;
 use regions::task::Task;
 use serde::{Deserialize, Serialize};
-use net::encoder::EncoderConfig;
 use train::preset::{Fault, FinetunePreset, Init, Preset, SegmentPreset};
 use train::protocol::FinetunePreset as CropsPreset;
 
@@ -126,7 +126,10 @@ impl Preset for DetectorPreset {
                     return Err(Fault::new("crops.task", "must be `crops`, with two classes"));
                 }
                 if p.data.folds_file.is_some() {
-                    return Err(Fault::new("crops.data.folds_file", "the folds are the detector's"));
+                    return Err(Fault::new(
+                        "crops.data.folds_file",
+                        "the folds are the detector's",
+                    ));
                 }
             }
             _ => {

@@ -55,9 +55,8 @@ pub(super) fn train(
 fn start(t: &ProbeEpochs, classes: i64, dim: i64) -> Tensor {
     let mut rng = rng_of(t.seed, START);
     let normal = Normal::new(0.0, t.head_std).expect("checked with the preset");
-    let mut draw = || {
-        std::iter::repeat_with(|| normal.sample(&mut rng)).find(|v: &f64| v.abs() <= CUT)
-    };
+    let mut draw =
+        || std::iter::repeat_with(|| normal.sample(&mut rng)).find(|v: &f64| v.abs() <= CUT);
     let all: Vec<f32> = (0..classes * dim).filter_map(|_| draw()).map(|v| v as f32).collect();
     Tensor::from_slice(&all).view([classes, dim])
 }
@@ -159,7 +158,11 @@ mod tests {
     }
 
     /// F1 of class 1 over the items of the third image of every three, which the head did not see.
-    fn f1(t: &ProbeEpochs, (features, classes): &(Tensor, Vec<i64>), images: usize) -> (f64, Trained) {
+    fn f1(
+        t: &ProbeEpochs,
+        (features, classes): &(Tensor, Vec<i64>),
+        images: usize,
+    ) -> (f64, Trained) {
         let held = |i: &usize| i % images % 3 == 2;
         let (held, train): (Vec<usize>, Vec<usize>) = (0..classes.len()).partition(held);
         let trained = fit(t, (2, 0.0), (classes, &train), features).unwrap();
