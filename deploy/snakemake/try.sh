@@ -53,7 +53,7 @@ before=$(stat -c %y "$work"/out/counts.csv "$work"/out/.snakemake/detect-*)
 run --config "${config[@]}" || { cat "$work/log"; fail "a second call fails"; }
 [ "$before" = "$(stat -c %y "$work"/out/counts.csv "$work"/out/.snakemake/detect-*)" ] || fail "done work is done again"
 echo "== nothing is done twice"
-run corpus --config "${config[@]}" "corpus_flags=--preset tcga-mf-pseudo --no-tumour-filter --cohort DRAWN $flags" ||
+run corpus --config "${config[@]}" "corpus_flags=--preset tcga-mf-pseudo --no-tumour-filter --any-cohort --cohort DRAWN $flags" ||
     { tail -n 30 "$work/log"; cat "$work/out/.snakemake/corpus.log"; fail "no corpus"; }
 "$mithras" corpus verify "$work/out/corpus"
 "$mithras" encoders convert --onnx crates/features/tests/golden/tiny.onnx --out "$work/tiny" --name tiny --image 32 \

@@ -79,12 +79,20 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
                 Some("--table for the cohorts of slides, --cohort for that of all others")
             }
             ConstructError::FilterClass { .. } => Some("--tumour-class"),
+            ConstructError::UnknownCohort { .. } => {
+                Some("--any-cohort, where it is none of the excluded ones")
+            }
+            ConstructError::FilterMpp { .. } => Some("`encoders convert --mpp`"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<DetectorError>() {
         match e {
             DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => of(e),
             DetectorError::OneStage(_) => Some("--stages 1"),
+            DetectorError::NoFirstStagePoint(_) | DetectorError::PairForOneStage { .. } => Some(
+                "--operating-point SEG,0 with a threshold from 0 to 1, as `train calibrate` or `evaluate \
+                 operating-point` choose it",
+            ),
             DetectorError::Share(_) => Some("--max-unread"),
             _ => None,
         }

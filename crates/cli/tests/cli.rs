@@ -144,7 +144,7 @@ fn limits_of_the_environment_hold_without_the_flag() {
     let (slide, folder, out) = (s(&images.join("a.png")), s(&images), s(&dir.path().join("out")));
     let (tiny, mpp) = (s(&tiny()), "--mpp=0.25");
     let robustness = ["evaluate", "robustness", "--images", &folder, "--no-figures", mpp];
-    let build = ["corpus", "build", &slide, "--preset", "tcga-mf-pseudo", "--cohort", "c", mpp];
+    let build = ["corpus", "build", &slide, "--preset", "tcga-mf-pseudo", "--cohort", "OV", mpp];
     let more = ["--engine", "rten", "--model", &tiny, "--out", &out];
     for words in [
         &["slide", "info", &slide][..],

@@ -73,10 +73,18 @@ fn killed_and_not(n: u64, kills: usize) {
     let folder = slides(dir.path(), n);
     let (whole, killed) = (dir.path().join("whole"), dir.path().join("killed"));
     let args = |out: &'static str, workers: &'static str| {
-        ["corpus", "build", "--preset", "tcga-mf-pseudo", "--no-tumour-filter", "--cohort"]
-            .into_iter()
-            .chain(["DRAWN", "--threads", "1", "--json", "--workers", workers, "--out", out])
-            .collect::<Vec<_>>()
+        [
+            "corpus",
+            "build",
+            "--preset",
+            "tcga-mf-pseudo",
+            "--no-tumour-filter",
+            "--any-cohort",
+            "--cohort",
+        ]
+        .into_iter()
+        .chain(["DRAWN", "--threads", "1", "--json", "--workers", workers, "--out", out])
+        .collect::<Vec<_>>()
     };
     let leak = |p: &Path| -> &'static str { Box::leak(s(p).to_owned().into_boxed_str()) };
     let with = |out: &Path, workers| {
@@ -141,7 +149,7 @@ fn a_tile_is_kept_when_all_sixteen_patches_are_tumour() {
     let out = dir.path().join("c");
     let build = |out: &Path, more: &[&str]| {
         let args =
-            ["corpus", "build", "--preset", "tcga-mf-pseudo", "--cohort", "X", "--mpp", "0.25"];
+            ["corpus", "build", "--preset", "tcga-mf-pseudo", "--cohort", "BRCA", "--mpp", "0.25"];
         run(&[&args[..], &["--threads", "1", "--json", "--out", s(out), s(&slide)], more].concat())
     };
     let (ok, text, err) = build(&out, &["--tumour-filter", s(&filter)]);
@@ -222,7 +230,7 @@ fn two_filters_in_one_pass_give_the_strata_of_the_audit() {
     std::fs::write(second.join("card.toml"), card.replace("colour-filter", "swapped")).unwrap();
     let filters = ["--tumour-filter", s(&first), "--second-filter", s(&second)];
     let build = |preset: &str, out: &Path, more: &[&str]| {
-        let args = ["corpus", "build", "--preset", preset, "--cohort", "X", "--mpp", "0.25"];
+        let args = ["corpus", "build", "--preset", preset, "--cohort", "BRCA", "--mpp", "0.25"];
         run(&[&args[..], &["--json", "--out", s(out), s(&slide)], more].concat())
     };
     let strata = |out: &Path| {
@@ -334,7 +342,7 @@ fn four_magnifications_of_real_slides() {
         let Some(path) = testkit::data(file) else { continue };
         let out = dir.path().join(mithras::job::stem(&path));
         let mut args =
-            vec!["corpus", "build", "--preset", "tcga-unlabeled", "--cohort", "X", "--json"];
+            vec!["corpus", "build", "--preset", "tcga-unlabeled", "--cohort", "OV", "--json"];
         args.extend(["--out", s(&out), s(&path)]);
         args.extend(mpp.iter().flat_map(|m| ["--mpp", m]));
         let report = json(&args);

@@ -175,7 +175,7 @@ fn features_and_crops_of_an_address_are_those_of_the_file() {
         assert_eq!(code, 0, "{words}");
         let out = at(&format!("corpus-{name}"));
         let build = ["corpus", "build", slide, "--out", &out, "--preset", "tcga-mf-pseudo"];
-        let from = ["--cohort", "DRAWN", "--no-tumour-filter", "--model", model.to_str().unwrap()];
+        let from = ["--cohort", "BRCA", "--no-tumour-filter", "--model", model.to_str().unwrap()];
         let (code, words) = mithras(&server, &[&build[..], &from, &how].concat());
         assert_eq!(code, 0, "{words}");
     }

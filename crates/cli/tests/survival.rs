@@ -228,6 +228,16 @@ fn a_study_from_counts_to_report() {
     }
     counts += "Q-1.svs,3,4,30,0,9\nP-001-BAD.svs,0,0,0,12,0\n";
     let clinical = write(folder.path(), "clinical.csv", &clinical);
+    // The same counts turned round: a fitted risk does not mind, the count as the risk does.
+    let mut turned = String::new();
+    for (i, line) in counts.lines().enumerate() {
+        let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        if let (true, Ok(hotspot)) = (i > 0, cells[1].parse::<u32>()) {
+            cells[1] = (1_000 - hotspot).to_string();
+        }
+        turned.push_str(&(cells.join(",") + "\n"));
+    }
+    let turned = format!("turned={}", write(folder.path(), "turned.csv", &turned));
     let counts = write(folder.path(), "counts.csv", &counts);
     let out: PathBuf = folder.path().join("report");
     let args = [
@@ -249,6 +259,8 @@ fn a_study_from_counts_to_report() {
         "grade",
         "--train",
         "part=train",
+        "--method",
+        &turned,
         "--replicates",
         "100",
         "--out",
@@ -265,14 +277,28 @@ fn a_study_from_counts_to_report() {
     let c = &hotspot["c_index_fitted_risk"];
     assert!(c["rows"]["lower"].as_f64() < c["c"].as_f64());
     assert!(c["patients"]["upper"].as_f64() > c["c"].as_f64());
+    let compared = |method: &str| {
+        let rows = results["comparison"].as_array().unwrap();
+        let row = rows.iter().find(|r| r["method"] == method && r["feature"] == "hotspot").unwrap();
+        [&row["c_index"], &row["c_index_count_as_risk"]].map(|c| c["c"].as_f64().unwrap())
+    };
+    let (own, turned) = (compared("MiTHras"), compared("turned"));
+    assert!((own[0] - turned[0]).abs() < 1e-9 && own[0] > 0.5, "{own:?} {turned:?}");
+    assert!((own[1] + turned[1] - 1.0).abs() < 1e-9 && turned[1] < 0.5, "{own:?} {turned:?}");
     assert!(hotspot["logrank"]["cut_origin"].as_str().unwrap().contains("part=train"));
     assert_eq!(hotspot["adjusted"]["lrt"]["df"], 1);
     assert_eq!(results["p_values"].as_array().unwrap().len(), 6);
     assert_eq!(results["patient_level"].as_array().unwrap().len(), 6);
     let html = std::fs::read_to_string(out.join("report.html")).unwrap();
-    for name in
-        ["km_hotspot", "km_density", "box_grade_hotspot", "forest", "c_index", "calibration"]
-    {
+    for name in [
+        "km_hotspot",
+        "km_density",
+        "box_grade_hotspot",
+        "forest",
+        "c_index",
+        "c_index_count",
+        "calibration",
+    ] {
         assert!(html.contains(&format!("id=\"{name}\"")), "{name}");
         let png = image::open(out.join(format!("{name}.png"))).unwrap();
         assert!(png.width() >= 1200, "{name} is fit for print");

@@ -90,7 +90,42 @@ fn folders_to_folds_to_test_to_package() {
     assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
     assert_eq!(json(&run.join("test/final.json"))["n"], 4);
     let (ok, said) = mithras(&test);
-    assert!(!ok && said.contains("scored on its test part before"), "{said}");
+    assert!(!ok && said.contains("scored on this test set before"), "{said}");
+
+    // Another set needs no --again and does not touch the first one's results, but is scored once, too.
+    let other = dir.path().join("other/test");
+    let mut copied = 0;
+    for class in fs::read_dir(Path::new(&data).join("test")).unwrap().map(|c| c.unwrap()) {
+        let to = other.join(class.file_name());
+        fs::create_dir_all(&to).unwrap();
+        for image in fs::read_dir(class.path()).unwrap().skip(1).map(|i| i.unwrap()) {
+            fs::copy(image.path(), to.join(image.file_name())).unwrap();
+            copied += 1;
+        }
+    }
+    let second = text(other.parent().unwrap());
+    let second = ["train", "test", "--run", &run_dir, "--data", &second, "--device", "cpu"];
+    let (ok, said) = mithras(&second);
+    assert!(ok, "{said}");
+    let tested = json(&run.join("tested.json"));
+    assert_eq!(
+        (&tested["schema"], tested["sets"].as_array().unwrap().len()),
+        (&"mithras.tested/2".into(), 2)
+    );
+    let digest = tested["sets"][1]["test_set_sha256"].as_str().unwrap();
+    let beside = run.join(format!("test-{}", &digest[..8]));
+    assert_eq!(json(&beside.join("ensemble.json"))["n"], copied);
+    assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
+    for again in [&test[..], &second[..]] {
+        let (ok, said) = mithras(again);
+        assert!(!ok && said.contains("scored on this test set before"), "{said}");
+    }
+    // A note of before there were several.
+    let old = &tested["sets"][0];
+    let old = serde_json::json!({"test_set_sha256": old["test_set_sha256"], "items": 4});
+    fs::write(run.join("tested.json"), old.to_string()).unwrap();
+    let (ok, said) = mithras(&test);
+    assert!(!ok && said.contains("scored on this test set before"), "{said}");
 
     let packaged = |fold: &str| {
         let out = dir.path().join(format!("package-{fold}"));

@@ -37,6 +37,16 @@ pub enum ConstructError {
     /// Pseudo-labels need both scores.
     #[error("the model has no second stage; pseudo-labels need both scores")]
     OneStage,
+    /// The rule of pseudo-labels and the detector do not fit.
+    #[error(
+        "model `{name}`: {source}; set `candidates.threshold` in the preset to the rule's lowest limit or below"
+    )]
+    Unreachable {
+        /// The detector's package.
+        name: String,
+        /// What the rule cannot reach.
+        source: mitosis::pseudo_label::Unreachable,
+    },
     /// The table of slides names one twice.
     #[error("{place}: slide `{slide}` is listed twice")]
     Twice {
@@ -50,6 +60,19 @@ pub enum ConstructError {
     NoCohort {
         /// The slide.
         slide: String,
+    },
+    /// A slide of a cohort that the preset does not name.
+    #[error(
+        "slide `{slide}` is of cohort `{cohort}`, which the preset does not list ({known}); it may be an excluded \
+         cohort under another name"
+    )]
+    UnknownCohort {
+        /// The slide.
+        slide: String,
+        /// Its cohort, as given.
+        cohort: String,
+        /// The preset's.
+        known: String,
     },
     /// A list of what is kept out holds something else.
     #[error("{}, line {number}: `{line}` is not `cohort|patient|slide,NAME`", Shown(path))]
@@ -73,6 +96,20 @@ pub enum ConstructError {
         takes: usize,
         /// The sub-patches, px.
         has: u32,
+    },
+    /// The tumour filter is made for another resolution than the preset's sub-patches.
+    #[error(
+        "{}: the filter is made for {made} um/px, the preset's sub-patches are at {used} um/px; convert it with the \
+         um/px it is to be used at, or change `tiles.mpp` and `tiles.sub` in the preset",
+        Shown(package)
+    )]
+    FilterMpp {
+        /// The filter's package.
+        package: PathBuf,
+        /// Its card's, um/px.
+        made: f64,
+        /// The preset's, um/px.
+        used: f64,
     },
     /// A kind of preset takes another number of tumour filters.
     #[error("a preset of kind `{kind}` takes {takes} of the tumour filters")]

@@ -71,6 +71,8 @@ impl Origins {
 #[derive(Default)]
 pub struct Exclusions {
     cohorts: BTreeSet<String>,
+    /// The cohorts that a corpus is made of; empty where any will do.
+    known: BTreeSet<String>,
     patients: BTreeMap<String, String>,
     slides: BTreeMap<String, String>,
 }
@@ -87,7 +89,7 @@ impl Exclusions {
         evaluation: &[impl AsRef<Path>],
     ) -> Result<Self, ConstructError> {
         let mut out =
-            Self { cohorts: cohorts.iter().map(|c| plain(c)).collect(), ..Self::default() };
+            Self { cohorts: cohorts.iter().flat_map(|c| parts(c)).collect(), ..Self::default() };
         for path in lists {
             let path = path.as_ref();
             let text = std::fs::read_to_string(path)
@@ -99,7 +101,7 @@ impl Exclusions {
                 }
                 let why = format!("listed in {}", path.display());
                 match line.split_once(',').map(|(k, v)| (k.trim(), v.trim())) {
-                    Some(("cohort", v)) => drop(out.cohorts.insert(plain(v))),
+                    Some(("cohort", v)) => out.cohorts.extend(parts(v)),
                     Some(("patient", v)) => drop(out.patients.insert(v.to_owned(), why)),
                     Some(("slide", v)) => out.slide(v, &why),
                     _ => {
@@ -127,6 +129,31 @@ impl Exclusions {
         Ok(out)
     }
 
+    /// Takes slides of these cohorts alone; a slide of any other one is refused, because it may be of an
+    /// excluded one under another name. An empty list takes all.
+    #[must_use]
+    pub fn with_cohorts(mut self, known: &[String]) -> Self {
+        self.known = known.iter().flat_map(|c| parts(c)).collect();
+        self
+    }
+
+    /// Whether the cohort of a slide is one that the corpus is made of, or an excluded one.
+    ///
+    /// # Errors
+    /// [`ConstructError::UnknownCohort`].
+    pub fn check(&self, slide: &str, origin: &Origin) -> Result<(), ConstructError> {
+        let all = parts(&origin.cohort);
+        let fits = |c: &String| self.known.contains(c) || self.cohorts.contains(c);
+        if self.known.is_empty() || all.iter().all(fits) {
+            return Ok(());
+        }
+        Err(ConstructError::UnknownCohort {
+            slide: slide.to_owned(),
+            cohort: origin.cohort.clone(),
+            known: self.known.iter().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+
     /// A name may come with or without the file's suffix, and may itself hold dots.
     fn slide(&mut self, name: &str, why: &str) {
         self.slides.insert(name.to_owned(), why.to_owned());
@@ -136,7 +163,7 @@ impl Exclusions {
     /// Why a slide must not be read.
     #[must_use]
     pub fn reason(&self, slide: &str, origin: &Origin) -> Option<String> {
-        if self.cohorts.contains(&plain(&origin.cohort)) {
+        if parts(&origin.cohort).iter().any(|c| self.cohorts.contains(c)) {
             return Some(format!("cohort {} is excluded", origin.cohort));
         }
         if let Some(why) = self.slides.get(slide) {
@@ -147,10 +174,26 @@ impl Exclusions {
     }
 }
 
-/// `TCGA-GBM` and `gbm` are one cohort.
-fn plain(cohort: &str) -> String {
+/// Names under which several cohorts are distributed together, and other names of one.
+const TOGETHER: [(&str, &[&str]); 7] = [
+    ("GBMLGG", &["GBM", "LGG"]),
+    ("GLIOMA", &["GBM", "LGG"]),
+    ("COADREAD", &["COAD", "READ"]),
+    ("COLON_DX", &["COAD"]),
+    ("KIPAN", &["KICH", "KIRC", "KIRP"]),
+    ("STES", &["STAD", "ESCA"]),
+    ("SARCOMA", &["SARC"]),
+];
+
+/// The cohorts of a name: `TCGA-GBM` and `gbm` are one cohort, `GBMLGG` is two.
+fn parts(cohort: &str) -> Vec<String> {
     let upper = cohort.trim().to_uppercase();
-    upper.strip_prefix("TCGA-").unwrap_or(&upper).to_owned()
+    let plain = upper.strip_prefix("TCGA-").unwrap_or(&upper);
+    let bare: String = plain.chars().filter(|c| !matches!(c, '-' | ' ' | '/' | '+')).collect();
+    match TOGETHER.iter().find(|(name, _)| *name == bare) {
+        Some((_, all)) => all.iter().map(|c| (*c).to_owned()).collect(),
+        None => vec![plain.to_owned()],
+    }
 }
 
 #[cfg(test)]
@@ -172,6 +215,28 @@ mod tests {
         assert!(e.reason("s8", &origin("BRCA", Some("TCGA-AA-0002"))).is_none());
         std::fs::write(&list, "patients TCGA\n").unwrap();
         assert!(Exclusions::new(&[], &[&list], &none).is_err());
+    }
+
+    #[test]
+    fn cohorts_under_other_names_do_not_pass() {
+        let none: [&Path; 0] = [];
+        let five = ["GBM", "SARC", "DLBC", "THCA", "LGG"].map(String::from);
+        let e = Exclusions::new(&five, &none, &none).unwrap();
+        let e = e.with_cohorts(&["BRCA".into(), "COAD".into()]);
+        let origin = |c: &str| Origin { cohort: c.into(), patient: None };
+        for name in ["GBMLGG", "TCGA-GBMLGG", "gbm/lgg", "GBM-LGG", "TCGA-LGG"] {
+            assert!(e.reason("x", &origin(name)).is_some(), "{name}");
+            e.check("x", &origin(name)).unwrap();
+        }
+        for name in ["BRCA", "tcga-brca", "COLON_DX"] {
+            assert_eq!(e.reason("x", &origin(name)), None);
+            e.check("x", &origin(name)).unwrap();
+        }
+        for name in ["COADREAD", "glioblastoma", "X"] {
+            let refused = e.check("s", &origin(name)).unwrap_err().to_string();
+            assert!(refused.contains(name) && refused.contains("BRCA, COAD"), "{refused}");
+        }
+        Exclusions::new(&five, &none, &none).unwrap().check("s", &origin("X")).unwrap();
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod tiles;
 pub use error::{ConstructError, SlideFailure};
 pub use exclude::{Exclusions, Origin, Origins};
 pub use funnel::{Funnel, Seconds};
-pub use preset::{Crops, Kind, Patches, Preset, Sample, Tiles};
+pub use preset::{Candidates, Crops, Kind, Patches, Preset, Sample, Tiles};
 pub use report::{Line, Report};
 pub use task::Work;
 pub use tiles::FilterPlan;
@@ -119,6 +119,7 @@ pub fn construct(
     for input in inputs {
         let (name, file) = (input.name.clone(), input.file_name());
         let origin = plan.origins.origin(&name, &file, plan.cohort.as_deref())?;
+        plan.exclusions.check(&name, &origin)?;
         if let Some(reason) = plan.exclusions.reason(&name, &origin) {
             lines.insert(name.clone(), Line::excluded(name, origin.cohort, reason));
             continue;
@@ -126,6 +127,8 @@ pub fn construct(
         origins.insert(name, origin);
         todo.push((input, Ok(())));
     }
+    let shares = plan.preset.sample.as_ref().and_then(|s| s.per_cohort);
+    let shares = shares.map(|n| shared(&origins, n)).unwrap_or_default();
     while workers.len() < plan.workers.clamp(1, todo.len().max(1)) {
         workers.push(plan.worker(open)?);
     }
@@ -134,6 +137,7 @@ pub fn construct(
         preset: &plan.preset,
         config: &config_digest,
         origins: &origins,
+        shares: &shares,
     };
     let mut workers: Vec<_> = workers.into_iter().map(construction).collect();
     let outcomes = batch::run(todo, &mut workers, &parts, Existing::Resume, listener);
@@ -148,6 +152,32 @@ pub fn construct(
     let report = Report::new(plan, lines, digest, (resumed, failures), start.elapsed());
     base::json::write(&plan.out.join("build.json"), &report)?;
     Ok(report)
+}
+
+/// How many of a cohort's tiles each of its slides gives, by slide: equal numbers, the first slides in the
+/// order of their names one more where it does not come out even.
+fn shared(origins: &BTreeMap<String, Origin>, per_cohort: usize) -> BTreeMap<String, usize> {
+    let mut slides: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    origins.iter().for_each(|(name, o)| slides.entry(&o.cohort).or_default().push(name));
+    let each = slides.into_values().flat_map(|names| {
+        let (even, more) = (per_cohort / names.len(), per_cohort % names.len());
+        names.into_iter().enumerate().map(move |(i, n)| (n.clone(), even + usize::from(i < more)))
+    });
+    each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cohort_gives_its_tiles_whatever_its_number_of_slides() {
+        let origin = |c: &str| Origin { cohort: c.into(), patient: None };
+        let all = [("a", "BRCA"), ("b", "OV"), ("c", "BRCA"), ("d", "BRCA")];
+        let origins = all.map(|(s, c)| (s.to_owned(), origin(c))).into();
+        let shares = shared(&origins, 100);
+        assert_eq!(shares.into_values().collect::<Vec<_>>(), [34, 100, 33, 33]);
+    }
 }
 
 impl Plan {
@@ -171,7 +201,20 @@ impl Plan {
             None => vec![],
         };
         let detector = match self.preset.kind {
-            Kind::PseudoLabels => Some(open()?),
+            Kind::PseudoLabels => {
+                let mut detector = open()?;
+                let candidates = &mut detector.config.recipe.candidates;
+                if let Some(own) = &self.preset.candidates {
+                    *candidates = candidates.from_threshold(own.threshold);
+                }
+                if let Some(rule) = &self.preset.rule {
+                    rule.reachable(candidates.lowest()).map_err(|source| {
+                        let name = detector.config.model.name.clone();
+                        ConstructError::Unreachable { name, source }
+                    })?;
+                }
+                Some(detector)
+            }
             Kind::Unlabeled | Kind::TumourTiles => None,
         };
         Ok(Worker { detector, filters })

@@ -3,8 +3,8 @@
 use super::error::ConstructError;
 use base::file::ReadError;
 use base::preset::{Fault, Preset as _};
-use mitosis::Mpp;
 use mitosis::pseudo_label::PseudoLabelRule;
+use mitosis::{Mpp, Score};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -48,10 +48,16 @@ pub struct Preset {
     /// Cohorts never read.
     #[serde(default)]
     pub exclude_cohorts: Vec<String>,
+    /// Cohorts that the corpus is made of; slides of others are refused. Any where empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cohorts: Vec<String>,
     /// Tissue tiles and tumour filter.
     pub tiles: Option<Tiles>,
     /// Pseudo-label rule.
     pub rule: Option<PseudoLabelRule>,
+    /// How candidates are taken; the detector's own where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Candidates>,
     /// Crops.
     pub crops: Option<Crops>,
     /// Patches.
@@ -61,12 +67,25 @@ pub struct Preset {
     pub sample: Option<Sample>,
 }
 
+/// How the detector takes candidates for pseudo-labels, in place of what its card says: the card's
+/// threshold is made for finding figures, and the rule may reach lower.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidates {
+    /// Foreground threshold, at most the rule's limits of `s_seg`.
+    pub threshold: Score,
+}
+
 /// Tiles drawn for two filters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
     /// Tiles per slide; 0 takes all.
-    pub per_slide: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_slide: Option<usize>,
+    /// Or tiles per cohort, shared evenly by its slides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_cohort: Option<usize>,
     /// Seed of the draw.
     pub seed: u64,
     /// JPEG quality; absent means PNG.
@@ -110,12 +129,32 @@ pub struct Patches {
     pub mpp: Vec<Mpp>,
     /// Side in pixels.
     pub side: u32,
-    /// Patches per slide and resolution; 0 takes all.
-    pub per_slide: usize,
+    /// Patches per slide, of every resolution or of each in the order of `mpp`; 0 takes all.
+    pub per_slide: PerSlide,
     /// Seed of the draw.
     pub seed: u64,
     /// JPEG quality; absent means PNG.
     pub jpeg_quality: Option<u8>,
+}
+
+/// A number of patches for all resolutions, or one for each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum PerSlide {
+    /// Of every resolution.
+    All(usize),
+    /// Of each, in the order of `mpp`.
+    Each(Vec<usize>),
+}
+
+impl PerSlide {
+    /// Of the resolution at place `i`.
+    pub(super) fn at(&self, i: usize) -> usize {
+        match self {
+            Self::All(n) => *n,
+            Self::Each(list) => list.get(i).copied().unwrap_or(0),
+        }
+    }
 }
 
 impl Preset {
@@ -150,7 +189,11 @@ impl base::preset::Preset for Preset {
             Kind::PseudoLabels => {
                 let missing = |key: &str| Fault::new(key, "is missing");
                 self.tiles.as_ref().ok_or_else(|| missing("tiles"))?.check()?;
-                need(self.rule.is_some(), "rule", "is missing")?;
+                let rule = self.rule.as_ref().ok_or_else(|| missing("rule"))?;
+                if let Some(c) = &self.candidates {
+                    let reached = rule.reachable(c.threshold);
+                    reached.map_err(|e| Fault::new("candidates.threshold", e.to_string()))?;
+                }
                 let c = self.crops.as_ref().ok_or_else(|| missing("crops"))?;
                 need(
                     (1..=2048).contains(&c.side) && (1..=c.side).contains(&c.box_side),
@@ -163,6 +206,12 @@ impl base::preset::Preset for Preset {
                 let missing = |key: &str| Fault::new(key, "is missing");
                 self.tiles.as_ref().ok_or_else(|| missing("tiles"))?.check()?;
                 let s = self.sample.as_ref().ok_or_else(|| missing("sample"))?;
+                need(
+                    s.per_slide.is_some() != s.per_cohort.is_some(),
+                    "sample",
+                    "states per_slide or per_cohort, one of the two",
+                )?;
+                need(s.per_cohort != Some(0), "sample.per_cohort", "must be positive")?;
                 quality("sample", s.jpeg_quality)
             }
             Kind::Unlabeled => {
@@ -173,6 +222,13 @@ impl base::preset::Preset for Preset {
                     "patches",
                     "at least one mpp, and side from 1 to 8192 px",
                 )?;
+                if let PerSlide::Each(list) = &p.per_slide {
+                    need(
+                        list.len() == p.mpp.len(),
+                        "patches.per_slide",
+                        "one number for each mpp, or one for all",
+                    )?;
+                }
                 quality("patches", p.jpeg_quality)
             }
         }
@@ -208,10 +264,28 @@ mod tests {
     fn bundled_presets_hold_the_papers_numbers() {
         let p = Preset::find("tcga-mf-pseudo").unwrap();
         assert_eq!(p.rule, Some(PseudoLabelRule::PAPER));
+        assert_eq!(p.candidates.unwrap().threshold.get(), 0.1);
+        let high =
+            Preset { candidates: Some(Candidates { threshold: Score::literal(0.3) }), ..p.clone() };
+        let refused = high.check().unwrap_err().to_string();
+        assert!(refused.contains("from 0.1 on"), "{refused}");
         assert_eq!(p.exclude_cohorts, ["GBM", "SARC", "DLBC", "THCA", "LGG"]);
-        let t = p.tiles.unwrap();
+        assert!(p.cohorts.iter().all(|c| !p.exclude_cohorts.contains(c)));
+        let t = p.tiles.clone().unwrap();
         assert_eq!((t.mpp, t.side, t.sub), (Mpp::PAPER, 896, 224));
-        let u = Preset::find("tcga-unlabeled").unwrap().patches.unwrap();
+        assert_eq!(p.cohorts.len(), 14);
+        let u = Preset::find("tcga-unlabeled").unwrap();
+        assert_eq!(u.cohorts, p.cohorts);
+        let u = u.patches.unwrap();
+        // 3.0, 2.7, 1.2 and 1.1 million of the paper's 6,041 slides.
+        let millions = [0, 1, 2, 3].map(|i| u.per_slide.at(i) as f64 * 6041.0 / 1e6);
+        let paper = [3.0, 2.7, 1.2, 1.1];
+        assert!(millions.iter().zip(paper).all(|(m, p)| (m - p).abs() < 0.01), "{millions:?}");
+        let tiles = Preset::find("tumour-tiles").unwrap();
+        assert_eq!(
+            (tiles.sample.unwrap().per_cohort, tiles.cohorts),
+            (Some(10_000), p.cohorts.clone())
+        );
         assert_eq!(u.mpp.iter().map(|m| m.get()).collect::<Vec<_>>(), [0.25, 0.5, 1.0, 2.0]);
         assert!(Preset::find("none-of-them").is_err());
     }

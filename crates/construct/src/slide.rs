@@ -31,11 +31,13 @@ pub struct Source<'a> {
     pub slide: &'a Slide,
     pub name: &'a str,
     pub origin: &'a Origin,
+    /// How many tiles it gives of those that its cohort gives; `None` where that is not counted.
+    pub share: Option<usize>,
 }
 
 /// Builds one slide's crops in `part` (removed first) and counts.
 pub fn build(
-    Source { slide, name, origin }: Source<'_>,
+    Source { slide, name, origin, share }: Source<'_>,
     preset: &Preset,
     worker: &mut Worker,
     part: &Path,
@@ -67,7 +69,7 @@ pub fn build(
             funnel
         }
         Kind::TumourTiles => {
-            tiles::sorted(&mut out, preset, &mut worker.filters, &mask, &mut seconds)?
+            tiles::sorted(&mut out, preset, &mut worker.filters, (&mask, share), &mut seconds)?
         }
     };
     out.writer.finish()?;
@@ -211,7 +213,7 @@ const COARSER: f64 = 1.3;
 fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel, ConstructError> {
     let mut funnel = Funnel::default();
     let side = p.side as usize;
-    for &mpp in &p.mpp {
+    for (i, &mpp) in p.mpp.iter().enumerate() {
         if out.slide.resolution()?.mean().get() > COARSER * mpp.get() {
             funnel.too_fine += 1;
             continue;
@@ -232,7 +234,7 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
         };
         let mut chosen: Vec<PlannedWindow> = plan.iter().filter(fits).collect();
         funnel.tissue_tiles += chosen.len() as u64;
-        draw(&mut chosen, p.per_slide, &format!("{} {} {}", p.seed, out.name, mpp));
+        draw(&mut chosen, p.per_slide.at(i), &format!("{} {} {}", p.seed, out.name, mpp));
         for t in chosen {
             let Ok(tile) = out.slide.read_at(mpp, t.x, t.y, side, side) else {
                 funnel.unread_tiles += 1;

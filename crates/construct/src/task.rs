@@ -39,6 +39,8 @@ pub(super) struct Construction<'a> {
     pub(super) config: &'a str,
     /// By slide.
     pub(super) origins: &'a BTreeMap<String, Origin>,
+    /// By slide: how many tiles it gives of those that its cohort gives.
+    pub(super) shares: &'a BTreeMap<String, usize>,
 }
 
 impl Construction<'_> {
@@ -53,7 +55,11 @@ impl Task for Construction<'_> {
 
     fn key(&self, input: &Input) -> Key {
         let (config, origin) = (self.config, self.origin(input));
-        let text = format!("{config} {:?} {origin:?} {}", input.mpp, env!("CARGO_PKG_VERSION"));
+        let mut text = format!("{config} {:?} {origin:?} {}", input.mpp, env!("CARGO_PKG_VERSION"));
+        if let Some(share) = self.shares.get(&input.name) {
+            // With more slides in its cohort a slide gives fewer.
+            text.push_str(&format!(" {share}"));
+        }
         Key { digest: sha256(text), ..Key::default() }
     }
 
@@ -75,7 +81,8 @@ impl Task for Construction<'_> {
         let opened = Slide::open_with(&input.path, &options)?;
         opened.resolution()?;
         let origin = self.origin(input);
-        let source = Source { slide: &opened, name: &input.name, origin: &origin };
+        let share = self.shares.get(&input.name).copied();
+        let source = Source { slide: &opened, name: &input.name, origin: &origin, share };
         let identity = format!("{} {}", state.config, state.input.sha256);
         let part = folder.join(PART);
         let (funnel, stage_seconds) =

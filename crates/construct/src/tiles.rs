@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Largest difference between a filter's um/px and the preset's, as a share.
+const MPP_TOLERANCE: f64 = 0.1;
+
 /// A tumour filter as it is asked for.
 #[derive(Clone, Debug)]
 pub struct FilterPlan {
@@ -42,6 +45,11 @@ impl FilterPlan {
         let takes = package.card.classifier.as_ref().map(|c| c.crop);
         if let Some(takes) = takes.filter(|&n| n != tiles.sub as usize) {
             return Err(ConstructError::FilterSize { package: at(), takes, has: tiles.sub });
+        }
+        let made = package.card.classifier.as_ref().map(|c| c.mpp.get());
+        let used = tiles.mpp.get();
+        if let Some(made) = made.filter(|m| (m / used - 1.0).abs() > MPP_TOLERANCE) {
+            return Err(ConstructError::FilterMpp { package: at(), made, used });
         }
         let classifier = infer::open(&package, &EngineOptions::default())?
             .classifier
@@ -116,12 +124,12 @@ pub(super) fn kept(
 }
 
 /// Tiles that one of two filters keeps, as crops whose subtype says which: `both`, `NAME-only`. The
-/// strata of the audit of tissue selection.
+/// strata of the audit of tissue selection. `share` is how many of the cohort's tiles this slide gives.
 pub(super) fn sorted(
     out: &mut Out<'_>,
     preset: &Preset,
     filters: &mut [Filter],
-    mask: &TissueMask,
+    (mask, share): (&TissueMask, Option<usize>),
     seconds: &mut Seconds,
 ) -> Result<Funnel, ConstructError> {
     let tiles = preset.tiles.as_ref().ok_or(ConstructError::Part("no [tiles]"))?;
@@ -132,7 +140,11 @@ pub(super) fn sorted(
     let mut funnel = Funnel::default();
     let start = Instant::now();
     let mut chosen = on_tissue(out.slide, mask, tiles, &mut funnel)?;
-    draw(&mut chosen, sample.per_slide, &format!("{} {}", sample.seed, out.name));
+    draw(
+        &mut chosen,
+        share.or(sample.per_slide).unwrap_or(0),
+        &format!("{} {}", sample.seed, out.name),
+    );
     let (sx, sy) = out.slide.working_scale(tiles.mpp)?;
     let (side, half) = (tiles.side as usize, f64::from(tiles.side) / 2.0);
     let encoding = encoding(sample.jpeg_quality);

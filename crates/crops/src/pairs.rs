@@ -4,6 +4,7 @@
 //! Sample `i` of step `s` depends on seed, `s` and `i` alone: not on the number of workers, on how a
 //! step is cut into micro-batches, or on the rank that draws it.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,10 @@ pub struct CropSet {
     items: Vec<Item>,
     /// The corpus digest.
     pub digest: String,
+    /// Slides of the training crops.
+    pub slides: BTreeSet<String>,
+    /// Their patients, where known.
+    pub patients: BTreeSet<String>,
 }
 
 impl CropSet {
@@ -49,7 +54,7 @@ impl CropSet {
             Err(CorpusError::Crop { crop: crop.path, reason: reason.into() })
         };
         let corpus = Corpus::open(dir)?;
-        let mut items = vec![];
+        let (mut items, mut slides, mut patients) = (vec![], BTreeSet::new(), BTreeSet::new());
         for crop in corpus.crops(Columns::All)? {
             let crop = crop?;
             match crop.meta.split {
@@ -67,12 +72,14 @@ impl CropSet {
             }
             let (label, bbox) = (crop.meta.label, crop.meta.bbox);
             items.push(Item { image: crop.image, label, bbox });
+            patients.extend(crop.meta.patient);
+            slides.insert(crop.meta.slide);
         }
         if items.is_empty() {
             let reason = format!("{} holds no training crop", dir.display());
             return Err(CorpusError::Invalid(reason));
         }
-        Ok(Self { items, digest: corpus.manifest().digest.clone() })
+        Ok(Self { items, digest: corpus.manifest().digest.clone(), slides, patients })
     }
 
     /// Number of crops.
@@ -351,7 +358,7 @@ mod tests {
         // Epochs differ in order; one epoch shows a crop once.
         assert_ne!(streamed[0].labels, streamed[3].labels);
         let first: Vec<u32> = one.order_of(0)[..24].to_vec();
-        assert_eq!(first.iter().collect::<std::collections::BTreeSet<_>>().len(), 24);
+        assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), 24);
     }
 
     #[test]

@@ -53,8 +53,25 @@ pub enum CandidateRule {
 
 impl CandidateRule {
     pub(crate) fn threshold(&self) -> f32 {
+        self.lowest().get()
+    }
+
+    /// The foreground threshold: no candidate has a lower `s_seg`.
+    #[must_use]
+    pub fn lowest(&self) -> Score {
         match self {
-            Self::Regions { threshold, .. } | Self::Peaks { threshold, .. } => threshold.get(),
+            Self::Regions { threshold, .. } | Self::Peaks { threshold, .. } => *threshold,
+        }
+    }
+
+    /// The same with another foreground threshold.
+    #[must_use]
+    pub fn from_threshold(self, threshold: Score) -> Self {
+        match self {
+            Self::Regions { opening_radius, min_area_px, .. } => {
+                Self::Regions { threshold, opening_radius, min_area_px }
+            }
+            Self::Peaks { min_distance_px, .. } => Self::Peaks { threshold, min_distance_px },
         }
     }
 }

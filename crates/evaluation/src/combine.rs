@@ -98,6 +98,7 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
     (card.segmenter, card.classifier) = (Some(of_first), Some(of_second));
     card.operating_point = Some(OperatingPoint { seg, cls, provenance });
     card.operating_points.clear();
+    card.segmentation_point = first.card.first_stage_point().cloned();
     (card.training, card.results) = (Some(training), None);
     card.check().map_err(ImportError::from)?;
     let failed = |source| file::WriteError { path: out.to_owned(), source };

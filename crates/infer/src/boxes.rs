@@ -142,6 +142,7 @@ pub fn convert(
         classifier: None,
         encoder: None,
         operating_point: Some(draft.operating_point.clone()),
+        segmentation_point: None,
         operating_points: draft.operating_points.clone(),
         resolution: None,
         training: Some(draft.training.clone()),

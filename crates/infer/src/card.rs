@@ -45,6 +45,14 @@ pub struct ModelCard {
         deserialize_with = "operating_point"
     )]
     pub operating_point: Option<OperatingPoint>,
+    /// The threshold of the first stage alone (`cls` is 0), chosen on its own: that of a pair is too low
+    /// without the second stage. Of packages with a classifier; one without has [`Self::operating_point`].
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "operating_point"
+    )]
+    pub segmentation_point: Option<OperatingPoint>,
     /// Further threshold pairs by name, the frozen one among them (`balanced`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operating_points: BTreeMap<String, NamedPoint>,
@@ -514,6 +522,13 @@ impl ModelCard {
             self.name, found.precision, found.recall, found.provenance
         );
         Ok(OperatingPoint { seg: found.seg, cls: found.cls, provenance })
+    }
+
+    /// The threshold of the first stage where it runs alone.
+    #[must_use]
+    pub fn first_stage_point(&self) -> Option<&OperatingPoint> {
+        let own = self.operating_point.as_ref().filter(|_| self.classifier.is_none());
+        self.segmentation_point.as_ref().or(own)
     }
 
     /// What embedding needs.

@@ -304,6 +304,7 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
         classifier: None,
         encoder: Some(encoder),
         operating_point: None,
+        segmentation_point: None,
         operating_points: Default::default(),
         resolution: None,
         training: None,

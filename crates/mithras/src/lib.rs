@@ -65,6 +65,7 @@ pub mod regions;
 pub mod report;
 pub mod slide_info;
 pub mod subtypes;
+pub mod times;
 
 pub use base::file;
 pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Thresholds};

@@ -32,6 +32,32 @@ impl PseudoLabelRule {
         mimicker_seg_min: Score::literal(0.5),
         cls_boundary: Score::literal(0.5),
     };
+
+    /// Whether a detector that takes candidates from this probability on can meet the limits: `s_seg` is a
+    /// mean (or a peak) of probabilities above it, so a limit below it would keep nothing more.
+    ///
+    /// # Errors
+    /// [`Unreachable`].
+    pub fn reachable(&self, candidates_from: Score) -> Result<(), Unreachable> {
+        let lowest = self.mitotic_seg_min.min(self.mimicker_seg_min);
+        if candidates_from <= lowest {
+            return Ok(());
+        }
+        Err(Unreachable { candidates_from: candidates_from.get(), limit: lowest.get() })
+    }
+}
+
+/// A rule asks for candidates that the detector never gives.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "the rule takes s_seg from {limit} on, but the detector takes candidates from a probability of \
+     {candidates_from} on, so nothing between the two can be found"
+)]
+pub struct Unreachable {
+    /// Probability that the detector takes candidates from.
+    pub candidates_from: f32,
+    /// Lowest limit of the rule.
+    pub limit: f32,
 }
 
 impl Default for PseudoLabelRule {
@@ -69,6 +95,15 @@ pub fn assign(s_seg: Score, s_cls: Score, rule: &PseudoLabelRule) -> Option<Pseu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_below_the_candidates_is_refused() {
+        let from = |t| PseudoLabelRule::PAPER.reachable(Score::new(t).unwrap());
+        assert_eq!((from(0.05), from(0.1)), (Ok(()), Ok(())));
+        let refused = from(0.3).unwrap_err();
+        assert_eq!((refused.limit, refused.candidates_from), (0.1, 0.3));
+        assert!(refused.to_string().contains("from 0.1 on"), "{refused}");
+    }
 
     #[test]
     fn the_papers_table_to_the_last_bit() {

@@ -1,7 +1,7 @@
 //! Checkpoints: safetensors with timm's names and a description that must match.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -45,6 +45,29 @@ pub struct Spec {
     /// Anything else worth keeping: epoch, metrics, data, licences.
     #[serde(default)]
     pub notes: serde_json::Value,
+    /// Slides and patients that these weights, or the weights they started from, were trained on.
+    /// `None` where no list was kept: checkpoints of older versions and files of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trained_on: Option<TrainedOn>,
+}
+
+/// Names of slides and patients, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainedOn {
+    /// Slides, by the names that the datasets give them.
+    pub slides: BTreeSet<String>,
+    /// Patients, where the datasets name them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub patients: BTreeSet<String>,
+}
+
+impl TrainedOn {
+    /// Adds what other weights were trained on, from which these started.
+    pub fn extend(&mut self, other: &Self) {
+        self.slides.extend(other.slides.iter().cloned());
+        self.patients.extend(other.patients.iter().cloned());
+    }
 }
 
 impl Spec {
@@ -66,6 +89,7 @@ impl Spec {
             preset_hash: String::new(),
             corpus_digest: String::new(),
             notes: serde_json::Value::Null,
+            trained_on: None,
         })
     }
 
@@ -292,6 +316,36 @@ pub fn read_spec(path: &Path) -> Result<Spec> {
     read_tensors(path)?.spec.ok_or_else(|| {
         NetError::file(path, "it carries no description", "load it as foreign weights")
     })
+}
+
+/// Largest header of a safetensors file that is read for its description.
+const HEADER_BYTES: u64 = 256 << 20;
+
+/// What the weights in a file were trained on, as far as the file says it; reads its header alone. `None`
+/// for files of others and of older versions.
+///
+/// # Errors
+/// [`NetError::Io`], and [`NetError::File`] for a description of ours that cannot be read.
+pub fn trained_on(path: &Path) -> Result<Option<TrainedOn>> {
+    let fail = |e: std::io::Error| NetError::io(path, e);
+    let mut file = std::fs::File::open(path).map_err(fail)?;
+    let size = file.metadata().map_err(fail)?.len();
+    let mut length = [0u8; 8];
+    if file.read_exact(&mut length).is_err() {
+        return Ok(None);
+    }
+    let length = u64::from_le_bytes(length);
+    if length > HEADER_BYTES.min(size.saturating_sub(8)) {
+        return Ok(None);
+    }
+    let mut header = vec![0u8; length as usize];
+    file.read_exact(&mut header).map_err(fail)?;
+    let Ok(header) = serde_json::from_slice::<serde_json::Value>(&header) else { return Ok(None) };
+    let Some(text) = header["__metadata__"][KEY].as_str() else { return Ok(None) };
+    let spec: Spec = serde_json::from_str(text).map_err(|e| {
+        NetError::file(path, format!("its description is unreadable ({e})"), "export it again")
+    })?;
+    Ok(spec.trained_on)
 }
 
 /// Loads a checkpoint of ours, exactly: same description, same names, same shapes.

@@ -296,6 +296,13 @@ impl Lars {
         Self { momentum: 0.9, trust: 0.001, weight_decay, names, params, velocity }
     }
 
+    /// The largest change of a matrix's norm, as a share of it, that steps with these learning rates
+    /// can bring: a step moves it by at most `trust` times the rate, and momentum adds steps up.
+    #[must_use]
+    pub fn reach(&self, rates: impl Iterator<Item = f64>) -> f64 {
+        self.trust / (1.0 - self.momentum) * rates.sum::<f64>()
+    }
+
     /// Forgets all gradients.
     pub fn zero_grad(&mut self) {
         for p in &mut self.params {

@@ -218,9 +218,10 @@ fn the_average_follows_its_formula_and_swaps() {
 #[test]
 fn a_folded_probe_is_one_linear_layer() {
     let vs = VarStore::new(Device::Cpu);
-    let probe = Probe::new(&vs.root(), 16, 3, 0.25);
+    let probe =
+        Probe::new(&vs.root(), &Tensor::zeros([3, 16], (tch::Kind::Float, Device::Cpu)), 0.25);
     let x = signed("features", &[40, 16], 3.0) + 1.0;
-    // Nothing but the constant bias at the start.
+    // Nothing but the constant bias where the head starts at zero.
     assert!(to_vec(&probe.forward(&x, true)).iter().all(|v| *v == 0.25));
     common::fill(&vs);
     let (weight, bias) = probe.folded();

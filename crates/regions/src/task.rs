@@ -14,6 +14,7 @@
 
 mod folds;
 mod read;
+mod regions;
 mod shards;
 
 use std::collections::BTreeMap;
@@ -200,8 +201,10 @@ pub struct Item {
     pub votes: Vec<usize>,
     /// The same for [`Task::coarser`], of a task that has one.
     pub coarse: Option<Coarse>,
-    /// What it was cut from (slide): the unit of folds.
+    /// The patient, or the slide where no patient is known: the unit of folds.
     pub source: String,
+    /// The slide it was cut from.
+    pub slide: String,
     /// Scanner or collection, for figures per domain.
     pub domain: String,
     /// SHA-256 of size and pixels.

@@ -111,9 +111,6 @@ fn folds_keep_patients_whole_and_shares_even() {
     let file = dir.path().join("folds.json");
     made.write(&file).unwrap();
     assert_eq!(FoldManifest::read(&file).unwrap(), made);
-    let other = build(&dir.path().join("d"), (0..500).map(draw));
-    let e = made.check_dataset(&other.manifest().digest).unwrap_err().to_string();
-    assert!(e.contains("made for"), "{e}");
 }
 
 #[test]

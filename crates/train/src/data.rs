@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use mitosis::Mpp;
+use net::checkpoint::TrainedOn;
 use regions::Dataset;
 use regions::augment::Domain;
 use regions::folds::{FoldManifest, FoldScenes, RegionFold};
@@ -42,10 +43,10 @@ impl Source {
     /// Opens both.
     ///
     /// # Errors
-    /// No regions dataset, folds of another one, unreadable files.
+    /// No regions dataset, folds of other slides, unreadable files.
     pub fn open(data: &Path, folds: &Path) -> Result<Self> {
         let (set, folds) = (Dataset::open(data)?, FoldManifest::read(folds)?);
-        folds.check_dataset(set.digest())?;
+        folds.all_regions(&set.training())?;
         Ok(Self { set, folds })
     }
 
@@ -85,6 +86,8 @@ pub struct Data {
     pub classes: [String; 2],
     /// Pseudo-labelled mimickers: image, x, y in working pixels.
     pub mimickers: Vec<(String, f32, f32)>,
+    /// Slides and patients of the training side.
+    pub trained_on: TrainedOn,
 }
 
 /// Half of the side of the paper's box around a pseudo-label: 50 px at 0.25 um/px.
@@ -101,6 +104,10 @@ impl Data {
             left_out: fold.name.clone(),
             classes: [OTHER.into(), set.positive().into()],
             mimickers: vec![],
+            trained_on: TrainedOn {
+                slides: fold.train.iter().map(|i| i.slide.clone()).collect(),
+                patients: fold.train.iter().filter_map(|i| i.patient.clone()).collect(),
+            },
         })
     }
 

@@ -257,6 +257,7 @@ pub fn on(
     let groups = encoder::layer_decay_groups(&vs, net.as_ref(), p.weight_decay, preset.layer_decay);
     let mut spec = spec(preset, &data.classes)?;
     spec.corpus_digest = digest;
+    start.note(&mut spec, data.trained_on.clone());
     let about = About {
         stage: "finetune",
         left_out: &data.left_out,

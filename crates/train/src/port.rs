@@ -141,6 +141,14 @@ impl TorchClassifier {
             for file in [path].into_iter().chain(others.iter().map(AsRef::as_ref)) {
                 let sum = digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
                 sums.push(sum.1);
+                // The mean has seen what any of them has; one without a list makes it unknown.
+                spec.trained_on = match (spec.trained_on.take(), checkpoint::trained_on(file)?) {
+                    (Some(mut all), Some(more)) => {
+                        all.extend(&more);
+                        Some(all)
+                    }
+                    _ => None,
+                };
             }
             // Anything may stand in a file; null becomes an object.
             if !spec.notes.is_object() {

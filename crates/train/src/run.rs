@@ -348,7 +348,8 @@ impl Session {
         if !value.is_finite() {
             return Err(TrainError::NotFinite { step, value });
         }
-        let norm = self.optimiser.clip_grad_norm(self.settings.clip)?;
+        let most = if self.settings.clip == 0.0 { f64::INFINITY } else { self.settings.clip };
+        let norm = self.optimiser.clip_grad_norm(most)?;
         if !norm.is_finite() {
             return Err(TrainError::NotFinite { step, value: norm });
         }

@@ -158,6 +158,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     );
     let mut spec = spec(preset)?;
     spec.corpus_digest.clone_from(&data.scenes.digest);
+    start.note(&mut spec, data.trained_on.clone());
     let about = About {
         stage: "segment",
         left_out: &data.left_out,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mitosis::RgbTile;
-use net::checkpoint::Spec;
+use net::checkpoint::{self, Spec, TrainedOn};
 use net::encoder::{self, Encoder, EncoderConfig};
 use net::foreign::{self, Allowed, Loaded};
 use net::onnx;
@@ -23,6 +23,17 @@ pub(crate) struct Start {
     pub text: String,
     /// Names outside the head that stayed as drawn, where a part was allowed.
     pub random: Vec<String>,
+    /// What the weights were trained on, as far as their file says it.
+    pub trained_on: TrainedOn,
+}
+
+impl Start {
+    /// Into a model's description: what it is trained on, and what its starting weights were.
+    pub fn note(&self, spec: &mut Spec, own: TrainedOn) {
+        let mut all = own;
+        all.extend(&self.trained_on);
+        spec.trained_on = Some(all);
+    }
 }
 
 /// The description of an encoder's checkpoint: its image side and its normalisation.
@@ -94,7 +105,7 @@ pub(crate) fn unfold(
     let (_, sha256) = base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
     let text =
         format!("the exported network {} ({sha256}), its norms measured anew", file.display());
-    Ok(Start { text, random: vec![] })
+    Ok(Start { text, ..Start::default() })
 }
 
 /// Takes the trunk of a package's classifier, whose classes may be others: the head stays as it is.
@@ -144,7 +155,7 @@ pub(crate) fn initialise(
     place: &Target<'_>,
 ) -> Result<Start> {
     if init == Init::Scratch {
-        return Ok(Start { text: "drawn from the seed".into(), random: vec![] });
+        return Ok(Start { text: "drawn from the seed".into(), ..Start::default() });
     }
     let file = file.ok_or_else(|| TrainError::Preset {
         path: "init".into(),
@@ -186,5 +197,6 @@ pub(crate) fn initialise(
         }
         Target::Segmenter => foreign::load(file, &found, vs, rename, &allowed),
     }?;
-    Ok(Start { text: report.to_string(), random })
+    let trained_on = checkpoint::trained_on(file)?.unwrap_or_default();
+    Ok(Start { text: report.to_string(), random, trained_on })
 }

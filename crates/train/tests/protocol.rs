@@ -379,14 +379,15 @@ fn presets_with_a_task_parse_and_say_how_they_are_run() {
 
 #[test]
 fn encoders_are_timed() {
-    use train::bench::{Bench, encoder, known};
+    use train::bench::{Bench, Measured, encoder, known};
     let bench = Bench {
-        image: 70,
+        image: Some(70),
         batch: 2,
         runs: 3,
         device: "cpu".into(),
         precision: net::device::Precision::F32,
         candidates: [42, 2305],
+        measured: Default::default(),
     };
     let name = *known().iter().find(|n| **n == "vit_tiny_patch16_224").unwrap();
     let timed = encoder(name, &bench).unwrap();
@@ -397,7 +398,20 @@ fn encoders_are_timed() {
     let (n, d) = (17u64, 192u64);
     let by_hand = 16 * 768 * d + 12 * (12 * n * d * d + 2 * n * n * d);
     assert_eq!(timed.macs, Some(by_hand));
-    assert!(encoder(name, &Bench { device: "abacus".into(), ..bench }).is_err());
+    // A side that is asked for holds for published encoders, too; their own is the default.
+    let lunit = *known().iter().find(|n| **n == "lunit-vits16").unwrap();
+    assert_eq!(encoder(lunit, &bench).unwrap().image, 64);
+    let own = Bench { image: None, batch: 1, runs: 1, ..bench.clone() };
+    assert_eq!(encoder(lunit, &own).unwrap().image, 224);
+    assert!(encoder(name, &Bench { device: "abacus".into(), ..bench.clone() }).is_err());
+    // What a run has measured comes before the time of so many crops.
+    let of = |count: usize, seconds: f64| [(name.to_owned(), Measured { seconds, count })].into();
+    let runs = Bench { measured: [of(3, 7.0), of(2, 99.0)], batch: 1, runs: 1, ..bench };
+    let found = train::bench::run(&[name.to_owned()], &runs, |_| ()).unwrap();
+    let csv = String::from_utf8(found.csv()).unwrap();
+    let row = csv.lines().find(|l| l.starts_with(name)).unwrap();
+    assert!(row.contains(",7,3,99,2,"), "{csv}");
+    assert!(found.to_string().contains("7.000*"), "{found}");
 }
 
 #[test]

@@ -86,6 +86,9 @@ pub struct Calibration {
     symmetries: u8,
     rule: String,
     radius_um: f64,
+    /// Weights that may have seen what a fold holds out, where that was allowed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seen: Vec<String>,
     /// By name of the stage, in order.
     #[serde(serialize_with = "as_map")]
     pub stages: Vec<(String, StageResult)>,
@@ -158,6 +161,14 @@ pub struct Report {
 }
 
 impl Report {
+    /// Says of weights that they may have seen what a fold holds out.
+    pub fn note(&mut self, notes: Vec<String>) {
+        for note in &notes {
+            let _ = writeln!(self.markdown, "\nNot held out: {note}.");
+        }
+        self.calibration.seen.extend(notes);
+    }
+
     /// Writes the three files into a folder.
     ///
     /// # Errors
@@ -291,6 +302,7 @@ pub fn report(stages: &[Stage], settings: &Settings) -> Result<Report> {
         symmetries: settings.symmetries,
         rule: settings.rule.to_string(),
         radius_um: RADIUS.0,
+        seen: vec![],
         stages: results,
     };
     let candidates_csv = String::from_utf8_lossy(&csv.into_bytes()).into_owned();

@@ -1,5 +1,6 @@
 //! Final weights and a calibrated operating point as a model package.
 
+use super::calibrate::FIRST;
 use super::frames::{Candidates, STRIDE, WINDOW};
 use super::{DetectorError, Result};
 use base::{digest, file};
@@ -27,6 +28,8 @@ pub struct Package {
     pub averaged: Vec<PathBuf>,
     /// Where the operating point comes from.
     pub choice: Choice,
+    /// The threshold of the first stage alone, where one was chosen ([`segmentation_point`]).
+    pub segmentation: Option<OperatingPoint>,
     /// What the card says about the training.
     pub training: toml::Table,
     /// Licence of the weights.
@@ -94,6 +97,14 @@ fn by_regions(c: &Candidates) -> CandidateCard {
         min_distance_px: None,
         apart_um: c.apart_um,
     }
+}
+
+/// The threshold that a `calibration.json` has for the first stage alone.
+///
+/// # Errors
+/// A file that cannot be read, or without that stage.
+pub fn segmentation_point(file: &Path) -> Result<OperatingPoint> {
+    Ok(calibrated(file, FIRST)?.point)
 }
 
 fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
@@ -176,6 +187,16 @@ fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
     found.as_f64().ok_or_else(|| DetectorError::file(path, format!("has no {}", keys.join("."))))
 }
 
+/// Names the slides that models were trained on, so that an evaluation on them is noticed.
+pub fn note_slides(training: &mut toml::Table, specs: &[&net::checkpoint::Spec]) {
+    let lists = specs.iter().filter_map(|s| s.trained_on.as_ref());
+    let all: std::collections::BTreeSet<&String> = lists.flat_map(|l| &l.slides).collect();
+    if !all.is_empty() {
+        let names = all.into_iter().map(|n| toml::Value::String(n.clone())).collect();
+        training.insert("slides".into(), toml::Value::Array(names));
+    }
+}
+
 /// Says which weights no file gave, where a training took a part of one, and whose mean a network has.
 pub fn note_weights(training: &mut toml::Table, prefix: &str, spec: &net::checkpoint::Spec) {
     for key in [train::run::RANDOM, train::port::MEAN_OF] {
@@ -219,6 +240,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     for (stage, spec) in [("segmenter", s), ("classifier", c)] {
         note_weights(&mut training, &format!("{stage}_"), spec);
     }
+    note_slides(&mut training, &[s, c]);
     let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
     let mut stages = vec![(p.segmenter.as_path(), s), (&p.classifier, c)];
     stages.extend(p.averaged.iter().map(|f| (f.as_path(), c)));
@@ -258,6 +280,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         }),
         encoder: None,
         operating_point: Some(settled.point),
+        segmentation_point: p.segmentation.clone(),
         operating_points: settled.points,
         resolution: Some(super::resolution::covered(&stages)?),
         training: Some(training),
@@ -272,7 +295,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
 fn results(calibration: &Value, wanted: &str) -> toml::Table {
     let mut results = toml::Table::new();
     for (name, stage) in calibration["stages"].as_object().into_iter().flatten() {
-        if name != wanted && name != super::calibrate::FIRST {
+        if name != wanted && name != FIRST {
             continue;
         }
         for (rule, figures) in stage["rules"].as_object().into_iter().flatten() {

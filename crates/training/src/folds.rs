@@ -9,6 +9,7 @@ use base::file::{self, Lock};
 use base::table::{Format, Table, Writer};
 use mitosis::matching::Rule;
 use mitosis::{Classifier, Mpp, Physical, Point, Resolution, ResolutionSource, Symmetric};
+use net::checkpoint::Spec;
 use regions::Image;
 use regions::folds::{RegionFold, is_frame};
 use std::path::{Path, PathBuf};
@@ -138,13 +139,40 @@ pub struct Calibrate {
     pub symmetries: u8,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
+    /// Go on although weights were trained on held-out slides, or do not say what they were trained on.
+    pub allow_seen: bool,
+}
+
+/// Refuses weights that were trained on slides or patients that fold `k` holds out: thresholds chosen on
+/// what a model has learnt by heart are too high. Gives what the report says where this is allowed.
+fn unseen(
+    source: &Source,
+    (k, fold): (usize, &str),
+    (path, spec): (&Path, &Spec),
+    allowed: bool,
+) -> Result<Option<String>> {
+    let path = path.to_path_buf();
+    let Some(seen) = &spec.trained_on else {
+        let refused = DetectorError::Unlisted { path: path.clone() };
+        return if allowed { Ok(Some(refused.to_string())) } else { Err(refused) };
+    };
+    let names = seen.slides.iter().chain(&seen.patients).map(String::as_str);
+    let leaked = source.folds.leaked(k, names);
+    if leaked.is_empty() {
+        return Ok(None);
+    }
+    let shown = leaked.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+    let (fold, count) = (fold.to_owned(), leaked.len());
+    let refused = DetectorError::Seen { path, fold, count, shown };
+    if allowed { Ok(Some(refused.to_string())) } else { Err(refused) }
 }
 
 /// Takes every held-out frame through the models that never saw its slide, chooses one threshold pair
 /// for all folds together, and writes the report into `out`. `told` hears of every frame.
 ///
 /// # Errors
-/// Images or weights that cannot be read, no figure to choose by, another run in `out`.
+/// Images or weights that cannot be read, no figure to choose by, another run in `out`; weights that were
+/// trained on what a fold holds out, or do not list what they were trained on.
 pub fn calibrate(
     source: &Source,
     c: &Calibrate,
@@ -159,14 +187,18 @@ pub fn calibrate(
     let names = std::iter::once(FIRST.to_owned()).chain(c.classifiers.iter().map(|s| s.0.clone()));
     let mut stages: Vec<Stage> =
         names.enumerate().map(|(i, name)| Stage { name, second: i > 0, folds: vec![] }).collect();
+    let mut notes = vec![];
     for (k, fold) in source.folds.folds.iter().enumerate() {
         let weights = &c.segmenters[k];
         let bytes = std::fs::read(weights).map_err(DetectorError::io(weights))?;
         let inner = TorchSegmenter::open(weights, &c.device)?;
+        let at = (k, fold.as_str());
+        notes.extend(unseen(source, at, (weights, &inner.spec), c.allow_seen)?);
         let first = c.candidates.recipe(&inner.spec, None)?;
         let mut seconds = vec![];
         for (_, paths) in &c.classifiers {
             let net = TorchClassifier::open(&paths[k], &c.device)?;
+            notes.extend(unseen(source, at, (&paths[k], &net.spec), c.allow_seen)?);
             let recipe = c.candidates.recipe(&inner.spec, Some((c.crop, &net.spec)))?;
             seconds.push((Symmetric::new(net, c.symmetries), recipe));
         }
@@ -196,7 +228,8 @@ pub fn calibrate(
     }
     let settings =
         Settings { candidates: c.candidates, crop: c.crop, symmetries: c.symmetries, rule: c.rule };
-    let report = report(&stages, &settings)?;
+    let mut report = report(&stages, &settings)?;
+    report.note(notes);
     report.write(out)?;
     Ok(report)
 }

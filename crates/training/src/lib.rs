@@ -60,12 +60,37 @@ pub enum DetectorError {
         allowed: f32,
     },
     /// A test part is for one scoring, at the end: whoever chooses by test figures has none left.
-    #[error("{}: this run was scored on its test part before ({note})", run.display())]
+    #[error("{}: this run was scored on this test set before ({note})", run.display())]
     ScoredBefore {
         /// The run.
         run: PathBuf,
         /// What was noted then.
         note: String,
+    },
+    /// A threshold would be chosen with a model that has seen the slides it is chosen on.
+    #[error(
+        "{}: trained on {count} of the slides and patients that fold `{fold}` holds out ({shown}); train it with \
+         the segmenter's folds (`data.folds_file`)",
+        path.display()
+    )]
+    Seen {
+        /// The weights.
+        path: PathBuf,
+        /// Name of the fold.
+        fold: String,
+        /// How many of its slides and patients they have seen.
+        count: usize,
+        /// The first of them.
+        shown: String,
+    },
+    /// Nobody knows what the weights were trained on.
+    #[error(
+        "{}: does not list the slides it was trained on (made by an older version); train it again, or allow it",
+        path.display()
+    )]
+    Unlisted {
+        /// The weights.
+        path: PathBuf,
     },
     /// Figures of a table of predictions.
     #[error(transparent)]

@@ -4,7 +4,7 @@
 //! The positive class is the run's: by it the epoch was kept, by it the figures are stated, by it
 //! the threshold is chosen.
 
-use super::export::note_weights;
+use super::export::{note_slides, note_weights};
 use super::{DetectorError, Result};
 use base::file::{self, Lock};
 use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
@@ -12,7 +12,7 @@ use infer::card::{ClassifierCard, ModelCard, SCHEMA};
 use mitosis::Mpp;
 use net::onnx::{self, ExportOptions, WeightKind};
 use regions::task::TestSet;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use train::port::TorchClassifier;
 use train::protocol::{
@@ -145,39 +145,88 @@ pub struct Test {
     pub run: PathBuf,
     /// The data folder.
     pub data: PathBuf,
-    /// Folder for the results.
-    pub out: PathBuf,
-    /// Score a run that was scored before.
+    /// Folder for the results; absent: `RUN/test`, and for further test sets `RUN/test-` with the first
+    /// eight digits of the set's digest.
+    pub out: Option<PathBuf>,
+    /// Score a set that was scored before.
     pub again: bool,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
 }
 
-/// Note of a scoring.
-#[derive(Serialize)]
+/// Version of `tested.json`.
+const TESTED: &str = "mithras.tested/2";
+
+/// `tested.json`: the test sets that a run was scored on.
+#[derive(Serialize, Deserialize)]
+struct Tested {
+    schema: String,
+    sets: Vec<Scored>,
+}
+
+/// Note of a scoring; in versions before the list, the whole file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Scored {
     test_set_sha256: String,
     items: usize,
+    /// Folder of the results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    out: Option<PathBuf>,
 }
 
-/// Scores a run's fold models, their mean, and the model of all items, of these what was trained, on the
-/// test part; gives what was judged, by name. Of two classes the figures at the operating point, chosen on
+impl Tested {
+    fn read(path: &Path) -> Result<Self> {
+        let empty = || Self { schema: TESTED.into(), sets: vec![] };
+        if !path.exists() {
+            return Ok(empty());
+        }
+        let text = std::fs::read(path).map_err(DetectorError::io(path))?;
+        if let Ok(one) = serde_json::from_slice::<Scored>(&text) {
+            return Ok(Self { sets: vec![one], ..empty() });
+        }
+        let all: Self = serde_json::from_slice(&text).map_err(|e| DetectorError::file(path, e))?;
+        if all.schema != TESTED {
+            return Err(DetectorError::file(path, format!("schema `{}` is not known", all.schema)));
+        }
+        Ok(all)
+    }
+}
+
+/// What came of a scoring.
+#[derive(Clone, Debug)]
+pub struct TestResults {
+    /// The folder of the results.
+    pub out: PathBuf,
+    /// What was judged, by name.
+    pub figures: Vec<(String, Classification)>,
+}
+
+/// Scores a run's fold models, their mean, and the model of all items, of these what was trained, on a
+/// test part. Every test set is scored once, any number of sets by one run. Of two classes the figures at the operating point, chosen on
 /// the held-out items, stand beside those of the likelier class.
 ///
 /// # Errors
-/// A run that was scored before, a fold that is not trained, a test part that cannot be read.
-pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
+/// A set that this run was scored on before, a fold that is not trained, a test part that cannot be read.
+pub fn test(t: &Test) -> Result<TestResults> {
     let about = About::read(&t.run)?;
     let _lock = Lock::take(&t.run)?;
     let marker = t.run.join("tested.json");
-    if marker.exists() && !t.again {
-        let note = std::fs::read_to_string(&marker).map_err(DetectorError::io(&marker))?;
-        let (run, note) = (t.run.clone(), note.trim().to_owned());
-        return Err(DetectorError::ScoredBefore { run, note });
-    }
+    let mut tested = Tested::read(&marker)?;
     let set = TestSet::open(about.task, &t.data).map_err(train::TrainError::from)?;
+    let sha256 = set.digest();
+    let before = tested.sets.iter().find(|s| s.test_set_sha256 == sha256);
+    if let (Some(scored), false) = (before, t.again) {
+        let note = format!("{} crops, set {}", scored.items, &sha256[..8.min(sha256.len())]);
+        return Err(DetectorError::ScoredBefore { run: t.run.clone(), note });
+    }
+    let own = || match (before, tested.sets.is_empty()) {
+        (Some(Scored { out: Some(out), .. }), _) => out.clone(),
+        (Some(_), _) | (None, true) => t.run.join("test"),
+        (None, false) => t.run.join(format!("test-{}", &sha256[..8.min(sha256.len())])),
+    };
+    let out = t.out.clone().unwrap_or_else(own);
     let mut lists = predict(&t.run, &set, &t.device)?;
-    std::fs::create_dir_all(&t.out).map_err(DetectorError::io(&t.out))?;
+    std::fs::create_dir_all(&out).map_err(DetectorError::io(&out))?;
     let ensemble = lists.pop();
     let rows = ensemble.is_some().then(|| lists.concat());
     let whole = test_final(&t.run, &set, &t.device)?;
@@ -189,9 +238,9 @@ pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
     ];
     for (stem, rows, fold, items) in parts {
         let Some(rows) = rows else { continue };
-        write_predictions(&t.out, stem, &set, &rows)?;
+        write_predictions(&out, stem, &set, &rows)?;
         for name in tables(about.task, stem) {
-            let path = t.out.join(&name).with_extension("csv");
+            let path = out.join(&name).with_extension("csv");
             // A threshold that fits the test items best is nobody's business.
             let blind = |c: Classification| Classification { largest_f1: None, ..c };
             let figures = blind(judge(&path, &about, &name, fold, None)?);
@@ -207,16 +256,18 @@ pub fn test(t: &Test) -> Result<Vec<(String, Classification)>> {
                 figures: &figures,
                 at_operating_point: at.as_ref(),
             };
-            put(&t.out, &name, &metrics)?;
+            put(&out, &name, &metrics)?;
             let from = threshold.map(|t| format!("{name} from {t:.3} on"));
             said.push((name, figures));
             said.extend(from.zip(at));
         }
     }
-    let note = Scored { test_set_sha256: set.digest(), items: set.items().len() };
-    let text = serde_json::to_string(&note).map_err(|e| DetectorError::file(&marker, e))?;
-    file::write(&marker, text.as_bytes())?;
-    Ok(said)
+    tested.sets.retain(|s| s.test_set_sha256 != sha256);
+    let (items, noted) = (set.items().len(), Some(out.clone()));
+    tested.sets.push(Scored { test_set_sha256: sha256, items, out: noted });
+    tested.schema = TESTED.into();
+    base::json::write(&marker, &tested)?;
+    Ok(TestResults { out, figures: said })
 }
 
 /// A classifier of a run to be packaged.
@@ -279,6 +330,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
         training.insert(key.into(), toml::Value::String(value.clone()));
     }
     note_weights(&mut training, "", spec);
+    note_slides(&mut training, &[spec]);
     let table = tables(about.task, PREDICTIONS).remove(usize::from(p.coarse));
     let of_run = positive(&about, &table);
     // More than two classes have none of their own; the card names one all the same.
@@ -314,6 +366,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
         }),
         encoder: None,
         operating_point: None,
+        segmentation_point: None,
         operating_points: Default::default(),
         resolution: None,
         training: Some(training),

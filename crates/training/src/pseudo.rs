@@ -33,7 +33,7 @@ pub struct Counts {
 /// construction). Images that the fold holds out are not touched.
 ///
 /// # Errors
-/// A detector without a second stage, images that cannot be read, a full disk.
+/// A detector without a second stage, or whose candidates begin above the rule's limits; images that cannot be read, a full disk.
 pub fn label(
     source: &Source,
     fold: &RegionFold<'_>,
@@ -41,6 +41,8 @@ pub fn label(
     out: &Path,
     told: &mut dyn FnMut(usize, usize),
 ) -> Result<Counts> {
+    let lowest = detector.config.recipe.candidates.lowest();
+    rule.reachable(lowest).map_err(|e| DetectorError::Invalid(e.to_string()))?;
     let unlabelled = fold.train.iter().filter(|i| !i.exhaustive && i.labels.is_empty());
     let images: Vec<_> = unlabelled.collect();
     let mut table = Writer::new(["frame", "x", "y", "label", "s_seg", "s_cls"]);

@@ -22,10 +22,23 @@ struct Seen {
     coarsest: f64,
 }
 
+/// Of a stage on pools, or of a classifier on crops, whose changes are under `augment`.
 #[derive(Deserialize)]
 struct Preset {
-    spatial: Zoom,
-    photometric: Changes,
+    spatial: Option<Zoom>,
+    photometric: Option<Changes>,
+    augment: Option<Augment>,
+}
+
+#[derive(Deserialize)]
+struct Augment {
+    placement: Placement,
+    photometric: Option<Changes>,
+}
+
+#[derive(Deserialize)]
+struct Placement {
+    zoom: f64,
 }
 
 #[derive(Deserialize)]
@@ -72,11 +85,13 @@ fn seen(model: &Path, spec: &Spec) -> Result<Seen> {
         _ => return Ok(Seen { zoomed: 1.0, coarsest: 1.0 }),
     };
     let preset: Preset = toml::from_str(&text).map_err(|e| DetectorError::file(&file, e))?;
-    let coarse = preset.photometric.scanner.filter(|s| s.coarse > 0.0);
-    Ok(Seen {
-        zoomed: 1.0 + preset.spatial.scale,
-        coarsest: coarse.map_or(1.0, |s| 1.0 / s.coarse_factor),
-    })
+    let (zoom, changes) = match (preset.spatial, preset.augment) {
+        (Some(spatial), _) => (spatial.scale, preset.photometric),
+        (None, Some(augment)) => (augment.placement.zoom, augment.photometric),
+        (None, None) => (0.0, preset.photometric),
+    };
+    let coarse = changes.and_then(|c| c.scanner).filter(|s| s.coarse > 0.0);
+    Ok(Seen { zoomed: 1.0 + zoom, coarsest: coarse.map_or(1.0, |s| 1.0 / s.coarse_factor) })
 }
 
 #[cfg(test)]
@@ -111,6 +126,10 @@ mod tests {
         // In one alone: a stage that never saw such slides.
         let one = range([0.25, 0.2], [scanner, ""], true);
         assert!(near(Some(one.max), 0.36) && one.warn_above.is_none(), "{one:?}");
+        // A classifier on crops writes the same otherwise.
+        let crops = "[augment.placement]\nzoom = 0.2\n[augment.photometric.scanner]\ncoarse = 0.25\ncoarse_factor = 0.5";
+        let parsed: Preset = toml::from_str(crops).unwrap();
+        assert_eq!(parsed.augment.unwrap().placement.zoom, 0.2);
         // Nobody knows what it saw.
         let unknown = range([0.25, 0.2], [scanner, scanner], false);
         assert!(near(Some(unknown.max), 0.3) && unknown.warn_above.is_none(), "{unknown:?}");

@@ -19,14 +19,18 @@ enum What {
 ///
 /// Weights are seeded: time does not depend on their values. The median over runs of one batch,
 /// forward pass alone, inputs already normalised.
+///
+/// Times per region and per slide are those of so many crops (--candidates), unless a detection run has
+/// measured them: --region-run and --slide-run take the mean seconds of its second stage.
 #[derive(clap::Args, Debug)]
 struct Encoders {
     /// Names of encoders, e.g. vit_base_patch16_224 [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Side of the input, px; transformers with patches of 14 take the nearest multiple below
-    #[arg(long, default_value_t = 224, value_parser = clap::value_parser!(i64).range(32..=1024))]
-    image: i64,
+    /// Side of the input, px; transformers take the nearest multiple of their patch below
+    /// [default: a published encoder's own, 224 for the others]
+    #[arg(long, value_parser = clap::value_parser!(i64).range(32..=1024))]
+    image: Option<i64>,
     /// Crops per run
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(i64).range(1..=4096))]
     batch: i64,
@@ -45,6 +49,12 @@ struct Encoders {
     /// Candidates of a region and of a slide, which the second stage looks at
     #[arg(long, value_name = "N,N", default_value = "42,2305", value_parser = pair)]
     candidates: [u32; 2],
+    /// NAME=RUN: detection run on regions whose second stage is the encoder NAME. Repeat for several
+    #[arg(long, value_name = "NAME=RUN", value_parser = run_of)]
+    region_run: Vec<(String, PathBuf)>,
+    /// NAME=RUN: the same on whole slides
+    #[arg(long, value_name = "NAME=RUN", value_parser = run_of)]
+    slide_run: Vec<(String, PathBuf)>,
     /// Folder for encoders.csv, encoders.json and, with --scores, encoders.svg
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -62,6 +72,11 @@ fn pair(text: &str) -> Result<[u32; 2], String> {
     pair.ok_or_else(|| format!("`{text}` is not two counts, as 42,2305"))
 }
 
+fn run_of(text: &str) -> Result<(String, PathBuf), String> {
+    let (name, run) = text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=RUN"))?;
+    Ok((name.to_owned(), run.into()))
+}
+
 /// Runs one of the benchmarks.
 pub fn run(args: Args) -> Result<()> {
     let What::Encoders(a) = args.what;
@@ -75,7 +90,17 @@ fn encoders(_: &Encoders) -> Result<()> {
 
 #[cfg(feature = "train")]
 fn encoders(a: &Encoders) -> Result<()> {
-    use train::bench::{Bench, run};
+    use mithras::times::second_stage;
+    use train::bench::{Bench, Measured, run};
+
+    let measured = |runs: &[(String, PathBuf)]| {
+        let of = |(name, run): &(String, PathBuf)| {
+            let found = second_stage(run)?;
+            Ok((name.clone(), Measured { seconds: found.seconds, count: found.slides }))
+        };
+        runs.iter().map(of).collect::<Result<_>>()
+    };
+    let measured = [measured(&a.region_run)?, measured(&a.slide_run)?];
 
     train::set_up(a.threads);
     let bench = Bench {
@@ -84,6 +109,7 @@ fn encoders(a: &Encoders) -> Result<()> {
         runs: a.runs.into(),
         device: a.device.clone(),
         candidates: a.candidates,
+        measured,
         precision: match a.precision.as_str() {
             "bf16" => net::device::Precision::Bf16,
             _ => net::device::Precision::F32,

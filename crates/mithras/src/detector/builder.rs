@@ -194,11 +194,22 @@ impl Builder {
         }
         let (mut recipe, own, model) = from_card(package, self.stages)?;
         recipe.max_unread_share = self.max_unread_share;
+        let two = recipe.crops.is_some() || package.card.classifier.is_none();
         let (point, thresholds) = match self.thresholds {
             Thresholds::Package => {
+                let name = || package.card.name.clone();
+                let own = own.ok_or_else(|| DetectorError::NoFirstStagePoint(name()))?;
                 let named = &package.card.operating_points;
-                let same = named.iter().find(|(_, p)| (p.seg, p.cls) == (own.seg, own.cls));
+                let pair =
+                    |p: &infer::card::NamedPoint| two && (p.seg, p.cls) == (own.seg, own.cls);
+                let same = named.iter().find(|(_, p)| pair(p));
                 (same.map_or(OWN_POINT, |(name, _)| name.as_str()).to_owned(), own)
+            }
+            Thresholds::Named(point) if !two => {
+                return Err(DetectorError::PairForOneStage {
+                    name: package.card.name.clone(),
+                    point,
+                });
             }
             Thresholds::Named(name) => {
                 let point = package.card.point(&name)?;

@@ -8,10 +8,12 @@ use infer::ModelPackage;
 use infer::card::CandidateMethod;
 use mitosis::{OperatingPoint, Score};
 
+/// The recipe, the threshold that was chosen for these stages where there is one, and what a run's record
+/// says of the model.
 pub(super) fn from_card(
     package: &ModelPackage,
     stages: Stages,
-) -> Result<(Recipe, OperatingPoint, ModelEntry), DetectorError> {
+) -> Result<(Recipe, Option<OperatingPoint>, ModelEntry), DetectorError> {
     let card = package.card.detector()?;
     let name = &package.card.name;
     let wrong = |source| DetectorError::Recipe { name: name.clone(), source };
@@ -67,5 +69,9 @@ pub(super) fn from_card(
         classifier_sha256: second.map(|c| c.sha256.clone()),
         license: package.card.license.clone(),
     };
-    Ok((recipe, card.operating_point.clone(), model))
+    let own = match second {
+        Some(_) => Some(card.operating_point.clone()),
+        None => package.card.first_stage_point().cloned(),
+    };
+    Ok((recipe, own, model))
 }

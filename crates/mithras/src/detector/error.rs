@@ -30,6 +30,22 @@ pub enum DetectorError {
     /// Two stages were asked for, the package has one.
     #[error("model `{0}` has no classifier; it can run the first stage alone")]
     OneStage(String),
+    /// The first stage alone was asked for, and only the pair of both stages was ever chosen.
+    #[error(
+        "model `{0}` has no threshold for its first stage alone, and that of both stages is too low without the \
+         second; name one"
+    )]
+    NoFirstStagePoint(String),
+    /// A named pair of thresholds was asked for, and the first stage alone.
+    #[error(
+        "`{point}` of model `{name}` was chosen for both stages; the first stage alone needs a threshold of its own"
+    )]
+    PairForOneStage {
+        /// The package.
+        name: String,
+        /// The pair.
+        point: String,
+    },
     /// The share of unreadable windows is not between 0 and 1.
     #[error("the largest share of unreadable windows is {0}, which is not between 0 and 1")]
     Share(f64),

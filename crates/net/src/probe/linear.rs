@@ -13,13 +13,17 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Names `norm.*`, `head.*`. eps 1e-6 as in the MAE reference; zero weights and a constant
-    /// bias.
+    /// Names `norm.*`, `head.*`. eps 1e-6 as in the MAE reference. `weight` `[C, D]` is where the
+    /// head starts, with a constant bias. Under LARS a weight of zero hardly moves: each update is
+    /// a share of the weight's own norm ([`crate::optim::Lars`]).
     #[must_use]
-    pub fn new(p: &Path, dim: i64, classes: i64, head_bias: f64) -> Self {
+    pub fn new(p: &Path, weight: &Tensor, head_bias: f64) -> Self {
+        let (classes, dim) = weight.size2().expect("a matrix [classes, dim]");
         let mut norm = BatchNorm::affine_free(&(p / "norm"), dim);
         norm.eps = 1e-6;
-        Self { norm, head: Linear::head(&(p / "head"), dim, classes, head_bias) }
+        let mut head = Linear::head(&(p / "head"), dim, classes, head_bias);
+        tch::no_grad(|| head.weight.copy_(weight));
+        Self { norm, head }
     }
 
     /// Features `[N, D]` (of [`crate::encoder::Encoder::embed`]) to logits `[N, C]`.

@@ -57,7 +57,8 @@ pub fn draw(plan: &StudyPlan, main: &Joined, study: &Study) -> Result<Vec<Pictur
         }
     }
     pictures.push(forest_plot(study));
-    pictures.push(comparison(study));
+    pictures.push(comparison(study, false));
+    pictures.push(comparison(study, true));
     pictures.extend(calibration_plot(plan, main));
     Ok(pictures)
 }
@@ -153,29 +154,41 @@ fn forest_plot(study: &Study) -> Picture {
     }
 }
 
-fn comparison(study: &Study) -> Picture {
+/// C-indices by method: of the fitted risk, or of the count itself as the risk.
+fn comparison(study: &Study, raw: bool) -> Picture {
     let mut rows = Vec::new();
     for (i, (key, label)) in FEATURES.iter().enumerate() {
         let name = (*label).into();
         rows.push(Row { name, value: None, per: "", note: String::new(), colour: i });
         for c in study.comparison.iter().filter(|c| c.feature == *key) {
-            let (value, note) = match &c.result {
-                ComparedResult::Found { c_index, .. } => {
-                    let b = &c_index.rows;
-                    (Some((b.estimate, b.lower, b.upper)), String::new())
-                }
-                ComparedResult::Failed { .. } => (None, "no model".to_owned()),
+            let found = match (&c.result, raw) {
+                (_, true) => c.c_index_count_as_risk.as_ref(),
+                (ComparedResult::Found { c_index, .. }, false) => Some(c_index),
+                (ComparedResult::Failed { .. }, false) => None,
             };
+            let value = found.map(|f| (f.rows.estimate, f.rows.lower, f.rows.upper));
+            let missing = if raw { "no C-index" } else { "no model" };
+            let note = if value.is_none() { missing.to_owned() } else { String::new() };
             rows.push(Row { name: c.method.clone(), value, per: "", note, colour: i });
         }
     }
-    Picture {
-        name: "c_index".into(),
-        caption: "Apparent C-index of Cox models on the count alone, slides as units; 95 % \
-                  percentile intervals from slide resamples with fitted risks held fixed."
-            .into(),
-        canvas: forest("C-index by method", "C-index", "", Scale::CIndex, &rows),
-    }
+    let (name, title, caption) = if raw {
+        (
+            "c_index_count",
+            "C-index by method, count as the risk",
+            "C-index of the count itself as the risk, without a model, slides as units: below 0.5 where higher \
+             counts go with longer survival; 95 % percentile intervals from slide resamples.",
+        )
+    } else {
+        (
+            "c_index",
+            "C-index by method, fitted risk",
+            "Apparent C-index of the risk that a Cox model fits to the count alone, slides as units; 95 % \
+             percentile intervals from slide resamples with fitted risks held fixed.",
+        )
+    };
+    let canvas = forest(title, "C-index", "", Scale::CIndex, &rows);
+    Picture { name: name.into(), caption: caption.into(), canvas }
 }
 
 fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {

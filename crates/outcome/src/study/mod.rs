@@ -163,7 +163,9 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
     let mut comparison = Vec::new();
     for (feature, label) in FEATURES {
         for m in &methods {
-            let fitted = frame(plan, &m.slides, vec![feature.into()]).and_then(|f| {
+            let counts = frame(plan, &m.slides, vec![feature.into()]);
+            let raw = counts.as_ref().ok().and_then(|f| c_result(plan, f, &f.x, false).ok());
+            let fitted = counts.and_then(|f| {
                 let fitted = model(plan, &f, &[0])?;
                 c_result(plan, &f, &fitted.fit.linear_predictor, false)
             });
@@ -171,7 +173,8 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
                 Ok(c_index) => ComparedResult::Found { label, c_index },
                 Err(e) => ComparedResult::Failed { failed: e.to_string() },
             };
-            comparison.push(Compared { method: m.name.clone(), feature, result });
+            let (method, c_index_count_as_risk) = (m.name.clone(), raw);
+            comparison.push(Compared { method, feature, result, c_index_count_as_risk });
         }
     }
     let mut patient_level = Vec::new();

@@ -341,6 +341,10 @@ pub struct Compared {
     /// What was found.
     #[serde(flatten)]
     pub result: ComparedResult,
+    /// C of the count itself as the risk, without a model: below 0.5 where higher counts go with longer
+    /// survival, which a fitted risk turns round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub c_index_count_as_risk: Option<CStudy>,
 }
 
 /// A C-index, or why there is none.

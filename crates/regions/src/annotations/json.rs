@@ -67,6 +67,7 @@ fn read(
             cohort: text(&["tumor_type", "tumour_type", "tumor", "cohort", "domain"]),
             patient: text(&["patient", "patient_id", "case", "case_id"]),
             scanner: text(&["scanner", "scanner_name"]),
+            split: None,
         });
         if images.insert(id.clone(), number).is_some() {
             return Err(broken(file, format!("two images have the id {id}")));

@@ -42,6 +42,7 @@ mod error;
 mod geojson;
 mod json;
 mod named;
+mod select;
 mod sheet;
 mod sliderunner;
 mod summary;
@@ -52,6 +53,7 @@ mod words;
 pub use boxes::BoxOrder;
 pub use category::{Class, Mapping, MappingError, Meaning};
 pub use error::{ImportError, Problem};
+pub use select::{Selection, SplitTable};
 pub use summary::{Contradiction, Summary};
 
 use crops::schema::Split;
@@ -67,6 +69,20 @@ pub struct Importer {
     pub about: &'static str,
     /// The reader.
     pub read: fn(&Path, &ImportOptions) -> Result<Annotations, ImportError>,
+}
+
+impl Importer {
+    /// The annotations of a file, or the part of them that the options select.
+    ///
+    /// # Errors
+    /// What the reader refuses, and what [`Annotations::select`] does.
+    pub fn annotations(
+        &self,
+        path: &Path,
+        options: &ImportOptions,
+    ) -> Result<Annotations, ImportError> {
+        (self.read)(path, options)?.select(&options.select)
+    }
 }
 
 /// Every format that can be imported.
@@ -147,6 +163,8 @@ pub struct ImportOptions {
     pub box_px: f64,
     /// Cohort for sources that name none.
     pub cohort: Option<String>,
+    /// Which images are taken.
+    pub select: Selection,
 }
 
 impl Default for ImportOptions {
@@ -159,6 +177,7 @@ impl Default for ImportOptions {
             assume: None,
             box_px: 50.0,
             cohort: None,
+            select: Selection::default(),
         }
     }
 }
@@ -178,6 +197,9 @@ pub struct ImageEntry {
     pub patient: Option<String>,
     /// Scanner, when stated.
     pub scanner: Option<String>,
+    /// Evaluation side, when a table fixes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
 }
 
 /// One annotation.
@@ -238,4 +260,6 @@ pub struct Annotations {
     pub deleted: u64,
     /// Records left out because of `lenient`.
     pub skipped: Vec<Problem>,
+    /// Images that the user did not select, by reason.
+    pub not_selected: BTreeMap<String, u64>,
 }

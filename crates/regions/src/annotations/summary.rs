@@ -54,6 +54,9 @@ pub struct Summary {
     pub skipped: usize,
     /// The first of them.
     pub skipped_records: Vec<Problem>,
+    /// Images that were not selected, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_selected: BTreeMap<String, u64>,
 }
 
 /// One place, two labels.
@@ -108,6 +111,7 @@ impl Annotations {
             deleted: self.deleted,
             skipped: self.skipped.len(),
             skipped_records: self.skipped.iter().take(20).cloned().collect(),
+            not_selected: self.not_selected.clone(),
         };
         let mut seen: HashMap<(usize, u64, u64), usize> = HashMap::new();
         for (i, a) in self.annotations.iter().enumerate() {

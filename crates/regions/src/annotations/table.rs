@@ -190,6 +190,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
             cohort: filled(row, cohort),
             patient: filled(row, patient),
             scanner: filled(row, scanner),
+            split: None,
         };
         let image = c.image_named(&name, entry);
         if let (Place::Box(b), Where::Corners(_)) = (at, &place) {

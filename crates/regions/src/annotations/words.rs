@@ -29,6 +29,9 @@ impl fmt::Display for Summary {
         for (name, n) in &self.ignored {
             writeln!(f, "{n:>9} `{name}` ignored")?;
         }
+        for (why, n) in &self.not_selected {
+            writeln!(f, "{n:>9} images not taken: {why}")?;
+        }
         for c in self.contradictions.iter().take(10) {
             writeln!(
                 f,

@@ -61,7 +61,7 @@ impl CropsPlan<'_> {
     /// # Errors
     /// [`ImportError`].
     pub fn run(&self, mut cuts: CutOptions) -> Result<ImportedCrops, ImportError> {
-        let annotations = (self.format.read)(self.file, self.options)?;
+        let annotations = self.format.annotations(self.file, self.options)?;
         let mut done = ImportedCrops { summary: annotations.summary(), corpus: None };
         let Some(out) = self.out else { return Ok(done) };
         let refused = |reason| ImportError::Io { file: out.into(), reason };

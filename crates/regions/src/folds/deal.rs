@@ -4,7 +4,7 @@ use super::{FoldsError, Group, Place, Result, Scheme};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// One image or crop, as folds see it.
 #[derive(Clone, Debug)]
@@ -126,6 +126,9 @@ pub(super) fn deal(
         Scheme::Stratified(k) => k,
         Scheme::LeaveOneOut => able.len(),
         Scheme::Whole => 0,
+        Scheme::Given => {
+            return Err(FoldsError::Invalid("folds by a table are not dealt".into()));
+        }
     };
     if scheme != Scheme::Whole && (wanted < 2 || able.len() < wanted) {
         return Err(FoldsError::Invalid(format!(
@@ -145,7 +148,7 @@ pub(super) fn deal(
             able.iter().map(|&i| piles[i].name()).collect(),
             able.iter().enumerate().map(|(k, &i)| (i, k)).collect(),
         ),
-        Scheme::Whole => (vec![], BTreeMap::new()),
+        Scheme::Whole | Scheme::Given => (vec![], BTreeMap::new()),
     };
     let place = |(i, p): (usize, Pile)| {
         let place = match of.get(&i) {
@@ -156,6 +159,63 @@ pub(super) fn deal(
         p.group(place)
     };
     Ok((names, piles.into_iter().enumerate().map(place).collect()))
+}
+
+/// Words of a table that are no folds.
+const TRAIN: [&str; 2] = ["train", "training"];
+const TEST: [&str; 2] = ["test", "testing"];
+
+/// Names of the folds, in order, and every group where a table puts its slides or patients.
+pub(super) fn by_table(
+    units: &[Unit<'_>],
+    words: &HashMap<&str, &str>,
+) -> std::result::Result<(Vec<String>, Vec<Group>), String> {
+    let mut names: Vec<&str> =
+        words.values().copied().collect::<HashSet<_>>().into_iter().collect();
+    names.retain(|n| !TRAIN.contains(n) && !TEST.contains(n));
+    // Numbers in their order, then words.
+    names.sort_by_key(|n| (n.parse::<u64>().unwrap_or(u64::MAX), *n));
+    if names.len() < 2 {
+        return Err(format!(
+            "{} folds; at least two names besides `train` and `test` are needed",
+            names.len()
+        ));
+    }
+    let (mut groups, mut missing) = (vec![], vec![]);
+    for pile in piles(units) {
+        let own = pile.slides.iter().chain(&pile.patients).filter_map(|n| words.get(n.as_str()));
+        let mut own: Vec<&str> = own.copied().collect();
+        own.sort_unstable();
+        own.dedup();
+        let place = match own[..] {
+            [] => {
+                missing.push(pile.name());
+                continue;
+            }
+            [word] if TEST.contains(&word) => Place::Test,
+            [word] if TRAIN.contains(&word) => Place::Train,
+            [word] => Place::Fold(names.iter().position(|n| *n == word).unwrap_or_default()),
+            _ => {
+                return Err(format!(
+                    "group `{}` (slides that share a patient or an image) is in {}; it has to stay whole",
+                    pile.name(),
+                    own.join(" and ")
+                ));
+            }
+        };
+        if pile.tests > 0 && place != Place::Test {
+            return Err(format!(
+                "group `{}` is test data and cannot be in `{}`",
+                pile.name(),
+                own[0]
+            ));
+        }
+        groups.push(pile.group(place));
+    }
+    if let Some(first) = missing.first() {
+        return Err(format!("{} groups are not in the table, e.g. `{first}`", missing.len()));
+    }
+    Ok((names.into_iter().map(str::to_owned).collect(), groups))
 }
 
 /// Deals the groups that can validate and then the others, those that bring most first, each to the fold furthest below its share of what the

@@ -1,5 +1,6 @@
 //! The one manifest of folds, for regions and crops: whole patients and slides, stratified by
-//! figures, seeded, digested. Every trainer reads this file.
+//! figures, seeded, digested. Every trainer reads this file, and finds its images in it by the names of
+//! their slides and patients: one manifest serves all datasets that were cut from the same slides.
 //!
 //! Images that share a slide, a patient or all of their bytes are one group, and a group lies on one
 //! side. Groups without an exhaustively labelled image cannot validate anything; they are dealt after
@@ -7,6 +8,8 @@
 //! leaves out one slide. Test groups are in no fold.
 
 mod deal;
+mod given;
+mod names;
 mod regions;
 mod scenes;
 #[cfg(test)]
@@ -23,6 +26,8 @@ use std::path::Path;
 
 pub(crate) use deal::Equal;
 pub use deal::Unit;
+pub use given::Splittable;
+pub use names::{Sought, bare};
 pub use regions::RegionFold;
 pub(crate) use scenes::scene_of;
 pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};
@@ -68,6 +73,8 @@ pub enum DataKind {
     Regions,
     /// Labelled crops.
     Crops,
+    /// Several datasets, of one kind or both.
+    Several,
 }
 
 /// How groups become folds.
@@ -80,6 +87,8 @@ pub enum Scheme {
     LeaveOneOut,
     /// No fold: all is trained on, and nothing can be measured.
     Whole,
+    /// As a table says, e.g. a published split.
+    Given,
 }
 
 /// What becomes of a group.
@@ -205,29 +214,6 @@ impl FoldManifest {
         Ok(made)
     }
 
-    /// Splits the crops of a corpus; every crop can validate. Crops of equal pixels need not stay
-    /// together: `contradiction` finds them.
-    ///
-    /// # Errors
-    /// As [`FoldManifest::new`], or the corpus cannot be read.
-    pub fn of_crops(corpus: &crops::Corpus, scheme: Scheme, seed: u64) -> Result<Self> {
-        let invalid = |e: crops::CorpusError| FoldsError::Invalid(e.to_string());
-        let mut metas = vec![];
-        for crop in corpus.crops(crops::Columns::Meta).map_err(invalid)? {
-            metas.push(crop.map_err(invalid)?.meta);
-        }
-        let units = metas.iter().map(|m| Unit {
-            slide: &m.slide,
-            patient: m.patient.as_deref(),
-            copy: None,
-            strata: vec![(format!("{} {}", m.cohort, m.label), 1)],
-            figures: u64::from(m.label == crops::Label::MitoticFigure),
-            test: m.split == crops::Split::Test,
-            validates: true,
-        });
-        Self::new(DataKind::Crops, &corpus.manifest().digest, units, scheme, seed)
-    }
-
     /// Reads a manifest: format, digest, and that no slide or patient is in two groups.
     ///
     /// # Errors
@@ -326,20 +312,6 @@ impl FoldManifest {
             Some(Place::Fold(_) | Place::Train) => Ok(crops::Split::Train),
             None => Err(FoldsError::Invalid(format!("slide `{slide}` is in no group of folds"))),
         }
-    }
-
-    /// Whether the folds were made for the dataset of this digest.
-    ///
-    /// # Errors
-    /// [`FoldsError::Invalid`] when they were made for another one.
-    pub fn check_dataset(&self, digest: &str) -> Result<()> {
-        if self.dataset == digest {
-            return Ok(());
-        }
-        Err(FoldsError::Invalid(format!(
-            "the folds were made for the dataset {}, not for {digest}",
-            self.dataset
-        )))
     }
 
     fn known(&self, k: usize) -> Result<()> {

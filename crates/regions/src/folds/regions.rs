@@ -1,7 +1,7 @@
 //! Folds of a regions dataset. Only a [`TrainingPart`] can be folded; test images have no way in.
 
-use super::{DataKind, FoldManifest, FoldsError, Place, Result, Scheme, Unit};
-use crate::dataset::{Dataset, Image, Part, TrainingPart};
+use super::{FoldManifest, FoldsError, Place, Result, Sought};
+use crate::dataset::{Image, TrainingPart};
 
 /// Both sides of one fold.
 #[derive(Clone, Debug)]
@@ -16,35 +16,24 @@ pub struct RegionFold<'a> {
 }
 
 impl FoldManifest {
-    /// Splits a regions dataset, stratified by figures and images per source.
-    ///
-    /// # Errors
-    /// As [`FoldManifest::new`].
-    pub fn of_regions(set: &Dataset, scheme: Scheme, seed: u64) -> Result<Self> {
-        let units = set.images().iter().map(|i| Unit {
-            slide: &i.slide,
-            patient: i.patient.as_deref(),
-            copy: Some(&i.sha256),
-            strata: vec![
-                (format!("{} figures", i.source), i.figures().count() as u64),
-                (format!("{} images", i.source), 1),
-            ],
-            figures: i.figures().count() as u64,
-            test: i.part != Part::Train,
-            validates: i.exhaustive,
-        });
-        Self::new(DataKind::Regions, set.digest(), units, scheme, seed)
-    }
-
     /// Both sides of fold `k`.
     ///
     /// # Errors
-    /// [`FoldsError`]: the manifest belongs to other data, or there is no such fold.
+    /// [`FoldsError`]: images whose slides are in no group, a fold that holds none of them out, or no such fold.
     pub fn regions<'a>(&self, part: &TrainingPart<'a>, k: usize) -> Result<RegionFold<'a>> {
         self.known(k)?;
         let mut fold =
             RegionFold { name: self.folds[k].clone(), train: vec![], validation: vec![] };
-        for (image, place) in self.places(part)? {
+        let places = self.places(part)?;
+        let held = |(i, p): &(&Image, Place)| *p == Place::Fold(k) && i.exhaustive;
+        if !places.iter().any(held) {
+            return Err(FoldsError::Invalid(format!(
+                "fold `{}` holds out no exhaustively labelled image of this dataset; the folds were made for \
+                 other slides",
+                self.folds[k]
+            )));
+        }
+        for (image, place) in places {
             match place {
                 Place::Fold(f) if f == k && image.exhaustive => fold.validation.push(image),
                 Place::Fold(f) if f == k => {}
@@ -66,22 +55,12 @@ impl FoldManifest {
     }
 
     fn places<'a>(&self, part: &TrainingPart<'a>) -> Result<Vec<(&'a Image, Place)>> {
-        self.check_dataset(part.dataset().digest())?;
-        let index = self.index()?;
-        let place = |image: &&'a Image| {
-            let known = index.slides.get(image.slide.as_str());
-            let of = |p: &String| index.patients.get(p.as_str());
-            if image.patient.as_ref().is_some_and(|p| of(p) != known) {
-                return Err(FoldsError::Invalid(format!(
-                    "image `{}`: its slide and its patient are in two groups",
-                    image.name
-                )));
-            }
-            let group = known.ok_or_else(|| {
-                FoldsError::Invalid(format!("slide `{}` is in no group of folds", image.slide))
-            })?;
-            Ok((*image, self.groups[*group].place))
-        };
-        part.images().iter().map(place).collect()
+        let sought = part.images().iter().map(|i| Sought {
+            slide: &i.slide,
+            patient: i.patient.as_deref(),
+            content: Some(&i.sha256),
+        });
+        let places = self.places_of(sought)?;
+        Ok(part.images().iter().copied().zip(places).collect())
     }
 }

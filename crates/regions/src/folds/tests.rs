@@ -37,6 +37,77 @@ fn a_patient_and_a_slide_stay_whole() {
     assert_eq!(place(&m, "c"), place(&m, "d"));
 }
 
+fn sought<'a>(slide: &'a str, patient: Option<&'a str>) -> Sought<'a> {
+    Sought { slide, patient, content: None }
+}
+
+#[test]
+fn images_of_another_dataset_are_found_by_slide_and_patient() {
+    let units = vec![
+        unit("001.tiff", Some("p"), 1),
+        unit("002.tiff", None, 1),
+        unit("003.tiff", None, 1),
+        Unit { validates: false, ..unit("patch", None, 1) },
+    ];
+    let m = made(units, Scheme::LeaveOneOut).unwrap();
+    let of = |items: &[Sought<'_>]| m.places_of(items.iter().copied()).map_err(|e| e.to_string());
+    let own = |s| place(&m, s);
+    // Other suffixes, a slide known by its patient alone, and one that trains everywhere.
+    let found = of(&[sought("002", None), sought("x", Some("p")), sought("patch", None)]).unwrap();
+    assert_eq!(found, [own("002.tiff"), own("001.tiff"), Place::Train]);
+    let strange =
+        of(&[sought("002", None), sought("2", None), sought("y", Some("q"))]).unwrap_err();
+    assert!(strange.contains("2 of 3 slides are in no fold: 2, y"), "{strange}");
+    let torn = of(&[sought("002", Some("p"))]).unwrap_err();
+    assert!(torn.contains("belongs to the groups `002.tiff` and `p`"), "{torn}");
+    // The same pixels under two slides, which the dataset of the folds did not have.
+    let twin = |slide| Sought { slide, patient: None, content: Some("same") };
+    let copied = of(&[twin("002"), twin("003")]).unwrap_err();
+    assert!(copied.contains("hold the same image"), "{copied}");
+    let seen = ["001", "002.tiff", "patch", "elsewhere"];
+    let leaked: usize = (0..3).map(|k| m.leaked(k, seen.into_iter()).len()).sum();
+    assert_eq!(leaked, 2, "each where it is held out, and what all train on nowhere");
+}
+
+fn crops(slides: &[&str]) -> Splittable {
+    let meta = |s: &&str| {
+        crops::CropMeta::new(
+            format!("{s}.png"),
+            crops::Label::MitoticFigure,
+            *s,
+            mitosis::Mpp::PAPER,
+            (8, 8),
+        )
+    };
+    Splittable::Crops(slides.iter().map(meta).collect(), slides.join("+"))
+}
+
+#[test]
+fn a_published_split_becomes_folds() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("folds.csv");
+    let sets = [crops(&["001.tiff", "002.tiff", "003.tiff", "004.tiff"]), crops(&["005.tiff"])];
+    let run = |text: &str| {
+        std::fs::write(&table, text).unwrap();
+        FoldManifest::given(&sets, &table).map_err(|e| e.to_string())
+    };
+    let m = run("image,fold\n1,10\n2,9\n3,10\n4,test\n5,train\n").unwrap();
+    assert_eq!(
+        (m.folds.as_slice(), m.kind),
+        (["9".to_owned(), "10".to_owned()].as_slice(), DataKind::Several)
+    );
+    let places = ["001.tiff", "002.tiff", "003.tiff", "004.tiff", "005.tiff"].map(|s| place(&m, s));
+    let (a, b) = (Place::Fold(0), Place::Fold(1));
+    assert_eq!(places, [b, a, b, Place::Test, Place::Train]);
+    let path = dir.path().join("folds.json");
+    m.write(&path).unwrap();
+    assert_eq!(FoldManifest::read(&path).unwrap(), m);
+    let short = run("image,fold\n1,0\n2,1\n3,0\n").unwrap_err();
+    assert!(short.contains("2 groups are not in the table, e.g. `004.tiff`"), "{short}");
+    let one = run("image,fold\n1,0\n2,0\n3,0\n4,0\n5,0\n").unwrap_err();
+    assert!(one.contains("1 folds"), "{one}");
+}
+
 #[test]
 fn copies_stay_together() {
     let twin = |slide| Unit { copy: Some("x"), ..unit(slide, None, 1) };

@@ -1,18 +1,17 @@
 //! The folds of a training set: the one manifest of [`crate::folds`], read item by item.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use super::{Result, TaskError, TrainingSet};
 use crate::fold::Fold;
-use crate::folds::{DataKind, Equal, FoldManifest, Place, Scheme, Unit};
+use crate::folds::{FoldManifest, Place, Scheme, Sought, Unit};
 
 /// Which item is held out by which fold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folds {
     manifest: FoldManifest,
-    /// Per item of the set.
-    held_by: Vec<usize>,
+    /// Per item of the set; `None` where every fold trains on it.
+    held_by: Vec<Option<usize>>,
 }
 
 impl Folds {
@@ -32,23 +31,31 @@ impl Folds {
             test: false,
             validates: true,
         });
-        let (dataset, scheme) = (dataset(set), (Scheme::Stratified(folds), Equal::First));
-        let made = FoldManifest::dealt(DataKind::Crops, &dataset, units.collect(), scheme, seed);
+        let scheme = Scheme::Stratified(folds);
+        let made = FoldManifest::of_task(&dataset(set), units.collect(), scheme, seed);
         Self::of(set, made.map_err(|e| TaskError::file(Path::new("data.folds"), e))?)
     }
 
-    /// The folds of a manifest, this run's own or one of `corpus split`, on the items of its set.
+    /// The folds of a manifest on the items of a set: this run's own, one of `corpus split`, or that of a
+    /// detector, which was made for regions of the same slides. Items are found by slide and patient.
     ///
     /// # Errors
-    /// A manifest of other data, one that has an item in no fold, or a class that a fold has on one
-    /// side alone.
+    /// Items whose slides are in no fold or are test data, or a class that a fold has on one side alone.
     pub fn of(set: &TrainingSet, manifest: FoldManifest) -> Result<Self> {
         let fail = |reason: String| TaskError::file(Path::new("folds"), reason);
-        manifest.check_dataset(&dataset(set)).map_err(|e| fail(e.to_string()))?;
-        let places: HashMap<&str, Place> = manifest.places_by_name();
-        let held = set.items().iter().map(|item| match places.get(item.source.as_str()) {
-            Some(Place::Fold(k)) => Ok(*k),
-            _ => Err(fail(format!("`{}` of `{}` is in no fold", item.file, item.source))),
+        let sought = set.items().iter().map(|i| Sought {
+            slide: &i.slide,
+            patient: Some(&i.source),
+            content: None,
+        });
+        let places = manifest.places_of(sought).map_err(|e| fail(e.to_string()))?;
+        let held = places.into_iter().zip(set.items()).map(|(place, item)| match place {
+            Place::Fold(k) => Ok(Some(k)),
+            Place::Train => Ok(None),
+            Place::Test => Err(fail(format!(
+                "`{}` of `{}` is test data in these folds; import it with `--split test`, or leave it out",
+                item.file, item.slide
+            ))),
         });
         let folds = Self { held_by: held.collect::<Result<_>>()?, manifest };
         folds.has_every_class_on_both_sides(set)?;
@@ -84,9 +91,15 @@ impl Folds {
         &self.manifest.digest
     }
 
-    /// The fold that holds each item out, in the set's order.
+    /// The manifest.
     #[must_use]
-    pub fn held_by(&self) -> &[usize] {
+    pub fn manifest(&self) -> &FoldManifest {
+        &self.manifest
+    }
+
+    /// The fold that holds each item out, in the set's order; `None` where every fold trains on it.
+    #[must_use]
+    pub fn held_by(&self) -> &[Option<usize>] {
         &self.held_by
     }
 
@@ -99,18 +112,22 @@ impl Folds {
             let reason = format!("there is no fold {k}; folds are 0 to {}", self.count() - 1);
             return Err(TaskError::file(Path::new("folds"), reason));
         }
-        let (validation, train) = (0..self.held_by.len()).partition(|&i| self.held_by[i] == k);
+        let (validation, train) =
+            (0..self.held_by.len()).partition(|&i| self.held_by[i] == Some(k));
         Ok(Fold { train, validation })
     }
 
     fn has_every_class_on_both_sides(&self, set: &TrainingSet) -> Result<()> {
         let (folds, classes) = (self.count(), set.classes());
         let mut held = vec![vec![0_usize; folds]; classes.len()];
-        for (item, &k) in set.items().iter().zip(&self.held_by) {
-            held[item.class][k] += 1;
+        let mut all = vec![0_usize; classes.len()];
+        for (item, k) in set.items().iter().zip(&self.held_by) {
+            all[item.class] += 1;
+            if let Some(k) = k {
+                held[item.class][*k] += 1;
+            }
         }
-        for (class, per_fold) in classes.iter().zip(&held) {
-            let count = per_fold.iter().sum();
+        for ((class, per_fold), count) in classes.iter().zip(&held).zip(all) {
             for (fold, &n) in per_fold.iter().enumerate() {
                 let side = match n {
                     0 => "validate on",

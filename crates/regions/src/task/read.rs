@@ -55,7 +55,8 @@ pub(super) fn open(task: Task, dir: &Path, part: Part) -> Result<Crops> {
             })?;
             let hash = hex(&pixel_hash(&image));
             let Entry { file, class, votes, coarse, source, domain } = e;
-            Ok((Item { file, class, votes, coarse, source, domain, hash }, image))
+            let slide = source.clone();
+            Ok((Item { file, class, votes, coarse, source, slide, domain, hash }, image))
         })
         .collect::<Result<Vec<_>>>()?;
     one_size(&root, side, &found)?;

@@ -39,6 +39,7 @@ pub(super) fn open(dir: &Path, part: Part) -> Result<(Vec<(Item, RgbTile)>, Stri
             votes: vec![class],
             coarse: None,
             source: m.patient.clone().unwrap_or_else(|| m.slide.clone()),
+            slide: m.slide.clone(),
             domain: m.cohort.clone(),
             hash: hex(&pixel_hash(&image)),
         };

@@ -48,7 +48,9 @@ impl Benchmark {
             "image_px",
             "crop_s",
             "region_s",
+            "regions",
             "slide_s",
+            "slides",
             "relative",
             "flop",
             "peak_share",
@@ -57,9 +59,11 @@ impl Benchmark {
             let known = |v: Option<f64>| v.map(|v| v.to_string()).unwrap_or_default();
             let seconds = [l.crop_s, l.region_s, l.slide_s, l.relative].map(|v| v.to_string());
             let [crop, region, slide, relative] = seconds;
+            let count = |n: Option<usize>| n.map(|n| n.to_string()).unwrap_or_default();
+            let (regions, slides) = (count(l.regions), count(l.slides));
             let name = l.encoder.to_owned();
             let (image, flop, share) = (l.image.to_string(), known(l.flop), known(l.peak_share));
-            out.push([name, image, crop, region, slide, relative, flop, share]);
+            out.push([name, image, crop, region, regions, slide, slides, relative, flop, share]);
         }
         out.into_bytes()
     }
@@ -168,6 +172,8 @@ mod tests {
             image: 224,
             crop_s: 0.01 * (k + 1) as f64,
             region_s: 0.42 * (k + 1) as f64,
+            regions: None,
+            slides: None,
             slide_s: 23.0 * (k + 1) as f64,
             relative: 1.0,
             flop: None,

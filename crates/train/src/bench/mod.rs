@@ -2,11 +2,12 @@
 
 mod figure;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
 use net::device::Precision;
-use net::encoder::{ENCODERS, EncoderConfig, build};
+use net::encoder::{Architecture, ENCODERS, EncoderConfig, build};
 use net::onnx::{ExportOptions, WeightKind, embedding, multiply_accumulates};
 use net::unet::EfficientUnet;
 use serde::Serialize;
@@ -14,19 +15,22 @@ use tch::nn::VarStore;
 use tch::{Kind, Tensor};
 
 use crate::error::{Result, TrainError};
-use crate::preset::{FinetunePreset, SegmentPreset};
+use crate::preset::SegmentPreset;
 
 pub use figure::{Scores, scores};
 
 /// What the others are compared with.
 pub const REFERENCE: &str = "vit_base_patch16_224";
 
+/// Side of the input of an architecture alone, px.
+const DEFAULT_IMAGE: i64 = 224;
+
 /// What is timed.
 #[derive(Clone, Debug)]
 pub struct Bench {
-    /// Side of the input, px; transformers take the nearest multiple of their patch below
-    /// it, published encoders their own.
-    pub image: i64,
+    /// Side of the input, px; transformers take the nearest multiple of their patch below it. Absent:
+    /// published encoders take their own, the others 224.
+    pub image: Option<i64>,
     /// Crops per run.
     pub batch: i64,
     /// Runs, of which the median counts.
@@ -37,6 +41,18 @@ pub struct Bench {
     pub precision: Precision,
     /// Candidates of a region and of a slide, which the second stage looks at.
     pub candidates: [u32; 2],
+    /// Seconds that the second stage took per region and per slide in detection runs, by encoder; an encoder
+    /// without a run has its time per crop, times the candidates.
+    pub measured: [BTreeMap<String, Measured>; 2],
+}
+
+/// The second stage's time in a detection run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Mean seconds per region or slide.
+    pub seconds: f64,
+    /// Over how many.
+    pub count: usize,
 }
 
 /// One encoder's time.
@@ -64,12 +80,11 @@ pub fn known() -> Vec<&'static str> {
 /// An unknown device or a network that cannot be built.
 pub fn encoder(name: &'static str, bench: &Bench) -> Result<Timed> {
     let device = net::device::pick(&bench.device)?;
-    let own = net::encoder::published(name).map(|p| p.image);
-    let image = own.unwrap_or_else(|| match name {
-        n if n.contains("patch14") => bench.image / 14 * 14,
-        n if n.starts_with("vit") => bench.image / 16 * 16,
-        _ => bench.image,
-    });
+    let image = match (bench.image, net::encoder::entry(name).map(|e| e.architecture)) {
+        (Some(side), Some(Architecture::Vit(vit))) => side / vit.patch * vit.patch,
+        (Some(side), _) => side,
+        (None, _) => net::encoder::published(name).map_or(DEFAULT_IMAGE, |p| p.image),
+    };
     let config = EncoderConfig { image, ..EncoderConfig::new(name, 2) };
     tch::manual_seed(1);
     let vs = VarStore::new(device);
@@ -144,10 +159,12 @@ struct Line {
     encoder: &'static str,
     image: i64,
     crop_s: f64,
-    /// Of as many crops as a region has.
     region_s: f64,
-    /// Of as many as a slide has.
+    /// How many regions of a run that is the mean of; none where it is the time of so many crops.
+    regions: Option<usize>,
     slide_s: f64,
+    /// How many slides of a run that is the mean of; none where it is the time of so many crops.
+    slides: Option<usize>,
     relative: f64,
     /// Floating-point operations per crop: two for each multiply-accumulate.
     flop: Option<f64>,
@@ -161,7 +178,8 @@ struct Line {
 /// An unknown name or device, or a network that cannot be built.
 pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Result<Benchmark> {
     let known = known();
-    if let Some(n) = names.iter().find(|n| !known.contains(&n.as_str())) {
+    let runs = bench.measured.iter().flat_map(BTreeMap::keys);
+    if let Some(n) = names.iter().chain(runs).find(|n| !known.contains(&n.as_str())) {
         let reason = format!("no such encoder; known: {}", known.join(", "));
         return Err(TrainError::Preset { path: n.into(), reason });
     }
@@ -178,12 +196,19 @@ pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Resul
     let base = rows.iter().find(|r| r.name == REFERENCE).map_or(f64::NAN, |r| r.seconds);
     let line = |r: &Timed| {
         let flop = r.macs.map(|n| 2.0 * n as f64);
+        let scale = |k: usize| match bench.measured[k].get(r.name) {
+            Some(m) => (m.seconds, Some(m.count)),
+            None => (r.seconds * f64::from(bench.candidates[k]), None),
+        };
+        let ((region_s, regions), (slide_s, slides)) = (scale(0), scale(1));
         Line {
             encoder: r.name,
             image: r.image,
             crop_s: r.seconds,
-            region_s: r.seconds * f64::from(bench.candidates[0]),
-            slide_s: r.seconds * f64::from(bench.candidates[1]),
+            region_s,
+            regions,
+            slide_s,
+            slides,
             relative: r.seconds / base,
             flop,
             peak_share: flop.map(|n| n / r.seconds / peak),
@@ -191,7 +216,7 @@ pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Resul
     };
     let (device, threads) = machine(&bench.device)?;
     Ok(Benchmark {
-        schema: "mithras.bench/2",
+        schema: "mithras.bench/3",
         device,
         threads,
         precision: if bench.precision == Precision::Bf16 { "bf16" } else { "f32" },
@@ -208,19 +233,25 @@ impl fmt::Display for Benchmark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [region, slide] = self.candidates;
         writeln!(f, "peak of a matrix product: {:.0} GFLOP/s", self.peak_flops / 1e9)?;
-        writeln!(f, "a region has {region} candidates, a slide {slide}")?;
+        writeln!(
+            f,
+            "a region has {region} candidates, a slide {slide}; * mean of a detection run"
+        )?;
         let heads = ["px", "ms/crop", "s/region", "s/slide", "relative", "GFLOP", "of peak"];
         let [px, crop, region, slide, relative, flop, share] = heads;
         write!(f, "{:<24}  {px:>5}  {crop:>10}  {region:>9}  {slide:>9}", "encoder")?;
         writeln!(f, "  {relative:>8}  {flop:>8}  {share:>7}")?;
         self.encoders.iter().try_for_each(|l| {
-            let Line { encoder, image, region_s, slide_s, relative, .. } = l;
+            let Line { encoder, image, relative, .. } = l;
+            let mark = |n: Option<usize>| if n.is_some() { "*" } else { "" };
+            let region_s = format!("{:.3}{}", l.region_s, mark(l.regions));
+            let slide_s = format!("{:.1}{}", l.slide_s, mark(l.slides));
             let known = |v: Option<f64>, scale: f64| match v {
                 Some(v) => format!("{:.2}", v * scale),
                 None => "-".into(),
             };
             let (ms, flop, share) = (1e3 * l.crop_s, known(l.flop, 1e-9), known(l.peak_share, 1.0));
-            write!(f, "{encoder:<24}  {image:>5}  {ms:>10.2}  {region_s:>9.3}  {slide_s:>9.1}")?;
+            write!(f, "{encoder:<24}  {image:>5}  {ms:>10.2}  {region_s:>9}  {slide_s:>9}")?;
             writeln!(f, "  {relative:>8.2}  {flop:>8}  {share:>7}")
         })
     }
@@ -242,7 +273,7 @@ pub struct DetectorTime {
 /// An unknown device or a network that cannot be built.
 pub fn detector(
     segment: &SegmentPreset,
-    finetune: &FinetunePreset,
+    second: &EncoderConfig,
     device: &str,
 ) -> Result<DetectorTime> {
     const BATCH: i64 = 2;
@@ -250,7 +281,7 @@ pub fn detector(
     tch::manual_seed(1);
     let vs = VarStore::new(device);
     let unet = EfficientUnet::new(&(vs.root() / "segment"), &segment.model)?;
-    let encoder = build(&(vs.root() / "finetune"), &finetune.model)?;
+    let encoder = build(&(vs.root() / "finetune"), second)?;
     let timed = |side: i64, forward: &dyn Fn(&Tensor) -> Tensor| {
         let x = Tensor::rand([BATCH, 3, side, side], (Kind::Float, device));
         let once = || {
@@ -266,7 +297,7 @@ pub fn detector(
     };
     Ok(DetectorTime {
         segment: timed(segment.data.patch as i64, &|x| unet.forward(x, true)),
-        finetune: timed(finetune.model.image, &|x| encoder.forward(x, true)),
+        finetune: timed(second.image, &|x| encoder.forward(x, true)),
     })
 }
 

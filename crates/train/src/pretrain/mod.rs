@@ -11,7 +11,7 @@ pub mod step;
 use std::path::Path;
 
 use crops::pairs::{CropSet, PairBatch, PairLoader};
-use net::checkpoint::{self, Spec};
+use net::checkpoint::{self, Spec, TrainedOn};
 use net::dist::Group;
 use net::encoder::EncoderConfig;
 use net::mae::Mae;
@@ -121,6 +121,10 @@ pub fn run(
 
     let set = CropSet::training(dir, p.needs_labels())?;
     let (digest, crops, classes) = (set.digest.clone(), set.len(), set.classes());
+    // Without labels nothing is learnt of them that a threshold could profit from.
+    let seen = p
+        .needs_labels()
+        .then(|| TrainedOn { slides: set.slides.clone(), patients: set.patients.clone() });
     let patch = p.model.size.shape().3;
     let sides = (size as usize, patch as usize);
     let (seed, batch) = (p.train.seed, p.train.batch);
@@ -165,6 +169,7 @@ pub fn run(
     let mut handed = Spec::new(name, &config, size as u32)?;
     handed.corpus_digest = digest;
     handed.preset_hash = p.digest();
+    handed.trained_on = Some(seen.unwrap_or_default());
     handed.notes = value(&Handed { pretraining: p.method.name(), objective: p.objective });
     let figures = options.out.join("figures");
     let shown = if method.reconstructs() { loader.plain(8)? } else { vec![] };

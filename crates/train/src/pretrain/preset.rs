@@ -112,7 +112,7 @@ pub struct Recipe {
     pub betas: [f64; 2],
     /// Decoupled weight decay.
     pub weight_decay: f64,
-    /// Largest gradient norm.
+    /// Largest gradient norm; 0 clips nothing.
     pub clip: f64,
     /// Decay of the averaged weights, which are the ones handed on; 0 = none.
     pub ema: f64,

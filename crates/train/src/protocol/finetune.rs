@@ -200,7 +200,8 @@ pub(super) fn fold(
         teacher: teacher.as_ref().map(|t| &t.text[..]),
         shortcuts,
     };
-    let spec = spec_of(&preset.model, set, manifest)?;
+    let mut spec = spec_of(&preset.model, set, manifest)?;
+    start.note(&mut spec, super::trained_on(set, &fold.train));
     let opening = Opening {
         groups,
         adam: AdamWConfig::default(),

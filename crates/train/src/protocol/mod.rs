@@ -24,9 +24,10 @@ mod teacher;
 
 use std::path::Path;
 
-use net::checkpoint::Spec;
+use net::checkpoint::{Spec, TrainedOn};
 use net::encoder::{Encoder, EncoderConfig};
 use regions::fold::Fold;
+use regions::folds::FoldManifest;
 use regions::shortcuts;
 use regions::task::{Folds, TestSet, TrainingSet};
 use tch::nn::VarStore;
@@ -47,6 +48,17 @@ pub use probe::{Kind as ProbeKind, ProbeEpochs, ProbePreset, Probed};
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
 pub const PREDICTIONS: &str = "predictions";
 const FOLDS: &str = "folds.json";
+/// How many folds a run has: those of `data.folds_file` where one is named.
+///
+/// # Errors
+/// A file of folds that cannot be read.
+pub fn folds_in(data: &ProtocolData) -> Result<usize> {
+    match &data.folds_file {
+        Some(file) => Ok(FoldManifest::read(file)?.folds.len()),
+        None => Ok(data.folds),
+    }
+}
+
 /// The models that a word asks for: those of `all` folds, of one by its number, or with `none` left out.
 ///
 /// # Errors
@@ -87,7 +99,12 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     std::fs::create_dir_all(run).map_err(|e| TrainError::run(run, e))?;
     let path = data.folds_file.clone().unwrap_or_else(|| run.join(FOLDS));
     if path.is_file() {
-        return Ok(Folds::read(&path, set)?);
+        let read = Folds::read(&path, set)?;
+        if data.folds_file.is_some() {
+            // Beside the models, as if they were this run's own: what reads the run finds them there.
+            read.manifest().keep(&run.join(FOLDS))?;
+        }
+        return Ok(read);
     }
     if data.folds_file.is_some() {
         return Err(TrainError::run(&path, "data.folds_file is not there"));
@@ -119,6 +136,18 @@ fn spec_of(model: &EncoderConfig, set: &TrainingSet, folds: &Folds) -> Result<Sp
     spec.classes = set.classes().to_vec();
     spec.corpus_digest = folds.digest().to_owned();
     Ok(spec)
+}
+
+/// Slides and patients of some items.
+fn trained_on(set: &TrainingSet, items: &[usize]) -> TrainedOn {
+    let mut all = TrainedOn::default();
+    for item in items.iter().map(|&i| &set.items()[i]) {
+        all.slides.insert(item.slide.clone());
+        if item.source != item.slide {
+            all.patients.insert(item.source.clone());
+        }
+    }
+    all
 }
 
 /// Zero weights and a constant bias, whatever the starting weights brought.

@@ -76,7 +76,7 @@ pub struct Epochs {
     pub min_lr: f64,
     /// Decoupled weight decay.
     pub weight_decay: f64,
-    /// Largest gradient norm.
+    /// Largest gradient norm; 0 clips nothing.
     pub clip: f64,
     /// Decay of the averaged weights, which are the ones kept; 0 keeps the plain weights.
     pub ema: f64,

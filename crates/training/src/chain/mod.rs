@@ -8,6 +8,7 @@
 //! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
 //! RUN/fold-0/mined.csv             where it is wrong on its own training images
 //! RUN/fold-0/finetune/             the second stage; of several seeds the mean, each training in seed-N
+//! RUN/classifier/                  in place of both, with [crops]: a run over the same folds on crops around labels
 //! RUN/calibration/                 one operating point over all folds, and what it reaches; with
 //!                                  `calibrate.grid` points.json, chosen under perturbations
 //! RUN/package/                     the detector
@@ -37,8 +38,10 @@ use std::time::Instant;
 pub use plan::{Plan, PlannedStep, StepKind, span};
 use train::data::Source;
 use train::preset::Preset as _;
+use train::protocol::Part;
+use train::run::MODEL;
 
-pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset};
+pub use preset::{CalibratePreset, DetectorPreset, FoldsPreset, PackagePreset, Second};
 
 /// Where a chain runs: nothing here changes a number.
 #[derive(Clone, Debug)]
@@ -81,6 +84,14 @@ pub trait Watch {
 
 impl Watch for () {
     fn step(&mut self, _: &PlannedStep, _: Stand) {}
+}
+
+/// The run of a second stage that is trained on crops, in the chain's.
+const CLASSIFIER: &str = "classifier";
+
+/// A fold's model in that run, or the one of all crops.
+fn part(fold: Option<usize>) -> Part {
+    fold.map_or(Part::Final, Part::Fold)
 }
 
 /// A done-mark.
@@ -203,6 +214,14 @@ impl<'a> Chain<'a> {
     /// Folder of a fold's models, by number: names of slides may hold anything.
     fn folder(&self, fold: Option<usize>) -> PathBuf {
         self.options.out.join(plan::folder_name(fold))
+    }
+
+    /// Weights of the second stage of a fold, or of the final one.
+    fn second_model(&self, fold: Option<usize>) -> PathBuf {
+        match self.preset.second() {
+            Second::Pools(_) => self.folder(fold).join("finetune").join(MODEL),
+            Second::Crops(_) => part(fold).dir(&self.options.out.join(CLASSIFIER)).join(MODEL),
+        }
     }
 
     fn mark_of(&self, step: &PlannedStep) -> PathBuf {

@@ -3,7 +3,7 @@
 use super::super::Result;
 use super::super::folds::WORKING;
 use super::super::frames::WINDOW;
-use super::Chain;
+use super::{Chain, Second};
 use base::text::Many;
 use regions::Image;
 use regions::folds::{bytes_in_memory, is_frame};
@@ -134,11 +134,11 @@ pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
             Some(k) => format!("without {}", names[k]),
             None => "on everything".to_owned(),
         };
-        [
-            step(StepKind::Segment, fold, format!("first stage {of}")),
-            step(StepKind::Mine, fold, format!("hard negatives {of}")),
-            step(StepKind::Finetune, fold, format!("second stage {of}")),
-        ]
+        let mine = || step(StepKind::Mine, fold, format!("hard negatives {of}"));
+        let first = step(StepKind::Segment, fold, format!("first stage {of}"));
+        let second = step(StepKind::Finetune, fold, format!("second stage {of}"));
+        let mined = chain.preset.crops.is_none().then(mine);
+        [Some(first), mined, Some(second)].into_iter().flatten().collect::<Vec<_>>()
     };
     for k in 0..names.len() {
         all.extend(models(Some(k)));
@@ -155,7 +155,7 @@ pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
 /// The steps with their sizes and an estimate of their time, from one timed pass of both networks.
 pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
     let p = chain.preset;
-    let one = train::bench::detector(&p.segment, &p.finetune, &chain.options.device)?;
+    let one = train::bench::detector(&p.segment, p.second().model(), &chain.options.device)?;
     // A third of a training pass, on a window instead of a patch.
     let window = f64::from(WINDOW) / p.segment.data.patch as f64;
     let per_px = one.segment / 3.0 * window * window / f64::from(WINDOW).powi(2);
@@ -188,9 +188,15 @@ pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
             StepKind::Finetune => {
                 count(s, &fold.train);
                 let times = p.seeds().len();
-                s.optimiser_steps = p.finetune.train.steps * times;
+                let plan = match p.second() {
+                    Second::Pools(p) => p.train.clone(),
+                    Second::Crops(p) => {
+                        p.train.plan(fold.train.iter().map(|i| i.labels.len()).sum())
+                    }
+                };
+                s.optimiser_steps = plan.steps * times;
                 s.memory = bytes_in_memory(fold.train.iter().copied(), WORKING);
-                s.seconds = loops(&p.finetune.train, one.finetune) * times as f64;
+                s.seconds = loops(&plan, one.finetune) * times as f64;
             }
             StepKind::Calibrate => {
                 let mut held = vec![];

@@ -42,7 +42,7 @@ fn of(chain: &Chain<'_>, chosen: Option<Box<Chosen>>, tissue: Option<Robustness>
         chosen,
         tissue: tissue.map(Box::new),
         candidates: chain.preset.candidates,
-        crop: chain.preset.finetune.data.crop,
+        crop: chain.preset.second().crop(),
         symmetries: chain.preset.calibrate.symmetries,
     }
 }
@@ -87,8 +87,9 @@ fn packaged(chain: &Chain<'_>, k: Option<usize>, at: &Path) -> Result<ModelPacka
     let (models, p) = (chain.folder(k), &chain.preset.package);
     let what = Package {
         segmenter: models.join("segment").join(MODEL),
-        classifier: models.join("finetune").join(MODEL),
+        classifier: chain.second_model(k),
         averaged: vec![],
+        segmentation: None,
         choice: of(chain, None, None),
         training: toml::Table::new(),
         license: p.license.clone(),

@@ -2,10 +2,13 @@
 
 use super::super::frames::Candidates;
 use mitosis::matching::Rule;
+use net::encoder::EncoderConfig;
 use pixels::perturb::Grid;
 use regions::folds::Scheme;
+use regions::task::Task;
 use serde::{Deserialize, Serialize};
 use train::preset::{Fault, FinetunePreset, Init, Preset, SegmentPreset};
+use train::protocol::FinetunePreset as CropsPreset;
 
 /// How the data are split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -74,21 +77,77 @@ pub struct DetectorPreset {
     pub package: PackagePreset,
     /// The first stage. Its AMi-Br keys do not matter here: the dataset says what there is.
     pub segment: SegmentPreset,
-    /// The second stage; `pools` name the domains `frames`, `patches` and `unlabelled`.
-    pub finetune: FinetunePreset,
+    /// The second stage, on pools of places; `pools` name the domains `frames`, `patches` and `unlabelled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finetune: Option<FinetunePreset>,
+    /// Or the second stage as the classifier of figures and mimickers is trained by itself, on crops around
+    /// the labels (`task = "crops"`), over the same folds: the paper's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crops: Option<CropsPreset>,
+}
+
+/// How the second stage is trained.
+#[derive(Clone, Copy, Debug)]
+pub enum Second<'a> {
+    /// On pools of places, mined ones among them.
+    Pools(&'a FinetunePreset),
+    /// On crops around labels.
+    Crops(&'a CropsPreset),
+}
+
+impl<'a> Second<'a> {
+    /// Side of its crops, px at 0.25 um/px.
+    #[must_use]
+    pub fn crop(self) -> usize {
+        match self {
+            Self::Pools(p) => p.data.crop,
+            Self::Crops(p) => p.data.crop,
+        }
+    }
+
+    /// Its network.
+    #[must_use]
+    pub fn model(self) -> &'a EncoderConfig {
+        match self {
+            Self::Pools(p) => &p.model,
+            Self::Crops(p) => &p.model,
+        }
+    }
 }
 
 impl Preset for DetectorPreset {
     fn check(&self) -> Result<(), Fault> {
         self.segment.check().map_err(|e| e.below("segment"))?;
-        self.finetune.check().map_err(|e| e.below("finetune"))?;
+        match (&self.finetune, &self.crops) {
+            (Some(p), None) => p.check().map_err(|e| e.below("finetune"))?,
+            (None, Some(p)) => {
+                p.check().map_err(|e| e.below("crops"))?;
+                if p.task != Task::Crops || p.model.classes != 2 {
+                    return Err(Fault::new("crops.task", "must be `crops`, with two classes"));
+                }
+                if p.data.folds_file.is_some() {
+                    return Err(Fault::new(
+                        "crops.data.folds_file",
+                        "the folds are the detector's",
+                    ));
+                }
+            }
+            _ => {
+                let why = "[finetune] or [crops] trains the second stage: one of the two";
+                return Err(Fault::new("finetune", why));
+            }
+        }
         self.rule().map_err(|e| Fault::new("calibrate.rule", e))?;
         let mut seeds = self.seeds();
         seeds.sort_unstable();
         if seeds.windows(2).any(|w| w[0] == w[1]) {
             return Err(Fault::new("average_seeds", "must differ, from finetune.train.seed, too"));
         }
-        if !self.average_seeds.is_empty() && self.finetune.init == Init::Scratch {
+        if !self.average_seeds.is_empty() && self.crops.is_some() {
+            return Err(Fault::new("average_seeds", "belongs to [finetune]"));
+        }
+        let scratch = self.finetune.as_ref().is_some_and(|p| p.init == Init::Scratch);
+        if !self.average_seeds.is_empty() && scratch {
             let why = "trainings that begin apart have no mean: `finetune.init` names no weights";
             return Err(Fault::new("average_seeds", why));
         }
@@ -106,7 +165,24 @@ impl DetectorPreset {
     /// Every seed that the second stage is trained with.
     #[must_use]
     pub fn seeds(&self) -> Vec<u64> {
-        [self.finetune.train.seed].into_iter().chain(self.average_seeds.iter().copied()).collect()
+        let own = match self.second() {
+            Second::Pools(p) => p.train.seed,
+            Second::Crops(p) => p.train.seed,
+        };
+        [own].into_iter().chain(self.average_seeds.iter().copied()).collect()
+    }
+
+    /// How the second stage is trained.
+    ///
+    /// # Panics
+    /// Never for a preset that was checked: it has one of the two.
+    #[must_use]
+    pub fn second(&self) -> Second<'_> {
+        match (&self.finetune, &self.crops) {
+            (Some(p), _) => Second::Pools(p),
+            (None, Some(p)) => Second::Crops(p),
+            (None, None) => panic!("a preset of a detector without a second stage"),
+        }
     }
 
     /// The matching rule.

@@ -29,15 +29,15 @@ pub(super) fn digests(package: &ModelPackage, preset: &DetectorPreset) -> Result
             || format!("has {what} of {own}, and the preset `{key}` of {asked}; set it to {own}");
         (own == asked).then_some(()).ok_or_else(|| refused(package, why()))
     };
-    let (first, second) = (&preset.segment.data, &preset.finetune);
+    let (first, second) = (&preset.segment.data, preset.second());
     agrees("a first stage at um/px", &segmenter.mpp.get(), "segment.data.mpp", &first.mpp.get())?;
-    agrees("crops", &classifier.crop, "finetune.data.crop", &second.data.crop)?;
-    agrees("inputs", &classifier.input, "finetune.model.image", &second.model.image)?;
+    agrees("crops", &classifier.crop, "finetune.data.crop", &second.crop())?;
+    agrees("inputs", &classifier.input, "finetune.model.image", &second.model().image)?;
     if classifier.mpp != Mpp::PAPER {
         return Err(refused(package, "has a second stage that is not at 0.25 um/px"));
     }
     let fed = [(segmenter.mean, segmenter.std), (classifier.mean, classifier.std)];
-    if fed != [(MEAN, STD), (second.model.mean, second.model.std)] {
+    if fed != [(MEAN, STD), (second.model().mean, second.model().std)] {
         return Err(refused(package, "normalises its input otherwise than training does"));
     }
     match &classifier.classes[..] {

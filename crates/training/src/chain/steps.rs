@@ -5,10 +5,11 @@ use super::super::folds::{self, Calibrate, Mine, WORKING, read_mined};
 use super::super::frames::WINDOW;
 use super::super::{DetectorError, Result, parity};
 use super::plan::StepKind;
-use super::{Chain, PlannedStep, points, start};
+use super::{CLASSIFIER, Chain, PlannedStep, Second, part, points, start};
 use base::file;
 use mitosis::{Mpp, RgbTile};
 use regions::folds::is_frame;
+use regions::task::TrainingSet;
 use std::path::PathBuf;
 use train::data::Data;
 use train::finetune::{self, Mined};
@@ -47,6 +48,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
             folds::mine(&chain.source, &chain.fold(step.fold)?, &what, &path)?;
             Ok(vec![path])
         }
+        StepKind::Finetune if chain.preset.crops.is_some() => on_crops(chain, step),
         StepKind::Finetune => {
             let data = data(chain, step)?;
             let mined = read_mined(&folder.join("mined.csv"))?;
@@ -68,7 +70,10 @@ fn second_stage(
     mined: &[Mined],
     out: PathBuf,
 ) -> Result<Vec<PathBuf>> {
-    let (preset, seeds) = (&chain.preset.finetune, chain.preset.seeds());
+    let Second::Pools(preset) = chain.preset.second() else {
+        return Err(DetectorError::Invalid("[crops] has no pools".into()));
+    };
+    let seeds = chain.preset.seeds();
     let model = out.join(MODEL);
     if let [_] = seeds[..] {
         finetune::on(preset, data, mined, &options(chain, out, "classifier"))?;
@@ -86,6 +91,21 @@ fn second_stage(
     // Beside the weights, as every training leaves it: it says which resolutions were covered.
     file::write(&model.with_file_name("preset.toml"), preset.to_toml().as_bytes())?;
     Ok(vec![model])
+}
+
+/// A second stage on crops around the labels, as a run over the chain's folds.
+fn on_crops(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
+    let Second::Crops(preset) = chain.preset.second() else {
+        return Err(DetectorError::Invalid("[finetune] has pools".into()));
+    };
+    let out = chain.options.out.join(CLASSIFIER);
+    std::fs::create_dir_all(&out).map_err(DetectorError::io(&out))?;
+    chain.source.folds.keep(&out.join("folds.json"))?;
+    let set = TrainingSet::of_regions(&chain.source.set, preset.data.crop as u32, WORKING);
+    let set = set.map_err(train::TrainError::from)?;
+    let options = options(chain, out, "classifier");
+    train::protocol::finetune(preset, &set, part(step.fold), &options)?;
+    Ok(vec![chain.second_model(step.fold)])
 }
 
 /// A training loop that goes on where a killed one stopped.
@@ -110,19 +130,18 @@ fn options(chain: &Chain<'_>, out: PathBuf, stage: &str) -> RunOptions {
 /// One threshold pair over every held-out frame.
 fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     let p = chain.preset;
-    let of = |stage: &str| {
-        let folds = 0..chain.source.folds.folds.len();
-        folds.map(|k| chain.folder(Some(k)).join(stage).join(MODEL)).collect()
-    };
+    let folds = || 0..chain.source.folds.folds.len();
     let what = Calibrate {
-        segmenters: of("segment"),
-        classifiers: vec![(SECOND.into(), of("finetune"))],
+        segmenters: folds().map(|k| chain.folder(Some(k)).join("segment").join(MODEL)).collect(),
+        classifiers: vec![(SECOND.into(), folds().map(|k| chain.second_model(Some(k))).collect())],
         cache: None,
         candidates: p.candidates,
         rule: p.rule().map_err(|e| DetectorError::Invalid(e.to_string()))?,
-        crop: p.finetune.data.crop as u32,
+        crop: p.second().crop() as u32,
         symmetries: p.calibrate.symmetries,
         device: chain.options.device.clone(),
+        // Its folds are its own; what it started from may have seen them, and then the report says so.
+        allow_seen: true,
     };
     let folder = chain.options.out.join("calibration");
     folds::calibrate(&chain.source, &what, &folder, &mut |_, _| {})?;
@@ -145,7 +164,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         ("preset_sha256", p.digest()),
         ("positive_class", chain.source.set.positive().to_owned()),
         ("images", counts.images.to_string()),
-        ("slides", counts.slides.to_string()),
+        ("slide_count", counts.slides.to_string()),
     ] {
         training.insert(key.into(), toml::Value::String(value));
     }
@@ -157,8 +176,16 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     }
     let what = Package {
         segmenter: last.join("segment").join(MODEL),
-        classifier: last.join("finetune").join(MODEL),
+        classifier: chain.second_model(None),
         averaged: vec![],
+        segmentation: match &chain.options.package {
+            Some(package) if chain.source.folds.folds.is_empty() => {
+                package.card.segmentation_point.clone()
+            }
+            _ => Some(export::segmentation_point(
+                &chain.options.out.join("calibration").join("calibration.json"),
+            )?),
+        },
         choice: match &chain.options.package {
             Some(package) if chain.source.folds.folds.is_empty() => start::kept(package)?,
             _ if p.calibrate.grid.is_some() => points::choice(chain)?,
@@ -189,7 +216,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
 
 /// Windows and crops around the first figures, one image each.
 fn sample(chain: &Chain<'_>, input: u32) -> Result<(Vec<RgbTile>, Vec<RgbTile>)> {
-    let crop = chain.preset.finetune.data.crop;
+    let crop = chain.preset.second().crop();
     let (crop_mpp, side) = infer::preprocess::sampling(WORKING, crop, input as usize);
     let (mut windows, mut crops) = (vec![], vec![]);
     let part = chain.source.set.training();

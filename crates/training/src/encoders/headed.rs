@@ -159,6 +159,7 @@ pub fn classifier(
         }),
         encoder: None,
         operating_point: None,
+        segmentation_point: None,
         operating_points: Default::default(),
         resolution: None,
         training: Some(training),

@@ -2,7 +2,7 @@
 
 use crate::command::detect::EngineArgs;
 use crate::hint;
-use crate::progress::LogArgs;
+use crate::progress::{LogArgs, tell};
 use crate::show;
 use anyhow::{Context, bail};
 use construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
@@ -34,6 +34,9 @@ pub struct Args {
     /// Cohort of slides that the table does not name.
     #[arg(long)]
     cohort: Option<String>,
+    /// Takes slides of cohorts that the preset does not list, too; excluded cohorts stay excluded.
+    #[arg(long)]
+    any_cohort: bool,
     /// List of `cohort|patient|slide,NAME` lines to keep out. Repeat for several.
     #[arg(long, value_name = "FILE")]
     exclude: Vec<PathBuf>,
@@ -98,12 +101,19 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         slides: job::find(&a.slides, mpp, &mpps)?.slides,
         origins: a.table.as_deref().map(Origins::read).transpose()?.unwrap_or_default(),
         cohort: a.cohort.clone(),
-        exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?,
+        exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?
+            .with_cohorts(if a.any_cohort { &[] } else { &preset.cohorts }),
         preset,
         filters: filters.into_iter().flatten().collect(),
         workers: a.workers,
         out: a.out.clone(),
     };
+    if plan.preset.kind == Kind::PseudoLabels && a.engine.model().is_none() {
+        tell(
+            "note",
+            "the bundled detector labels the crops; the paper's is one trained on MIDOG22: name yours with --model",
+        );
+    }
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;
     hint::of_slides(report.failures.iter());

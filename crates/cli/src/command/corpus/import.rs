@@ -6,7 +6,7 @@ use crops::Encoding;
 use crops::Header;
 use mitosis::Mpp;
 use regions::annotations::{
-    BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, importer,
+    BoxOrder, Class, IMPORTERS, ImportOptions, LabelSource, Mapping, Selection, importer,
 };
 use regions::cut::{CropsPlan, CutOptions};
 use regions::import::{Exhaustive, FOLDER_IMPORTERS, Options, RegionsPlan};
@@ -56,6 +56,15 @@ pub struct Args {
     /// Cohort name for sources that state none.
     #[arg(long)]
     cohort: Option<String>,
+    /// Takes only images of this tumour type, as the file names it. Repeat for several.
+    #[arg(long, value_name = "TYPE")]
+    only_type: Vec<String>,
+    /// Takes only the images that this file lists: one name a line, or a table with a column `image`.
+    #[arg(long, value_name = "FILE")]
+    only_images: Option<PathBuf>,
+    /// Table with the columns `image` and `split` (train, validation, test): a published split.
+    #[arg(long, value_name = "CSV")]
+    splits: Option<PathBuf>,
     /// um/px of images that state none.
     #[arg(long, value_name = "UM_PER_PX")]
     mpp: Option<f64>,
@@ -97,7 +106,10 @@ fn formats() -> String {
     format!(
         "Formats of annotations:\n{}\nFolders, for --kind regions:\n{}\n\
          Example:\n  mithras corpus import --kind regions --format midog-json MIDOG++.json \\\n    \
-         --images images --mpp 0.25 --out midog",
+         --images images --mpp 0.25 --out midog\n\
+         Part of a file (the MIDOGpp test set of the paper):\n  mithras corpus import --format midog-json MIDOG++.json \\\n    \
+         --only-type 'canine soft tissue sarcoma' --only-type 'human melanoma' --split test \\\n    \
+         --images images --mpp 0.25 --out midogpp",
         files.collect::<String>(),
         folders.collect::<String>()
     )
@@ -133,6 +145,11 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         labels: a.annotator.clone().map_or(LabelSource::Agreed, LabelSource::Annotator),
         assume: a.assume,
         cohort: a.cohort.clone(),
+        select: Selection {
+            types: a.only_type.clone(),
+            images: a.only_images.clone(),
+            splits: a.splits.clone(),
+        },
         ..ImportOptions::default()
     };
     if a.regions() { regions(a, &options) } else { crops(a, &options) }
@@ -181,6 +198,10 @@ fn regions(a: &Args, annotations: &ImportOptions) -> anyhow::Result<()> {
     };
     let (format, file, images) = (a.format.as_str(), a.file.as_path(), a.images.as_deref());
     if format == REVIEWS.0 {
+        anyhow::ensure!(
+            annotations.select.is_all(),
+            "--only-type, --only-images and --splits belong to formats of annotations"
+        );
         return show::result(
             a.json,
             &dataset(file, images, a.annotator.as_deref(), &options, out)?,

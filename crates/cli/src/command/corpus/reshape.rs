@@ -5,21 +5,31 @@ use base::text::Many;
 use crops::overlap::refuse_overlap;
 use crops::transform;
 use crops::{Corpus, Header};
-use regions::folds::{FoldManifest, Scheme};
+use regions::folds::{FoldManifest, Scheme, Splittable};
 use regions::{self, Dataset};
 use std::path::PathBuf;
 
 /// Makes the folds that every trainer reads: whole patients and slides, with equal shares of figures
+///
+/// Folds belong to slides and patients by name. Name all datasets of the same slides at once (regions for a
+/// segmenter, crops for a classifier), and one manifest serves all trainings and the calibration.
 #[derive(clap::Args)]
+#[command(after_help = "Examples:\n  mithras corpus split sets/midog22 --out folds.json\n  \
+    mithras corpus split sets/midog22 sets/midog22-crops --splits published.csv --out folds.json")]
 pub struct Split {
-    /// Dataset of crops or regions.
-    dataset: PathBuf,
+    /// Datasets of crops or regions.
+    #[arg(required = true, value_name = "DATASET")]
+    datasets: Vec<PathBuf>,
     /// Number of folds.
     #[arg(long, default_value_t = 3)]
     folds: usize,
     /// One fold per slide instead (with all else of its patient).
     #[arg(long, conflicts_with = "folds")]
     leave_one_out: bool,
+    /// Takes the folds from a table instead: a column `image` (slide or patient) and a column `fold` that names
+    /// the fold which holds it out, or says `train` or `test`.
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["folds", "leave_one_out", "seed"])]
+    splits: Option<PathBuf>,
     /// Seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -77,10 +87,10 @@ pub struct Interchange {
 /// Runs `corpus split`.
 pub fn split(a: &Split) -> anyhow::Result<()> {
     let scheme = if a.leave_one_out { Scheme::LeaveOneOut } else { Scheme::Stratified(a.folds) };
-    let made = if Dataset::is_at(&a.dataset) {
-        FoldManifest::of_regions(&Dataset::open(&a.dataset)?, scheme, a.seed)?
-    } else {
-        FoldManifest::of_crops(&Corpus::open(&a.dataset)?, scheme, a.seed)?
+    let sets = a.datasets.iter().map(|d| Splittable::open(d)).collect::<Result<Vec<_>, _>>()?;
+    let made = match &a.splits {
+        Some(table) => FoldManifest::given(&sets, table)?,
+        None => FoldManifest::of_all(&sets, scheme, a.seed)?,
     };
     made.keep(&a.out)?;
     print!("{made}");

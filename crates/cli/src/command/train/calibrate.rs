@@ -13,7 +13,8 @@ use training::folds::{Calibrate, calibrate};
 ///
 /// Every held-out frame goes through the models that never saw its slide. One threshold pair is
 /// chosen for all folds together by the largest F1, for segmentation alone and for each second
-/// stage. Writes calibration.json, calibration.md and candidates.csv.
+/// stage. Weights that were trained on slides or patients of the fold they are used on are refused.
+/// Writes calibration.json, calibration.md and candidates.csv.
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// Weights of the segmenters; {fold} stands for the fold left out
@@ -42,6 +43,9 @@ pub struct Args {
     /// Side of the second stage's crops, px at 0.25 um/px
     #[arg(long, default_value_t = 128)]
     crop: u32,
+    /// Calibrate although weights were trained on held-out slides, or do not list theirs; the report says so
+    #[arg(long)]
+    allow_seen: bool,
     /// Flips and quarter turns of a crop whose probabilities are averaged
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     symmetries: u8,
@@ -68,6 +72,7 @@ pub fn run(args: Args) -> Result<()> {
         crop: args.crop,
         symmetries: args.symmetries,
         device,
+        allow_seen: args.allow_seen,
     };
     let mut told = |frame: &str, n: usize| eprintln!("{frame}: {}", Many(n, "candidate"));
     let report = calibrate(&source, &what, &args.out, &mut told)?;

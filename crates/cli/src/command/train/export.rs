@@ -4,7 +4,7 @@ use super::images::CandidateArgs;
 use anyhow::Result;
 use evaluation::robustness::Robustness;
 use std::path::PathBuf;
-use training::export::{Choice, Package, package};
+use training::export::{Choice, Package, package, segmentation_point};
 
 /// Write a model package: ONNX files with f16 weights, and their card
 #[derive(clap::Args, Debug)]
@@ -61,6 +61,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<()> {
     let training = super::package::about(args.training.as_deref())?;
+    let segmentation = args.calibration.as_deref().map(segmentation_point).transpose()?;
     let choice = match (args.calibration, args.stage) {
         (Some(file), Some(stage)) => Choice::Calibration { file, stage },
         _ => Choice::Points {
@@ -79,6 +80,7 @@ pub fn run(args: Args) -> Result<()> {
         classifier: args.classifier,
         averaged: args.average,
         choice,
+        segmentation,
         training,
         license: args.license,
         name: args.name,

@@ -10,6 +10,9 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     match error.downcast_ref() {
         Some(DetectorError::Train(e)) => return of_train(e),
         Some(DetectorError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
+        Some(DetectorError::Seen { .. } | DetectorError::Unlisted { .. }) => {
+            return Some("--allow-seen, which calibrates anyway and says so in the report");
+        }
         _ => {}
     }
     of_train(error.downcast_ref()?)

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
-use train::protocol::{About, FinetunePreset, ProbePreset, folds_of, probed_fold};
+use train::protocol::{About, FinetunePreset, ProbePreset, folds_in, folds_of, probed_fold};
 use training::chain::start;
 use training::protocol::{self, in_words};
 
@@ -24,26 +24,28 @@ pub struct ProbeArgs {
     features: Option<PathBuf>,
 }
 
-/// Score the fold models of a run on the task's test part, once
+/// Score the fold models of a run on a test set, each set once
 ///
 /// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and sample SD, per
 /// domain), ensemble.csv and ensemble.json (mean probabilities), and, where a model was trained with none left
 /// out, final.csv and final.json; a run of ami-morph is scored on ami-br as well, by summed probabilities
 /// (*-ami-br.*). Of two classes the figures at the operating point, which is chosen on the held-out items, stand
-/// beside those of the likelier class. A second scoring of the same run is refused unless --again is given,
-/// because whoever chooses by test figures has no test set left.
+/// beside those of the likelier class.
+///
+/// Any number of test sets may be scored, each once: a second scoring on the same set (known by the digest of its
+/// crops) is refused unless --again is given, because whoever chooses by test figures has no test set left.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
     /// Run of `mithras train finetune` or `probe`, all folds trained, or the final model alone
     #[arg(long, value_name = "RUN")]
     run: PathBuf,
-    /// Folder with ami_br/, or with test/<class>/
+    /// Folder with ami_br/ or with test/<class>/, or a dataset of crops with test data
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Folder for the results [default: RUN/test]
+    /// Folder for the results [default: RUN/test, and RUN/test-DIGEST for further sets]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Score a run that was scored before
+    /// Score a set that was scored before
     #[arg(long)]
     again: bool,
     #[command(flatten)]
@@ -58,7 +60,7 @@ pub fn finetune(c: &Common) -> Result<()> {
     if let Some(init) = options.init {
         options.init = Some(start::classifier(&init, &c.out)?);
     }
-    for part in folds_of(&c.fold, preset.data.folds)? {
+    for part in folds_of(&c.fold, folds_in(&preset.data)?)? {
         eprintln!("left out: {part}; run directory {}", part.dir(&c.out).display());
         train::protocol::finetune(&preset, &set, part, &options)
             .with_context(|| format!("fold {part}"))?;
@@ -71,7 +73,7 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let device = c.machine.set_up();
     let preset = ProbePreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
-    let only = probed_fold(&c.fold, preset.data.folds)?;
+    let only = probed_fold(&c.fold, folds_in(&preset.data)?)?;
     let from = (only, args.features.as_deref());
     let all = train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))?;
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
@@ -98,13 +100,12 @@ fn finish(run: &Path) -> Result<()> {
 
 pub fn test(args: TestArgs) -> Result<()> {
     let device = args.machine.set_up();
-    let out = args.out.clone().unwrap_or_else(|| args.run.join("test"));
     let folds = About::read(&args.run)?.folds;
-    let TestArgs { run, data, again, .. } = args;
-    let what = protocol::Test { run, data, out, again, device };
-    for (name, figures) in protocol::test(&what)? {
+    let TestArgs { run, data, again, out, .. } = args;
+    let scored = protocol::test(&protocol::Test { run, data, out, again, device })?;
+    for (name, figures) in scored.figures {
         print!("{}", in_words(&name, folds, &figures));
     }
-    println!("written to {}", what.out.display());
+    println!("written to {}", scored.out.display());
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::fold::OneFold;
 use crate::command::detect::EngineArgs;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use base::text::Many;
 use mitosis::Score;
 use mitosis::pseudo_label::PseudoLabelRule;
@@ -27,6 +27,9 @@ pub struct Args {
     /// A figure needs s_cls above this, a mimicker below it
     #[arg(long, value_name = "SCORE", default_value = "0.5", value_parser = score)]
     boundary: Score,
+    /// Probability that candidates are taken from [default: the package's; at most the limits of s_seg]
+    #[arg(long, value_name = "SCORE", value_parser = score)]
+    candidates_from: Option<Score>,
     /// CSV to write
     #[arg(long, value_name = "CSV")]
     out: PathBuf,
@@ -48,6 +51,13 @@ pub fn run(args: &Args) -> Result<()> {
     let source = args.of.source()?;
     let fold = source.fold(&args.of.fold)?;
     let mut detector = args.engine.detector()?;
+    if let Some(lowest) = args.candidates_from {
+        let rule = &mut detector.config.recipe.candidates;
+        *rule = rule.from_threshold(lowest);
+    }
+    rule.reachable(detector.config.recipe.candidates.lowest()).context(
+        "name --candidates-from SCORE no higher than --mitotic-seg and --mimicker-seg, or raise these",
+    )?;
     let told = &mut |done: usize, of: usize| {
         if done.is_multiple_of(20) {
             eprintln!("{done} of {of} images");

@@ -104,6 +104,13 @@ fn image(
     image.exhaustive = o.is_exhaustive(!labels.is_empty());
     let tests = labels.iter().filter(|a| a.split == Some(Split::Test)).count();
     image.part = match tests {
+        _ if entry.split == Some(Split::Validation) => {
+            let why = "is for validation, which is a matter of folds here: `corpus split` takes such a table";
+            return Err(RegionsError::image(&entry.name, why));
+        }
+        // A table comes before what the user says of all images.
+        _ if entry.split == Some(Split::Test) => Part::Test,
+        0 if entry.split == Some(Split::Train) => Part::Train,
         0 => o.part,
         n if n == labels.len() => Part::Test,
         _ => return Err(RegionsError::image(&entry.name, "is partly test data")),

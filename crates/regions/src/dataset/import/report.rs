@@ -47,6 +47,13 @@ impl RegionsPlan<'_> {
     /// [`RegionsError`]; annotations without a folder of images among them.
     pub fn run(&self) -> Result<ImportedRegions> {
         let Imported { dataset, left_out } = match folder_importer(self.format) {
+            Some(_) if !self.annotations.select.is_all() => {
+                return Err(RegionsError::Invalid(format!(
+                    "`{}` is a folder that is taken whole; types, lists of images and tables of splits belong to \
+                     formats of annotations",
+                    self.format
+                )));
+            }
             Some(folder) => (folder.read)(self.file, self.options)?,
             None => {
                 let invalid = |what: String| RegionsError::Invalid(what);
@@ -54,7 +61,7 @@ impl RegionsPlan<'_> {
                 let format = importer(self.format).ok_or_else(unknown)?;
                 let needed = || invalid("a folder of images is needed beside annotations".into());
                 let images = self.images.ok_or_else(needed)?;
-                annotated(&(format.read)(self.file, self.annotations)?, images, self.options)?
+                annotated(&format.annotations(self.file, self.annotations)?, images, self.options)?
             }
         };
         let set = dataset.write(self.out)?;

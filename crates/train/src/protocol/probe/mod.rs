@@ -23,7 +23,7 @@ use super::{PREDICTIONS, begin, fold_dir, predict, spec_of};
 use crate::error::{Result, TrainError};
 use crate::preset::Preset as _;
 use crate::run::{MODEL, RunOptions};
-use crate::start::{Target, initialise};
+use crate::start::{Start, Target, initialise};
 use crate::text::write_text;
 
 pub use self::preset::{Kind, ProbeEpochs, ProbePreset};
@@ -71,8 +71,7 @@ struct Model {
     vs: VarStore,
     net: Box<dyn Encoder>,
     spec: Spec,
-    init: String,
-    random: Vec<String>,
+    start: Start,
 }
 
 /// The frozen encoder.
@@ -83,7 +82,7 @@ fn frozen(preset: &ProbePreset, spec: Spec, options: &RunOptions) -> Result<Mode
     let net = encoder::build(&vs.root(), &preset.model)?;
     let start = initialise(&vs, preset.init, options.weights(), &Target::Encoder(net.as_ref()))?;
     super::reset_head(&vs, net.as_ref(), preset.model.head_bias);
-    Ok(Model { vs, net, spec, init: start.text, random: start.random })
+    Ok(Model { vs, net, spec, start })
 }
 
 /// Features `[N, D]` to probabilities `[N, classes]` in f64.
@@ -116,11 +115,12 @@ fn learn(
     let classes = one.preset.model.classes;
     match &one.kind {
         Kind::Linear(t) => {
-            let head = linear::train(t, &one.preset.model, (set, fold), features, dir)?;
+            let found = linear::train(t, &one.preset.model, (set, fold), features, dir)?;
+            let (head, short) = (found.head, found.warning);
             let folded = head.folded();
             let softmax = move |x: &Tensor| Ok(head.forward(x, false).softmax(-1, Dtype::Double));
-            let head = Some(folded);
-            Ok(Learnt { probabilities: Box::new(softmax), head, warning: None })
+            let warning = short.map(|w| format!("{}: {w}", dir.display()));
+            Ok(Learnt { probabilities: Box::new(softmax), head: Some(folded), warning })
         }
         Kind::Knn(votes) => {
             let (x, labels) = rows(set, &fold.train, features);
@@ -256,16 +256,17 @@ fn judge(
     }
     if let Some(head) = learnt.head {
         let notes = crate::run::value(&Notes {
-            init: &model.init,
+            init: &model.start.text,
             features_sha256: &cache.sha256,
             probe: one.kind.word(),
             augment: preset.augment,
             average: preset.average,
             crop: preset.data.crop,
             fold: k,
-            random_at_start: &model.random,
+            random_at_start: &model.start.random,
         });
-        let spec = Spec { notes, preset_hash: preset.digest(), ..model.spec.clone() };
+        let mut spec = Spec { notes, preset_hash: preset.digest(), ..model.spec.clone() };
+        model.start.note(&mut spec, super::trained_on(set, &fold.train));
         save(model, head, &dir.join(MODEL), &spec)?;
     }
     predict::write(&dir, PREDICTIONS, set, &rows)?;

@@ -86,10 +86,21 @@ pub struct ProbeEpochs {
     pub base_lr: f64,
     /// LARS' weight decay.
     pub weight_decay: f64,
+    /// Standard deviation of the normal that the head's weights start from, cut at 2. MAE's recipe, which
+    /// the paper follows, has 0.01. From 0 (weights of zero) LARS does not leave the start.
+    #[serde(default = "mae_start")]
+    pub head_std: f64,
+}
+
+fn mae_start() -> f64 {
+    0.01
 }
 
 impl ProbeEpochs {
     fn check(&self) -> Checked {
+        if !(0.0..=1.0).contains(&self.head_std) {
+            return Err(Fault::new("head_std", format!("{} is not in [0, 1]", self.head_std)));
+        }
         for (key, there) in [
             ("batch", self.batch > 0),
             ("epochs", self.epochs > 0),
