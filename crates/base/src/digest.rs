@@ -2,8 +2,7 @@
 
 pub use sha2::{Digest, Sha256};
 
-use crate::file::ReadError;
-use std::fs::File;
+use crate::file::{self, ReadError};
 use std::io::Read;
 use std::path::Path;
 
@@ -40,7 +39,7 @@ pub fn sha256_files(
     for path in paths {
         let path = path.as_ref();
         let fail = |source| ReadError { path: path.to_owned(), source };
-        let mut file = File::open(path).map_err(fail)?;
+        let mut file = file::open(path)?;
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => break,

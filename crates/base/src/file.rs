@@ -1,22 +1,48 @@
 //! Files that are there whole or not at all, and folders with one writer.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// How the names of files begin that are being written.
 const UNFINISHED: &str = ".writing-";
 
-/// Removes what killed processes left half written in a folder. Only the holder of its lock may.
-fn sweep(folder: &Path) {
+/// An empty file or folder that is being written is given this long to be locked.
+const YOUNG: Duration = Duration::from_secs(10);
+
+/// Removes what killed processes left half written in a folder: files whose lock nobody holds, and
+/// folders. With `alone`, the caller holds the folder's lock, and all of it goes.
+fn sweep(folder: &Path, alone: bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let ours = entry.file_name().to_string_lossy().starts_with(UNFINISHED);
-        if ours && entry.file_type().is_ok_and(|t| t.is_file()) {
-            // One that stays does no harm.
+        let Ok(kind) = entry.file_type() else { continue };
+        // What stays does no harm.
+        if ours && kind.is_file() && (alone || is_left_over(&entry.path())) {
             let _ = fs::remove_file(entry.path());
+        } else if ours && kind.is_dir() && (alone || is_left_over(&entry.path().join(LOCK))) {
+            let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+/// Whether nobody holds a file's lock. One that was just created may not have it yet.
+fn is_left_over(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let Ok(data) = file.metadata() else { return false };
+    let old = data.modified().ok().and_then(|m| m.elapsed().ok()).is_some_and(|age| age > YOUNG);
+    (old || data.len() > 0) && file.try_lock().is_ok()
+}
+
+/// Sweeps a folder once in the life of this process.
+fn sweep_once(folder: &Path) {
+    static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+        sweep(folder, false);
     }
 }
 
@@ -40,13 +66,81 @@ pub struct ReadError {
     pub source: io::Error,
 }
 
+/// Opens a regular file. Anything else that a path can lead to, such as a pipe or a device, may never
+/// end or never answer.
+///
+/// # Errors
+/// [`ReadError`] when it cannot be opened or is not a regular file.
+pub fn open(path: &Path) -> Result<File, ReadError> {
+    let fail = |source| ReadError { path: path.to_owned(), source };
+    let kind = fs::metadata(path).map_err(fail)?.file_type();
+    if !kind.is_file() {
+        let what = if kind.is_dir() {
+            io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a file")
+        } else {
+            io::Error::other("not a regular file (a pipe or device); save it as a file first")
+        };
+        return Err(fail(what));
+    }
+    File::open(path).map_err(fail)
+}
+
+/// Reads a regular file of at most `largest` bytes.
+///
+/// # Errors
+/// [`ReadError`] when it cannot be read, is not a regular file, or is larger.
+pub fn read(path: &Path, largest: u64) -> Result<Vec<u8>, ReadError> {
+    let fail = |source| ReadError { path: path.to_owned(), source };
+    let file = open(path)?;
+    let size = file.metadata().map_err(fail)?.len();
+    let mut bytes = Vec::new();
+    if size <= largest {
+        bytes.reserve_exact(size.try_into().unwrap_or(0));
+        // It may grow while it is read.
+        file.take(largest + 1).read_to_end(&mut bytes).map_err(fail)?;
+    }
+    if size > largest || bytes.len() as u64 > largest {
+        let what = format!("is larger than the {} MiB that are read of such a file", largest >> 20);
+        return Err(fail(io::Error::new(io::ErrorKind::FileTooLarge, what)));
+    }
+    Ok(bytes)
+}
+
+/// Like [`read`] for UTF-8 text.
+///
+/// # Errors
+/// [`ReadError`], for bytes that are not UTF-8, too.
+pub fn read_text(path: &Path, largest: u64) -> Result<String, ReadError> {
+    String::from_utf8(read(path, largest)?).map_err(|_| ReadError {
+        path: path.to_owned(),
+        source: io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8 text"),
+    })
+}
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whom the process's umask lets.
+    Umask,
+    /// Its owner alone.
+    Private,
+}
+
 /// Writes `bytes` to `path` by way of a temporary file beside it, so that no reader ever sees half a
-/// file and a killed process leaves the old one.
+/// file and a killed process leaves the old one. The umask decides who may read it.
 ///
 /// # Errors
 /// [`WriteError`] when the folder is missing or not writable, or the disk is full.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
-    let mut file = beside(path)?;
+    write_with(path, bytes, Access::Umask)
+}
+
+/// Like [`write`], with a say in who may read the file.
+///
+/// # Errors
+/// [`WriteError`].
+pub fn write_with(path: &Path, bytes: &[u8], access: Access) -> Result<(), WriteError> {
+    let mut file = temporary(path, access)?;
     let written = file.write_all(bytes).and_then(|()| file.as_file().sync_all());
     written.map_err(|source| WriteError { path: path.to_owned(), source })?;
     persist(file, path)
@@ -57,27 +151,90 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 /// # Errors
 /// [`WriteError`] when the folder is missing or not writable.
 pub fn beside(path: &Path) -> Result<NamedTempFile, WriteError> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new()
-        .prefix(UNFINISHED)
-        .tempfile_in(folder)
-        .map_err(|source| WriteError { path: path.to_owned(), source })
+    temporary(path, Access::Umask)
 }
 
-/// Gives a temporary file its name. It was private; a result is for everyone the folder is open to.
+fn temporary(path: &Path, access: Access) -> Result<NamedTempFile, WriteError> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sweep_once(folder);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = if access == Access::Private { 0o600 } else { 0o666 };
+        builder.permissions(fs::Permissions::from_mode(mode));
+    }
+    let file = builder
+        .tempfile_in(folder)
+        .map_err(|source| WriteError { path: path.to_owned(), source })?;
+    // Without locks it is not swept.
+    let _ = file.as_file().try_lock();
+    Ok(file)
+}
+
+/// Gives a temporary file its name.
 ///
 /// # Errors
 /// [`WriteError`] when it cannot be renamed.
 pub fn persist(file: NamedTempFile, path: &Path) -> Result<(), WriteError> {
-    let fail = |source| WriteError { path: path.to_owned(), source };
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        file.as_file().set_permissions(fs::Permissions::from_mode(0o644)).map_err(fail)?;
-    }
-    file.persist(path).map_err(|e| fail(e.error))?;
+    file.persist(path).map_err(|e| WriteError { path: path.to_owned(), source: e.error })?;
     Ok(())
 }
+
+/// A folder that is being filled; it goes when dropped, and what a killed process left of one goes
+/// when the next is made in the same place.
+#[derive(Debug)]
+pub struct Unfinished {
+    folder: tempfile::TempDir,
+    lock: File,
+}
+
+impl Unfinished {
+    /// Makes one in `parent`.
+    ///
+    /// # Errors
+    /// [`WriteError`] when it cannot be made.
+    pub fn new(parent: &Path) -> Result<Self, WriteError> {
+        let fail = |source| WriteError { path: parent.to_owned(), source };
+        sweep_once(parent);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(UNFINISHED);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o777));
+        }
+        let folder = builder.tempdir_in(parent).map_err(fail)?;
+        let lock = File::create(folder.path().join(LOCK)).map_err(fail)?;
+        let _ = lock.try_lock();
+        (&lock).write_all(b"\n").map_err(fail)?;
+        Ok(Self { folder, lock })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// [`WriteError`] when it cannot be renamed, for example because `path` exists and is not empty.
+    pub fn persist(self, path: &Path) -> Result<(), WriteError> {
+        let fail = |source| WriteError { path: path.to_owned(), source };
+        fs::remove_file(self.folder.path().join(LOCK)).map_err(fail)?;
+        fs::rename(self.folder.path(), path).map_err(fail)?;
+        // There is nothing left to remove.
+        let _ = self.folder.keep();
+        drop(self.lock);
+        Ok(())
+    }
+}
+
+/// The file whose lock says that a folder is at work.
+const LOCK: &str = ".lock";
 
 /// Why a folder cannot be had alone.
 #[derive(Debug, thiserror::Error)]
@@ -119,13 +276,13 @@ impl Lock {
         let fail = |source| LockError::Io { path: folder.to_owned(), source };
         fs::create_dir_all(folder).map_err(fail)?;
         let open = OpenOptions::new().create(true).truncate(false).write(true).to_owned();
-        let file = open.open(folder.join(".lock")).map_err(fail)?;
+        let file = open.open(folder.join(LOCK)).map_err(fail)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { path: folder.to_owned() }),
             // Without locks nobody can tell whose half-written files these are.
             Err(TryLockError::Error(_)) => Ok(Self { _file: file }),
             Ok(()) => {
-                sweep(folder);
+                sweep(folder, true);
                 Ok(Self { _file: file })
             }
         }
@@ -200,6 +357,52 @@ mod tests {
         assert!(Lock::take(dir.path()).is_err());
         assert!(busy.path().exists() && dir.path().join("mine.txt").exists());
         drop(held);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_umask_is_kept_and_private_files_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let mode =
+            |name: &str| fs::metadata(dir.path().join(name)).unwrap().permissions().mode() & 0o777;
+        fs::write(dir.path().join("plain"), "x").unwrap();
+        write(&dir.path().join("a"), b"x").unwrap();
+        write_with(&dir.path().join("b"), b"x", Access::Private).unwrap();
+        assert_eq!((mode("a"), mode("b")), (mode("plain"), 0o600));
+        fs::create_dir(dir.path().join("folder")).unwrap();
+        let made = Unfinished::new(dir.path()).unwrap();
+        fs::write(made.path().join("x"), "x").unwrap();
+        made.persist(&dir.path().join("made")).unwrap();
+        assert_eq!(mode("made"), mode("folder"));
+        assert_eq!(fs::read_dir(dir.path().join("made")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_another_process_left_goes_and_what_it_writes_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |n: &str| dir.path().join(n);
+        fs::write(name(".writing-dead"), "half").unwrap();
+        fs::create_dir(name(".writing-folder")).unwrap();
+        fs::write(name(".writing-folder/.lock"), "\n").unwrap();
+        fs::write(name(".writing-alive"), "half").unwrap();
+        let alive = File::open(name(".writing-alive")).unwrap();
+        alive.try_lock().unwrap();
+        write(&name("a"), b"x").unwrap();
+        assert!(!name(".writing-dead").exists() && !name(".writing-folder").exists());
+        assert!(name(".writing-alive").exists());
+    }
+
+    #[test]
+    fn only_regular_files_of_a_size_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "four").unwrap();
+        assert_eq!(read(&path, 4).unwrap(), b"four");
+        assert!(read(&path, 3).unwrap_err().to_string().contains("larger than"));
+        assert!(read(dir.path(), 3).unwrap_err().to_string().contains("is a folder"));
+        #[cfg(unix)]
+        assert!(read(Path::new("/dev/zero"), 3).unwrap_err().to_string().contains("not a regular"));
     }
 
     #[test]

@@ -9,13 +9,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// The file.
-    #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] file::ReadError),
     /// Its text.
     #[error("{}: {source}", path.display())]
     Parse {
@@ -35,6 +30,9 @@ pub enum JsonError {
         wanted: &'static str,
     },
 }
+
+/// Largest JSON file that is read, bytes.
+pub const LARGEST: u64 = 512 << 20;
 
 /// Pretty JSON with a final line break.
 ///
@@ -61,8 +59,7 @@ pub fn write(path: &Path, value: &impl Serialize) -> Result<(), WriteError> {
 /// # Errors
 /// [`JsonError::Read`], [`JsonError::Parse`].
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, JsonError> {
-    let bytes =
-        std::fs::read(path).map_err(|source| JsonError::Read { path: path.to_owned(), source })?;
+    let bytes = file::read(path, LARGEST)?;
     serde_json::from_slice(&bytes)
         .map_err(|source| JsonError::Parse { path: path.to_owned(), source })
 }

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// Longest name of a log, letters.
 pub const LONGEST_NAME: usize = 64;
 
+/// Largest log that is read, bytes.
+const LARGEST: u64 = 512 << 20;
+
 /// Why a name cannot be a log's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -113,8 +116,13 @@ impl Log {
     /// [`LogError`].
     pub fn open(path: &Path) -> Result<(Self, String), LogError> {
         let fail = |source| LogError::Io { path: path.to_owned(), source };
-        let mut file =
-            OpenOptions::new().create(true).read(true).append(true).open(path).map_err(fail)?;
+        check_kind(path).map_err(fail)?;
+        let mut options = OpenOptions::new();
+        options.create(true).read(true).append(true);
+        // What one person says of a slide is not for everybody.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(fail)?;
         if file.try_lock().is_err() {
             return Err(LogError::Busy { path: path.to_owned() });
         }
@@ -134,6 +142,7 @@ impl Log {
     /// [`LogError::Io`].
     pub fn read(path: &Path) -> Result<String, LogError> {
         let fail = |source| LogError::Io { path: path.to_owned(), source };
+        check_kind(path).map_err(fail)?;
         let mut text = std::fs::read_to_string(path).map_err(fail)?;
         text.truncate(text.rfind('\n').map_or(0, |i| i + 1));
         Ok(text)
@@ -164,6 +173,20 @@ impl Log {
         }
         self.good += text.len() as u64;
         Ok(())
+    }
+}
+
+/// Refuses a path that is there and is not a regular file: a link would be written to wherever it
+/// leads, and a pipe may never answer.
+fn check_kind(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(data) if data.is_symlink() => {
+            Err(io::Error::other("is a link; a log must be a file of its own folder"))
+        }
+        Ok(data) if !data.is_file() => Err(io::Error::other("is not a regular file")),
+        Ok(data) if data.len() > LARGEST => Err(io::Error::other("is too large for a log")),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }
 
@@ -230,6 +253,20 @@ mod tests {
             log.append("three").unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nthree\n", "stuck: {stuck}");
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_is_refused_and_a_log_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let (link, outside) = (dir.path().join("a.jsonl"), dir.path().join("outside"));
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
+        let refused = Log::open(&link).err().unwrap().to_string();
+        assert!(refused.contains("is a link") && !outside.exists(), "{refused}");
+        let path = dir.path().join("b.jsonl");
+        Log::open(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -2,31 +2,56 @@
 //! of their names, and every complaint with its place.
 
 mod cell;
+mod decode;
+mod join;
+mod scan;
+mod words;
 mod write;
 
 pub use cell::{cell, uncell};
+pub use join::Unmatched;
+pub use words::{Event, MISSING, event, is_missing};
 pub use write::Writer;
 
+use crate::file::{self, ReadError};
+use decode::{NotText, decode};
+use scan::{Bad, Scanner};
 use std::path::{Path, PathBuf};
+
+/// Largest file that is read as a table, bytes.
+pub const LARGEST: u64 = 512 << 20;
+/// Most cells of a table.
+pub const MOST_CELLS: usize = 50_000_000;
+/// Most columns of a table.
+pub const MOST_COLUMNS: usize = 100_000;
 
 /// Why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The file.
-    #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
-    /// The text is not delimited text in UTF-8.
-    #[error("{}: not a table: {source}", path.display())]
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The file is not delimited text.
+    #[error("{}: line {line}: {reason}", path.display())]
     Text {
         /// The file.
         path: PathBuf,
-        /// The reason.
-        source: csv::Error,
+        /// Line in the file, from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// More cells than a table may have.
+    #[error("{}: line {line}: more than {most} {of}; divide the table", path.display())]
+    Large {
+        /// The file.
+        path: PathBuf,
+        /// Line in the file, from 1, where there are too many.
+        line: u64,
+        /// The limit.
+        most: usize,
+        /// Of what: cells or columns.
+        of: &'static str,
     },
     /// No header.
     #[error("{}: is empty; a header line with column names is needed", path.display())]
@@ -41,7 +66,10 @@ pub enum TableError {
         path: PathBuf,
     },
     /// A row of another width.
-    #[error("{}: line {line}: {cells} cells, where the header has {columns}", path.display())]
+    #[error(
+        "{}: line {line}: {cells} cells, where the header has {columns}; put cells that hold the \
+         delimiter into quotation marks", path.display()
+    )]
     Width {
         /// The file.
         path: PathBuf,
@@ -87,7 +115,8 @@ pub enum TableError {
 pub struct Format {
     /// Rows may be shorter than the header, or longer by empty cells.
     pub ragged: bool,
-    /// Lines that begin with this byte are left out.
+    /// Lines that begin with this byte are left out. Lines above the header that begin with `#` always
+    /// are.
     pub comment: Option<u8>,
     /// The header may lack the name of the first column, as R's `write.table` leaves it.
     pub row_names: bool,
@@ -101,70 +130,79 @@ pub struct Table {
     path: PathBuf,
     names: Vec<String>,
     keys: Vec<String>,
-    rows: Vec<Vec<String>>,
+    /// All cells, one after the other.
+    text: String,
+    /// Where each cell ends in `text`, row by row.
+    ends: Vec<u32>,
     lines: Vec<u64>,
     delimiter: u8,
+    /// Comments above the header.
+    comments: Vec<String>,
 }
 
+/// Comments above the header that are kept to explain a missing column.
+const MOST_COMMENTS: usize = 100;
+
 impl Table {
-    /// Reads a file.
+    /// Reads a file of at most [`LARGEST`] bytes.
     ///
     /// # Errors
     /// [`TableError`] when the file cannot be read or is not a table of this format.
     pub fn read(path: &Path, format: &Format) -> Result<Self, TableError> {
-        let bytes = std::fs::read(path)
-            .map_err(|source| TableError::Read { path: path.to_owned(), source })?;
-        Self::parse(path, &bytes, format)
+        Self::parse(path, &file::read(path, LARGEST)?, format)
     }
 
-    /// Parses the text of a file; the delimiter is whichever of `,`, `;` and tab the header holds
-    /// most of.
+    /// Parses the text of a file.
+    ///
+    /// - Encoding: UTF-8 or UTF-16, with or without a byte order mark.
+    /// - Lines above the header that begin with `#` are comments (cBioPortal writes such).
+    /// - The delimiter is the one that a first line `sep=;` names (Excel), or else whichever of `,`,
+    ///   `;` and tab the header holds most of outside quotation marks.
+    /// - A quotation mark that is not closed is an error; where tabs part the cells, one that is not
+    ///   closed before the next tab is text.
     ///
     /// # Errors
     /// [`TableError`] when it is not a table of this format.
     pub fn parse(path: &Path, bytes: &[u8], format: &Format) -> Result<Self, TableError> {
-        let path = path.to_owned();
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let delimiter = delimiter(bytes, format.comment);
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .trim(csv::Trim::All)
-            .comment(format.comment)
-            .flexible(true)
-            .from_reader(bytes);
-        let mut names: Vec<String> = match reader.headers() {
-            Ok(names) => names.iter().map(str::to_owned).collect(),
-            Err(source) => return Err(TableError::Text { path, source }),
+        let text = decode(bytes).map_err(|NotText { line, reason }| TableError::Text {
+            path: path.to_owned(),
+            line,
+            reason,
+        })?;
+        let (stated, text, first) = match stated_delimiter(&text) {
+            Some((delimiter, rest)) => (Some(delimiter), rest, 2),
+            None => (None, &*text, 1),
         };
-        if names.iter().all(String::is_empty) {
-            return Err(TableError::Empty { path });
-        }
-        let (mut rows, mut lines) = (Vec::new(), Vec::new());
-        for record in reader.records() {
-            let record = match record {
-                Ok(record) => record,
-                Err(source) => return Err(TableError::Text { path, source }),
+        let mut scanner = Scanner::new(text, first, stated.unwrap_or(b','));
+        let mut comments = Vec::new();
+        loop {
+            scanner.skip_empty();
+            let marks = [Some(b'#'), format.comment];
+            let Some(comment) = marks.into_iter().flatten().find_map(|m| scanner.comment(m)) else {
+                break;
             };
-            let line = record.position().map_or(0, csv::Position::line);
-            if format.row_names && rows.is_empty() && record.len() == names.len() + 1 {
-                names.insert(0, String::new());
+            if comments.len() < MOST_COMMENTS {
+                comments.push(comment.to_owned());
             }
-            let mut row: Vec<String> = record.iter().map(str::to_owned).collect();
-            if format.ragged && row.iter().skip(names.len()).all(String::is_empty) {
-                row.resize(names.len(), String::new());
-            }
-            if row.len() != names.len() {
-                let (cells, columns) = (row.len(), names.len());
-                return Err(TableError::Width { path, line, cells, columns });
-            }
-            rows.push(row);
-            lines.push(line);
         }
-        if rows.is_empty() && !format.no_rows {
-            return Err(TableError::NoRows { path });
+        scanner.set_delimiter(stated.unwrap_or_else(|| delimiter(scanner.rest())));
+        let mut rows = Rows {
+            path,
+            format,
+            names: Vec::new(),
+            text: String::with_capacity(text.len()),
+            ends: Vec::new(),
+            lines: Vec::new(),
+        };
+        rows.header(&mut scanner)?;
+        while rows.row(&mut scanner)? {}
+        let Rows { names, text, ends, lines, .. } = rows;
+        if lines.is_empty() && !format.no_rows {
+            return Err(TableError::NoRows { path: path.to_owned() });
         }
         let keys = names.iter().map(|n| normal(n)).collect();
-        Ok(Self { path, names, keys, rows, lines, delimiter })
+        let (path, delimiter) = (path.to_owned(), scanner.delimiter());
+        Ok(Self { path, names, keys, text, ends, lines, delimiter, comments })
     }
 
     /// The file.
@@ -182,25 +220,19 @@ impl Table {
     /// Rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.rows.len()
+        self.lines.len()
     }
 
     /// Whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.lines.is_empty()
     }
 
     /// Line of the file that a row starts on, from 1.
     #[must_use]
     pub fn line(&self, row: usize) -> u64 {
         self.lines[row]
-    }
-
-    /// The cells, row by row.
-    #[must_use]
-    pub fn into_rows(self) -> Vec<Vec<String>> {
-        self.rows
     }
 
     /// The first of these columns that is there; names are compared without case, blanks, underscores
@@ -234,13 +266,26 @@ impl Table {
                 wanted.len() > 2 && (k.contains(&wanted) || (k.len() > 2 && wanted.contains(*k)))
             })
         };
+        let commented = |n: &&str| {
+            let wanted = normal(n);
+            self.comments.iter().any(|c| {
+                c.trim_start_matches('#').split([',', ';', '\t']).any(|part| normal(part) == wanted)
+            })
+        };
+        let near = match names.iter().find_map(near) {
+            Some((n, _)) => format!(" (did you mean '{n}'?)"),
+            None => match names.iter().find(|n| commented(n)) {
+                Some(n) => format!(
+                    " (a line that begins with # names '{n}', but such lines are comments; take the # \
+                     off the header)"
+                ),
+                None => String::new(),
+            },
+        };
         TableError::Missing {
             path: self.path.clone(),
             wanted: names.iter().map(|n| format!("'{n}'")).collect::<Vec<_>>().join(" or "),
-            near: names
-                .iter()
-                .find_map(near)
-                .map_or_else(String::new, |(n, _)| format!(" (did you mean '{n}'?)")),
+            near,
             found: self.names.clone(),
         }
     }
@@ -251,15 +296,58 @@ impl Table {
     /// When the table has no such row or column.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> &str {
-        &self.rows[row][column]
+        let width = self.names.len();
+        assert!(column < width, "column {column} of {width}");
+        let i = row * width + column;
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.text[start..self.ends[i] as usize]
     }
 
-    /// A cell, or `None` when the column is not there or the cell holds nothing: empty, or one of
-    /// NA, NaN, None and null.
+    /// A cell, or `None` when the column is not there or the cell is one of [`MISSING`].
     #[must_use]
     pub fn filled(&self, row: usize, column: Option<usize>) -> Option<&str> {
         let text = self.cell(row, column?);
-        (!matches!(text, "" | "nan" | "NaN" | "NA" | "None" | "null")).then_some(text)
+        (!is_missing(text)).then_some(text)
+    }
+
+    /// Every row as a value whose fields are named as the columns are, exactly.
+    ///
+    /// # Errors
+    /// [`TableError::Text`] with the line of a row that is no such value.
+    pub fn rows<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>, TableError> {
+        let header = csv::StringRecord::from(self.names.clone());
+        let one = |row: usize| {
+            let cells: Vec<&str> = (0..self.names.len()).map(|c| self.cell(row, c)).collect();
+            csv::StringRecord::from(cells).deserialize(Some(&header)).map_err(|e| {
+                let reason = match e.kind() {
+                    csv::ErrorKind::Deserialize { err, .. } => err.to_string(),
+                    _ => e.to_string(),
+                };
+                TableError::Text { path: self.path.clone(), line: self.lines[row], reason }
+            })
+        };
+        (0..self.len()).map(one).collect()
+    }
+
+    /// Checks that no two columns have one name.
+    ///
+    /// # Errors
+    /// [`TableError::Twice`] for the first name (empty ones aside) that two columns have.
+    pub fn names_once(&self) -> Result<(), TableError> {
+        for (i, key) in self.keys.iter().enumerate() {
+            if !key.is_empty() && self.keys[..i].contains(key) {
+                let (path, name) = (self.path.clone(), self.names[i].clone());
+                return Err(TableError::Twice { path, name });
+            }
+        }
+        Ok(())
+    }
+
+    /// Columns whose name, compared as [`Self::find`] does, begins and ends so, in order.
+    #[must_use]
+    pub fn family(&self, starts: &str, ends: &str) -> Vec<usize> {
+        let fits = |&i: &usize| self.keys[i].starts_with(starts) && self.keys[i].ends_with(ends);
+        (0..self.keys.len()).filter(fits).collect()
     }
 
     /// "file, column 'x', row 3 (line 4)".
@@ -283,11 +371,7 @@ impl Table {
     pub fn number(&self, row: usize, column: usize) -> Result<f64, TableError> {
         let cell = self.cell(row, column);
         let parsed = match cell.split_once(',') {
-            Some((whole, part))
-                if self.delimiter == b';'
-                    && digits(whole.trim_start_matches('-'))
-                    && digits(part) =>
-            {
+            Some((whole, part)) if self.decimal_commas() && decimal_comma(cell) => {
                 format!("{whole}.{part}").parse::<f64>()
             }
             _ => cell.parse(),
@@ -295,8 +379,19 @@ impl Table {
         match parsed {
             Ok(v) if v.is_finite() => Ok(v),
             _ if cell.is_empty() => Err(self.wrong(row, column, "is empty")),
-            _ => Err(self.wrong(row, column, format!("'{cell}' is not a finite number"))),
+            _ => {
+                let comma = if decimal_comma(cell) { COMMA } else { "" };
+                let reason = format!("'{cell}' is not a finite number{comma}");
+                Err(self.wrong(row, column, reason))
+            }
         }
+    }
+
+    /// Whether a comma in a number is a decimal point: semicolons part the cells, as in the languages
+    /// that write decimal commas. With tabs it could as well part thousands.
+    #[must_use]
+    pub fn decimal_commas(&self) -> bool {
+        self.delimiter == b';'
     }
 
     /// A whole number, 0 or more.
@@ -309,13 +404,120 @@ impl Table {
     }
 }
 
-fn delimiter(bytes: &[u8], comment: Option<u8>) -> u8 {
-    let header = bytes
-        .split(|&b| b == b'\n' || b == b'\r')
-        .find(|l| !l.is_empty() && (comment.is_none() || l.first() != comment.as_ref()))
-        .unwrap_or_default();
-    let count = |d: u8| header.iter().filter(|&&b| b == d).count();
-    [b',', b'\t', b';'].into_iter().rev().max_by_key(|&d| count(d)).unwrap_or(b',')
+/// A table under way.
+struct Rows<'a> {
+    path: &'a Path,
+    format: &'a Format,
+    names: Vec<String>,
+    text: String,
+    ends: Vec<u32>,
+    lines: Vec<u64>,
+}
+
+impl Rows<'_> {
+    fn bad(&self, Bad { line, reason }: Bad) -> TableError {
+        TableError::Text { path: self.path.to_owned(), line, reason }
+    }
+
+    fn large(&self, most: usize, of: &'static str) -> TableError {
+        let line = self.lines.last().copied().unwrap_or(1);
+        TableError::Large { path: self.path.to_owned(), line, most, of }
+    }
+
+    fn header(&mut self, scanner: &mut Scanner<'_>) -> Result<(), TableError> {
+        let mut names = Vec::new();
+        let read = scanner.record(|c| names.push(c.to_owned())).map_err(|b| self.bad(b))?;
+        if read.is_none() || names.iter().all(String::is_empty) {
+            return Err(TableError::Empty { path: self.path.to_owned() });
+        }
+        if names.len() > MOST_COLUMNS {
+            return Err(self.large(MOST_COLUMNS, "columns"));
+        }
+        self.names = names;
+        Ok(())
+    }
+
+    /// Reads a row; `false` at the end of the file.
+    fn row(&mut self, scanner: &mut Scanner<'_>) -> Result<bool, TableError> {
+        if let Some(mark) = self.format.comment {
+            scanner.skip_empty();
+            while scanner.comment(mark).is_some() {
+                scanner.skip_empty();
+            }
+        }
+        let before = self.ends.len();
+        let (text, ends) = (&mut self.text, &mut self.ends);
+        let read = scanner.record(|cell| {
+            text.push_str(cell);
+            // The text is no longer than the file, which is below 4 GiB.
+            ends.push(text.len() as u32);
+        });
+        let Some(line) = read.map_err(|b| self.bad(b))? else { return Ok(false) };
+        self.lines.push(line);
+        let mut cells = self.ends.len() - before;
+        if self.format.row_names && self.lines.len() == 1 && cells == self.names.len() + 1 {
+            self.names.insert(0, String::new());
+        }
+        let columns = self.names.len();
+        if self.format.ragged {
+            let last = |ends: &[u32]| ends.last().copied().unwrap_or_default();
+            while cells < columns {
+                self.ends.push(last(&self.ends));
+                cells += 1;
+            }
+            // Further empty cells end where the row's last column does.
+            let kept = self.ends[before + columns - 1];
+            if last(&self.ends) == kept {
+                self.ends.truncate(before + columns);
+                cells = columns;
+            }
+        }
+        if cells != columns {
+            return Err(TableError::Width { path: self.path.to_owned(), line, cells, columns });
+        }
+        if self.ends.len() > MOST_CELLS {
+            return Err(self.large(MOST_CELLS, "cells"));
+        }
+        Ok(true)
+    }
+}
+
+/// The delimiter that a first line `sep=;` names, and the text behind that line.
+fn stated_delimiter(text: &str) -> Option<(u8, &str)> {
+    let end = text.find(['\n', '\r'])?;
+    let line = text[..end].trim_matches([' ', '"']);
+    let head = line.get(..4)?;
+    let delimiter = match line.as_bytes().get(4..)? {
+        [d] if !d.is_ascii_alphanumeric() && d.is_ascii() && *d != b'"' => *d,
+        _ => return None,
+    };
+    let rest = &text[end..];
+    let rest = rest.strip_prefix("\r\n").unwrap_or_else(|| &rest[1..]);
+    head.eq_ignore_ascii_case("sep=").then_some((delimiter, rest))
+}
+
+/// Whichever of `,`, `;` and tab the first line of a text holds most of outside quotation marks.
+fn delimiter(text: &str) -> u8 {
+    let (mut counts, mut quoted) = ([0_usize; 3], false);
+    const DELIMITERS: [u8; 3] = [b',', b'\t', b';'];
+    for b in text.bytes().take_while(|b| *b != b'\n' && *b != b'\r') {
+        quoted ^= b == b'"';
+        if !quoted && let Some(i) = DELIMITERS.iter().position(|d| *d == b) {
+            counts[i] += 1;
+        }
+    }
+    let best = (0..3).rev().max_by_key(|&i| counts[i]).unwrap_or_default();
+    DELIMITERS[best]
+}
+
+/// Why a number with a comma is not read where commas part the cells.
+const COMMA: &str = "; its comma may part thousands or be a decimal point: write it without, or with a \
+                     point";
+
+/// Whether text is a number with one comma in it.
+#[must_use]
+pub fn decimal_comma(text: &str) -> bool {
+    text.split_once(',').is_some_and(|(a, b)| digits(a.trim_start_matches('-')) && digits(b))
 }
 
 fn digits(text: &str) -> bool {
@@ -351,14 +553,15 @@ mod tests {
         assert_eq!(t.number(0, 0).unwrap(), -1.5);
         assert!(t.number(0, 1).unwrap_err().to_string().contains("'1,2,3' is not a finite number"));
         let t = parse("a,b\n\"1,5\",2\n", Format::default()).unwrap();
-        assert!(t.number(0, 0).is_err(), "a comma between commas is no decimal point");
+        let error = t.number(0, 0).unwrap_err().to_string();
+        assert!(error.contains("'1,5' is not") && error.contains("thousands"), "{error}");
     }
 
     #[test]
     fn widths() {
         let strict = |text| parse(text, Format::default()).map(|t| t.len());
         let error = strict("a,b\n1,2\n1,2,3\n").unwrap_err().to_string();
-        assert_eq!(error, "t.csv: line 3: 3 cells, where the header has 2");
+        assert!(error.starts_with("t.csv: line 3: 3 cells, where the header has 2;"), "{error}");
         assert!(strict("a,b\n1\n").is_err());
         let ragged = Format { ragged: true, ..Format::default() };
         let t = parse("a,b\n1\n1,2,,\n", ragged).unwrap();
@@ -378,6 +581,66 @@ mod tests {
         let none = Format { no_rows: true, ..Format::default() };
         assert!(parse("a\n", none).unwrap().is_empty());
         assert!(matches!(parse("", none), Err(TableError::Empty { .. })));
+    }
+
+    #[test]
+    fn what_programs_write_above_the_header() {
+        let text = "#Patient\tMonths\n#1\t1\nPATIENT_ID\tOS_MONTHS\nP1\t9.4\n#P2\t1\n";
+        let t = parse(text, Format::default()).unwrap();
+        assert_eq!((t.names()[1].as_str(), t.len(), t.line(0)), ("OS_MONTHS", 2, 4));
+        for (sep, by) in [("sep=;", ";"), ("\"sep=|\"", "|"), ("SEP=,", ","), ("sep=\t", "\t")] {
+            let t = parse(&format!("{sep}\r\na{by}b\r\n1{by}2\r\n"), Format::default()).unwrap();
+            assert_eq!((t.len(), t.cell(0, 1), t.line(0)), (1, "2", 3), "{sep}");
+        }
+        let t = parse("\"Age, years\";b\n1;2\n", Format::default()).unwrap();
+        assert_eq!(t.need(&["Age, years"]).unwrap(), 0);
+        let hash = parse("#slide,x\na,1\nb,2\n", Format::default()).unwrap();
+        let missing = hash.need(&["slide"]).unwrap_err().to_string();
+        assert!(missing.contains("take the # off the header"), "{missing}");
+    }
+
+    #[test]
+    fn a_quotation_mark_that_is_not_closed_never_takes_rows() {
+        let error = parse("a,b\n1,\"x\n2,y\n", Format::default()).unwrap_err().to_string();
+        assert!(error.contains("t.csv: line 2: the quotation mark of the cell `\"x`"), "{error}");
+        let t = parse("a\tb\n1\t\"x\n2\ty\n", Format::default()).unwrap();
+        assert_eq!((t.len(), t.cell(0, 1)), (2, "\"x"));
+    }
+
+    #[test]
+    fn rows_become_values() {
+        #[derive(serde::Deserialize, Debug, PartialEq)]
+        struct Row {
+            x: f64,
+            name: String,
+            more: Option<String>,
+        }
+        let rows = |text: &str| parse(text, Format::default()).unwrap().rows::<Row>();
+        let of = rows("name,y,x\n\"a,b\",1,2.5\n").unwrap();
+        assert_eq!(of, [Row { x: 2.5, name: "a,b".into(), more: None }]);
+        let error = rows("name,x\r\na,1\r\nb,wide\r\n").unwrap_err().to_string();
+        assert!(error.contains("t.csv: line 3") && error.contains("float"), "{error}");
+    }
+
+    #[test]
+    fn lines_of_windows_are_counted_as_others() {
+        let error = parse("a,b\r\n1,2\r\n1\r\n", Format::default()).unwrap_err().to_string();
+        assert!(error.contains("line 3: 1 cells"), "{error}");
+    }
+
+    #[test]
+    fn special_files_and_large_ones_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t.csv");
+        std::fs::write(&path, "a,b\n1,2\n").unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(2 << 30).unwrap();
+        let error = Table::read(&path, &Format::default()).unwrap_err().to_string();
+        assert!(error.contains("larger than"), "{error}");
+        #[cfg(unix)]
+        {
+            let error = Table::read(Path::new("/dev/zero"), &Format::default()).unwrap_err();
+            assert!(error.to_string().contains("not a regular file"), "{error}");
+        }
     }
 
     #[test]

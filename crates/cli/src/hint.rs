@@ -114,6 +114,8 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
                  --precision for the engine as it was",
             ),
             StartError::Config { .. } => Some("--out for another folder, or --overwrite"),
+            StartError::Mixed { .. } => Some("--out for another folder"),
+            StartError::State { .. } => Some("--overwrite, which does the slide again"),
             StartError::Input { .. } => Some("--overwrite"),
             StartError::Out { .. } => None,
         }

@@ -64,13 +64,18 @@ verbs! {
     View: command::view::Args => command::view::run,
 }
 
-/// A reader that went away (`| head`) is no fault: end as other tools do, without a panic.
+/// A reader that went away (`| head`) is no fault: end as other tools do, without a panic. Where
+/// nothing more can be written, as on a full disk, that is the error.
 fn end_quietly_on_a_closed_pipe() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let text = panic.payload().downcast_ref::<String>();
         if text.is_some_and(|t| t.starts_with("failed printing to") && t.contains("Broken pipe")) {
             std::process::exit(141);
+        }
+        if let Some(why) = text.and_then(|t| t.strip_prefix("failed printing to stdout: ")) {
+            progress::tell("error", &format!("standard output cannot be written: {why}"));
+            std::process::exit(1);
         }
         usual(panic);
     }));

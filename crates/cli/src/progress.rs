@@ -32,6 +32,12 @@ impl LogArgs {
     }
 }
 
+/// The words of the command line as text; what is not UTF-8 in them is written with replacement
+/// characters.
+pub fn words() -> Vec<String> {
+    std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect()
+}
+
 /// Begins a log where the verb that was typed is to write one.
 pub fn begin(mut typed: &ArgMatches) {
     while let Some((_, verb)) = typed.subcommand() {
@@ -40,7 +46,7 @@ pub fn begin(mut typed: &ArgMatches) {
     if matches!(typed.try_get_one::<String>("log"), Ok(Some(form)) if form == "json") {
         let (program, command) = (
             mithras::program(),
-            std::env::args().map(|w| mithras::without_query(&w)).collect::<Vec<_>>(),
+            words().iter().map(|w| mithras::without_query(w)).collect::<Vec<_>>(),
         );
         let (program, command, process) = (&*program, &*command, std::process::id());
         let log = JSON.get_or_init(|| JsonLog::new(stderr()));

@@ -1,16 +1,22 @@
 //! A result on standard output: as JSON or in words.
 
+use anyhow::Context;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
 
 /// Prints a result as indented JSON, or else in its own words, which end with a line break.
 pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Result<()> {
-    match as_json {
-        true => println!("{}", serde_json::to_string_pretty(result)?),
-        false => print!("{result}"),
+    let text = match as_json {
+        true => serde_json::to_string_pretty(result)? + "\n",
+        false => result.to_string(),
+    };
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(141),
+        written => Ok(written.context("standard output cannot be written")?),
     }
-    Ok(())
 }
 
 /// A line of a server, on standard output; nobody has to go on reading it.

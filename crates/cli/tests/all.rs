@@ -28,5 +28,7 @@ mod scale;
 mod slurm;
 mod survival;
 mod survival_tables;
+mod tables;
 mod train_protocol;
+mod upgrading;
 mod view;

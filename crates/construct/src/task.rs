@@ -9,7 +9,7 @@ use ::slide::{OpenOptions, Slide};
 use base::digest::sha256;
 use base::text::Many;
 use crops::Corpus;
-use mithras::batch::state::{self, State, Status};
+use mithras::batch::state::{self, FORMER, RESULTS_VERSION, State, Status};
 use mithras::batch::{Key, Task};
 use mithras::input::{Input, InputDigest};
 use mithras::progress::Piece;
@@ -55,17 +55,17 @@ impl Task for Construction<'_> {
 
     fn key(&self, input: &Input) -> Key {
         let (config, origin) = (self.config, self.origin(input));
-        let mut text = format!("{config} {:?} {origin:?} {}", input.mpp, env!("CARGO_PKG_VERSION"));
-        if let Some(share) = self.shares.get(&input.name) {
-            // With more slides in its cohort a slide gives fewer.
-            text.push_str(&format!(" {share}"));
-        }
-        Key { digest: sha256(text), ..Key::default() }
+        // With more slides in its cohort a slide gives fewer.
+        let share = self.shares.get(&input.name).map(|s| format!(" {s}")).unwrap_or_default();
+        let text =
+            |version: &str| sha256(format!("{config} {:?} {origin:?} {version}{share}", input.mpp));
+        let former = FORMER.iter().map(|version| text(version)).collect();
+        Key { digest: text(&RESULTS_VERSION.to_string()), former, ..Key::default() }
     }
 
-    /// A slide of this very build whose part is whole.
+    /// A slide of this very construction whose part is whole.
     fn keeps(&self, input: &Input, folder: &Path, state: &State<Work>) -> bool {
-        state.config == self.key(input).digest
+        self.key(input).fits(state)
             && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && Corpus::open(folder.join(PART)).is_ok()
     }

@@ -114,10 +114,7 @@ impl CorpusWriter {
         self.tally.add(&crop.meta, &digest);
         let target = self.dir.clone();
         if self.open.is_none() {
-            let tmp = tempfile::Builder::new()
-                .prefix(".writing-")
-                .tempfile_in(&self.dir)
-                .map_err(CorpusError::io(&self.dir))?;
+            let tmp = file::beside(&self.dir.join("shard"))?;
             let out = BufWriter::with_capacity(1 << 20, tmp);
             let shard = ShardWriter::new(out, self.layout.rows_per_group.max(1))
                 .map_err(CorpusError::shard(&target))?;

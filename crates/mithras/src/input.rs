@@ -71,7 +71,7 @@ const LONGEST: usize = 200;
 /// suffix), made safe so that it is always one folder below the one it is joined to. Control
 /// characters, `/ \ : * ? " < > |` and dots at either end become `_`; an empty name becomes `_`,
 /// and a very long one is cut. A table's apostrophe in front of `=`, `+`, `-` or `@` is taken off
-/// ([`base::table::cell`]).
+/// ([`base::table::cell`]). A name that a table over the run has gets an underscore behind it.
 #[must_use]
 pub fn stem(path: &Path) -> String {
     let last = Address::of(path).ok().flatten().map(|a| a.file_name());
@@ -82,8 +82,32 @@ pub fn stem(path: &Path) -> String {
         Some(short) if !short.is_empty() => &name[..short.len()],
         _ => &name,
     };
-    folder_name(uncell(short))
+    let mut name = folder_name(uncell(short));
+    if RESERVED.contains(&name.to_lowercase().as_str()) {
+        name.push('_');
+    }
+    name
 }
+
+/// Names in the folder of a run or corpus that are not slides'. Compared without case, as some file
+/// systems do.
+const RESERVED: &[&str] = &[
+    "counts.csv",
+    "run.json",
+    "summary.html",
+    "recount.csv",
+    "reviews",
+    "truth.csv",
+    "slides.csv",
+    "build.json",
+    "corpus",
+    "evaluation.json",
+    "robustness.json",
+    "robustness.csv",
+    "state.json",
+    "report.html",
+    "results.json",
+];
 
 fn folder_name(name: &str) -> String {
     let strange = |c: char| c.is_control() || r#"/\:*?"<>|"#.contains(c) || plain_differs(c);

@@ -45,6 +45,7 @@
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`subtypes`] | subtypes of accepted figures |
 //! | [`progress`] | who is told how far a piece of work is |
+//! | [`results`] | a finished slide's results, checked against each other |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html`, gathered from slides' folders |
 
 #![forbid(unsafe_code)]
@@ -63,6 +64,7 @@ pub mod progress;
 pub mod record;
 pub mod regions;
 pub mod report;
+pub mod results;
 pub mod slide_info;
 pub mod subtypes;
 pub mod times;

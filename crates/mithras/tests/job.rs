@@ -339,7 +339,8 @@ fn absent_and_unreadable_pixels_are_said() {
     if let Some(path) = testkit::data("hostile/one_zero_tile.svs") {
         let mut setup = setup(false, usize::MAX, workers(256));
         setup.config.recipe.max_unread_share = 1.0;
-        let outcome = run(&[&path], dir.path(), &mut setup, Existing::Refuse).remove(0);
+        let outcome =
+            run(&[&path], &dir.path().join("share"), &mut setup, Existing::Refuse).remove(0);
         assert_eq!(outcome.state.status, Status::Finished, "{:?}", outcome.state.reason);
         let counts = report::counts(&outcome.folder).unwrap();
         assert!(counts.unread_mm2 > 0.0 && !counts.unread_windows.is_empty());

@@ -298,16 +298,13 @@ fn what_does_not_belong_together_is_not_gathered() {
     assert!(matches!(refused, ReportError::Config { .. }));
     let said = refused.to_string();
     assert!(said.contains("thresholds.seg was `0.35` and is `0.9`"), "{said}");
-    // A run into the folder of another leaves the other's slides out and says so.
-    let (_, run) = process_with(
-        slide("s1.tiff"),
-        &at("a"),
-        Existing::Refuse,
-        &mut other,
-        &mut Silent,
-        &cancel,
-    );
-    assert_eq!((run.done, &run.left_out[..]), (1, &["s0".to_owned()][..]));
+    // A run into the folder of another is refused before any work.
+    for existing in [Existing::Refuse, Existing::Resume, Existing::Overwrite] {
+        let refused = job::preflight(&slide("s1.tiff"), &other, &at("a"), existing).unwrap_err();
+        let said = refused.to_string();
+        assert!(said.contains("slide `s0`, done with another configuration"), "{said}");
+        assert!(!at("a/s1").exists());
+    }
 
     // Another file of the same name.
     process(slide("s2.tiff"), &at("c"), Existing::Refuse);
@@ -338,7 +335,18 @@ fn what_does_not_belong_together_is_not_gathered() {
     fs::write(at("e/s2/counts.json"), "{").unwrap();
     let run = gather(&["e"]).unwrap();
     assert_eq!((run.done, run.failed), (1, 1));
-    assert!(run.slides[0].reason.as_ref().unwrap().contains("read back"));
+    assert!(run.slides[0].reason.as_ref().unwrap().contains("not the file that was written"));
+}
+
+/// A slide's results under another name.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for file in ["counts.json", "detections.csv"] {
+        fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+    let mut state = State::load(from).unwrap();
+    state.results.as_mut().unwrap().slide = to.file_name().unwrap().to_str().unwrap().into();
+    fs::write(to.join("state.json"), base::json::pretty(&state)).unwrap();
 }
 
 #[test]
@@ -349,11 +357,7 @@ fn a_page_of_hundreds_holds_the_table_alone() {
     process(vec![Input::new(&dir.path().join("s0.tiff"))], &out, Existing::Refuse);
     assert!(text(out.join("summary.html")).contains("<img"));
     for k in 0..200 {
-        let folder = out.join(format!("copy-{k:03}"));
-        fs::create_dir(&folder).unwrap();
-        for file in ["state.json", "counts.json"] {
-            fs::copy(out.join("s0").join(file), folder.join(file)).unwrap();
-        }
+        copy(&out.join("s0"), &out.join(format!("copy-{k:03}")));
     }
     let run = report::gather(std::slice::from_ref(&out), None).unwrap();
     assert_eq!(run.done, 201);
@@ -372,12 +376,8 @@ fn the_summary_of_five_thousand_slides_is_small() {
     assert_eq!(run.done, 1);
     let one = text(out.join("summary.html"));
     assert!(one.contains("data:image/jpeg;base64") && !one.contains("<script"));
-    let files =
-        ["state.json", "counts.json"].map(|f| (f, fs::read(out.join("s").join(f)).unwrap()));
     for k in 1..5000 {
-        let folder = out.join(format!("a slide with a long name #{k}"));
-        fs::create_dir(&folder).unwrap();
-        files.iter().for_each(|(name, bytes)| fs::write(folder.join(name), bytes).unwrap());
+        copy(&out.join("s"), &out.join(format!("a slide with a long name #{k}")));
     }
     let run = report::gather(std::slice::from_ref(&out), None).unwrap();
     assert_eq!(run.done, 5000);

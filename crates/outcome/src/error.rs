@@ -1,7 +1,7 @@
 //! What can go wrong, as facts. Which flag or field a user should change is the face's business:
 //! [`Error::setting`] tells it what the fact is about.
 
-use base::file::WriteError;
+use base::file::{ReadError, WriteError};
 use base::table::TableError;
 use stats::StatsError;
 use stats::survival::SurvivalError;
@@ -28,13 +28,8 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A file that cannot be read.
-    #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// A Parquet column of lists, maps or structs.
     #[error("{}: column '{column}' holds lists, maps or structs, which no table of cells has", path.display())]
     ParquetColumn {
@@ -43,11 +38,16 @@ pub enum Error {
         /// The column.
         column: String,
     },
-    /// Parquet bytes where text was expected.
-    #[error("{}: is a Parquet file; give it the extension .parquet", path.display())]
-    ParquetName {
+    /// A Parquet table in a compression that is not built in.
+    #[error(
+        "{}: is compressed with {codec}, which cannot be read here; write it with Snappy or Zstandard, \
+         or as CSV", path.display()
+    )]
+    ParquetCodec {
         /// The file.
         path: PathBuf,
+        /// The compression.
+        codec: String,
     },
     /// A cell.
     #[error("{place}: {reason}")]

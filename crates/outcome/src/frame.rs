@@ -4,10 +4,13 @@
 #[path = "frame_fuzz.rs"]
 mod fuzz;
 
+mod events;
+
 use crate::error::{Error, Result, Setting};
 use crate::result::Summary;
 use crate::table::Table;
 use base::text::Many;
+use events::Events;
 use stats::survival::Survival;
 use stats::survival::cox::CoxData;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Roles {
     /// Times, 0 or more, in any unit.
     pub time: String,
-    /// Events: 1/0, true/false, or 2/1 as R has it.
+    /// Events: 1/0, true/false, 2/1 as R has it, or words such as Dead and Alive.
     pub event: String,
     /// The value that means the event; every other one is censored.
     pub event_value: Option<String>,
@@ -88,6 +91,8 @@ impl Frame {
             return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
         }
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
+        let mut notes = Vec::new();
+        let events = Events::of(table, event, roles.event_value.as_deref(), &mut notes)?;
         let covariates = at(&roles.covariates)?;
         let groups = at(&roles.groups)?;
         let strata = at(&roles.strata)?;
@@ -100,11 +105,16 @@ impl Frame {
             .chain(cluster)
             .chain(weights)
             .collect();
+        for &j in used.iter().collect::<BTreeSet<_>>() {
+            notes.extend(missing_words(table, j));
+        }
         let mut dropped = BTreeMap::new();
         let mut rows = Vec::new();
         for row in 0..table.len() {
-            let gaps: BTreeSet<usize> =
-                used.iter().copied().filter(|&j| table.cell(row, j).is_none()).collect();
+            let gap = |j: &usize| {
+                table.cell(row, *j).is_none() || (*j == event && events.is_open(table, row))
+            };
+            let gaps: BTreeSet<usize> = used.iter().copied().filter(gap).collect();
             for &j in &gaps {
                 *dropped.entry(table.names()[j].clone()).or_insert(0) += 1;
             }
@@ -117,7 +127,6 @@ impl Frame {
                 format!("no row is complete; missing cells per column: {}", counts(&dropped));
             return Err(Error::Content { path: table.path().to_owned(), reason, setting: None });
         }
-        let mut notes = Vec::new();
         if rows.len() < table.len() {
             notes.push(format!(
                 "{} of {} rows dropped for missing values ({})",
@@ -126,7 +135,7 @@ impl Frame {
                 counts(&dropped)
             ));
         }
-        let survival = outcomes(table, &rows, time, event, roles, &mut notes)?;
+        let survival = outcomes(table, &rows, time, &events, &mut notes)?;
         let (x, names, terms) = design(table, &rows, &covariates, roles, &mut notes)?;
         let (group, group_names) = combine(table, &rows, &groups);
         let (strata_codes, strata_names) = combine(table, &rows, &strata);
@@ -218,64 +227,35 @@ fn counts(dropped: &BTreeMap<String, usize>) -> String {
     dropped.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join(", ")
 }
 
+/// Says which texts of a column were taken for missing values.
+fn missing_words(table: &Table, j: usize) -> Option<String> {
+    let words = table.missing_words(j);
+    let listed: Vec<String> = words.iter().map(|(word, n)| format!("'{word}' ({n})")).collect();
+    let name = &table.names()[j];
+    (!words.is_empty()).then(|| format!("missing values in '{name}': {}", listed.join(", ")))
+}
+
 fn outcomes(
     table: &Table,
     rows: &[usize],
     time: usize,
-    event: usize,
-    roles: &Roles,
+    events: &Events,
     notes: &mut Vec<String>,
 ) -> Result<Survival> {
     let mut times = Vec::with_capacity(rows.len());
-    let mut events = Vec::with_capacity(rows.len());
-    let happened = if roles.event_value.is_none() && coded_1_2(table, event) {
-        notes.push(format!(
-            "column '{}' holds 1 and 2: read as R does, 1 censored and 2 the event",
-            roles.event
-        ));
-        2.0
-    } else {
-        1.0
-    };
     for &row in rows {
         let t = table.number(row, time)?;
         if t < 0.0 {
             return Err(table.wrong(row, time, format!("time {t} is negative")));
         }
         times.push(t);
-        let cell = table.cell(row, event).unwrap_or_default();
-        events.push(match &roles.event_value {
-            Some(value) => same_value(cell, value),
-            None => match cell.to_ascii_lowercase().as_str() {
-                "true" => true,
-                "false" => false,
-                _ => match cell.parse::<f64>() {
-                    Ok(v) if v == happened => true,
-                    Ok(v) if v == happened - 1.0 => false,
-                    _ => {
-                        return Err(Error::Cell {
-                            place: table.place(row, event),
-                            reason: format!(
-                                "'{cell}' is neither 0/1 nor true/false (nor is the column 1/2 \
-                                 throughout); name the value that means the event"
-                            ),
-                            setting: Some(Setting::EventValue),
-                        });
-                    }
-                },
-            },
-        });
     }
-    if let Some(value) = &roles.event_value
-        && !events.contains(&true)
-    {
-        notes.push(format!("no row of column '{}' holds the event value '{value}'", roles.event));
-    }
+    let happened = rows.iter().map(|&r| events.happened(table, r)).collect::<Result<Vec<_>>>()?;
     let zero = times.iter().filter(|&&t| t == 0.0).count();
     if zero > 0 {
         notes.push(format!("time 0 in {}, which are kept", Many(zero, "row")));
     }
-    let survival = Survival::new(&times, &events)?;
+    let survival = Survival::new(&times, &happened)?;
     if survival.merged() > 0 {
         notes.push(format!(
             "{} times differ from another only by rounding and were made equal to it",
@@ -283,21 +263,6 @@ fn outcomes(
         ));
     }
     Ok(survival)
-}
-
-/// R's second coding of events: the column holds 1 and 2 alone, and 2 does occur. All rows are
-/// looked at, so that the meaning of a 1 does not depend on which rows are complete.
-fn coded_1_2(table: &Table, event: usize) -> bool {
-    let mut values = (0..table.len()).filter_map(|row| table.cell(row, event)).map(str::parse);
-    let mut two = false;
-    values.all(|v| {
-        two |= v == Ok(2.0);
-        v == Ok(1.0) || v == Ok(2.0)
-    }) && two
-}
-
-fn same_value(cell: &str, value: &str) -> bool {
-    cell == value || matches!((cell.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
 }
 
 type Design = (Vec<f64>, Vec<String>, Vec<usize>);
@@ -341,6 +306,9 @@ fn design(
     Ok((x, names, terms))
 }
 
+/// Different numbers that a column of texts may hold besides: codes of a category.
+const MOST_CODES: usize = 5;
+
 fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Coding> {
     let name = &table.names()[j];
     let cells = || rows.iter().filter_map(|&r| table.cell(r, j));
@@ -348,7 +316,9 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
     if !forced && numbers == rows.len() {
         return Ok(Coding::Numeric);
     }
-    if !forced && 2 * numbers > rows.len() {
+    let distinct: BTreeSet<&str> = cells().filter(|c| c.parse::<f64>().is_ok()).collect();
+    // A number that is missing in most rows has many values, a coded category few.
+    if !forced && (2 * numbers > rows.len() || distinct.len() > MOST_CODES) {
         let row = rows
             .iter()
             .copied()

@@ -150,8 +150,7 @@ impl Scheme {
     pub fn load(name: &str) -> Result<Self> {
         let text = match BUILT_IN.iter().find(|(n, _)| *n == name) {
             Some((_, text)) => (*text).to_owned(),
-            None if Path::new(name).is_file() => std::fs::read_to_string(name)
-                .map_err(|source| Error::Read { path: name.into(), source })?,
+            None if Path::new(name).is_file() => base::file::read_text(name.as_ref(), 1 << 20)?,
             None => {
                 let reason = format!(
                     "no grading scheme '{name}'; there are {}, or give a TOML file",

@@ -2,27 +2,12 @@
 
 use crate::error::{Error, Result};
 use base::guard::{Stopped, caught};
-use base::table::{Format, Table as Text, TableError};
-use std::fs::File;
+use base::table::{Format, LARGEST, Table as Text, TableError, decimal_comma, is_missing};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Cells that mean "missing", beside the user's own. The bracketed ones are TCGA's.
-const MISSING: &[&str] = &[
-    "",
-    "NA",
-    "N/A",
-    "#N/A",
-    "n/a",
-    "NaN",
-    "nan",
-    "NULL",
-    "null",
-    "[Not Available]",
-    "[Not Applicable]",
-    "[Not Evaluated]",
-    "[Unknown]",
-    "[Discrepancy]",
-];
+/// Most cells of a table.
+const MOST_CELLS: usize = 20_000_000;
 
 /// Columns of text with their names.
 #[derive(Clone, Debug)]
@@ -53,9 +38,7 @@ impl Table {
                 source: Box::new(stopped),
             })?
         } else {
-            let bytes = std::fs::read(path)
-                .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-            Self::parse(path, &bytes)
+            Self::parse(path, &base::file::read(path, LARGEST)?)
         }?;
         table.missing = missing.to_vec();
         Ok(table)
@@ -66,18 +49,17 @@ impl Table {
     /// # Errors
     /// When it is not a table or has no rows.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
-        if bytes.starts_with(b"PAR1") {
-            return Err(Error::ParquetName { path: path.to_owned() });
-        }
         let text = Text::parse(path, bytes, &Format { row_names: true, ..Format::default() })?;
         let names = text.names().to_vec();
+        check_cells(path, text.len(), names.len())?;
         let lines = (0..text.len()).map(|row| text.line(row)).collect();
-        let mut columns = vec![Vec::with_capacity(text.len()); names.len()];
-        for row in text.into_rows() {
-            for (column, cell) in columns.iter_mut().zip(row) {
-                column.push(cell);
-            }
-        }
+        let columns = (0..names.len())
+            .map(|column| {
+                let cells = (0..text.len()).map(|row| text.cell(row, column));
+                let commas = text.decimal_commas() && has_decimal_commas(cells.clone());
+                cells.map(|c| if commas { c.replacen(',', ".", 1) } else { c.to_owned() }).collect()
+            })
+            .collect();
         Self::checked(path, names, columns, lines)
     }
 
@@ -91,11 +73,24 @@ impl Table {
             let path = path.to_owned();
             move |source| Error::Parquet { path, what, source: Box::new(source) }
         }
-        let file =
-            File::open(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        let file = base::file::open(path)?;
         let reader = SerializedFileReader::new(file).map_err(fail(path, "not a Parquet file"))?;
         let fields = reader.metadata().file_metadata().schema().get_fields();
         let names: Vec<String> = fields.iter().map(|f| f.name().to_owned()).collect();
+        let rows = reader.metadata().file_metadata().num_rows();
+        check_cells(path, rows.try_into().unwrap_or(0), names.len())?;
+        for chunk in reader.metadata().row_groups().iter().flat_map(|g| g.columns()) {
+            use parquet::basic::Compression;
+            let codec = chunk.compression();
+            let known = matches!(
+                codec,
+                Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_)
+            );
+            if !known {
+                let codec = codec.to_string();
+                return Err(Error::ParquetCodec { path: path.to_owned(), codec });
+            }
+        }
         let mut columns = vec![Vec::new(); names.len()];
         for row in reader.get_row_iter(None).map_err(fail(path, "cannot be read"))? {
             let row = row.map_err(fail(path, "damaged"))?;
@@ -166,10 +161,18 @@ impl Table {
         let path = || self.path.clone();
         let Some(j) = found.next() else {
             let near = self.names.iter().find(|have| have.eq_ignore_ascii_case(name));
+            let part = |have: &&String| have.split(',').any(|part| part.trim() == name.trim());
+            let near = match (near, self.names.iter().find(part)) {
+                (Some(have), _) => format!(" (did you mean '{have}'?)"),
+                (None, Some(have)) => {
+                    format!(" (did you mean '\"{have}\"'? A name with a comma needs the marks)")
+                }
+                (None, None) => String::new(),
+            };
             let missing = TableError::Missing {
                 path: path(),
                 wanted: format!("'{name}'"),
-                near: near.map_or_else(String::new, |have| format!(" (did you mean '{have}'?)")),
+                near,
                 found: self.names.clone(),
             };
             return Err(missing.into());
@@ -184,7 +187,7 @@ impl Table {
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> Option<&str> {
         let cell = self.columns[column][row].as_str();
-        let missing = MISSING.contains(&cell) || self.missing.iter().any(|m| m == cell);
+        let missing = is_missing(cell) || self.missing.iter().any(|m| m == cell);
         (!missing).then_some(cell)
     }
 
@@ -192,6 +195,19 @@ impl Table {
     #[must_use]
     pub fn raw(&self, row: usize, column: usize) -> &str {
         &self.columns[column][row]
+    }
+
+    /// The texts of a column that mean "missing", other than an empty cell, with how often each occurs.
+    #[must_use]
+    pub fn missing_words(&self, column: usize) -> BTreeMap<&str, usize> {
+        let mut words = BTreeMap::new();
+        for row in 0..self.len() {
+            let raw = self.raw(row, column);
+            if !raw.is_empty() && self.cell(row, column).is_none() {
+                *words.entry(raw).or_insert(0) += 1;
+            }
+        }
+        words
     }
 
     /// A table made from this one: its path and missing codes, other columns. Row i was made from row
@@ -235,6 +251,31 @@ impl Table {
     }
 }
 
+/// Refuses a table of more cells than fit into memory with room for the analysis.
+fn check_cells(path: &Path, rows: usize, columns: usize) -> Result<()> {
+    if rows.saturating_mul(columns) <= MOST_CELLS {
+        return Ok(());
+    }
+    let reason = format!(
+        "{rows} rows of {columns} columns are more than {MOST_CELLS} cells; keep the columns and rows \
+         of the analysis"
+    );
+    Err(Error::Content { path: path.to_owned(), reason, setting: None })
+}
+
+/// Whether a column's numbers have decimal commas: all filled cells are numbers then.
+fn has_decimal_commas<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
+    let mut commas = false;
+    for cell in cells.filter(|c| !is_missing(c)) {
+        if decimal_comma(cell) {
+            commas = true;
+        } else if cell.parse::<f64>().is_err() {
+            return false;
+        }
+    }
+    commas
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,6 +303,27 @@ mod tests {
         let t = parse("\"x\"\t\"y\"\n\"1\"\t5\t7\n\"2\"\t6\t8\n").unwrap();
         assert_eq!(t.names(), ["", "x", "y"]);
         assert_eq!(t.number(1, t.column("y").unwrap()).unwrap(), 8.0);
+    }
+
+    #[test]
+    fn decimal_commas_of_a_column_are_read() {
+        let t = parse("a;b;c\n1,5;1,5;x\nNA;x;y\n2;3;z\n").unwrap();
+        assert_eq!((t.number(0, 0).unwrap(), t.number(2, 0).unwrap()), (1.5, 2.0));
+        assert_eq!(t.cell(0, 1), Some("1,5"), "not all of the column are numbers");
+    }
+
+    #[test]
+    fn words_of_other_programs_mean_missing() {
+        let t = parse("stage\tage\n'--\t[Not Available]\nI\tUNK\n").unwrap();
+        assert_eq!((t.cell(0, 0), t.cell(0, 1), t.cell(1, 1)), (None, None, None));
+        assert_eq!(t.missing_words(0), BTreeMap::from([("'--", 1)]));
+    }
+
+    #[test]
+    fn too_many_cells_are_refused() {
+        assert!(
+            check_cells(Path::new("t"), 60_000_000, 2).unwrap_err().to_string().contains("cells")
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::dataset::RegionsError;
 use crate::folds::FoldsError;
+use base::file;
 use base::file::FileError;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ impl ExportError {
 
 /// A folder that appears under its name when it is complete; dropped before, nothing stays of it.
 pub(crate) struct Unfinished {
-    folder: tempfile::TempDir,
+    folder: file::Unfinished,
     out: PathBuf,
 }
 
@@ -53,8 +54,11 @@ impl Unfinished {
         }
         let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         std::fs::create_dir_all(parent).map_err(ExportError::io(parent))?;
-        let folder = tempfile::Builder::new().prefix(".writing-").tempdir_in(parent);
-        Ok(Self { folder: folder.map_err(ExportError::io(parent))?, out: out.to_owned() })
+        let folder = file::Unfinished::new(parent);
+        Ok(Self {
+            folder: folder.map_err(|e| ExportError::io(&e.path)(e.source))?,
+            out: out.to_owned(),
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -63,7 +67,6 @@ impl Unfinished {
 
     pub(crate) fn finish(self) -> Result<(), ExportError> {
         let _ = std::fs::remove_dir(&self.out);
-        let whole = self.folder.keep();
-        std::fs::rename(whole, &self.out).map_err(ExportError::io(&self.out))
+        self.folder.persist(&self.out).map_err(|e| ExportError::io(&self.out)(e.source))
     }
 }

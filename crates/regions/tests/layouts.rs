@@ -267,16 +267,16 @@ fn tables_as_spreadsheets_write_them() {
 
     for (content, part) in [
         ("image,x,y,label\na,0.25,0.5,mf\nb,0.75,1,mf\n", "between 0 and 1"),
-        ("image,x,X,y,label\na,1,2,3,mf\n", "`X` stands twice"),
-        ("image,x,y,label\na,b.svs,1,2,mf\n", "line 2 has 5 cells, the header 4"),
-        ("image,x,y,label\na,\"1,5\",2,mf\n", "`1,5`, not a number"),
+        ("image,x,X,y,label\na,1,2,3,mf\n", "two columns are called 'X'"),
+        ("image,x,y,label\na,b.svs,1,2,mf\n", "line 2: 5 cells, where the header has 4"),
+        ("image,x,y,label\na,\"1,5\",2,mf\n", "`1,5`; its comma may part thousands"),
         ("image,x,y,label\na,1e999,2,mf\n", "x is inf"),
     ] {
         let e = text("csv", content).unwrap_err();
         assert!(e.contains(part), "`{part}` is not in {e}");
     }
     let e = bytes("csv", "a.csv", b"image,x,y,label\na,1,2,M\xfcller\n", &plain()).unwrap_err();
-    assert!(e.contains("save it as UTF-8"), "{e}");
+    assert!(e.contains("save the table as UTF-8"), "{e}");
 
     let voted = "image,x,y,label,expert1\na,5,2,mf,imposter\n";
     let one = |who: &str| ImportOptions { labels: LabelSource::Annotator(who.into()), ..plain() };

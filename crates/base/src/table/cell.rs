@@ -22,6 +22,23 @@ pub fn uncell(cell: &str) -> &str {
     }
 }
 
+/// The text with control characters written out, but for tabs and ends of lines, which a quoted cell
+/// may hold.
+pub(super) fn shown(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        (c.is_control() && !matches!(c, '\t' | '\n' | '\r'))
+            || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if acts(c) { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out.into()
+}
+
 fn computes(c: char) -> bool {
     matches!(c, '=' | '+' | '-' | '@' | '\t' | '\r')
 }

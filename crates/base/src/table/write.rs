@@ -1,11 +1,12 @@
 //! Writing comma-separated tables.
 
-use super::cell;
+use super::cell::{cell, shown};
 use crate::file::{self, WriteError};
 use std::path::Path;
 
 /// A table under way: comma-separated, quoted where needed, lines ended by `\n`. Cells that a
-/// spreadsheet would compute are written as text: [`cell`].
+/// spreadsheet would compute are written as text ([`super::cell`]); characters that a terminal acts on
+/// are written out, e.g. `\u{1b}`.
 #[derive(Debug)]
 pub struct Writer {
     columns: usize,
@@ -29,7 +30,9 @@ impl Writer {
     pub fn push<C: AsRef<str>>(&mut self, row: impl IntoIterator<Item = C>) {
         let mut cells = 0;
         for text in row {
-            self.out.write_field(cell(text.as_ref()).as_bytes()).expect("memory takes a cell");
+            self.out
+                .write_field(cell(&shown(text.as_ref())).as_bytes())
+                .expect("memory takes a cell");
             cells += 1;
         }
         assert_eq!(cells, self.columns, "a row of {cells} cells under {} columns", self.columns);
@@ -61,6 +64,13 @@ mod tests {
         t.push(["1", "x,y"]);
         t.push([String::new(), "\"".into()]);
         assert_eq!(t.into_bytes(), b"a,b\n1,\"x,y\"\n,\"\"\"\"\n");
+    }
+
+    #[test]
+    fn nothing_acts_on_a_terminal() {
+        let mut t = Writer::new(["a"]);
+        t.push(["\x1b]0;title\x07red"]);
+        assert_eq!(t.into_bytes(), b"a\n\\u{1b}]0;title\\u{7}red\n");
     }
 
     #[test]

@@ -218,7 +218,7 @@ pub fn work(
     out: (&Path, Existing),
     listener: &mut dyn Listener,
 ) -> Result<(Vec<Outcome>, RunFile)> {
-    let (command, cancel) = (std::env::args().collect::<Vec<_>>(), CancelToken::new());
+    let (command, cancel) = (crate::progress::words(), CancelToken::new());
     crate::interrupt::cancels(&cancel)?;
     Ok(report::run(slides, detectors, out, &command, listener, &cancel)?)
 }

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bench;
 pub mod challenge;
 pub mod classify;
+mod columns;
 pub mod corpus;
 pub mod data;
 pub mod demo;

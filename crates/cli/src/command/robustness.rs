@@ -72,7 +72,7 @@ pub fn run(args: &Args) -> Result<()> {
         if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
     let say = &mut |line: &str| eprintln!("{line}");
-    let command: Vec<String> = std::env::args().collect();
+    let command = crate::progress::words();
     let measured = if let (Some(data), Some(task)) = (&args.crops, args.task) {
         let package = ModelPackage::find(args.engine.model())?;
         let part = (task, args.part.as_deref() == Some("test"));

@@ -100,24 +100,25 @@ pub struct RecountArgs {
 }
 
 /// Runs `recount`.
-pub fn recount(a: RecountArgs) -> anyhow::Result<()> {
+pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
     if let Some((thresholds, into)) = a.operating_point.as_ref().zip(a.into.as_deref()) {
-        let command: Vec<String> =
-            std::env::args_os().map(|w| w.to_string_lossy().into_owned()).collect();
+        let command = crate::progress::words();
         let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
-        return super::detect::say(into, &mithras::report::at_point(&of)?, a.json);
+        super::detect::say(into, &mithras::report::at_point(&of)?, a.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
-    result(
-        a.json,
-        &review::view::recount(
-            &a.run,
-            a.reviews.as_deref().unwrap_or_default(),
-            grading,
-            a.hotspot == "reviewed",
-        )?,
-    )
+    let reviews = a.reviews.as_deref().unwrap_or_default();
+    let made = review::view::recount(&a.run, reviews, grading, a.hotspot == "reviewed")?;
+    result(a.json, &made)?;
+    Ok(left_out(&made.failed, made.slides.len()))
+}
+
+/// Says which slides' results could not be used, and gives the exit code.
+fn left_out(failed: &std::collections::BTreeMap<String, String>, good: usize) -> ExitCode {
+    failed.values().for_each(|reason| crate::progress::tell("warning", reason));
+    super::exit(failed.len(), failed.len() + good)
 }
 
 /// Where a run is written to.
@@ -160,8 +161,9 @@ pub enum ExportArgs {
 pub fn export(a: ExportArgs) -> anyhow::Result<ExitCode> {
     Ok(match a {
         ExportArgs::Qupath { run, out, json } => {
-            result(json, &review::view::write_project(&run, &out)?)?;
-            ExitCode::SUCCESS
+            let made = review::view::write_project(&run, &out)?;
+            result(json, &made)?;
+            left_out(&made.failed, made.slides.len())
         }
         ExportArgs::Dicom { run, out, slides, patient, json } => {
             let written = review::view::write_dicom(&run, &out, slides.as_deref(), patient)?;

@@ -3,7 +3,7 @@
 use crate::encoding::Encoding;
 use crate::error::{CorpusError, Result};
 use crate::schema::{CropMeta, hex};
-use base::file;
+use base::file::{self, Access};
 use mitosis::RgbTile;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -122,7 +122,7 @@ pub struct Key {
 /// A package under way: a folder under a name of its own, gone again unless it is finished.
 pub struct PackageWriter {
     out: PathBuf,
-    folder: tempfile::TempDir,
+    folder: file::Unfinished,
     question: Question,
     digest: String,
     seed: u64,
@@ -140,8 +140,7 @@ impl PackageWriter {
             return Err(CorpusError::Invalid(format!("{} already exists", package.display())));
         }
         std::fs::create_dir_all(out).map_err(CorpusError::io(out))?;
-        let folder = tempfile::Builder::new().prefix(".writing-").tempdir_in(out);
-        let folder = folder.map_err(CorpusError::io(out))?;
+        let folder = file::Unfinished::new(out)?;
         let images = folder.path().join("images");
         std::fs::create_dir(&images).map_err(CorpusError::io(&images))?;
         Ok(Self { out: out.into(), folder, question, digest: digest.into(), seed, items: vec![] })
@@ -202,24 +201,12 @@ impl PackageWriter {
             strata,
             items: known,
         };
-        write_json(&self.folder.path().join("audit.json"), &shown)?;
-        write_json(&self.out.join("key.json"), &key)?;
-        let (package, folder) = (self.out.join("package"), self.folder.keep());
-        open_to_read(&folder)?;
-        std::fs::rename(&folder, &package).map_err(CorpusError::io(&package))?;
+        write_json(&self.folder.path().join("audit.json"), &shown, Access::Umask)?;
+        // Who reads it is no longer blinded.
+        write_json(&self.out.join("key.json"), &key, Access::Private)?;
+        self.folder.persist(&self.out.join("package"))?;
         Ok(key)
     }
-}
-
-/// A temporary folder is its owner's alone; a package is handed to others.
-fn open_to_read(folder: &Path) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
-            .map_err(CorpusError::io(folder))?;
-    }
-    Ok(())
 }
 
 /// A generator of its own for every purpose.
@@ -228,16 +215,16 @@ pub(super) fn seeded(seed: u64, purpose: &str) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(h)
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+fn write_json<T: Serialize>(path: &Path, value: &T, access: Access) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)
         .map_err(|e| CorpusError::Manifest { path: path.into(), reason: e.to_string() })?;
     text.push('\n');
-    Ok(file::write(path, text.as_bytes())?)
+    Ok(file::write_with(path, text.as_bytes(), access)?)
 }
 
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path, format: &str, newest: u32) -> Result<T> {
     let bad = |reason: String| CorpusError::Manifest { path: path.into(), reason };
-    let text = std::fs::read_to_string(path).map_err(CorpusError::io(path))?;
+    let text = file::read_text(path, 512 << 20).map_err(|e| CorpusError::io(path)(e.source))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| bad(format!("not JSON: {e}")))?;
     let known = value["schema"].as_u64().is_some_and(|s| (1..=u64::from(newest)).contains(&s));

@@ -8,12 +8,12 @@ mod words;
 
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
-use base::table::TableError;
+use base::table::{TableError, Unmatched};
 use base::text::Shown;
 use curve::CurvePoint;
 use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
-use mithras::report;
+use mithras::report::{self, Results};
 use mitosis::matching::{Rule, Tally, match_points};
 use mitosis::{Microns, Physical, Point};
 use serde::Serialize;
@@ -49,8 +49,8 @@ pub enum EvaluateError {
     /// The truth names slides without predictions.
     #[error(
         "no predictions in {} for {count} of {total} slides of the truth, the first: {first}; \
-         every slide of the truth must have been run",
-        Shown(dir)
+         every slide of the truth must have been run{}",
+        Shown(dir), join.as_ref().map_or_else(String::new, |j| format!(" ({j})"))
     )]
     Missing {
         /// The folder of predictions.
@@ -61,6 +61,30 @@ pub enum EvaluateError {
         total: usize,
         /// One of them.
         first: String,
+        /// Both sides' names that have no partner, where the folder has slides.
+        join: Option<Unmatched>,
+    },
+    /// Results that are damaged, or of another slide.
+    #[error("{}", reasons.join("; "))]
+    Unsound {
+        /// One reason a slide.
+        reasons: Vec<String>,
+    },
+    /// A place of the truth that the slide does not have.
+    #[error(
+        "{slide}: the truth has a place at {x:.1}, {y:.1} px, outside the slide of {} x {} px; the truth \
+         is of another file, level or um/px",
+        size.0, size.1
+    )]
+    Outside {
+        /// The slide.
+        slide: String,
+        /// Level-0 px.
+        x: f64,
+        /// Level-0 px.
+        y: f64,
+        /// Its level-0 size, px.
+        size: (u64, u64),
     },
     /// The radius is none, or a point is no number.
     #[error(transparent)]
@@ -298,21 +322,30 @@ pub fn evaluate(
             count: lacking.len(),
             total: truth.len(),
             first: (*first).clone(),
+            join: unmatched(dir, truth),
         });
+    }
+    let read: Vec<_> = truth.keys().map(|name| report::results(&folder(name))).collect();
+    let bad: Vec<String> =
+        read.iter().filter_map(|r| r.as_ref().err()).map(ToString::to_string).collect();
+    if !bad.is_empty() {
+        return Err(EvaluateError::Unsound { reasons: bad });
     }
     let mut cases = Vec::new();
     let (mut analysed_mm2, mut digests, mut model) = (0.0, BTreeMap::new(), None);
-    for (name, case) in truth {
-        let folder = folder(name);
-        let counts: CountsFile = report::counts(&folder)?;
+    for ((name, case), found) in truth.iter().zip(read) {
+        let Results { counts, mut rows } = found.map_err(report::ReportError::from)?;
         let resolution = counts
             .resolution()
             .map_err(|source| EvaluateError::Resolution { slide: name.clone(), source })?;
+        if let Some(at) = case.outside(&counts.slide, &resolution) {
+            let size = (counts.slide.width, counts.slide.height);
+            return Err(EvaluateError::Outside { slide: name.clone(), x: at[0], y: at[1], size });
+        }
         analysed_mm2 += counts.analysed_mm2;
         digests.insert(name.clone(), counts.slide.digest.clone());
         model = Some(counts.model.name.clone());
         let (truth, ignored) = (case.points(&resolution), case.ignored(&resolution));
-        let mut rows = read_detections(&folder.join("detections.csv"))?;
         rows.retain(|r| is_counted((r.x_um, r.y_um), &truth, &ignored, radius));
         cases.push(Case {
             name: name.clone(),
@@ -407,16 +440,30 @@ fn thresholds(cases: &[Case]) -> Vec<f32> {
     (0..CURVE_POINTS).map(|i| scores[i * (n - 1) / (CURVE_POINTS - 1)]).collect()
 }
 
-fn without_truth(dir: &Path, truth: &Truth) -> Vec<String> {
+/// Slides with predictions below a folder.
+fn predicted(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let mut names: Vec<String> = entries
         .flatten()
         .filter(|e| e.path().join("counts.json").is_file())
         .map(|e| e.file_name().to_string_lossy().into_owned())
-        .filter(|n| !truth.contains_key(n))
         .collect();
     names.sort();
     names
+}
+
+fn without_truth(dir: &Path, truth: &Truth) -> Vec<String> {
+    predicted(dir).into_iter().filter(|n| !truth.contains_key(n)).collect()
+}
+
+/// What the names of the truth and of the run do not share; none where the folder has no slides.
+fn unmatched(dir: &Path, truth: &Truth) -> Option<Unmatched> {
+    let found = predicted(dir);
+    let names = ("the truth", "the run");
+    let keys = truth.keys().map(String::as_str);
+    (!found.is_empty())
+        .then(|| Unmatched::between(names, keys, found.iter().map(String::as_str)))
+        .flatten()
 }
 
 #[cfg(test)]

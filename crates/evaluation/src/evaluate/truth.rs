@@ -3,6 +3,7 @@
 use super::EvaluateError;
 use base::table::{Format, Table};
 use mithras::input::stem;
+use mithras::record::SlideEntry;
 use mitosis::{Level0, Physical, Point, Resolution};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,6 +38,18 @@ impl TruthCase {
     #[must_use]
     pub fn points(&self, resolution: &Resolution) -> Vec<Point<Physical>> {
         self.points.iter().map(|p| p.physical(resolution)).collect()
+    }
+
+    /// The first place, level-0 px, that a slide does not have. One pixel beside its edge is still on
+    /// it: places are rounded.
+    pub(super) fn outside(&self, slide: &SlideEntry, resolution: &Resolution) -> Option<[f64; 2]> {
+        let (w, h) = (slide.width as f64 + 1.0, slide.height as f64 + 1.0);
+        let at = |place: &Place| match *place {
+            Place::Level0(x, y) => [x, y],
+            Place::Physical(x, y) => [x / resolution.x.get(), y / resolution.y.get()],
+        };
+        let lies = |p: &[f64; 2]| (-1.0..=w).contains(&p[0]) && (-1.0..=h).contains(&p[1]);
+        self.points.iter().chain(&self.ignored).map(at).find(|p| !lies(p))
     }
 
     /// Places to ignore, in micrometres: what is found there is neither right nor wrong.
@@ -143,6 +156,10 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
         }
         let (vx, vy) = (table.number(row, x)?, table.number(row, y)?);
         let place = if px.is_some() { Place::Level0(vx, vy) } else { Place::Physical(vx, vy) };
+        if case.points.contains(&place) || case.ignored.contains(&place) {
+            let reason = "the slide has this place already in a row above; remove one of the two";
+            return Err(table.wrong(row, x, reason).into());
+        }
         if ignored { &mut case.ignored } else { &mut case.points }.push(place);
     }
     if !options.only.is_empty() {

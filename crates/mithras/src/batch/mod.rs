@@ -6,6 +6,7 @@
 mod inputs;
 mod list;
 mod pace;
+pub mod results;
 mod run;
 mod series;
 mod shard;

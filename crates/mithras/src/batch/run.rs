@@ -1,7 +1,8 @@
 //! The loop over slides.
 
 use super::pace::Pace;
-use super::state::{State, Status, differ_in_one};
+use super::results::Sealed;
+use super::state::{State, Status, differ_in_one, upgraded};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::{Event, Listener, Piece, SlideStatus};
@@ -43,6 +44,8 @@ pub struct Key {
     pub digest: String,
     /// What it is made of, by name, so that a difference can be told.
     pub settings: BTreeMap<String, String>,
+    /// The digests that earlier releases gave the same work.
+    pub former: Vec<String>,
     /// The one setting in which stored results may differ and be kept all the same.
     pub may_differ: Option<&'static str>,
 }
@@ -52,7 +55,12 @@ impl Key {
     #[must_use]
     pub fn fits<W>(&self, stored: &State<W>) -> bool {
         let alike = |name| differ_in_one(&stored.settings, &self.settings, name);
-        stored.config == self.digest || self.may_differ.is_some_and(alike)
+        let same =
+            || !self.settings.is_empty() && upgraded(&stored.settings) == upgraded(&self.settings);
+        stored.config == self.digest
+            || self.former.contains(&stored.config)
+            || same()
+            || self.may_differ.is_some_and(alike)
     }
 }
 
@@ -80,6 +88,11 @@ pub trait Task: Send {
         state: &mut State<Self::Work>,
         piece: &mut Piece<'_>,
     ) -> Result<Status, Self::Error>;
+
+    /// The files that it writes into a slide's folder and that make up its results.
+    fn files(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 
     /// Removes everything that this work writes into a slide's folder, and nothing else.
     ///
@@ -294,9 +307,12 @@ fn one<T: Task>(
 ) -> Ended<T> {
     let folder = out.join(&input.name);
     let key = task.key(&input);
-    let kept = |task: &T| {
+    let mut damage = None;
+    let mut kept = |task: &T| {
         let state = State::load(&folder).filter(State::is_done)?;
-        (checked.is_ok() && task.keeps(&input, &folder, &state)).then_some(state)
+        damage = state.check(&folder, |_| true).err().map(|e| e.to_string());
+        let good = damage.is_none() && checked.is_ok() && task.keeps(&input, &folder, &state);
+        good.then_some(state)
     };
     let mut stored = if existing == Existing::Resume { kept(task) } else { None };
     // Cells of a later list are written under the lock.
@@ -311,6 +327,9 @@ fn one<T: Task>(
     // Another process may have finished it before the lock was had.
     if existing != Existing::Overwrite && busy.is_none() {
         stored = kept(task);
+    }
+    if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
+        listener.1.say(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
     let result = match (checked, busy, stored) {
         (Err(reason), ..) => Err(Failure::Work(reason)),
@@ -410,6 +429,8 @@ fn finish<T: Task>(
     let worked = task.work(input, folder, &mut state, &mut piece);
     piece.finish();
     let status = worked.map_err(Failure::Work)?;
+    let sealed = Sealed::new(folder, &input.name, &task.files());
+    state.results = Some(sealed.map_err(|e| Failure::Io { path: e.path, source: e.source })?);
     let now = Stamp::of(&input.path).map_err(io(&input.path))?;
     if let Some(what) = before.differs(&now) {
         // Nothing of this may stay, a stored state least of all.

@@ -1,5 +1,6 @@
 //! `state.json` in a slide's folder: what was done to it, with which configuration, on which bytes.
 
+use super::results::{SealError, Sealed};
 use crate::file;
 use crate::input::InputDigest;
 use base::text::plain;
@@ -12,6 +13,33 @@ use std::path::Path;
 pub const FILE: &str = "state.json";
 /// The only schema this build reads.
 pub const SCHEMA: &str = "mithras.state/1";
+
+/// What the schemas of all versions begin with.
+const FAMILY: &str = "mithras.state/";
+/// Largest file that is read, bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// Why a state that is there cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// It is cut short, or not what this program writes.
+    #[error(
+        "its {FILE} is damaged ({reason}); detection with the slide again, resuming, does it again"
+    )]
+    Damaged {
+        /// Why.
+        reason: String,
+    },
+    /// It is of another version of the format.
+    #[error(
+        "its {FILE} has the schema {found}, and this version of mithras reads {SCHEMA}; use the \
+         version that wrote it"
+    )]
+    Schema {
+        /// The schema.
+        found: String,
+    },
+}
 
 /// The file; `work` is what this kind of work adds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +62,9 @@ pub struct State<W> {
     /// What the digest `config` is made of, by name, so that a difference can be told.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
+    /// The files of its results; states of version 0.1 before 2026-11-26 have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results: Option<Sealed>,
     /// Further columns of the list that named the slide, with its cells: see [`crate::input::Input`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<(String, String)>,
@@ -74,17 +105,49 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
             seconds: 0.0,
             work: W::default(),
             settings: BTreeMap::new(),
+            results: None,
             columns: Vec::new(),
         }
     }
 
-    /// Reads the state of a slide's folder; `None` without one. A damaged state counts as none:
-    /// the slide is done again.
+    /// Reads the state of a slide's folder; `None` without one, and for one that cannot be used
+    /// ([`Self::read`] says why).
     #[must_use]
     pub fn load(folder: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(folder.join(FILE)).ok()?;
-        let state: Self = serde_json::from_str(&text).ok()?;
-        (state.schema == SCHEMA).then_some(state)
+        Self::read(folder).ok().flatten()
+    }
+
+    /// Reads the state of a slide's folder; `None` without one.
+    ///
+    /// # Errors
+    /// [`StateError`] for one that is damaged or of a later version.
+    pub fn read(folder: &Path) -> Result<Option<Self>, StateError> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        let damaged = |reason: String| StateError::Damaged { reason };
+        let bytes = match file::read(&folder.join(FILE), LARGEST) {
+            Ok(bytes) => bytes,
+            Err(e) if matches!(e.source.kind(), NotFound | NotADirectory) => return Ok(None),
+            Err(e) => return Err(damaged(e.source.to_string())),
+        };
+        let value: serde_json::Value =
+            serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
+        match value["schema"].as_str() {
+            Some(SCHEMA) => {}
+            Some(other) if other.starts_with(FAMILY) => {
+                return Err(StateError::Schema { found: plain(other).into_owned() });
+            }
+            // The state.json of another program is no slide's.
+            _ => return Ok(None),
+        }
+        serde_json::from_value(value).map(Some).map_err(|e| damaged(e.to_string()))
+    }
+
+    /// Checks that the files of its results are those that were written, as far as it says.
+    ///
+    /// # Errors
+    /// [`SealError`] for the first that is not.
+    pub fn check(&self, folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<(), SealError> {
+        self.results.as_ref().map_or(Ok(()), |sealed| sealed.check(folder, wanted))
     }
 
     /// Writes it.
@@ -96,12 +159,40 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
     }
 }
 
+/// Settings as this version names them: states of earlier versions name the program's version where
+/// later ones name that of the numbers ([`RESULTS_VERSION`]).
+#[must_use]
+pub fn upgraded(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut now = settings.clone();
+    if let Some(version) = now.get("version") {
+        let same = FORMER.contains(&version.as_str());
+        let version = if same { "1".to_owned() } else { format!("of mithras {version}") };
+        now.remove("version");
+        now.entry(RESULTS_SETTING.to_owned()).or_insert(version);
+    }
+    now
+}
+
+/// Version of the numbers: raised when the same slide, model and settings may give other numbers than
+/// before, and only then. Results of the same version may stand beside each other and be resumed,
+/// whatever release made them.
+pub const RESULTS_VERSION: u32 = 1;
+/// Its name among the settings.
+pub const RESULTS_SETTING: &str = "results_version";
+/// The um/px that was given for a slide.
+pub(crate) const OWN_SETTING: &str = "given um/px";
+/// The settings of a slide that are its own, not its run's.
+pub(crate) const OWN_SETTINGS: [&str; 2] = [OWN_SETTING, "regions"];
+/// Releases that did not name it and whose numbers are those of version 1.
+pub const FORMER: &[&str] = &["0.1.0"];
+
 /// What differs between the settings of two states, in words.
 #[must_use]
 pub fn differences(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> String {
     if before.is_empty() {
         return "an earlier version of mithras did not note which".into();
     }
+    let (before, now) = (&upgraded(before), &upgraded(now));
     let value = |v: Option<&String>| v.map_or("none".to_owned(), |v| format!("`{}`", plain(v)));
     let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
     let differ = names
@@ -118,21 +209,15 @@ pub(crate) fn differ_in_one(
     now: &BTreeMap<String, String>,
     name: &str,
 ) -> bool {
-    let rest = |all: &BTreeMap<String, String>| {
-        let mut all = all.clone();
-        all.remove(name);
-        all
-    };
-    before.get(name) != now.get(name) && rest(before) == rest(now)
+    let (mut before, mut now) = (upgraded(before), upgraded(now));
+    before.remove(name) != now.remove(name) && before == now
 }
 
-/// Whether a folder holds the results of a slide, of whatever work.
+/// Whether a folder holds the results of a slide, of whatever work. A damaged state counts.
 #[must_use]
 pub fn is_at(folder: &Path) -> bool {
-    #[derive(Deserialize)]
-    struct Any {
-        schema: String,
-    }
-    let text = std::fs::read_to_string(folder.join(FILE)).ok();
-    text.and_then(|t| serde_json::from_str::<Any>(&t).ok()).is_some_and(|a| a.schema == SCHEMA)
+    let Ok(file) = file::open(&folder.join(FILE)) else { return false };
+    let mut head = Vec::new();
+    let read = std::io::Read::read_to_end(&mut std::io::Read::take(file, 4096), &mut head);
+    read.is_ok() && head.windows(FAMILY.len()).any(|w| w == FAMILY.as_bytes())
 }

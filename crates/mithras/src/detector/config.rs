@@ -15,8 +15,8 @@ pub(crate) const ENGINE_SETTING: &str = "arithmetic";
 /// Everything that changes a number, as written to `run.json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Config {
-    /// Version of mithras.
-    pub version: &'static str,
+    /// Version of the numbers: [`crate::batch::state::RESULTS_VERSION`].
+    pub results_version: u32,
     /// The weights.
     pub model: ModelEntry,
     /// Windows, candidates, crops.

@@ -302,7 +302,7 @@ impl Detector {
         ]
         .join("/");
         let config = Config {
-            version: env!("CARGO_PKG_VERSION"),
+            results_version: crate::batch::state::RESULTS_VERSION,
             model,
             recipe,
             thresholds,

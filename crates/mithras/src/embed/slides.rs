@@ -1,7 +1,7 @@
 //! Many slides, one file of features each.
 
 use super::report::{Line, Report, Status as Ended};
-use crate::batch::state::{self, State, Status};
+use crate::batch::state::{self, RESULTS_SETTING, RESULTS_VERSION, State, Status};
 use crate::batch::{self, Existing, Key, Outcome, Task};
 use crate::input::{Input, InputDigest};
 use crate::progress::{Listener, Piece};
@@ -121,7 +121,7 @@ impl Task for Embedding<'_> {
             ("side".into(), side.to_string()),
             ("form".into(), self.plan.form.suffix().into()),
             ("slide_mpp".into(), given),
-            ("version".into(), env!("CARGO_PKG_VERSION").into()),
+            (RESULTS_SETTING.into(), RESULTS_VERSION.to_string()),
         ]);
         let Frozen { about, fit, engine, .. } = &*self.encoder;
         if about.bf16 {
@@ -132,12 +132,12 @@ impl Task for Embedding<'_> {
             let name = engine.as_ref().map_or(&*about.encoder, |_| "");
             settings.insert("fed".into(), format!("{name} {fit:?}"));
         }
-        Key { digest: sha256(format!("{settings:?}")), settings, may_differ: None }
+        Key { digest: sha256(format!("{settings:?}")), settings, ..Key::default() }
     }
 
     fn keeps(&self, input: &Input, _: &Path, state: &State<Work>) -> bool {
         let file = self.plan.file(&input.name);
-        state.config == self.key(input).digest
+        self.key(input).fits(state)
             && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && features::package::digest(&file).is_ok_and(|d| d == state.work.features)
     }

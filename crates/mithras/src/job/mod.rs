@@ -7,6 +7,7 @@ pub use crate::batch::{Existing, InputError, Inputs, find, read_mpp_table, state
 pub use crate::detector::Stages;
 pub use crate::input::{Input, stem};
 pub use start::{StartError, preflight};
+pub(crate) use task::result_files;
 pub use task::{SlideFailure, StageTime, Work, clear};
 
 use crate::batch;

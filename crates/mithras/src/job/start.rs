@@ -2,12 +2,14 @@
 
 use super::task::{SlideFailure, Work, key};
 use crate::batch::Existing;
-use crate::batch::state::{self, Status, differ_in_one, differences};
+use crate::batch::state::{
+    self, OWN_SETTINGS, StateError, Status, differ_in_one, differences, upgraded,
+};
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
 use base::text::Shown;
 use rayon::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 type State = state::State<Work>;
@@ -65,6 +67,31 @@ pub enum StartError {
         /// The same of this run.
         now: String,
     },
+    /// A slide was done by a later version.
+    #[error("cannot resume in {}: slide `{slide}`: {source}", Shown(path))]
+    State {
+        /// The folder.
+        path: PathBuf,
+        /// The slide.
+        slide: String,
+        /// Why its state cannot be used.
+        source: StateError,
+    },
+    /// Slides of another configuration are in the folder, which are not among the slides to do: one
+    /// folder holds one run, else its table would mix both or leave one out.
+    #[error(
+        "{} holds slide `{slide}`, done with another configuration: {differs}; one folder holds the \
+         slides of one configuration",
+        Shown(path)
+    )]
+    Mixed {
+        /// The folder.
+        path: PathBuf,
+        /// The slide.
+        slide: String,
+        /// Which settings differ, with both values.
+        differs: String,
+    },
     /// The slide is another one.
     #[error("cannot resume in {}: the file of slide `{slide}` has changed since", Shown(path))]
     Input {
@@ -100,12 +127,23 @@ pub fn preflight(
 ) -> Result<Vec<Result<(), SlideFailure>>, StartError> {
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
-    tempfile::Builder::new().prefix(".writing-").tempfile_in(out).map_err(refuse)?;
-    let stored: Vec<(&Input, State)> =
-        inputs.iter().filter_map(|i| State::load(&out.join(&i.name)).map(|s| (i, s))).collect();
+    crate::file::beside(&out.join("run.json")).map_err(|e| refuse(e.source))?;
+    let (mut stored, mut damaged) = (Vec::new(), 0);
+    for input in inputs {
+        match State::read(&out.join(&input.name)) {
+            Ok(state) => stored.extend(state.map(|s| (input, s))),
+            Err(source @ StateError::Schema { .. }) if existing != Existing::Overwrite => {
+                let (path, slide) = (out.to_owned(), input.name.clone());
+                return Err(StartError::State { path, slide, source });
+            }
+            // Done again.
+            Err(_) => damaged += 1,
+        }
+    }
     match existing {
-        Existing::Refuse if !stored.is_empty() => {
-            return Err(StartError::Exists { path: out.to_owned(), count: stored.len() });
+        Existing::Refuse if stored.len() + damaged > 0 => {
+            let count = stored.len() + damaged;
+            return Err(StartError::Exists { path: out.to_owned(), count });
         }
         Existing::Resume => {
             for (input, state) in stored.iter().filter(|(_, s)| s.status != Status::Failed) {
@@ -128,6 +166,7 @@ pub fn preflight(
         }
         _ => {}
     }
+    mixed(inputs, detector, out)?;
     let opener = detector.opener();
     Ok(inputs
         .par_iter()
@@ -142,4 +181,29 @@ pub fn preflight(
             Ok(())
         })
         .collect())
+}
+
+/// Refuses a folder that holds finished slides of another configuration, other than the `inputs`.
+fn mixed(inputs: &[Input], detector: &Detector, out: &Path) -> Result<(), StartError> {
+    let names: BTreeSet<&str> = inputs.iter().map(|i| i.name.as_str()).collect();
+    let (settings, any_engine) = (detector.config.settings(), detector.accept_engine);
+    let Ok(entries) = std::fs::read_dir(out) else { return Ok(()) };
+    let others: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|e| {
+            e.file_name().to_str().is_some_and(|n| !names.contains(n) && !n.starts_with('.'))
+        })
+        .map(|e| e.path())
+        .collect();
+    let first = others.into_par_iter().find_map_first(|folder| {
+        let mut state = State::load(&folder).filter(|s| s.is_done() && !s.settings.is_empty())?;
+        OWN_SETTINGS.iter().for_each(|own| drop(state.settings.remove(*own)));
+        let engine = any_engine && differ_in_one(&state.settings, &settings, ENGINE_SETTING);
+        let alike = engine || upgraded(&state.settings) == upgraded(&settings);
+        (!alike).then_some((folder, state))
+    });
+    let Some((folder, state)) = first else { return Ok(()) };
+    let slide = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let differs = differences(&state.settings, &settings);
+    Err(StartError::Mixed { path: out.to_owned(), slide, differs })
 }

@@ -1,12 +1,13 @@
 //! Detection as work on one slide among many.
 
-use crate::batch::state::{self, State, Status};
+use crate::batch::state::{self, OWN_SETTING, State, Status};
 use crate::batch::{Key, Task};
 use crate::detector::{Detector, ENGINE_SETTING, RunError, Subject};
 use crate::export::{self, ExportError, pictures};
 use crate::input::Input;
 use crate::progress::Piece;
 use crate::regions::SlideRegionError;
+use crate::results;
 use base::digest::{Digest, Sha256, hex};
 use base::text::{Many, plain_lines};
 use detect::{CancelToken, Control, Observer, Progress, SlideResult, StateFile};
@@ -65,14 +66,14 @@ pub(super) fn key(detector: &Detector, input: &Input) -> Key {
     hash.update(detector.config.digest());
     hash.update(input.mpp.map_or_else(String::new, |m| m.get().to_string()));
     let mut settings = detector.config.settings();
-    settings.extend(input.mpp.map(|m| ("given um/px".to_owned(), m.get().to_string())));
+    settings.extend(input.mpp.map(|m| (OWN_SETTING.to_owned(), m.get().to_string())));
     if let Some(regions) = &input.regions {
         let regions = regions.setting();
         hash.update(&regions);
         settings.insert("regions".to_owned(), regions);
     }
     let may_differ = detector.accept_engine.then_some(ENGINE_SETTING);
-    Key { digest: hex(&hash.finalize()), settings, may_differ }
+    Key { digest: hex(&hash.finalize()), settings, former: Vec::new(), may_differ }
 }
 
 /// A detector at work on one slide after the other.
@@ -101,9 +102,10 @@ impl Task for Detection<'_> {
         key(self.detector, input)
     }
 
-    /// The check before the run has refused results of another configuration or file.
-    fn keeps(&self, _: &Input, _: &Path, _: &State<Work>) -> bool {
-        true
+    /// The check before the run has refused results of another configuration or file. States of
+    /// earlier versions do not say what their files were: those are compared with each other.
+    fn keeps(&self, _: &Input, folder: &Path, state: &State<Work>) -> bool {
+        state.results.is_some() || results::results(folder).is_ok()
     }
 
     fn work(
@@ -134,6 +136,10 @@ impl Task for Detection<'_> {
         let Some(result) = &found.result else { return Ok(Status::NoTissue) };
         state.work = Work { stages: stage_times(result), resumed_windows: result.resumed_windows };
         Ok(Status::Finished)
+    }
+
+    fn files(&self) -> Vec<&'static str> {
+        result_files()
     }
 
     fn clear(&self, folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
@@ -182,6 +188,12 @@ fn stage_times(result: &SlideResult) -> Vec<StageTime> {
             busy_share: round(s.busy_share(result.wall)),
         })
         .collect()
+}
+
+/// Names of the files that make up a slide's results.
+pub(crate) fn result_files() -> Vec<&'static str> {
+    let exports = export::EXPORTS.iter().map(|e| e.file);
+    exports.chain(pictures::FILES.iter().copied()).chain([crate::regions::FILE]).collect()
 }
 
 /// Removes everything that detection writes into a slide's folder, and nothing else.

@@ -6,14 +6,17 @@ use super::found::OWN;
 use super::gather::gather;
 use super::record::{keep, records};
 use super::run_file::RunFile;
+use crate::batch::results::Sealed;
 use crate::batch::state::Status;
 use crate::detector::{Thresholds, settings};
 use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
 use crate::file::{self, Lock, LockError, WriteError};
 use crate::input::InputDigest;
+use crate::job;
 use crate::job::State;
 use crate::record::{GIVEN_POINT, OWN_POINT, SlideRecord};
 use crate::regions;
+use crate::results::{Results, results};
 use base::digest::{Digest, Sha256, hex, sha256};
 use base::json::JsonError;
 use base::table::TableError;
@@ -151,7 +154,12 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
         for (folder, state) in &folders {
             slide(of, folder, state, (&name, &point))?;
             let into = of.into.join(folder.file_name().unwrap_or_default());
-            moved_state(state, &configs, (&name, &point)).save(&into)?;
+            let mut moved = moved_state(state, &configs, (&name, &point));
+            let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let sealed = Sealed::new(&into, &slide, &job::result_files());
+            moved.results =
+                Some(sealed.map_err(|e| PointError::Folder { path: e.path, source: e.source })?);
+            moved.save(&into)?;
         }
     }
     Ok(gather(&[of.into.to_owned()], None)?)
@@ -252,8 +260,7 @@ fn slide(
 /// # Errors
 /// [`PointError`].
 pub(crate) fn record(folder: &Path, slide: &str) -> Result<SlideRecord, PointError> {
-    let counts = counts(folder)?;
-    let rows = read_detections(&folder.join("detections.csv"))?;
+    let Results { counts, rows } = results(folder).map_err(ReportError::from)?;
     let searched = match &counts.regions {
         None => None,
         Some(r) => Some(r.searched(folder, counts.slide.bounds_offset)?),

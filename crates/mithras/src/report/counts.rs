@@ -10,7 +10,5 @@ use std::path::Path;
 /// [`ReportError::Read`].
 pub fn counts(folder: &Path) -> Result<CountsFile, ReportError> {
     let path = folder.join("counts.json");
-    let fail = |reason: String| ReportError::Read { path: path.clone(), reason };
-    let text = std::fs::read_to_string(&path).map_err(|e| fail(e.to_string()))?;
-    CountsFile::parse(&text).map_err(|e| fail(e.to_string()))
+    crate::results::counts(folder).map_err(|reason| ReportError::Read { path, reason })
 }

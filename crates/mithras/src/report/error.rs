@@ -21,6 +21,9 @@ pub enum ReportError {
         /// The reason.
         reason: String,
     },
+    /// A finished slide's results cannot be used.
+    #[error(transparent)]
+    Unsound(#[from] crate::results::ResultsError),
     /// A slide's detections cannot be read back.
     #[error(transparent)]
     Table(#[from] base::table::TableError),

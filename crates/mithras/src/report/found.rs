@@ -1,20 +1,20 @@
 //! Slides as they lie in the folders of runs.
 
-use super::counts::counts;
 use super::error::ReportError;
 use super::record::RunRecord;
 use super::reviewed::Reviewed;
-use crate::batch::state::{Status, differ_in_one};
+use crate::batch::state::{StateError, Status, differ_in_one, upgraded};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
+use crate::input::InputDigest;
 use crate::job::State;
+use crate::results::results;
 use base::text::plain;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The settings of a slide that are its own, not its run's.
-pub(super) const OWN: [&str; 2] = ["given um/px", "regions"];
+pub(super) use crate::batch::state::OWN_SETTINGS as OWN;
 
 /// The settings of a run, which those of its slides are compared with.
 #[derive(Clone, Debug)]
@@ -27,14 +27,14 @@ pub(super) struct Like {
 impl Like {
     /// The settings of a run of which these processes may have been part.
     pub(super) fn new(settings: BTreeMap<String, String>, records: &[RunRecord]) -> Self {
-        let beside = Self { settings, any_engine: true };
+        let beside = Self { settings: upgraded(&settings), any_engine: true };
         let any_engine = records.iter().any(|r| r.accepts_engine && beside.has(&r.settings()));
         Self { any_engine, ..beside }
     }
 
     pub(super) fn has(&self, settings: &BTreeMap<String, String>) -> bool {
         let alike = || differ_in_one(&self.settings, settings, ENGINE_SETTING);
-        self.settings == *settings || (self.any_engine && alike())
+        self.settings == upgraded(settings) || (self.any_engine && alike())
     }
 }
 
@@ -54,19 +54,27 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Of a slide's folder; a finished slide whose count cannot be read back counts as failed.
+    /// Of a slide's folder; a finished slide whose results are damaged or another's counts as failed.
     pub(super) fn new(name: String, folder: PathBuf, mut state: State, kept: bool) -> Self {
         let mut read = None;
         if state.is_done() {
-            match counts(&folder) {
-                Ok(counts) => read = Some(counts),
+            match results(&folder) {
+                Ok(results) => read = Some(results.counts),
                 Err(e) => {
-                    let why = format!("its results cannot be read back, do it anew: {e}");
-                    (state.status, state.reason) = (Status::Failed, Some(plain(&why).into_owned()));
+                    let reason = Some(plain(&e.to_string()).into_owned());
+                    (state.status, state.reason) = (Status::Failed, reason);
                 }
             }
         }
         Self { name, folder, state, kept, counts: read, reviewed: None }
+    }
+
+    /// A slide whose state cannot be read.
+    fn unreadable(name: String, folder: PathBuf, reason: &StateError) -> Self {
+        let input = InputDigest { path: name.clone(), size: 0, modified: 0, sha256: String::new() };
+        let mut state = State::running("", input);
+        (state.status, state.reason) = (Status::Failed, Some(reason.to_string()));
+        Self { name, folder, state, kept: false, counts: None, reviewed: None }
     }
 
     /// The settings that are those of its run.
@@ -127,8 +135,10 @@ fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
         .filter_map(|folder| {
             // Folders of slides never begin with a dot.
             let name = folder.file_name()?.to_str().filter(|n| !n.starts_with('.'))?.to_owned();
-            let state = State::load(&folder)?;
-            let found = Found::new(name, folder, state, false);
+            let found = match State::read(&folder) {
+                Ok(state) => Found::new(name, folder, state?, false),
+                Err(reason) => return Some(Ok(Found::unreadable(name, folder, &reason))),
+            };
             let reviewed = found.counts.as_ref().map(|_| Reviewed::of(&found.folder)).transpose();
             Some(reviewed.map(|r| Found { reviewed: r.flatten(), ..found }))
         })

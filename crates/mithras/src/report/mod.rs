@@ -19,6 +19,7 @@ mod view;
 mod whole;
 mod words;
 
+pub use crate::results::{Results, ResultsError, results};
 pub use at_point::{AtPoint, PointError, at_point};
 pub use cases::{CASE_COLUMNS, CaseCount, CaseLine, DENSITY_RULE, HOTSPOT_RULE, case_of, cases};
 pub use counts::counts;

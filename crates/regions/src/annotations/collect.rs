@@ -246,18 +246,25 @@ pub(super) fn read_text(file: &Path) -> Result<String, ImportError> {
         .map_err(|e| broken(file, format!("not UTF-8 text ({e}); save it as UTF-8")))
 }
 
+/// Largest annotation file, bytes, unpacked.
+const LARGEST: u64 = 2 << 30;
+
 /// Reads a whole file, unpacked where it is gzipped, without a byte-order mark.
 pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
-    let io = |reason| ImportError::Io { file: file.into(), reason };
-    let mut bytes = std::fs::read(file).map_err(io)?;
+    let read = base::file::read(file, LARGEST);
+    let mut bytes = read.map_err(|e| ImportError::Io { file: file.into(), reason: e.source })?;
     if bytes.starts_with(b"PK\x03\x04") {
         return Err(broken(file, "a ZIP archive; unpack it and name the file inside"));
     }
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut plain = Vec::new();
         flate2::read::MultiGzDecoder::new(&bytes[..])
+            .take(LARGEST + 1)
             .read_to_end(&mut plain)
             .map_err(|e| broken(file, format!("a broken gzip file ({e})")))?;
+        if plain.len() as u64 > LARGEST {
+            return Err(broken(file, "more than 2 GiB when unpacked"));
+        }
         bytes = plain;
     }
     if bytes.starts_with(b"\xef\xbb\xbf") {

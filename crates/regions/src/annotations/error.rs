@@ -29,6 +29,9 @@ pub enum ImportError {
         /// Its reason.
         reason: std::io::Error,
     },
+    /// A table that cannot be read.
+    #[error(transparent)]
+    Table(base::table::TableError),
     /// Not a file of this format, or a broken one.
     #[error("{file}: {reason}")]
     Format {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use base::table::{Format, Table};
 use mitosis::RgbTile;
 use rayon::prelude::*;
 use serde::Deserialize;
@@ -177,10 +178,8 @@ impl Split {
             return Ok(Self::Collection);
         }
         let path = root.join("benchmark_split.csv");
-        let bad = |e: csv::Error| TaskError::file(&path, e);
-        let mut reader = csv::Reader::from_path(&path).map_err(bad)?;
-        let slides = reader.deserialize().map(|row| row.map(|r: Listed| (r.dataset, r.slide)));
-        Ok(Self::Benchmark(slides.collect::<Result<_, _>>().map_err(bad)?))
+        let slides = rows::<Listed>(&path)?.into_iter().map(|r| (r.dataset, r.slide));
+        Ok(Self::Benchmark(slides.collect()))
     }
 
     fn part(&self, row: &Row) -> Option<Part> {
@@ -198,14 +197,19 @@ impl Split {
     }
 }
 
+/// The rows of a table.
+fn rows<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let table = Table::read(path, &Format::default()).and_then(|t| t.rows());
+    table.map_err(|e| TaskError::file(path, e))
+}
+
 fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
     let root = if dir.join("labels.csv").is_file() { dir.into() } else { dir.join("ami_br") };
     let table = root.join("labels.csv");
-    let mut reader = csv::Reader::from_path(&table).map_err(|e| TaskError::file(&table, e))?;
+    let rows = rows::<Row>(&table)?;
     let split = Split::of(task, &root)?;
     let mut entries = vec![];
-    for row in reader.deserialize::<Row>() {
-        let row = row.map_err(|e| TaskError::file(&table, e))?;
+    for row in rows {
         if split.part(&row) != Some(part) {
             continue;
         }

@@ -2,7 +2,6 @@
 
 use crate::view::{Item, OpenError, open, opened, patient, run_folders};
 use base::digest::sha256;
-use base::table::TableError;
 use base::text::Shown;
 use crops::audit::{
     CountsError, Drawn, Key, PackageWriter, Pools, Question, SampleOptions, StratumBy, counts,
@@ -12,6 +11,7 @@ use crops::{Corpus, CorpusError, CropMeta, Label};
 use mithras::batch::{InputError, find};
 use mithras::export::read_detections;
 use mithras::input::stem;
+use mithras::report::{ReportError, results};
 use mitosis::{Level0, Mpp, Point, RgbTile, Score};
 use slide::{Slide, SlideError};
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub enum SampleError {
     Counts(#[from] CountsError),
     /// The candidates of a slide.
     #[error(transparent)]
-    Table(#[from] TableError),
+    Results(#[from] ReportError),
     /// The folder of slides.
     #[error(transparent)]
     Input(#[from] InputError),
@@ -166,9 +166,9 @@ struct Row {
     stratum: Option<&'static str>,
 }
 
-fn candidates(item: &Item) -> Result<Vec<Row>, TableError> {
+fn candidates(item: &Item) -> Result<Vec<Row>, ReportError> {
     let Some(folder) = &item.folder else { return Ok(Vec::new()) };
-    let rows = read_detections(&folder.join("detections.csv"))?;
+    let rows = results(folder).map_err(ReportError::from)?.rows;
     let stratum = |accepted| if accepted { USUAL[0].0 } else { USUAL[1].0 };
     let row = |r: &mithras::record::DetectionRow| Row {
         place: Point::new(r.x_px, r.y_px),

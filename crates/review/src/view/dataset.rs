@@ -4,10 +4,10 @@ use super::open::{Item, OpenError, open, opened, patient};
 use super::review::{Entry, ReviewError, Reviews, Said, Verdict};
 use crate::agreement::Word;
 use base::file::{self, WriteError};
-use base::table::TableError;
 use base::text::{Many, Shown};
 use crops::{EncodeError, Encoding};
-use mithras::export::{CountsFile, read_detections};
+use mithras::export::CountsFile;
+use mithras::report::{self, ReportError};
 use mitosis::Mpp;
 use regions::import::{Exhaustive, Options};
 use regions::{Area, Builder, Class, Counts, Dataset, Image, Kind, Label, MppSource};
@@ -72,7 +72,7 @@ pub enum DatasetError {
     },
     /// A slide's candidates.
     #[error(transparent)]
-    Table(#[from] TableError),
+    Results(#[from] ReportError),
     /// A slide's pixels.
     #[error(transparent)]
     Slide(#[from] SlideError),
@@ -213,7 +213,7 @@ struct Making<'a> {
 impl Making<'_> {
     fn slide(&mut self, item: &Item, logs: &BTreeMap<String, Said>) -> Result<(), DatasetError> {
         let (Some(counts), Some(folder)) = (&item.counts, &item.folder) else { return Ok(()) };
-        let rows = read_detections(&folder.join("detections.csv"))?;
+        let rows = report::results(folder).map_err(ReportError::from)?.rows;
         let candidates: BTreeMap<String, [f64; 2]> =
             rows.iter().map(|r| (Entry::key_of(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();
         let mut words: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();

@@ -4,13 +4,12 @@ use super::open::{OpenError, counted_folders};
 use ::dicom::{EncodeError, Source, SourceError, is_dicom};
 use base::file::{self, WriteError};
 use base::json::JsonError;
-use base::table::TableError;
 use base::text::{Many, Shown, plain};
-use mithras::export::{CountsFile, dicom, read_detections};
+use mithras::export::{CountsFile, dicom};
 use mithras::input::InputDigest;
 use mithras::job::State;
 use mithras::regions::outlines;
-use mithras::report::{ReportError, counts};
+use mithras::report::{self, ReportError, Results};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -37,8 +36,6 @@ pub enum DicomError {
 enum Left {
     #[error(transparent)]
     Report(#[from] ReportError),
-    #[error(transparent)]
-    Table(#[from] TableError),
     #[error(transparent)]
     Regions(#[from] JsonError),
     #[error("{}: {source}", Shown(path))]
@@ -132,8 +129,7 @@ fn slide(
     patient: bool,
     row: &mut WrittenSlide,
 ) -> Result<(), Left> {
-    let counts = counts(folder)?;
-    let rows = read_detections(&folder.join("detections.csv"))?;
+    let Results { counts, rows } = report::results(folder).map_err(ReportError::from)?;
     (row.figures, row.candidates) = (rows.iter().filter(|r| r.accepted).count(), rows.len());
     let regions = outlines(folder, counts.slide.bounds_offset)?;
     let groups = dicom::groups(&counts, &rows, &regions);

@@ -2,11 +2,11 @@
 
 use super::tiles::open_slide;
 use base::text::{Many, Shown, plain};
-use mithras::batch::{InputError, find};
+use mithras::batch::{InputError, find, state};
 use mithras::export::CountsFile;
 use mithras::input::{InputDigest, stem};
 use mithras::job::State;
-use mithras::report::{ReportError, case_of, counts};
+use mithras::report::{ReportError, ResultsError, case_of, counts};
 use mitosis::Mpp;
 use rayon::prelude::*;
 use slide::{MppRule, OpenOptions, Slide, SlideError};
@@ -119,7 +119,7 @@ pub fn open(
 
 /// The slides' folders of a run, by name; empty where the argument is no run.
 pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
-    let is_slide = |p: &Path| p.join("counts.json").is_file() || State::load(p).is_some();
+    let is_slide = |p: &Path| p.join("counts.json").is_file() || state::is_at(p);
     if !argument.is_dir() {
         return Ok(Vec::new());
     }
@@ -175,8 +175,15 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
 }
 
 fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
-    let state = State::load(folder);
-    let counts = counts(folder);
+    let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason }.into();
+    let read = State::read(folder);
+    let checked = match &read {
+        Ok(Some(state)) => state.check(folder, |f| f == "counts.json").map_err(|e| e.to_string()),
+        Ok(None) => Ok(()),
+        Err(e) => Err(e.to_string()),
+    };
+    let counts = checked.map_err(unsound).and_then(|()| counts(folder));
+    let state = read.ok().flatten();
     let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
     let failed = || {
         let reason = state.as_ref().and_then(|s| s.reason.clone());
@@ -188,6 +195,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
         Err(ReportError::Read { reason, .. }) if folder.join("counts.json").exists() => {
             format!("counts.json: {reason}")
         }
+        Err(ReportError::Unsound(e)) => plain(&e.reason).into_owned(),
         Err(_) => format!("no result: {}", failed()),
     };
     let mut item = Item {

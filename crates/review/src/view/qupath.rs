@@ -7,10 +7,10 @@ use base::json::JsonError;
 use base::table::TableError;
 use base::text::{Many, Shown};
 use mithras::export::qupath::{candidate_id, features};
-use mithras::export::{CountsFile, ExportError, read_detections};
+use mithras::export::{CountsFile, ExportError};
 use mithras::record::DetectionRow;
 use mithras::regions::outlines;
-use mithras::report::{ReportError, counts};
+use mithras::report::{ReportError, results};
 use mitosis::matching::PAPER_RADIUS;
 use regions::annotations::{Annotation, Class, ImportError, ImportOptions, Mapping, importer};
 use serde::Serialize;
@@ -75,6 +75,8 @@ pub struct Project {
     pub folder: PathBuf,
     /// Slides with a file, by name, and their candidates.
     pub slides: BTreeMap<String, usize>,
+    /// Slides whose results cannot be used, by name, with the reason. They have no file.
+    pub failed: BTreeMap<String, String>,
 }
 
 /// Writes a run for QuPath: `NAME.geojson` per slide as it is in the run's folder, `import.groovy` that
@@ -86,14 +88,18 @@ pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
     let folders = counted_folders(run)?;
     let io = |source| QupathError::Folder { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(io)?;
-    let mut slides = BTreeMap::new();
+    let (mut slides, mut failed) = (BTreeMap::new(), BTreeMap::new());
     for folder in &folders {
-        let counts = counts(folder)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let rows = read_detections(&folder.join("detections.csv"))?;
-        let regions = outlines(folder, counts.slide.bounds_offset)?;
-        file::write(&out.join(format!("{name}.geojson")), &features(&counts, &rows, &regions)?)?;
-        slides.insert(name, rows.len());
+        match results(folder) {
+            Ok(found) => {
+                let regions = outlines(folder, found.counts.slide.bounds_offset)?;
+                let features = features(&found.counts, &found.rows, &regions)?;
+                file::write(&out.join(format!("{name}.geojson")), &features)?;
+                slides.insert(name, found.rows.len());
+            }
+            Err(e) => drop(failed.insert(name, e.to_string())),
+        }
     }
     let root = out.canonicalize().map_err(io)?;
     for (name, at, script) in SCRIPTS {
@@ -101,7 +107,7 @@ pub fn write_project(run: &Path, out: &Path) -> Result<Project, QupathError> {
         let quoted = at.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'");
         file::write(&out.join(name), script.replace("@FOLDER@", &quoted).as_bytes())?;
     }
-    Ok(Project { folder: out.to_owned(), slides })
+    Ok(Project { folder: out.to_owned(), slides, failed })
 }
 
 impl fmt::Display for Project {

@@ -10,9 +10,9 @@ use base::file::WriteError;
 use base::json::JsonError;
 use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
-use mithras::export::{CountsFile, pictures, read_detections};
+use mithras::export::{CountsFile, pictures};
 use mithras::record::DetectionRow;
-use mithras::report::{ReportError, Reviewed, counts, gather};
+use mithras::report::{ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
 use mitosis::hotspots::HotspotRule;
 use mitosis::{Level0, MppError, Point};
@@ -207,6 +207,8 @@ pub struct Recount {
     pub file: PathBuf,
     /// Every slide of the run with a result.
     pub slides: Vec<RecountRow>,
+    /// Slides whose results cannot be used, by name, with the reason. They have no row.
+    pub failed: BTreeMap<String, String>,
     /// Every two reviewers of the run, over the places that both judged.
     pub agreement: Vec<Agreement>,
 }
@@ -246,13 +248,19 @@ pub fn recount(
         true => Words::Objects(Objects::read(&log)?),
         false => Words::Said(Reviews::read(&log)?),
     };
-    let mut slides = Vec::new();
+    let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let mut heard = false;
     let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
     for folder in &folders {
-        let counts = counts(folder)?;
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let rows = read_detections(&folder.join("detections.csv"))?;
+        let Results { counts, rows } = match results(folder) {
+            Ok(results) => results,
+            Err(e) => {
+                failed.insert(name, e.to_string());
+                continue;
+            }
+        };
+        counted.push(folder);
         let (said, told) = match &words {
             Words::Said(said) => {
                 let about = said.iter().filter(|(of, _)| of.slide == name);
@@ -291,9 +299,9 @@ pub fn recount(
     let reviewer = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let agreement = agreement(&Reviews::read_all(&run.join("reviews"))?)?;
     let file = run.join("recount.csv");
-    let recount = Recount { reviewer, grading, file, slides, agreement };
+    let recount = Recount { reviewer, grading, file, slides, failed, agreement };
     table(&recount).write(&recount.file)?;
-    for (folder, row) in folders.iter().zip(&recount.slides) {
+    for (folder, row) in counted.into_iter().zip(&recount.slides) {
         match row.said {
             0 => Reviewed::forget(folder)?,
             _ => reviewed(&recount, row).keep(folder)?,

@@ -11,9 +11,10 @@ use crate::agreement::Agreement;
 use base::digest::sha256;
 use detect::Flaw;
 use infer::ModelPackage;
-use mithras::export::{pictures, read_detections};
+use mithras::export::pictures;
 use mithras::record::DetectionRow;
 use mithras::regions;
+use mithras::results::results;
 use mitosis::Score;
 use mitosis::hotspots::{HotspotRule, Shape};
 use pages::server::{Answer, Request};
@@ -738,6 +739,8 @@ fn picture(made: Result<Vec<u8>, TileError>) -> Result<Answer, Answer> {
 }
 
 fn rows(folder: &Path) -> Result<Vec<DetectionRow>, Answer> {
-    read_detections(&folder.join("detections.csv"))
-        .map_err(|e| Answer::refusal(500, &e.to_string()))
+    match results(folder) {
+        Ok(results) => Ok(results.rows),
+        Err(e) => Err(Answer::refusal(500, &e.to_string())),
+    }
 }

@@ -1,6 +1,6 @@
 //! `mithras survival cindex`.
 
-use super::{Input, words};
+use super::{Columns, Input, all, words};
 use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{CIndexPlan, Ties, c_index};
@@ -11,8 +11,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
     /// The risk (one numeric column, higher = earlier event); several columns: a Cox model's risk
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required = true)]
-    covariates: Vec<String>,
+    #[arg(long, value_name = "COLUMNS", required = true)]
+    covariates: Vec<Columns>,
     /// Fit a Cox model and judge its risk, even with one column
     #[arg(long)]
     fit: bool,
@@ -35,7 +35,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let plan = CIndexPlan {
-        roles: args.input.roles(&args.covariates),
+        roles: args.input.roles(&all(&args.covariates)),
         fit: args.fit,
         protective: args.protective,
         ties: args.ties,

@@ -1,6 +1,6 @@
 //! `mithras survival cox`.
 
-use super::{Input, words};
+use super::{Columns, Input, all, words};
 use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{CoxPlan, Ties, TimeTransform, cox};
@@ -11,8 +11,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
     /// Covariate columns
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required = true)]
-    covariates: Vec<String>,
+    #[arg(long, value_name = "COLUMNS", required = true)]
+    covariates: Vec<Columns>,
     /// Tied events
     #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
     ties: Ties,
@@ -32,7 +32,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let plan = CoxPlan {
-        roles: args.input.roles(&args.covariates),
+        roles: args.input.roles(&all(&args.covariates)),
         ties: args.ties,
         level: args.level,
         transform: args.transform,

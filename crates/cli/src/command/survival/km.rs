@@ -1,6 +1,6 @@
 //! `mithras survival km`.
 
-use super::Input;
+use super::{Columns, Input, all};
 use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{CurvesPlan, kaplan_meier};
@@ -11,8 +11,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
     /// Columns whose combinations are groups, one curve each (also --group)
-    #[arg(long, visible_alias = "group", value_name = "COLUMNS", value_delimiter = ',')]
-    covariates: Vec<String>,
+    #[arg(long, visible_alias = "group", value_name = "COLUMNS")]
+    covariates: Vec<Columns>,
     /// Scale of the intervals
     #[arg(long, visible_alias = "conf-type", default_value = "log", value_parser = ["plain", "log", "log-log", "loglog"])]
     interval: String,
@@ -26,7 +26,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let mut roles = args.input.roles(&[]);
-    roles.groups.clone_from(&args.covariates);
+    roles.groups = all(&args.covariates);
     roles.groups.append(&mut roles.strata);
     let plan = CurvesPlan {
         roles,

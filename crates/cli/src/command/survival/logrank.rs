@@ -1,6 +1,6 @@
 //! `mithras survival logrank`.
 
-use super::Input;
+use super::{Columns, Input, all};
 use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{Cut, LogRankPlan, log_rank};
@@ -11,14 +11,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
     /// Columns whose combinations are the groups compared (also --group)
-    #[arg(
-        long,
-        visible_alias = "group",
-        value_name = "COLUMNS",
-        value_delimiter = ',',
-        required = true
-    )]
-    covariates: Vec<String>,
+    #[arg(long, visible_alias = "group", value_name = "COLUMNS", required = true)]
+    covariates: Vec<Columns>,
     /// Make two groups of one numeric covariate: a number (<= against >), or "median"
     #[arg(long, value_name = "NUMBER|median", value_parser = cut)]
     cut: Option<Cut>,
@@ -36,7 +30,7 @@ fn cut(text: &str) -> Result<Cut, String> {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let roles = args.input.roles(&args.covariates);
+    let roles = args.input.roles(&all(&args.covariates));
     let plan = LogRankPlan { roles, cut: args.cut, rho: args.rho };
     let test = log_rank(&args.input.table()?, &plan)?;
     say("note", &test.notes);

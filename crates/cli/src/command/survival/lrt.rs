@@ -1,6 +1,6 @@
 //! `mithras survival lrt`.
 
-use super::{Input, words};
+use super::{Columns, Input, all, words};
 use crate::show::{result, say};
 use anyhow::Result;
 use outcome::{LrtPlan, Ties, likelihood_ratio};
@@ -11,20 +11,19 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
     /// Covariates: of the reduced model with --add, else those tested beyond --base
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', required = true)]
-    covariates: Vec<String>,
+    #[arg(long, value_name = "COLUMNS", required = true)]
+    covariates: Vec<Columns>,
     /// Covariates of the reduced model (default: none), e.g. age,sex
     #[arg(
         long,
         visible_aliases = ["reduced", "null"],
         value_name = "COLUMNS",
-        value_delimiter = ',',
         conflicts_with = "add"
     )]
-    base: Vec<String>,
+    base: Vec<Columns>,
     /// Covariates added to --covariates, e.g. the count
-    #[arg(long, visible_alias = "added", value_name = "COLUMNS", value_delimiter = ',')]
-    add: Vec<String>,
+    #[arg(long, visible_alias = "added", value_name = "COLUMNS")]
+    add: Vec<Columns>,
     /// Tied events
     #[arg(long, default_value = "efron", value_parser = words::<Ties>(Ties::WORDS))]
     ties: Ties,
@@ -36,8 +35,8 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         (&args.covariates, &args.add)
     };
-    let roles = args.input.roles(reduced);
-    let plan = LrtPlan { roles, added: added.clone(), ties: args.ties };
+    let roles = args.input.roles(&all(reduced));
+    let plan = LrtPlan { roles, added: all(added), ties: args.ties };
     let test = likelihood_ratio(&args.input.table()?, &plan)?;
     say("note", &test.notes);
     say("warning", &test.warnings);

@@ -8,6 +8,7 @@ mod logrank;
 mod lrt;
 mod study;
 
+use super::columns::{Columns, all};
 use super::engine::words;
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
@@ -61,21 +62,23 @@ struct Input {
     /// Column of times, >= 0, any unit
     #[arg(long, value_name = "COLUMN")]
     time: String,
-    /// Column of events: 1/0, true/false, or 2/1 as R has it (1, true, 2 = the event happened)
+    /// Column of events: 1/0, true/false, 2/1 as R has it, or words such as Dead and Alive
     #[arg(long, value_name = "COLUMN")]
     event: String,
     /// The value of the event column that means the event; every other value is censored
     #[arg(long, value_name = "VALUE")]
     event_value: Option<String>,
-    /// Columns whose numbers are categories; texts always are, coded against the first sorted level
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    categorical: Vec<String>,
-    /// Further cell texts that mean "missing" (NA, #N/A, NaN, empty and TCGA's [Not ...] do already)
-    #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
-    missing: Vec<String>,
+    /// Columns whose numbers are categories; texts always are, coded against the first sorted level.
+    /// In every option a name that holds a comma stands in quotation marks: '"Age, years",sex'
+    #[arg(long, value_name = "COLUMNS")]
+    categorical: Vec<Columns>,
+    /// Further cell texts that mean "missing". Empty cells and the usual marks of R, Excel, GDC,
+    /// cBioPortal and REDCap already do
+    #[arg(long, value_name = "TEXTS")]
+    missing: Vec<Columns>,
     /// Columns whose combinations are strata
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    strata: Vec<String>,
+    #[arg(long, value_name = "COLUMNS")]
+    strata: Vec<Columns>,
     /// Column of independent units (patients with several rows): robust errors
     #[arg(long, value_name = "COLUMN")]
     cluster: Option<String>,
@@ -89,7 +92,7 @@ struct Input {
 
 impl Input {
     fn table(&self) -> Result<Table, outcome::Error> {
-        Table::read(&self.table, &self.missing)
+        Table::read(&self.table, &all(&self.missing))
     }
 
     fn roles(&self, covariates: &[String]) -> Roles {
@@ -97,8 +100,8 @@ impl Input {
             time: self.time.clone(),
             event: self.event.clone(),
             event_value: self.event_value.clone(),
-            categorical: self.categorical.clone(),
-            strata: self.strata.clone(),
+            categorical: all(&self.categorical),
+            strata: all(&self.strata),
             cluster: self.cluster.clone(),
             weights: self.weights.clone(),
             covariates: covariates.to_vec(),

@@ -1,6 +1,6 @@
 //! `mithras survival study`: from the counts of a detection run to the paper's whole analysis.
 
-use super::words;
+use super::{Columns, all, words};
 use anyhow::{Context, Result};
 use outcome::{Counts, CutPoints, PatientRule, StudyPlan, Table, Ties, pair};
 use std::path::PathBuf;
@@ -28,11 +28,11 @@ pub struct Args {
     #[arg(long, value_name = "VALUE")]
     event_value: Option<String>,
     /// Adjustment covariates, e.g. age,sex
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    covariates: Vec<String>,
+    #[arg(long, value_name = "COLUMNS")]
+    covariates: Vec<Columns>,
     /// Clinical columns to draw box plots by, e.g. grade,diagnosis
-    #[arg(long, visible_alias = "grade", value_name = "COLUMNS", value_delimiter = ',')]
-    boxes: Vec<String>,
+    #[arg(long, visible_alias = "grade", value_name = "COLUMNS")]
+    boxes: Vec<Columns>,
     /// Clinical column of the patient (default: the join column)
     #[arg(long, value_name = "COLUMN")]
     patient: Option<String>,
@@ -76,11 +76,11 @@ pub struct Args {
     #[arg(long, default_value_t = 1.0)]
     time_scale: f64,
     /// Columns whose numbers are categories
-    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
-    categorical: Vec<String>,
+    #[arg(long, value_name = "COLUMNS")]
+    categorical: Vec<Columns>,
     /// Further cell texts that mean "missing"
-    #[arg(long, value_name = "TEXTS", value_delimiter = ',')]
-    missing: Vec<String>,
+    #[arg(long, value_name = "TEXTS")]
+    missing: Vec<Columns>,
     /// Folder of the report: report.html, results.json, cohort tables, pictures
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
@@ -103,9 +103,9 @@ impl Args {
             time: self.time.clone(),
             event: self.event.clone(),
             event_value: self.event_value.clone(),
-            covariates: self.covariates.clone(),
-            categorical: self.categorical.clone(),
-            boxes: self.boxes.clone(),
+            covariates: all(&self.covariates),
+            categorical: all(&self.categorical),
+            boxes: all(&self.boxes),
             patient: self.patient.clone(),
             cut: CutPoints::of(self.train.as_deref(), &self.cut).context("--train, --cut")?,
             hotspot_column: self.hotspot_column.clone(),
@@ -122,7 +122,7 @@ impl Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let clinical = Table::read(&args.clinical, &args.missing)?;
+    let clinical = Table::read(&args.clinical, &all(&args.missing))?;
     let plan = args.plan()?;
     let study = outcome::study(&clinical, &plan)?;
     crate::show::say("note", &study.notes);

@@ -3,6 +3,7 @@
 
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::dataset::{Area, Label, MppSource, Part, RegionsError, Result};
+use base::table::{Format, Table, TableError};
 use mitosis::Mpp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -70,9 +71,9 @@ impl Row {
 pub fn ami_br(path: &Path, o: &Options) -> Result<Imported> {
     let dir = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
     let table = dir.join("labels.csv");
-    let fail = |e: csv::Error| RegionsError::file(&table, e);
-    let mut reader = csv::Reader::from_path(&table).map_err(fail)?;
-    let rows: Vec<Row> = reader.deserialize().collect::<Result<_, _>>().map_err(fail)?;
+    let fail = |e: TableError| RegionsError::file(&table, e);
+    let read = Table::read(&table, &Format::default()).map_err(fail)?;
+    let rows: Vec<Row> = read.rows().map_err(fail)?;
     let mut slides: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (i, row) in rows.iter().enumerate() {
         slides.entry((&row.dataset, &row.slide)).or_default().push(i);

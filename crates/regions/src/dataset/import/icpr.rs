@@ -4,8 +4,10 @@
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::annotations::Problem;
 use crate::dataset::{Area, Builder, Image, Label, MppSource, RegionsError, Result};
+use base::table::{Format, Table};
 use mitosis::Mpp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -34,10 +36,10 @@ struct Negative {
     y: f64,
 }
 
-fn rows<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Vec<T>> {
-    let fail = |e: csv::Error| RegionsError::file(path, e);
-    let mut reader = csv::Reader::from_path(path).map_err(fail)?;
-    reader.deserialize().collect::<Result<_, _>>().map_err(fail)
+fn rows<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let format = Format { no_rows: true, ..Format::default() };
+    let rows = Table::read(path, &format).and_then(|table| table.rows());
+    rows.map_err(|e| RegionsError::file(path, e))
 }
 
 /// The glass slide of a frame: `H00` and `A00` are one under two scanners.

@@ -1,0 +1,228 @@
+//! Two tables whose keys should meet: which do not, and the rule by which they would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A way to write a key so that keys of two tables may meet.
+struct Rule {
+    /// As in "without leading zeros they would match".
+    name: &'static str,
+    apply: fn(&str) -> String,
+}
+
+const RULES: &[Rule] = &[
+    Rule { name: "ignoring upper and lower case", apply: |k| k.to_lowercase() },
+    Rule { name: "without the file's ending", apply: |k| without_ending(k).to_owned() },
+    Rule { name: "without the folder", apply: |k| file(k).to_owned() },
+    Rule {
+        name: "without the folder and the file's ending",
+        apply: |k| without_ending(file(k)).to_owned(),
+    },
+    Rule { name: "without leading zeros", apply: zeros },
+    Rule { name: "ignoring blanks, hyphens and underscores", apply: letters },
+    Rule { name: "as numbers", apply: number },
+    Rule { name: "by their first 12 characters (the patient in a TCGA barcode)", apply: patient },
+    Rule {
+        name: "ignoring case, the file's ending, leading zeros, blanks and hyphens",
+        apply: loose,
+    },
+];
+
+fn file(key: &str) -> &str {
+    key.rsplit(['/', '\\']).next().unwrap_or(key)
+}
+
+/// Up to two short endings off, as in `a.ome.tif`; numbers such as `1.5` keep theirs.
+fn without_ending(key: &str) -> &str {
+    let once = |k: &'_ str| -> Option<usize> {
+        let (stem, ending) = k.rsplit_once('.')?;
+        let short = (2..=8).contains(&ending.len());
+        let word = ending.chars().all(|c| c.is_ascii_alphanumeric())
+            && ending.chars().any(|c| c.is_ascii_alphabetic());
+        (short && word && !stem.is_empty()).then_some(stem.len())
+    };
+    let Some(n) = once(key) else { return key };
+    let first = &key[..n];
+    match once(first) {
+        Some(m) if first.ends_with(".ome") => &first[..m],
+        _ => first,
+    }
+}
+
+/// Leading zeros of every run of digits off: `case01-02` is `case1-2`.
+fn zeros(key: &str) -> String {
+    let mut out = String::with_capacity(key.len());
+    let mut chars = key.chars().peekable();
+    let mut within = false;
+    while let Some(c) = chars.next() {
+        let more = chars.peek().is_some_and(char::is_ascii_digit);
+        if c == '0' && !within && more {
+            continue;
+        }
+        within = c.is_ascii_digit();
+        out.push(c);
+    }
+    out
+}
+
+fn letters(key: &str) -> String {
+    key.chars().filter(|c| !c.is_whitespace() && !"-_".contains(*c)).collect()
+}
+
+fn number(key: &str) -> String {
+    key.parse::<f64>().map_or_else(|_| key.to_owned(), |v| v.to_string())
+}
+
+fn patient(key: &str) -> String {
+    let file = file(key);
+    if file.len() >= 12 && file.starts_with("TCGA-") && file.is_char_boundary(12) {
+        return file[..12].to_owned();
+    }
+    key.to_owned()
+}
+
+fn loose(key: &str) -> String {
+    zeros(&letters(without_ending(file(key)))).to_lowercase()
+}
+
+/// What two sets of keys do not share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    /// The first keys of the left side that the right lacks, and how many there are.
+    pub left: (Vec<String>, usize),
+    /// The first keys of the right side that the left lacks, and how many there are.
+    pub right: (Vec<String>, usize),
+    /// The rule by which most of the left ones would meet a right one, and how many.
+    pub rule: Option<(&'static str, usize)>,
+    names: (String, String),
+}
+
+/// Keys named in an [`Unmatched`], of each side.
+const NAMED: usize = 3;
+
+impl Unmatched {
+    /// Compares the keys of two tables; `None` when each has the other's. `names` says what the two
+    /// sides are, for example the two files.
+    #[must_use]
+    pub fn between<'a>(
+        names: (&str, &str),
+        left: impl IntoIterator<Item = &'a str>,
+        right: impl IntoIterator<Item = &'a str>,
+    ) -> Option<Self> {
+        let left: BTreeSet<&str> = left.into_iter().collect();
+        let right: BTreeSet<&str> = right.into_iter().collect();
+        let alone: Vec<&str> = left.difference(&right).copied().collect();
+        let others: Vec<&str> = right.difference(&left).copied().collect();
+        if alone.is_empty() && others.is_empty() {
+            return None;
+        }
+        let first =
+            |all: &[&str]| (all.iter().take(NAMED).map(|k| (*k).to_owned()).collect(), all.len());
+        let rule = best(&alone, &others);
+        let names = (names.0.to_owned(), names.1.to_owned());
+        Some(Self { left: first(&alone), right: first(&others), rule, names })
+    }
+}
+
+/// The first rule of those that match most. Keys that a rule would make equal on one side are no
+/// match: nobody could tell them apart.
+fn best(left: &[&str], right: &[&str]) -> Option<(&'static str, usize)> {
+    let mut best: Option<(&'static str, usize)> = None;
+    let mut consider = |name, matched: usize| {
+        if matched > best.map_or(0, |(_, n)| n) {
+            best = Some((name, matched));
+        }
+    };
+    for rule in RULES {
+        let right: BTreeSet<String> = right.iter().map(|k| (rule.apply)(k)).collect();
+        let mut left_of: BTreeMap<String, usize> = BTreeMap::new();
+        for key in left {
+            *left_of.entry((rule.apply)(key)).or_default() += 1;
+        }
+        let unique = !rule.name.starts_with("by their first");
+        let met = left_of.iter().filter(|(k, n)| right.contains(*k) && (!unique || **n == 1));
+        consider(rule.name, met.map(|(_, n)| n).sum());
+    }
+    // Prefixes: sorted, the keys that begin with a key follow it.
+    let mut sorted: Vec<&str> = right.to_vec();
+    sorted.sort_unstable();
+    let begins = |k: &&&str| {
+        let at = sorted.partition_point(|r| *r < **k);
+        sorted.get(at).is_some_and(|r| r.starts_with(**k) && !k.is_empty())
+    };
+    consider("the first is the beginning of the second", left.iter().filter(begins).count());
+    let mut sorted: Vec<&str> = left.to_vec();
+    sorted.sort_unstable();
+    let begun = |k: &&&str| {
+        let at = sorted.partition_point(|l| *l < **k);
+        sorted.get(at).is_some_and(|l| l.starts_with(**k) && !k.is_empty())
+    };
+    consider("the second is the beginning of the first", right.iter().filter(begun).count());
+    best
+}
+
+impl fmt::Display for Unmatched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        for ((keys, n), name, other) in [
+            (&self.left, &self.names.0, &self.names.1),
+            (&self.right, &self.names.1, &self.names.0),
+        ] {
+            if *n == 0 {
+                continue;
+            }
+            let listed: Vec<String> = keys.iter().map(|k| format!("'{k}'")).collect();
+            let more = if *n > keys.len() { ", ..." } else { "" };
+            parts.push(format!(
+                "{n} key{} only in {name}, not in {other} ({}{more})",
+                if *n == 1 { "" } else { "s" },
+                listed.join(", ")
+            ));
+        }
+        if let Some((rule, n)) = self.rule {
+            parts.push(format!("{n} would match {rule}"));
+        }
+        f.write_str(&parts.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(left: &[&str], right: &[&str]) -> Option<Unmatched> {
+        Unmatched::between(("a.csv", "b.csv"), left.iter().copied(), right.iter().copied())
+    }
+
+    #[test]
+    fn the_rule_that_would_match_is_named() {
+        for (left, right, words) in [
+            (["0001", "0002"], ["1", "2"], "without leading zeros"),
+            (["a.svs", "b.svs"], ["a", "b"], "without the file's ending"),
+            (["Case1", "Case2"], ["case1", "case2"], "ignoring upper and lower case"),
+            (["x/1.svs", "y/2.svs"], ["1.svs", "2.svs"], "without the folder"),
+            (["P-1", "P-2"], ["P1", "P 2"], "ignoring blanks"),
+            (["TCGA-A1-A0SB-01Z", "TCGA-A1-A0SC-01Z"], ["TCGA-A1-A0SB", "TCGA-A1-A0SC"], "TCGA"),
+            (["S1_x", "S2_x"], ["S1", "S2"], "the second is the beginning of the first"),
+        ] {
+            let said = between(&left, &right).unwrap();
+            assert_eq!(said.rule.map(|(_, n)| n), Some(2), "{said}");
+            let said = said.to_string();
+            assert!(said.contains(words) && said.contains(&format!("'{}'", left[0])), "{said}");
+            assert!(said.contains(&format!("'{}'", right[0])), "{said}");
+        }
+        assert_eq!(between(&["a", "b"], &["b", "a"]), None);
+        assert_eq!(between(&["x"], &["y"]).unwrap().rule, None);
+    }
+
+    #[test]
+    fn keys_that_a_rule_would_make_equal_do_not_match() {
+        assert_eq!(between(&["01", "001"], &["1"]).unwrap().rule, None);
+    }
+
+    #[test]
+    fn endings() {
+        let of = ["a.svs", "a.ome.tif", "1.5", "a.b.c", "a"].map(without_ending);
+        assert_eq!(of, ["a", "a", "1.5", "a.b.c", "a"]);
+    }
+}

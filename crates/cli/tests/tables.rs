@@ -1,0 +1,88 @@
+//! Tables as programs and people write them: read whole, or refused with the line.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn km(dir: &Path, text: &[u8], more: &[&str]) -> (Option<i32>, String) {
+    let path = dir.join("t.csv");
+    fs::write(&path, text).unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+        .args(["survival", "km", "--table", path.to_str().unwrap()])
+        .args(more)
+        .output()
+        .unwrap();
+    let said = [&out.stdout[..], &out.stderr].concat();
+    (out.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+const COLUMNS: [&str; 4] = ["--time", "months", "--event", "died"];
+
+#[test]
+fn no_quotation_mark_takes_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = |by: char| {
+        let row = |k: usize| {
+            let note = if k == 3 { "\"see letter" } else { "ok" };
+            format!("P{k}{by}{k}{by}{}{by}{note}\n", k % 2)
+        };
+        format!("id{by}months{by}died{by}note\n") + &(1..=60).map(row).collect::<String>()
+    };
+    let (code, said) = km(dir.path(), rows('\t').as_bytes(), &COLUMNS);
+    assert!(code == Some(0) && said.contains("60 rows"), "{said}");
+    let (code, said) = km(dir.path(), rows(',').as_bytes(), &COLUMNS);
+    assert!(code == Some(1) && said.contains("line 4") && said.contains("never closed"), "{said}");
+}
+
+#[test]
+fn tables_of_other_programs_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = "id,months,died\nP1,9.4,0\nP2,3.7,1\nP3,5,1\n";
+    let utf16: Vec<u8> = std::iter::once(0xfeff)
+        .chain(plain.replace(',', "\t").encode_utf16())
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let sep = format!("sep=,\r\n{}", plain.replace('\n', "\r\n"));
+    let german = plain.replace(',', ";").replace('.', ",");
+    for text in [&utf16[..], sep.as_bytes(), german.as_bytes()] {
+        let (code, said) = km(dir.path(), text, &COLUMNS);
+        assert!(code == Some(0) && said.contains("3 rows, 2 events"), "{said}");
+    }
+    let bio = "#Patient\tMonths\tStatus\n#1\t1\t1\nPATIENT_ID\tOS_MONTHS\tOS_STATUS\nP1\t9.4\t0:LIVING\n\
+               P2\t3.7\t1:DECEASED\nP3\t[Not Available]\t1:DECEASED\n";
+    let (code, said) =
+        km(dir.path(), bio.as_bytes(), &["--time", "OS_MONTHS", "--event", "OS_STATUS"]);
+    assert!(code == Some(0) && said.contains("2 rows, 1 event"), "{said}");
+    assert!(said.contains("'[Not Available]' (1)"), "{said}");
+}
+
+#[test]
+fn events_that_differ_by_case_are_refused_and_names_may_hold_commas() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "months,died,\"Age, years\"\n1,Dead,60\n2,dead ,61\n3,Alive,62\n";
+    let more = [&COLUMNS[..], &["--event-value", "Dead"]].concat();
+    let (code, said) = km(dir.path(), text.as_bytes(), &more);
+    assert!(code == Some(1) && said.contains("several ways"), "{said}");
+    let more = [&COLUMNS[..], &["--group", "\"Age, years\""]].concat();
+    let (code, said) = km(dir.path(), text.replace("dead ", "Dead").as_bytes(), &more);
+    assert!(code == Some(0) && said.contains("Age, years=60"), "{said}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn special_files_and_sparse_ones_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = dir.path().join("sparse.csv");
+    fs::write(&table, "image,x,y,label\na,1,2,mf\n").unwrap();
+    fs::File::options().write(true).open(&table).unwrap().set_len(3 << 30).unwrap();
+    for (path, words) in
+        [("/dev/zero", "not a regular file"), (table.to_str().unwrap(), "larger than")]
+    {
+        let out = Command::new(env!("CARGO_BIN_EXE_mithras"))
+            .args(["corpus", "import", "--format", "csv", path])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && said.contains(words), "{path}: {said}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Runs outlive releases, and results are bound to their slide, their state and each other.
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, UNIX_EPOCH};
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &target) } else { drop(fs::copy(&path, &target).unwrap()) }
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The run that release 0.1.0 left of a drawn slide, and the slide (`golden/release-0.1.0/README.md`).
+fn former() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let golden = testkit::workspace().join("crates/cli/tests/golden/release-0.1.0");
+    copy(&golden, dir.path());
+    let state = json(&dir.path().join("run/one/state.json"));
+    let seen = UNIX_EPOCH + Duration::from_secs(state["input"]["modified"].as_u64().unwrap());
+    let slide = fs::File::options().write(true).open(dir.path().join("one.tiff")).unwrap();
+    slide.set_modified(seen).unwrap();
+    dir
+}
+
+fn mithras(dir: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mithras")).current_dir(dir).args(words).output().unwrap()
+}
+
+fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+}
+
+/// Runs a verb, and gives what it said; it must end with this code.
+fn ends(dir: &Path, code: i32, words: &[&str]) -> String {
+    let out = mithras(dir, words);
+    assert_eq!(out.status.code(), Some(code), "{words:?}: {}", said(&out));
+    said(&out)
+}
+
+fn detect<'a>(model: &'a str, slides: &'a [&'a str], more: &'a [&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["detect", "--model", model, "--engine", "rten", "--threads", "1", "--out"];
+    words.push("run");
+    words.extend(more);
+    words.extend(slides);
+    words
+}
+
+fn tiny() -> String {
+    let at: PathBuf = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    at.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_of_the_former_release_goes_through_every_verb() {
+    let dir = former();
+    let (at, model) = (dir.path(), tiny());
+    ends(at, 0, &detect(&model, &["one.tiff"], &["--resume"]));
+    let line = json(&at.join("run/run.json"))["slides"][0].clone();
+    assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()), "{line}");
+    ends(at, 0, &["gather", "run"]);
+    let counts = json(&at.join("run/one/counts.json"));
+    fs::create_dir(at.join("run/reviews")).unwrap();
+    let word = serde_json::json!({
+        "schema": "mithras.review/1", "time": 1.0, "slide": "one",
+        "slide_digest": counts["slide"]["digest"],
+        "model_digest": counts["model"]["segmenter_sha256"],
+        "key": "375.05,335.57", "x": 375.05, "y": 335.57, "verdict": "figure", "added": false,
+    });
+    fs::write(at.join("run/reviews/anna.jsonl"), format!("{word}\n")).unwrap();
+    let recount = ends(at, 0, &["recount", "run", "--reviews", "anna", "--json"]);
+    let recount: Value = serde_json::from_str(&recount).unwrap();
+    assert_eq!(recount["slides"][0]["said"], 1, "{recount}");
+    ends(at, 0, &["export", "qupath", "run", "--out", "q"]);
+    assert!(at.join("q/one.geojson").is_file());
+    fs::write(at.join("truth.csv"), "slide,x,y\none,375,335\n").unwrap();
+    ends(at, 0, &["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"]);
+}
+
+/// A run of two slides of this release.
+fn two() -> (tempfile::TempDir, String) {
+    let (dir, model) = (former(), tiny());
+    fs::remove_dir_all(dir.path().join("run")).unwrap();
+    fs::copy(dir.path().join("one.tiff"), dir.path().join("two.tiff")).unwrap();
+    ends(dir.path(), 0, &detect(&model, &["one.tiff", "two.tiff"], &["-q"]));
+    (dir, model)
+}
+
+#[test]
+fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
+    let (dir, model) = two();
+    let at = dir.path();
+    let one = at.join("run/one");
+    let whole: Vec<_> = ["counts.json", "detections.csv", "state.json"]
+        .map(|f| (f, fs::read(one.join(f)).unwrap()))
+        .into();
+    let state = String::from_utf8(whole[2].1.clone()).unwrap();
+    let cut = |i: usize| whole[i].1[..whole[i].1.len() / 2].to_vec();
+    let other = |i: usize| {
+        String::from_utf8(whole[i].1.clone()).unwrap().replace("375.05", "370.05").into_bytes()
+    };
+    for (i, bytes, words) in [
+        (0, cut(0), "counts.json is not the file"),
+        (1, cut(1), "detections.csv is not the file"),
+        (1, other(1), "detections.csv is not the file"),
+        (2, cut(2), "state.json is damaged"),
+        (2, state.replace("\"slide\": \"one\"", "\"slide\": \"two\"").into_bytes(), "slide `two`"),
+    ] {
+        fs::write(one.join(whole[i].0), bytes).unwrap();
+        let gathered = ends(at, 3, &["gather", "run", "--json"]);
+        assert!(gathered.contains(words), "{words}: {gathered}");
+        let run = json(&at.join("run/run.json"));
+        assert_eq!((&run["done"], &run["failed"]), (&1.into(), &1.into()), "{words}");
+        let exported = ends(at, 3, &["export", "qupath", "run", "--out", "q"]);
+        assert!(exported.contains(words), "{words}: {exported}");
+        ends(at, 0, &detect(&model, &["one.tiff", "two.tiff"], &["--resume", "-q"]));
+        for (file, bytes) in &whole[..2] {
+            assert_eq!(&fs::read(one.join(file)).unwrap(), bytes, "{words}: {file}");
+        }
+        ends(at, 0, &["gather", "run"]);
+    }
+    fs::write(one.join("state.json"), state.replace("mithras.state/1", "mithras.state/9")).unwrap();
+    assert!(ends(at, 3, &["gather", "run", "--json"]).contains("mithras.state/9"));
+    let refused = ends(at, 1, &detect(&model, &["one.tiff", "two.tiff"], &["--resume", "-q"]));
+    assert!(refused.contains("use the version that wrote it"), "{refused}");
+}
+
+#[test]
+fn another_configuration_does_not_come_into_a_used_folder() {
+    let (dir, model) = two();
+    fs::copy(dir.path().join("one.tiff"), dir.path().join("three.tiff")).unwrap();
+    let refused = ends(dir.path(), 1, &detect(&model, &["three.tiff"], &["--stages", "1"]));
+    assert!(refused.contains("run holds slide") && refused.contains("--out"), "{refused}");
+    assert!(!dir.path().join("run/three").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_standard_output_is_an_error() {
+    let (dir, _) = two();
+    for words in [&["gather", "run", "--json"][..], &["slide", "info", "one.tiff"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        let out = verb.current_dir(dir.path()).args(words).stdout(full).output().unwrap();
+        let said = said(&out);
+        assert_eq!(out.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("standard output cannot be written"), "{words:?}: {said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_name_that_is_not_utf8_and_one_of_a_table_are_slides_as_others() {
+    use std::os::unix::ffi::OsStringExt;
+    let dir = former();
+    fs::remove_dir_all(dir.path().join("run")).unwrap();
+    let odd = std::ffi::OsString::from_vec(b"caf\xe9.tiff".to_vec());
+    fs::copy(dir.path().join("one.tiff"), dir.path().join(&odd)).unwrap();
+    fs::copy(dir.path().join("one.tiff"), dir.path().join("counts.csv.tiff")).unwrap();
+    let (model, slides) = (tiny(), ["counts.csv.tiff"]);
+    let words = detect(&model, &slides, &["-q"]);
+    let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    let out = verb.current_dir(dir.path()).args(words).arg(&odd).output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    assert!(dir.path().join("run/counts.csv").is_file());
+    assert_eq!(json(&dir.path().join("run/run.json"))["done"], 2);
+}
+
+#[test]
+#[cfg(unix)]
+fn results_keep_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let (dir, model) = (former(), tiny());
+    fs::remove_dir_all(dir.path().join("run")).unwrap();
+    let words = detect(&model, &["one.tiff"], &["-q"]).join(" ");
+    let line = format!("umask 077; exec {} {words}", env!("CARGO_BIN_EXE_mithras"));
+    let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
+    assert!(out.status.success(), "{}", said(&out));
+    for file in ["counts.csv", "summary.html", "one/counts.json", "one/thumbnail.jpg"] {
+        let mode = fs::metadata(dir.path().join("run").join(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{file}: {mode:o}");
+    }
+}

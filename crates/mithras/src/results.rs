@@ -1,0 +1,78 @@
+//! A finished slide's results, checked against each other before anything is made of them.
+
+use crate::batch::state::State;
+use crate::export::{CountsFile, read_detections};
+use crate::record::DetectionRow;
+use base::text::Shown;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Why a finished slide's results cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {reason}; detection with the slide again, resuming, does it again", Shown(folder))]
+pub struct ResultsError {
+    /// The slide's folder.
+    pub folder: PathBuf,
+    /// What is wrong with them.
+    pub reason: String,
+}
+
+/// A state of whatever work: what is asked of it here is the same for all.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Any {}
+
+/// Largest `counts.json`, bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// Reads a slide's `counts.json`, alone.
+pub(crate) fn counts(folder: &Path) -> Result<CountsFile, String> {
+    let text = base::file::read_text(&folder.join(READ[0]), LARGEST);
+    CountsFile::parse(&text.map_err(|e| e.source.to_string())?).map_err(|e| e.to_string())
+}
+
+/// What was found on a slide, read back.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Its `counts.json`.
+    pub counts: CountsFile,
+    /// Its `detections.csv`.
+    pub rows: Vec<DetectionRow>,
+}
+
+/// The files that are read.
+const READ: [&str; 2] = ["counts.json", "detections.csv"];
+
+/// Reads a slide's results. They are those that were written when the slide was finished: their digests
+/// are the state's, they are of the file that the state names, and the counts are those of the rows.
+/// Folders without a state, and those of early versions, are checked as far as they say.
+///
+/// # Errors
+/// [`ResultsError`].
+pub fn results(folder: &Path) -> Result<Results, ResultsError> {
+    let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason };
+    let state = State::<Any>::read(folder).map_err(|e| unsound(e.to_string()))?;
+    if let Some(state) = &state {
+        state.check(folder, |name| READ.contains(&name)).map_err(|e| unsound(e.to_string()))?;
+    }
+    let counts = counts(folder).map_err(|e| unsound(format!("{}: {e}", READ[0])))?;
+    if let Some(state) = state.filter(|s| !s.input.sha256.is_empty())
+        && state.input.sha256 != counts.slide.digest
+    {
+        let reason = format!("{} is of another file than {}", READ[0], crate::batch::state::FILE);
+        return Err(unsound(reason));
+    }
+    let rows = read_detections(&folder.join(READ[1])).map_err(|e| unsound(e.to_string()))?;
+    let figures = rows.iter().filter(|r| r.accepted).count();
+    if (rows.len(), figures) != (counts.candidates, counts.figures) {
+        return Err(unsound(format!(
+            "{} has {} candidates, {figures} of them figures, and {} counts {} and {}; they are not of \
+             one slide and run",
+            READ[1],
+            rows.len(),
+            READ[0],
+            counts.candidates,
+            counts.figures
+        )));
+    }
+    Ok(Results { counts, rows })
+}

@@ -1,0 +1,217 @@
+//! What the cells of an event column mean.
+
+use crate::error::{Error, Result, Setting};
+use crate::table::Table;
+use base::table::{Event, event as known};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An event column and how it is read. All its rows decide, not only the complete ones, so that the
+/// meaning of a cell does not depend on gaps elsewhere.
+pub(super) struct Events {
+    column: usize,
+    coding: Coding,
+}
+
+enum Coding {
+    /// This text or number means the event, every other one censoring.
+    Value(String),
+    /// This number means the event, one less censoring; true and false do, too.
+    Number(f64),
+    /// Words of the one list there is: see [`base::table::event`].
+    Words,
+}
+
+/// Other values of an event column that are listed.
+const LISTED: usize = 12;
+
+impl Events {
+    /// Finds out how a column is read, and says so where it is not plainly 0 and 1.
+    pub fn of(
+        table: &Table,
+        column: usize,
+        value: Option<&str>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for row in 0..table.len() {
+            if let Some(cell) = table.cell(row, column) {
+                *counts.entry(cell).or_default() += 1;
+            }
+        }
+        let name = &table.names()[column];
+        let coding = if let Some(value) = value {
+            check_spelling(table, column, value)?;
+            let events: usize =
+                counts.iter().filter(|(cell, _)| same(cell, value)).map(|(_, n)| n).sum();
+            if events == 0 {
+                notes.push(format!("no row of column '{name}' holds the event value '{value}'"));
+            }
+            let open = |c: &str| !same(c, value) && known(c) == Some(Event::Open);
+            let rest = counts.iter().filter(|(c, _)| !same(c, value));
+            let censored: Vec<_> = rest.clone().filter(|(c, _)| !open(c)).collect();
+            if censored.iter().any(|(c, _)| known(c) != Some(Event::Censored) && **c != "0") {
+                notes.push(format!(
+                    "column '{name}': '{value}' is the event ({events} rows); every other value is \
+                     taken as censored: {}",
+                    listed(&censored)
+                ));
+            }
+            note_open(name, rest.filter(|(c, _)| open(c)).collect(), notes);
+            Coding::Value(value.to_owned())
+        } else if counts.keys().all(|c| c.parse::<f64>().is_ok_and(|v| v == 1.0 || v == 2.0))
+            && counts.keys().any(|c| c.parse() == Ok(2.0))
+        {
+            notes.push(format!(
+                "column '{name}' holds 1 and 2: read as R does, 1 censored and 2 the event"
+            ));
+            Coding::Number(2.0)
+        } else if counts.keys().all(|c| known(c).is_some()) {
+            let of = |wanted| -> Vec<_> {
+                counts.iter().filter(|(c, _)| known(c) == Some(wanted)).collect()
+            };
+            let plain =
+                |c: &&str| c.eq_ignore_ascii_case("true") || c.eq_ignore_ascii_case("false");
+            if !counts.keys().all(plain) {
+                let none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
+                notes.push(format!(
+                    "column '{name}' holds words: read as the event {}; as censored {}",
+                    none(listed(&of(Event::Happened))),
+                    none(listed(&of(Event::Censored)))
+                ));
+            }
+            note_open(name, of(Event::Open), notes);
+            Coding::Words
+        } else {
+            Coding::Number(1.0)
+        };
+        Ok(Self { column, coding })
+    }
+
+    /// Whether a cell leaves open what happened, as good as a missing one.
+    pub fn is_open(&self, table: &Table, row: usize) -> bool {
+        let Some(cell) = table.cell(row, self.column) else { return true };
+        match &self.coding {
+            Coding::Value(value) => !same(cell, value) && known(cell) == Some(Event::Open),
+            Coding::Words => known(cell) == Some(Event::Open),
+            Coding::Number(_) => false,
+        }
+    }
+
+    /// Whether the event happened, in a row whose cell is not open.
+    pub fn happened(&self, table: &Table, row: usize) -> Result<bool> {
+        let cell = table.cell(row, self.column).unwrap_or_default();
+        let event = match &self.coding {
+            Coding::Value(value) => return Ok(same(cell, value)),
+            Coding::Words => return Ok(known(cell) == Some(Event::Happened)),
+            Coding::Number(event) => *event,
+        };
+        match (cell.to_ascii_lowercase().as_str(), cell.parse::<f64>()) {
+            ("true", _) => Ok(true),
+            ("false", _) => Ok(false),
+            (_, Ok(v)) if v == event => Ok(true),
+            (_, Ok(v)) if v == event - 1.0 => Ok(false),
+            _ => Err(Error::Cell {
+                place: table.place(row, self.column),
+                reason: format!(
+                    "'{cell}' is neither 0/1 nor true/false, the column is not 1/2 throughout, nor \
+                     are all its words known ones such as Dead and Alive; name the value that means \
+                     the event"
+                ),
+                setting: Some(Setting::EventValue),
+            }),
+        }
+    }
+}
+
+/// Refuses a cell that is the event value but for case or blanks: whether it means the event, too,
+/// nobody can know.
+fn check_spelling(table: &Table, column: usize, value: &str) -> Result<()> {
+    let bare = |text: &str| -> String {
+        text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+    };
+    let wanted = bare(value);
+    let close = (0..table.len()).find(|&row| {
+        table.cell(row, column).is_some_and(|cell| !same(cell, value) && bare(cell) == wanted)
+    });
+    let Some(row) = close else { return Ok(()) };
+    let cells: BTreeSet<&str> = (0..table.len())
+        .filter_map(|r| table.cell(r, column))
+        .filter(|c| bare(c) == wanted)
+        .collect();
+    let spellings: Vec<String> = cells.iter().map(|c| format!("'{c}'")).collect();
+    Err(Error::Cell {
+        place: table.place(row, column),
+        reason: format!(
+            "the event value '{value}' is spelt in several ways in this column ({}); make them one",
+            spellings.join(", ")
+        ),
+        setting: Some(Setting::EventValue),
+    })
+}
+
+fn note_open(name: &str, open: Vec<(&&str, &usize)>, notes: &mut Vec<String>) {
+    if !open.is_empty() {
+        notes.push(format!(
+            "column '{name}' leaves the outcome open, taken as missing: {}",
+            listed(&open)
+        ));
+    }
+}
+
+fn listed(counts: &[(&&str, &usize)]) -> String {
+    let mut parts: Vec<String> =
+        counts.iter().take(LISTED).map(|(c, n)| format!("'{c}' ({n})")).collect();
+    if counts.len() > LISTED {
+        parts.push(format!("and {} others", counts.len() - LISTED));
+    }
+    parts.join(", ")
+}
+
+fn same(cell: &str, value: &str) -> bool {
+    cell == value || matches!((cell.parse::<f64>(), value.parse::<f64>()), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn read(cells: &[&str], value: Option<&str>) -> (Result<Vec<bool>>, Vec<String>) {
+        let text: String = cells.iter().fold("e,x\n".into(), |t, c| format!("{t}{c},1\n"));
+        let table = Table::parse(Path::new("t.csv"), text.as_bytes()).unwrap();
+        let mut notes = Vec::new();
+        let read = Events::of(&table, 0, value, &mut notes).and_then(|events| {
+            let rows = (0..table.len()).filter(|&r| !events.is_open(&table, r));
+            rows.map(|r| events.happened(&table, r)).collect()
+        });
+        (read, notes)
+    }
+
+    #[test]
+    fn codings() {
+        for (cells, expected) in [
+            (&["1", "0", "1.0"][..], &[true, false, true][..]),
+            (&["TRUE", "false"], &[true, false]),
+            (&["1", "2"], &[false, true]),
+            (&["Dead", "Alive", "Unknown"], &[true, false]),
+            (&["1:DECEASED", "0:LIVING"], &[true, false]),
+        ] {
+            assert_eq!(read(cells, None).0.unwrap(), expected, "{cells:?}");
+        }
+        assert!(read(&["Dead", "perhaps"], None).0.is_err());
+        assert!(read(&["0", "1", "2"], None).0.is_err());
+    }
+
+    #[test]
+    fn other_values_are_listed_and_near_ones_refused() {
+        let (read_as, notes) = read(&["Dead", "Alive", "moved", "moved", "Unknown"], Some("Dead"));
+        assert_eq!(read_as.unwrap(), [true, false, false, false]);
+        assert!(notes[0].contains("'Alive' (1), 'moved' (2)"), "{notes:?}");
+        assert!(notes[1].contains("taken as missing: 'Unknown' (1)"), "{notes:?}");
+        for cells in [["Dead", "dead"], ["Dead", "De ad"]] {
+            let refused = read(&cells, Some("Dead")).0.unwrap_err().to_string();
+            assert!(refused.contains("row 2") && refused.contains("several ways"), "{refused}");
+        }
+        assert!(read(&["Dead", "Alive"], Some("Dead")).1.is_empty(), "nothing is in doubt");
+    }
+}
