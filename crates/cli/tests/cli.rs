@@ -218,7 +218,7 @@ fn a_full_disk_is_said() {
     fs::create_dir(&out).unwrap();
     // A disk of 48 KiB in a name space of its own.
     let script = r#"mount -t tmpfs -o size=48k none "$1" || exit 77
-        exec "$2" detect "$3" --out "$1" --model "$4" --engine rten --stages 1"#;
+        exec "$2" detect "$3" --out "$1" --model "$4" --engine rten --stages 1 --operating-point 0.3,0"#;
     let mut command = Command::new("unshare");
     command.args(["-rm", "sh", "-c", script, "sh"]).arg(&out);
     command.arg(env!("CARGO_BIN_EXE_mithras")).arg(&slide).arg(tiny());
@@ -258,7 +258,7 @@ fn two_stages_end_to_end_and_again() {
     let (ok, _, _) = detect(&[&slide], &out, &["--overwrite"]);
     assert!(ok);
     assert!(first == common::results(&out.join("drawn")), "the same run gives the same bytes");
-    let (ok, _, stderr) = detect(&[&slide], &out, &["--resume", "--stages", "1"]);
+    let (ok, _, stderr) = detect(&[&slide], &out, &["--resume", "--stages", "1", "--operating-point", "0.3,0"]);
     assert!(!ok && stderr.contains("another configuration"), "{stderr}");
 
     // As if another engine had done it.
@@ -328,7 +328,8 @@ fn a_resolution_for_all_fills_gaps_and_one_for_a_slide_must_agree() {
     assert!(!ok && stderr.contains("0.5") && stderr.contains("0.25"), "{stderr}");
     // One for all serves those that state none.
     let mpp = |more: &[&str]| {
-        let more = [&["--overwrite", "--stages", "1", "--json"], more].concat();
+        let first = ["--overwrite", "--stages", "1", "--operating-point", "0.3,0", "--json"];
+        let more = [&first[..], more].concat();
         let (ok, stdout, stderr) = detect(&[&slide], &out, &more);
         assert!(ok, "{stderr}");
         let run: serde_json::Value = serde_json::from_str(&stdout).unwrap();

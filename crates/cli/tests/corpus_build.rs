@@ -79,6 +79,8 @@ fn killed_and_not(n: u64, kills: usize) {
             "--preset",
             "tcga-mf-pseudo",
             "--no-tumour-filter",
+            "--model",
+            "standard",
             "--any-cohort",
             "--cohort",
         ]
