@@ -6,6 +6,7 @@ mod architecture;
 mod circles;
 mod common;
 mod damage;
+mod examples;
 mod exports;
 mod flaws;
 mod fuzz;
