@@ -61,7 +61,8 @@ pub fn detect(slide: &Path) -> Result<SlideRecord, Box<dyn Error>> {
 }
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let slide = std::env::args().nth(1).map(PathBuf::from).ok_or("usage: custom_classifier SLIDE")?;
+    let slide =
+        std::env::args().nth(1).map(PathBuf::from).ok_or("usage: custom_classifier SLIDE")?;
     for row in detect(&slide)?.rows {
         println!("{} {} px, s_seg {}, darkness {:?}", row.x_px, row.y_px, row.s_seg, row.s_cls);
     }

@@ -15,7 +15,10 @@ pub fn detect(slide: &Path) -> Result<SlideRecord, Box<dyn Error>> {
 /// One line per accepted figure, and the counts.
 pub fn print(record: &SlideRecord) {
     for figure in record.figures() {
-        println!("{} {} px, s_seg {}, s_cls {:?}", figure.x_px, figure.y_px, figure.s_seg, figure.s_cls);
+        println!(
+            "{} {} px, s_seg {}, s_cls {:?}",
+            figure.x_px, figure.y_px, figure.s_seg, figure.s_cls
+        );
     }
     let hotspot = record.hotspot().map_or(0, |h| h.count);
     println!("{} figures, {hotspot} in the densest 2 mm2", record.figures().count());

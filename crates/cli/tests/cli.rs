@@ -258,7 +258,8 @@ fn two_stages_end_to_end_and_again() {
     let (ok, _, _) = detect(&[&slide], &out, &["--overwrite"]);
     assert!(ok);
     assert!(first == common::results(&out.join("drawn")), "the same run gives the same bytes");
-    let (ok, _, stderr) = detect(&[&slide], &out, &["--resume", "--stages", "1", "--operating-point", "0.3,0"]);
+    let (ok, _, stderr) =
+        detect(&[&slide], &out, &["--resume", "--stages", "1", "--operating-point", "0.3,0"]);
     assert!(!ok && stderr.contains("another configuration"), "{stderr}");
 
     // As if another engine had done it.

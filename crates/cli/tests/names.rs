@@ -51,7 +51,17 @@ fn results_stay_below_the_folder_and_nothing_is_a_command() {
     let out = results.join("out");
     let run = |more: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_mithras"))
-            .args(["detect", "--engine", "rten", "--mpp", "0.25", "--stages", "1", "--operating-point", "0.3,0"])
+            .args([
+                "detect",
+                "--engine",
+                "rten",
+                "--mpp",
+                "0.25",
+                "--stages",
+                "1",
+                "--operating-point",
+                "0.3,0",
+            ])
             .args(names.map(|n| slides.join(n)))
             .arg(&blank)
             .arg("--out")

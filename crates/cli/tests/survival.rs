@@ -122,9 +122,14 @@ fn factors_missing_and_event_values() {
     assert_eq!(got["coefficients"][0]["name"], "sexM");
     assert!(got["notes"].to_string().contains("reference 'F'"));
     assert!(got["warnings"].to_string().contains("few events"));
-    let (ok, _, err) = mithras(&[&base[..], &["--covariates", "x"]].concat());
+    // Known words need no flag; others do.
+    let known = json(&[&base[..], &["--covariates", "sex,x", "--json"]].concat());
+    assert_eq!(known["coefficients"], got["coefficients"]);
+    let table = write(folder.path(), "u.csv", &rows.replace("alive", "a").replace("5;dead", "5;b"));
+    let other = ["survival", "cox", "--table", &table, "--time", "t", "--event", "dead"];
+    let (ok, _, err) = mithras(&[&other[..], &["--covariates", "x"]].concat());
     assert!(!ok);
-    for word in ["t.csv", "'dead'", "row 1 (line 2)", "--event-value"] {
+    for word in ["u.csv", "'dead'", "row 1 (line 2)", "--event-value"] {
         assert!(err.contains(word), "{err}");
     }
 }

@@ -96,9 +96,9 @@ fn folders_to_folds_to_test_to_package() {
     let other = dir.path().join("other/test");
     let mut copied = 0;
     for class in fs::read_dir(Path::new(&data).join("test")).unwrap().map(|c| c.unwrap()) {
-        let to = other.join(class.file_name());
+        let (from, to) = (class.path().join("test0"), other.join(class.file_name()).join("test0"));
         fs::create_dir_all(&to).unwrap();
-        for image in fs::read_dir(class.path()).unwrap().skip(1).map(|i| i.unwrap()) {
+        for image in fs::read_dir(from).unwrap().skip(1).map(|i| i.unwrap()) {
             fs::copy(image.path(), to.join(image.file_name())).unwrap();
             copied += 1;
         }

@@ -137,7 +137,11 @@ fn a_damaged_or_foreign_result_is_named_done_again_and_stops_no_other() {
 fn another_configuration_does_not_come_into_a_used_folder() {
     let (dir, model) = two();
     fs::copy(dir.path().join("one.tiff"), dir.path().join("three.tiff")).unwrap();
-    let refused = ends(dir.path(), 1, &detect(&model, &["three.tiff"], &["--stages", "1", "--operating-point", "0.3,0"]));
+    let refused = ends(
+        dir.path(),
+        1,
+        &detect(&model, &["three.tiff"], &["--stages", "1", "--operating-point", "0.3,0"]),
+    );
     assert!(refused.contains("run holds slide") && refused.contains("--out"), "{refused}");
     assert!(!dir.path().join("run/three").exists());
 }

@@ -70,6 +70,28 @@ fn rten_equals_pytorch() {
     equals_pytorch(m);
 }
 
+/// The own executor equals PyTorch's values, and ends with the others' probabilities on networks of real size.
+#[test]
+fn native_equals_pytorch_and_rten_on_the_bundled_networks() {
+    let native = options(EngineChoice::Native, Provider::Auto);
+    let m = open(&tiny(), &native).unwrap();
+    assert_eq!((m.report.engine.as_str(), m.report.provider.as_str()), ("native", "cpu"));
+    equals_pytorch(m);
+    for name in ["standard", "fast"] {
+        let package = infer::ModelPackage::find(Some(std::path::Path::new(name))).unwrap();
+        let side = package.card.segmenter.as_ref().unwrap().window;
+        let crop = package.card.classifier.as_ref().unwrap().crop;
+        let (mut own, mut other) =
+            (open(&package, &native).unwrap(), open(&package, &rten()).unwrap());
+        let windows = noise(side, 2);
+        let off = largest(&segment(&mut own, &windows), &segment(&mut other, &windows));
+        assert!(off <= 1e-5, "{name}: windows differ by {off}");
+        let crops = noise(crop, 5);
+        let off = largest(&classify(&mut own, &crops), &classify(&mut other, &crops));
+        assert!(off <= 1e-5, "{name}: crops differ by {off}");
+    }
+}
+
 const OPENED_AT_RUN_TIME: [(EngineChoice, Provider); 3] = [
     (EngineChoice::OnnxRuntime, Provider::Cpu),
     (EngineChoice::OnnxRuntime, Provider::OpenVino),
@@ -99,7 +121,7 @@ fn auto_runs_and_says_what() {
 
 #[test]
 fn a_result_depends_on_its_image_alone() {
-    let embedded = [(EngineChoice::Rten, Provider::Auto)];
+    let embedded = [EngineChoice::Rten, EngineChoice::Native].map(|e| (e, Provider::Auto));
     for (engine, provider) in embedded.into_iter().chain(OPENED_AT_RUN_TIME) {
         let windows = noise(64, 5);
         let crops = noise(32, 7);
@@ -107,7 +129,7 @@ fn a_result_depends_on_its_image_alone() {
         let Some(mut single) = try_open(&tiny(), &base) else { continue };
         let maps: Vec<f32> = windows.chunks(1).flat_map(|w| segment(&mut single, w)).collect();
         let probs: Vec<f32> = crops.chunks(1).flat_map(|c| classify(&mut single, c)).collect();
-        // The default batch is 1, so that any grouping gives the same bits.
+        // The default batch is 1, or its images do not see one another, so that any grouping gives the same bits.
         assert_eq!(segment(&mut single, &windows), maps, "{}", single.report);
         assert_eq!(classify(&mut single, &crops), probs, "{}", single.report);
 

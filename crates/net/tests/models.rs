@@ -177,7 +177,10 @@ fn settings_out_of_range_are_named() {
         EfficientUnet::new(&VarStore::new(Device::Cpu).root(), &config).map(|n| n.coarseness())
     };
     assert!(stride(8, 2).is_err() && stride(16, 5).is_err());
-    assert_eq!((stride(16, 2).ok(), stride(16, 4).ok(), stride(32, 3).ok()), (Some(4), Some(1), Some(4)));
+    assert_eq!(
+        (stride(16, 2).ok(), stride(16, 4).ok(), stride(32, 3).ok()),
+        (Some(4), Some(1), Some(4))
+    );
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub mod labelled;
 pub mod scene;
 pub mod sheets;
 pub mod shortcuts;
+pub mod slide_name;
 pub mod task;
 pub mod yolo;
 

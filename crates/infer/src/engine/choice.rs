@@ -12,6 +12,8 @@ pub enum EngineChoice {
     Auto,
     /// The embedded engine.
     Rten,
+    /// The project's own executor for convolutional networks, part of the binary.
+    Native,
     /// ONNX Runtime, opened at run time.
     OnnxRuntime,
     /// The OpenVINO runtime itself, opened at run time.
@@ -87,6 +89,7 @@ macro_rules! words {
 words!(EngineChoice {
     Auto = "auto",
     Rten = "rten",
+    Native = "native",
     OnnxRuntime = "onnxruntime",
     OpenVino = "openvino",
     Torch = "torch",

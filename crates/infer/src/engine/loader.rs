@@ -2,7 +2,7 @@
 
 use super::{
     EngineError, EngineOptions, EngineReport, Load, Network, Plug, Provider, Session, Started,
-    onnxruntime, openvino, rten,
+    native, onnxruntime, openvino, rten,
 };
 use crate::session::Chain;
 use std::fmt;
@@ -11,6 +11,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backend {
     Rten,
+    Native,
     OpenVino,
     OnnxRuntime(Provider),
     Torch,
@@ -20,6 +21,7 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rten => f.write_str("rten"),
+            Self::Native => f.write_str("native"),
             Self::OpenVino => f.write_str("openvino"),
             Self::Torch => f.write_str("torch"),
             Self::OnnxRuntime(p) => write!(f, "onnxruntime/{p}"),
@@ -29,6 +31,8 @@ impl fmt::Display for Backend {
 
 enum Kernels {
     Rten(std::sync::Arc<::rten::ThreadPool>),
+    /// Threads.
+    Native(usize),
     OpenVino(openvino::Opened),
     OnnxRuntime(onnxruntime::Opened),
     Torch(Load),
@@ -61,6 +65,11 @@ impl Loader {
         };
         match backend {
             Backend::Rten => Ok(Self { kernels: Kernels::Rten(rten::pool(threads)), report }),
+            Backend::Native => {
+                let (engine, version) = ("native".into(), native::VERSION.into());
+                let report = EngineReport { engine, version, ..report };
+                Ok(Self { kernels: Kernels::Native(threads), report })
+            }
             Backend::OpenVino => {
                 let opened = openvino::Opened::new(threads)?;
                 let report = EngineReport {
@@ -109,6 +118,7 @@ impl Loader {
     pub(super) fn load(&self, network: &Network<'_>) -> Result<Box<dyn Session>, EngineError> {
         match &self.kernels {
             Kernels::Rten(pool) => rten::load(network, pool.clone()),
+            Kernels::Native(threads) => native::load(network, *threads),
             Kernels::OpenVino(opened) => opened.load(network),
             Kernels::OnnxRuntime(opened) => opened.load(network),
             Kernels::Torch(load) => load(network),

@@ -1,6 +1,6 @@
 //! Engines behind the ports, and how one is chosen.
 //!
-//! `rten` is part of the binary. OpenVINO and ONNX Runtime (with its providers) are shared
+//! `rten` is part of the binary, and so is `native`, which runs convolutional networks alone. OpenVINO and ONNX Runtime (with its providers) are shared
 //! libraries that are looked for at run time. [`open`] takes what was asked for, or the fastest that is there,
 //! and says in an [`EngineReport`] what runs and why.
 //!
@@ -12,6 +12,7 @@ mod choice;
 mod error;
 mod find;
 mod loader;
+mod native;
 mod onnxruntime;
 mod openvino;
 mod options;
@@ -72,6 +73,8 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
     match (options.engine, options.provider) {
         (EngineChoice::Rten, Provider::Auto | Provider::Cpu) => Ok(vec![Rten]),
         (EngineChoice::Rten, _) => misfit("rten"),
+        (EngineChoice::Native, Provider::Auto | Provider::Cpu) => Ok(vec![Backend::Native]),
+        (EngineChoice::Native, _) => misfit("native"),
         (EngineChoice::OpenVino, Provider::Auto | Provider::Cpu | Provider::OpenVino) => {
             Ok(vec![OpenVino])
         }
@@ -149,9 +152,14 @@ fn open_on(
     let bf16 = precision::bf16(options.precision, backend)?;
     let mut loader = Loader::new(backend, options, threads)?;
     let gpu = matches!(loader.report.provider.as_str(), "cuda" | "tensorrt");
-    let batch = |asked: usize, on_gpu: usize| match asked {
+    // The own executor runs an image on each thread; the others, the threads on each image.
+    let [windows, crops] = match backend {
+        Backend::Native => native::batches(threads),
+        _ => [1, 1],
+    };
+    let batch = |asked: usize, on_gpu: usize, here: usize| match asked {
         0 if gpu => on_gpu,
-        0 => 1,
+        0 => here,
         n => n,
     };
     let misfit =
@@ -167,7 +175,8 @@ fn open_on(
         };
         let signature =
             onnx::signature(bytes, card.window, output).map_err(|e| misfit("segmenter", e))?;
-        segmenter_batch = signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8));
+        segmenter_batch =
+            signature.fixed_batch.unwrap_or(batch(options.segmenter_batch, 8, windows));
         let shape = [segmenter_batch, 3, card.window, card.window];
         let mut from = None;
         // Places to a pixel need more than bf16's eight bits.
@@ -189,7 +198,8 @@ fn open_on(
         let output = (OUTPUT, &[card.width()][..]);
         let signature =
             onnx::signature(bytes, card.input, output).map_err(|e| misfit("classifier", e))?;
-        classifier_batch = signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32));
+        classifier_batch =
+            signature.fixed_batch.unwrap_or(batch(options.classifier_batch, 32, crops));
         let shape = [classifier_batch, 3, card.input, card.input];
         let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
         let name = loader.report.engine.clone();

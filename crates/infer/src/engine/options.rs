@@ -17,7 +17,7 @@ pub struct EngineOptions {
     pub precision: Precision,
     /// Threads inside one session; 0 means every core.
     pub threads: usize,
-    /// Windows per run of the segmenter; 0 means 1 on a processor, 8 on a GPU.
+    /// Windows per run of the segmenter; 0 means 1 on a processor (`native`: one per thread), 8 on a GPU.
     pub segmenter_batch: usize,
     /// Crops per run of the classifier, 0 being 1 on a processor and 32 on a GPU; images per run of
     /// an encoder, 0 being 8 and 64.
@@ -44,7 +44,7 @@ impl EngineOptions {
 /// What runs, for `run.json` and the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineReport {
-    /// `rten`, `onnxruntime`, `openvino` or `torch`.
+    /// `rten`, `native`, `onnxruntime`, `openvino` or `torch`.
     pub engine: String,
     /// `cpu`, `openvino`, `cuda`, `tensorrt` or `coreml`.
     pub provider: String,

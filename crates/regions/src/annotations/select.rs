@@ -3,7 +3,7 @@
 use super::collect::{broken, read_text};
 use super::sheet::{Sheet, cell};
 use super::{Annotations, ImportError};
-use crate::folds::bare;
+use crate::slide_name::bare;
 use crops::Split;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};

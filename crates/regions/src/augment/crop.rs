@@ -402,7 +402,8 @@ mod tests {
         for (i, marks) in [1, 8].into_iter().enumerate() {
             let mut image = RgbTile::filled(240, 200, [220, 180, 200]);
             nucleus(&mut image, 180, 140, 60);
-            let mark = |k: usize| Mark { x: 40.0 + k as f32, y: 60.0, half: 12.0, kind: MarkKind::Figure };
+            let mark =
+                |k: usize| Mark { x: 40.0 + k as f32, y: 60.0, half: 12.0, kind: MarkKind::Figure };
             train.scenes.push(Scene {
                 name: format!("{i}"),
                 source: format!("{i}"),

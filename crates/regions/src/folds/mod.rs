@@ -27,7 +27,7 @@ use std::path::Path;
 pub(crate) use deal::Equal;
 pub use deal::Unit;
 pub use given::Splittable;
-pub use names::{Sought, bare};
+pub use names::Sought;
 pub use regions::RegionFold;
 pub(crate) use scenes::scene_of;
 pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};

@@ -2,25 +2,11 @@
 //! that was cut from the slides it names.
 
 use super::{FoldManifest, FoldsError, Place, Result};
+use crate::slide_name::bare;
 use std::collections::{BTreeSet, HashMap};
 
-/// Suffixes of slide files. Some datasets keep them in a slide's name and others do not.
-const SUFFIXES: [&str; 13] = [
-    ".tiff", ".tif", ".svs", ".ndpi", ".mrxs", ".scn", ".bif", ".czi", ".png", ".jpeg", ".jpg",
-    ".dcm", ".vsi",
-];
 /// How many names an error lists.
 const SHOWN: usize = 5;
-
-/// A slide's name without the suffix of an image file.
-#[must_use]
-pub fn bare(name: &str) -> &str {
-    let end = |s: &&&str| name.len().checked_sub(s.len()).filter(|&at| name.is_char_boundary(at));
-    let found = SUFFIXES
-        .iter()
-        .find(|s| end(s).is_some_and(|at| at > 0 && name[at..].eq_ignore_ascii_case(s)));
-    found.map_or(name, |s| &name[..name.len() - s.len()])
-}
 
 /// Groups of a manifest by the names of their slides and patients.
 pub(super) struct Names<'a> {

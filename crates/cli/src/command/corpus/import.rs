@@ -108,7 +108,7 @@ fn formats() -> String {
          Example:\n  mithras corpus import --kind regions --format midog-json MIDOG++.json \\\n    \
          --images images --mpp 0.25 --out midog\n\
          Part of a file (the MIDOGpp test set of the paper):\n  mithras corpus import --format midog-json MIDOG++.json \\\n    \
-         --only-type 'canine soft tissue sarcoma' --only-type 'human melanoma' --split test \\\n    \
+         --only-images midogpp.txt --split test \\\n    \
          --images images --mpp 0.25 --out midogpp",
         files.collect::<String>(),
         folders.collect::<String>()

@@ -3,6 +3,7 @@
 
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::dataset::{Area, Builder, Image, Label, MppSource, RegionsError, Result};
+use base::table::{Format, Table};
 use mitosis::Mpp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -74,11 +75,9 @@ pub fn mitos(dir: &Path, o: &Options) -> Result<Imported> {
 }
 
 fn read(path: &Path) -> Result<Rows> {
-    let fail = |e: csv::Error| RegionsError::file(path, e);
-    let mut reader = csv::Reader::from_path(path).map_err(fail)?;
+    let all = Table::read(path, &Format::default()).and_then(|table| table.rows::<Row>());
     let mut rows = Rows::new();
-    for row in reader.deserialize() {
-        let row: Row = row.map_err(fail)?;
+    for row in all.map_err(|e| RegionsError::file(path, e))? {
         let bad = |reason: String| Err(RegionsError::file(path, reason));
         if !matches!(row.label.as_str(), "mitosis" | "non_mitosis") {
             return bad(format!(
@@ -91,7 +90,10 @@ fn read(path: &Path) -> Result<Rows> {
         }
         let frame = rows.entry(row.file.clone()).or_insert_with(|| (row.slide.clone(), vec![]));
         if frame.0 != row.slide {
-            return bad(format!("{} belongs to the slides {} and {}", row.file, frame.0, row.slide));
+            return bad(format!(
+                "{} belongs to the slides {} and {}",
+                row.file, frame.0, row.slide
+            ));
         }
         frame.1.push(row);
     }

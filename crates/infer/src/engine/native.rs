@@ -1,0 +1,61 @@
+//! The project's own executor for convolutional networks (crate `kernels`): part of the binary.
+
+use super::{Network, Session};
+use base::guard;
+use kernels::{PlanOptions, Workspace};
+
+/// Version of the executor in this build.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Images that one thread takes through each layer together, at most.
+const TOGETHER: usize = 4;
+
+struct Native {
+    network: kernels::Network,
+    workspaces: Vec<Workspace>,
+    threads: usize,
+    /// `[N,C,H,W]` of the network's shape.
+    buffer: Vec<f32>,
+    images: usize,
+}
+
+/// Images per run where nothing is asked for: a window for each thread, and crops that fill it.
+pub(crate) fn batches(threads: usize) -> [usize; 2] {
+    [threads, 2 * threads]
+}
+
+/// Plans a network of images.
+///
+/// # Errors
+/// A network that does not take images, or the operator that the executor lacks.
+pub(crate) fn load(network: &Network<'_>, threads: usize) -> Result<Box<dyn Session>, String> {
+    let &[images, c, h, w] = network.shape else {
+        return Err(format!("it takes {:?}, and this engine takes images", network.shape));
+    };
+    let options = PlanOptions {
+        together: images.div_ceil(threads.max(1)).clamp(1, TOGETHER),
+        ..PlanOptions::new(network.input, [c, h, w], network.output)
+    };
+    let plan = || kernels::Network::plan(network.onnx, &options).map_err(|e| e.to_string());
+    Ok(Box::new(Native {
+        network: guard::caught(plan)?,
+        workspaces: vec![],
+        threads,
+        buffer: vec![0.0; images * c * h * w],
+        images,
+    }))
+}
+
+impl Session for Native {
+    fn input(&mut self) -> Result<&mut [f32], String> {
+        Ok(&mut self.buffer)
+    }
+
+    fn run(&mut self) -> Result<Vec<f32>, String> {
+        let mut output = vec![0.0; self.images * self.network.output_len()];
+        self.network
+            .run(&mut self.workspaces, &self.buffer, &mut output, self.threads)
+            .map_err(|e| e.to_string())?;
+        Ok(output)
+    }
+}

@@ -1,0 +1,53 @@
+//! Why a file is not run here.
+
+/// Why a network cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// The bytes are not an ONNX file, or contradict themselves.
+    #[error("not a usable ONNX file: {0}")]
+    File(String),
+    /// An operator, or one of its settings, that this executor does not have.
+    #[error("operator {operator} (node `{node}`) is not supported: {reason}")]
+    Unsupported {
+        /// The operator's ONNX name, e.g. `ConvTranspose`.
+        operator: String,
+        /// The node's name, or its first output's.
+        node: String,
+        /// Which setting, or that the operator is unknown.
+        reason: String,
+    },
+    /// Shapes that do not fit one another.
+    #[error("operator {operator} (node `{node}`): {reason}")]
+    Shape {
+        /// The operator's ONNX name.
+        operator: String,
+        /// The node's name, or its first output's.
+        node: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The network needs more memory than [`crate::MOST_VALUES`] per tensor.
+    #[error("a tensor of {0} values is too large")]
+    TooLarge(usize),
+    /// bf16 was requested where the processor cannot multiply it.
+    #[error("this processor has no bf16 instructions")]
+    NoBf16,
+}
+
+/// Why a run was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A buffer whose length is not a whole number of images.
+    #[error("{what} holds {found} values, expected {expected}")]
+    Length {
+        /// `input` or `output`.
+        what: &'static str,
+        /// Values it has.
+        found: usize,
+        /// Values it should have.
+        expected: usize,
+    },
+    /// A thread of the run panicked: a fault of this crate.
+    #[error("a thread of the executor panicked: {0}")]
+    Panicked(String),
+}

@@ -1,0 +1,28 @@
+//! A node's settings.
+
+use crate::proto::Attribute;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Attributes<'a>(pub &'a [Attribute]);
+
+impl<'a> Attributes<'a> {
+    pub(crate) fn get(&self, name: &str) -> Option<&'a Attribute> {
+        self.0.iter().find(|a| a.name == name)
+    }
+
+    pub(crate) fn int(&self, name: &str, default: i64) -> i64 {
+        self.get(name).map_or(default, |a| a.i)
+    }
+
+    pub(crate) fn float(&self, name: &str, default: f32) -> f32 {
+        self.get(name).map_or(default, |a| a.f)
+    }
+
+    pub(crate) fn ints(&self, name: &str) -> Option<&'a [i64]> {
+        self.get(name).map(|a| &*a.ints)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(|a| std::str::from_utf8(&a.s).ok())
+    }
+}

@@ -1,0 +1,134 @@
+//! Nodes whose value is known before any image: constants, conversions, and the arithmetic of shapes that exporters
+//! write for a batch of any size. An image's batch dimension is 1 here.
+
+use super::{At, Value};
+use crate::error::PlanError;
+use crate::ir::{Id, Shape};
+use crate::tensor::{Data, Tensor};
+use std::rc::Rc;
+
+/// The node's constant value; `None` where it depends on the image.
+///
+/// # Errors
+/// [`PlanError`] for a constant of an unsupported type.
+pub(super) fn fold(
+    at: &At<'_>,
+    inputs: &[Option<Value>],
+    shape_of: impl Fn(Id, usize) -> (Shape, usize),
+) -> Result<Option<Tensor>, PlanError> {
+    let known: Option<Vec<Option<&Rc<Tensor>>>> = inputs
+        .iter()
+        .map(|v| match v {
+            None => Some(None),
+            Some(Value::Constant(t)) => Some(Some(t)),
+            Some(Value::Computed { .. }) => None,
+        })
+        .collect();
+    if at.node.op_type == "Shape"
+        && let Some(Some(Value::Computed { id, rank })) = inputs.first()
+    {
+        let (s, rank) = shape_of(*id, *rank);
+        let all = [1, s.c as i64, s.h as i64, s.w as i64];
+        return Ok(Some(Tensor::ints(vec![rank], all[..rank.min(4)].to_vec())));
+    }
+    let Some(known) = known else { return Ok(None) };
+    let ints = |i: usize| known.get(i).copied().flatten().and_then(|t| t.as_ints());
+    let list = |v: Vec<i64>| Ok(Some(Tensor::ints(vec![v.len()], v)));
+    match at.node.op_type.as_str() {
+        "Constant" => constant(at).map(Some),
+        "Shape" => match known.first().copied().flatten() {
+            Some(t) => list(t.dims.iter().map(|d| *d as i64).collect()),
+            None => Ok(None),
+        },
+        "Cast" => {
+            Ok(known.first().copied().flatten().and_then(|t| cast(t, at.attributes.int("to", 0))))
+        }
+        "Gather" => match (ints(0), ints(1), at.attributes.int("axis", 0)) {
+            (Some(data), Some(at_), 0) => {
+                let pick = |i: &i64| {
+                    let i = if *i < 0 { *i + data.len() as i64 } else { *i };
+                    data.get(usize::try_from(i).ok()?).copied()
+                };
+                let picked: Option<Vec<i64>> = at_.iter().map(pick).collect();
+                let dims = known[1].map(|t| t.dims.clone()).unwrap_or_default();
+                Ok(picked.map(|v| Tensor::ints(dims, v)))
+            }
+            _ => Ok(None),
+        },
+        "Unsqueeze" | "Squeeze" => match ints(0) {
+            Some(v) if v.len() == 1 && at.node.op_type == "Squeeze" => {
+                Ok(Some(Tensor::ints(vec![], v.to_vec())))
+            }
+            Some(v) => list(v.to_vec()),
+            None => Ok(None),
+        },
+        "Concat" => {
+            let all: Option<Vec<&[i64]>> = (0..known.len()).map(ints).collect();
+            match all {
+                Some(all) if !all.is_empty() => list(all.concat()),
+                _ => Ok(None),
+            }
+        }
+        "Slice" => match (ints(0), ints(1), ints(2), ints(4).unwrap_or(&[1])) {
+            (Some(data), Some(&[from]), Some(&[to]), [1]) => {
+                let n = data.len() as i64;
+                let index = |i: i64| (if i < 0 { i + n } else { i }).clamp(0, n) as usize;
+                let (from, to) = (index(from), index(to));
+                list(data[from..to.max(from)].to_vec())
+            }
+            _ => Ok(None),
+        },
+        "Add" | "Sub" | "Mul" | "Div" => match (ints(0), ints(1)) {
+            (Some(a), Some(b)) if a.len() == b.len() || a.len() == 1 || b.len() == 1 => {
+                let n = a.len().max(b.len());
+                let one = |i: usize| {
+                    let (a, b) = (a[i % a.len()], b[i % b.len()]);
+                    match at.node.op_type.as_str() {
+                        "Add" => a.checked_add(b),
+                        "Sub" => a.checked_sub(b),
+                        "Mul" => a.checked_mul(b),
+                        _ => a.checked_div(b),
+                    }
+                };
+                let dims = if a.len() >= b.len() { &known[0] } else { &known[1] };
+                let dims = dims.map(|t| t.dims.clone()).unwrap_or_default();
+                let values: Option<Vec<i64>> = (0..n).map(one).collect();
+                Ok(values.map(|v| Tensor::ints(dims, v)))
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+fn constant(at: &At<'_>) -> Result<Tensor, PlanError> {
+    let a = &at.attributes;
+    if let Some(stored) = a.get("value").and_then(|a| a.t.as_ref()) {
+        return Tensor::read(stored);
+    }
+    if let Some(one) = a.get("value_float") {
+        return Ok(Tensor::floats(vec![], vec![one.f]));
+    }
+    if let Some(one) = a.get("value_int") {
+        return Ok(Tensor::ints(vec![], vec![one.i]));
+    }
+    if let Some(many) = a.get("value_floats") {
+        return Ok(Tensor::floats(vec![many.floats.len()], many.floats.clone()));
+    }
+    if let Some(many) = a.ints("value_ints") {
+        return Ok(Tensor::ints(vec![many.len()], many.to_vec()));
+    }
+    at.unsupported("a constant of this kind")
+}
+
+fn cast(t: &Tensor, to: i64) -> Option<Tensor> {
+    let data = match (&t.data, to) {
+        // f16 weights were widened when they were read; a cast to f16 would have to round.
+        (Data::F32(v), 1) => Data::F32(v.clone()),
+        (Data::I64(v), 1) => Data::F32(v.iter().map(|v| *v as f32).collect()),
+        (Data::I64(v), 6 | 7) => Data::I64(v.clone()),
+        (Data::F32(v), 6 | 7) => Data::I64(v.iter().map(|v| *v as i64).collect()),
+        _ => return None,
+    };
+    Some(Tensor { dims: t.dims.clone(), data })
+}

@@ -1,0 +1,138 @@
+//! Weights in the order in which the kernels read them.
+
+use crate::isa::Isa;
+
+/// Depth of one part of a product: its weights, 48 columns wide, stay in the first-level cache.
+const PART: usize = 192;
+/// Products up to this depth are not split.
+const WHOLE: usize = 400;
+
+/// One run of consecutive depth: values of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Which source.
+    pub source: usize,
+    /// Row and column offset of its first tap to the first tap of the source's window.
+    pub dy: isize,
+    pub dx: isize,
+    /// Taps, and what divides them.
+    pub taps: usize,
+    pub along: Along,
+    /// First value inside a tap, and how many.
+    pub from: usize,
+    pub len: usize,
+}
+
+/// What lies between two taps of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// So many rows.
+    Rows(usize),
+    /// So many pixels.
+    Pixels(usize),
+}
+
+impl Run {
+    pub(crate) fn depth(&self) -> usize {
+        self.taps * self.len
+    }
+}
+
+/// Parts of a depth, each a list of runs: split where a product is too deep.
+pub(crate) fn parts(runs: &[Run]) -> Vec<Vec<Run>> {
+    let depth: usize = runs.iter().map(Run::depth).sum();
+    if depth <= WHOLE {
+        return vec![runs.to_vec()];
+    }
+    let mut all: Vec<Vec<Run>> = vec![Vec::new()];
+    let mut room = PART;
+    for run in runs {
+        for tap in 0..run.taps {
+            let mut from = 0;
+            while from < run.len {
+                if room == 0 {
+                    all.push(Vec::new());
+                    room = PART;
+                }
+                let len = (run.len - from).min(room);
+                let (mut dy, mut dx) = (run.dy, run.dx);
+                match run.along {
+                    Along::Rows(n) => dy += (tap * n) as isize,
+                    Along::Pixels(n) => dx += (tap * n) as isize,
+                }
+                let piece = Run { taps: 1, dy, dx, from: run.from + from, len, ..*run };
+                all.last_mut().expect("never empty").push(piece);
+                from += len;
+                room -= len;
+            }
+        }
+    }
+    all
+}
+
+/// A matrix `[depth][columns]` in panels of one to three registers, `[panel][depth][registers * lanes]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    pub columns: usize,
+    pub depth: usize,
+    pub panels: Vec<Panel>,
+    values: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel {
+    pub column: usize,
+    pub columns: usize,
+    pub registers: usize,
+    wide: usize,
+    at: usize,
+}
+
+impl Packed {
+    /// `matrix[k * columns + n]`.
+    pub(crate) fn new(isa: Isa, columns: usize, matrix: &[f32], bias: &[f32]) -> Self {
+        let (lanes, depth) = (isa.lanes(), matrix.len() / columns.max(1));
+        let (mut panels, mut values) = (Vec::new(), Vec::new());
+        let mut left = columns.div_ceil(lanes);
+        let mut column = 0;
+        while left > 0 {
+            // Four as two and two: a panel of one register is the slowest.
+            let registers = match (isa.widest(), left) {
+                (3, 4 | 2) => 2,
+                (widest, left) => left.min(widest),
+            };
+            let wide = registers * lanes;
+            panels.push(Panel {
+                column,
+                columns: wide.min(columns - column),
+                registers,
+                wide,
+                at: values.len(),
+            });
+            for row in matrix.chunks_exact(columns) {
+                let taken = &row[column..(column + wide).min(columns)];
+                values.extend_from_slice(taken);
+                values.extend(std::iter::repeat_n(0.0, wide - taken.len()));
+            }
+            column += wide;
+            left -= registers;
+        }
+        let mut bias = bias.to_vec();
+        bias.resize(column, 0.0);
+        Self { columns, depth, panels, values, bias }
+    }
+
+    /// A panel's weights from depth `from` on.
+    pub(crate) fn weights(&self, panel: &Panel, from: usize) -> &[f32] {
+        &self.values[panel.at + from * panel.wide..panel.at + self.depth * panel.wide]
+    }
+
+    pub(crate) fn bias(&self, panel: &Panel) -> &[f32] {
+        &self.bias[panel.column..panel.column + panel.wide]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        4 * self.values.len()
+    }
+}

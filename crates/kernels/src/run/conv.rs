@@ -1,0 +1,543 @@
+//! Dense convolutions as products over rows of pixels.
+//!
+//! The values under a kernel's row are consecutive in memory, so a k x k kernel is k runs of k * c values per source
+//! and nothing is copied. Sources are read where they are, however many there are. One that is enlarged twofold is
+//! read small: of its nine taps an output meets four different pixels, and which depends on whether its row
+//! and column are even. Maps too narrow for a tile are gathered first, many images side by side.
+
+use crate::ir::{Act, Conv, Shape};
+use crate::isa::{Dots, Isa, Rows, Source, Start};
+use crate::layout::Layout;
+use crate::pack::{Along, Packed, Run, parts};
+
+/// Outputs up to this wide are gathered.
+const NARROW: usize = 20;
+/// Bytes of source that stay in the second-level cache while all panels pass.
+const BLOCK: usize = 256 << 10;
+/// Columns up to which a scalar product per output is faster than a register of columns.
+const FEW: usize = 3;
+
+/// A value and where its pixels are.
+#[derive(Clone, Copy)]
+pub(crate) struct Read<'a> {
+    pub data: &'a [f32],
+    pub layout: Layout,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Pixels of all images in one row: 1 x 1 without borders.
+    Long,
+    /// Row after row.
+    Rows,
+    /// Pixels copied side by side first.
+    Gather,
+    /// A scalar product per output.
+    Dots,
+}
+
+/// Weights of the outputs of one parity, or of one group.
+#[derive(Debug)]
+struct Part {
+    packed: Packed,
+    runs: Vec<Vec<Run>>,
+}
+
+/// A convolution with its weights packed.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    mode: Mode,
+    stride: [usize; 2],
+    act: Act,
+    up: Vec<bool>,
+    /// One, one per group, or one per parity of row and column.
+    parts: Vec<Part>,
+    /// Weights of `Mode::Dots`.
+    dots: Vec<f32>,
+    bias: Vec<f32>,
+    parity: bool,
+    groups: usize,
+    depth: usize,
+}
+
+/// A row of outputs: image, output row, first column, distance between columns, outputs.
+#[derive(Clone, Copy)]
+struct Line {
+    image: usize,
+    y: usize,
+    x: usize,
+    step: usize,
+    pixels: usize,
+}
+
+impl Planned {
+    /// Packs a convolution of `sources` whose values have the borders of `layouts`.
+    pub(crate) fn new(
+        isa: Isa,
+        conv: &Conv,
+        sources: &[Layout],
+        residual: Option<Layout>,
+        out: Layout,
+    ) -> Self {
+        let parity = conv.up.contains(&true);
+        let [kh, kw] = conv.slide.kernel;
+        let cin: usize = sources.iter().map(|s| s.c).sum();
+        let (cout, groups) = (conv.bias.len(), conv.groups);
+        let matrix = Matrix { conv, sources, cin: cin / groups };
+        let variants: Vec<Vec<Run>> = if parity {
+            (0..4).map(|p| matrix.parity_runs(p / 2, p % 2)).collect()
+        } else {
+            (0..groups).map(|g| matrix.runs(g)).collect()
+        };
+        let depth: usize = variants[0].iter().map(Run::depth).sum();
+        let borders = sources.iter().chain(&residual).any(|s| s.pad > 0) || out.pad > 0;
+        let point = conv.slide.is_point() && !parity && groups == 1;
+        let mode = if groups > 1 || parity {
+            Mode::Rows
+        } else if cout <= FEW && depth >= isa.lanes() && out.w > 4 {
+            Mode::Dots
+        } else if point && sources.len() == 1 && !borders {
+            Mode::Long
+        } else if out.w <= NARROW && !(point && out.w % 8 == 0) {
+            Mode::Gather
+        } else {
+            Mode::Rows
+        };
+        let columns = cout / groups;
+        let mut packed = Vec::new();
+        let mut dots = Vec::new();
+        for (v, runs) in variants.iter().enumerate() {
+            let (first, bias) = match groups > 1 {
+                true => (v * columns, &conv.bias[v * columns..(v + 1) * columns]),
+                false => (0, &*conv.bias),
+            };
+            let rows = matrix.values(runs, parity.then_some((v / 2, v % 2)), first, columns);
+            if mode == Mode::Dots {
+                dots = (0..columns)
+                    .flat_map(|n| rows.iter().skip(n).step_by(columns))
+                    .copied()
+                    .collect();
+            }
+            packed.push(Part { packed: Packed::new(isa, columns, &rows, bias), runs: parts(runs) });
+        }
+        debug_assert!(kh * kw * cin / groups >= depth);
+        Self {
+            mode,
+            stride: conv.slide.stride,
+            act: conv.act,
+            up: conv.up.clone(),
+            parts: packed,
+            dots,
+            bias: conv.bias.clone(),
+            parity,
+            groups,
+            depth,
+        }
+    }
+
+    /// Bytes of packed weights.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parts.iter().map(|p| p.packed.bytes()).sum::<usize>() + 4 * self.dots.len()
+    }
+
+    /// How many of the inputs are sources; the next is the residual.
+    pub(crate) fn sources(&self) -> usize {
+        self.up.len()
+    }
+
+    /// Multiply-accumulates for one image.
+    pub(crate) fn macs(&self, out: Shape) -> u64 {
+        (self.depth * out.len()) as u64
+    }
+
+    /// Runs on so many images.
+    pub(crate) fn run(
+        &self,
+        isa: Isa,
+        (sources, residual): (&[Read<'_>], Option<Read<'_>>),
+        (out, ol): (&mut [f32], Layout),
+        images: usize,
+        scratch: &mut Vec<f32>,
+    ) {
+        let mut call = Call { conv: self, isa, sources, residual, out, ol };
+        match self.mode {
+            Mode::Long => call.long(images),
+            Mode::Gather => call.gather(images, scratch),
+            Mode::Dots => call.dots(images),
+            Mode::Rows => call.rows(images),
+        }
+    }
+}
+
+/// The weights of a convolution as a matrix.
+struct Matrix<'a> {
+    conv: &'a Conv,
+    sources: &'a [Layout],
+    /// Input channels of a group.
+    cin: usize,
+}
+
+impl Matrix<'_> {
+    fn runs(&self, group: usize) -> Vec<Run> {
+        let slide = &self.conv.slide;
+        let [kh, kw] = slide.kernel;
+        let (top, left) = (-(slide.pads[0] as isize), -(slide.pads[1] as isize));
+        let mut all = Vec::new();
+        for (source, layout) in self.sources.iter().enumerate() {
+            if self.conv.groups == 1 && slide.dilation[1] == 1 {
+                let along = Along::Rows(slide.dilation[0]);
+                let len = kw * layout.c;
+                all.push(Run { source, dy: top, dx: left, taps: kh, along, from: 0, len });
+                continue;
+            }
+            let (from, len) = match self.conv.groups {
+                1 => (0, layout.c),
+                _ => (group * self.cin, self.cin),
+            };
+            let along = Along::Pixels(slide.dilation[1]);
+            for ky in 0..kh {
+                let dy = top + (ky * slide.dilation[0]) as isize;
+                all.push(Run { source, dy, dx: left, taps: kw, along, from, len });
+            }
+        }
+        all
+    }
+
+    /// 3 x 3 for outputs whose row and column leave `py` and `px` when halved.
+    fn parity_runs(&self, py: usize, px: usize) -> Vec<Run> {
+        let along = Along::Rows(1);
+        let all = self.sources.iter().zip(&self.conv.up).enumerate();
+        let run = |(source, (layout, up)): (usize, (&Layout, &bool))| match up {
+            true => {
+                let (dy, dx) = (py as isize - 1, px as isize - 1);
+                Run { source, dy, dx, taps: 2, along, from: 0, len: 2 * layout.c }
+            }
+            false => Run { source, dy: -1, dx: -1, taps: 3, along, from: 0, len: 3 * layout.c },
+        };
+        all.map(run).collect()
+    }
+
+    /// `[depth][columns]` in the order of the runs, of the outputs from `first` on.
+    fn values(
+        &self,
+        runs: &[Run],
+        parity: Option<(usize, usize)>,
+        first: usize,
+        columns: usize,
+    ) -> Vec<f32> {
+        let [kh, kw] = self.conv.slide.kernel;
+        let grouped = self.conv.groups > 1;
+        let at = |n: usize, c: usize, ky: usize, kx: usize| {
+            self.conv.weight[((n * self.cin + c) * kh + ky) * kw + kx]
+        };
+        let before: Vec<usize> = self
+            .sources
+            .iter()
+            .scan(0, |sum, s| Some(std::mem::replace(sum, *sum + s.c)))
+            .collect();
+        // The first rows of each source's runs, to tell which row of the kernel a run is.
+        let mut all = Vec::new();
+        for run in runs {
+            let width = self.sources[run.source].c;
+            for tap in 0..run.taps {
+                for v in 0..run.len {
+                    let (row, column, channel) = match run.along {
+                        Along::Rows(_) => (tap, v / width, before[run.source] + v % width),
+                        Along::Pixels(_) => {
+                            let top = -(self.conv.slide.pads[0] as isize);
+                            let ky = (run.dy - top) as usize / self.conv.slide.dilation[0].max(1);
+                            let channel = if grouped { v } else { before[run.source] + v };
+                            (ky, tap, channel)
+                        }
+                    };
+                    let up = parity.filter(|_| self.conv.up[run.source]);
+                    for n in first..first + columns {
+                        all.push(match up {
+                            None => at(n, channel, row, column),
+                            // Taps of the kernel that meet the same small pixel are added.
+                            Some((py, px)) => {
+                                let mut sum = 0.0;
+                                for ky in met(py, row) {
+                                    for kx in met(px, column) {
+                                        sum += f64::from(at(n, channel, ky, kx));
+                                    }
+                                }
+                                sum as f32
+                            }
+                        });
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Which of three taps meet the first or second small pixel, for even and odd outputs.
+fn met(parity: usize, small: usize) -> std::ops::Range<usize> {
+    match (parity, small) {
+        (0, 0) => 0..1,
+        (0, _) => 1..3,
+        (_, 0) => 0..2,
+        _ => 2..3,
+    }
+}
+
+struct Call<'a, 'b> {
+    conv: &'b Planned,
+    isa: Isa,
+    sources: &'b [Read<'a>],
+    residual: Option<Read<'a>>,
+    out: &'b mut [f32],
+    ol: Layout,
+}
+
+impl<'a> Call<'a, '_> {
+    /// A run's values for a line.
+    fn source(&self, run: &Run, line: &Line) -> Source<'a> {
+        let Read { data, layout } = self.sources[run.source];
+        let [sy, sx] = self.conv.stride;
+        let up = self.conv.up[run.source];
+        let (y, x, step) = match (self.conv.parity, up) {
+            (true, true) => (line.y / 2, 0, 1),
+            (true, false) => (line.y, line.x, line.step),
+            _ => (line.y * sy, line.x * sx, line.step * sx),
+        };
+        Source {
+            data,
+            at: layout.at(line.image, y as isize + run.dy, x as isize + run.dx) + run.from,
+            pixel: step * layout.c,
+            tap: match run.along {
+                Along::Rows(n) => n * layout.row(),
+                Along::Pixels(n) => n * layout.c,
+            },
+            taps: run.taps,
+            len: run.len,
+        }
+    }
+
+    fn residual_at(&self, line: &Line) -> Option<(&'a [f32], usize, usize)> {
+        self.residual.map(|Read { data, layout }| {
+            (data, layout.at(line.image, line.y as isize, line.x as isize), line.step * layout.c)
+        })
+    }
+
+    /// All panels of a part over some lines; the columns go from `column` on.
+    fn product(&mut self, part: &Part, lines: &[Line], column: usize) {
+        let clamp = self.conv.act.clamp;
+        let mut sources: Vec<Source<'a>> = Vec::new();
+        let mut starts = Vec::new();
+        for runs in &part.runs {
+            starts.push(sources.len());
+            for line in lines {
+                sources.extend(runs.iter().map(|run| self.source(run, line)));
+            }
+        }
+        for panel in &part.packed.panels {
+            let mut from = 0;
+            for (p, runs) in part.runs.iter().enumerate() {
+                let last = p + 1 == part.runs.len();
+                for (l, line) in lines.iter().enumerate() {
+                    let first = starts[p] + l * runs.len();
+                    let n = column + panel.column;
+                    let residual = self.residual_at(line).filter(|_| last);
+                    self.isa.rows(Rows {
+                        sources: &sources[first..first + runs.len()],
+                        pixels: line.pixels,
+                        weights: part.packed.weights(panel, from),
+                        registers: panel.registers,
+                        columns: panel.columns,
+                        start: match p {
+                            0 => Start::Bias(part.packed.bias(panel)),
+                            _ => Start::Sums,
+                        },
+                        clamp: if last { clamp } else { crate::isa::Clamp::NONE },
+                        residual: residual.map(|(data, at, step)| (data, at + n, step)),
+                        residual_places: None,
+                        out_at: self.ol.at(line.image, line.y as isize, line.x as isize) + n,
+                        out_step: line.step * self.ol.c,
+                        out: self.out,
+                        places: None,
+                    });
+                }
+                from += runs.iter().map(Run::depth).sum::<usize>();
+            }
+        }
+    }
+
+    fn then(&mut self, from: usize, len: usize) {
+        if let Some(f) = self.conv.act.then {
+            self.isa.map(f, &mut self.out[from..from + len]);
+        }
+    }
+
+    fn rows(&mut self, images: usize) {
+        let conv = self.conv;
+        let row_bytes: usize =
+            self.sources.iter().map(|s| 4 * s.layout.row() * conv.stride[0]).sum();
+        // Few weights stay in the cache by themselves.
+        let weights: usize = conv.parts.iter().map(|p| p.packed.bytes()).sum();
+        let together = match weights {
+            w if w <= BLOCK => 2,
+            _ => (BLOCK / row_bytes.max(1)).clamp(2, 32),
+        };
+        let (h, w) = (self.ol.h, self.ol.w);
+        for image in 0..images {
+            let mut y = 0;
+            while y < h {
+                let ys = y..(y + together).min(h);
+                if conv.parity {
+                    for (p, part) in conv.parts.iter().enumerate() {
+                        let (py, px) = (p / 2, p % 2);
+                        let pixels = (w + 1 - px) / 2;
+                        let line = |y| Line { image, y, x: px, step: 2, pixels };
+                        let lines: Vec<Line> =
+                            ys.clone().filter(|y| y % 2 == py).map(line).collect();
+                        self.product(part, &lines, 0);
+                    }
+                } else {
+                    let line = |y| Line { image, y, x: 0, step: 1, pixels: w };
+                    let lines: Vec<Line> = ys.clone().map(line).collect();
+                    for (g, part) in conv.parts.iter().enumerate() {
+                        let column = if conv.groups > 1 { g * part.packed.columns } else { 0 };
+                        self.product(part, &lines, column);
+                    }
+                }
+                for y in ys.clone() {
+                    self.then(self.ol.at(image, y as isize, 0), w * self.ol.c);
+                }
+                y = ys.end;
+            }
+        }
+    }
+
+    fn dots(&mut self, images: usize) {
+        let conv = self.conv;
+        for image in 0..images {
+            for y in 0..self.ol.h {
+                let line = Line { image, y, x: 0, step: 1, pixels: self.ol.w };
+                let runs = conv.parts[0].runs.iter().flatten();
+                let sources: Vec<Source<'a>> = runs.map(|r| self.source(r, &line)).collect();
+                let at = self.ol.at(image, y as isize, 0);
+                self.isa.dots(Dots {
+                    sources: &sources,
+                    pixels: line.pixels,
+                    weights: &conv.dots,
+                    depth: conv.depth,
+                    columns: conv.bias.len(),
+                    bias: &conv.bias,
+                    clamp: conv.act.clamp,
+                    residual: self.residual_at(&line),
+                    out: self.out,
+                    out_at: at,
+                    out_step: self.ol.c,
+                });
+                self.then(at, self.ol.w * self.ol.c);
+            }
+        }
+    }
+
+    /// Pixels of all images as one row.
+    fn long(&mut self, images: usize) {
+        let conv = self.conv;
+        let Read { data, layout } = self.sources[0];
+        let all = images * self.ol.h * self.ol.w;
+        let chunk = (BLOCK / (4 * layout.c)).clamp(48, 1536) / 48 * 48;
+        let part = &conv.parts[0];
+        let mut first = 0;
+        while first < all {
+            let pixels = chunk.min(all - first);
+            let residual = self.residual.map(|r| (r.data, first * self.ol.c, self.ol.c));
+            self.block(part, (data, first * layout.c, layout.c), pixels, residual, None, first);
+            self.then(first * self.ol.c, pixels * self.ol.c);
+            first += pixels;
+        }
+    }
+
+    /// All panels over pixels whose depth is consecutive in memory.
+    fn block(
+        &mut self,
+        part: &Part,
+        (data, at, pixel): (&[f32], usize, usize),
+        pixels: usize,
+        residual: Option<(&[f32], usize, usize)>,
+        places: Option<(&[u32], &[u32])>,
+        first: usize,
+    ) {
+        let clamp = self.conv.act.clamp;
+        for panel in &part.packed.panels {
+            let mut from = 0;
+            for (p, runs) in part.runs.iter().enumerate() {
+                let last = p + 1 == part.runs.len();
+                let len = runs.iter().map(Run::depth).sum::<usize>();
+                let source = Source { data, at: at + from, pixel, tap: 0, taps: 1, len };
+                let base = if places.is_some() { 0 } else { first * self.ol.c };
+                self.isa.rows(Rows {
+                    sources: &[source],
+                    pixels,
+                    weights: part.packed.weights(panel, from),
+                    registers: panel.registers,
+                    columns: panel.columns,
+                    start: match p {
+                        0 => Start::Bias(part.packed.bias(panel)),
+                        _ => Start::Sums,
+                    },
+                    clamp: if last { clamp } else { crate::isa::Clamp::NONE },
+                    residual: residual
+                        .filter(|_| last)
+                        .map(|(data, at, step)| (data, at + panel.column, step)),
+                    residual_places: places.map(|p| p.1),
+                    out: self.out,
+                    out_at: base + panel.column,
+                    out_step: self.ol.c,
+                    places: places.map(|p| p.0),
+                });
+                from += len;
+            }
+        }
+    }
+
+    /// Pixels copied side by side, all images in one row.
+    fn gather(&mut self, images: usize, scratch: &mut Vec<f32>) {
+        let conv = self.conv;
+        let (part, depth) = (&conv.parts[0], conv.depth);
+        let (h, w) = (self.ol.h, self.ol.w);
+        let all = images * h * w;
+        let chunk = (BLOCK / (4 * depth)).clamp(48, 1536) / 48 * 48;
+        scratch.resize(chunk.min(all) * depth, 0.0);
+        let (mut places, mut others) = (Vec::new(), Vec::new());
+        let mut first = 0;
+        while first < all {
+            let pixels = chunk.min(all - first);
+            places.clear();
+            others.clear();
+            for (i, to) in (first..first + pixels).zip(scratch.chunks_exact_mut(depth)) {
+                let (image, y, x) = (i / (h * w), i / w % h, i % w);
+                let line = Line { image, y, x, step: 1, pixels: 1 };
+                let mut done = 0;
+                for run in conv.parts[0].runs.iter().flatten() {
+                    let s = self.source(run, &line);
+                    for t in 0..s.taps {
+                        let from = s.at + t * s.tap;
+                        to[done..done + s.len].copy_from_slice(&s.data[from..from + s.len]);
+                        done += s.len;
+                    }
+                }
+                let place = |at: usize| u32::try_from(at).expect("plans bound buffers");
+                places.push(place(self.ol.at(image, y as isize, x as isize)));
+                if let Some(r) = self.residual {
+                    others.push(place(r.layout.at(image, y as isize, x as isize)));
+                }
+            }
+            let residual = self.residual.map(|r| (r.data, 0, 0));
+            let source = (&**scratch, 0, depth);
+            self.block(part, source, pixels, residual, Some((&places, &others)), 0);
+            if conv.act.then.is_some() {
+                for at in &places {
+                    self.then(*at as usize, self.ol.c);
+                }
+            }
+            first += pixels;
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Constants of a file.
+
+use crate::error::PlanError;
+use crate::proto::Stored;
+use half::{bf16, f16};
+
+/// A constant: a weight, or a small list of whole numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tensor {
+    pub dims: Vec<usize>,
+    pub data: Data,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Data {
+    F32(Vec<f32>),
+    I64(Vec<i64>),
+}
+
+impl Tensor {
+    pub(crate) fn ints(dims: Vec<usize>, data: Vec<i64>) -> Self {
+        Self { dims, data: Data::I64(data) }
+    }
+
+    pub(crate) fn floats(dims: Vec<usize>, data: Vec<f32>) -> Self {
+        Self { dims, data: Data::F32(data) }
+    }
+
+    pub(crate) fn as_floats(&self) -> Option<&[f32]> {
+        match &self.data {
+            Data::F32(v) => Some(v),
+            Data::I64(_) => None,
+        }
+    }
+
+    pub(crate) fn as_ints(&self) -> Option<&[i64]> {
+        match &self.data {
+            Data::I64(v) => Some(v),
+            Data::F32(_) => None,
+        }
+    }
+
+    /// Reads a stored tensor; f16, bf16 and f64 become f32, whole numbers i64.
+    ///
+    /// # Errors
+    /// [`PlanError::File`] for other types, values outside the file, or too few of them.
+    pub(crate) fn read(stored: &Stored) -> Result<Self, PlanError> {
+        let bad = |why: &str| Err(PlanError::File(format!("constant `{}`: {why}", stored.name)));
+        if stored.data_location != 0 {
+            return bad("its values are in another file");
+        }
+        let dims: Option<Vec<usize>> =
+            stored.dims.iter().map(|d| usize::try_from(*d).ok()).collect();
+        let Some(dims) = dims else { return bad("a negative dimension") };
+        let count = dims.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
+        let raw = &stored.raw_data;
+        let (floats, ints): (Vec<f32>, Vec<i64>) = match stored.data_type {
+            1 => (
+                of(raw, f32::from_le_bytes).chain(stored.float_data.iter().copied()).collect(),
+                vec![],
+            ),
+            10 => {
+                let list = stored.int32_data.iter().map(|v| f16::from_bits(*v as u16));
+                (of(raw, f16::from_le_bytes).chain(list).map(f16::to_f32).collect(), vec![])
+            }
+            16 => {
+                let list = stored.int32_data.iter().map(|v| bf16::from_bits(*v as u16));
+                (of(raw, bf16::from_le_bytes).chain(list).map(bf16::to_f32).collect(), vec![])
+            }
+            11 => {
+                let list = stored.double_data.iter().copied();
+                (of(raw, f64::from_le_bytes).chain(list).map(|v| v as f32).collect(), vec![])
+            }
+            7 => (
+                vec![],
+                of(raw, i64::from_le_bytes).chain(stored.int64_data.iter().copied()).collect(),
+            ),
+            6 => {
+                let list = stored.int32_data.iter().copied();
+                (vec![], of(raw, i32::from_le_bytes).chain(list).map(i64::from).collect())
+            }
+            other => return bad(&format!("ONNX type {other} is not supported")),
+        };
+        let whole = matches!(stored.data_type, 6 | 7);
+        if Some(if whole { ints.len() } else { floats.len() }) != count {
+            return bad(&format!("the file does not hold {dims:?} values"));
+        }
+        Ok(Self { dims, data: if whole { Data::I64(ints) } else { Data::F32(floats) } })
+    }
+}
+
+fn of<const N: usize, T>(raw: &[u8], read: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
+    raw.as_chunks::<N>().0.iter().map(move |b| read(*b))
+}

@@ -1,0 +1,338 @@
+//! Every operator, every instruction set and every fusion against plain loops.
+
+mod builder;
+mod reference;
+
+use crate::error::PlanError;
+use crate::isa::Isa;
+use crate::network::{Network, PlanOptions};
+use builder::{Builder, float, int, ints, text};
+use proptest::prelude::*;
+use reference::Plane;
+
+const INPUT: &str = "image";
+
+fn plan(b: &Builder, shape: [usize; 3], output: &str, isa: Isa, together: usize) -> Network {
+    let options = PlanOptions { isa, together, ..PlanOptions::new(INPUT, shape, output) };
+    Network::plan(&b.file(), &options).unwrap()
+}
+
+fn images(n: usize, [c, h, w]: [usize; 3], seed: u64) -> Vec<f32> {
+    builder::Noise::new(seed ^ 0x5eed).list(n * c * h * w, 1.5)
+}
+
+/// Runs on every instruction set, alone and with others, and compares with the loops.
+fn check(b: &Builder, shape: [usize; 3], output: &str) {
+    let [c, h, w] = shape;
+    let n = 3;
+    let input = images(n, shape, 7);
+    let want: Vec<f64> = input
+        .chunks_exact(c * h * w)
+        .flat_map(|image| {
+            let v = image.iter().map(|v| f64::from(*v)).collect();
+            reference::run(&b.graph, (INPUT, Plane { c, h, w, v }), output).v
+        })
+        .collect();
+    let largest = want.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
+    for isa in Isa::available() {
+        let mut first: Option<Vec<f32>> = None;
+        for (together, threads) in [(1, 1), (2, 1), (4, 3)] {
+            let network = plan(b, shape, output, isa, together);
+            let mut got = vec![f32::NAN; n * network.output_len()];
+            assert_eq!(got.len(), want.len());
+            let mut workspaces = Vec::new();
+            network.run(&mut workspaces, &input, &mut got, threads).unwrap();
+            // Again in used memory: nothing may be left of the run before.
+            let mut again = vec![f32::NAN; got.len()];
+            network.run(&mut workspaces, &input, &mut again, threads).unwrap();
+            assert_eq!(got, again, "{isa}");
+            let off =
+                got.iter().zip(&want).map(|(g, w)| (f64::from(*g) - w).abs()).fold(0.0, f64::max);
+            assert!(off <= 2e-6 * largest && !off.is_nan(), "{isa}: off by {off} of {largest}");
+            assert!(got.iter().all(|v| v.is_finite()));
+            match &first {
+                None => first = Some(got),
+                Some(first) => {
+                    assert_eq!(first, &got, "{isa}: {together} together, {threads} threads")
+                }
+            }
+        }
+        // One image alone has the bits that it has among others.
+        let network = plan(b, shape, output, isa, 4);
+        let mut alone = vec![0.0; network.output_len()];
+        network.run(&mut Vec::new(), &input[2 * c * h * w..], &mut alone, 2).unwrap();
+        assert_eq!(alone, first.unwrap()[2 * network.output_len()..]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn dense_convolutions(
+        (cin, cout) in (1..40_usize, 1..70_usize), (h, w) in (1..30_usize, 1..40_usize),
+        (kh, kw) in (1..5_usize, 1..5_usize), (sy, sx) in (1..4_usize, 1..4_usize),
+        pads in prop::array::uniform4(0..3_usize), (dy, dx) in (1..3_usize, 1..3_usize), seed: u64,
+    ) {
+        let reach = |k: usize, d: usize| d * (k - 1) + 1;
+        prop_assume!(h + pads[0] + pads[2] >= reach(kh, dy) && w + pads[1] + pads[3] >= reach(kw, dx));
+        let mut b = Builder::new(seed);
+        let weight = b.weights(&[cout, cin, kh, kw]);
+        let y = b.node("Conv", &[INPUT, &weight], vec![
+            ints("strides", &[sy as i64, sx as i64]),
+            ints("pads", &pads.map(|p| p as i64)),
+            ints("dilations", &[dy as i64, dx as i64]),
+        ]);
+        check(&b, [cin, h, w], &y);
+    }
+
+    #[test]
+    fn grouped_and_depthwise(
+        groups in 1..20_usize, (cin, cout) in (1..5_usize, 1..5_usize), (h, w) in (1..20_usize, 1..40_usize),
+        (k, s) in prop_oneof![Just(1_usize), Just(3), Just(5), Just(7)].prop_flat_map(|k| (Just(k), 1..3_usize)),
+        one in any::<bool>(), seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        let (cin, cout) = if one { (groups, groups) } else { (cin * groups, cout * groups) };
+        let y = b.conv(INPUT, (cin, cout), (k, s), groups);
+        let y = b.node("Relu", &[&y], vec![]);
+        check(&b, [cin, h, w], &y);
+    }
+
+    #[test]
+    fn inverted_residuals(
+        (cin, expand, cout) in (1..30_usize, 1..5_usize, 1..30_usize), (h, w) in (1..26_usize, 1..60_usize),
+        (k, s) in (prop_oneof![Just(3_usize), Just(5)], 1..3_usize),
+        (expands, same, kind) in (any::<bool>(), any::<bool>(), 0..4_usize), seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        let wide = if expands { cin * expand * 3 } else { cin };
+        let act = |b: &mut Builder, x: &str| match kind {
+            0 => b.relu6(x),
+            1 => b.node("Relu", &[x], vec![]),
+            2 => {
+                let s = b.node("Sigmoid", &[x], vec![]);
+                b.node("Mul", &[x, &s], vec![])
+            }
+            _ => b.node("HardSwish", &[x], vec![]),
+        };
+        let stem = b.conv(INPUT, (cin, cin), (1, 1), 1);
+        let mut y = stem.clone();
+        if expands {
+            y = b.conv(&y, (cin, wide), (1, 1), 1);
+            y = act(&mut b, &y);
+        }
+        y = b.conv(&y, (wide, wide), (k, s), wide);
+        y = act(&mut b, &y);
+        let cout = if same && s == 1 { cin } else { cout };
+        y = b.conv(&y, (wide, cout), (1, 1), 1);
+        if same && s == 1 {
+            y = b.node("Add", &[&stem, &y], vec![]);
+        }
+        let y = b.node("Relu", &[&y], vec![]);
+        check(&b, [cin, h, w], &y);
+    }
+
+    #[test]
+    fn decoders(
+        (low, skip, cout) in (1..30_usize, 1..20_usize, 1..40_usize), (h, w) in (1..12_usize, 1..24_usize),
+        (k, other) in (prop_oneof![Just(1_usize), Just(3)], any::<bool>()), seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        let fine = b.conv(INPUT, (3, skip), (3, 1), 1);
+        let coarse = b.conv(INPUT, (3, low), (3, 2), 1);
+        let up = b.twice(&coarse);
+        let cat = b.node("Concat", &[&up, &fine], vec![int("axis", 1)]);
+        let y = b.conv(&cat, (low + skip, cout), (k, 1), 1);
+        let mut y = b.node("Relu", &[&y], vec![]);
+        if other {
+            // The enlarged value has another reader, a sum.
+            let lateral = b.conv(INPUT, (3, low), (1, 1), 1);
+            let sum = b.node("Add", &[&up, &lateral], vec![]);
+            y = b.node("Concat", &[&y, &sum], vec![int("axis", -3)]);
+        }
+        let n = if other { cout + low } else { cout };
+        let y = b.conv(&y, (n, 1), (3, 1), 1);
+        let y = b.node("Sigmoid", &[&y], vec![]);
+        check(&b, [3, 2 * h, 2 * w], &y);
+    }
+
+    #[test]
+    fn pools_and_resizes(
+        c in 1..20_usize, (h, w) in (3..20_usize, 3..20_usize), (k, s, p) in (2..4_usize, 1..3_usize, 0..2_usize),
+        (mode, place, round) in (0..2_usize, 0..3_usize, 0..4_usize), (sy, sx) in (1..4_usize, 1..4_usize),
+        padded: bool, seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        let (k, s, p) = (k as i64, s as i64, p as i64);
+        let window = vec![ints("kernel_shape", &[k, k]), ints("strides", &[s, s]), ints("pads", &[p; 4])];
+        let most = b.node("MaxPool", &[INPUT], window.clone());
+        let counts = [window, vec![int("count_include_pad", padded.into())]].concat();
+        let mean = b.node("AveragePool", &[INPUT], counts);
+        let both = b.node("Concat", &[&most, &mean], vec![int("axis", 1)]);
+        let scales = b.floats(&[4], vec![1.0, 1.0, sy as f32, sx as f32]);
+        let y = b.node("Resize", &[&both, "", &scales], vec![
+            text("mode", ["nearest", "linear"][mode]),
+            text("coordinate_transformation_mode", ["half_pixel", "asymmetric", "align_corners"][place]),
+            text("nearest_mode", ["floor", "ceil", "round_prefer_floor", "round_prefer_ceil"][round]),
+        ]);
+        prop_assume!(mode == 1 || place < 2);
+        check(&b, [c, h, w], &y);
+    }
+
+    #[test]
+    fn classifiers(
+        (c, classes) in (1..24_usize, 1..6_usize), (h, w) in (1..12_usize, 1..12_usize), flat: bool, seed: u64,
+    ) {
+        let mut b = Builder::new(seed);
+        // Normalisation before a padded convolution cannot be folded into it.
+        let (scale, shift) = (b.noise.list(3, 1.0), b.noise.list(3, 1.0));
+        let (scale, shift) = (b.floats(&[3, 1, 1], scale), b.floats(&[1, 3, 1, 1], shift));
+        let y = b.node("Mul", &[INPUT, &scale], vec![]);
+        let y = b.node("Add", &[&y, &shift], vec![]);
+        let stem = b.conv(&y, (3, c), (3, 1), 1);
+        let statistics: Vec<String> = (0..4).map(|i| {
+            let v = b.noise.list(c, 0.5).iter().map(|v| if i == 3 { v.abs() + 0.1 } else { *v }).collect();
+            b.floats(&[c], v)
+        }).collect();
+        let s: Vec<&str> = statistics.iter().map(String::as_str).collect();
+        let y = b.node("BatchNormalization", &[&stem, s[0], s[1], s[2], s[3]], vec![]);
+        let y = b.node("LeakyRelu", &[&y], vec![float("alpha", 0.1)]);
+        // Squeeze and excite.
+        let mean = b.node("GlobalAveragePool", &[&y], vec![]);
+        let gate = b.conv(&mean, (c, c), (1, 1), 1);
+        let gate = b.node("HardSigmoid", &[&gate], vec![]);
+        let y = b.node("Mul", &[&gate, &y], vec![]);
+        let other = b.conv(&y, (c, c), (1, 1), 1);
+        let y = b.node("Add", &[&other, &y], vec![]);
+        let (y, n) = if flat {
+            (b.node("Flatten", &[&y], vec![int("axis", 1)]), c * h * w)
+        } else {
+            let axes = b.int64s(&[2, 3]);
+            let y = b.node("ReduceMean", &[&y, &axes], vec![int("keepdims", 0)]);
+            (y, c)
+        };
+        let weight = b.weights(&[classes, n]);
+        let bias = b.noise.list(classes, 0.3);
+        let bias = b.floats(&[classes], bias);
+        let y = b.node("Gemm", &[&y, &weight, &bias], vec![int("transB", 1)]);
+        let y = b.node("Tanh", &[&y], vec![]);
+        let weight = b.weights(&[classes, classes]);
+        let y = b.node("MatMul", &[&y, &weight], vec![]);
+        let y = b.node("Softmax", &[&y], vec![int("axis", -1)]);
+        check(&b, [3, h, w], &y);
+    }
+
+    /// Whatever the bytes are, the answer is an error or a network.
+    #[test]
+    fn damaged_files_are_refused(seed: u64, flips in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8)) {
+        let mut b = Builder::new(seed);
+        let y = b.conv(INPUT, (3, 4), (3, 1), 1);
+        let y = b.twice(&y);
+        let y = b.node("MaxPool", &[&y], vec![ints("kernel_shape", &[2, 2])]);
+        let mut file = b.file();
+        let n = file.len();
+        flips.iter().for_each(|(at, v)| file[at % n] = *v);
+        let _ = Network::plan(&file, &PlanOptions::new(INPUT, [3, 9, 9], &y));
+    }
+}
+
+#[test]
+fn deep_products_are_split_and_equal_the_loops() {
+    let mut b = Builder::new(3);
+    let y = b.conv(INPUT, (100, 70), (3, 1), 1);
+    let y = b.node("Add", &[&y, &y], vec![]);
+    let y = b.conv(&y, (70, 50), (3, 1), 1);
+    check(&b, [100, 9, 24], &y);
+    let mut b = Builder::new(4);
+    let wide = b.conv(INPUT, (8, 500), (1, 1), 1);
+    let y = b.conv(&wide, (500, 33), (1, 1), 1);
+    check(&b, [8, 5, 7], &y);
+}
+
+#[test]
+fn a_large_random_network_equals_the_loops() {
+    for seed in 0..6 {
+        let mut b = Builder::new(seed);
+        let mut y = b.conv(INPUT, (3, 16), (3, 2), 1);
+        let mut c = 16;
+        let mut kept = vec![(y.clone(), c, 0)];
+        for level in 0..3 {
+            let k = [3, 5][b.noise.below(2)];
+            let cout = 8 * (1 + b.noise.below(5));
+            for i in 0..2 {
+                let x = y.clone();
+                let s = if i == 0 { 2 } else { 1 };
+                let wide = c * 6;
+                let e = b.conv(&x, (c, wide), (1, 1), 1);
+                let e = b.relu6(&e);
+                let d = b.conv(&e, (wide, wide), (k, s), wide);
+                let d = b.relu6(&d);
+                y = b.conv(&d, (wide, cout), (1, 1), 1);
+                if c == cout && s == 1 {
+                    y = b.node("Add", &[&y, &x], vec![]);
+                }
+                c = cout;
+            }
+            kept.push((y.clone(), c, level + 1));
+        }
+        kept.pop();
+        while let Some((skip, n, _)) = kept.pop() {
+            let up = b.twice(&y);
+            let cat = b.node("Concat", &[&up, &skip], vec![int("axis", 1)]);
+            y = b.conv(&cat, (c + n, 16), (3, 1), 1);
+            y = b.node("Relu", &[&y], vec![]);
+            c = 16;
+        }
+        let y = b.conv(&y, (16, 1), (3, 1), 1);
+        let y = b.node("Sigmoid", &[&y], vec![]);
+        check(&b, [3, 64, 96], &y);
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    let mut b = Builder::new(1);
+    let weight = b.weights(&[3, 4, 2, 2]);
+    let y = b.node("ConvTranspose", &[INPUT, &weight], vec![]);
+    let e = Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
+    assert!(
+        matches!(&e, PlanError::Unsupported { operator, .. } if operator == "ConvTranspose"),
+        "{e}"
+    );
+    let mut b = Builder::new(1);
+    let y = b.node("MaxPool", &[INPUT], vec![ints("kernel_shape", &[2, 2]), int("ceil_mode", 1)]);
+    let e = Network::plan(&b.file(), &PlanOptions::new(INPUT, [3, 8, 8], &y)).unwrap_err();
+    assert!(e.to_string().contains("MaxPool") && e.to_string().contains("ceil_mode"), "{e}");
+}
+
+#[test]
+fn nan_is_never_hidden() {
+    let mut b = Builder::new(5);
+    let y = b.conv(INPUT, (3, 6), (3, 1), 1);
+    let y = b.relu6(&y);
+    let y = b.conv(&y, (6, 6), (3, 1), 6);
+    let y = b.relu6(&y);
+    let y = b.conv(&y, (6, 1), (1, 1), 1);
+    let y = b.node("Sigmoid", &[&y], vec![]);
+    let mut input = images(1, [3, 12, 12], 1);
+    input[50] = f32::NAN;
+    for isa in Isa::available() {
+        let network = plan(&b, [3, 12, 12], &y, isa, 1);
+        let mut out = vec![0.0; network.output_len()];
+        network.run(&mut Vec::new(), &input, &mut out, 1).unwrap();
+        assert!(out.iter().any(|v| v.is_nan()), "{isa}");
+    }
+}
+
+#[test]
+fn buffers_of_another_length_are_refused() {
+    let mut b = Builder::new(6);
+    let y = b.conv(INPUT, (3, 2), (1, 1), 1);
+    let network = plan(&b, [3, 4, 4], &y, Isa::best(), 1);
+    let (i, o) = (network.input_len(), network.output_len());
+    let run =
+        |i: usize, o: usize| network.run(&mut Vec::new(), &vec![0.0; i], &mut vec![0.0; o], 1);
+    assert!(run(i, o).is_ok() && run(0, 0).is_ok());
+    assert!(run(i + 1, o).is_err() && run(2 * i, o).is_err());
+}
