@@ -210,7 +210,8 @@ fn spread_enlarged(ir: &mut Ir) {
 
 /// Whether each source row and column is there twice, in order.
 fn doubles(resample: &Resample) -> bool {
-    let twice = |v: &[usize]| v.len() % 2 == 0 && v.iter().enumerate().all(|(i, s)| *s == i / 2);
+    let twice =
+        |v: &[usize]| v.len().is_multiple_of(2) && v.iter().enumerate().all(|(i, s)| *s == i / 2);
     matches!(resample, Resample::Nearest(y, x) if twice(y) && twice(x))
 }
 

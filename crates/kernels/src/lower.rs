@@ -537,8 +537,8 @@ impl Lowering {
         let c = shape.c as i64;
         let point = (shape.h, shape.w) == (1, 1);
         match target[..] {
-            [0 | 1 | -1, n] if n == -1 || n == shape.len() as i64 => self.flatten(at),
-            [0 | 1 | -1, n, 1, 1] if point && (n == c || n == -1) => {
+            [-1..=1, n] if n == -1 || n == shape.len() as i64 => self.flatten(at),
+            [-1..=1, n, 1, 1] if point && (n == c || n == -1) => {
                 Ok(Value::Computed { id, rank: 4 })
             }
             [_, n, h, w] if rank == 4 && (n, h, w) == (c, shape.h as i64, shape.w as i64) => {

@@ -126,7 +126,7 @@ fn several(more: &[&str]) -> ProbePreset {
         "probes.linear.batch=8",
         "probes.linear.epochs=15",
         "probes.linear.warmup_epochs=1.0",
-        "probes.linear.base_lr=2.0",
+        "probes.linear.base_lr=2000.0",
         "probes.knn.k=5",
         "probes.logistic.c=0.1",
     ];

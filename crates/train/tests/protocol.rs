@@ -306,6 +306,8 @@ fn a_probe_learns_and_its_folded_head_is_the_same_classifier() {
         "model.image=32",
         "data.crop=32",
         "train.batch=8",
+        // A rate that carries the head away from its start in 50 steps.
+        "train.base_lr=4000.0",
     ]
     .map(String::from);
     let p = ProbePreset::load(&from, &keys).unwrap();

@@ -11,7 +11,6 @@ pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 use base::table::{TableError, Unmatched};
 use base::text::Shown;
 use curve::CurvePoint;
-use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
 use mithras::report::{self, Results};
 use mitosis::matching::{Rule, Tally, match_points};
@@ -62,7 +61,7 @@ pub enum EvaluateError {
         /// One of them.
         first: String,
         /// Both sides' names that have no partner, where the folder has slides.
-        join: Option<Unmatched>,
+        join: Option<Box<Unmatched>>,
     },
     /// Results that are damaged, or of another slide.
     #[error("{}", reasons.join("; "))]
@@ -322,7 +321,7 @@ pub fn evaluate(
             count: lacking.len(),
             total: truth.len(),
             first: (*first).clone(),
-            join: unmatched(dir, truth),
+            join: unmatched(dir, truth).map(Box::new),
         });
     }
     let read: Vec<_> = truth.keys().map(|name| report::results(&folder(name))).collect();

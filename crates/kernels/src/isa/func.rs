@@ -29,7 +29,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let p = p * r + 8.333_452e-3;
     let p = p * r + 4.166_579_6e-2;
     let p = p * r + 1.666_666_5e-1;
-    let p = p * r + 5.000_000_1e-1;
+    let p = p * r + 0.5;
     let p = p * r * r + r + 1.0;
     // 2^n in two factors, as n + 127 may be outside an exponent.
     let whole = n as i32;
@@ -57,7 +57,8 @@ pub(crate) fn erf(x: f32) -> f32 {
     let t = t * s - 2.686_61e-2;
     let t = t * s + 1.128_379_2e-1;
     let t = t * s - 3.761_263_9e-1;
-    let small = a * (t * s + 1.128_379_2);
+    // The first coefficient is 2 over the root of pi.
+    let small = a * (t * s + std::f32::consts::FRAC_2_SQRT_PI);
     // Beyond.
     let u = 1.0 / (1.0 + 0.327_591_1 * a);
     let q = ((((1.061_405_4 * u - 1.453_152) * u + 1.421_413_7) * u - 0.284_496_74) * u

@@ -98,7 +98,7 @@ impl Planned {
             Mode::Dots
         } else if point && sources.len() == 1 && !borders {
             Mode::Long
-        } else if out.w <= NARROW && !(point && out.w % 8 == 0) {
+        } else if out.w <= NARROW && !(point && out.w.is_multiple_of(8)) {
             Mode::Gather
         } else {
             Mode::Rows

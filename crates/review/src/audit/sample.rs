@@ -9,7 +9,6 @@ use crops::audit::{
 };
 use crops::{Corpus, CorpusError, CropMeta, Label};
 use mithras::batch::{InputError, find};
-use mithras::export::read_detections;
 use mithras::input::stem;
 use mithras::report::{ReportError, results};
 use mitosis::{Level0, Mpp, Point, RgbTile, Score};

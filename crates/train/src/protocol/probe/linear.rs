@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_papers_probe_learns_a_set_of_midog22s_size() {
-        let set = parted(9_501, 11_051, 24, 0.5);
+        let set = parted(9_501, 11_051, 24, 2.0);
         let (found, trained) = f1(&paper(), &set, 239);
         assert!(found > 0.9, "F1 {found}");
         assert_eq!(trained.warning, None);
