@@ -18,7 +18,7 @@ pub struct Darkness {
 
 impl Default for Darkness {
     fn default() -> Self {
-        Self { classes: vec!["non_mitotic".into(), "mitotic".into()] }
+        Self { classes: vec!["other".into(), "mitotic_figure".into()] }
     }
 }
 

@@ -5,7 +5,7 @@
 //! | [`area`] | polygons with holes: union, cut, difference, size, what lies inside |
 //! | [`read`] | files: QuPath GeoJSON, ASAP XML, ImageScope XML, masks |
 //! | [`regions`] | the regions of one slide, chosen by class |
-//! | [`assign`] | which file belongs to which slide |
+//! | `assign` | which file belongs to which slide |
 //!
 //! ```
 //! use roi::read::DrawnFile;

@@ -120,7 +120,9 @@ fn the_table_of_many_slides_in_a_real_browser() {
     // Fourteen copies of one slide's results, each with a count of its own.
     let dots = made.run.join("dots");
     let gallery = image::RgbImage::from_pixel(256, 128, image::Rgb([225, 170, 205]));
-    gallery.save(dots.join("figures.jpg")).unwrap();
+    for picture in ["figures.jpg", "thumbnail.jpg"] {
+        gallery.save(dots.join(picture)).unwrap();
+    }
     for k in 0..14 {
         let copy = made.run.join(format!("copy-{k}"));
         std::fs::create_dir(&copy).unwrap();

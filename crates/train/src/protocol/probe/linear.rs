@@ -141,8 +141,9 @@ mod tests {
     }
 
     /// Features `[1, N, D]` and classes of figures and mimickers that one plane parts: along the
-    /// first four axes every item lies on its class's side, at least `gap` deviations from the plane.
-    fn parted(figures: usize, mimickers: usize, dim: usize, gap: f64) -> (Tensor, Vec<i64>) {
+    /// first `axes` axes every item lies on its class's side, at least `gap` deviations from the plane.
+    fn parted(figures: usize, mimickers: usize, axes: usize, gap: f64) -> (Tensor, Vec<i64>) {
+        let dim = 24;
         let mut rng = rng_of(7, 0);
         let n = figures + mimickers;
         let classes: Vec<i64> = (0..n).map(|i| i64::from(i < figures)).collect();
@@ -151,7 +152,7 @@ mod tests {
             let side = if class == 1 { 1.0 } else { -1.0 };
             for axis in 0..dim {
                 let v: f64 = StandardNormal.sample(&mut rng);
-                values.push((if axis < 4 { side * (gap + v.abs()) } else { v }) as f32);
+                values.push((if axis < axes { side * (gap + v.abs()) } else { v }) as f32);
             }
         }
         (Tensor::from_slice(&values).view([1, n as i64, dim as i64]), classes)
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_papers_probe_learns_a_set_of_midog22s_size() {
-        let set = parted(9_501, 11_051, 24, 2.0);
+        let set = parted(9_501, 11_051, 12, 2.0);
         let (found, trained) = f1(&paper(), &set, 239);
         assert!(found > 0.9, "F1 {found}");
         assert_eq!(trained.warning, None);
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_papers_probe_is_too_short_for_a_fold_of_ami_br_and_says_so() {
-        let set = parted(404, 1_317, 24, 0.5);
+        let set = parted(404, 1_317, 4, 0.5);
         let (paper_f1, trained) = f1(&paper(), &set, 150);
         let warning = trained.warning.unwrap();
         assert!(warning.contains("at most 11 %") && warning.contains("logistic"), "{warning}");
