@@ -60,6 +60,7 @@ pub fn detect(slide: &Path) -> Result<SlideRecord, Box<dyn Error>> {
     Ok(detector.run_file(slide)?)
 }
 
+/// Takes the slide from the command line.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let slide =
         std::env::args().nth(1).map(PathBuf::from).ok_or("usage: custom_classifier SLIDE")?;

@@ -25,6 +25,7 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     Ok(text.into_bytes())
 }
 
+/// Takes the slide from the command line.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1).map(PathBuf::from);
     let (Some(slide), Some(out)) = (arguments.next(), arguments.next()) else {

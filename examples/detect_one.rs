@@ -27,6 +27,7 @@ pub fn print(record: &SlideRecord) {
     }
 }
 
+/// Takes the slide from the command line.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let slide = std::env::args().nth(1).map(PathBuf::from).ok_or("usage: detect_one SLIDE")?;
     print(&detect(&slide)?);

@@ -135,7 +135,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     write_with(path, bytes, Access::Umask)
 }
 
-/// Like [`write`], with a say in who may read the file.
+/// Like [`write()`], with a say in who may read the file.
 ///
 /// # Errors
 /// [`WriteError`].

@@ -166,20 +166,6 @@ fn shared(origins: &BTreeMap<String, Origin>, per_cohort: usize) -> BTreeMap<Str
     each.collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cohort_gives_its_tiles_whatever_its_number_of_slides() {
-        let origin = |c: &str| Origin { cohort: c.into(), patient: None };
-        let all = [("a", "BRCA"), ("b", "OV"), ("c", "BRCA"), ("d", "BRCA")];
-        let origins = all.map(|(s, c)| (s.to_owned(), origin(c))).into();
-        let shares = shared(&origins, 100);
-        assert_eq!(shares.into_values().collect::<Vec<_>>(), [34, 100, 33, 33]);
-    }
-}
-
 impl Plan {
     fn worker(
         &self,
@@ -245,5 +231,19 @@ impl Plan {
             rule: "kept when every sub-patch has the tumour class as its most probable one",
             sub_patches: tiles.map(|t| (t.side / t.sub).pow(2)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cohort_gives_its_tiles_whatever_its_number_of_slides() {
+        let origin = |c: &str| Origin { cohort: c.into(), patient: None };
+        let all = [("a", "BRCA"), ("b", "OV"), ("c", "BRCA"), ("d", "BRCA")];
+        let origins = all.map(|(s, c)| (s.to_owned(), origin(c))).into();
+        let shares = shared(&origins, 100);
+        assert_eq!(shares.into_values().collect::<Vec<_>>(), [34, 100, 33, 33]);
     }
 }
