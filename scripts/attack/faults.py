@@ -31,7 +31,7 @@ def named(tool):
     for name in NAMES:
         shutil.copy(SLIDES / "svs_jpeg_420.svs", folder / "slides" / name)
     out = folder / "results" / "out"
-    done = tool.mithras("detect", *(folder / "slides" / n for n in NAMES), *TINY, "--stages", "1", "--out", out)
+    done = tool.mithras("detect", *(folder / "slides" / n for n in NAMES), *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
     outside = [p for p in folder.rglob("*") if p.is_file() and out not in p.parents and p.parent.name != "slides"]
     # A slide's own files lie in a folder of its own.
     return done, out, outside + [p for p in [out / "state.json", out / "counts.json"] if p.exists()]
@@ -121,7 +121,7 @@ def within_bounds(tool, commands):
 
 
 def strips_are_decoded_once(tool):
-    out = ["--mpp", "0.25", "--stages", "1", *TINY, "--out", tool.empty("out")]
+    out = ["--mpp", "0.25", "--stages", "1", "--operating-point", "0.3,0", *TINY, "--out", tool.empty("out")]
     done, said = passes(tool, "detect", tool.data / "hostile/strip4000.tif", *out)
     return done is not None and done.returncode == 0, said
 
@@ -138,14 +138,14 @@ def bombs_cost_little(tool):
 
 
 def one_tile_is_not_the_slide(tool):
-    out = ["--max-unread", "1", *TINY, "--stages", "1", "--out", tool.empty("out")]
+    out = ["--max-unread", "1", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", tool.empty("out")]
     done, said = passes(tool, "detect", tool.data / "hostile/one_zero_tile.svs", *out)
     return done is not None and done.returncode == 0, said
 
 
 def absent_pixels_are_said(tool):
     out = tool.empty("out")
-    done, said = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--out", out)
+    done, said = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
     counts = [json.loads(p.read_text()) for p in out.rglob("counts.json")]
     return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), said
 

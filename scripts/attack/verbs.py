@@ -125,7 +125,7 @@ def writing(tool, out):
     labels = [tool.base / "labels.csv", "--format", "csv", "--images", slide.parent]
     fields = [tool.base / "fields.csv", "--format", "csv", "--images", tool.base / "fields", "--kind", "regions"]
     words = [
-        detect(tool, out / "run", "--stages", "1"),
+        detect(tool, out / "run", "--stages", "1", "--operating-point", "0.3,0"),
         detect(tool, out / "run"),
         ["gather", run(tool), "--into", out / "all"],
         build(tool, out / "corpus"),
