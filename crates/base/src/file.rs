@@ -38,6 +38,12 @@ fn is_left_over(path: &Path) -> bool {
     (old || data.len() > 0) && file.try_lock().is_ok()
 }
 
+/// Removes what killed processes left half written in a folder that nobody needs to lock, as that of
+/// finished results. What a living process is writing stays.
+pub fn remove_leftovers(folder: &Path) {
+    sweep(folder, false);
+}
+
 /// Sweeps a folder once in the life of this process.
 fn sweep_once(folder: &Path) {
     static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());

@@ -75,7 +75,7 @@ def test_tables(drawn, run_folder):
 
 
 def test_one_stage_and_an_operating_point(drawn):
-    found = mithras.detect(drawn, engine=ENGINE, stages=1, table="dict")
+    found = mithras.detect(drawn, engine=ENGINE, stages=1, operating_point=(0.7, 0.0), table="dict")
     assert np.isnan(found["s_cls"]).all()
     none = mithras.detect(drawn, engine=ENGINE, operating_point=(1.0, 1.0), table="dict")
     assert not none["accepted"].any()

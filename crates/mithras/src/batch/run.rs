@@ -318,6 +318,7 @@ fn one<T: Task>(
     // Cells of a later list are written under the lock.
     let same = |s: &State<_>| input.columns.is_empty() || s.columns == input.columns;
     if let Some(state) = stored.take_if(|s| key.fits(s) && same(s)) {
+        base::file::remove_leftovers(&folder);
         return Outcome { input, folder, state, kept: true, failure: None };
     }
     let (held, busy) = match Lock::take(&folder) {
