@@ -27,7 +27,6 @@ def main():
     jobs, patients, foreign = parts(a, folds, images, models)
     run_all(a, jobs)
     choose(a, patients, foreign)
-    report(a, images, patients)
 
 
 def arguments():
@@ -142,11 +141,6 @@ def choose(a, patients, foreign):
             line += ["--foreign", f"{name}={foreign[model]}"]
             used.add(model)
     print(subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True).stdout)
-
-
-def report(a, images, patients):
-    """Figures of each patient at the chosen point, from candidates.csv and the reviewed look-alikes."""
-    print(f"candidates and reviewed look-alikes: {a.out}/rob/*/candidates.csv, scripts/patients.py")
 
 
 if __name__ == "__main__":
