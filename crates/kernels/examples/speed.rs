@@ -1,4 +1,4 @@
-//! Milliseconds of processor time per image: `speed FILE SIDE [CHANNELS-OUT-NAME] [--isa ISA] [--together N] [--runs N]`.
+//! Milliseconds of processor time per image: `speed FILE SIDE [--output NAME] [--isa ISA] [--together N] [--runs N]`.
 
 use kernels::{Isa, Network, PlanOptions};
 use std::time::Instant;

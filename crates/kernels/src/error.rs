@@ -29,9 +29,6 @@ pub enum PlanError {
     /// The network needs more memory than [`crate::MOST_VALUES`] per tensor.
     #[error("a tensor of {0} values is too large")]
     TooLarge(usize),
-    /// bf16 was requested where the processor cannot multiply it.
-    #[error("this processor has no bf16 instructions")]
-    NoBf16,
 }
 
 /// Why a run was refused.

@@ -178,7 +178,7 @@ fn spread_enlarged(ir: &mut Ir) {
             // A source that is enlarged already would be enlarged fourfold.
             Op::Conv(c) => {
                 let twice = c.up.iter().zip(&ir.steps[i].inputs).any(|(up, x)| *up && *x == id);
-                c.slide.square() == Some((3, 1)) && !c.bf16 && !twice
+                c.slide.square() == Some((3, 1)) && !twice
             }
             _ => false,
         };

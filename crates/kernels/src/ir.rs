@@ -86,8 +86,6 @@ pub(crate) struct Conv {
     pub residual: bool,
     /// Per source: whether it is enlarged twofold (each pixel repeated) before the convolution.
     pub up: Vec<bool>,
-    /// Whether products are in bf16.
-    pub bf16: bool,
 }
 
 /// One filter per channel.

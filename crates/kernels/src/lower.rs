@@ -30,8 +30,6 @@ pub(crate) struct Wanted<'a> {
     pub input: &'a str,
     pub shape: Shape,
     pub output: &'a str,
-    /// The value from which on products are in bf16; the input itself for all.
-    pub bf16_from: Option<&'a str>,
 }
 
 /// Reads a file to steps.
@@ -45,7 +43,6 @@ pub(crate) fn lower(file: &[u8], wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
     let mut lowering = Lowering {
         ir: Ir { shapes: vec![], steps: vec![], input: 0, output: 0 },
         names: HashMap::new(),
-        bf16: vec![],
         opset,
     };
     lowering.run(&graph, wanted)?;
@@ -55,8 +52,6 @@ pub(crate) fn lower(file: &[u8], wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
 struct Lowering {
     ir: Ir,
     names: HashMap<String, Value>,
-    /// Per value: whether products that read it are in bf16.
-    bf16: Vec<bool>,
     opset: i64,
 }
 
@@ -93,7 +88,6 @@ impl Lowering {
         }
         let input = self.value(wanted.shape)?;
         self.ir.input = input;
-        self.bf16[input] = wanted.bf16_from == Some(wanted.input);
         self.names.insert(wanted.input.into(), Value::Computed { id: input, rank: 4 });
         for node in &graph.node {
             let at = At { node, attributes: Attributes(&node.attribute) };
@@ -106,11 +100,6 @@ impl Lowering {
             };
             if node.output.iter().skip(1).any(|o| !o.is_empty()) {
                 return at.unsupported("more than one output");
-            }
-            if let Value::Computed { id, .. } = made
-                && wanted.bf16_from == Some(name.as_str())
-            {
-                self.bf16[id] = true;
             }
             self.names.insert(name.clone(), made);
         }
@@ -134,7 +123,6 @@ impl Lowering {
             n => return Err(PlanError::TooLarge(n.unwrap_or(usize::MAX))),
         }
         self.ir.shapes.push(shape);
-        self.bf16.push(false);
         Ok(self.ir.shapes.len() - 1)
     }
 
@@ -146,7 +134,6 @@ impl Lowering {
         rank: usize,
     ) -> Result<Value, PlanError> {
         let output = self.value(shape)?;
-        self.bf16[output] = inputs.iter().any(|id| self.bf16[*id]);
         self.ir.steps.push(Step { op, inputs, output });
         Ok(Value::Computed { id: output, rank })
     }
@@ -361,7 +348,6 @@ impl Lowering {
                 act: Act::NONE,
                 residual: false,
                 up: vec![false],
-                bf16: self.bf16[id],
             })),
         };
         self.step(op, vec![id], out, 4)
@@ -587,7 +573,6 @@ impl Lowering {
             act: Act::NONE,
             residual: false,
             up: vec![false],
-            bf16: self.bf16[id],
         };
         self.step(Op::Conv(Box::new(conv)), vec![id], Shape { c: cout, h: 1, w: 1 }, 2)
     }

@@ -100,12 +100,8 @@ impl Network {
     /// operator is named.
     pub fn plan(onnx: &[u8], options: &PlanOptions<'_>) -> Result<Self, PlanError> {
         let [c, h, w] = options.shape;
-        let wanted = Wanted {
-            input: options.input,
-            shape: Shape { c, h, w },
-            output: options.output,
-            bf16_from: None,
-        };
+        let wanted =
+            Wanted { input: options.input, shape: Shape { c, h, w }, output: options.output };
         let mut ir = lower(onnx, &wanted)?;
         fuse(&mut ir);
         let isa = match options.isa {
