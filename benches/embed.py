@@ -7,9 +7,9 @@ The encoder is timm's with seeded weights, once as a package (`encoders convert 
 a `Dataset` that reads one tile by OpenSlide and transforms it with torchvision, a `DataLoader` in batches
 of 64, eager PyTorch in f32 under `inference_mode`, features and places into HDF5. Its worker processes
 are 0, 1 and 2, and the best of the three counts. Whole processes are timed, imports and loading on both
-sides; `loop` is the time without them: of ours what the log says of the slide, finding its tissue and
+sides; `loop` is the time without them: of ours what the log states of the slide, finding its tissue and
 writing the file included. Their tiles are those of our file: finding tissue is not timed for
-them. Tiles differ in how a slide is resampled, and in what lies beyond its edge (theirs is
+them. Tiles differ in how a slide is resampled, and in what is beyond its edge (theirs is
 black), so the features are compared by their median cosine.
 """
 
@@ -101,10 +101,10 @@ def compare(a):
         ours.append((wall, sum(e["seconds"] for e in events if e["event"] == "slide-ended")))
         table = next(out.glob("**/*.h5"))
         for workers, times in theirs.items():
-            wall, told, _ = timed([sys.executable, __file__, a.slide, "--encoder", a.encoder, "--threads", str(a.threads),
+            wall, printed, _ = timed([sys.executable, __file__, a.slide, "--encoder", a.encoder, "--threads", str(a.threads),
                                    "--table", table, "--workers", str(workers), "--out", folder / "peer.h5"])
-            told = json.loads(told)
-            times.append((wall, told["loop"]))
+            printed = json.loads(printed)
+            times.append((wall, printed["loop"]))
     with h5py.File(table) as f, h5py.File(folder / "peer.h5") as g:
         x, y = f["features"][:], g["features"][:]
     cosine = (x * y).sum(1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
@@ -112,7 +112,7 @@ def compare(a):
     best = min(theirs, key=lambda w: middle(t[0] for t in theirs[w]))
     mine, own_loop = middle(t[0] for t in ours), middle(t[1] for t in ours)
     wall, loop = middle(t[0] for t in theirs[best]), middle(t[1] for t in theirs[best])
-    n = told["tiles"]
+    n = printed["tiles"]
     result = {
         "encoder": a.encoder, "tiles": n, "engine": a.engine, "precision": a.precision, "threads": a.threads, "repeats": a.repeats,
         "mithras_s": mine, "mithras_tiles_per_s": n / mine, "mithras_loop_s": own_loop, "peer_workers": best, "peer_s": wall,

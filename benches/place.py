@@ -1,4 +1,4 @@
-"""What tells the first stage where a figure is, besides the figure?
+"""What shows the first stage where a figure is, besides the figure?
 
     python benches/place.py PACKAGE IMAGES [--patches AMI_BR --folds folds.json --fold K] [--count 96]
 
@@ -124,8 +124,8 @@ def figures(first, a, images, rng):
         around[room : room + 128, room : room + 128] = patch
         scores["pasted into tissue"].append(best(first.regions(around, 0.1), SIDE // 2, SIDE // 2))
     for what, of in scores.items():
-        told = ", ".join(f"{np.mean(np.array(of) >= t):.3f} from {t}" for t in [0.1, 0.3, 0.5])
-        print(f"figures of {len(of)} patches found, {what}: {told}")
+        shares = ", ".join(f"{np.mean(np.array(of) >= t):.3f} from {t}" for t in [0.1, 0.3, 0.5])
+        print(f"figures of {len(of)} patches found, {what}: {shares}")
 
 
 def main():

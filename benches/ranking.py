@@ -32,7 +32,7 @@ def read(folder):
     return figures, by
 
 
-def say(name, figures, by):
+def show(name, figures, by):
     ap, auc = {}, []
     for change, rows in by.items():
         y, s = np.array([r[3] for r in rows]), np.array([r[4] for r in rows])
@@ -63,9 +63,9 @@ def main():
     if not runs:
         sys.exit(__doc__)
     for name, (figures, by) in runs.items():
-        say(name, figures, by)
+        show(name, figures, by)
     if len(runs) > 1:
-        say("mean logit of all", figures, mean([by for _, by in runs.values()]))
+        show("mean logit of all", figures, mean([by for _, by in runs.values()]))
 
 
 main()

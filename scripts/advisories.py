@@ -4,7 +4,7 @@
     scripts/advisories.py [DB]     DB: a clone of https://github.com/RustSec/advisory-db
 
 Without DB the database is cloned into a temporary folder. Exit code 1: an advisory holds that is not among ACCEPTED;
-2: there is no database. `cargo deny check advisories` does the same where it is installed. Needs Python 3.11.
+2: the database is missing. `cargo deny check advisories` does the same where it is installed. Needs Python 3.11.
 """
 
 import re
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = "https://github.com/RustSec/advisory-db"
-#: Advisories that stand, and why.
+#: Advisories that are, and why.
 ACCEPTED = {
     "RUSTSEC-2021-0153": "decodes texts of DICOM headers for dicom-encoding, which has no other; no fault is known in it",
     "RUSTSEC-2026-0192": "measures letters of the font that kuva bundles; no font of a user is read",

@@ -1,5 +1,5 @@
 # The jobs of compare_outputs.py, run in an empty folder with $MITHRAS: every verb on drawn or public
-# input. What a verb prints is kept beside what it writes. Real data is read where MITHRAS_DATA points.
+# input. What a verb prints is kept next to what it writes. Real data is read where MITHRAS_DATA points.
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 data=${MITHRAS_DATA:-$root/../shared/data}

@@ -71,14 +71,14 @@ class Check:
         with log.open("a") as f:
             f.write(f"$ {' '.join(command)}\n{done.stdout}{done.stderr}\n")
         if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
-            line = next((x for x in said if x.startswith("error")), said[-1])
+            output = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
+            line = next((x for x in output if x.startswith("error")), output[-1])
             raise RuntimeError(f"exit code {done.returncode}: {line[:300]}")
         return done.stdout
 
     def mithras(self, *args):
         if not self.binary or not self.binary.is_file():
-            raise NotRun("there is no binary; see the part `build`")
+            raise NotRun("the binary is missing; see the part `build`")
         return self.run(self.binary, *args)
 
     # The parts.
@@ -130,7 +130,7 @@ class Check:
     def parity(self, engine, *more):
         """Candidates of an engine against those of the embedded one."""
         if not hasattr(self, "rows"):
-            raise NotRun("there is no reference")
+            raise NotRun("the reference is missing")
         _, rows, _ = self.detect("small", engine, *more)
         near = lambda a, b: abs(a[0] - b[0]) <= PLACE and abs(a[1] - b[1]) <= PLACE  # noqa: E731
         pairs = [(a, next((b for b in rows if near(a, b)), None)) for a in self.rows]
@@ -191,7 +191,7 @@ class Check:
         size, views, precision, runs = ("tiny", 2, "f32", 1) if self.args.cpu else ("base", 256, "bf16", 10)
         how = [size, views, precision, self.device, runs]
         if not self.bench or not self.bench.is_file():
-            raise NotRun("there is no example `bench`; see the part `build`")
+            raise NotRun("the example `bench` is missing; see the part `build`")
         ours = json.loads(self.run(self.bench, "step", *how))["step_s"]
         peer = json.loads(self.run(sys.executable, ROOT / "crates/net/examples/bench_peer.py", "step", *how))["step_s"]
         flop = views * step_flop(768 if size == "base" else 192)
@@ -228,9 +228,9 @@ class Check:
             lines.append(f"| {t['name']} | {t['kind']} {t['wanted']:g} {t['unit']} | {found} | {met} |")
         lines += ["", "| part | | s | what was found, or why not |", "|---|---|---|---|"]
         for p in self.parts:
-            said = p["why"] or ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in p["results"].items())
-            lines.append(f"| {p['name']} | {p['status']} | {p['seconds']} | {said.replace('|', '/')} |")
-        lines += ["", "A slide of 100 mm2 is reckoned from the whole process on the large drawn slide. Logs lie in `log/`.", ""]
+            output = p["why"] or ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in p["results"].items())
+            lines.append(f"| {p['name']} | {p['status']} | {p['seconds']} | {output.replace('|', '/')} |")
+        lines += ["", "A slide of 100 mm2 is reckoned from the whole process on the large drawn slide. Logs are in `log/`.", ""]
         (self.out / "report.md").write_text("\n".join(lines))
 
     def everything(self):
@@ -246,9 +246,9 @@ class Check:
         self.part("draw large", 60, lambda: self.draw("large", *large))
         for engine, provider in engines[0 if self.args.cpu else 1 :]:
             self.part(f"detection, {engine} {provider}", 60, lambda e=engine, p=provider: self.on(p, self.speed, e))
-        for name, limit, work in [("windows in PyTorch", 40, self.windows), ("encoder, libtorch beside PyTorch", 60, self.encoder),
+        for name, limit, work in [("windows in PyTorch", 40, self.windows), ("encoder, libtorch and PyTorch", 60, self.encoder),
                                   ("embedding, ONNX Runtime", 60, self.embed), ("matrix peak", 30, self.peak),
-                                  ("pretraining step beside PyTorch", 90, self.step)]:
+                                  ("pretraining step and PyTorch", 90, self.step)]:
             self.part(name, limit, lambda w=work: (self.need_device(), w())[1])
         bad = [p["name"] for p in self.parts if p["status"] == "failed"]
         print(f"\n{self.out / 'report.md'}\n{self.out / 'report.json'}")

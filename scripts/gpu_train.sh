@@ -2,12 +2,12 @@
 # Trains a detector (presets/detector-resnet50.toml) for long on a machine with a GPU that is there for a short while.
 #
 #   scripts/gpu_train.sh pack DATA PACK          what it reads, as parts of at most 48 MiB
-#   scripts/gpu_train.sh run PACK|DATA OUT       every step that is not done yet; run it again to go on
+#   scripts/gpu_train.sh run PACK|DATA OUT       every step that is not done yet; run it again to continue
 #   scripts/gpu_train.sh collect OUT WEIGHTS     package and weights alone, to carry home
 #   scripts/gpu_train.sh check WEIGHTS DATA OUT  at home: the folds' packages, and their scores on what they left out
 #
 # Settings: BINARY (target/release/mithras with the feature train), INIT (EfficientNet-Lite0 weights), FINETUNE_INIT (ResNet-50
-# v2 weights to stage 3), DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training goes on from its state), SCALE
+# v2 weights to stage 3), DEVICE (cuda), SECONDS_LEFT (540: stops in good time; every training continues from its state), SCALE
 # (1; 0.002 tries the whole way on a CPU), PRECISION (bf16 on a GPU).
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -37,7 +37,7 @@ pack() {
     du -sh "$pack"
 }
 
-# A folder as it is, or a pack unpacked beside it.
+# A folder as it is, or a pack unpacked next to it.
 unpacked() {
     [ -e "$1/SHA256SUMS" ] || { echo "$1"; return; }
     if [ ! -e "$1/data/.whole" ]; then
@@ -47,7 +47,7 @@ unpacked() {
     echo "$1/data"
 }
 
-# step NAME COMMAND...: once; killed in good time it goes on with the next call.
+# step NAME COMMAND...: once; killed in good time it continues with the next call.
 step() {
     local name=$1
     shift
@@ -58,7 +58,7 @@ step() {
     timeout --signal=INT --kill-after=15 "$(left)" "$@" >>"$out/log" 2>&1 || code=$?
     case $code in
     0) touch "$out/done/$name" ;;
-    124 | 130 | 137) echo "$name is not done; run again to go on" >&2 && exit 3 ;;
+    124 | 130 | 137) echo "$name is not done; run again to continue" >&2 && exit 3 ;;
     *) tail -n 20 "$out/log" >&2 && die "$name failed ($code); see $out/log" ;;
     esac
 }

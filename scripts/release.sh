@@ -60,7 +60,7 @@ cp LICENSE-APACHE LICENSE-MIT NOTICE README.md CHANGELOG.md "$out/$name/"
 "$out/$name/mithras" manual --out "$out/$name/share"
 python3 scripts/sbom.py --out "$out/$name" --target "$triple"
 
-# Of a static program there is none.
+# A static program has none.
 newest=$(objdump -T "$out/$name/mithras" 2>/dev/null | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -n 1 || true)
 echo "$name: $(stat -c %s "$out/$name/mithras") bytes, needs glibc ${newest:-none}"
 

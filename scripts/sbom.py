@@ -51,7 +51,7 @@ def checksums():
 
 
 def texts(package):
-    """Licence texts that lie in a crate's package."""
+    """Licence texts that are in a crate's package."""
     folder = pathlib.Path(package["manifest_path"]).parent
     starts = ("license", "licence", "copying", "notice", "unlicense", "copyright")
     files = [f for f in sorted(folder.iterdir()) if f.is_file() and f.name.lower().startswith(starts)]

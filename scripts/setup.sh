@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests and the training build need, once: a Python environment with libtorch,
 # ONNX Runtime, OpenSlide and the yardsticks. Prints the environment's folder on its last line.
-# The environment lies in $MITHRAS_VENV, else in ~/.cache/mithras/, named after the requirements.
+# The environment is in $MITHRAS_VENV, else in ~/.cache/mithras/, named after the requirements.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ if [ ! -e "$venv/.complete-$digest" ]; then
     "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 5 -r scripts/requirements.txt >&2
     touch "$venv/.complete-$digest"
 fi
-# A browser and Node for the test of the review page; without them it says that it was skipped.
+# A browser and Node for the test of the review page; without them it states that it was skipped.
 if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null && ! command -v google-chrome >/dev/null; then
     { apt-get update -qq && apt-get install -y -qq chromium; } >&2 || echo "no Chromium: the review page will not be tested" >&2
 fi

@@ -265,7 +265,7 @@ def sources(root):
 
 
 def check_errors(root, run, code):
-    """A shown text follows a command that is run, or its words stand in the sources (`text sources`)."""
+    """A shown text follows a command that is run, or its words are in the sources (`text sources`)."""
     faults = []
     for page in run:
         where, follows = page.relative_to(root), False
@@ -288,7 +288,7 @@ def check_errors(root, run, code):
 
 
 def matches(expected, output):
-    """Whether an output is as shown; `...` stands for anything in a line, alone for any lines."""
+    """Whether an output is as shown; `...` represents anything in a line, alone for any lines."""
     pattern = ""
     for line in expected.splitlines():
         if line.strip() == "...":
@@ -330,8 +330,8 @@ def run_page(root, page, bin_folder, quick):
             if "-v" in sys.argv:
                 print(f"{where}:{block.line} {time.monotonic() - began:.1f} s\n{output}", flush=True)
             if done.returncode != expected_code:
-                said = f"exit code {done.returncode}, not {expected_code}"
-                return [f"{where}:{block.line}: {said}:\n{block.text}\n---\n{output}"], False
+                wrong = f"exit code {done.returncode}, not {expected_code}"
+                return [f"{where}:{block.line}: {wrong}:\n{block.text}\n---\n{output}"], False
     return [], False
 
 
@@ -344,7 +344,7 @@ def check_tutorials(root, run, binary, quick):
     for page in run:
         where = page.relative_to(root)
         if "<!-- needs: train -->" in page.read_text(encoding="utf-8") and not trains:
-            print(f"SKIPPED {where}: this is no training build", flush=True)
+            print(f"SKIPPED {where}: this is not a training build", flush=True)
             continue
         began = time.monotonic()
         found, cut = run_page(root, page, binary.parent, quick)
@@ -417,7 +417,7 @@ def stage(root, out, known):
 
 
 def dead_in_book(book):
-    """Links of the built pages that lead nowhere: mdbook names files and headings anew."""
+    """Links of the built pages that lead nowhere: mdbook names files and headings again."""
     made = {p.resolve(): p.read_text(encoding="utf-8") for p in book.rglob("*.html")}
     faults = []
     for page, text in made.items():
@@ -440,9 +440,9 @@ def build(out):
         print(f"SKIPPED the book's pages: mdbook is not on PATH (cargo install mdbook, then mdbook build {out})")
         return []
     done = subprocess.run(["mdbook", "build", str(out)], capture_output=True, text=True)
-    said = done.stdout + done.stderr
-    if done.returncode or re.search(r"\b(WARN|ERROR)\b", said):
-        return [f"mdbook: {said}"]
+    output = done.stdout + done.stderr
+    if done.returncode or re.search(r"\b(WARN|ERROR)\b", output):
+        return [f"mdbook: {output}"]
     faults = []
     for page in (out / "src").rglob("*.md"):
         name = page.relative_to(out / "src")

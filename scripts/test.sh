@@ -33,7 +33,7 @@ else
     cargo test --workspace --lib --bins --tests --features cli/train --locked --no-fail-fast
 fi
 
-# A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and beside it, on the
+# A minute of the campaigns of scripts/attack.sh, on the binary that the tests have just used, and next to it, on the
 # other core, links, commands and quoted errors of all pages, and the tutorials; `--quick` leaves out training a detector.
 step "attack and site"
 binary=${CARGO_TARGET_DIR:-target}/debug/mithras log=${CARGO_TARGET_DIR:-target}/attack.log

@@ -3,7 +3,7 @@
 #
 #   scripts/wheel.sh [--profile dist|release|dev] [--out DIR] [--no-tests]
 #
-# The wheel is for this machine's C library and newer ones (its name says which) and for Python 3.10 and
+# The wheel is for this machine's C library and newer ones (its name states which) and for Python 3.10 and
 # newer. The tests take torch, pandas and the like from the active environment where there is one
 # (scripts/setup.sh); what is not there is skipped by name.
 set -euo pipefail
@@ -45,7 +45,7 @@ tidy() {
 trap tidy EXIT
 
 # The program; `python` is named so that what both depend on is built as maturin will ask for it. Then the
-# weights, which lie in the wheel once; what packages share, in the first of them (crates/infer/build.rs).
+# weights, which are in the wheel once; what packages share, in the first of them (crates/infer/build.rs).
 features=infer/weights-beside
 # After the tests, whose crates serve here, too.
 [ "$profile" != dev ] || features=$features,python/as-tested
@@ -94,10 +94,10 @@ print(f"{slide}: {found['accepted'].sum()} candidates accepted, 2 figures are dr
 EOF
 )
 
-# The tests, with the environment of the other tests beside it.
+# The tests, with the environment of the other tests next to it.
 "$made/venv/bin/pip" install --quiet --disable-pip-version-check --retries 5 pytest matplotlib
 if [ -n "${VIRTUAL_ENV:-}" ]; then
     "$VIRTUAL_ENV/bin/python" -c 'import site; print(site.getsitepackages()[0])' \
-        >"$("$made/venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')/beside.pth"
+        >"$("$made/venv/bin/python" -c 'import site; print(site.getsitepackages()[0])')/tests.pth"
 fi
 "$made/venv/bin/python" -m pytest -q -rs -p no:cacheprovider crates/python/tests

@@ -30,7 +30,7 @@ WORDS = {
     "says": (r"\b(?:say|says|said|saying)\b", "prints, reports, states"),
 }
 #: How many uses of all words together a kind of file may have.
-LIMITS = {"rs": 2800, "md": 320, "other": 300}
+LIMITS = {"rs": 2004, "md": 49, "other": 103}
 #: Columns of a line of prose.
 COLUMNS = 120
 

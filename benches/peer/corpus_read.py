@@ -1,4 +1,4 @@
-"""Shuffled reading of one corpus by Hugging Face `datasets` and `webdataset`, beside this project's own reader.
+"""Shuffled reading of one corpus by Hugging Face `datasets` and `webdataset`, next to this project's own reader.
 
 usage: python corpus_read.py CORPUS READ_SPEED_BINARY
 

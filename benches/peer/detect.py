@@ -148,7 +148,7 @@ def main():
         for _, x in batches(points, c["crop"], c, c["input"], 32):
             s_cls.extend(symmetric(classifier, x, c.get("symmetries", 1))[
                 :, c["classes"].index(c["positive"])].tolist())
-    # The likeliest of candidates so near to each other stands for all.
+    # The likeliest of candidates so near to each other represents all.
     if rule.get("apart_um") and centres:
         tree, left = cKDTree(centres), set(range(len(centres)))
         for k in sorted(left, key=lambda k: -s_cls[k]):

@@ -1,4 +1,4 @@
-"""Median seconds per window and per crop of eager PyTorch, to stand beside
+"""Median seconds per window and per crop of eager PyTorch, to be next to
 
     cargo run --release -p infer --example engine_times -- PACKAGE
 

@@ -1,4 +1,4 @@
-"""Survival statistics beside their peers, on the same tables, in one run.
+"""Survival statistics next to their peers, on the same tables, in one run.
 
     python benches/peer/survival.py [--replicates 20] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""Tissue mask of a slide: openslide-python + OpenCV beside this project's, the same steps, one thread each.
+"""Tissue mask of a slide: openslide-python + OpenCV next to this project's, the same steps, one thread each.
 
 usage: python benches/peer/tissue.py TISSUE_SPEED_BINARY SLIDE... [--mpp UM_PER_PX] [--repeats N]
 

@@ -2,7 +2,7 @@
 
 python benches/peer/view_loader.py CORPUS [WORKERS] [STEPS]
 
-Kinder to the peer than to ours: crops lie in memory as bytes, and no box is carried along.
+Kinder to the peer than to ours: crops are in memory as bytes, and no box is carried along.
 """
 
 import glob

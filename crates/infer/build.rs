@@ -22,7 +22,7 @@ fn main() {
     let version = locked(&fs::read_to_string(&lock).unwrap_or_default(), "rten");
     println!("cargo::rustc-env=RTEN_VERSION={version}");
 
-    let beside = env::var_os("CARGO_FEATURE_WEIGHTS_BESIDE").is_some();
+    let external = env::var_os("CARGO_FEATURE_WEIGHTS_BESIDE").is_some();
     let (mut code, mut packages) = (String::new(), String::new());
     let mut seen: Vec<(Vec<u8>, String)> = vec![];
     for package in children(&models) {
@@ -41,7 +41,7 @@ fn main() {
                 Some(place) => place,
                 None => {
                     let place = seen.len();
-                    if file.ends_with(".onnx") && beside {
+                    if file.ends_with(".onnx") && external {
                         writeln!(code, "static FILE_{place}: Option<&[u8]> = None;").unwrap();
                     } else {
                         let bytes = format!("Some(include_bytes!({path:?}))");
@@ -59,7 +59,7 @@ fn main() {
     code.push_str(
         "type Files = &'static [(&'static str, &'static str, &'static Option<&'static [u8]>)];\n\
          /// Packages built in: name, then file names, the place below the weights' folder where the bytes\n\
-         /// lie, and the bytes, if they are built in, too. Equal files have one place.\n\
+         /// are, and the bytes, if they are built in, too. Equal files have one place.\n\
          static BUNDLED: &[(&str, Files)] = &[\n",
     );
     code.push_str(&packages);

@@ -17,9 +17,9 @@ fn main() {
     println!("cargo:rerun-if-changed=src/dist");
     println!("cargo:rerun-if-changed=build.rs");
     // torch-sys has already found libtorch (LIBTORCH, or Python's torch with LIBTORCH_USE_PYTORCH)
-    // and says where through its `links` metadata.
+    // and states where through its `links` metadata.
     let lib = std::env::var("DEP_TCH_LIBTORCH_LIB").expect(
-        "torch-sys did not say where libtorch is; set LIBTORCH_USE_PYTORCH=1 with torch 2.11 \
+        "torch-sys did not state where libtorch is; set LIBTORCH_USE_PYTORCH=1 with torch 2.11 \
          installed, or LIBTORCH=/path/to/libtorch",
     );
     let include = PathBuf::from(&lib).join("../include");
@@ -55,7 +55,7 @@ fn main() {
     println!("cargo:libtorch_lib={lib}");
 }
 
-/// Include folders for c10d's NCCL backend: there when libtorch has CUDA and the headers lie where
+/// Include folders for c10d's NCCL backend: there when libtorch has CUDA and the headers are where
 /// `pip install torch nvidia-cuda-crt` puts them. Else GPU tensors of several ranks go over the CPU.
 fn nccl_headers(lib: &Path) -> Vec<PathBuf> {
     let nvidia = lib.join("../../nvidia");

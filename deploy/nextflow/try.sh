@@ -4,7 +4,7 @@
 #
 #   MITHRAS=target/debug/mithras NEXTFLOW=nextflow deploy/nextflow/try.sh
 #
-# Says SKIPPED and ends with 77 where there is no Nextflow: it needs Java and a jar of its own, which this does not fetch.
+# Reports SKIPPED and ends with 77 without a Nextflow: it needs Java and a jar of its own, which this does not fetch.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() { echo "FAILED: $*" >&2; exit 1; }

@@ -2,7 +2,7 @@
 # Needs root and Debian's slurm-wlm and munge, which it installs where it can; skips where Slurm cannot be had.
 skip() { echo "SKIPPED: $*; nothing was tried" >&2; exit 77; }
 fail() { echo "FAILED: $*" >&2; exit 1; }
-say() { echo "== $*"; }
+note() { echo "== $*"; }
 [ "$(id -u)" = 0 ] || skip "Slurm's daemons need root here"
 if ! command -v slurmctld slurmd munged >/dev/null; then
     apt-get install -y --no-install-recommends slurm-wlm munge >/dev/null 2>&1 ||
@@ -20,7 +20,7 @@ end() {
 }
 # Processes of tasks that work in this folder.
 workers() { pgrep -f -- "(detect --list $work/.*--shard|train (pretrain|finetune) --preset $work/)" || true; }
-# Slurm's own processes beside the tasks.
+# Slurm's own processes next to the tasks.
 steps() {
     local p
     for p in $(pgrep slurmstepd); do
@@ -72,4 +72,4 @@ slurmd || skip "slurmd does not start"
 state() { sinfo --noheader --format=%T 2>/dev/null || true; }
 for i in $(seq 60); do [[ $(state) == idle* ]] && break; sleep 1; done
 [[ $(state) == idle* ]] || { tail -n 5 "$work"/slurm*.log >&2; skip "the node does not come up: $(state)"; }
-say "Slurm $(sinfo --version) runs on $host, node $(state)"
+note "Slurm $(sinfo --version) runs on $host, node $(state)"

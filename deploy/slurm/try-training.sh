@@ -4,12 +4,12 @@
 #
 #   MITHRAS=target/debug/mithras deploy/slurm/try-training.sh
 #
-# Needs root and the training build. Says SKIPPED and ends with 77 where one of them or Slurm is not there. GPUs are not tried: `gres` is
+# Needs root and the training build. Reports SKIPPED and ends with 77 where one of them or Slurm is not there. GPUs are not tried: `gres` is
 # overridden.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mithras=$(realpath "${MITHRAS:-target/debug/mithras}")
-"$mithras" train pretrain --help >/dev/null 2>&1 || { echo "SKIPPED: $mithras is no training build; nothing was tried" >&2; exit 77; }
+"$mithras" train pretrain --help >/dev/null 2>&1 || { echo "SKIPPED: $mithras is not a training build; nothing was tried" >&2; exit 77; }
 . deploy/slurm/one-node.sh
 export OMP_NUM_THREADS=1
 
@@ -60,35 +60,35 @@ broken() { # name, rank, file, the job's number
     for pid in $(workers); do
         tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "SLURM_PROCID=$rank" || continue
         tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q "^$mithras " || continue
-        kill -9 "$pid" && say "$name: killed task $rank" && break
+        kill -9 "$pid" && note "$name: killed task $rank" && break
     done
     for i in $(seq 6000); do ended "$id" && break; sleep 0.1; done
     grep -h "steps are whole\|^try \|CANCELLED\|error:" "$work"/*-"$id".log | cut -c1-220 | sort | uniq -c || true
     grep -q "^try 1 ended" "$work"/*-"$id".log || fail "the first try of $name was not broken off"
 }
 
-say "pretraining"
+note "pretraining"
 begun=$SECONDS
 "$mithras" train pretrain --preset "$work/pretrain.toml" --corpus "$work/crops" --out "$work/pretrain-one" --device cpu --threads 1 --workers 1 \
     >"$work/one.log" 2>&1 || fail "$(tail -n 3 "$work/one.log")"
-say "one process: $((SECONDS - begun)) s"
+note "one process: $((SECONDS - begun)) s"
 export PRESET=$work/pretrain.toml CORPUS=$work/crops OUT=$work/pretrain
 begun=$SECONDS
 broken pretrain 1 "$OUT/terms.csv" "$(job deploy/slurm/pretrain.sbatch)"
 [ -e "$OUT/encoder.safetensors" ] || fail "no encoder: $(tail -n 5 "$work"/mithras-pretrain-*.log)"
-say "two tasks, one killed: $((SECONDS - begun)) s"
+note "two tasks, one killed: $((SECONDS - begun)) s"
 same step,lr,grad_norm,total "$work/pretrain-one/terms.csv" "$OUT/terms.csv"
 
-say "fine-tuning"
+note "fine-tuning"
 begun=$SECONDS
 "$mithras" train finetune --preset "$work/finetune.toml" --data "$work/data" --out "$work/finetune-one" --device cpu --threads 1 "${discs[@]}" \
     >"$work/one.log" 2>&1 || fail "$(tail -n 3 "$work/one.log")"
-say "one process: $((SECONDS - begun)) s"
+note "one process: $((SECONDS - begun)) s"
 export PRESET=$work/finetune.toml DATA=$work/data OUT=$work/finetune
 begun=$SECONDS
-# This time the task that writes the files: the other has no state to keep, and all go on from the last one that was stored.
+# This time the task that writes the files: the other has no state to keep, and all continue from the last one that was stored.
 broken finetune 0 "$OUT/fold-0/metrics.csv" "$(job deploy/slurm/finetune.sbatch "${discs[@]}")"
 [ -e "$OUT/fold-0/predictions.csv" ] || fail "no predictions: $(tail -n 5 "$work"/mithras-finetune-*.log)"
-say "two tasks, the first killed: $((SECONDS - begun)) s"
+note "two tasks, the first killed: $((SECONDS - begun)) s"
 same step,kind,loss,metric,lr "$work/finetune-one/fold-0/metrics.csv" "$OUT/fold-0/metrics.csv"
-say "all held"
+note "all held"

@@ -5,7 +5,7 @@
 #
 #   MITHRAS=target/debug/mithras MODEL=crates/infer/tests/golden/tiny deploy/slurm/try.sh [SLIDES]
 #
-# Needs root (daemons, a small tmpfs). Says SKIPPED and ends with 77 where Slurm cannot be had.
+# Needs root (daemons, a small tmpfs). Reports SKIPPED and ends with 77 where Slurm cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mithras=$(realpath "${MITHRAS:-target/debug/mithras}")
@@ -15,7 +15,7 @@ slides=${1:-200} shards=8
 . deploy/slurm/one-node.sh
 
 # Slides: four drawings, each under several names.
-say "drawing $slides slides"
+note "drawing $slides slides"
 for seed in $(seq 4); do
     "$mithras" demo --draw-only --out "$work/drawn/$seed" --size 520,520 --figures 1 --tissue-mm2 0.004 --seed "$seed" 2>"$work/draw.log" || fail "$(tail -n 1 "$work/draw.log")"
 done
@@ -25,7 +25,7 @@ for i in $(seq "$slides"); do
     echo "slides/s$i.tiff,P$i" >>"$work/slides.csv"
 done
 flags=(--model "$model" --engine rten)
-say "one process"
+note "one process"
 time "$mithras" detect --list "$work/slides.csv" --out "$work/one" --threads 1 --log json "${flags[@]}" \
     2>"$work/one.log" >"$work/one.out"
 tail -n 1 "$work/one.log"
@@ -50,7 +50,7 @@ same() { # OUT
     for i in $(seq "$slides"); do
         diff -rq --exclude=state.json --exclude=.lock "$work/one/s$i" "$1/s$i" || fail "slide s$i of $1 differs"
     done
-    say "tables and files of all $slides slides are those of one process"
+    note "tables and files of all $slides slides are those of one process"
 }
 
 out=$work/dry
@@ -58,7 +58,7 @@ submit_dry=$("$mithras" slurm --list "$work/slides.csv" --out "$out" --dry-run)
 [ -z "$(squeue --noheader)" ] && bash -n "$submit_dry" || fail "a dry run submits nothing and writes a whole script"
 
 out=$work/out
-say "a worker is killed, then the node goes"
+note "a worker is killed, then the node goes"
 submit "$out" 2>"$work/out.log" >"$work/out.txt" & watcher=$!
 more_than() { [ "$(count "$out")" -ge "$1" ]; }
 await "the first slides" more_than $((slides / 10))
@@ -66,19 +66,19 @@ kill_one() { # it may end by itself in between
     local shard
     victim=$(workers | tail -n 1)
     shard=$(tr '\0' ' ' 2>/dev/null <"/proc/$victim/cmdline" | grep -o -- '--shard [0-9/]*') &&
-        kill -9 "$victim" && say "killed worker $victim: $shard"
+        kill -9 "$victim" && note "killed worker $victim: $shard"
 } 2>/dev/null
 await "a worker to kill" kill_one
 await "more slides" more_than $((slides * 3 / 10))
-say "the node goes with $(workers | wc -w) workers, $(count "$out") slides done"
+note "the node goes with $(workers | wc -w) workers, $(count "$out") slides done"
 kill -9 "$(cat "$work/slurmd.pid")" $(steps) $(workers) 2>/dev/null || true
 is_down() { [[ $(state) == down* ]]; }
 await "Slurm to miss the node" is_down
-say "node $(state); queue: $(squeue --noheader --array --format=%T | sort | uniq -c | tr '\n' ' ')"
+note "node $(state); queue: $(squeue --noheader --array --format=%T | sort | uniq -c | tr '\n' ' ')"
 slurmd
 is_up() { [[ $(state) == idle* || $(state) == mixed* || $(state) == alloc* ]]; }
 await "the node" is_up
-say "node $(state)"
+note "node $(state)"
 code=0; wait "$watcher" || code=$?
 grep -o '"text":"shard [^"]*' "$work/out.log" || true
 grep -h '"event":"ended"' "$work/out.log"
@@ -86,7 +86,7 @@ grep -h '"event":"ended"' "$work/out.log"
 echo "jobs: $(grep -o '"job": "[0-9]*"' "$out/.slurm/jobs.json" | grep -o '[0-9]*' | tr '\n' ' ')"
 same "$out"
 
-say "a full disk"
+note "a full disk"
 mkdir "$full"
 need=$(du -sk "$work/one" | cut -f1)
 if mount -t tmpfs -o "size=$((need * 4 / 10))k" tmpfs "$full" 2>/dev/null; then
@@ -94,7 +94,7 @@ if mount -t tmpfs -o "size=$((need * 4 / 10))k" tmpfs "$full" 2>/dev/null; then
     is_full() { grep -qs "No space left" "$full"/.slurm/*.log || [ "$(df --output=avail "$full" | tail -n 1)" -lt 8 ]; }
     await "the disk to be full" is_full
     sleep 3
-    say "full: $(df --output=size,avail "$full" | tail -n 1) KiB, $(count "$full") slides; making room"
+    note "full: $(df --output=size,avail "$full" | tail -n 1) KiB, $(count "$full") slides; making room"
     mount -o remount,size=2g "$full"
     code=0; wait "$watcher" || code=$?
     grep -o '"text":"shard [^"]*' "$work/full.log" | cut -c1-200 || true
@@ -103,4 +103,4 @@ if mount -t tmpfs -o "size=$((need * 4 / 10))k" tmpfs "$full" 2>/dev/null; then
 else
     echo "SKIPPED: no tmpfs can be mounted; a full disk was not tried" >&2
 fi
-say "all held"
+note "all held"

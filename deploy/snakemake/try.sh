@@ -4,8 +4,8 @@
 #
 #   MITHRAS=target/debug/mithras SNAKEMAKE=snakemake deploy/snakemake/try.sh [SLIDES]
 #
-# Makes a throwaway environment by pip where there is no Snakemake; says SKIPPED and ends with 77 where it cannot. Experiments
-# need the training build (TRAINER, by default MITHRAS); without it they are skipped, and a line says so.
+# Makes a throwaway environment by pip without a Snakemake; states SKIPPED and ends with 77 where it cannot. Experiments
+# need the training build (TRAINER, by default MITHRAS); without it they are skipped, and a line states it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mithras=$(realpath "${MITHRAS:-target/debug/mithras}")

@@ -2,8 +2,8 @@
 
     python3 midog_layout.py OUT [--images 4] [--side 640] [--figures 2]
 
-The figures are drawn by `mithras demo`, which has to be on PATH: this stands in for MIDOG++ and
-says nothing about it. As there, boxes have 50 px and are written x1, y1, x2, y2.
+The figures are drawn by `mithras demo`, which has to be on PATH: this replaces MIDOG++ and
+means nothing for it. As there, boxes have 50 px and are written x1, y1, x2, y2.
 """
 
 import argparse

@@ -25,7 +25,7 @@ NAMES = ["...svs", "..svs", "a..svs", "one\ntwo.svs", "\x1b[2Jred.svs", '=HYPERL
 
 
 def named(tool):
-    """Slides whose names do harm, through `detect`: what it said, and the files it left outside."""
+    """Slides whose names do harm, through `detect`: what it stated, and the files it left outside."""
     folder = tool.empty("names")
     (folder / "slides").mkdir(parents=True)
     for name in NAMES:
@@ -33,7 +33,7 @@ def named(tool):
     out = folder / "results" / "out"
     done = tool.mithras("detect", *(folder / "slides" / n for n in NAMES), *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
     outside = [p for p in folder.rglob("*") if p.is_file() and out not in p.parents and p.parent.name != "slides"]
-    # A slide's own files lie in a folder of its own.
+    # A slide's own files are in a folder of its own.
     return done, out, outside + [p for p in [out / "state.json", out / "counts.json"] if p.exists()]
 
 
@@ -71,12 +71,12 @@ def a_full_disk_tears_no_review(tool):
     try:
         items = post(server, "/open", {"reviewer": "anna"})["items"]
         items = [item["id"] if isinstance(item, dict) else item for item in items]  # plain ones in early versions
-        say = lambda k: post(server, "/set", {"reviewer": "anna", "item": items[k % len(items)], "entry": {"verdict": "unsure"}})
+        review = lambda k: post(server, "/set", {"reviewer": "anna", "item": items[k % len(items)], "entry": {"verdict": "unsure"}})
         with suppress(OSError):
             for k in range(1000):
-                say(k)
+                review(k)
         (inside / "filler").unlink()
-        say(0)
+        review(0)
         log = (inside / "anna.jsonl").read_text()
     finally:
         server.process.kill()
@@ -112,11 +112,11 @@ def passes(tool, *arguments):
 
 
 def within_bounds(tool, commands):
-    """Each ends within its time and memory, by success or an error that says why."""
+    """Each ends within its time and memory, by success or an error that states why."""
     for words in commands:
-        done, said = passes(tool, *words)
+        done, output = passes(tool, *words)
         if done is None or outcome_of(done) not in ("success", "right error"):
-            return False, f"{words[:3]}: {said}"
+            return False, f"{words[:3]}: {output}"
     return True, ""
 
 
@@ -147,14 +147,14 @@ def absent_pixels_are_said(tool):
     out = tool.empty("out")
     done, said = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
     counts = [json.loads(p.read_text()) for p in out.rglob("counts.json")]
-    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), said
+    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), output
 
 
 def other_kinds_are_no_damage(tool):
     for name in ("bits16.tif", "orientation6.tif", "fillorder2.tif"):
-        done, said = passes(tool, "slide", "thumbnail", tool.data / "hostile" / name, "--out", tool.base / "t.png")
+        done, output = passes(tool, "slide", "thumbnail", tool.data / "hostile" / name, "--out", tool.base / "t.png")
         if done is None or done.returncode == 0 or b"damaged" in done.stderr:
-            return False, f"{name}: {said}"
+            return False, f"{name}: {output}"
     return True, ""
 
 
@@ -193,8 +193,8 @@ def a_slide_may_not_change(tool):
     with slide.open("r+b") as file:
         file.seek(200_000)
         file.write(b"another")
-    said = process.communicate(timeout=120)[1]
-    return process.returncode != 0 and b"chang" in said, said[-200:]
+    output = process.communicate(timeout=120)[1]
+    return process.returncode != 0 and b"chang" in output, output[-200:]
 
 
 FAULTS = [
@@ -215,15 +215,15 @@ FAULTS = [
 
 
 def known(tool):
-    """All of them; files that are not here are left out aloud."""
+    """All of them; files that are not here are left out openly."""
     if not (tool.data / "hostile").is_dir():
         print("SKIPPED: no folder of hostile files")
         return
     for fault in FAULTS:
-        held, said = fault(tool)
+        held, output = fault(tool)
         name = fault.__name__.replace("_", " ")
         if held is None:
-            print(f"SKIPPED: {name}: {said}", flush=True)
+            print(f"SKIPPED: {name}: {output}", flush=True)
             continue
-        tool.table.add("old faults", "success" if held else "silent change", f"{name}: {said}")
+        tool.table.add("old faults", "success" if held else "silent change", f"{name}: {output}")
         print(f"{'held' if held else 'FAILED'}: {name}", flush=True)

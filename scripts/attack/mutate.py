@@ -39,7 +39,7 @@ def damaged(r, data):
 
 
 def tiff_lie(r, data):
-    """One field of one directory says something else; plain damage for what is no small TIFF."""
+    """One field of one directory states something else; plain damage for what is not a small TIFF."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return damaged(r, data)
     e, b = "<" if data[:2] == b"II" else ">", bytearray(data)
@@ -136,7 +136,7 @@ def through(tool, campaign, name, data, commands):
     for command in commands:
         out = tool.empty("out")
         words = [str(w).replace("FILE", str(path)).replace("OUT", str(out)) for w in command]
-        tool.tell(campaign, f"{name} {words[:2]}", *words)
+        tool.check(campaign, f"{name} {words[:2]}", *words)
         if path.read_bytes() != data:
             tool.table.add(campaign, "silent change", f"{name}: the input was written to")
     path.unlink()
@@ -158,7 +158,7 @@ def imports(tool):
     kind = tool.random.choice(["regions", "crops"])
     out = ["--kind", kind, "--images", tool.drawn().parent, "--cohort", "D", "--out", tool.empty("out")]
     campaign = "SQLite" if form == "sliderunner" else "JSON, XML and CSV annotations"
-    tool.tell(campaign, f"{form} {kind}", "corpus", "import", path, "--format", form, *out)
+    tool.check(campaign, f"{form} {kind}", "corpus", "import", path, "--format", form, *out)
 
 
 def package(tool):
@@ -175,7 +175,7 @@ def package(tool):
         text = text_lie(tool.random, text.encode()).decode(errors="replace")
     card.write_text(text)
     arguments = ["--stages", "2", "--engine", "rten", "--threads", "1", "--out", tool.empty("out")]
-    tool.tell("ONNX and card", name, "detect", SLIDES / "svs_jpeg_420.svs", "--model", folder, *arguments)
+    tool.check("ONNX and card", name, "detect", SLIDES / "svs_jpeg_420.svs", "--model", folder, *arguments)
 
 
 def tables(tool):
@@ -192,11 +192,11 @@ def tables(tool):
             ["evaluate", "detections", "--predictions", tool.base, "--truth", path],
         ]
     )
-    tool.tell("CSV", verb[1], *verb)
+    tool.check("CSV", verb[1], *verb)
 
 
 def corpora(tool, seeds):
-    """A corpus whose shard or manifest is changed and signed anew."""
+    """A corpus whose shard or manifest is changed and signed again."""
     source, folder = tool.random.choice([*seeds, tool.corpus()]), tool.empty("corpus")
     shutil.copytree(source, folder)
     for p in [folder, *folder.rglob("*")]:
@@ -212,16 +212,16 @@ def corpora(tool, seeds):
         text = text_lie(tool.random, text.encode()).decode(errors="replace")
     manifest.write_text(text)
     for verb in ("verify", "inspect"):
-        tool.tell("Parquet and JSON", source.name, "corpus", verb, folder)
+        tool.check("Parquet and JSON", source.name, "corpus", verb, folder)
 
 
 def known(tool, hostile):
     """The files that once broke a reader."""
     for path in sorted(hostile.iterdir() if hostile.is_dir() else []):
         if path.suffix in (".tif", ".svs", ".png"):
-            tool.tell("hostile files", path.name, "slide", "info", path, "--json")
+            tool.check("hostile files", path.name, "slide", "info", path, "--json")
         elif path.name.startswith("onnx_"):
             out = ["--engine", "rten", "--out", tool.empty("out")]
-            tool.tell("hostile files", path.name, "detect", SLIDES / "svs_jpeg_420.svs", "--model", path, *out)
+            tool.check("hostile files", path.name, "detect", SLIDES / "svs_jpeg_420.svs", "--model", path, *out)
         elif path.name.startswith("corpus_"):
-            tool.tell("hostile files", path.name, "corpus", "verify", path)
+            tool.check("hostile files", path.name, "corpus", "verify", path)

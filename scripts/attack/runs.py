@@ -45,7 +45,7 @@ def kill_and_resume(tool):
         time.sleep(tool.random.uniform(0.02, max(1.5, 0.5 * took)))
         process.kill()
         process.wait()
-    done = tool.tell(campaign, "resume", *command, patience=10 * PATIENCE)
+    done = tool.check(campaign, "resume", *command, patience=10 * PATIENCE)
     if done is None or done.returncode != 0:
         tool.table.add(campaign, "silent change", f"no resumption: {done and done.stderr[-300:]!r}")
         return
@@ -66,16 +66,16 @@ def two_at_once(tool):
         for _ in range(2)
     ]
     try:
-        said = [p.communicate(timeout=PATIENCE) for p in pair]
+        output = [p.communicate(timeout=PATIENCE) for p in pair]
     except subprocess.TimeoutExpired:
         for p in pair:
             p.kill()
         tool.table.add(campaign, "hang", "two runs into one folder")
         return
-    for p, (out_said, err) in zip(pair, said, strict=True):
+    for p, (out_said, err) in zip(pair, output, strict=True):
         done = subprocess.CompletedProcess(p.args, p.returncode, out_said, err)
         tool.table.add(campaign, outcome_of(done), err[-300:])
-    tool.tell(campaign, "after both", *verbs[name](out))
+    tool.check(campaign, "after both", *verbs[name](out))
     if results(reference) != results(out):
         tool.table.add(campaign, "silent change", "other bytes after two at once")
 
@@ -96,8 +96,8 @@ def full_disk(tool):
         return
     if done.returncode == 77 or b"unshare:" in done.stderr:
         return
-    result, said = outcome_of(done), done.stderr + done.stdout
-    if result == "right error" and b"space" not in said and b"written" not in said:
+    result, output = outcome_of(done), done.stderr + done.stdout
+    if result == "right error" and b"space" not in output and b"written" not in output:
         result = "silent change"
-    tool.table.add(campaign, result, f"{words[:2]} on {size} KiB: {said[-300:]!r}")
+    tool.table.add(campaign, result, f"{words[:2]} on {size} KiB: {output[-300:]!r}")
     shutil.rmtree(small, ignore_errors=True)

@@ -68,7 +68,7 @@ def requests(r, host, base):
         yield f"{post}Content-Length: {r.choice([-1, 10**30, 10**9, 'x'])}\r\n\r\n{{}}".encode()
         yield f"{post}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n".encode()
         yield f"{post}Content-Length: 70000\r\n\r\n".encode() + b"{" * 70000
-        said = {
+        sent = {
             "reviewer": r.choice(["ab", "../ab", "", "a\n{}", "x" * 300]),
             "slide": r.choice([0, 7, -1]),
             "key": r.choice(["", "no such", "../../key"]),
@@ -77,7 +77,7 @@ def requests(r, host, base):
             "verdict": r.choice(["figure", "nonsense", None]),
             "added": r.choice([True, False]),
         }
-        body = json.dumps(said)
+        body = json.dumps(sent)
         yield f"{post}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     yield bytes(r.randrange(256) for _ in range(r.randrange(1, 3000)))
 

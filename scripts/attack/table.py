@@ -36,12 +36,12 @@ class Table:
 
 
 def outcome_of(done):
-    """What a finished process stands for: an error must say something."""
-    said = done.stderr.decode(errors="replace")
-    if "memory allocation of" in said or done.returncode == -signal.SIGKILL:
+    """What a finished process represents: an error must state something."""
+    output = done.stderr.decode(errors="replace")
+    if "memory allocation of" in output or done.returncode == -signal.SIGKILL:
         return "over budget"
-    if "panicked at" in said or done.returncode == 101 or done.returncode < 0:
+    if "panicked at" in output or done.returncode == 101 or done.returncode < 0:
         return "panic"
     if done.returncode == 0:
         return "success"
-    return "right error" if said.strip() or (done.stdout or b"").strip() else "panic"
+    return "right error" if output.strip() or (done.stdout or b"").strip() else "panic"

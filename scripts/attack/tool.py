@@ -50,8 +50,8 @@ class Tool:
             preexec_fn=None if arguments[0] == "train" else limited,
         )
 
-    def tell(self, campaign, what, *arguments, patience=PATIENCE):
-        """Runs it and counts how it ended; what it said, or None after a hang."""
+    def check(self, campaign, what, *arguments, patience=PATIENCE):
+        """Runs it and counts how it ended; what it stated, or None after a hang."""
         try:
             done = self.mithras(*arguments, patience=patience)
         except subprocess.TimeoutExpired:
@@ -90,8 +90,8 @@ class Tool:
     def trains(self):
         """Whether this is the training build."""
         if self.training is None:
-            said = self.mithras("train", "segment", "--help")
-            self.training = said.returncode == 0 and b"--resume" in said.stdout
+            output = self.mithras("train", "segment", "--help")
+            self.training = output.returncode == 0 and b"--resume" in output.stdout
         return self.training
 
     def drawn(self):

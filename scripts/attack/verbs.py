@@ -1,4 +1,4 @@
-"""The verbs that write, and those that go on where they were killed, on small inputs of their own."""
+"""The verbs that write, and those that continue where they were killed, on small inputs of their own."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from tool import BOXES, MODEL, ROOT, SLIDES
 
 PRESETS = ROOT / "presets"
 ENCODER = ROOT / "crates/features/tests/golden/tiny.onnx"
-TOLD = "--name tiny --image 32 --mean 0.7,0.5,0.6 --std 0.2,0.2,0.2 --mpp 0.5 --pooling mean --license none".split()
+SETTINGS = "--name tiny --image 32 --mean 0.7,0.5,0.6 --std 0.2,0.2,0.2 --mpp 0.5 --pooling mean --license none".split()
 CPU = ["--device", "cpu", "--threads", "1"]
 
 
@@ -21,7 +21,7 @@ def build(tool, out):
 
 
 def convert(out):
-    return ["encoders", "convert", "--onnx", ENCODER, "--out", out, *TOLD]
+    return ["encoders", "convert", "--onnx", ENCODER, "--out", out, *SETTINGS]
 
 
 def encoder(tool):
@@ -74,7 +74,7 @@ def train(tool, verb, out):
 
 
 def resumable(tool):
-    """Verbs that go on where they were killed: name, and the command for a folder."""
+    """Verbs that continue where they were killed: name, and the command for a folder."""
     verbs = {
         "detect": lambda out: detect(tool, out, "--resume"),
         "corpus build": lambda out: build(tool, out),

@@ -19,11 +19,11 @@ impl From<Stopped> for String {
     }
 }
 
-/// Runs code that reads a file which may lie. A panic of it becomes an error with its message, and
+/// Runs code that reads a file with possibly false contents. A panic of it becomes an error with its message, and
 /// is not printed.
 ///
 /// # Errors
-/// What `work` says, or [`Stopped`].
+/// What `work` returns, or [`Stopped`].
 pub fn caught<T, E: From<Stopped>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {

@@ -46,7 +46,7 @@ impl<N: fmt::Display> fmt::Display for Many<N> {
     }
 }
 
-/// An error and its causes, outermost first, without those that it already ends with: many errors say why.
+/// An error and its causes, outermost first, without those that it already ends with: many errors contain their cause.
 pub fn said_once(causes: impl IntoIterator<Item = impl fmt::Display>) -> String {
     let mut text = String::new();
     for cause in causes.into_iter().map(|c| c.to_string()) {
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn one_is_no_plural() {
-        let said = |n| format!("{}, {}", Many(n, "slide"), Many(n, "patch"));
-        assert_eq!(said(0), "0 slides, 0 patches");
-        assert_eq!(said(1), "1 slide, 1 patch");
-        assert_eq!(said(2), "2 slides, 2 patches");
+        let text = |n| format!("{}, {}", Many(n, "slide"), Many(n, "patch"));
+        assert_eq!(text(0), "0 slides, 0 patches");
+        assert_eq!(text(1), "1 slide, 1 patch");
+        assert_eq!(text(2), "2 slides, 2 patches");
     }
 }

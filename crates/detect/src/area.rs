@@ -11,15 +11,15 @@ pub trait Tissue: Sync {
     /// Tissue area in mm2 of the parts whose centre is wanted.
     fn area_mm2_where(&self, wanted: &mut dyn FnMut(Point<Level0>) -> bool) -> f64;
 
-    /// Whether a point lies on tissue or at most `um` micrometres beside it.
+    /// Whether a point is on tissue or at most `um` micrometres next to it.
     fn near(&self, p: Point<Level0>, um: f64) -> bool {
         let _ = (p, um);
         true
     }
 }
 
-/// A candidate further than this from all tissue, in micrometres, is no figure, whatever its scores
-/// say: dirt on glass. The tissue's outline is known to a pixel of its overview, 8 um.
+/// A candidate further than this from all tissue, in micrometres, is not a figure, whatever its scores
+/// state: dirt on glass. The tissue's outline is known to a pixel of its overview, 8 um.
 pub const TISSUE_MARGIN_UM: f64 = 20.0;
 
 impl Tissue for slide::TissueMask {
@@ -49,7 +49,7 @@ pub fn analysed_area(
 
 /// Area of the tissue inside the union of `windows`.
 ///
-/// With tissue: its mask pixels whose centre lies in a window. Without one all of the slide is tissue
+/// With tissue: its mask pixels whose centre is in a window. Without one all of the slide is tissue
 /// and the union is measured exactly, clipped to the slide.
 pub(crate) fn area(
     windows: &BTreeSet<WindowAt>,

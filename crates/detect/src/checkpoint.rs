@@ -1,4 +1,4 @@
-//! The state of a run between two units, from which a killed run goes on to the same bytes.
+//! The state of a run between two units, from which a killed run continues to the same bytes.
 
 use crate::candidates::{Extractor, Region};
 use crate::error::{DetectError, StoreError};
@@ -43,7 +43,7 @@ pub(crate) struct Scored {
     pub(crate) second: Second,
 }
 
-/// What the second stage said.
+/// What the second stage stated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Second {
     /// Segmentation only.
@@ -74,7 +74,7 @@ impl Checkpoint {
         Self { version: VERSION, run, next_row, extractor, done, unread, flawed, suspect }
     }
 
-    /// Writes the state under a temporary name beside `path`, then renames it.
+    /// Writes the state under a temporary name next to `path`, then renames it.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -95,10 +95,10 @@ impl Checkpoint {
         })
     }
 
-    /// Reads a state; `None` when there is no file.
+    /// Reads a state; `None` without a file.
     ///
     /// # Errors
-    /// [`DetectError::Checkpoint`] when it cannot be read or is no state of this version.
+    /// [`DetectError::Checkpoint`] when it cannot be read or is not a state of this version.
     pub fn load(path: &Path) -> Result<Option<Self>, DetectError> {
         let fail = |e: String| DetectError::Checkpoint(format!("{}: {e}", path.display()));
         let text = match fs::read(path) {

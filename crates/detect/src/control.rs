@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// `Control::default()` watches nothing, stores nothing and runs to the end.
 #[derive(Default)]
 pub struct Control<'a> {
-    /// Who is told how far it is.
+    /// Who learns how far it is.
     pub observer: Option<&'a mut dyn Observer>,
-    /// Where the state between two units is kept, so that a killed run goes on from there.
+    /// Where the state between two units is kept, so that a killed run continues from there.
     pub store: Option<&'a mut dyn Store>,
     /// Ends the run from elsewhere.
     pub cancel: CancelToken,
@@ -63,7 +63,7 @@ pub trait Observer {
     /// Something was finished.
     fn progress(&mut self, progress: Progress);
 
-    /// A stored state cannot be used, for this reason, and the slide starts anew.
+    /// A stored state cannot be used, for this reason, and the slide starts again.
     fn starts_anew(&mut self, reason: &str) {
         let _ = reason;
     }
@@ -82,7 +82,7 @@ pub trait Store {
     /// [`DetectError::Checkpoint`] when there is one that cannot be read.
     fn load(&mut self) -> Result<Option<Checkpoint>, DetectError>;
 
-    /// A unit was finished: the run can go on from here after a kill.
+    /// A unit was finished: the run can continue from here after a kill.
     ///
     /// # Errors
     /// [`StoreError`], which ends the run as [`DetectError::Store`].

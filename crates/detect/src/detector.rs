@@ -35,9 +35,9 @@ impl Detector<'_> {
     /// point at which the run was stopped and resumed, as long as the models answer for each tile
     /// alone. A window that cannot be read is recorded and left out of the analysed area.
     ///
-    /// Where `control` has a store, the run goes on from the state in it and keeps it up to date; a
+    /// Where `control` has a store, the run continues from the state in it and keeps it up to date; a
     /// state that cannot be used (damaged, or of another slide, recipe or plan) is discarded, and
-    /// the slide starts anew.
+    /// the slide starts again.
     ///
     /// # Errors
     /// [`DetectError`]; the first one, when several stages fail.
@@ -50,7 +50,7 @@ impl Detector<'_> {
         let stored = match control.store.as_mut().map(|s| s.load()).transpose() {
             Ok(stored) => stored.flatten(),
             Err(DetectError::Checkpoint(reason)) => {
-                anew(&mut control, &reason);
+                restart(&mut control, &reason);
                 None
             }
             Err(other) => return Err(other),
@@ -58,7 +58,7 @@ impl Detector<'_> {
         let resumed = stored.is_some();
         match self.attempt(source, job, stored, &mut control) {
             Err(DetectError::Checkpoint(reason)) if resumed => {
-                anew(&mut control, &reason);
+                restart(&mut control, &reason);
                 self.attempt(source, job, None, &mut control)
             }
             other => other,
@@ -79,7 +79,7 @@ impl Detector<'_> {
     }
 }
 
-fn anew(control: &mut Control<'_>, reason: &str) {
+fn restart(control: &mut Control<'_>, reason: &str) {
     if let Some(observer) = &mut control.observer {
         observer.starts_anew(reason);
     }

@@ -20,7 +20,7 @@ pub enum DetectError {
         /// The engine's own word.
         source: PortError,
     },
-    /// The model answered with something that is no answer.
+    /// The model answered with something that is not an answer.
     #[error("{stage}: the model gave {reason}")]
     Answer {
         /// `segment` or `classify`.
@@ -51,7 +51,7 @@ pub enum DetectError {
     )]
     Candidates(usize),
     /// A stored state does not belong to this run or is damaged.
-    #[error("cannot go on from the stored state: {0}; delete it to start this slide anew")]
+    #[error("cannot continue from the stored state: {0}; delete it to start this slide again")]
     Checkpoint(String),
     /// Storing the state failed.
     #[error("cannot store the state of the run: {0}")]

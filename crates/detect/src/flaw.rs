@@ -1,5 +1,5 @@
 //! Areas that cannot be trusted: out of focus, under pen, under dirt. Each window is judged while it
-//! is read, square by square of about 50 um, on its own pixels; `docs/detect.md` tells how the limits
+//! is read, square by square of about 50 um, on its own pixels; `docs/detect.md` reports how the limits
 //! were measured.
 
 use crate::area::Tissue;
@@ -25,7 +25,7 @@ impl Flaw {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::OutOfFocus, Self::Pen, Self::Dirt];
 
-    /// As it stands in tables.
+    /// As it is in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,7 +60,7 @@ pub struct FlawLimits {
     /// Mean squared step of luma over 0.5 um, divided by that over 4 um: below this a square is out
     /// of focus.
     pub sharpness: f64,
-    /// Mean squared step over 4 um, grey levels squared, from which on sharpness is told at all.
+    /// Mean squared step over 4 um, grey levels squared, from which on sharpness is reported at all.
     pub contrast: f64,
     /// Share of a square's pixels in colours of a pen from which on it is pen.
     pub pen_share: f64,
@@ -77,7 +77,7 @@ pub const FLAW_LIMITS: FlawLimits = FlawLimits {
     dirt_share: 0.2,
 };
 
-/// Fewest pairs of pixels per axis by which sharpness is told.
+/// Fewest pairs of pixels per axis by which sharpness is reported.
 const FEWEST: u64 = 200;
 /// Luma is kept in sixteenths of a grey level.
 const SIXTEENTHS: f64 = 256.0;
@@ -119,7 +119,7 @@ impl Squares {
         }
     }
 
-    /// The flaws of a window's squares, row by row, of which the first `inside` pixels lie on the
+    /// The flaws of a window's squares, row by row, of which the first `inside` pixels are on the
     /// slide; `None` for a sound one.
     pub(crate) fn judge(&self, tile: &RgbTile, inside: (usize, usize)) -> Option<Verdicts> {
         let (w, h) = (inside.0.min(tile.width), inside.1.min(tile.height));
@@ -161,7 +161,7 @@ impl Squares {
     }
 
     /// See [`FlawLimits::sharpness`]; `None` where a square has too little contrast or is too small to
-    /// tell. Sums are integers, so that nothing depends on an order.
+    /// show. Sums are integers, so that nothing depends on an order.
     fn sharpness(&self, tile: &RgbTile, inside: (usize, usize)) -> Vec<Option<f64>> {
         let (n, side) = (self.across as usize, self.side as usize / self.pool);
         if side == 0 {
@@ -187,7 +187,7 @@ impl Squares {
                 }
             }
         }
-        let told = |[near_x, near_y, far_x, far_y]: &[Steps; 4]| {
+        let sharpness = |[near_x, near_y, far_x, far_y]: &[Steps; 4]| {
             if far_x.pairs < FEWEST || far_y.pairs < FEWEST {
                 return None;
             }
@@ -195,11 +195,11 @@ impl Squares {
             let enough = far >= FLAW_LIMITS.contrast * SIXTEENTHS;
             enough.then(|| (near_x.mean() + near_y.mean()) / far)
         };
-        steps.iter().map(told).collect()
+        steps.iter().map(sharpness).collect()
     }
 }
 
-/// The sharpness of every square of an image at `mpp` that has enough contrast to tell: what
+/// The sharpness of every square of an image at `mpp` that has enough contrast to show: what
 /// [`FlawLimits::sharpness`] is held against.
 ///
 /// # Errors
@@ -343,7 +343,7 @@ impl Flawed {
     }
 }
 
-/// Where the flaws of a slide lie. A place is judged by its own window, else by the window left of
+/// Where the flaws of a slide are. A place is judged by its own window, else by the window left of
 /// it, above it, or both, whichever was read: the same whatever the order of the windows.
 pub(crate) struct FlawMap<'a> {
     squares: Squares,

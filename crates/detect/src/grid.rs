@@ -22,7 +22,7 @@ impl Grid {
     pub fn new(window: u32, stride: u32) -> Result<Self, DetectError> {
         if stride == 0 || window < stride || window > stride.saturating_mul(2) {
             return Err(DetectError::Recipe(format!(
-                "windows of {window} px at stride {stride} px: the stride must lie between half the \
+                "windows of {window} px at stride {stride} px: the stride must be between half the \
                  window and the window"
             )));
         }

@@ -3,7 +3,7 @@
 //! [`Detector`] holds the two models behind their ports and a [`Recipe`]; [`Detector::run`] takes a slide
 //! ([`TileSource`]) and a [`Job`] (which windows, which tissue), and gives a [`SlideResult`]. [`extract`] and
 //! [`stitch()`] do the same on one probability map in memory, with the same bits. The flow and what
-//! holds in it are told in `docs/detect.md`.
+//! holds in it are reported in `docs/detect.md`.
 //!
 //! | item | what |
 //! |---|---|

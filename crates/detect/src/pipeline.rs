@@ -29,7 +29,7 @@ use crate::result::{SlideResult, StageReport, Unclassified, UnreadWindow};
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use flow::{Event, Item};
-use mitosis::apart::likeliest_of_each;
+use mitosis::suppression::suppress_neighbours;
 use mitosis::{
     Candidate, Classifier, Detection, Microns, Mm2, Mpp, Point, Score, Segmenter, Window,
 };
@@ -152,7 +152,7 @@ fn planned(
     };
     if let Some(w) = windows.iter().find(outside) {
         return Err(DetectError::Recipe(format!(
-            "window row {}, column {} lies outside the slide, which has {} x {} px at {}",
+            "window row {}, column {} is outside the slide, which has {} x {} px at {}",
             w.row, w.col, frame.frame.width, frame.frame.height, recipe.mpp
         )));
     }
@@ -349,7 +349,7 @@ impl Done {
     }
 }
 
-/// Which detections stay where those near each other are one division. What lies outside tissue is never accepted, so
+/// Which detections stay where those near each other are one division. What is outside tissue is never accepted, so
 /// it takes nothing away.
 fn apart(
     detections: &[Detection],
@@ -363,7 +363,7 @@ fn apart(
         let at = Point::new(at.x * mpp.get(), at.y * mpp.get());
         (at, d.s_cls.unwrap_or(d.candidate.s_seg))
     });
-    let kept = likeliest_of_each(&scored.collect::<Vec<_>>(), radius);
+    let kept = suppress_neighbours(&scored.collect::<Vec<_>>(), radius);
     let mut stays = vec![true; detections.len()];
     for (i, kept) in inside.into_iter().zip(kept) {
         stays[i] = kept;

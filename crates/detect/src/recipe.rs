@@ -78,7 +78,7 @@ impl Recipe {
     pub(crate) fn check(&self) -> Result<(), DetectError> {
         let wrong = |what: String| Err(DetectError::Recipe(what));
         if !(0.0..=1.0).contains(&self.max_unread_share) {
-            return wrong(format!("max_unread_share {} is no share", self.max_unread_share));
+            return wrong(format!("max_unread_share {} is not a share", self.max_unread_share));
         }
         if let Some(um) = self.apart_um.filter(|um| !(*um > 0.0 && *um <= Self::FARTHEST_UM)) {
             return wrong(format!("candidates {um} um apart"));

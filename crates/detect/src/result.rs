@@ -14,15 +14,15 @@ pub struct SlideResult {
     /// Every candidate with its scores, accepted or not, in reading order of the first pixel
     /// of its region.
     pub detections: Vec<Detection>,
-    /// For each detection, whether it lies more than
+    /// For each detection, whether it is more than
     /// [`TISSUE_MARGIN_UM`](crate::TISSUE_MARGIN_UM) outside the tissue; such a one is never
     /// accepted.
     pub outside_tissue: Vec<bool>,
-    /// For each detection, what is wrong with the area it lies in; it counts all the same.
+    /// For each detection, what is wrong with the area it is in; it counts all the same.
     pub flaws: Vec<Option<Flaw>>,
     /// Where, and how much.
     pub flawed: Flawed,
-    /// Candidates whose crop could not be read, so that they have no second score and are no
+    /// Candidates whose crop could not be read, so that they have no second score and are not
     /// detections.
     pub unclassified: Vec<Unclassified>,
     /// Windows that could not be read.

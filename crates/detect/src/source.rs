@@ -16,7 +16,7 @@ pub trait TileSource: Sync {
     /// When the slide has none.
     fn resolution(&self) -> Result<Resolution, ReadError>;
 
-    /// `w x h` pixels at `mpp` um/px from the working pixel (`x`, `y`) on. What lies outside the
+    /// `w x h` pixels at `mpp` um/px from the working pixel (`x`, `y`) on. What is outside the
     /// slide is white.
     ///
     /// # Errors
@@ -58,11 +58,11 @@ impl TileSource for slide::Slide {
     }
 
     fn resolution(&self) -> Result<Resolution, ReadError> {
-        slide::Slide::resolution(self).cloned().map_err(said)
+        slide::Slide::resolution(self).cloned().map_err(read_error)
     }
 
     fn read_at(&self, mpp: Mpp, x: i64, y: i64, w: usize, h: usize) -> Result<RgbTile, ReadError> {
-        slide::Slide::read_at(self, mpp, x, y, w, h).map_err(said)
+        slide::Slide::read_at(self, mpp, x, y, w, h).map_err(read_error)
     }
 
     fn suspect(&self) -> Vec<(TileAt, String)> {
@@ -74,15 +74,15 @@ impl TileSource for slide::Slide {
     }
 
     fn working_scale(&self, mpp: Mpp) -> Result<(f64, f64), ReadError> {
-        slide::Slide::working_scale(self, mpp).map_err(said)
+        slide::Slide::working_scale(self, mpp).map_err(read_error)
     }
 
     fn working_dimensions(&self, mpp: Mpp) -> Result<(u64, u64), ReadError> {
-        slide::Slide::working_dimensions(self, mpp).map_err(said)
+        slide::Slide::working_dimensions(self, mpp).map_err(read_error)
     }
 }
 
-fn said(e: slide::SlideError) -> ReadError {
+fn read_error(e: slide::SlideError) -> ReadError {
     ReadError(e.to_string())
 }
 

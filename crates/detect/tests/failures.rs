@@ -1,7 +1,7 @@
 //! What goes wrong ends in a typed error or is recorded; nothing hangs.
 
 use crate::common::{
-    Anew, Drawn, Failure, Keep, Mean, Shade, bits, in_memory, recipe, run, workers,
+    Drawn, Failure, Keep, Mean, Restarts, Shade, bits, in_memory, recipe, run, workers,
 };
 use detect::{
     CancelToken, CandidateRule, Checkpoint, Control, DetectError, Job, Observer, Progress,
@@ -206,35 +206,35 @@ fn states_that_do_not_fit_are_not_used() {
     assert!(Checkpoint::load(&path).unwrap().is_none());
     let go = |source: &Drawn, job: &Job<'_>, recipe: &Recipe, store: &mut dyn Store| {
         let (mut shade, mut mean) = (Shade::default(), Mean::default());
-        let mut anew = Anew::default();
-        let control = Control::watched(&mut anew).stored(store);
+        let mut restarts = Restarts::default();
+        let control = Control::watched(&mut restarts).stored(store);
         let models = (&mut shade as _, Some(&mut mean as _));
         let out = run(source, job, models, recipe, workers(), control);
-        (out, anew.0)
+        (out, restarts.0)
     };
     let whole = go(&source, &job, &recipe, &mut First(StateFile(path.clone()))).0.unwrap();
     let state = Checkpoint::load(&path).unwrap().unwrap();
     let from = || Keep { from: Some(state.clone()), ..Keep::default() };
-    let (again, anew) = go(&source, &job, &recipe, &mut from());
+    let (again, restarts) = go(&source, &job, &recipe, &mut from());
     let again = again.unwrap();
     assert_eq!(bits(&again), bits(&whole));
-    assert_eq!((again.resumed_windows, anew.len()), (8, 0));
+    assert_eq!((again.resumed_windows, restarts.len()), (8, 0));
 
     let refused = |source: &Drawn, job: &Job<'_>, recipe: &Recipe| {
         let mut store = from();
-        let (out, anew) = go(source, job, recipe, &mut store);
-        assert_eq!(anew.len(), 1, "{anew:?}");
+        let (out, restarts) = go(source, job, recipe, &mut store);
+        assert_eq!(restarts.len(), 1, "{restarts:?}");
         assert!(store.from.is_none(), "the state stays");
         if let Ok(out) = &out {
             assert_eq!(out.resumed_windows, 0);
         }
-        (out, anew)
+        (out, restarts)
     };
     let mut other = recipe.clone();
     other.max_unread_share = 0.5;
-    let (out, anew) = refused(&source, &job, &other);
+    let (out, restarts) = refused(&source, &job, &other);
     assert_eq!(bits(&out.unwrap()), bits(&whole));
-    assert!(anew[0].contains("another slide, model, recipe"), "{anew:?}");
+    assert!(restarts[0].contains("another slide, model, recipe"), "{restarts:?}");
     let mut other = job.clone();
     other.identity = "other weights".into();
     assert_eq!(bits(&refused(&source, &other, &recipe).0.unwrap()), bits(&whole));
@@ -246,8 +246,8 @@ fn states_that_do_not_fit_are_not_used() {
     broken
         .broken
         .extend(job.windows.iter().map(|w| (i64::from(w.col) * 25, i64::from(w.row) * 25, 32)));
-    let (out, anew) = refused(&broken, &job, &recipe);
-    assert!(anew[0].contains("cannot be read now"), "{anew:?}");
+    let (out, restarts) = refused(&broken, &job, &recipe);
+    assert!(restarts[0].contains("cannot be read now"), "{restarts:?}");
     assert_eq!(out.unwrap().unread.len(), 48);
 
     let text = std::fs::read(&path).unwrap();
@@ -255,9 +255,9 @@ fn states_that_do_not_fit_are_not_used() {
         std::fs::write(&path, damaged).unwrap();
         let error = Checkpoint::load(&path).unwrap_err();
         assert!(error.to_string().contains("checksum"), "{error}");
-        let (out, anew) = go(&source, &job, &recipe, &mut StateFile(path.clone()));
+        let (out, restarts) = go(&source, &job, &recipe, &mut StateFile(path.clone()));
         assert_eq!(bits(&out.unwrap()), bits(&whole));
-        assert!(anew.len() == 1 && anew[0].contains("checksum"), "{anew:?}");
+        assert!(restarts.len() == 1 && restarts[0].contains("checksum"), "{restarts:?}");
     }
     let mut full = Keep { full: true, ..Keep::default() };
     let error = go(&source, &job, &recipe, &mut full).0.unwrap_err();

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::{
-    Anew, Drawn, Keep, Mean, Shade, bits, in_memory, mpp, recipe, run, score, workers,
+    Drawn, Keep, Mean, Restarts, Shade, bits, in_memory, mpp, recipe, run, score, workers,
 };
 use detect::{CandidateRule, Control, Job, Recipe, SlideResult, Workers};
 use proptest::prelude::*;
@@ -21,10 +21,10 @@ fn resumed(
 ) -> SlideResult {
     let mut mean = Mean::default();
     let second = recipe.crops.is_some().then_some(&mut mean as &mut dyn mitosis::Classifier);
-    let mut anew = Anew::default();
-    let control = Control::watched(&mut anew).stored(states);
+    let mut restarts = Restarts::default();
+    let control = Control::watched(&mut restarts).stored(states);
     let result = run(source, job, (shade, second), recipe, *workers, control).unwrap();
-    assert!(anew.0.is_empty(), "a state was not used: {:?}", anew.0);
+    assert!(restarts.0.is_empty(), "a state was not used: {:?}", restarts.0);
     result
 }
 
@@ -154,7 +154,7 @@ fn nothing_is_doubled_or_cut_at_seams() {
     });
     assert!(on_seam.count() > 3, "the test image has no figure on a seam");
     // One window over everything sees the same regions: its shading gives other probabilities, but
-    // all of them lie on the same side of this threshold.
+    // all of them are on the same side of this threshold.
     let candidates =
         CandidateRule::Regions { threshold: score(0.28), opening_radius: 0, min_area_px: 2 };
     let flat = Recipe { candidates, ..recipe };

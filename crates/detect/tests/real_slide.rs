@@ -79,7 +79,7 @@ fn a_slide_is_read_on_its_tissue() {
     assert!(!job.windows.is_empty());
     let result = detect(&slide, &job, &with_crops);
     same(&bits(&result), &in_memory(&slide, &job, &with_crops));
-    // Every piece of tissue lies in a window, so all of it was analysed.
+    // Every piece of tissue is in a window, so all of it was analysed.
     assert!((result.analysed.0 - tissue.area_mm2()).abs() < 1e-9);
     assert_eq!(result.unread_area.0, 0.0);
 }

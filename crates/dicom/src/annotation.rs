@@ -22,8 +22,8 @@ pub struct EncodeError(String);
 pub struct Annotations<'a> {
     /// The image.
     pub source: &'a Source,
-    /// Whether to say whose slide it is: name, number, birth date and sex of the patient, number, date
-    /// and physician of the study, as far as the image says them. Else these fields are there and empty.
+    /// Whether to name the patient: name, number, birth date and sex of the patient, number, date
+    /// and physician of the study, as far as the image has them. Otherwise these fields are present and empty.
     pub patient: bool,
     /// What made them.
     pub software: Software<'a>,

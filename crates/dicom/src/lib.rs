@@ -1,7 +1,7 @@
 //! What was found on a slide as a DICOM object that archives and viewers take: Microscopy Bulk Simple
-//! Annotations (PS3.3 A.87), on the image that it lies on.
+//! Annotations (PS3.3 A.87), on their image.
 //!
-//! Of an image only its header is read, up to the frames. Of the person it says something only where
+//! Of an image only its header is read, up to the frames. The person is named only where
 //! the caller asks for it: see [`Annotations::patient`].
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The image that annotations lie on, found by its size among the files of a slide.
+//! The image of annotations, found by its size among the files of a slide.
 
 use dicom_core::{Tag, VR};
 use dicom_dictionary_std::{tags, uids};
@@ -50,7 +50,7 @@ fn found(others: &[(u64, u64)]) -> String {
     }
 }
 
-/// Fields that say whose slide it is and when: of the modules Patient and General Study.
+/// Fields that identify patient and study: of the modules Patient and General Study.
 const PERSON: [(Tag, VR); 9] = [
     (tags::PATIENT_NAME, VR::PN),
     (tags::PATIENT_ID, VR::LO),
@@ -63,7 +63,7 @@ const PERSON: [(Tag, VR); 9] = [
     (tags::ACCESSION_NUMBER, VR::SH),
 ];
 
-/// What annotations must say of the image that they lie on.
+/// What annotations must state of their image.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Study Instance UID.
@@ -100,7 +100,7 @@ type Header = FileDicomObject<InMemDicomObject>;
 /// The header of a file, up to what belongs to single frames.
 fn header(path: &Path) -> Result<Header, SourceError> {
     let options = OpenFileOptions::new().read_until(tags::PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE);
-    // The library names all that lies behind an error in its chain.
+    // The library names all causes of an error in its chain.
     options.open_file(path).map_err(|e| {
         let chain = std::iter::successors(Some(&e as &dyn std::error::Error), |e| e.source());
         let reason: Vec<String> = chain.map(ToString::to_string).collect();
@@ -124,7 +124,7 @@ fn size(header: &Header) -> Option<(u64, u64)> {
 }
 
 impl Source {
-    /// The image of this size: in a file, else among the files beside it of the same series, or among
+    /// The image of this size: in a file, else among the other files of the same series, or among
     /// those of a folder.
     ///
     /// # Errors
@@ -176,7 +176,7 @@ impl Source {
         let (width, height) = size(header).expect("asked for before");
         // An image may be cut into several files, which name the whole.
         let whole = field(header, tags::SOP_INSTANCE_UID_OF_CONCATENATION_SOURCE);
-        let said = |(tag, vr)| Some((tag, vr, field(header, tag)?));
+        let present = |(tag, vr)| Some((tag, vr, field(header, tag)?));
         Ok(Self {
             study: need(tags::STUDY_INSTANCE_UID, "Study Instance UID")?,
             series: need(tags::SERIES_INSTANCE_UID, "Series Instance UID")?,
@@ -188,15 +188,15 @@ impl Source {
             frame_of_reference: field(header, tags::FRAME_OF_REFERENCE_UID),
             width,
             height,
-            person: PERSON.into_iter().filter_map(said).collect(),
+            person: PERSON.into_iter().filter_map(present).collect(),
         })
     }
 
     /// The fields of the modules Patient and General Study, as they are, or empty: the standard wants
     /// them to be there, and allows nothing in them (type 2).
-    pub(crate) fn person(&self, said: bool) -> impl Iterator<Item = (Tag, VR, &str)> {
+    pub(crate) fn person(&self, named: bool) -> impl Iterator<Item = (Tag, VR, &str)> {
         PERSON.into_iter().map(move |(tag, vr)| {
-            let own = self.person.iter().find(|p| said && p.0 == tag);
+            let own = self.person.iter().find(|p| named && p.0 == tag);
             (tag, vr, own.map_or("", |p| p.2.as_str()))
         })
     }

@@ -1,4 +1,4 @@
-//! What lies where on a drawn slide: tissue, nests of tumour, and every cell.
+//! The layout of a drawn slide: tissue, nests of tumour, and every cell.
 
 use super::noise::{Dice, fbm, hash, smoothstep, value};
 use super::truth::{Kind, Phase, TruthPoint};
@@ -285,7 +285,7 @@ impl Layout {
             let (cx, cy) =
                 ((at[0] / CELL as f64).floor() as i64, (at[1] / CELL as f64).floor() as i64);
             let (centre, _) = self.home(cx, cy);
-            // A whole 128 px crop around each lies on the slide.
+            // A whole 128 px crop around each is on the slide.
             let inside = |v: f64, side: u32| v >= 64.0 && v <= f64::from(side) - 64.0;
             if !inside(centre[0], spec.width)
                 || !inside(centre[1], spec.height)
@@ -312,7 +312,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether another special lies within `reach` cells: two never touch.
+    /// Whether another special is within `reach` cells: two never touch.
     fn neighbours(&self, cx: i64, cy: i64, reach: i64) -> bool {
         (-reach..=reach)
             .any(|dy| (-reach..=reach).any(|dx| self.special.contains_key(&(cx + dx, cy + dy))))
@@ -341,7 +341,7 @@ fn blobs(spec: &Spec) -> Vec<Blob> {
     let share = px2 / (w * h);
     let mut dice = Dice::new(spec.seed ^ 0xB10B);
     if share > 0.2 {
-        // One large piece and, beside it along the longer side, a small one.
+        // One large piece and, next to it along the longer side, a small one.
         let main = 0.86 * px2;
         let long = w.max(h);
         let short = w.min(h);

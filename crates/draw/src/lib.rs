@@ -1,7 +1,7 @@
 //! Drawn slides: H&E-like, seeded, with every mitotic figure known.
 //!
 //! A drawn slide shows that the whole job runs, and is the generator for tests of scale and
-//! invariance. A score on it says nothing about real tissue.
+//! invariance. A score on it means nothing for real tissue.
 //!
 //! ```
 //! use draw::{Layout, Spec, draw};

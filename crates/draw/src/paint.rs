@@ -193,7 +193,7 @@ impl Stain {
         let (j0, j1) = span(centre[1], self.y, self.h);
         for j in j0..j1 {
             for i in i0..i1 {
-                // Pixel centres lie at .5.
+                // Pixel centres are at .5.
                 let p = [
                     ((self.x + i as i64) as f64 + 0.5 - centre[0]) as f32,
                     ((self.y + j as i64) as f64 + 0.5 - centre[1]) as f32,

@@ -32,7 +32,7 @@ pub enum Container {
 /// Why a slide could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PyramidError {
-    /// The file system said no.
+    /// The file system failed.
     #[error("cannot write {path}: {source}")]
     Io {
         /// The file.
@@ -40,7 +40,7 @@ pub enum PyramidError {
         /// The reason.
         source: io::Error,
     },
-    /// The JPEG encoder said no.
+    /// The JPEG encoder failed.
     #[error("cannot encode a tile of {path}: {reason}")]
     Encode {
         /// The file.
@@ -50,7 +50,7 @@ pub enum PyramidError {
     },
 }
 
-/// Draws `layout` into the file `path` (written beside it first, then renamed). `progress` is told
+/// Draws `layout` into the file `path` (under a temporary name, then renamed). `progress` gets
 /// tiles with tissue done and in all.
 ///
 /// # Errors
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
         self.out.flush()
     }
 
-    /// Writes a tile after all tiles below it, and returns it; `None` where there is no tissue.
+    /// Writes a tile after all tiles below it, and returns it; `None` without tissue.
     fn tile(&mut self, level: usize, tx: u64, ty: u64) -> io::Result<Option<RgbTile>> {
         let side = (TILE * STEP.pow(level as u32)) as i64;
         if self.layout.is_empty(tx as i64 * side, ty as i64 * side, side, side) {

@@ -58,9 +58,9 @@ fn a_slide_reads_back_as_drawn() {
     let mut bytes = Vec::new();
     for container in [Container::Auto, Container::BigTiff] {
         let path = dir.path().join(format!("{container:?}.tiff"));
-        let mut told = Vec::new();
-        write(&layout, &path, container, &mut |done, total| told.push((done, total))).unwrap();
-        assert!(told.last().is_some_and(|(d, t)| d == t && *t > 0), "{told:?}");
+        let mut steps = Vec::new();
+        write(&layout, &path, container, &mut |done, total| steps.push((done, total))).unwrap();
+        assert!(steps.last().is_some_and(|(d, t)| d == t && *t > 0), "{steps:?}");
         let slide = Slide::open(&path).unwrap();
         assert_eq!(slide.dimensions(), (1500, 1100));
         assert_eq!(slide.levels().len(), 2);

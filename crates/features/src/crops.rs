@@ -14,7 +14,7 @@ use regions::task::{Crops, Task, TestSet, TrainingSet};
 use regions::{Dataset, Kind, Part};
 use std::path::{Path, PathBuf};
 
-/// Larger images are no crops.
+/// Larger images are not crops.
 const LARGEST: usize = 8192;
 
 /// What is embedded.
@@ -31,7 +31,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// What lies at a path, by the files in it.
+    /// What a path contains, by its files.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         let own = path.to_owned();
@@ -68,8 +68,8 @@ pub struct Embedded {
 type Lazy<'a> = (Row, Box<dyn FnOnce() -> Result<RgbTile, String> + Send + 'a>);
 
 /// Features of every crop of `source`, in its order, `batch` at a time. A single crop that cannot be
-/// read stops nothing. `mpp` and `side` say how crops are cut out of regions; all others are taken
-/// whole and resized to the encoder's input. `progress` is told crops done, of how many.
+/// read stops nothing. `mpp` and `side` are those of crops cut out of regions; all others are taken
+/// whole and resized to the encoder's input. `progress` gets the crops done and their total.
 ///
 /// # Errors
 /// [`FeatureError`]: the dataset does not open, or the network stops.
@@ -233,7 +233,10 @@ fn image(path: &Path) -> Result<RgbTile, String> {
     let tile = read_rgb(path).map_err(|e| e.to_string())?;
     let (w, h) = (tile.width, tile.height);
     match w.max(h) > LARGEST {
-        true => Err(format!("{}: {w}x{h} px is no crop (at most {LARGEST})", path.display())),
+        true => Err(format!(
+            "{}: {w}x{h} px is too large for a crop (at most {LARGEST})",
+            path.display()
+        )),
         false => Ok(tile),
     }
 }

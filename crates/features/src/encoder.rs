@@ -23,7 +23,7 @@ pub struct Frozen {
 
 impl Frozen {
     /// Opens an encoder's package on the engine asked for. The digest of each of its files must be the
-    /// card's, and its shapes what the card says; it runs once before anything is embedded.
+    /// card's, and its shapes those of the card; it runs once before anything is embedded.
     ///
     /// # Errors
     /// [`FeatureError`].
@@ -63,7 +63,7 @@ impl Grid {
     /// At the resolution and side given, or else at the encoder's own.
     ///
     /// # Errors
-    /// [`FeatureError::Resolution`] where neither says how many um/px.
+    /// [`FeatureError::Resolution`] where neither states um/px.
     pub fn of(
         encoder: &Frozen,
         mpp: Option<Mpp>,

@@ -1,4 +1,4 @@
-//! Why there are no features, or no package.
+//! Errors of features and encoder packages.
 
 use base::text::Shown;
 use crops::CorpusError;
@@ -10,7 +10,7 @@ use regions::task::TaskError;
 use slide::SlideError;
 use std::path::PathBuf;
 
-/// Why there are no features, or no package.
+/// Why features or a package were not made.
 #[derive(Debug, thiserror::Error)]
 pub enum FeatureError {
     /// The file is to be of no known form.
@@ -19,8 +19,8 @@ pub enum FeatureError {
     /// HDF5 holds a grid, which crops have not.
     #[error("{}: HDF5 is for slide tiles; crops go to FILE.parquet", Shown(.0))]
     Crops(PathBuf),
-    /// Nobody says at which resolution tiles are read.
-    #[error("encoder `{0}` states no resolution; say at how many um/px tiles are read")]
+    /// The resolution of tiles is unknown.
+    #[error("encoder `{0}` states no resolution; give the um/px of tiles")]
     Resolution(String),
     /// A package is there already.
     #[error("{}: there is a package already; choose another folder", Shown(.0))]
@@ -47,7 +47,7 @@ pub enum FeatureError {
     /// The package does not open.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// The package is no encoder.
+    /// The package is not an encoder.
     #[error(transparent)]
     Card(#[from] CardError),
     /// No engine runs it.

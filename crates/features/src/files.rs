@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Why there are no images.
+/// Why a folder gave no images.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     /// A folder without images.

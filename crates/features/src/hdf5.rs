@@ -1,7 +1,7 @@
 //! Features of slide tiles as CLAM and TRIDENT read them.
 //!
 //! At the root: `features` f32 `[n, d]` and `coords` i64 `[n, 2]`, level-0 px of the upper left
-//! corners. The attributes of `coords` are TRIDENT's, with its nominal magnifications, and beside
+//! corners. The attributes of `coords` are TRIDENT's, with its nominal magnifications, and with
 //! them the exact um/px (`patch_mpp`, `level0_mpp`). CLAM's `patch_level` is there only where a tile
 //! is read from level 0 as it is: CLAM would otherwise read another region.
 
@@ -29,7 +29,7 @@ pub fn encode(
     features.set_attr("encoder", text(&about.encoder));
     features.set_attr("encoder_sha256", text(&about.sha256));
     features.set_attr("precision", text(about.precision()));
-    // An empty attribute would say that something stayed as drawn.
+    // An empty attribute would claim that weights stayed random.
     if !about.random.is_empty() {
         features.set_attr("random_at_start", text(&about.random));
     }

@@ -185,7 +185,7 @@ impl fmt::Display for Listing {
     }
 }
 
-/// A package as it lies on disk, checked.
+/// A package on disk, checked.
 #[derive(Clone, Debug, Serialize)]
 pub struct Package {
     /// Version of this format.
@@ -269,7 +269,7 @@ pub fn convert(
 
 /// Makes a package of a network that was exported from a file of weights, in the files that run one after
 /// the other, with the features of [`infer::convert::probes`] by those weights, whose SHA-256 is given: they
-/// may lie in several files, too.
+/// may have several files, too.
 ///
 /// # Errors
 /// As [`convert()`].
@@ -295,7 +295,7 @@ pub fn digest(path: &Path) -> Result<String, FeatureError> {
     Ok(digest)
 }
 
-/// That no package lies there yet.
+/// Checks that the folder has no package yet.
 ///
 /// # Errors
 /// [`FeatureError::Exists`].
@@ -322,7 +322,7 @@ fn write(
     for ((name, _), bytes) in card.encoder()?.files().zip(files) {
         file::write(&out.join(name), &bytes)?;
     }
-    // Last: a folder without a card is no package.
+    // Last: a folder without a card is not a package.
     file::write(&out.join(CARD), card.to_toml()?.as_bytes())?;
     Package::open(out)
 }

@@ -13,7 +13,7 @@ pub(crate) type Batch = Vec<(Row, RgbTile)>;
 /// Batches that are read before the network asks for them.
 const AHEAD: usize = 2;
 
-/// Embeds batches in their order into `table`, and tells how many tiles are done.
+/// Embeds batches in their order into `table`, and reports how many tiles are done.
 pub(crate) fn run(
     encoder: &mut Frozen,
     table: &mut Table,

@@ -122,7 +122,7 @@ impl Table {
         self.values.extend_from_slice(values);
     }
 
-    /// Writes the form that the file's suffix says, whole or not at all.
+    /// Writes the form of the file's suffix, whole or not at all.
     ///
     /// # Errors
     /// [`FeatureError`].

@@ -8,9 +8,9 @@ use crate::table::Table;
 use rayon::prelude::*;
 use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
 
-/// Features of every tile that touches tissue, in raster order, `batch` at a time; tiles lie side by
+/// Features of every tile that touches tissue, in raster order, `batch` at a time; tiles are side by
 /// side from the level-0 origin, and are white beyond the slide's edge. A slide without tissue gives
-/// a table without rows. `progress` is told tiles done, of how many.
+/// a table without rows. `progress` gets the tiles done and their total.
 ///
 /// # Errors
 /// [`FeatureError`]: the slide has no resolution, a tile cannot be decoded, the network stops.

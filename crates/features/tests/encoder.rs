@@ -129,7 +129,7 @@ fn every_engine_gives_pytorchs_features_and_batch_equals_single() {
     }
 }
 
-/// In bf16 a feature has eight bits, and says so; engines that have none refuse.
+/// In bf16 a feature has eight bits, and the file records it; engines without bf16 refuse.
 #[test]
 fn bf16_moves_features_a_little_and_is_never_a_silent_f32() {
     let dir = tempfile::tempdir().unwrap();
@@ -307,7 +307,7 @@ fn a_damaged_package_is_refused_by_type() {
     assert!(matches!(open(), FeatureError::Package(PackageError::Card { .. })));
     std::fs::write(&card, text.replace("pooling = \"mean of patches\"", "pooling = \"\"")).unwrap();
     assert!(open().to_string().contains("encoder.pooling"));
-    // A detector is no encoder.
+    // A detector is not an encoder.
     let detector = testkit::workspace().join("crates/infer/tests/golden/tiny");
     let e = Frozen::open(&detector, &rten()).map(|_| ()).unwrap_err();
     assert!(matches!(e, FeatureError::Card(CardError::Missing { part: "encoder", .. })), "{e}");

@@ -1,7 +1,7 @@
 """Reads features as CLAM and TRIDENT do: python read_features.py FOLDER, run by encoder.rs.
 
 CLAM's datasets take `features` and `coords` at the root. TRIDENT's slide encoders take the attributes
-of `coords` as well, `patch_size_level0` above all, and tell files of its own from older ones by
+of `coords` as well, `patch_size_level0` above all, and distinguish its own files from older ones by
 `patch_size`, `level0_magnification` and `target_magnification`.
 """
 

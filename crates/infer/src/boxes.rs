@@ -3,7 +3,7 @@
 //! The file gives `[N,boxes,6]` (`x0 y0 x1 y1 score class`) or `[N,4+classes,boxes]` (centre, width, height,
 //! a score per class), in pixels of its input; what is left of neighbours the peaks suppress. Pixels go in
 //! as RGB in 0 to 1, as Ultralytics' own exports take them; side and class names are read from the file
-//! where they stand in it.
+//! where they are in it.
 
 use crate::card::{
     BoxLayout, BoxesCard, CandidateCard, CandidateMethod, CardError, ModelCard, NamedPoint, SCHEMA,
@@ -22,7 +22,7 @@ pub const FILE: &str = "segmenter.onnx";
 /// Largest difference of a score between two engines.
 pub const TOLERANCE: f32 = 1e-3;
 
-/// What a file cannot say of itself.
+/// What a file cannot state of itself.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// Name of the package.
@@ -33,13 +33,13 @@ pub struct Draft {
     pub architecture: String,
     /// um/px that it was trained at.
     pub mpp: Mpp,
-    /// Class names in the network's order; empty: as the file says.
+    /// Class names in the network's order; empty: as the file states.
     pub classes: Vec<String>,
     /// The class that counts; `None`: the first.
     pub positive: Option<String>,
-    /// Side of a window, px; `None`: as the file says.
+    /// Side of a window, px; `None`: as the file states.
     pub window: Option<usize>,
-    /// Distance of neighbouring windows, px; `None`: such that a figure of 20 um lies whole in one.
+    /// Distance of neighbouring windows, px; `None`: such that a figure of 20 um is whole in one.
     pub stride: Option<usize>,
     /// Which output is taken; `None` where there is one.
     pub output: Option<String>,
@@ -67,7 +67,7 @@ pub struct Converted {
 }
 
 /// Brings an ONNX file to a package: `image` in, `boxes` out, run on every engine at hand on
-/// [`probes`]. `options` says threads and libraries; its engine is not asked.
+/// [`probes`]. `options` states threads and libraries; its engine is not asked.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -79,7 +79,7 @@ pub fn convert(
     let refused = |what: &str| ConvertError::File(what.into());
     let own = onnx::side(file).map_err(ConvertError::File)?;
     let window = draft.window.or(own);
-    let window = window.ok_or_else(|| refused("the file does not say the side of its window"))?;
+    let window = window.ok_or_else(|| refused("the file does not state the side of its window"))?;
     let wanted = Wanted {
         image: window,
         gives: Gives::Boxes,

@@ -98,7 +98,7 @@ pub struct SegmenterCard {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoxesCard {
-    /// How they lie in the output.
+    /// How they are in the output.
     pub layout: BoxLayout,
     /// Boxes per window, most of them with a score near 0.
     pub count: usize,
@@ -108,7 +108,7 @@ pub struct BoxesCard {
     pub positive: String,
 }
 
-/// How boxes lie in the output of a network.
+/// How boxes are in the output of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BoxLayout {
@@ -229,7 +229,7 @@ pub struct CandidateCard {
 }
 
 /// A classification network: input `image` f32 `[N,3,input,input]`, output `probability`
-/// f32 `[N,C]`, softmax inside; C is the number of `outputs`, or of `classes` where there are none.
+/// f32 `[N,C]`, softmax inside; C is the number of `outputs`, or of `classes` where absent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassifierCard {
@@ -254,7 +254,7 @@ pub struct ClassifierCard {
     pub std: [f32; 3],
     /// Class names in output order.
     pub classes: Vec<String>,
-    /// Of a network that tells finer classes apart: the one of `classes` that each of its outputs counts
+    /// Of a network that distinguishes finer classes: the one of `classes` that each of its outputs counts
     /// for, in their order; a class is the sum of its outputs. Absent: output `i` is class `i`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<String>,
@@ -430,11 +430,11 @@ impl ModelCard {
                 })?;
                 for (i, name) in b.classes.iter().enumerate() {
                     ensure(!b.classes[..i].contains(name), "segmenter.boxes.classes", || {
-                        format!("`{name}` stands twice")
+                        format!("`{name}` is repeated")
                     })?;
                 }
                 ensure(b.classes.contains(&b.positive), "segmenter.boxes.positive", || {
-                    format!("`{}` is none of {:?}", b.positive, b.classes)
+                    format!("`{}` is not one of {:?}", b.positive, b.classes)
                 })?;
                 let peaks = |c: &CandidateCard| c.method == CandidateMethod::Peaks;
                 ensure(self.candidates.as_ref().is_some_and(peaks), "candidates.method", || {
@@ -479,7 +479,7 @@ impl ModelCard {
             ensure(c.classes.len() >= 2, "classifier.classes", || "needs two or more".into())?;
             for (i, name) in c.classes.iter().enumerate() {
                 ensure(!c.classes[..i].contains(name), "classifier.classes", || {
-                    format!("`{name}` stands twice")
+                    format!("`{name}` is repeated")
                 })?;
             }
             let of_class = |o: &String| c.classes.contains(o);
@@ -489,11 +489,11 @@ impl ModelCard {
                 format!("{:?} are not {:?}, each once or more", c.outputs, c.classes)
             })?;
             ensure(c.classes.contains(&c.positive), "classifier.positive", || {
-                format!("`{}` is none of {:?}", c.positive, c.classes)
+                format!("`{}` is not one of {:?}", c.positive, c.classes)
             })?;
             let fits = |t: f32| c.classes.len() == 2 && t > 0.0 && t < 1.0;
             ensure(c.threshold.is_none_or(fits), "classifier.threshold", || {
-                "belongs to two classes and lies inside (0, 1)".into()
+                "belongs to two classes and is inside (0, 1)".into()
             })?;
             let fits = |s: ScaleCard| {
                 let finite = s.slope.is_finite() && s.offset.is_finite();
@@ -534,7 +534,7 @@ impl ModelCard {
     /// What embedding needs.
     ///
     /// # Errors
-    /// [`CardError::Missing`] when the package is no encoder.
+    /// [`CardError::Missing`] when the package is not an encoder.
     pub fn encoder(&self) -> Result<&EncoderCard, CardError> {
         self.encoder.as_ref().ok_or_else(|| CardError::Missing {
             name: self.name.clone(),

@@ -28,7 +28,7 @@ pub const TOLERANCE: f32 = 1e-3;
 /// The same between f16 weights and those that they were rounded from: what rounding does not explain.
 pub const ROUNDING: f32 = 5e-2;
 
-/// What a file cannot say of itself. A default deviation of 0 is refused: it has to be given, or to come from the table.
+/// What a file cannot state of itself. A default deviation of 0 is refused: it has to be given, or to come from the table.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     /// Name of the package.
@@ -64,7 +64,7 @@ pub struct Draft {
 /// Why a file becomes no package.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// It is no encoder of this shape.
+    /// It is not an encoder of this shape.
     #[error("it cannot be used: {0}")]
     File(String),
     /// The card or the network is refused.
@@ -76,7 +76,7 @@ pub enum ConvertError {
     /// A run failed, or gave NaN.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The network does not fit what was said of it.
+    /// The network does not fit what was reported of it.
     #[error(transparent)]
     Engine(EngineError),
     /// Two engines, or an engine and the weights, give different features.
@@ -96,9 +96,9 @@ pub enum ConvertError {
         /// What share of it may be.
         allowed: f32,
     },
-    /// A vector changes with the image beside it.
+    /// A vector changes with the image next to it.
     #[error(
-        "an image's features change by {difference} with the image beside it; export the network in \
+        "an image's features change by {difference} with the image next to it; export the network in \
          its evaluation mode"
     )]
     Neighbours {
@@ -137,8 +137,8 @@ pub fn probes(side: usize) -> [RgbTile; 2] {
 
 /// Brings an ONNX file to a package: `image` in, `embedding` out, run on every engine at hand on
 /// [`probes`]. `reference` holds their features by the weights themselves, where somebody has them;
-/// `file` then has its weights stored as `draft.half` says already, and is never made whole: as f32 it
-/// may be larger than a file of ONNX can be. `options` says threads and libraries; its engine is not asked.
+/// `file` then has its weights stored as `draft.half` states already, and is never made whole: as f32 it
+/// may be larger than a file of ONNX can be. `options` states threads and libraries; its engine is not asked.
 ///
 /// # Errors
 /// [`ConvertError`].
@@ -247,7 +247,7 @@ fn tried(
     let mut refused = Vec::new();
     let mut ran: Vec<(String, Vec<f32>)> = Vec::new();
     for (engine, provider) in at_hand(options) {
-        // Two images at once, so that one could tell on the other.
+        // Two images at once, so that one could show on the other.
         let options = EngineOptions { engine, provider, classifier_batch: 2, ..options.clone() };
         match open(&package, &options) {
             Ok(mut models) => {
@@ -278,7 +278,7 @@ fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
     let named = files.iter().enumerate();
     let mut named =
         named.map(|(i, bytes)| FileCard { file: file_name(i), sha256: sha256_hex(bytes) });
-    let first = named.next().expect("a network lies in at least one file");
+    let first = named.next().expect("a network is in at least one file");
     let encoder = EncoderCard {
         file: first.file,
         sha256: first.sha256,
@@ -327,7 +327,7 @@ pub(crate) fn at_hand(options: &EngineOptions) -> Vec<(EngineChoice, Provider)> 
     all
 }
 
-/// Features of both probes; refuses a network whose answer depends on what lies beside an image.
+/// Features of both probes; refuses a network whose answer depends on what is next to an image.
 fn run(encoder: &mut dyn mitosis::Encoder, side: usize) -> Result<Vec<f32>, ConvertError> {
     let probes = probes(side);
     let width = encoder.width();

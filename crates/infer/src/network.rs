@@ -265,9 +265,9 @@ mod tests {
     use super::*;
 
     /// An engine that answers with what it is given.
-    struct Says(Vec<f32>, Vec<f32>);
+    struct Fixed(Vec<f32>, Vec<f32>);
 
-    impl Session for Says {
+    impl Session for Fixed {
         fn input(&mut self) -> Result<&mut [f32], String> {
             Ok(&mut self.0)
         }
@@ -279,7 +279,7 @@ mod tests {
 
     fn answer(output: Vec<f32>) -> Result<Vec<f32>, PortError> {
         let mut runner = Runner {
-            session: Box::new(Says(vec![0.0; 12], output)),
+            session: Box::new(Fixed(vec![0.0; 12], output)),
             engine: "test".into(),
             normalisation: Normalisation::new([0.5; 3], [0.5; 3]),
             side: 2,
@@ -300,9 +300,9 @@ mod tests {
     }
 
     /// An engine that panics.
-    struct Falls(Vec<f32>);
+    struct Panics(Vec<f32>);
 
-    impl Session for Falls {
+    impl Session for Panics {
         fn input(&mut self) -> Result<&mut [f32], String> {
             Ok(&mut self.0)
         }
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn an_engine_that_panics_is_an_error() {
         let mut runner = Runner {
-            session: Box::new(Falls(vec![0.0; 12])),
+            session: Box::new(Panics(vec![0.0; 12])),
             engine: "test".into(),
             normalisation: Normalisation::new([0.5; 3], [0.5; 3]),
             side: 2,

@@ -41,7 +41,7 @@ pub(crate) struct Signature {
 /// are `output`, where the file fixes them.
 ///
 /// # Errors
-/// A sentence saying what differs.
+/// A sentence on what differs.
 pub(crate) fn signature(
     onnx: &[u8],
     side: usize,
@@ -93,12 +93,12 @@ fn gives(graph: &Graph, (name, output): (&str, &[usize])) -> Result<(), String> 
 
 /// Images that a file may ask for at once.
 const MOST_BATCH: i64 = 1024;
-/// Values that one tensor may have where the file itself says how many.
+/// Values that one tensor may have where the file itself states how many.
 const MOST_VALUES: u64 = 1 << 28;
 /// `TensorProto.DataType.INT64`.
 const INT64: i32 = 7;
 
-/// Checks what the file says of sizes before an engine believes it: weights must lie in the file,
+/// Checks what the file states of sizes before an engine believes it: weights must be in the file,
 /// and shapes that are written in it must be of a possible size.
 fn bounded(graph: &Graph, len: usize) -> Result<(), String> {
     let mut constants: HashMap<String, Vec<i64>> = HashMap::new();
@@ -124,7 +124,7 @@ fn bounded(graph: &Graph, len: usize) -> Result<(), String> {
         }
     }
     for node in &nodes {
-        // Which input says how large the output is.
+        // Which input states how large the output is.
         let sizes = match node.op_type.as_str() {
             "ConstantOfShape" => 0,
             "Expand" | "Tile" | "Reshape" => 1,
@@ -134,7 +134,7 @@ fn bounded(graph: &Graph, len: usize) -> Result<(), String> {
         let Some(shape) = node.input.get(sizes).and_then(|name| constants.get(name)) else {
             continue;
         };
-        // 0 and -1 stand for sizes that come from elsewhere.
+        // 0 and -1 represent sizes that come from elsewhere.
         if volume(shape.iter().filter(|v| **v > 0)).is_none_or(|n| n > MOST_VALUES) {
             return Err(format!(
                 "{} makes a tensor of {shape:?}, more than {MOST_VALUES} values",
@@ -149,12 +149,12 @@ fn volume<'a>(sides: impl IntoIterator<Item = &'a i64>) -> Option<u64> {
     sides.into_iter().try_fold(1u64, |n, side| n.checked_mul(u64::try_from(*side).ok()?))
 }
 
-/// Refuses a tensor that lies elsewhere, or is larger than the file.
+/// Refuses a tensor that is elsewhere, or is larger than the file.
 fn stored(values: &Values, len: usize) -> Result<(), String> {
     let Values { name, dims, .. } = values;
     if values.data_location != 0 || !values.external_data.is_empty() {
         return Err(format!(
-            "the values of `{name}` lie in another file; export them into this one"
+            "the values of `{name}` are in another file; export them into this one"
         ));
     }
     // The smallest values take four bits.
@@ -190,7 +190,7 @@ fn nodes(graph: &Graph) -> Result<Vec<Node>, String> {
 /// The value with which a U-Net's decoder begins, that is its first enlarged one.
 ///
 /// # Errors
-/// A sentence saying what is damaged, or that there is no decoder.
+/// A sentence on what is damaged, or that a decoder is missing.
 pub(crate) fn decoder(onnx: &[u8]) -> Result<String, String> {
     let first = nodes(&decode(onnx)?.1)?.into_iter().find(|n| n.op_type == "Resize");
     let value = first.and_then(|n| n.output.into_iter().next());
@@ -211,7 +211,7 @@ pub(crate) struct Halves {
 /// Cuts a network before the value `from`.
 ///
 /// # Errors
-/// A sentence saying what is damaged or that no such value is made.
+/// A sentence on what is damaged or that no such value is made.
 pub(crate) fn cut(onnx: &[u8], from: &str) -> Result<Halves, String> {
     let (model, graph) = decode(onnx)?;
     let nodes = nodes(&graph)?;
@@ -293,7 +293,7 @@ fn dims_of<'a>(values: &'a [ValueInfo], kind: &str, name: &str) -> Result<&'a [D
         .r#type
         .as_ref()
         .and_then(|t| t.tensor.as_ref())
-        .ok_or_else(|| format!("{kind} `{name}` is no tensor"))?;
+        .ok_or_else(|| format!("{kind} `{name}` is not a tensor"))?;
     if tensor.elem_type != FLOAT {
         return Err(format!("{kind} `{name}` is not f32 (ONNX type {})", tensor.elem_type));
     }
@@ -305,7 +305,7 @@ fn fixed(dims: &[Dimension], want: &[usize], kind: &str, name: &str) -> Result<(
         if let Some(Size::Value(n)) = dim.size
             && usize::try_from(n) != Ok(*want)
         {
-            return Err(format!("{kind} `{name}` has a side of {n}, the card says {want}"));
+            return Err(format!("{kind} `{name}` has a side of {n}, the card states {want}"));
         }
     }
     Ok(())

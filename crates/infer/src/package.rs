@@ -17,13 +17,13 @@ pub const WEIGHTS: &str = "share/mithras/models";
 
 static WEIGHTS_IN: OnceLock<PathBuf> = OnceLock::new();
 
-/// Says where those files are, for what is no program with a place of its own. The first call holds.
+/// Reports where those files are, for what is not a program with a place of its own. The first call holds.
 pub fn weights_in(folder: PathBuf) {
     let _ = WEIGHTS_IN.set(folder);
 }
 
 /// A file of a bundled package that is not built in, by its place in the folder of weights.
-fn beside(place: &str) -> Option<Cow<'static, [u8]>> {
+fn external_weights(place: &str) -> Option<Cow<'static, [u8]>> {
     let folder = WEIGHTS_IN.get().cloned().or_else(|| {
         let program = std::env::current_exe().ok()?;
         Some(program.parent()?.parent()?.join(WEIGHTS))
@@ -40,7 +40,7 @@ pub struct ModelPackage {
     pub origin: String,
     segmenter: Option<Cow<'static, [u8]>>,
     classifier: Option<Cow<'static, [u8]>>,
-    /// In the order in which they run; empty where there is none.
+    /// In the order in which they run; empty where absent.
     encoder: Vec<Cow<'static, [u8]>>,
 }
 
@@ -74,7 +74,7 @@ pub enum PackageError {
     },
     /// A network is not the one that its card describes.
     #[error(
-        "{origin}: SHA-256 of `{file}` is {actual}, its card says {expected}; \
+        "{origin}: SHA-256 of `{file}` is {actual}, its card states {expected}; \
          the file is damaged or belongs to another card"
     )]
     Digest {
@@ -102,7 +102,7 @@ pub enum PackageError {
     #[error(
         "this build carries the card of `{name}` but not its weights (`{file}`); \
          give a complete package folder, rebuild with the file in models/{name}/, or, of a Python wheel, \
-         install it anew"
+         install it again"
     )]
     NoWeights {
         /// Package name.
@@ -149,7 +149,7 @@ impl ModelPackage {
             .ok_or_else(|| PackageError::Unknown { name: name.into(), known: known() })?;
         let bytes = |file: &str| {
             let (_, place, built_in) = files.iter().find(|(f, ..)| *f == file)?;
-            built_in.map(Cow::Borrowed).or_else(|| beside(place))
+            built_in.map(Cow::Borrowed).or_else(|| external_weights(place))
         };
         let origin = format!("bundled:{name}");
         let card = bytes("card.toml").unwrap_or_default();
@@ -160,7 +160,7 @@ impl ModelPackage {
         })
     }
 
-    /// A package that lies in no folder: a card with the bytes of its one network.
+    /// A package that is in no folder: a card with the bytes of its one network.
     ///
     /// # Errors
     /// [`PackageError`] when the card is wrong or the digest differs.
@@ -214,13 +214,13 @@ impl ModelPackage {
         self.classifier.as_deref()
     }
 
-    /// ONNX bytes of the encoder's files, in the order in which they run; none where there is no encoder.
+    /// ONNX bytes of the encoder's files, in the order in which they run; none without an encoder.
     pub fn encoder(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.encoder.iter().map(|part| &**part)
     }
 
     /// What features of the encoder are known by: the SHA-256 of its file; of several that of all, one
-    /// after the other, as of `cat encoder.onnx encoder-2.onnx`. `None` where there is no encoder.
+    /// after the other, as of `cat encoder.onnx encoder-2.onnx`. `None` without an encoder.
     #[must_use]
     pub fn encoder_sha256(&self) -> Option<String> {
         let card = self.card.encoder.as_ref()?;

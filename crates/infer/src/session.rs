@@ -1,6 +1,6 @@
 //! What an engine is given, and what it gives back.
 
-/// One network as an engine gets it, or one of the files of a network that lies in several.
+/// One network as an engine gets it, or one of the files of a network that is in several.
 pub struct Network<'a> {
     /// The file's bytes.
     pub onnx: &'a [u8],

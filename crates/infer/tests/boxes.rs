@@ -57,7 +57,11 @@ fn spot(x: usize, y: usize, rgb: [u8; 3]) -> RgbTile {
 fn boxes_become_their_centres_with_their_scores() {
     let made = convert(&file(), &draft(), &EngineOptions::default()).unwrap();
     let card = made.card.segmenter.as_ref().unwrap();
-    assert_eq!((card.window, card.stride), (64, 32), "20 um do not fit beside each other in 64 px");
+    assert_eq!(
+        (card.window, card.stride),
+        (64, 32),
+        "20 um do not fit next to each other in 64 px"
+    );
     let boxes = card.boxes.as_ref().unwrap();
     assert_eq!((boxes.layout, boxes.count), (BoxLayout::Rows, 16));
     assert_eq!(boxes.positive, "mitotic figure");
@@ -126,9 +130,9 @@ fn what_is_no_detector_of_boxes_is_refused_in_words() {
     let what = refused(&classifier, with(|d| d.window = Some(224)));
     assert!(what.contains("boxes are [N,boxes,6]") || what.contains("not 224"), "{what}");
     let what = refused(&file(), with(|d| d.classes = vec!["one".into(); 3]));
-    assert!(what.contains("stands twice"), "{what}");
+    assert!(what.contains("is repeated"), "{what}");
     let what = refused(&file(), with(|d| d.positive = Some("mitosis".into())));
-    assert!(what.contains("`mitosis` is none of"), "{what}");
+    assert!(what.contains("`mitosis` is not one of"), "{what}");
     let what = refused(&file(), with(|d| d.window = Some(640)));
     assert!(what.contains("64, not 640"), "{what}");
     let what = refused(&file(), with(|d| d.stride = Some(65)));

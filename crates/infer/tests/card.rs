@@ -191,7 +191,7 @@ fn digest_is_sha_256() {
     );
 }
 
-/// What stands beside this program is handed on with it: its licence is said, and it is no encoder whose
+/// What is next to this program is handed on with it: its licence is reported, and it is not an encoder whose
 /// makers keep that to themselves, under whatever name.
 #[test]
 fn bundled_packages_state_a_licence_and_hold_no_published_encoder() {
@@ -242,8 +242,8 @@ fn bundled_packages_state_a_licence_and_hold_no_published_encoder() {
         let Ok(text) = std::fs::read_to_string(folder.join("card.toml")) else { continue };
         let card = ModelCard::parse(&text).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
         let licence = card.license.to_lowercase();
-        let said = !["none", "unknown", "todo", "?"].contains(&licence.trim());
-        assert!(said && licence.len() >= 3, "{}: licence `{licence}`", card.name);
+        let known = !["none", "unknown", "todo", "?"].contains(&licence.trim());
+        assert!(known && licence.len() >= 3, "{}: licence `{licence}`", card.name);
         assert!(card.encoder.is_none(), "{} is an encoder", card.name);
         let first = card.segmenter.as_ref().map(|s| &s.architecture);
         let second = card.classifier.as_ref().map(|c| &c.architecture);

@@ -1,6 +1,6 @@
 //! From figures to a mitotic count: the 2 mm2 hotspot and the density.
 
-use crate::{Level0, Physical, Point, Resolution, crowd};
+use crate::{Level0, Physical, Point, Resolution, neighbours};
 use serde::{Deserialize, Serialize};
 
 /// An area in square millimetres.
@@ -21,10 +21,10 @@ pub enum CountError {
     #[error("figure {0} has a coordinate that is not a finite number")]
     NotFinite(usize),
     /// Nothing was analysed, so a density has no meaning.
-    #[error("the analysed area is {0} mm2: no tissue was read, so there is no density")]
+    #[error("the analysed area is {0} mm2: no tissue was read, so no density is defined")]
     NoArea(f64),
-    /// An area that is none.
-    #[error("the unread area is {0} mm2, which is no area")]
+    /// A negative or non-finite area.
+    #[error("the unread area is {0} mm2, not a valid area")]
     UnreadArea(f64),
 }
 
@@ -37,9 +37,9 @@ pub struct Hotspot {
     pub index: usize,
     /// The centre in level-0 pixels.
     pub centre: Point<Level0>,
-    /// Upper left corner in level-0 pixels; may lie outside the slide.
+    /// Upper left corner in level-0 pixels; may be outside the slide.
     pub min: Point<Level0>,
-    /// Lower right corner in level-0 pixels; may lie outside the slide.
+    /// Lower right corner in level-0 pixels; may be outside the slide.
     pub max: Point<Level0>,
 }
 
@@ -50,7 +50,7 @@ pub struct Hotspot {
 /// its own resolution, is `<= sqrt(2)/2 mm`: the border belongs to the square. Among equal counts
 /// the centre with the smallest y wins, then the smallest x, then the first in the slice, so the
 /// order of the slice never moves the square. The square is neither shifted nor clipped at the edge
-/// of the slide or tissue: what lies outside holds no figures. No figures: `None`.
+/// of the slide or tissue: the outside has no figures. No figures: `None`.
 ///
 /// # Errors
 /// [`CountError::NotFinite`] for a coordinate that is not a number.
@@ -70,7 +70,7 @@ pub fn hotspot(
         })
         .collect();
     let mut best: Option<(usize, usize)> = None;
-    for (i, count) in crowd::counts(&um, HALF_SIDE_UM, &mut 0).into_iter().enumerate() {
+    for (i, count) in neighbours::counts(&um, HALF_SIDE_UM, &mut 0).into_iter().enumerate() {
         let better = best.is_none_or(|(most, j)| {
             let (a, b) = (figures[i], figures[j]);
             count > most || (count == most && (a.y, a.x) < (b.y, b.x))
@@ -94,7 +94,7 @@ pub fn hotspot(
 pub struct Count {
     /// Accepted figures on the analysed tissue.
     pub figures: usize,
-    /// The densest 2 mm2; `None` when there is no figure, which is a count of zero.
+    /// The densest 2 mm2; `None` without figures, which is a count of zero.
     pub hotspot: Option<Hotspot>,
     /// Figures per 20 mm2 of analysed tissue.
     pub density_per_20_mm2: f64,
@@ -131,7 +131,7 @@ impl Count {
         })
     }
 
-    /// Figures in the hotspot; zero when there are none at all.
+    /// Figures in the hotspot; zero without figures.
     #[must_use]
     pub fn hotspot_count(&self) -> usize {
         self.hotspot.map_or(0, |h| h.count)

@@ -1,7 +1,7 @@
 //! Hotspots by other rules than the paper's: circles, other areas, fields that lie together or apart.
 
 use crate::count::{CountError, HALF_SIDE_UM};
-use crate::{Level0, Point, Resolution, crowd};
+use crate::{Level0, Point, Resolution, neighbours};
 use serde::{Deserialize, Serialize};
 
 /// Shape of a hotspot or of a field of it.
@@ -116,7 +116,7 @@ impl HotspotRule {
             .collect();
         let far = self.reach_um();
         let counts = match self.shape {
-            Shape::Square => crowd::counts(&um, far, &mut 0),
+            Shape::Square => neighbours::counts(&um, far, &mut 0),
             Shape::Circle => um
                 .iter()
                 .map(|a| um.iter().filter(|b| (b[0] - a[0]).hypot(b[1] - a[1]) <= far).count())

@@ -10,7 +10,7 @@
 //! | [`space`] | slide, window and physical coordinates, which never mix |
 //! | [`detection`] | mitotic figure detection model |
 //! | [`port`] | what a network is to the pipeline |
-//! | [`apart`] | one division, one figure |
+//! | [`suppression`] | one division, one figure |
 //! | [`matching`] | matching within 30 px; threshold pair over three folds |
 //! | [`count`] | mitotic hotspot (2 mm2), mitotic density (20 mm2) |
 //! | [`hotspots`] | hotspots by other rules: circles, fields, other areas |
@@ -18,18 +18,18 @@
 
 #![forbid(unsafe_code)]
 
-pub mod apart;
 pub mod count;
-mod crowd;
 pub mod detection;
 pub mod hotspots;
 mod index;
 pub mod matching;
+mod neighbours;
 pub mod port;
 pub mod pseudo_label;
 pub mod resolution;
 pub mod score;
 pub mod space;
+pub mod suppression;
 
 pub use count::{Count, Hotspot, Mm2};
 pub use detection::{Candidate, Detection, OperatingPoint};

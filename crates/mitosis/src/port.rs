@@ -47,7 +47,7 @@ impl RgbTile {
     /// down, bit 2 exchanges rows and columns (after the flips).
     ///
     /// # Panics
-    /// When bit 2 is set and the image is no square.
+    /// When bit 2 is set and the image is not square.
     #[must_use]
     pub fn symmetric(&self, symmetry: u8) -> Self {
         if symmetry == 0 {
@@ -123,7 +123,7 @@ pub enum PortError {
         value: f32,
     },
     /// NaN or out-of-range output: a broken model, never a result.
-    #[error("{engine}: the model returned {value}, which is no probability")]
+    #[error("{engine}: the model returned {value}, not a probability")]
     NotAProbability {
         /// Engine name.
         engine: String,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Micrometres per pixel. Finite, positive and plausible for light microscopy
-/// (0.02 to 200 um/px); there is no default.
+/// (0.02 to 200 um/px); it has no default.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Mpp(f64);

@@ -31,10 +31,10 @@ impl Score {
     /// A score written in the source.
     ///
     /// # Panics
-    /// When `p` is no probability (at compile time, in a `const`).
+    /// When `p` is not a probability (at compile time, in a `const`).
     #[must_use]
     pub const fn literal(p: f32) -> Self {
-        assert!(p >= 0.0 && p <= 1.0, "a literal score lies in [0, 1]");
+        assert!(p >= 0.0 && p <= 1.0, "a literal score is in [0, 1]");
         Self(p)
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Level-0 pixels of a slide. Pixel (0, 0) covers [0, 1) x [0, 1); centres lie at .5.
+/// Level-0 pixels of a slide. Pixel (0, 0) covers [0, 1) x [0, 1); centres are at .5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level0 {}
 

@@ -1,8 +1,8 @@
 //! Times of training steps and of the token loss: `cargo run --release -p net --example bench --
 //! unet|mae|scl [threads]`; `step SIZE VIEWS PRECISION DEVICE RUNS` is one pretraining step, its
-//! seconds as JSON. The peer in PyTorch is `bench_peer.py` beside this file.
+//! seconds as JSON. The peer in PyTorch is `bench_peer.py` next to this file.
 //!
-//! CPU seconds (user + system of the process) stand beside wall seconds: on a shared machine only
+//! CPU seconds (user + system of the process) are next to wall seconds: on a shared machine only
 //! they compare.
 
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! A model package with weights as they start, to time engines on or to try a runtime with:
 //! `cargo run -p net --example untrained_package -- FOLDER [f16]`.
 //!
-//! The card carries no checksums; it is no model.
+//! The card carries no checksums; it is not a model.
 
 use std::path::PathBuf;
 

@@ -96,23 +96,23 @@ impl Spec {
     /// Differences that make weights unusable in place of `self`, in words.
     fn differences(&self, other: &Self) -> Vec<String> {
         let mut out = Vec::new();
-        let mut say = |what: &str, have: String, want: String| {
+        let mut compare = |what: &str, have: String, want: String| {
             if have != want {
                 out.push(format!("{what} is {have}, expected {want}"));
             }
         };
-        say("schema", other.schema.to_string(), self.schema.to_string());
-        say("architecture", other.architecture.clone(), self.architecture.clone());
-        say("input", other.input.to_string(), self.input.to_string());
-        say("um/px", other.mpp.to_string(), self.mpp.to_string());
-        say("mean", format!("{:?}", other.mean), format!("{:?}", self.mean));
-        say("std", format!("{:?}", other.std), format!("{:?}", self.std));
-        say("classes", other.classes.join(","), self.classes.join(","));
+        compare("schema", other.schema.to_string(), self.schema.to_string());
+        compare("architecture", other.architecture.clone(), self.architecture.clone());
+        compare("input", other.input.to_string(), self.input.to_string());
+        compare("um/px", other.mpp.to_string(), self.mpp.to_string());
+        compare("mean", format!("{:?}", other.mean), format!("{:?}", self.mean));
+        compare("std", format!("{:?}", other.std), format!("{:?}", self.std));
+        compare("classes", other.classes.join(","), self.classes.join(","));
         let (have, want) = (structure(&other.config), structure(&self.config));
         for key in have.keys().chain(want.keys()).collect::<BTreeSet<_>>() {
             let text =
                 |v: Option<&&serde_json::Value>| v.map_or("absent".into(), |v| v.to_string());
-            say(&format!("config.{key}"), text(have.get(key)), text(want.get(key)));
+            compare(&format!("config.{key}"), text(have.get(key)), text(want.get(key)));
         }
         out
     }
@@ -231,7 +231,7 @@ pub fn save_tensors(
     write_whole(path, &bytes)
 }
 
-/// Writes to a temporary file beside `path`, flushes it to disk, renames.
+/// Writes to a temporary file next to `path`, flushes it to disk, renames.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let fail = |e: std::io::Error| NetError::io(path, e);

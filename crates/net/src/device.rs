@@ -34,7 +34,7 @@ pub fn init() -> Cuda {
             || "libtorch_cuda.so".into(),
             |dir| dir.join("libtorch_cuda.so").into_os_string(),
         );
-        // SAFETY: libtorch's own library, made to be loaded beside libtorch_cpu.
+        // SAFETY: libtorch's own library, made to be loaded next to libtorch_cpu.
         match unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) } {
             Ok(library) => {
                 // Its registered kernels must outlive everything.

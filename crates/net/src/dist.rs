@@ -44,7 +44,7 @@ unsafe extern "C" {
 
 /// Limit of one exchange, s: others may be validating meanwhile.
 const LIMIT: c_int = 1800;
-/// After how many seconds without a word a rank counts as gone, where nothing else is said.
+/// After how many seconds without a word a rank counts as gone, where nothing else is reported.
 const SILENCE: usize = 20;
 
 fn checked(status: c_int) -> Result<()> {
@@ -100,7 +100,9 @@ impl Launch {
         };
         let number = |name: &'static str| -> Result<Option<usize>> {
             let parse = |v: String| {
-                v.trim().parse().map_err(|_| NetError::config(name, format!("`{v}` is no number")))
+                v.trim()
+                    .parse()
+                    .map_err(|_| NetError::config(name, format!("`{v}` is not a number")))
             };
             get(name).map(parse).transpose()
         };
@@ -121,7 +123,7 @@ impl Launch {
         })?;
         let port = number("MASTER_PORT")?.unwrap_or(29500);
         let port = u16::try_from(port)
-            .map_err(|_| NetError::config("MASTER_PORT", format!("{port} is no port")))?;
+            .map_err(|_| NetError::config("MASTER_PORT", format!("{port} is not a port")))?;
         let silence = number("MITHRAS_RANK_SILENCE")?.unwrap_or(SILENCE).max(2);
         Ok(Self { rank, world, local: number(local)?.unwrap_or(rank), host, port, silence })
     }

@@ -104,7 +104,7 @@ impl ConvNorm {
 }
 
 /// Zeros (before, after) one axis of `size` so that `ceil(size / stride)` comes out, as
-/// TensorFlow's `SAME`: the odd one stands at the end.
+/// TensorFlow's `SAME`: the odd one is at the end.
 fn same_padding(size: i64, kernel: i64, stride: i64) -> (i64, i64) {
     let total = ((size + stride - 1) / stride - 1) * stride + kernel - size;
     let total = total.max(0);

@@ -86,7 +86,7 @@ impl Conv2d {
     }
 }
 
-/// Batch norm over `[N, C, H, W]` or `[N, C]`; eps 1e-5 and momentum 0.1 unless said.
+/// Batch norm over `[N, C, H, W]` or `[N, C]`; eps 1e-5 and momentum 0.1 unless stated.
 #[derive(Debug)]
 pub struct BatchNorm {
     /// Scale `[C]`; absent when affine-free.
@@ -142,7 +142,7 @@ impl BatchNorm {
     }
 }
 
-/// `y = x W^T + b`, weight `[out, in]`; while fine-tuning perhaps with an adapter beside the weight.
+/// `y = x W^T + b`, weight `[out, in]`; while fine-tuning perhaps with an adapter next to the weight.
 #[derive(Debug)]
 pub struct Linear {
     /// `[out, in]`.
@@ -154,7 +154,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Weights as `init` says, bias zero.
+    /// Weights as `init` states, bias zero.
     #[must_use]
     pub fn new(p: &Path, input: i64, output: i64, bias: bool, init: Init) -> Self {
         Self {
@@ -184,7 +184,7 @@ impl Linear {
     }
 }
 
-/// What is learnt beside a linear layer while its weight stays (`lora`).
+/// What is learnt next to a linear layer while its weight stays (`lora`).
 #[derive(Debug)]
 pub(crate) struct Adapter {
     /// `[rank, in]`.

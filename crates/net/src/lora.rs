@@ -1,4 +1,4 @@
-//! Low-rank adaptation (Hu et al. 2021): a frozen weight `W` and beside it `alpha / rank * B A`,
+//! Low-rank adaptation (Hu et al. 2021): a frozen weight `W` and next to it `alpha / rank * B A`,
 //! which alone is trained. Equal to `peft`'s `LoraConfig` without dropout and with plain scaling.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ impl Target {
     }
 }
 
-/// Settings, as they stand in a preset.
+/// Settings, as they are in a preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lora {
@@ -77,7 +77,7 @@ impl Lora {
         self.alpha / self.rank as f64
     }
 
-    /// Adds adapters to the layers meant of `net`, which lies at the root of `vs`, and freezes all
+    /// Adds adapters to the layers meant of `net`, which is at the root of `vs`, and freezes all
     /// but them, the head, and the norm of a mean-pooling model, which no file of weights gives.
     /// Call it when the weights are loaded. As in `peft`, `A` is uniform within `1 / sqrt(in)` and `B` zero, so
     /// that the network gives what it gave. Returns the names that are trained.

@@ -266,7 +266,7 @@ impl Mae {
         &self.config
     }
 
-    /// Whether weight decay leaves a parameter alone beside the one-dimensional ones. The MAE
+    /// Whether weight decay leaves a parameter alone next to the one-dimensional ones. The MAE
     /// reference decays `cls_token` and `mask_token` (three-dimensional), so none.
     #[must_use]
     pub fn no_decay(_name: &str) -> bool {

@@ -26,7 +26,7 @@ fn trainable(vs: &VarStore) -> BTreeMap<String, Tensor> {
 }
 
 /// Two groups, as timm's `param_groups_weight_decay`: no decay for biases, norms, everything
-/// one-dimensional, and the names `keep` says (e.g. `pos_embed`).
+/// one-dimensional, and the names `keep` states (e.g. `pos_embed`).
 #[must_use]
 pub fn groups_weight_decay(
     vs: &VarStore,
@@ -224,7 +224,7 @@ impl AdamW {
         Ok(())
     }
 
-    /// Everything needed to go on, by name: `step`, `exp_avg.<name>`, `exp_avg_sq.<name>`.
+    /// Everything needed to continue, by name: `step`, `exp_avg.<name>`, `exp_avg_sq.<name>`.
     #[must_use]
     pub fn state(&self) -> Vec<(String, Tensor)> {
         let mut out = vec![("step".to_string(), self.step.shallow_clone())];

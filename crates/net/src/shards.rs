@@ -15,7 +15,7 @@ struct Index {
     weight_map: BTreeMap<String, String>,
 }
 
-/// Whether a file says in which others the weights lie.
+/// Whether a file states in which others the weights are.
 pub(crate) fn is_index(path: &Path) -> bool {
     path.to_string_lossy().ends_with(".index.json")
 }
@@ -35,7 +35,7 @@ fn open(path: &Path) -> Result<Index> {
         let mut parts = Path::new(file).components();
         let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
         if !plain || is_index(Path::new(file)) {
-            return Err(wrong(path, format!("names `{file}`, which is no file beside it")));
+            return Err(wrong(path, format!("names `{file}`, which is not a file next to it")));
         }
     }
     Ok(index)
@@ -52,7 +52,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// The files that weights lie in: the one that is named, and of an index those that it names, in the
+/// The files that weights are in: the one that is named, and of an index those that it names, in the
 /// order of their names. What digests weights digests all of them.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ pub fn weight_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Every tensor of the index's files, which lie beside it; `one` reads a file.
+/// Every tensor of the index's files, which are next to it; `one` reads a file.
 pub(crate) fn read(
     path: &Path,
     one: impl Fn(&Path) -> Result<BTreeMap<String, Tensor>>,
@@ -76,7 +76,7 @@ pub(crate) fn read(
     for file in index.files() {
         for (name, tensor) in one(&folder(path).join(file))? {
             if index.weight_map.get(&name) != Some(file) {
-                let reason = format!("`{name}` lies in {file}, and the index says otherwise");
+                let reason = format!("`{name}` is in {file}, and the index states otherwise");
                 return Err(wrong(path, reason));
             }
             all.insert(name, tensor);

@@ -83,7 +83,7 @@ impl SwinConfig {
         }
         // The convolutional stem goes through an eighth of the width.
         if self.dim < 8 || self.dim % 8 != 0 {
-            return bad("dim", format!("{} is no multiple of 8", self.dim));
+            return bad("dim", format!("{} is not a multiple of 8", self.dim));
         }
         if let Some((i, h)) =
             self.heads.iter().enumerate().find(|(i, h)| **h < 1 || (self.dim << i) % **h != 0)
@@ -94,7 +94,7 @@ impl SwinConfig {
             return bad("window", format!("{} is below 2", self.window));
         }
         if self.image < 4 || self.image % 4 != 0 {
-            return bad("image", format!("{} is no multiple of 4", self.image));
+            return bad("image", format!("{} is not a multiple of 4", self.image));
         }
         if !(0.0..1.0).contains(&self.drop_path) {
             return bad("drop_path", format!("{} is not in [0, 1)", self.drop_path));

@@ -1,8 +1,8 @@
 //! CoCa's text tower, as CONCH has it: texts to vectors in the space of its images.
 //!
 //! Lu et al., "A visual-language foundation model for computational pathology", 2024. A class token
-//! stands behind the text. Every token attends to those before it and to itself, the class token to
-//! those of the text that are no padding: one place to the left of where they stand, as published.
+//! is behind the text. Every token attends to those before it and to itself, the class token to
+//! those of the text that are not padding: one place to the left of where they are, as published.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub struct TextTower {
 }
 
 impl TextTower {
-    /// The tower in a file that holds images' and texts' side by side; its size is what the tensors say.
+    /// The tower in a file that holds images' and texts' side by side; its size is what the tensors state.
     ///
     /// # Errors
     /// [`NetError::Weights`] with the list when a tensor is missing, unexpected or of another shape,
@@ -71,7 +71,7 @@ impl TextTower {
         let (_, output) = sides("text_projection")?;
         if width < HEAD || width % HEAD != 0 || context < 2 {
             let reason =
-                format!("a text tower {width} wide over {context} tokens is none of CONCH's");
+                format!("a text tower {width} wide over {context} tokens is not one of CONCH's");
             return Err(refuse(&reason, vec![]));
         }
         let depth = own.keys().filter(|n| n.ends_with(".ln_1.weight")).count();
@@ -98,7 +98,7 @@ impl TextTower {
             .chain(reshaped.iter().map(|l| format!("of another shape (file, model): {l}")))
             .collect();
         if !problems.is_empty() {
-            return Err(refuse("its text tower is none of CONCH's", problems));
+            return Err(refuse("its text tower is not one of CONCH's", problems));
         }
         let unsound = |(name, t): (&str, &Tensor)| {
             let sound = t.is_floating_point() && t.isfinite().all().int64_value(&[]) == 1;
@@ -106,7 +106,7 @@ impl TextTower {
         };
         let unsound: Vec<String> = plan.pairs().filter_map(unsound).collect();
         if !unsound.is_empty() {
-            return Err(refuse("holds values that are no weights", unsound));
+            return Err(refuse("holds values that are not weights", unsound));
         }
         plan.apply();
         Ok(tower)

@@ -165,7 +165,7 @@ impl EfficientUnet {
     /// `[N, 3, H, W]`, H and W multiples of 32, to logits `[N, 1, H, W]`.
     ///
     /// # Panics
-    /// When H or W is no multiple of 32.
+    /// When H or W is not a multiple of 32.
     pub fn forward(&self, x: &Tensor, train: bool) -> Tensor {
         let size = x.size();
         assert!(

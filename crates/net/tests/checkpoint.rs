@@ -110,19 +110,19 @@ fn a_checkpoint_for_something_else_is_refused_and_changes_nothing() {
 fn broken_files_are_errors_with_the_path() {
     let dir = tempfile::tempdir().expect("folder");
     let path = dir.path().join("x.safetensors");
-    let say = || checkpoint::read_tensors(&path).expect_err("refused").to_string();
-    assert!(say().contains("x.safetensors"));
+    let refusal = || checkpoint::read_tensors(&path).expect_err("refused").to_string();
+    assert!(refusal().contains("x.safetensors"));
     let (vs, config) = tiny(2);
     checkpoint::save(&path, &vs, &spec(&config)).expect("saved");
     let whole = std::fs::read(&path).expect("bytes");
     for cut in [0, 4, 100, whole.len() / 2, whole.len() - 1] {
         std::fs::write(&path, &whole[..cut]).expect("written");
-        assert!(say().contains("no readable safetensors"), "cut at {cut}");
+        assert!(refusal().contains("no readable safetensors"), "cut at {cut}");
     }
-    let mut lying = whole.clone();
-    lying[0] ^= 0xff;
-    std::fs::write(&path, &lying).expect("written");
-    say();
+    let mut corrupt = whole.clone();
+    corrupt[0] ^= 0xff;
+    std::fs::write(&path, &corrupt).expect("written");
+    refusal();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tch::{Device, Kind, Tensor, nn::VarStore};
 
 /// f32 in another order of operations, which on other processors is yet another.
 const FORWARD: f64 = 5e-5;
-/// f64 beside nine digits.
+/// f64 next to nine digits.
 const STEP: f64 = 1e-7;
 
 fn build(name: &str, image: i64, classes: i64) -> (VarStore, Box<dyn Encoder>) {
@@ -172,10 +172,10 @@ fn resnet_50_v2_equals_its_script() {
     }
 }
 
-/// A file of the data folder, or `None` (said aloud) where there is none.
+/// A file of the data folder, or `None` (reported) where absent.
 fn data(path: &str) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = std::env::var_os("MITHRAS_DATA").map_or(beside, PathBuf::from);
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let folder = std::env::var_os("MITHRAS_DATA").map_or(shared, PathBuf::from);
     let file = folder.join(path);
     if file.exists() {
         return Some(file);
@@ -332,7 +332,7 @@ fn swin_with_a_convolutional_stem_loads_whole_from_older_and_newer_names() {
 #[test]
 fn a_texture_classifier_and_torchvisions_resnet_load_whole() {
     let file = layout_of("impash", "texture");
-    // As read from a PyTorch file: without `module.`, the classifier beside the encoder.
+    // As read from a PyTorch file: without `module.`, the classifier next to the encoder.
     let bare = |t: Tensors, to: &str| -> Vec<(String, Tensor)> {
         let bare = |n: &str| n.strip_prefix("module.").expect("parallel").to_owned();
         t.into_iter().map(|(n, t)| (format!("{to}{}", bare(&n)), t)).collect()

@@ -1,4 +1,4 @@
-//! Every row of the table says what it needs, and is held against a reference.
+//! Every row of the table states what it needs, and is held against a reference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,8 +96,8 @@ fn every_layout_of_every_published_row_has_a_case() {
     let tested: BTreeSet<(String, String)> = vit.chain(convolutional).flatten().collect();
     let without: Vec<_> = claimed.difference(&tested).collect();
     assert!(without.is_empty(), "no case: {without:?}");
-    let beside: Vec<_> = tested.difference(&claimed).collect();
-    assert!(beside.is_empty(), "no row reads: {beside:?}");
+    let extra: Vec<_> = tested.difference(&claimed).collect();
+    assert!(extra.is_empty(), "no row reads: {extra:?}");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn rows_have_timms_shapes_and_facts() {
     assert_eq!(all.keys().map(String::as_str).collect::<BTreeSet<_>>(), names);
     let mut alike: Vec<(VitConfig, Shapes)> = vec![];
     for (name, want) in all {
-        let row = encoder::published(&name).unwrap_or_else(|| panic!("{name} is no row"));
+        let row = encoder::published(&name).unwrap_or_else(|| panic!("{name} is not a row"));
         let Architecture::Vit(config) = row.architecture else { panic!("{name}: no ViT") };
         assert_eq!(config.depth, want.blocks, "{name}");
         if let Some(facts) = want.facts {
@@ -152,7 +152,7 @@ fn rows_have_timms_shapes_and_facts() {
             assert_eq!(row.interpolation, facts.interpolation, "{name}");
             assert_eq!(row.resize, (row.image as f64 / facts.crop) as i64, "{name}");
         }
-        // One block of the full width stands for all, and one row for those that are alike.
+        // One block of the full width represents all, and one row for those that are alike.
         if alike.iter().any(|(c, shapes)| *c == config && *shapes == want.tensors) {
             continue;
         }

@@ -127,7 +127,7 @@ fn other_architectures_are_refused_by_name_even_in_part() {
             assert!(why.contains(word) && why.contains("which the model has not"), "{name}: {why}");
         }
     }
-    // timm's packed SwiGLU has the plain names; its shapes tell.
+    // timm's packed SwiGLU has the plain names; its shapes show.
     let mut packed = file(VIT, 2);
     for i in 0..12 {
         packed.insert(
@@ -140,7 +140,7 @@ fn other_architectures_are_refused_by_name_even_in_part() {
         );
     }
     refused(&packed, &["SwiGLU", "blocks.0.mlp.fc1.weight: [1536, 192], [768, 192]"]);
-    // Same names and shapes as timm's own, another network: only the path can tell.
+    // Same names and shapes as timm's own, another network: only the path can show.
     let b0 = file("efficientnet_b0", 1000);
     let tf =
         load_at("tf_efficientnet_b0.ns_jft_in1k/model.safetensors", &b0, "efficientnet_b0", true);

@@ -159,12 +159,13 @@ fn an_encoder_is_fed_as_its_row_says_unless_the_preset_does() {
 #[test]
 fn settings_out_of_range_are_named() {
     let vs = VarStore::new(Device::Cpu);
-    let say = |c: &EncoderConfig| encoder::build(&vs.root(), c).err().expect("refused").to_string();
-    assert!(say(&EncoderConfig::new("vit_giant", 2)).contains("vit_tiny_patch16_224"));
+    let refusal =
+        |c: &EncoderConfig| encoder::build(&vs.root(), c).err().expect("refused").to_string();
+    assert!(refusal(&EncoderConfig::new("vit_giant", 2)).contains("vit_tiny_patch16_224"));
     let bad = EncoderConfig { image: 225, ..EncoderConfig::new("vit_tiny_patch16_224", 2) };
-    assert!(say(&bad).contains("`image`: 225"));
+    assert!(refusal(&bad).contains("`image`: 225"));
     let bad = EncoderConfig { drop_path: 1.0, ..EncoderConfig::new("efficientnet_b0", 2) };
-    assert!(say(&bad).contains("drop_path"));
+    assert!(refusal(&bad).contains("drop_path"));
     for decoder in [vec![], vec![8; 6]] {
         let bad = UnetConfig { decoder, ..UnetConfig::default() };
         assert!(EfficientUnet::new(&vs.root(), &bad).is_err());

@@ -13,7 +13,7 @@ use net::unet::{EfficientUnet, UnetConfig};
 use net::vit::Pool;
 use tch::{Device, Kind, Tensor, nn::VarStore};
 
-/// Largest difference per engine, or `None` when there is no Python with an engine.
+/// Largest difference per engine, or `None` without Python with an engine.
 fn run(bytes: &[u8], cases: &[(Tensor, Tensor)]) -> Option<BTreeMap<String, f64>> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let (model, data) = (dir.path().join("m.onnx"), dir.path().join("cases.safetensors"));
@@ -232,7 +232,7 @@ fn a_transformer_in_several_files_is_the_one_and_none_is_too_large() {
 fn embeddings_of_other_families_in_other_engines_equal_libtorch() {
     for (name, side) in [
         ("efficientnet_b0", 64),
-        // Odd sides on the way: the zeros stand at one end.
+        // Odd sides on the way: the zeros are at one end.
         ("tf_efficientnet_b0", 75),
         ("resnet50", 64),
         ("resnet50v2_stage3", 64),
@@ -319,7 +319,7 @@ fn an_exported_unet_trains_on() {
     }
 }
 
-/// A file that says that it knows `classes` classes.
+/// A file that states that it knows `classes` classes.
 fn of_classes(file: &[u8], classes: i64) -> Vec<u8> {
     use onnx::proto::{Dimension, ModelProto};
     use prost::Message;
@@ -356,11 +356,12 @@ fn exported_classifiers_train_on() {
         let path = dir.path().join("two.onnx");
         onnx::write(&path, &file).expect("written");
         assert_eq!(onnx::classes_of(&path).expect("a classifier"), 2);
-        for lie in [0, -1, 1 << 40] {
-            let lying = dir.path().join("lying.onnx");
-            onnx::write(&lying, &of_classes(&file, lie)).expect("written");
-            let no = onnx::classes_of(&lying).expect_err("no network has so many").to_string();
-            assert!(no.contains("lying.onnx") && no.contains(&lie.to_string()), "{no}");
+        for claim in [0, -1, 1 << 40] {
+            let file_with_claim = dir.path().join("lying.onnx");
+            onnx::write(&file_with_claim, &of_classes(&file, claim)).expect("written");
+            let no =
+                onnx::classes_of(&file_with_claim).expect_err("no network has so many").to_string();
+            assert!(no.contains("lying.onnx") && no.contains(&claim.to_string()), "{no}");
         }
         let images = &mut std::iter::once(batch);
         let no = onnx::unfold_classifier((&*other, &vs), 64, &path, images).expect_err("three");

@@ -107,7 +107,7 @@ fn a_gigabyte_of_deflated_zeros_is_not_unpacked() {
         [1.0, 2.0, 3.0, 4.0]
     );
 
-    // The same bytes, of a pickle that says they are all values.
+    // The same bytes, of a pickle that states they are all values.
     let whole = std::fs::read(&made.path).expect("read");
     let mut from = zip::ZipArchive::new(Cursor::new(whole)).expect("a zip");
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
@@ -177,7 +177,7 @@ fn pickles_that_nest_without_end_are_no_crash() {
     refused(&file(&[("data.pkl", &long, Stored, 0)]), "a name without an end");
 }
 
-/// IMPaSh: an encoder below `model`, the layer that tells tissues apart below `classifier`.
+/// IMPaSh: an encoder below `model`, the layer that distinguishes tissues below `classifier`.
 #[test]
 fn an_encoder_and_a_head_that_lies_apart_are_read_together() {
     let dict = Pickle::new()

@@ -1,4 +1,4 @@
-//! The text tower against torch's layers, and files that are none.
+//! The text tower against torch's layers, and files without a tower.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ struct Golden {
 
 fn file(golden: &Golden) -> BTreeMap<String, Tensor> {
     let drawn = golden.tensors.iter().map(|(n, shape)| (n.clone(), values(n, shape)));
-    // Beside the tower lie others.
+    // In addition to the tower are others.
     drawn.chain([("visual.trunk.cls_token".into(), values("cls_token", &[1, 1, 8]))]).collect()
 }
 
@@ -28,10 +28,10 @@ fn texts_have_the_vectors_of_the_reference() {
     assert_eq!((tower.context(), tower.vocabulary()), (11, 40));
     let texts: Vec<Tensor> = golden.texts.iter().map(|t| Tensor::from_slice(t)).collect();
     golden.embed.check("vectors", &tower.embed(&Tensor::stack(&texts, 0)), 1e-5);
-    // A text has its vector whatever lies beside it.
+    // A text has its vector whatever is next to it.
     let alone = tower.embed(&texts[1].unsqueeze(0));
-    let beside = tower.embed(&Tensor::stack(&texts, 0)).slice(0, 1, 2, 1);
-    assert!(f64::try_from((alone - beside).abs().max()).unwrap() < 1e-6);
+    let in_batch = tower.embed(&Tensor::stack(&texts, 0)).slice(0, 1, 2, 1);
+    assert!(f64::try_from((alone - in_batch).abs().max()).unwrap() < 1e-6);
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn every_switch_equals_timm_at_two_image_sizes() {
         let (vs, net) = model(&other);
         let found = load(&file, &vs, false).unwrap_or_else(|e| panic!("{what}: {e}"));
         let (old, new) = (case.config.grid(), other.grid());
-        let said = format!("resized from {old} x {old} to {new} x {new} patches");
-        assert!(found.report.to_string().contains(&said), "{what}: {}", found.report);
+        let note = format!("resized from {old} x {old} to {new} x {new} patches");
+        assert!(found.report.to_string().contains(&note), "{what}: {}", found.report);
         let embed = tch::no_grad(|| net.embed(&image(case.other), false));
         case.embed_other.check(&format!("{what} at {} px", case.other), &embed, TOLERANCE);
     }

@@ -46,7 +46,7 @@ fn case_of<'a>(all: &'a [Case], row: &str, layout: &str) -> &'a Case {
 
 /// The row's network, as small as `small`: all but sizes is the row's.
 fn in_small(row: &str, small: &VitConfig) -> VitConfig {
-    let published = encoder::published(row).unwrap_or_else(|| panic!("{row} is no row"));
+    let published = encoder::published(row).unwrap_or_else(|| panic!("{row} is not a row"));
     let encoder::Architecture::Vit(own) = published.architecture else { panic!("{row}: no ViT") };
     let (pool, projection) = (small.attention, small.projection);
     VitConfig {
@@ -192,7 +192,7 @@ fn a_file_of_another_network_of_the_family_is_refused() {
 #[test]
 fn a_projection_is_the_models_or_known_to_be_left_out() {
     let all = layouts();
-    // timm's head stands for it where its bias is zero.
+    // timm's head represents it where its bias is zero.
     let clip = case_of(&all, "clip-vitb32", "timm");
     let (vs, _) = model(&clip.config);
     let mut biased = clip.file();
@@ -269,12 +269,12 @@ fn shards_are_read_together_or_refused() {
     let mut less = map.clone();
     less.remove(&second[0].0);
     write(&less);
-    refused("the index says otherwise");
+    refused("the index states otherwise");
     for outside in ["../model.safetensors", "/etc/passwd", "a/b.safetensors"] {
         let mut away = map.clone();
         away.insert("novel".into(), outside.into());
         write(&away);
-        refused("which is no file beside it");
+        refused("which is not a file next to it");
     }
     std::fs::write(&index, "{\"weight_map\": 3}").expect("written");
     refused("no readable index");

@@ -19,12 +19,12 @@ pub const GRID: &str = "#e8e8e8";
 #[error("{0}")]
 pub struct PictureError(String);
 
-/// Where a text stands relative to its point.
+/// Where a text is relative to its point.
 #[derive(Clone, Copy)]
 pub enum Anchor {
     /// It begins there.
     Start,
-    /// Its middle lies there.
+    /// Its middle is there.
     Middle,
     /// It ends there.
     End,
@@ -201,7 +201,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Where a value lies; one outside lies at the end.
+    /// The place of a value; one outside is at the end.
     #[must_use]
     pub fn at(&self, v: f64) -> f64 {
         let f = |v: f64| if self.log { v.ln() } else { v };
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(lines, ["age_at_initial_", "pathologic_", "diagnosis per", "year"]);
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert!(wrap("", 8).is_empty());
-        // A space that must not be broken is none.
+        // A non-breaking space is not a place to break.
         assert_eq!(wrap("p\u{a0}=\u{a0}0.01 x", 8), ["p\u{a0}=\u{a0}0.01", "x"]);
     }
 

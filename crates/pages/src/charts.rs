@@ -16,7 +16,7 @@ pub struct Series {
 pub struct Panel {
     /// Below the axis.
     pub x_label: String,
-    /// Beside the axis.
+    /// Next to the axis.
     pub y_label: String,
     /// Where the axes end.
     pub most: (f64, f64),

@@ -3,9 +3,9 @@
 export const $ = (id) => document.getElementById(id);
 
 async function value(answer) {
-  const told = await answer.json();
-  if (!answer.ok) throw new Error(told.error || answer.statusText);
-  return told;
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.error || answer.statusText);
+  return body;
 }
 
 /** JSON of the server; its refusal is an error with its words. */

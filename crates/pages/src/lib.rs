@@ -1,7 +1,7 @@
 //! What every page of the program shares: one style sheet, one frame around its content, the pictures
 //! in it ([`canvas`], [`charts`]), and a server for pages of this machine ([`server`]).
 //!
-//! A page is one file: its style, and unless it is served its script, stand in it, and nothing is
+//! A page is one file: its style, and unless it is served its script, are in it, and nothing is
 //! loaded from elsewhere.
 
 #![forbid(unsafe_code)]
@@ -22,7 +22,7 @@ pub enum Script<'a> {
     None,
     /// A module in the page itself.
     Inline(&'a str),
-    /// Files beside the page, in this order: scripts, then modules.
+    /// Files served with the page, in this order: scripts, then modules.
     Files {
         /// Plain scripts.
         plain: &'a [&'a str],

@@ -55,7 +55,7 @@ struct Refusal<'a> {
 }
 
 impl Answer {
-    /// JSON that says what is wrong.
+    /// JSON with the error.
     #[must_use]
     pub fn refusal(status: u16, error: &str) -> Self {
         Self::json(status, &Refusal { error })
@@ -72,7 +72,7 @@ impl Answer {
 }
 
 impl Request {
-    /// The body as JSON, or the answer that says what is wrong with it.
+    /// The body as JSON, or the answer with its error.
     ///
     /// # Errors
     /// An answer with status 415 or 400.
@@ -83,7 +83,7 @@ impl Request {
         serde_json::from_slice(&self.body).map_err(|e| Answer::refusal(400, &e.to_string()))
     }
 
-    /// The value of a header; a header that stands twice has none.
+    /// The value of a header; a repeated header has none.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.iter().filter(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -120,7 +120,7 @@ pub fn listen(port: u16) -> io::Result<TcpListener> {
 /// Listens on one of this machine's addresses, which others may reach unless it is loopback.
 ///
 /// # Errors
-/// When the port is taken, or the address is none of this machine.
+/// When the port is taken, or the address is not one of this machine.
 pub fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
     TcpListener::bind(SocketAddr::from((address, port)))
 }
@@ -161,11 +161,11 @@ pub fn serve_from(
             busy.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
-        let (answer, left) = (Arc::clone(&answer), Leaves(Arc::clone(&busy)));
+        let (answer, left) = (Arc::clone(&answer), ConnectionCount(Arc::clone(&busy)));
         let spawned = std::thread::Builder::new().spawn(move || {
             let _left = left;
-            // A browser that went away is no reason to stop.
-            let _ = one(&stream, anywhere, &*answer);
+            // A closed browser must not stop the server.
+            let _ = serve_connection(&stream, anywhere, &*answer);
         });
         // Without a thread its closure is dropped, and the connection with it.
         drop(spawned);
@@ -173,15 +173,19 @@ pub fn serve_from(
     Ok(())
 }
 
-struct Leaves(Arc<AtomicUsize>);
+struct ConnectionCount(Arc<AtomicUsize>);
 
-impl Drop for Leaves {
+impl Drop for ConnectionCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-fn one(stream: &TcpStream, anywhere: bool, answer: &impl Fn(&Request) -> Answer) -> io::Result<()> {
+fn serve_connection(
+    stream: &TcpStream,
+    anywhere: bool,
+    answer: &impl Fn(&Request) -> Answer,
+) -> io::Result<()> {
     let answer = match request(stream, Instant::now() + PATIENCE) {
         Ok(request) if request.is_own(anywhere) => answer(&request),
         Ok(_) => Answer::text(403, "only from this machine"),
@@ -239,7 +243,7 @@ fn request(stream: &TcpStream, end: Instant) -> Result<Request, Refused> {
         }
         more(stream, end, &mut held)?;
     };
-    let text = std::str::from_utf8(&held[..head]).map_err(|_| bad("headers that are no text"))?;
+    let text = std::str::from_utf8(&held[..head]).map_err(|_| bad("headers that are not text"))?;
     let mut lines = text.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (Some(method), Some(path), Some("HTTP/1.1" | "HTTP/1.0"), None) =
@@ -254,7 +258,7 @@ fn request(stream: &TcpStream, end: Instant) -> Result<Request, Refused> {
         .ok_or(bad("a header without a colon"))?;
     let mut request = Request { method, path, headers, body: Vec::new() };
     if request.header("Transfer-Encoding").is_some() {
-        return Err(Refused::With(411, "say how long the body is"));
+        return Err(Refused::With(411, "the length of the body is missing"));
     }
     let length = match request.header("Content-Length") {
         None => 0,

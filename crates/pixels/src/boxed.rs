@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An axis-aligned box in crop pixels, `x0 < x1`, `y0 < y1`; edges may lie outside the crop.
+/// An axis-aligned box in crop pixels, `x0 < x1`, `y0 < y1`; edges may be outside the crop.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CropBox {
     /// Left edge.

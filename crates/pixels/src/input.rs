@@ -2,7 +2,7 @@
 //!
 //! Training and inference must see the same pixels: a crop is resized by [`crate::resize`] and
 //! normalised by [`Normalisation`], and by nothing else. Where a slide is at hand, [`sampling`]
-//! says at which resolution to read, so that the crop has the network's size already.
+//! gives the resolution to read at, so that the crop has the network's size already.
 
 use mitosis::{Mpp, RgbTile};
 
@@ -57,7 +57,7 @@ impl Normalisation {
     /// `tiles` are `N` images of `H x W`; the result is `N*3*H*W`.
     ///
     /// # Panics
-    /// When the tiles differ in size or there are none.
+    /// When the tiles differ in size, or without tiles.
     #[must_use]
     pub fn batch(&self, tiles: &[RgbTile]) -> Vec<f32> {
         let (w, h) = (tiles[0].width, tiles[0].height);

@@ -1,6 +1,6 @@
 //! Named, fixed changes that must not matter: what a detector's scores are measured under.
 //!
-//! A name says everything: the same name gives the same pixels from the same image.
+//! A name is complete: the same name gives the same pixels from the same image.
 
 use std::fmt;
 use std::str::FromStr;
@@ -162,7 +162,7 @@ impl Perturbation {
         }
     }
 
-    /// The changed pixels; `index` tells images apart, so that no two get the same noise.
+    /// The changed pixels; `index` numbers the images, so that no two get the same noise.
     #[must_use]
     pub fn apply(self, tile: &RgbTile, index: u64) -> RgbTile {
         let mut out = tile.clone();

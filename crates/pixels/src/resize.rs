@@ -92,9 +92,9 @@ pub fn resize_by(tile: &RgbTile, width: usize, height: usize, by: Interpolation)
 
 /// How an image of any size becomes the input of a network, as torchvision's `Resize` and `CenterCrop`
 /// (and timm's evaluation transform): its shorter side becomes `resize`, the central square of `input`
-/// goes on.
+/// continues.
 ///
-/// A square of `input` pixels goes on as it is, although `Resize` would enlarge it first and cut its edge
+/// A square of `input` pixels stays as it is, although `Resize` would enlarge it first and cut its edge
 /// off again. It was cut from a slide at the network's own size and resolution, and that is what the
 /// middle of a larger picture has after `Resize`, too; enlarged, it would be blurred and at another scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -65,7 +65,7 @@ impl Scanner {
     /// `(key, reason)` of the first value out of range.
     ///
     /// # Errors
-    /// As said.
+    /// As above.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, [lo, hi]) in
             [("haematoxylin", self.haematoxylin), ("eosin", self.eosin), ("gamma", self.gamma)]

@@ -92,7 +92,7 @@ pub struct Placement {
 /// Parameters of one view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
-    /// Where it lies.
+    /// Its place.
     pub placement: Placement,
     /// What is done to its pixels, in order.
     pub ops: Vec<Op>,
@@ -109,7 +109,7 @@ impl Photometry {
             ("solarise", self.solarise),
         ] {
             if !(0.0..=1.0).contains(&p) {
-                return Err((key(k), format!("{p} is no probability")));
+                return Err((key(k), format!("{p} is not a probability")));
             }
         }
         let widths = [("brightness", self.brightness), ("contrast", self.contrast)];
@@ -123,7 +123,7 @@ impl Photometry {
         }
         let [lo, hi] = self.blur_sigma;
         if self.blur > 0.0 && !(lo > 0.0 && lo <= hi && hi.is_finite()) {
-            return Err((key("blur_sigma"), format!("[{lo}, {hi}] is no range of deviations")));
+            return Err((key("blur_sigma"), format!("[{lo}, {hi}] is not a range of deviations")));
         }
         if self.blur > 0.0 && self.blur_kernel.is_multiple_of(2) {
             return Err((key("blur_kernel"), format!("{} is not odd", self.blur_kernel)));
@@ -175,13 +175,13 @@ impl Views {
     pub fn check(&self) -> Result<(), (String, String)> {
         let range = |[lo, hi]: [f64; 2], most: f64| lo > 0.0 && lo <= hi && hi <= most;
         if !range(self.area, 1.0) {
-            return Err(("views.area".into(), format!("{:?} is no range in (0, 1]", self.area)));
+            return Err(("views.area".into(), format!("{:?} is not a range in (0, 1]", self.area)));
         }
         if !range(self.ratio, 100.0) {
-            return Err(("views.ratio".into(), format!("{:?} is no range", self.ratio)));
+            return Err(("views.ratio".into(), format!("{:?} is not a range", self.ratio)));
         }
         if !self.flip.iter().all(|p| (0.0..=1.0).contains(p)) {
-            return Err(("views.flip".into(), format!("{:?} are no probabilities", self.flip)));
+            return Err(("views.flip".into(), format!("{:?} are not probabilities", self.flip)));
         }
         self.first.check("first")?;
         self.second.check("second")
@@ -302,7 +302,7 @@ impl View {
     }
 }
 
-/// One per patch cell of a `grid` x `grid` view, row by row: 1 where the cell lies inside the box
+/// One per patch cell of a `grid` x `grid` view, row by row: 1 where the cell is inside the box
 /// (view pixels) after its edges are rounded to the nearest patch boundary.
 #[must_use]
 pub fn cells(b: Option<CropBox>, patch: usize, grid: usize) -> Vec<u8> {

@@ -15,7 +15,7 @@ class Crop(NamedTuple):
     image: Any
     """Pixels, ``uint8 [height, width, 3]``, or what the transform made of them."""
     label: int
-    """Number of its class in ``Corpus.classes``; -1 where there is no label."""
+    """Number of its class in ``Corpus.classes``; -1 without a label."""
 
 
 class Corpus(_mithras.Corpus):

@@ -22,10 +22,10 @@ class Slide(_mithras.Slide):
     """An opened slide: TIFF families and flat images by the library itself, the rest by OpenSlide 4.
 
     A file is known by its content. ``mpp`` (um/px) serves a file that states none; with ``force_mpp``
-    it holds whatever the file says. ``openslide`` is a library to use instead of the one found.
+    it holds whatever the file states. ``openslide`` is a library to use instead of the one found.
     Threads may share a slide: reads let other Python threads run.
 
-    Raises ``SlideError``, whose ``path`` and ``reason`` say what is wrong.
+    Raises ``SlideError``, whose ``path`` and ``reason`` state what is wrong.
     """
 
     @property

@@ -36,9 +36,9 @@ def detect(
     """Finds mitotic figures on slides: every candidate with both scores, as ``detections.csv`` has them.
 
     ``slides``: a ``Slide``, the path of a slide, of a folder of slides, a pattern such as
-    ``"slides/*.svs"``, or a list of these. A ``Slide`` is read anew from its path: um/px that it was
+    ``"slides/*.svs"``, or a list of these. A ``Slide`` is read again from its path: um/px that it was
     opened with are given here once more (``mpp``, ``force_mpp``). Without ``out`` nothing is written;
-    with it, this is ``mithras detect``: results lie there by slide, and ``resume=True`` goes on after
+    with it, this is ``mithras detect``: results are there by slide, and ``resume=True`` continues after
     an interruption.
 
     Columns: ``slide``; ``x_px``, ``y_px`` (level-0 pixels); ``x_um``, ``y_um`` (um from the level-0
@@ -47,7 +47,7 @@ def detect(
     ``table`` is ``"pandas"``, ``"pyarrow"`` or ``"dict"``; by default the first that is installed.
 
     Raises ``ModelError`` when the package or its engine cannot be used, ``DetectionError`` when there
-    is no slide, the run may not start, or slides failed. Then all others are done: its attribute
+    is not a slide, the run may not start, or slides failed. Then all others are done: its attribute
     ``failed`` lists the slides without a result, ``(path, reason)``, and ``table`` holds the rest.
     """
     if isinstance(slides, (str, os.PathLike)) or hasattr(slides, "path"):
@@ -231,6 +231,6 @@ def draw_slide(
     figures: int = 40,
     seed: int = 1,
 ) -> Path:
-    """Draws an H&E-like pyramidal slide at 0.25 um/px, with ``truth.csv`` beside it, as ``mithras demo`` does."""
+    """Draws an H&E-like pyramidal slide at 0.25 um/px, with ``truth.csv`` next to it, as ``mithras demo`` does."""
     _mithras.draw(path, (size[0], size[1]), figures, seed)
     return Path(path)

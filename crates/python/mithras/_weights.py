@@ -1,4 +1,4 @@
-"""Where pip put the weights of the bundled packages, which the program beside uses, too."""
+"""Where pip put the weights of the bundled packages, which the program next to uses, too."""
 
 from importlib import metadata
 from pathlib import Path
@@ -7,7 +7,7 @@ from . import _mithras
 
 
 def find() -> None:
-    """Tells the library."""
+    """Reports the library."""
     try:
         files = metadata.files("mithras") or []
     except metadata.PackageNotFoundError:

@@ -15,7 +15,7 @@ ENGINE = "rten"
 
 @pytest.fixture(scope="session")
 def program():
-    """The program beside this Python, as pip put it there."""
+    """The program next to this Python, as pip put it there."""
     path = Path(sys.executable).parent / "mithras"
     assert path.is_file(), "the wheel brings the program"
 
@@ -29,7 +29,7 @@ def program():
 
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory):
-    """A drawn slide of 1024 x 1024 px with four figures, and its truth beside it."""
+    """A drawn slide of 1024 x 1024 px with four figures, and its truth next to it."""
     folder = tmp_path_factory.mktemp("drawn")
     return mithras.draw_slide(folder / "drawn.tiff", size=(1024, 1024), figures=4, seed=3)
 

@@ -46,7 +46,7 @@ def test_a_classifier_equals_the_program(crops, files, program, tmp_path):
 
 def test_arrays_that_are_no_images(crops, tmp_path):
     classifier = mithras.Classifier("atypical", engine=ENGINE)
-    # Views are taken as they look, not as they lie in memory.
+    # Views are taken as they look, not as they are in memory.
     view = crops[0][::-1, :, :]
     p = classifier.predict([view, np.ascontiguousarray(view)])
     assert p.iloc[0].equals(p.iloc[1]) if hasattr(p, "iloc") else True

@@ -32,8 +32,8 @@ def test_a_program_without_its_weights_says_so(drawn, tmp_path):
     args = [copy, "detect", drawn, "--out", tmp_path / "out", "--engine", "rten"]
     done = subprocess.run(args, capture_output=True, text=True)
     assert done.returncode != 0
-    assert "weights" in done.stderr and "install it anew" in done.stderr
-    # Beside it, they are found.
+    assert "weights" in done.stderr and "install it again" in done.stderr
+    # In addition to it, they are found.
     shutil.copytree(Path(sys.prefix) / "share", tmp_path / "share")
     subprocess.run(args, capture_output=True, check=True)
 
@@ -59,10 +59,10 @@ def test_the_package_is_typed():
     """The stubs of the compiled part name what it has, and nothing else."""
     assert (PACKAGE / "py.typed").is_file()
     stub = ast.parse((PACKAGE / "_mithras.pyi").read_text())
-    told = {n.name: n for n in stub.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
+    printed = {n.name: n for n in stub.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
     there = {n for n in vars(_mithras) if not n.startswith("__")}
-    assert set(told) == there
-    for name, node in told.items():
+    assert set(printed) == there
+    for name, node in printed.items():
         if not isinstance(node, ast.ClassDef):
             continue
         members = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}

@@ -1,4 +1,4 @@
-//! Addresses: told from paths, taken apart, and never shown with what may be secret in them.
+//! Addresses: recognised, parsed, and never shown with what may be secret in them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -14,19 +14,19 @@ pub(crate) enum Scheme {
     S3,
 }
 
-/// Where an object lies.
+/// Where an object is.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
     pub(crate) scheme: Scheme,
     /// Host with port, or bucket.
     pub(crate) host: String,
-    /// From the first `/` on, as it was given; an S3 key stands behind that slash.
+    /// From the first `/` on, as it was given; an S3 key follows that slash.
     pub(crate) path: String,
-    /// What stood behind `?`: it may sign the request, so that nothing shows it.
+    /// What followed `?`: it may sign the request, so nothing shows it.
     pub(crate) query: Option<String>,
 }
 
-/// What looks like an address and is none that can be read.
+/// What looks like an address and cannot be read as one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// `ftp://` and the like.
@@ -44,7 +44,7 @@ pub enum AddressError {
     /// `s3://b/k?versionId=..`.
     #[error("{0}: an s3:// address takes no query")]
     Query(String),
-    /// The same address with another query: results could not be told apart.
+    /// The same address with another query: results could not be distinguished.
     #[error("{0}: is given with two different queries; one of them only, please")]
     TwoQueries(String),
     /// `s3://bucket/*.svs`.
@@ -52,7 +52,7 @@ pub enum AddressError {
         "{0}: patterns are for files on this machine; give the slides one by one, or in a list"
     )]
     Pattern(String),
-    /// Bytes that are no text.
+    /// Bytes that are not text.
     #[error("an address that is not UTF-8")]
     NotText,
 }
@@ -190,7 +190,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// `%20` to a blank; what is no such triple, or would give no text, stays.
+/// `%20` to a blank; other triples, and those that would not give text, stay.
 fn decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

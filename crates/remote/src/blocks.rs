@@ -22,7 +22,7 @@ struct State {
 }
 
 /// What became of a question for a block.
-pub(crate) enum Found {
+pub(crate) enum Lookup {
     /// It is here.
     Block(Arc<[u8]>),
     /// The caller fetches it, and so many blocks in all from it on.
@@ -64,12 +64,12 @@ impl Blocks {
 
     /// Looks for a block, waits for one on its way, or has the caller fetch it with up to `n - 1` blocks
     /// behind it that are not here either.
-    pub(crate) fn find(&self, object: u64, block: u64, n: u64) -> Found {
+    pub(crate) fn find(&self, object: u64, block: u64, n: u64) -> Lookup {
         let mut state = self.state();
         let mut waited = false;
         loop {
             if let Some(block) = state.kept.get(&(object, block)) {
-                return Found::Block(Arc::clone(block));
+                return Lookup::Block(Arc::clone(block));
             }
             if !state.flying.contains(&(object, block)) {
                 break;
@@ -78,13 +78,13 @@ impl Blocks {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         if waited {
-            return Found::Failed;
+            return Lookup::Failed;
         }
         let missing =
             |b: &u64| !state.kept.contains(&(object, *b)) && !state.flying.contains(&(object, *b));
         let mine = (block..block + n).take_while(missing).count() as u64;
         state.flying.extend((block..block + mine).map(|b| (object, b)));
-        Found::Mine(mine)
+        Lookup::Mine(mine)
     }
 
     /// A block has come.
@@ -120,18 +120,18 @@ mod tests {
         let blocks = Blocks::new(30);
         let data: Arc<[u8]> = Arc::from([1u8; 10]);
         for b in 0..4 {
-            assert!(matches!(blocks.find(1, b, 1), Found::Mine(1)));
+            assert!(matches!(blocks.find(1, b, 1), Lookup::Mine(1)));
             blocks.put(1, b, &data);
-            assert!(matches!(blocks.find(1, 0, 1), Found::Block(_)), "0 is used again and again");
+            assert!(matches!(blocks.find(1, 0, 1), Lookup::Block(_)), "0 is used again and again");
         }
-        assert!(matches!(blocks.find(1, 1, 1), Found::Mine(1)));
+        assert!(matches!(blocks.find(1, 1, 1), Lookup::Mine(1)));
         blocks.give_up(1, 1..2);
-        assert!(matches!(blocks.find(2, 0, 1), Found::Mine(1)), "of another object");
+        assert!(matches!(blocks.find(2, 0, 1), Lookup::Mine(1)), "of another object");
         blocks.allow(0);
-        assert!(matches!(blocks.find(1, 0, 9), Found::Mine(9)));
+        assert!(matches!(blocks.find(1, 0, 9), Lookup::Mine(9)));
         // What was claimed by somebody is not claimed again.
-        assert!(matches!(blocks.find(1, 9, 3), Found::Mine(3)));
+        assert!(matches!(blocks.find(1, 9, 3), Lookup::Mine(3)));
         blocks.give_up(1, 0..9);
-        assert!(matches!(blocks.find(1, 7, 9), Found::Mine(2)));
+        assert!(matches!(blocks.find(1, 7, 9), Lookup::Mine(2)));
     }
 }

@@ -27,11 +27,11 @@ pub struct Options {
     pub body: Duration,
     /// Bytes of a block.
     pub block: u64,
-    /// Blocks that one request asks for at most, where a reader goes on and on.
+    /// Blocks that one request asks for at most, where a reader reads on in order.
     pub ahead: u64,
     /// Bytes of blocks that are kept.
     pub memory: u64,
-    /// How S3 servers are asked; `None`: as the environment says.
+    /// How S3 servers are asked; `None`: by the environment.
     pub s3: Option<S3>,
 }
 
@@ -59,7 +59,7 @@ pub struct Client {
     /// Without and with the certificates of this machine, which take a while to read.
     pub(crate) agents: [OnceLock<ureq::Agent>; 2],
     s3: OnceLock<Result<S3, RemoteError>>,
-    /// Regions of buckets as their servers said.
+    /// Regions of buckets as their servers answered.
     pub(crate) regions: Mutex<HashMap<String, String>>,
     /// Objects seen so far, by address and content.
     objects: Mutex<HashMap<(String, String, u64), u64>>,
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Blocks {
 /// One attempt that gave nothing.
 #[derive(Debug)]
 pub(crate) enum Miss {
-    /// The next one may; the server may have said when.
+    /// The next one may; the server may have stated when.
     Again(String, Option<Duration>),
     /// No other will.
     Over(RemoteError),

@@ -27,7 +27,7 @@ impl fmt::Debug for Keys {
 pub struct S3 {
     /// Without them requests are not signed, as public buckets allow.
     pub keys: Option<Keys>,
-    /// Region of the buckets, where they do not say another.
+    /// Region of the buckets, unless they state another.
     pub region: String,
     /// Another server than Amazon's, such as `https://minio.hospital:9000`; buckets are the first part of
     /// its paths.
@@ -75,7 +75,7 @@ impl S3 {
                     && env("AWS_PROFILE").is_some()
                     && both.iter().all(|s| s.is_none())
                 {
-                    return wrong(format!("there is no profile `{profile}` in ~/.aws"));
+                    return wrong(format!("profile `{profile}` is missing in ~/.aws"));
                 }
                 if let (None, Some(named)) = (&found, named) {
                     return wrong(format!(
@@ -161,7 +161,9 @@ mod tests {
         assert_eq!((found.region.as_str(), found.endpoint.as_deref()), ("r", Some("http://e")));
 
         assert!(of(&[("HOME", home), ("AWS_PROFILE", "lab")]).unwrap_err().contains("sso_session"));
-        assert!(of(&[("HOME", home), ("AWS_PROFILE", "none")]).unwrap_err().contains("no profile"));
+        assert!(
+            of(&[("HOME", home), ("AWS_PROFILE", "none")]).unwrap_err().contains("is missing in")
+        );
         assert!(of(&env[..2]).unwrap_err().contains("go together"));
         assert!(of(&[("AWS_ENDPOINT_URL", "h:9000")]).unwrap_err().contains("https://"));
         assert_eq!(of(&[]).unwrap().keys, None);

@@ -5,17 +5,17 @@ use crate::AddressError;
 /// Why an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
-    /// The address is none.
+    /// Not a valid address.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// 404, or a server's word for it.
-    #[error("there is no such object on the server (404{}); check the address", said(code))]
+    #[error("the server has no such object (404{}); check the address", in_brackets(code))]
     NotFound {
         /// S3's word.
         code: String,
     },
     /// 401 or 403.
-    #[error("the server refuses access ({status}{}); {remedy}", said(code))]
+    #[error("the server refuses access ({status}{}); {remedy}", in_brackets(code))]
     Denied {
         /// HTTP status.
         status: u16,
@@ -42,7 +42,7 @@ pub enum RemoteError {
         what: &'static str,
     },
     /// Any other answer.
-    #[error("the server answered {status}{}", said(code))]
+    #[error("the server answered {status}{}", in_brackets(code))]
     Status {
         /// HTTP status.
         status: u16,
@@ -61,7 +61,7 @@ pub enum RemoteError {
     #[error("AWS credentials: {0}")]
     Credentials(String),
     /// A read beyond its end.
-    #[error("{wanted} bytes at {offset} lie beyond the end ({len} bytes)")]
+    #[error("{wanted} bytes at {offset} are beyond the end ({len} bytes)")]
     Beyond {
         /// From here.
         offset: u64,
@@ -77,6 +77,6 @@ pub enum RemoteError {
     NotBuilt,
 }
 
-fn said(code: &str) -> String {
+fn in_brackets(code: &str) -> String {
     if code.is_empty() { String::new() } else { format!(" {code}") }
 }

@@ -2,7 +2,7 @@
 
 use crate::address::Scheme;
 use crate::client::{Client, Miss};
-use crate::sign::{self, Asked};
+use crate::sign::{self, RequestToSign};
 use crate::time::of_http;
 use crate::{Address, RemoteError};
 use std::io::Read;
@@ -68,7 +68,7 @@ impl Client {
     ) -> Result<Answer, Miss> {
         let range = format!("bytes={from}-{}", from + n - 1);
         let Request { url, mut headers, stays } = self.request(address, &range)?;
-        // A weak one says nothing about bytes. Servers behind addresses of other kinds often get this wrong;
+        // A weak one does not identify bytes. Servers behind addresses of other kinds often get this wrong;
         // their ETags are compared all the same.
         if let Some(etag) = etag.filter(|e| address.scheme == Scheme::S3 && !e.starts_with("W/")) {
             headers.push(("if-match", etag.to_owned()));
@@ -81,7 +81,7 @@ impl Client {
         let redirects = if stays { 0 } else { REDIRECTS };
         let request = request.header("accept-encoding", "identity");
         let answer = request.config().max_redirects(redirects).build().call().map_err(failed)?;
-        self.judge(address, answer, from)
+        self.check_answer(address, answer, from)
     }
 
     fn request(&self, address: &Address, range: &str) -> Result<Request, RemoteError> {
@@ -112,12 +112,12 @@ impl Client {
         };
         let host = origin.split_once("://").map_or("", |(_, host)| host);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs());
-        let asked = Asked { host, path: &path, range, region: &region, now };
-        let headers = s3.keys.as_ref().map(|k| sign::headers(k, &asked)).unwrap_or_default();
+        let request = RequestToSign { host, path: &path, range, region: &region, now };
+        let headers = s3.keys.as_ref().map(|k| sign::headers(k, &request)).unwrap_or_default();
         Ok(Request { url: format!("{origin}{path}"), headers, stays: true })
     }
 
-    fn judge(
+    fn check_answer(
         &self,
         address: &Address,
         mut answer: Response<Body>,
@@ -172,9 +172,9 @@ impl Client {
     fn moves(&self, address: &Address, region: String) -> bool {
         let plain = region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = regions.get(&address.host).cloned();
-        let asked = asked.or_else(|| Some(self.s3().ok()?.region.clone()));
-        if !plain || asked.as_ref() == Some(&region) {
+        let signed_for = regions.get(&address.host).cloned();
+        let signed_for = signed_for.or_else(|| Some(self.s3().ok()?.region.clone()));
+        if !plain || signed_for.as_ref() == Some(&region) {
             return false;
         }
         regions.insert(address.host.clone(), region);
@@ -209,7 +209,7 @@ fn code(answer: &mut Response<Body>) -> String {
     if plain { word.to_owned() } else { String::new() }
 }
 
-/// What may not stand in a request, encoded. What is encoded already stays.
+/// Encodes what a request must not contain. What is encoded already stays.
 fn well_formed(url: &str) -> String {
     let bad = |b: u8| !b.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&b);
     let one = |b| if bad(b) { format!("%{b:02X}") } else { char::from(b).to_string() };
@@ -230,9 +230,9 @@ fn failed(error: Error) -> Miss {
         Error::Io(e) => again(&e.to_string()),
         Error::Rustls(e) => over(format!("no secure connection: {e}")),
         Error::Tls(e) => over(format!("no secure connection: {e}")),
-        Error::Protocol(_) => again("an answer that is no HTTP"),
+        Error::Protocol(_) => again("an answer that is not HTTP"),
         Error::TooManyRedirects => over("it leads on and on to other addresses".into()),
-        Error::InvalidProxyUrl => over("the proxy of the environment is no address".into()),
+        Error::InvalidProxyUrl => over("the proxy of the environment is not an address".into()),
         Error::BadUri(_) | Error::Http(_) => over("the address is not well-formed".into()),
         Error::RequireHttpsOnly(_) => over("it leads from https:// to http://".into()),
         _ => again("the connection failed"),

@@ -1,4 +1,4 @@
-//! Bytes of objects that lie on a server: `https://`, `http://` and `s3://`, in ranges, read-only.
+//! Bytes of objects on a server: `https://`, `http://` and `s3://`, in ranges, read-only.
 //!
 //! ```no_run
 //! let address = remote::Address::of("https://host/a.svs")?.expect("an address, no path");
@@ -8,7 +8,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Without the feature `client` nothing here talks to the network: [`Object::open`] says so.
+//! Without the feature `client` nothing here talks to the network: [`Object::open`] returns an error.
 
 #![forbid(unsafe_code)]
 

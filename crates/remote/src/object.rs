@@ -1,6 +1,6 @@
 //! [`Object`]: an opened object, read at any place by several threads.
 
-use crate::blocks::Found;
+use crate::blocks::Lookup;
 use crate::client::{Client, Miss};
 use crate::http::Answer;
 use crate::traffic::Traffic;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Places at which readers of one object go on.
+/// Places at which readers of one object continue.
 const STREAMS: usize = 64;
 
 /// Requests and bytes of this process so far.
@@ -54,7 +54,7 @@ impl Object {
     /// # Errors
     /// [`RemoteError`].
     pub fn open_by(client: &Arc<Client>, address: &Address) -> Result<Self, RemoteError> {
-        // What was opened before is likely to be here still: then one byte tells whether it is the same.
+        // What was opened before is likely to be here still: then one byte shows whether it is the same.
         let block = client.options.block;
         let n = if client.knows(address) { 1 } else { block };
         client.persist(|| {
@@ -92,7 +92,7 @@ impl Object {
         self.etag.as_deref()
     }
 
-    /// Seconds since 1970 of the last change, as the server says.
+    /// Seconds since 1970 of the last change, as the server states.
     #[must_use]
     pub fn modified(&self) -> Option<u64> {
         self.modified
@@ -136,13 +136,13 @@ impl Object {
             }
             let run = self.run(block, last - block + 1);
             match self.client.blocks.find(self.number, block, run) {
-                Found::Block(data) => return Ok(data),
-                Found::Failed => {}
-                Found::Mine(n) => {
+                Lookup::Block(data) => return Ok(data),
+                Lookup::Failed => {}
+                Lookup::Mine(n) => {
                     self.went_on(block, n);
                     let mut come = 0;
                     let fetched = self.fetch(block, n, &mut come);
-                    // Those who wait look at the failure when they are told that nothing comes.
+                    // Those who wait look at the failure when they are woken without data.
                     if let Err(e) = &fetched {
                         let _ = self.failed.set(e.clone());
                     }
@@ -154,7 +154,7 @@ impl Object {
     }
 
     /// How many blocks to ask for: those that are needed, or twice as many as the last time where a
-    /// reader goes on from there.
+    /// reader continues from there.
     fn run(&self, block: u64, needed: u64) -> u64 {
         let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         let before = streams.iter().find(|(end, _)| *end == block).map_or(0, |(_, n)| *n);

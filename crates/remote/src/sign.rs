@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// What is signed.
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestToSign<'a> {
     /// As the header `Host` has it.
     pub(crate) host: &'a str,
     /// Encoded path, from its slash on.
@@ -22,8 +22,8 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The headers that sign a request.
-pub(crate) fn headers(keys: &Keys, asked: &Asked<'_>) -> Vec<(&'static str, String)> {
-    let Asked { host, path, range, region, now } = asked;
+pub(crate) fn headers(keys: &Keys, request: &RequestToSign<'_>) -> Vec<(&'static str, String)> {
+    let RequestToSign { host, path, range, region, now } = request;
     let time = to_aws(*now);
     let scope = format!("{}/{region}/s3/aws4_request", &time[..8]);
     let mut signed = vec![("host", (*host).to_owned()), ("range", (*range).to_owned())];
@@ -79,14 +79,14 @@ mod tests {
             secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
             token: None,
         };
-        let asked = Asked {
+        let request = RequestToSign {
             host: "examplebucket.s3.amazonaws.com",
             path: "/test.txt",
             range: "bytes=0-9",
             region: "us-east-1",
             now: 1_369_353_600,
         };
-        let headers = headers(&keys, &asked);
+        let headers = headers(&keys, &request);
         let (_, authorization) = headers.last().unwrap();
         assert_eq!(
             authorization,

@@ -3,7 +3,7 @@
 use crate::traffic::Traffic;
 use crate::{Address, RemoteError};
 
-/// An opened object; there is none in this build.
+/// An opened object; this build has none.
 #[derive(Debug)]
 pub enum Object {}
 
@@ -17,7 +17,7 @@ pub fn traffic() -> Traffic {
 pub fn allow_memory(_: u64) {}
 
 impl Object {
-    /// Says that this build cannot.
+    /// Returns an error: this build cannot.
     ///
     /// # Errors
     /// [`RemoteError::NotBuilt`].

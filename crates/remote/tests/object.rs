@@ -1,4 +1,4 @@
-//! Objects of a server on this machine: what is read, how often it is asked, and what is said when it fails.
+//! Objects of a server on this machine: what is read, how often it is asked, and which errors it gives.
 
 #![cfg(feature = "client")]
 
@@ -149,7 +149,7 @@ fn an_object_that_changes_is_given_up() {
         let e = read(&object, 6_000, 10).unwrap_err();
         let what = if no_etag { "its length" } else { "its ETag" };
         assert_eq!(e, RemoteError::Changed { what });
-        // Opened anew it is the new one, from its first byte on.
+        // Opened again it is the new one, from its first byte on.
         let object = open(&client, &url).unwrap();
         assert_eq!(read(&object, 0, length).unwrap(), bytes(length));
     }
@@ -215,7 +215,7 @@ fn s3_is_asked_with_a_signature_and_never_tells_the_secret() {
     server.faults(Faults { status: Some(403), ..Faults::default() });
     let client = by(Some(keys));
     let e = open(&client, "s3://bucket/a b/c.svs").unwrap_err();
-    let said = format!("{e} {e:?} {client:?} {:?}", client.traffic());
-    assert!(said.contains("may not read it"), "{said}");
-    assert!(!said.contains("hush") && !said.contains("zeichen"), "{said}");
+    let text = format!("{e} {e:?} {client:?} {:?}", client.traffic());
+    assert!(text.contains("may not read it"), "{text}");
+    assert!(!text.contains("hush") && !text.contains("zeichen"), "{text}");
 }

@@ -79,7 +79,7 @@ fn windows_stride_400(bencher: Bencher) {
 /// The same count of windows resampled from 0.2456 to 0.25 um/px.
 #[divan::bench]
 fn windows_resampled(bencher: Bencher) {
-    // As if the slide were of that resolution, whatever its file says.
+    // As if the slide were of that resolution, whatever its file states.
     let mpp = Mpp::new(0.2456).ok();
     let options = OpenOptions { mpp, mpp_rule: MppRule::Force, ..OpenOptions::default() };
     run(bencher, &options, 400, |slide, x, y| {

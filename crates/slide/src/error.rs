@@ -50,7 +50,7 @@ pub enum SlideError {
     },
     /// The structure of the file contradicts itself.
     #[error(
-        "{}: damaged file: {reason}; copy it again from its source or export it anew",
+        "{}: damaged file: {reason}; copy it again from its source or export it again",
         Shown(path)
     )]
     Malformed {
@@ -149,7 +149,7 @@ pub enum SlideError {
         allowed: u64,
     },
     /// A level that the slide has not.
-    #[error("{}: has {levels} levels, there is no level {level}", Shown(path))]
+    #[error("{}: has {levels} levels and no level {level}", Shown(path))]
     NoSuchLevel {
         /// The slide.
         path: PathBuf,
@@ -166,7 +166,7 @@ impl SlideError {
         Self::Limit { path: path.to_path_buf(), limit: name, what, needed, allowed }
     }
 
-    /// Whether only one tile is at fault, so that a caller may leave it out and go on.
+    /// Whether only one tile is at fault, so that a caller may leave it out and continue.
     #[must_use]
     pub const fn is_tile(&self) -> bool {
         matches!(self, Self::Tile { .. })

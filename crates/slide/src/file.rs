@@ -1,4 +1,4 @@
-//! The bytes of a slide, wherever they lie: the one place where a local file and a remote object differ.
+//! The bytes of a slide, wherever they are: the one place where a local file and a remote object differ.
 
 use crate::{Kept, Limits, SlideError};
 use remote::{Address, Object};
@@ -70,7 +70,7 @@ impl SlideFile {
         }
     }
 
-    /// Whether it lies on a server.
+    /// Whether it is on a server.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self.bytes, Bytes::Remote(_))
     }
@@ -90,7 +90,7 @@ impl SlideFile {
         self.part(0, self.len)
     }
 
-    /// A part of it, which lies inside.
+    /// A part of it, which is inside.
     pub(crate) fn part(&self, at: u64, end: u64) -> Stream<'_> {
         Stream { file: self, start: at, at, end }
     }

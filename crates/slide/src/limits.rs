@@ -19,7 +19,7 @@ pub struct Limits {
     /// whole images, decoding and windows that wait. What does not fit goes to a temporary file where
     /// the format can be decoded in rows.
     pub memory: Memory,
-    /// Bytes of RGB that one byte of the file may stand for.
+    /// Bytes of RGB that one byte of the file may represent.
     pub expansion: u64,
     /// Candidates that detection holds of one slide.
     pub candidates: u64,
@@ -57,14 +57,14 @@ pub enum LimitError {
     #[error("`{0}` is not NAME=VALUE")]
     Form(String),
     /// No number.
-    #[error("limit `{name}`: `{value}` is no number above 0")]
+    #[error("limit `{name}`: `{value}` is not a number above 0")]
     Number {
         /// The limit.
         name: String,
         /// What was given.
         value: String,
     },
-    /// There is no such limit.
+    /// The limit is unknown.
     #[error("no limit `{0}`; there are {names}", names = names())]
     Unknown(String),
 }
@@ -195,7 +195,7 @@ fn half_of_free() -> &'static Memory {
     HALF.get_or_init(|| Memory::new((free().unwrap_or(4 << 30) / 2).max(LEAST_MEMORY)))
 }
 
-/// Memory that new work can have, where the system says so.
+/// Memory that new work can have, where the system states it.
 fn free() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -236,7 +236,7 @@ pub(crate) fn check(
 pub(crate) enum Fault {
     /// It contradicts itself or is cut short.
     Damaged(String),
-    /// It is sound, as far as can be told, but nothing here reads it.
+    /// It is sound, as far as can be reported, but nothing here reads it.
     Unsupported(String),
     /// It asks for too much.
     Limit(Breach),
@@ -289,7 +289,7 @@ mod tests {
         for (bad, word) in [
             ("pixel=1", "directories"),
             ("pixels", "NAME=VALUE"),
-            ("pixels=no", "no number"),
+            ("pixels=no", "not a number"),
             ("fields=0", "above 0"),
         ] {
             assert!(l.set(bad).unwrap_err().to_string().contains(word), "{bad}");

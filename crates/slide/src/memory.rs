@@ -160,7 +160,7 @@ mod tests {
         drop(first);
         drop(second);
         assert_eq!(memory.in_use(), 0);
-        // Beside a piece of half the budget, no more than an eighth short of all.
+        // In addition to a piece of half the budget, no more than an eighth short of all.
         memory.work(400, || assert!(memory.keep(301).is_none() && memory.keep(300).is_some()));
         assert_eq!(memory.in_use(), 0);
     }

@@ -4,7 +4,7 @@ use crate::limits::Limits;
 use mitosis::Mpp;
 use std::path::PathBuf;
 
-/// What a resolution given by the user means beside one that the file states.
+/// What a resolution given by the user means next to one that the file states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MppRule {
     /// It must agree with the file's.
@@ -12,7 +12,7 @@ pub enum MppRule {
     Agree,
     /// It serves a file that states none, or contradicts itself; the file's own goes first.
     Fill,
-    /// It holds, whatever the file says.
+    /// It holds, whatever the file states.
     Force,
 }
 
@@ -21,7 +21,7 @@ pub enum MppRule {
 pub struct OpenOptions {
     /// The user's um/px: for a file that states none, or contradicts itself.
     pub mpp: Option<Mpp>,
-    /// What [`OpenOptions::mpp`] means beside what the file says.
+    /// What [`OpenOptions::mpp`] means next to what the file states.
     pub mpp_rule: MppRule,
     /// Memory for decoded tiles, bytes; at most its part of a quarter of [`Limits::memory`].
     pub cache_bytes: usize,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Polygon {
     /// Outer ring; counterclockwise in a frame whose y points up, i.e. as GeoJSON wants it when the
-    /// image's y is read as it stands.
+    /// image's y is read as it is.
     pub outer: Vec<[f64; 2]>,
     /// Holes, wound the other way.
     pub holes: Vec<Vec<[f64; 2]>>,
@@ -201,7 +201,7 @@ fn follow(
 
 /// A point just inside the hole's first corner (a hole's ring winds around glass).
 fn inner_point(hole: &[[f64; 2]]) -> [f64; 2] {
-    // The topmost, leftmost corner of the ring: glass lies right below it.
+    // The topmost, leftmost corner of the ring: glass is right below it.
     let top = hole.iter().copied().min_by(|a, b| a[1].total_cmp(&b[1]).then(a[0].total_cmp(&b[0])));
     let [x, y] = top.unwrap_or_default();
     [x + 0.5, y + 0.5]

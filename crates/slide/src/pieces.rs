@@ -8,7 +8,7 @@ use mitosis::Mm2;
 use std::sync::{Arc, PoisonError};
 
 impl Slide {
-    /// Tiles of a level that the file says were left out. They are read as white.
+    /// Tiles of a level that the file states were left out. They are read as white.
     #[must_use]
     pub fn absent_tiles(&self, level: usize) -> Vec<TileAt> {
         if level >= self.opened.levels.len() {

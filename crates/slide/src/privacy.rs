@@ -1,11 +1,11 @@
-//! What of a file's properties may be shown: technical ones, and nothing that says whose slide it is,
+//! What of a file's properties may be shown: technical ones, and nothing that states whose slide it is,
 //! who worked on it, when and where.
 //!
 //! Names are judged, not values: they are those of DICOM's attributes, of TIFF's tags, and of what
 //! scanners write (Aperio, Hamamatsu, Leica, 3DHISTECH, Philips, Ventana). DICOM's UIDs count as
-//! technical: every file has them, and nothing in it says whether they were replaced. A DICOM attribute
+//! technical: every file has them, and nothing in it states whether they were replaced. A DICOM attribute
 //! is also judged by its kind in the standard (names, dates, free text), and a private one counts as
-//! free text: nobody but its maker knows what it says.
+//! free text: nobody but its maker knows what it states.
 
 use dicom_core::VR;
 use dicom_core::dictionary::{DataDictionary, DataDictionaryEntry};
@@ -13,7 +13,7 @@ use dicom_dictionary_std::StandardDataDictionary;
 use serde::Serialize;
 use std::fmt;
 
-/// What a property says about people.
+/// What a property states about people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Personal {
@@ -121,7 +121,7 @@ const TECHNICAL: &[&str] = &[
     "codingschemeresponsibleorganization",
 ];
 
-/// What a property of this name says about people; `None` for a technical one.
+/// What a property of this name states about people; `None` for a technical one.
 #[must_use]
 pub fn personal(name: &str) -> Option<Personal> {
     let squeezed: String =
@@ -171,7 +171,7 @@ fn words(name: &str) -> Vec<String> {
     all
 }
 
-/// What a property says about people, by name, where it says something: of a scanner's description
+/// What a property states about people, by name, where it states something: of a scanner's description
 /// its single fields.
 #[must_use]
 pub fn found(name: &str, value: &str) -> Vec<(String, Personal)> {

@@ -7,7 +7,7 @@
 //!
 //! Weights depend on `i` and `r` alone, are fixed-point integers that sum to exactly one, and every
 //! output pixel is computed alone: adjacent rectangles therefore equal their union bit for bit.
-//! The mean is over what lies inside the slide, linear interpolation repeats the edge pixel; pixels
+//! The mean is over what is inside the slide, linear interpolation repeats the edge pixel; pixels
 //! wholly outside are background.
 
 /// Fixed-point one.
@@ -102,7 +102,7 @@ impl Axis {
             let mut s = a.floor() as i64;
             while (s as f64) < b {
                 let w = b.min((s + 1) as f64) - a.max(s as f64);
-                // A sliver of rounding error is no overlap; beyond the edge there is nothing.
+                // A sliver of rounding error is not an overlap; beyond the edge there is nothing.
                 if w > SAME && (0..=last).contains(&s) {
                     add(s, w);
                 }

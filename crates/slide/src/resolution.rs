@@ -5,7 +5,7 @@ use mitosis::{Mpp, Resolution, ResolutionSource};
 use std::path::Path;
 
 /// Largest plausible um/px of a TIFF or image density tag. Printing densities (72 to 600 dpi are
-/// 353 to 42 um/px) stay above it, so that a default written by an image library is no resolution.
+/// 353 to 42 um/px) stay above it, so that a default written by an image library is not a resolution.
 pub const MAX_DENSITY_MPP: f64 = 20.0;
 /// Two fields whose values differ by more than this share contradict each other.
 pub const CONTRADICTION: f64 = 0.05;
@@ -62,7 +62,7 @@ fn differ(a: f64, b: f64, share: f64) -> bool {
     (a - b).abs() > share * a.max(b)
 }
 
-/// Why there is no resolution; turned into a [`SlideError`] whenever it is asked for.
+/// Why the resolution is unknown; turned into a [`SlideError`] whenever it is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
     Missing(String),
@@ -83,7 +83,7 @@ impl Refusal {
     }
 }
 
-/// Vendor fields first, then image tags. An image tag beside a plausible vendor field counts only
+/// Vendor fields first, then image tags. An image tag next to a plausible vendor field counts only
 /// when it is plausible itself; two plausible ones must agree.
 pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Resolution, Refusal> {
     let is_vendor = |c: &&Claim| matches!(c.source, ResolutionSource::Vendor(_));
@@ -97,9 +97,9 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
         if let Some(bad) = claims.iter().find(|c| !c.only_if_plausible) {
             return Err(Refusal::Implausible(show(bad)));
         }
-        let hint = claims
-            .first()
-            .map_or_else(String::new, |c| format!(" ({} is no microscope's resolution)", show(c)));
+        let hint = claims.first().map_or_else(String::new, |c| {
+            format!(" ({} is not a microscope's resolution)", show(c))
+        });
         return Err(Refusal::Missing(hint));
     };
     if differ(x.get(), y.get(), ANISOTROPY) {
@@ -128,7 +128,7 @@ pub(crate) fn settle(claims: &[Claim], magnification: Option<f64>) -> Result<Res
     Ok(Resolution { x, y, source: claim.source.clone() })
 }
 
-/// The user's um/px beside what the file says: it fills a gap and settles a contradiction inside
+/// The user's um/px next to what the file states: it fills a gap and settles a contradiction inside
 /// the file, but a plausible statement of the file must agree with it.
 pub(crate) fn given(mpp: Mpp, stated: Result<Resolution, Refusal>) -> Result<Resolution, Refusal> {
     let user = Resolution::user(mpp);
@@ -193,7 +193,7 @@ mod tests {
     fn missing_says_what_is_wanted() {
         let text = settle(&[], Some(40.0)).unwrap_err().error(Path::new("a.svs")).to_string();
         assert!(text.contains("have to be given"), "{text}");
-        // A screen density beside nothing is no resolution.
+        // A screen density next to nothing is not a resolution.
         let e = settle(&[Claim::density("png.pHYs", 264.6, 264.6)], None).unwrap_err();
         assert!(matches!(e, Refusal::Missing(_)));
     }

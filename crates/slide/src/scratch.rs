@@ -144,7 +144,7 @@ impl Scratch {
             "strips and flat images that are decoded whole".into()
         })?;
         if let Some(kept) = self.memory.keep(bytes) {
-            // A file that lies about its size gets memory for what it holds.
+            // A file that is about its size gets memory for what it holds.
             let store = Store::Memory(Vec::with_capacity(bytes.min(CHUNK as u64) as usize));
             let mut rows = Rows { store, width, height, done: 0 };
             fill(&mut rows)?;
@@ -153,7 +153,7 @@ impl Scratch {
             let tile = Arc::new(RgbTile { width, height, data });
             return Ok(Arc::new(Piece::Memory(tile, Some(kept))));
         }
-        let told = |e: String| {
+        let failure = |e: String| {
             Fault::Damaged(format!(
                 "{bytes} bytes of pixels do not fit into the memory allowed, and a temporary file in \
                  {} cannot take them: {e}",
@@ -161,13 +161,13 @@ impl Scratch {
             ))
         };
         let make = || tempfile::tempfile().map(Arc::new).map_err(|e| e.to_string());
-        let file = self.file.get_or_init(make).clone().map_err(told)?;
+        let file = self.file.get_or_init(make).clone().map_err(failure)?;
         let at = self.end.fetch_add(bytes, Ordering::Relaxed);
         let store = Store::File { file: Arc::clone(&file), held: Vec::new(), at };
         let mut rows = Rows { store, width, height, done: 0 };
         fill(&mut rows)?;
         whole(&rows)?;
-        rows.store.flush().map_err(|e| told(e.to_string()))?;
+        rows.store.flush().map_err(|e| failure(e.to_string()))?;
         Ok(Arc::new(Piece::File { file, at, width, height }))
     }
 }

@@ -37,7 +37,7 @@ pub struct Slide {
     pub(crate) suspect: Mutex<BTreeMap<TileAt, String>>,
 }
 
-/// What is said of a tile that cannot be decoded: `Ok` leaves its pixels white.
+/// What is reported of a tile that cannot be decoded: `Ok` leaves its pixels white.
 pub(crate) type Unread<'a> = &'a mut dyn FnMut(SlideError, TileAt) -> Result<(), SlideError>;
 
 /// Leaves nothing out.
@@ -59,7 +59,7 @@ impl Slide {
     ///
     /// # Errors
     /// [`SlideError`] when the file is missing, unreadable, damaged or of an unknown kind. A missing
-    /// resolution is no error here: see [`Slide::resolution`].
+    /// resolution is not an error here: see [`Slide::resolution`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self, SlideError> {
         Self::open_with(path, &OpenOptions::default())
     }
@@ -94,7 +94,7 @@ impl Slide {
         })
     }
 
-    /// The file; an address stands here without its query.
+    /// The file; an address is here without its query.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -155,7 +155,7 @@ impl Slide {
     /// Decodes an associated image.
     ///
     /// # Errors
-    /// [`SlideError::Associated`] when there is none of that name or it cannot be decoded.
+    /// [`SlideError::Associated`] when there is not one of that name or it cannot be decoded.
     pub fn associated_image(&self, name: &str) -> Result<RgbTile, SlideError> {
         let fail =
             |reason| SlideError::Associated { path: self.path.clone(), name: name.into(), reason };
@@ -209,7 +209,7 @@ impl Slide {
     }
 
     /// Reads `w x h` pixels of `level` whose top left corner is the level-0 pixel (`x`, `y`), as
-    /// OpenSlide does; the corner is rounded down to a pixel of the level. What lies outside the
+    /// OpenSlide does; the corner is rounded down to a pixel of the level. What is outside the
     /// slide is white ([`BACKGROUND`]).
     ///
     /// # Errors

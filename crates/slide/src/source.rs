@@ -59,7 +59,7 @@ pub struct TileAt {
     pub row: u64,
 }
 
-/// A label, macro photograph or thumbnail stored beside the pyramid.
+/// A label, macro photograph or thumbnail stored next to the pyramid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AssociatedImage {
     /// `label`, `macro`, `thumbnail` or the vendor's word.
@@ -74,7 +74,7 @@ pub struct AssociatedImage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TileState {
     Sound,
-    /// The file says that there are none; they are white.
+    /// The file has none; they are white.
     Absent,
     /// They were decoded, but something about their data is wrong.
     Suspect(&'static str),
@@ -110,7 +110,7 @@ pub(crate) trait Source: Send + Sync {
         false
     }
 
-    /// Places of the tiles of a level that the file says are left out.
+    /// Places of the tiles of a level that the file states are left out.
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
         let _ = level;
         Vec::new()

@@ -1,4 +1,4 @@
-//! Where tissue lies: Otsu on a grey overview, cleaned of specks and pinholes.
+//! Where tissue is: Otsu on a grey overview, cleaned of specks and pinholes.
 
 use crate::outline::{self, Outlines, Polygon};
 use crate::{Rect, Slide, SlideError, otsu};
@@ -18,7 +18,7 @@ pub struct TissueOptions {
     pub min_object_mm2: f64,
     /// Holes below this area are filled, mm2 (at most 1 % of the slide).
     pub max_hole_mm2: f64,
-    /// A bright class whose mean grey is below this is no glass: the image is all tissue.
+    /// A bright class whose mean grey is below this is not a glass: the image is all tissue.
     pub glass_grey: f64,
     /// Two classes whose mean greys differ by less are one: a blank slide, or an image of tissue.
     pub min_contrast: f64,
@@ -46,7 +46,7 @@ impl Default for TissueOptions {
 pub enum TissueRule {
     /// Grey at or below Otsu's threshold is tissue.
     Otsu,
-    /// There is no glass in the image: all of it is tissue.
+    /// The image has no glass: all of it is tissue.
     NoGlass,
     /// One bright class: no tissue at all.
     Blank,
@@ -85,7 +85,7 @@ impl TissueMask {
         Self::find_with(slide, &TissueOptions::default())
     }
 
-    /// Finds the tissue of a slide. Where a tile cannot be decoded nobody can tell: that part counts
+    /// Finds the tissue of a slide. Where a tile cannot be decoded nobody can show: that part counts
     /// as tissue, so that it is asked for again, and missed, when the tissue is read.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl TissueMask {
         Self::judged(grey, &[], size, mpp, scale, extent, options)
     }
 
-    /// The mask of an overview parts of which were not seen: they are no grey, and count as tissue.
+    /// The mask of an overview parts of which were not seen: they are not a grey, and count as tissue.
     fn judged(
         grey: &[u8],
         unseen: &[bool],
@@ -248,7 +248,7 @@ impl TissueMask {
         at(y1, x1) + at(y0, x0) > at(y0, x1) + at(y1, x0)
     }
 
-    /// Whether a level-0 point lies on tissue.
+    /// Whether a level-0 point is on tissue.
     #[must_use]
     pub fn contains(&self, p: Point<Level0>) -> bool {
         let (x, y) = ((p.x / self.scale.0).floor(), (p.y / self.scale.1).floor());
@@ -259,7 +259,7 @@ impl TissueMask {
             && self.mask[y as usize * self.width + x as usize]
     }
 
-    /// Whether a level-0 point lies on tissue or at most `um` micrometres beside it.
+    /// Whether a level-0 point is on tissue or at most `um` micrometres next to it.
     #[must_use]
     pub fn near(&self, p: Point<Level0>, um: f64) -> bool {
         if self.contains(p) {
@@ -272,7 +272,7 @@ impl TissueMask {
             (low, ((v + reach).floor() + 1.0).clamp(low as f64, most as f64) as usize)
         };
         let ((x0, x1), (y0, y1)) = (span(x, self.width), span(y, self.height));
-        // How far a coordinate lies outside the pixel `i`.
+        // How far a coordinate is outside the pixel `i`.
         let off = |v: f64, i: usize| (i as f64 - v).max(v - i as f64 - 1.0).max(0.0);
         let close = |i: usize, j: usize| off(x, i).hypot(off(y, j)) <= reach;
         (y0..y1).any(|j| {
@@ -337,7 +337,7 @@ fn decide(histogram: &[u64; 256], threshold: Option<u8>, options: &TissueOptions
 }
 
 /// Flips the 4-connected pieces of `value` that have fewer than `limit` pixels. A hole at the
-/// border of the image is no hole.
+/// border of the image is not a hole.
 fn flip_small(mask: &mut [bool], width: usize, value: bool, limit: usize) {
     let height = mask.len().checked_div(width).unwrap_or(0);
     let mut seen = vec![false; mask.len()];

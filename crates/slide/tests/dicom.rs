@@ -139,7 +139,7 @@ fn any_file_of_a_series_is_the_slide() {
     for file in ["a", "b", "c"] {
         assert_eq!(sizes(&format!("series/{file}.dcm")), all, "{file}");
     }
-    // A file alone is what it is; a copy beside it, a broken file and another series change nothing.
+    // A file alone is what it is; a copy next to it, a broken file and another series change nothing.
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
     let copy =
@@ -151,8 +151,8 @@ fn any_file_of_a_series_is_the_slide() {
     let slide = open(&path).unwrap();
     assert_eq!((slide.levels().len(), slide.associated_images().len()), (1, 0));
     let label = copy("series/c.dcm", "5.dcm");
-    assert_eq!(open(&label).unwrap().levels().len(), 1, "the level beside the label");
-    // Cut in its header, behind the words that say to which series it belongs; then in its frames.
+    assert_eq!(open(&label).unwrap().levels().len(), 1, "the level next to the label");
+    // Cut in its header, behind the words that state to which series it belongs; then in its frames.
     let bytes = std::fs::read(drawn("series/a.dcm")).unwrap();
     for cut in [1500, 4000] {
         std::fs::write(to("6.dcm"), &bytes[..cut]).unwrap();
@@ -208,13 +208,13 @@ fn what_is_not_read_is_said() {
         ("rle", ul(rows, 70), ul(rows, u32::MAX), "Total Pixel Matrix Rows is 4294967295"),
         ("jpeg_422", jpeg[..22].to_vec(), b"1.2.840.10008.1.2.4.80".to_vec(), "JPEG-LS"),
         ("jpeg_422", jpeg[..22].to_vec(), b"1.2.840.10008.1.2.4.57".to_vec(), "lossless JPEG"),
-        ("rle", b"1.77.1.6".to_vec(), b"1.77.1.5".to_vec(), "no whole-slide image"),
+        ("rle", b"1.77.1.6".to_vec(), b"1.77.1.5".to_vec(), "not a whole-slide image"),
         ("rle", b"VOLUME".to_vec(), b"LABEL ".to_vec(), "no picture of the slide itself"),
     ];
     for (name, old, new, words) in cases {
         let file = format!("{name}/a.dcm");
-        let (_dir, path) = if words == "no whole-slide image" {
-            // The class stands in the first group, too.
+        let (_dir, path) = if words == "not a whole-slide image" {
+            // The class is in the first group, too.
             let (dir, path) = changed(&file, &old, &old);
             let mut bytes = std::fs::read(&path).unwrap();
             while let Some(at) = bytes.windows(8).position(|w| w == old) {

@@ -1,4 +1,4 @@
-//! Damaged and lying files: always an answer or a typed error; no panic, no hang, no huge memory.
+//! Damaged and forged files: always an answer or a typed error; no panic, no hang, no huge memory.
 
 use mitosis::Mpp;
 use slide::{OpenOptions, Slide, SlideError, TissueMask};
@@ -141,7 +141,7 @@ fn dicom() -> Vec<PathBuf> {
 
 fn workplace(original: &Path) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
-    // The suffix says nothing to the reader.
+    // The suffix means nothing to the reader.
     let path =
         dir.path().join(format!("victim-{}", original.file_name().unwrap().to_string_lossy()));
     (dir, path)
@@ -293,7 +293,7 @@ fn lying_fields() {
             }
         }
     }
-    eprintln!("{cases} lying files");
+    eprintln!("{cases} forged files");
     assert!(cases > 3000);
 }
 
@@ -304,7 +304,7 @@ fn lying_elements() {
     for original in dicom() {
         let bytes = std::fs::read(&original).unwrap();
         let (_dir, path) = workplace(&original);
-        // Elements begin at even places; the pixels lie behind the last of them.
+        // Elements begin at even places; the pixels are behind the last of them.
         let pixels = bytes.windows(4).rposition(|w| w == [0xE0, 0x7F, 0x10, 0]).unwrap();
         let end = (pixels + 64).min(bytes.len() - 4);
         let words = [
@@ -337,7 +337,7 @@ fn lying_elements() {
             cases += 1;
         }
     }
-    eprintln!("{cases} lying DICOM files, {clean} still fully readable");
+    eprintln!("{cases} forged DICOM files, {clean} still fully readable");
     assert!(cases > 6_000);
 }
 
@@ -359,8 +359,8 @@ fn lying_neighbours() {
             if rng.next(5) == 0 {
                 b.truncate(rng.next(b.len()));
             }
-            std::fs::write(dir.path().join("beside.dcm"), &b).unwrap();
-            let what = || format!("{named} beside a changed {other}");
+            std::fs::write(dir.path().join("other.dcm"), &b).unwrap();
+            let what = || format!("{named} next to a changed {other}");
             clean += usize::from(variant(&dir.path().join("victim.dcm"), &victim, &what));
         }
         assert!(clean > 20, "{named}: {clean}");

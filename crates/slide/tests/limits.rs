@@ -1,4 +1,4 @@
-//! What a file may ask for, what is said of formats that are not read, and of pixels that are not
+//! What a file may ask for, what is reported of formats that are not read, and of pixels that are not
 //! there or not sound.
 
 use mitosis::Mpp;
@@ -22,7 +22,7 @@ fn hostile(name: &str) -> Option<PathBuf> {
     testkit::data(&format!("hostile/{name}"))
 }
 
-/// A little-endian TIFF with one directory: `fields` are (tag, type, values), `data` lies at byte 8.
+/// A little-endian TIFF with one directory: `fields` are (tag, type, values), `data` is at byte 8.
 fn tiff(fields: &[(u16, u16, &[u32])], data: &[u8]) -> Vec<u8> {
     let mut out = b"II*\0\0\0\0\0".to_vec();
     out.extend_from_slice(data);
@@ -285,7 +285,7 @@ fn a_resolution_for_all_serves_those_that_state_none() {
     assert_eq!(read(MppRule::Agree), None);
 }
 
-/// Where an associated image of another size lies in the file than when it was opened, OpenSlide
+/// Where an associated image of another size is in the file than when it was opened, OpenSlide
 /// would write beyond the buffer or leave it half empty.
 #[test]
 fn a_replaced_file_does_not_reach_openslide_with_old_sizes() {
@@ -323,7 +323,7 @@ fn a_replaced_file_does_not_reach_openslide_with_old_sizes() {
     let tile = first_tile.unwrap();
     bytes[tile..tile + 400].fill(0);
     std::fs::write(&path, &bytes).unwrap();
-    assert!(slide.read_level(0, 0, 0, 16, 16).is_err(), "the handle is opened anew");
+    assert!(slide.read_level(0, 0, 0, 16, 16).is_err(), "the handle is opened again");
     let e = slide.associated_image("label").unwrap_err();
     assert!(e.to_string().contains("replaced"), "{e}");
 }

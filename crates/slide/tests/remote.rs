@@ -123,7 +123,7 @@ fn what_is_not_read_from_afar_says_what_to_do() {
     let open = |url: &str| Slide::open(url).unwrap_err().to_string();
     let other = server.put("/x.zvi", b"PK\x03\x04 and more".to_vec());
     assert!(open(&other).contains("download the slide first"), "{}", open(&other));
-    // What lies beside a file on a server is not looked for.
+    // What is next to a file on a server is not looked for.
     let dicom = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom/series/c.dcm");
     let label = server.put("/c.dcm", std::fs::read(dicom).unwrap());
     assert!(open(&label).contains("no picture of the slide itself"), "{}", open(&label));

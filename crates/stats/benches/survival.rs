@@ -12,7 +12,7 @@ use stats::survival::cox::{CoxData, Options, Ties, fit};
 use std::path::Path;
 use std::time::Instant;
 
-/// Seconds of processor time of this process (wall time where the system does not say).
+/// Seconds of processor time of this process (wall time where the system has none).
 fn seconds(start: Instant) -> f64 {
     std::fs::read_to_string("/proc/self/schedstat")
         .ok()

@@ -64,7 +64,7 @@ pub fn wilson(successes: u64, trials: u64, level: f64) -> Result<Interval, Stats
 pub fn poisson(count: u64, level: f64) -> Result<Interval, StatsError> {
     let tail = (1.0 - check_level(level)?) / 2.0;
     let n = count as f64;
-    // Neither bound lies so far away; z of 40 standard deviations is beyond any level.
+    // Neither bound is so far away; z of 40 standard deviations is beyond any level.
     let far = n + 40.0 * (n + 1.0).sqrt() + 1000.0;
     let root = |above: &dyn Fn(f64) -> bool| {
         let (mut low, mut high) = (0.0, far);

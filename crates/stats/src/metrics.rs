@@ -1,7 +1,7 @@
 //! Classification metrics, equal to scikit-learn's with `zero_division=0`.
 //!
 //! Everything but ROC-AUC is read off one [`ConfusionMatrix`] matrix: rows are the truth, columns the
-//! prediction. A ratio whose denominator is zero is zero, as the paper's protocol says; ROC-AUC,
+//! prediction. A ratio whose denominator is zero is zero, by the paper's protocol; ROC-AUC,
 //! which has no sensible zero, is absent instead.
 
 use crate::error::{StatsError, same_length};
@@ -126,7 +126,7 @@ impl ConfusionMatrix {
         ratio(2 * tp, self.support(class) + self.predicted(class))
     }
 
-    /// TN / (TN + FP) of `class` against all others; zero when there are no others.
+    /// TN / (TN + FP) of `class` against all others; zero without others.
     #[must_use]
     pub fn specificity(&self, class: usize) -> f64 {
         let negatives = self.total() - self.support(class);

@@ -1,4 +1,4 @@
-//! Scores that mean what they say: Platt scaling, and the expected calibration error.
+//! Calibrated scores: Platt scaling, and the expected calibration error.
 //!
 //! A score is the mean over several logits (one per symmetry of a crop) of
 //! `sigmoid(slope * logit + offset)`, so that a fitted scale can be written into a network's last

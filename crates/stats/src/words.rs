@@ -13,7 +13,7 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<Self, String> {
                 match word {
                     $($word $(| $other)* => Ok(Self::$variant),)+
-                    _ => Err(format!("`{word}` is none of {}", Self::WORDS.join(", "))),
+                    _ => Err(format!("`{word}` is not one of {}", Self::WORDS.join(", "))),
                 }
             }
         }

@@ -1,5 +1,5 @@
 //! What must hold for any table: row order, time units, copies as weights, slow oracles; and that
-//! hard cases are said in words.
+//! hard cases are reported.
 
 use proptest::prelude::*;
 use stats::bootstrap::Plan;

@@ -130,46 +130,46 @@ fn cox_equals_r() {
         let ties =
             if case.spec.ties.as_deref() == Some("breslow") { Ties::Breslow } else { Ties::Efron };
         let got = fit(&data, &Options { ties, ..Options::default() }).unwrap();
-        let say = |what: &str| format!("{what} of {:?}", case.spec);
+        let label = |what: &str| format!("{what} of {:?}", case.spec);
         assert_eq!(p.names, case.names);
-        assert_eq!((got.n, got.events), (case.n, case.events), "{}", say("rows"));
-        assert!(got.diagnoses.is_empty(), "{:?} {}", got.diagnoses, say("diagnoses"));
+        assert_eq!((got.n, got.events), (case.n, case.events), "{}", label("rows"));
+        assert!(got.diagnoses.is_empty(), "{:?} {}", got.diagnoses, label("diagnoses"));
         for j in 0..p.names.len() {
             let c = got.coefficient(j).unwrap();
-            close(&say("beta"), c.beta, case.beta[j], TIGHT);
-            close(&say("se"), c.se, case.se[j], TIGHT);
-            close(&say("naive se"), c.se_naive, case.se_naive[j], TIGHT);
-            close(&say("z"), c.z, case.z[j], TIGHT);
-            close(&say("p"), c.p, case.p[j], TIGHT);
-            close(&say("mean"), got.means[j], case.means[j], TIGHT);
+            close(&label("beta"), c.beta, case.beta[j], TIGHT);
+            close(&label("se"), c.se, case.se[j], TIGHT);
+            close(&label("naive se"), c.se_naive, case.se_naive[j], TIGHT);
+            close(&label("z"), c.z, case.z[j], TIGHT);
+            close(&label("p"), c.p, case.p[j], TIGHT);
+            close(&label("mean"), got.means[j], case.means[j], TIGHT);
         }
-        close(&say("null"), got.loglik_null, case.loglik[0], TIGHT);
-        close(&say("loglik"), got.loglik, case.loglik[1], TIGHT);
-        close(&say("score"), got.score.chi2, case.score, TIGHT);
-        close(&say("wald"), got.wald.unwrap().chi2, case.wald, TIGHT);
+        close(&label("null"), got.loglik_null, case.loglik[0], TIGHT);
+        close(&label("loglik"), got.loglik, case.loglik[1], TIGHT);
+        close(&label("score"), got.score.chi2, case.score, TIGHT);
+        close(&label("wald"), got.wald.unwrap().chi2, case.wald, TIGHT);
         let lrt = got.likelihood_ratio();
-        close(&say("lrt"), lrt.chi2, case.lrt[0], TIGHT);
-        close(&say("lrt df"), lrt.df as f64, case.lrt[1], TIGHT);
-        close(&say("lrt p"), lrt.p, case.lrt[2], TIGHT);
+        close(&label("lrt"), lrt.chi2, case.lrt[0], TIGHT);
+        close(&label("lrt df"), lrt.df as f64, case.lrt[1], TIGHT);
+        close(&label("lrt p"), lrt.p, case.lrt[2], TIGHT);
         assert_eq!(got.robust_score.is_some(), case.robust_score.is_some());
         if let (Some(g), Some(w)) = (got.robust_score, case.robust_score) {
-            close(&say("robust score"), g.chi2, w, TIGHT);
+            close(&label("robust score"), g.chi2, w, TIGHT);
         }
         let c = got.concordance(&data).unwrap();
         let counts = [c.concordant, c.discordant, c.tied_risk, c.tied_time, c.tied_both];
         for (g, w) in counts.iter().zip(case.concordance) {
-            close(&say("pairs"), *g, w, TIGHT);
+            close(&label("pairs"), *g, w, TIGHT);
         }
-        close(&say("C"), c.c_index, case.c_index, TIGHT);
-        close(&say("se(C)"), c.std_error.unwrap(), case.c_se, TIGHT);
+        close(&label("C"), c.c_index, case.c_index, TIGHT);
+        close(&label("se(C)"), c.std_error.unwrap(), case.c_se, TIGHT);
         let baseline: Vec<_> =
             got.baseline(&data).unwrap().into_iter().flat_map(|b| b.points).collect();
         assert_eq!(baseline.len(), case.rows);
         for (k, &at) in case.at.iter().enumerate() {
             let point = baseline[at - 1];
-            close(&say("baseline time"), point.time, case.time[k], TIGHT);
-            close(&say("baseline"), point.centred, case.centred[k], TIGHT);
-            close(&say("baseline at 0"), point.at_zero, case.at_zero[k], TIGHT);
+            close(&label("baseline time"), point.time, case.time[k], TIGHT);
+            close(&label("baseline"), point.centred, case.centred[k], TIGHT);
+            close(&label("baseline at 0"), point.at_zero, case.at_zero[k], TIGHT);
         }
         for (name, want) in &case.zph {
             let transform = match name.as_str() {
@@ -183,9 +183,9 @@ fn cox_equals_r() {
             all.push(test.global);
             assert_eq!(all.len(), want.chi2.len());
             for (k, t) in all.iter().enumerate() {
-                close(&say("zph"), t.chi2, want.chi2[k], TIGHT);
+                close(&label("zph"), t.chi2, want.chi2[k], TIGHT);
                 assert_eq!(t.df, want.df[k]);
-                close(&say("zph p"), t.p, want.p[k], TIGHT);
+                close(&label("zph p"), t.p, want.p[k], TIGHT);
             }
         }
     }
@@ -227,23 +227,24 @@ fn kaplan_meier_equals_r() {
                     level: 0.95,
                 };
                 let curve = kaplan_meier(&part, &options).unwrap();
-                let say = |what: &str| format!("{what} ({interval:?}, group {g}) {:?}", case.spec);
-                assert_eq!(curve.points.len(), want.points, "{}", say("points"));
+                let label =
+                    |what: &str| format!("{what} ({interval:?}, group {g}) {:?}", case.spec);
+                assert_eq!(curve.points.len(), want.points, "{}", label("points"));
                 for (k, &at) in want.at.iter().enumerate() {
                     let point = curve.points[at - 1];
-                    close(&say("time"), point.time, want.time[k], TIGHT);
-                    close(&say("at risk"), point.at_risk, want.at_risk[k], TIGHT);
-                    close(&say("events"), point.events, want.events[k], TIGHT);
-                    close(&say("S"), point.survival, want.survival[k], TIGHT);
-                    close(&say("hazard"), point.cumulative_hazard, want.hazard[k], TIGHT);
-                    maybe(&say("se"), point.std_error, want.std_error[k]);
-                    maybe(&say("lower"), point.lower, limits.lower[k]);
-                    maybe(&say("upper"), point.upper, limits.upper[k]);
+                    close(&label("time"), point.time, want.time[k], TIGHT);
+                    close(&label("at risk"), point.at_risk, want.at_risk[k], TIGHT);
+                    close(&label("events"), point.events, want.events[k], TIGHT);
+                    close(&label("S"), point.survival, want.survival[k], TIGHT);
+                    close(&label("hazard"), point.cumulative_hazard, want.hazard[k], TIGHT);
+                    maybe(&label("se"), point.std_error, want.std_error[k]);
+                    maybe(&label("lower"), point.lower, limits.lower[k]);
+                    maybe(&label("upper"), point.upper, limits.upper[k]);
                 }
                 let median = curve.median();
-                maybe(&say("median"), median.time, limits.median[0]);
-                maybe(&say("median lower"), median.lower, limits.median[1]);
-                maybe(&say("median upper"), median.upper, limits.median[2]);
+                maybe(&label("median"), median.time, limits.median[0]);
+                maybe(&label("median lower"), median.lower, limits.median[1]);
+                maybe(&label("median upper"), median.upper, limits.median[2]);
             }
         }
     }
@@ -260,18 +261,18 @@ fn logrank_equals_r() {
         let groups = case.n.len();
         let rho = case.spec.rho.unwrap();
         let got = logrank(&outcome(&p), &group, groups, p.strata.as_deref(), rho).unwrap();
-        let say = |what: &str| format!("{what} of {:?}", case.spec);
+        let label = |what: &str| format!("{what} of {:?}", case.spec);
         for (g, counts) in got.groups.iter().enumerate() {
             assert_eq!(counts.n, case.n[g]);
-            close(&say("observed"), counts.observed, case.observed[g], TIGHT);
-            close(&say("expected"), counts.expected, case.expected[g], TIGHT);
+            close(&label("observed"), counts.observed, case.observed[g], TIGHT);
+            close(&label("expected"), counts.expected, case.expected[g], TIGHT);
             for h in 0..groups {
-                close(&say("variance"), got.variance[g * groups + h], case.variance[g][h], TIGHT);
+                close(&label("variance"), got.variance[g * groups + h], case.variance[g][h], TIGHT);
             }
         }
-        close(&say("chi2"), got.test.chi2, case.chi2, TIGHT);
+        close(&label("chi2"), got.test.chi2, case.chi2, TIGHT);
         assert_eq!(got.test.df, case.df);
-        close(&say("p"), got.test.p, case.p, TIGHT);
+        close(&label("p"), got.test.p, case.p, TIGHT);
     }
     assert!(checked >= 6);
 }
@@ -286,12 +287,12 @@ fn concordance_equals_r() {
             Pairs::new(&outcome(&p), &p.x, p.weights.as_deref(), p.strata.as_deref()).unwrap();
         let c = pairs.concordance(p.cluster.as_deref()).unwrap();
         let counts = [c.concordant, c.discordant, c.tied_risk, c.tied_time, c.tied_both];
-        let say = |what: &str| format!("{what} of {:?}", case.spec);
+        let label = |what: &str| format!("{what} of {:?}", case.spec);
         for (g, w) in counts.iter().zip(case.counts) {
-            close(&say("pairs"), *g, w, TIGHT);
+            close(&label("pairs"), *g, w, TIGHT);
         }
-        close(&say("C"), c.c_index, case.c_index, TIGHT);
-        close(&say("se"), c.std_error.unwrap(), case.se, TIGHT);
+        close(&label("C"), c.c_index, case.c_index, TIGHT);
+        close(&label("se"), c.std_error.unwrap(), case.se, TIGHT);
     }
     assert!(checked >= 5);
 }

@@ -1,7 +1,7 @@
 //! Where tests find real data. A dev-dependency only.
 //!
 //! Real data is never in the repository. It is looked for where `MITHRAS_DATA` points, then at
-//! `../shared/data` beside the checkout. A test that misses it says so and returns.
+//! `../shared/data` next to the checkout. A test that misses it states it and returns.
 
 #![forbid(unsafe_code)]
 

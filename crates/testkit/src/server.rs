@@ -1,4 +1,4 @@
-//! A server of files on this machine, over HTTP with ranges, that can be told to fail.
+//! A server of files on this machine, over HTTP with ranges, that can be reported to fail.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -58,7 +58,7 @@ impl Server {
     /// Listens on a free port.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Without a free port.
     #[must_use]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -119,7 +119,7 @@ impl Server {
         }
     }
 
-    /// Whether the connection goes on.
+    /// Whether the connection continues.
     fn answer(&self, mut stream: &TcpStream, request: &Request) -> bool {
         let mut state = self.state();
         state.requests.push(request.clone());
@@ -132,7 +132,7 @@ impl Server {
         let cut = !busy && !late && count(&mut state.faults.cut);
         let expired = state.faults.expires_after.as_mut().is_some_and(|n| !count(n));
         drop(state);
-        let mut say = |status: u16, headers: &str, body: &[u8], n: usize| {
+        let mut send = |status: u16, headers: &str, body: &[u8], n: usize| {
             let head =
                 format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
             let sent =
@@ -140,7 +140,7 @@ impl Server {
             sent.is_ok() && n == body.len()
         };
         let error = b"<Error><Code>TestCode</Code><Message>hush</Message></Error>";
-        let mut fail = |status, headers: &str| say(status, headers, error, error.len());
+        let mut fail = |status, headers: &str| send(status, headers, error, error.len());
         if late {
             std::thread::sleep(faults.slow.1);
         }
@@ -170,7 +170,7 @@ impl Server {
             Some((from.parse::<usize>().ok()?, to.parse::<usize>().ok()?))
         });
         let Some((from, to)) = range.filter(|_| !faults.no_ranges) else {
-            return say(200, &etag, &bytes, bytes.len());
+            return send(200, &etag, &bytes, bytes.len());
         };
         if from >= bytes.len() {
             return fail(416, &format!("content-range: bytes */{}\r\n", bytes.len()));
@@ -180,7 +180,7 @@ impl Server {
         let modified = "last-modified: Sun, 06 Nov 1994 08:49:37 GMT";
         let n = if cut { body.len() / 2 } else { body.len() };
         self.state().sent += n as u64;
-        say(206, &format!("content-range: {at}\r\n{modified}\r\n{etag}"), body, n)
+        send(206, &format!("content-range: {at}\r\n{modified}\r\n{etag}"), body, n)
     }
 }
 

@@ -161,8 +161,8 @@ fn files_that_are_damaged_missing_or_out_of_order_are_refused_by_name() {
 
     // A card that no file can fit.
     for (from, to, words) in [
-        ("encoder-3.onnx", "encoder-2.onnx", "stands twice"),
-        ("encoder-3.onnx", "encoder.onnx", "stands twice"),
+        ("encoder-3.onnx", "encoder-2.onnx", "is repeated"),
+        ("encoder-3.onnx", "encoder.onnx", "is repeated"),
         ("encoder-3.onnx", "../encoder-3.onnx", "encoder.rest[1].file"),
         ("file = \"encoder-3.onnx\"", "file = \"encoder-3.onnx\"\nmagic = 1", "magic"),
     ] {

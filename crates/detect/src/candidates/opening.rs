@@ -50,7 +50,7 @@ impl Opening {
         self.rows.push_back(row);
         let eroded = intersection(self.thinned.make_contiguous());
         self.thinned.pop_front();
-        // Eroded runs lie at least r inside a run, so widening cannot go below column 0.
+        // Eroded runs are at least r inside a run, so widening cannot go below column 0.
         self.widened.push_back(eroded.iter().map(|&(a, b)| (a - r, b + r)).collect());
         let opened = union(self.widened.make_contiguous());
         self.widened.pop_front();

@@ -16,7 +16,7 @@ pub(crate) struct Regions {
 }
 
 impl Regions {
-    /// Takes the next row: `runs` lie inside the runs of `row`. Regions that end above it go to
+    /// Takes the next row: `runs` are inside the runs of `row`. Regions that end above it go to
     /// `done`.
     pub(crate) fn push(&mut self, row: &SparseRow, runs: &Runs, done: &mut Vec<Region>) {
         let y = self.y;

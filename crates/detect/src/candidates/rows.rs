@@ -48,7 +48,7 @@ impl SparseRow {
         }
     }
 
-    /// Values of the columns `[start, end)`, which lie inside one run. `hint` is a run at or before
+    /// Values of the columns `[start, end)`, which are inside one run. `hint` is a run at or before
     /// it and moves on.
     pub(crate) fn slice(&self, start: u32, end: u32, hint: &mut usize) -> &[u32] {
         while self.runs[*hint].end < end {

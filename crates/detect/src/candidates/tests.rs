@@ -152,7 +152,7 @@ proptest! {
         }
     }
 
-    /// Stopping at any row, storing the state and going on changes nothing.
+    /// Stopping at any row, storing the state and resuming changes nothing.
     #[test]
     fn state_survives_storage(map in any_map(), cut in 0usize..24, r in 0u32..3, peaks: bool) {
         let rule = if peaks {

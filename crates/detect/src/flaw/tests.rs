@@ -50,16 +50,16 @@ fn what_is_sharp_is_sound_and_what_is_soft_is_out_of_focus() {
         assert_eq!(judge(1.0), None);
         assert_eq!(judge(3.0 * unit), None);
         let soft = judge(60.0).unwrap();
-        // The last 12 px of a window are too few to tell at 0.5 um/px.
+        // The last 12 px of a window are too few to show at 0.5 um/px.
         let (n, whole) = (s.across as usize, 512 / s.side as usize);
-        let told = soft.0.iter().enumerate().filter(|(i, _)| (i % n).max(i / n) < whole);
-        assert!(told.clone().count() > 0 && { told }.all(|t| *t.1 == Some(Flaw::OutOfFocus)));
+        let flagged = soft.0.iter().enumerate().filter(|(i, _)| (i % n).max(i / n) < whole);
+        assert!(flagged.clone().count() > 0 && { flagged }.all(|t| *t.1 == Some(Flaw::OutOfFocus)));
     }
     // An even ground is neither: nothing on it could be sharp.
     let s = squares(512, 400, 0.25);
     assert_eq!(s.judge(&RgbTile::filled(512, 512, [225, 170, 205]), (512, 512)), None);
     assert_eq!(s.judge(&RgbTile::filled(512, 512, [255; 3]), (512, 512)), None);
-    // What lies outside the slide says nothing.
+    // What is outside the slide means nothing.
     assert_eq!(s.judge(&spotted(512, 60.0), (0, 512)), None);
     let edge = s.judge(&spotted(512, 60.0), (150, 512)).unwrap();
     let first = |row: usize| (edge.0[3 * row], edge.0[3 * row + 1], edge.0[3 * row + 2]);
@@ -100,7 +100,7 @@ fn a_square_has_one_flaw_and_its_neighbours_none() {
     let expected = [None, Some(Flaw::Pen), None, Some(Flaw::Dirt)];
     assert_eq!(all[..4], expected);
     assert!(all[4..].iter().all(Option::is_none));
-    // A speck is no dirty area.
+    // A speck is not a dirty area.
     let mut tile = spotted(512, 1.0);
     paint(&mut tile, (10, 210), (40, 40), [30, 30, 32]);
     assert_eq!(s.judge(&tile, (512, 512)), None);

@@ -16,7 +16,7 @@ pub(super) struct Item {
     pub(super) unit_end: bool,
 }
 
-/// What stages tell the caller's thread.
+/// What stages show the caller's thread.
 pub(super) enum Event {
     Unread(WindowAt, String),
     Flawed(WindowAt, Verdicts),

@@ -65,7 +65,7 @@ impl<'a, 'm> Second<'a, 'm> {
         let classes = names.len();
         let Some(positive) = names.iter().position(|n| *n == crop.positive) else {
             return Err(DetectError::Recipe(format!(
-                "the positive class `{}` is none of the classifier's classes {names:?}",
+                "the positive class `{}` is not one of the classifier's classes {names:?}",
                 crop.positive
             )));
         };

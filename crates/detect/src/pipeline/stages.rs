@@ -43,12 +43,12 @@ impl Read<'_> {
         let grid = self.recipe.grid;
         let (side, stride) = (grid.window() as usize, i64::from(grid.stride()));
         let squares = Squares::new(grid, self.recipe.mpp);
-        // The token comes before the window: whoever holds the earliest window can go on.
+        // The token comes before the window: whoever holds the earliest window can continue.
         while tokens.recv().is_ok() && !control.stopped() {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = self.items.get(i) else { break };
             let (x, y) = (i64::from(item.at.col) * stride, i64::from(item.at.row) * stride);
-            // What lies outside the slide is white and says nothing.
+            // What is outside the slide is white and means nothing.
             let left = |end: u32, from: i64| (i64::from(end) - from).max(0) as usize;
             let inside = (left(self.frame.width, x), left(self.frame.height, y));
             let tile = self.meter.time(1, || {
@@ -101,7 +101,7 @@ impl Segment<'_> {
                     Err(_) => return Ok(()),
                 }
             };
-            // There is a place for every token, so this cannot block; no reader left is no error.
+            // There is a place for every token, so this cannot block; no reader left is not an error.
             let _ = tokens.send(());
             held.push((i, tile.is_ok()));
             match tile {
@@ -181,7 +181,7 @@ impl Segment<'_> {
                 ));
             }
             if !map.data.iter().fold(true, |all, p| all & (0.0..=1.0).contains(p)) {
-                return wrong("a value that is no probability in [0, 1]".into());
+                return wrong("a value that is not a probability in [0, 1]".into());
             }
         }
         Ok(maps)

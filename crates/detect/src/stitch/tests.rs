@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A probability that depends on window and pixel, so that every contribution is told apart.
+/// A probability that depends on window and pixel, so that every contribution is distinguished.
 fn value(at: WindowAt, x: u32, y: u32) -> f32 {
     let h = (at.row * 7919 + at.col * 104_729 + x * 31 + y * 1009).wrapping_mul(2_654_435_761);
     (h >> 8) as f32 / (1u32 << 24) as f32

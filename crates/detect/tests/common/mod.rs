@@ -318,7 +318,7 @@ pub fn run<'a>(
 pub struct Keep {
     pub from: Option<Checkpoint>,
     pub states: Vec<String>,
-    /// Says that nothing can be written.
+    /// Reports that nothing can be written.
     pub full: bool,
 }
 
@@ -341,9 +341,9 @@ impl Store for Keep {
 
 /// Why a stored state was not used.
 #[derive(Default)]
-pub struct Anew(pub Vec<String>);
+pub struct Restarts(pub Vec<String>);
 
-impl Observer for Anew {
+impl Observer for Restarts {
     fn progress(&mut self, _: Progress) {}
     fn starts_anew(&mut self, reason: &str) {
         self.0.push(reason.to_owned());

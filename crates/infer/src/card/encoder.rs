@@ -6,7 +6,7 @@ pub use pixels::resize::{Fit, Interpolation};
 use serde::{Deserialize, Serialize};
 
 /// An encoder: input `image` f32 `[N,3,input,input]`, output `embedding` f32 `[N,width]`, pooled
-/// inside. One that is too large for a file of ONNX lies in several, run one after the other.
+/// inside. One that is too large for a file of ONNX is in several, run one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncoderCard {
@@ -46,7 +46,7 @@ pub struct EncoderCard {
     pub parity: Option<ParityCard>,
 }
 
-/// A file of a network that lies in several.
+/// A file of a network that is in several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileCard {
@@ -124,7 +124,7 @@ impl EncoderCard {
             let key = format!("encoder.rest[{i}]");
             file(&key, &part.file, &part.sha256)?;
             ensure(self.files().take(i + 1).all(|(name, _)| name != part.file), &key, || {
-                format!("`{}` stands twice", part.file)
+                format!("`{}` is repeated", part.file)
             })?;
         }
         let source = "encoder.source";

@@ -73,7 +73,7 @@ macro_rules! words {
             fn from_str(s: &str) -> Result<Self, String> {
                 match s {
                     $($word => Ok(Self::$variant),)+
-                    _ => Err(format!("`{s}` is none of {}", Self::WORDS.join(", "))),
+                    _ => Err(format!("`{s}` is not one of {}", Self::WORDS.join(", "))),
                 }
             }
         }

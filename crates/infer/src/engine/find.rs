@@ -1,9 +1,9 @@
 //! Where ONNX Runtime and its provider plug-ins are looked for. Nothing is executed and nothing
 //! is downloaded; only folders are listed.
 //!
-//! A virtual environment counts where it is active, not where it merely lies at or above the working
-//! folder: what runs, and with it the last digits of a score, must not depend on where one stands, and
-//! a folder that came with data must not bring code. [`find_inactive`] tells of such.
+//! A virtual environment counts where it is active, not where it merely is at or above the working
+//! folder: what runs, and with it the last digits of a score, must not depend on where one is, and
+//! a folder that came with data must not bring code. [`find_inactive`] shows of such.
 
 use std::collections::HashSet;
 use std::env;
@@ -44,7 +44,7 @@ pub struct Library {
 /// Every ONNX Runtime in the usual places, the preferred first.
 #[must_use]
 pub fn find_onnxruntime() -> Vec<Library> {
-    let mut found = Found::default();
+    let mut found = LibrarySearch::default();
     if let Some(path) = env::var_os(LIBRARY_VARIABLE).map(PathBuf::from) {
         found.file_or_folder(&path, LIBRARY_VARIABLE, is_runtime);
     }
@@ -61,14 +61,14 @@ pub fn find_onnxruntime() -> Vec<Library> {
 /// Runtime in use: a plug-in in its own Python environment goes first.
 #[must_use]
 pub fn find_openvino_plugin(near: Option<&Path>) -> Vec<Library> {
-    let mut found = Found::default();
+    let mut found = LibrarySearch::default();
     if let Some(path) = env::var_os(PLUGIN_VARIABLE).map(PathBuf::from) {
         found.file_or_folder(&path, PLUGIN_VARIABLE, is_plugin);
     }
     // <site-packages>/onnxruntime/capi/libonnxruntime.so
-    let beside =
-        near.and_then(|p| p.ancestors().nth(3)).map(|d| (d.to_path_buf(), "beside".into()));
-    for (dir, by) in beside.into_iter().chain(site_packages()) {
+    let adjacent =
+        near.and_then(|p| p.ancestors().nth(3)).map(|d| (d.to_path_buf(), "nearby".into()));
+    for (dir, by) in adjacent.into_iter().chain(site_packages()) {
         found.folder(&dir.join("onnxruntime_ep_openvino"), &by, is_plugin);
     }
     for (dir, by) in system_folders() {
@@ -80,7 +80,7 @@ pub fn find_openvino_plugin(near: Option<&Path>) -> Vec<Library> {
 /// Every OpenVINO C library in the usual places, the preferred first.
 #[must_use]
 pub fn find_openvino() -> Vec<Library> {
-    let mut found = Found::default();
+    let mut found = LibrarySearch::default();
     if let Some(path) = env::var_os(OPENVINO_VARIABLE).map(PathBuf::from) {
         found.file_or_folder(&path, OPENVINO_VARIABLE, is_openvino);
     }
@@ -100,7 +100,7 @@ pub fn find_openvino() -> Vec<Library> {
 /// them is ever taken, but a user may want to know.
 #[must_use]
 pub fn find_inactive() -> Vec<Library> {
-    let mut found = Found::default();
+    let mut found = LibrarySearch::default();
     let here = env::current_dir().unwrap_or_default();
     let venvs = here.ancestors().flat_map(|d| [d.join(".venv"), d.join("venv")]);
     // pyvenv.cfg marks a real environment, so that a folder merely called `venv` is passed by.
@@ -151,12 +151,12 @@ fn versioned(name: &str, stem: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Found {
+struct LibrarySearch {
     libraries: Vec<Library>,
     resolved: HashSet<PathBuf>,
 }
 
-impl Found {
+impl LibrarySearch {
     fn add(&mut self, path: PathBuf, by: &str) {
         if let Ok(resolved) = path.canonicalize()
             && resolved.is_file()
@@ -239,8 +239,8 @@ fn packages_of(prefix: &Path) -> Vec<PathBuf> {
 fn system_folders() -> Vec<(PathBuf, String)> {
     let mut all = Vec::new();
     if let Some(dir) = env::current_exe().ok().as_deref().and_then(Path::parent) {
-        all.push((dir.to_path_buf(), "beside the program".to_string()));
-        all.push((dir.join("../lib"), "beside the program".to_string()));
+        all.push((dir.to_path_buf(), "next to the program".to_string()));
+        all.push((dir.join("../lib"), "next to the program".to_string()));
     }
     for variable in ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"] {
         for dir in env::var_os(variable).iter().flat_map(env::split_paths) {
@@ -287,7 +287,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let touch = |n: &str| fs::write(dir.path().join(n), n).unwrap();
         let pick = || {
-            let mut found = Found::default();
+            let mut found = LibrarySearch::default();
             found.folder(dir.path(), "test", is_runtime);
             found
                 .libraries

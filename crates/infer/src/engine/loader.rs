@@ -86,7 +86,7 @@ impl Loader {
                     return Err(EngineError::Unavailable {
                         what: "torch".into(),
                         reason: "this build has no libtorch".into(),
-                        remedy: "install the training build (`mithras train` says how), or take \
+                        remedy: "install the training build (`mithras train` prints how), or take \
                                  another engine"
                             .into(),
                     });

@@ -2,7 +2,7 @@
 //!
 //! `rten` is part of the binary, and so is `native`, which runs convolutional networks alone. OpenVINO and ONNX Runtime (with its providers) are shared
 //! libraries that are looked for at run time. [`open`] takes what was asked for, or the fastest that is there,
-//! and says in an [`EngineReport`] what runs and why.
+//! and states in an [`EngineReport`] what runs and why.
 //!
 //! # Threads
 //! One [`Models`] holds one session per network; the sessions of one `Models` run with
@@ -106,7 +106,7 @@ fn order(options: &EngineOptions) -> Result<Vec<Backend>, EngineError> {
 ///
 /// # Errors
 /// [`EngineError`] when a network does not fit its card, or nothing that was asked for runs; the
-/// error says what to install.
+/// error states what to install.
 pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, EngineError> {
     let mut failures: Vec<(Backend, EngineError)> = Vec::new();
     for backend in order(options)? {
@@ -128,7 +128,7 @@ pub fn open(package: &ModelPackage, options: &EngineOptions) -> Result<Models, E
             what: "no engine runs".into(),
             reason: reasons(&failures),
             remedy:
-                "take the engine rten, which needs nothing; `mithras doctor` says what is missing"
+                "take the engine rten, which needs nothing; `mithras doctor` shows what is missing"
                     .into(),
         }),
     }
@@ -266,7 +266,7 @@ fn f32_network<'a>(
     Network { onnx, input: INPUT, shape, output, bf16_from: None, symbols }
 }
 
-/// Numbers per vector of an encoder's file that does not say it: it is run once, on black.
+/// Numbers per vector of an encoder's file that does not state it: it is run once, on black.
 ///
 /// # Errors
 /// [`EngineError`] of the last engine tried.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) const VERSION: &str = env!("RTEN_VERSION");
 
 /// Weights of a file from here on are not packed before the first run: that would be a second copy of
-/// all of them, and packing each time is little beside multiplying.
+/// all of them, and packing each time is little next to multiplying.
 const LARGE: usize = 512 << 20;
 
 struct Rten {

@@ -50,7 +50,7 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Adapted {
     /// The file.
     pub onnx: Vec<u8>,
-    /// Numbers per vector; `None` where nobody says it. Of boxes the first side.
+    /// Numbers per vector; `None` where nobody states it. Of boxes the first side.
     pub width: Option<usize>,
     /// The second side of boxes.
     pub second: Option<usize>,
@@ -99,7 +99,7 @@ impl Node {
 /// Brings a network to `image` f32 `[N,3,S,S]`, and `embedding` f32 `[N,D]` or `boxes` f32 `[N,A,B]`.
 ///
 /// # Errors
-/// A sentence saying what the file lacks, or what it has otherwise.
+/// A sentence on what the file lacks, or what it has otherwise.
 pub(crate) fn adapt(onnx: &[u8], wanted: &Wanted<'_>) -> Result<Adapted, String> {
     let (model, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
@@ -220,7 +220,7 @@ fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
     let output = output.ok_or_else(|| format!("no such output; there is {:?}", names()))?;
     let dims = shape_of(output, "output")?;
     let refused = |wants: &str| {
-        let sides: Vec<String> = dims.iter().map(said).collect();
+        let sides: Vec<String> = dims.iter().map(describe).collect();
         Err(format!(
             "output `{}` has {} dimensions, [{}]; {wants}",
             output.name,
@@ -250,7 +250,7 @@ fn output_of(graph: &Graph, wanted: &Wanted<'_>) -> Result<Output, String> {
 
 fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String> {
     let tensor = v.r#type.as_ref().and_then(|t| t.tensor.as_ref());
-    let tensor = tensor.ok_or_else(|| format!("{kind} `{}` is no tensor", v.name))?;
+    let tensor = tensor.ok_or_else(|| format!("{kind} `{}` is not a tensor", v.name))?;
     if tensor.elem_type != FLOAT {
         return Err(format!("{kind} `{}` is not f32 (ONNX type {})", v.name, tensor.elem_type));
     }
@@ -261,7 +261,7 @@ fn shape_of<'a>(v: &'a ValueInfo, kind: &str) -> Result<&'a [Dimension], String>
 }
 
 /// A dimension in words.
-fn said(dim: &Dimension) -> String {
+fn describe(dim: &Dimension) -> String {
     match &dim.size {
         Some(Size::Value(n)) => n.to_string(),
         Some(Size::Param(name)) if !name.is_empty() => name.clone(),
@@ -269,7 +269,7 @@ fn said(dim: &Dimension) -> String {
     }
 }
 
-/// Side of the square image that a file asks for, where it says it.
+/// Side of the square image that a file asks for, where it states it.
 pub(crate) fn side(onnx: &[u8]) -> Result<Option<usize>, String> {
     let (_, graph) = decode(onnx)?;
     let weights: Vec<String> = graph
@@ -357,7 +357,7 @@ const GRAPH_INPUT: u32 = 11;
 const GRAPH_OUTPUT: u32 = 12;
 const VALUE_INFO: u32 = 13;
 
-/// One field of a message as it stands.
+/// One field of a message as it is.
 struct Field<'a> {
     number: u32,
     /// Content, of fields that have a length.

@@ -31,7 +31,7 @@ pub(crate) struct Chained {
 /// the first, and the last gives `name` as [`signature`] has it.
 ///
 /// # Errors
-/// The number of a file, and a sentence saying what it lacks.
+/// The number of a file, and a sentence stating what it lacks.
 pub(crate) fn chain(
     files: &[&[u8]],
     side: usize,

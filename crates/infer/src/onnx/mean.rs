@@ -54,7 +54,7 @@ fn text(tag: u32, value: &str, out: &mut Vec<u8>) {
 /// The mean of the members' probabilities, as one file.
 ///
 /// # Errors
-/// A sentence saying which member is damaged, of another version, or not to be renamed.
+/// A sentence on which member is damaged, of another version, or not to be renamed.
 pub(crate) fn mean(members: &[&[u8]]) -> Result<Vec<u8>, String> {
     let mut whole: Option<(super::Model, Graph)> = None;
     let mut sum: Option<String> = None;

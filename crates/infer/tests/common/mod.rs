@@ -52,7 +52,7 @@ pub fn noise(side: usize, n: usize) -> Vec<RgbTile> {
 /// (`generate.py full target/seeded-full`), or a plain word.
 ///
 /// With it: whether the weights are trained. Seeded weights amplify rounding without bound, so
-/// that bf16 says nothing about them.
+/// that bf16 means nothing for them.
 pub fn real_size() -> Option<(ModelPackage, bool)> {
     let seeded = testkit::workspace().join("target/seeded-full");
     let trained = ModelPackage::bundled().ok().map(|p| (p, true));

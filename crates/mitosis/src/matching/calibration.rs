@@ -100,12 +100,12 @@ pub enum CalibrateError {
     /// See [`MatchError`].
     #[error(transparent)]
     Match(#[from] MatchError),
-    /// No ground truth at all: F1 says nothing.
+    /// No ground truth at all: F1 is undefined.
     #[error("the folds hold no ground-truth figure, so no threshold pair can be chosen")]
     NoTruth,
-    /// No candidate lies within the radius of a figure: every pair has F1 = 0.
+    /// No candidate is within the radius of a figure: every pair has F1 = 0.
     #[error(
-        "none of {candidates} candidates lies within {radius} um of one of {truths} figures, so \
+        "none of {candidates} candidates is within {radius} um of one of {truths} figures, so \
          every threshold pair has F1 = 0; check coordinates and um/px, or train further"
     )]
     NothingMatches {

@@ -197,7 +197,7 @@ pub(super) struct Plan {
     pub taps: [usize; 5],
 }
 
-/// What tells ports of one network apart that share all names and shapes.
+/// What distinguishes ports of one network that share all names and shapes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flavour {
     /// Padding as TensorFlow's `SAME`.

@@ -73,7 +73,7 @@ impl From<EncoderConfig> for Given {
     fn from(c: EncoderConfig) -> Self {
         let own = EncoderConfig::new(&c.name, c.classes);
         let plain = |norm: &EncoderConfig| (norm.mean, norm.std) == IMAGENET;
-        let said = !(plain(&c) && plain(&own));
+        let stated = !(plain(&c) && plain(&own));
         Self {
             name: c.name,
             classes: c.classes,
@@ -82,14 +82,14 @@ impl From<EncoderConfig> for Given {
             dropout: c.dropout,
             head_bias: c.head_bias,
             pool: Some(c.pool),
-            mean: said.then_some(c.mean),
-            std: said.then_some(c.std),
+            mean: stated.then_some(c.mean),
+            std: stated.then_some(c.std),
         }
     }
 }
 
 impl EncoderConfig {
-    /// No dropout; image side, pooling and normalisation as the table says (224 px, the class token
+    /// No dropout; image side, pooling and normalisation as the table states (224 px, the class token
     /// and ImageNet's for an architecture alone).
     #[must_use]
     pub fn new(name: &str, classes: i64) -> Self {
@@ -115,7 +115,7 @@ impl EncoderConfig {
     pub fn check(&self) -> Result<()> {
         let bad = |key: &str, why: String| Err(NetError::config(key, why));
         if !self.mean.iter().all(|v| v.is_finite()) {
-            return bad("model.mean", format!("{:?} is no mean", self.mean));
+            return bad("model.mean", format!("{:?} is not a mean", self.mean));
         }
         if !self.std.iter().all(|v| v.is_finite() && *v > 0.0) {
             return bad("model.std", format!("{:?} divides, and has to be positive", self.std));

@@ -1,7 +1,7 @@
 //! Every encoder by name: one table, one trait.
 //!
 //! A row is an architecture alone (timm's own names), or an encoder that others published: then it
-//! also says how its images are made and how its file is named ([`published`]).
+//! also states how its images are made and how its file is named ([`published`]).
 
 mod config;
 mod convolutional;
@@ -49,7 +49,7 @@ pub fn build(p: &Path, config: &EncoderConfig) -> Result<Box<dyn Encoder>> {
 }
 
 /// AdamW groups for fine-tuning: layer-wise rate decay and no decay where timm has none.
-/// The encoder lies at the root of `vs`.
+/// The encoder is at the root of `vs`.
 #[must_use]
 pub fn layer_decay_groups(
     vs: &VarStore,

@@ -31,7 +31,7 @@ pub trait Encoder: Send {
     /// The layer of a parameter (name relative to the encoder).
     fn layer_of(&self, name: &str) -> usize;
 
-    /// Parameters free of weight decay beside the one-dimensional ones (timm's
+    /// Parameters free of weight decay next to the one-dimensional ones (timm's
     /// `no_weight_decay`).
     fn no_decay(&self, name: &str) -> bool;
 

@@ -41,7 +41,7 @@ pub enum Interpolation {
 }
 
 /// An encoder as its authors use it. An image's shorter side becomes `resize`, the central `image`
-/// pixels of it go on, values in [0, 1] less `mean`, over `std`.
+/// pixels of it continue, values in [0, 1] less `mean`, over `std`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Published {
     /// The row's name.

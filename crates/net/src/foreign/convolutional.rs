@@ -84,7 +84,7 @@ fn older_swin(name: &str) -> Option<String> {
     Some(moved.unwrap_or_else(|| name.to_owned()))
 }
 
-/// `encoder.*` beside the heads of its pretraining, and a linear layer.
+/// `encoder.*` next to the heads of its pretraining, and a linear layer.
 fn texture_classifier(name: &str) -> Option<String> {
     if name.starts_with("head.") || name.starts_with("head_jig.") {
         return None;

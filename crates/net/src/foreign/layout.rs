@@ -54,17 +54,17 @@ impl std::fmt::Display for Layout {
     }
 }
 
-/// A prefix before every name, and what may lie beside it and is no part of an encoder.
+/// A prefix before every name, and what may be next to it and is not part of an encoder.
 struct Wrapper {
     prefix: &'static str,
-    beside: &'static [&'static str],
+    siblings: &'static [&'static str],
 }
 
-const fn wrapper(prefix: &'static str, beside: &'static [&'static str]) -> Wrapper {
-    Wrapper { prefix, beside }
+const fn wrapper(prefix: &'static str, siblings: &'static [&'static str]) -> Wrapper {
+    Wrapper { prefix, siblings }
 }
 
-/// Heads that self-distillation trains beside a backbone.
+/// Heads that self-distillation trains next to a backbone.
 const HEADS: &[&str] = &["dino_head.", "ibot_head.", "head."];
 
 static WRAPPERS: &[Wrapper] = &[
@@ -78,7 +78,7 @@ static WRAPPERS: &[Wrapper] = &[
     wrapper("dinov2_with_registers.", &["classifier."]),
 ];
 
-/// A vocabulary: a word that tells it, and the way to timm's.
+/// A vocabulary: a word that shows it, and the way to timm's.
 struct Adapter {
     layout: Layout,
     mark: fn(&str) -> bool,
@@ -130,7 +130,7 @@ static ADAPTERS: &[Adapter] = &[
     },
 ];
 
-/// A file's tensors under timm's names, as far as its layout is known; `has` says whether the model
+/// A file's tensors under timm's names, as far as its layout is known; `has` states whether the model
 /// has a tensor of a name.
 ///
 /// # Errors
@@ -159,8 +159,8 @@ pub(super) fn adapt(
 
 /// Takes a prefix off where more than half of the tensors carry it.
 fn unwrap(tensors: &mut Tensors) -> bool {
-    for Wrapper { prefix, beside } in WRAPPERS {
-        let extra = |n: &str| !n.starts_with(prefix) && beside.iter().any(|b| n.starts_with(b));
+    for Wrapper { prefix, siblings } in WRAPPERS {
+        let extra = |n: &str| !n.starts_with(prefix) && siblings.iter().any(|b| n.starts_with(b));
         let counted = tensors.keys().filter(|n| !extra(n)).count();
         let inside = tensors.keys().filter(|n| n.starts_with(prefix)).count();
         if inside > 0 && 2 * inside > counted {

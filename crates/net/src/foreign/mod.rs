@@ -1,12 +1,12 @@
 //! Weights that others trained: taken whole, or refused with the list of what does not fit.
 //!
 //! A file that fits in part gives features that look like features, so a part is taken only where
-//! the caller says so, and the names that stay as drawn come back to be recorded.
+//! the caller states it, and the names that stay as drawn come back to be recorded.
 
 //!
 //! Files name the same tensors in many ways: prefixes, other words, query, key and value apart.
 //! [`Layout`] lists them; a file is read by what its names are, whatever it is called. A position
-//! table of another image size is resized as timm does, and the report says so.
+//! table of another image size is resized as timm does, and the report states it.
 
 mod convolutional;
 mod layout;
@@ -120,12 +120,12 @@ fn resized(
         (Some(found), Some(_)) if prefix == 0 => found,
         _ => return None,
     };
-    let said = format!("position table resized from {old} x {old} to {new} x {new} patches");
-    resample(table, prefix, new).filter(|t| t.size() == own.size()).map(|t| (t, said))
+    let note = format!("position table resized from {old} x {old} to {new} x {new} patches");
+    resample(table, prefix, new).filter(|t| t.size() == own.size()).map(|t| (t, note))
 }
 
 /// TensorFlow's ports in timm have the same names and shapes as timm's own networks, but another
-/// epsilon and padding: only the file's path can tell.
+/// epsilon and padding: only the file's path can show.
 fn is_tensorflow_port(path: &Path) -> bool {
     path.components().any(|c| c.as_os_str().to_string_lossy().starts_with("tf_efficientnet"))
 }
@@ -136,7 +136,7 @@ fn is_tensorflow_port(path: &Path) -> bool {
 ///
 /// # Errors
 /// [`NetError::Weights`] with the whole list when a tensor is missing, unexpected or of another shape
-/// (unless [`Allowed::partial`]), is no number somewhere or not of floating point, when nothing fits
+/// (unless [`Allowed::partial`]), is not a number somewhere or not of floating point, when nothing fits
 /// at all, and when the file is recognised as of another architecture. The model is unchanged then.
 pub fn load(
     path: &Path,
@@ -186,10 +186,10 @@ fn load_as(
     if let Some(table) = tensors.get("pos_embed")
         && let Some(own) = rename("pos_embed").and_then(|n| model.get(&n))
         && table.size() != own.size()
-        && let Some((table, said)) = resized(table, own, &model, &rename)
+        && let Some((table, note)) = resized(table, own, &model, &rename)
     {
         tensors.insert("pos_embed".into(), table);
-        done = Some(said);
+        done = Some(note);
     }
     let tensors = &tensors;
     let plan = checkpoint::match_names(tensors, vs, &rename);
@@ -225,7 +225,7 @@ fn load_as(
     }
     let unsound: Vec<String> = plan.pairs().filter_map(|(name, t)| unsound(name, t)).collect();
     if !unsound.is_empty() {
-        return refuse("holds values that are no weights".into(), unsound);
+        return refuse("holds values that are not weights".into(), unsound);
     }
     let random = missing.into_iter().cloned().chain(reshaped.into_iter().map(|l| target(l)));
     let random = random.collect();
@@ -238,7 +238,7 @@ fn unsound(name: &str, t: &Tensor) -> Option<String> {
         return Some(format!("{name}: {:?}, not floating point", t.kind()));
     }
     // f64 would be rounded without a word, and bf16 is eight bits of what was published with more:
-    // whoever wants either says so by saving it as f32.
+    // whoever wants either states it by saving it as f32.
     if matches!(t.kind(), Kind::Double | Kind::BFloat16) {
         let how = "save it as f32 (in PyTorch `tensor.float()`)";
         return Some(format!("{name}: {:?}, not f32 or f16; {how}", t.kind()));

@@ -7,7 +7,7 @@ use tch::{Kind, Tensor};
 /// Tensors by name.
 pub(super) type Tensors = BTreeMap<String, Tensor>;
 
-/// Drops the token that stood for masked patches in training; other networks' tokens of that name
+/// Drops the token that represented masked patches in training; other networks' tokens of that name
 /// have other shapes and stay.
 pub(super) fn without_mask(tensors: &mut Tensors, name: &str) {
     let width = tensors.get("cls_token").and_then(|t| t.size().last().copied());
@@ -36,7 +36,7 @@ pub(super) fn fold_registers(tensors: &mut Tensors, name: &str) -> Result<(), St
     Ok(())
 }
 
-/// A map whose names are told apart.
+/// A map whose names are distinguished.
 pub(super) fn unique(pairs: impl Iterator<Item = (String, Tensor)>) -> Result<Tensors, String> {
     let mut out = Tensors::new();
     for (name, tensor) in pairs {

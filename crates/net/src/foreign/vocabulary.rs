@@ -25,7 +25,7 @@ fn join(tensors: &mut Tensors, parts: [&str; 3]) {
     for (block, what) in found {
         let names = parts.map(|p| format!("{block}{p}.{what}"));
         let all: Vec<&Tensor> = names.iter().filter_map(|n| tensors.get(n)).collect();
-        // Parts that do not lie side by side stay, and are found to be unexpected.
+        // Parts that are not side by side stay, and are found to be unexpected.
         if all.len() != 3 || all.iter().any(|t| t.size() != all[0].size()) || all[0].dim() == 0 {
             continue;
         }
@@ -54,7 +54,7 @@ fn shaped(tensors: &mut Tensors, name: &str, axes: usize) {
     }
 }
 
-/// OpenAI's CLIP: the vision tower lies below `visual.`.
+/// OpenAI's CLIP: the vision tower is below `visual.`.
 pub(super) fn openai_clip(tensors: Tensors) -> Result<Tensors, String> {
     const TEXT: &[&str] = &[
         "transformer.",
@@ -94,7 +94,7 @@ pub(super) fn openai_clip(tensors: Tensors) -> Result<Tensors, String> {
     Ok(out)
 }
 
-/// Hugging Face's CLIP: the vision tower lies below `vision_model.`.
+/// Hugging Face's CLIP: the vision tower is below `vision_model.`.
 pub(super) fn clip(tensors: Tensors) -> Result<Tensors, String> {
     const TEXT: &[&str] = &[
         "text_model.",
@@ -167,7 +167,7 @@ pub(super) fn hugging_face(tensors: Tensors) -> Result<Tensors, String> {
     Ok(out)
 }
 
-/// CONCH's: a timm trunk below `visual.trunk.`, the pooler of the contrast beside it. The same for
+/// CONCH's: a timm trunk below `visual.trunk.`, the pooler of the contrast next to it. The same for
 /// OpenCLIP's files with a timm trunk and a linear projection.
 pub(super) fn conch(tensors: Tensors) -> Result<Tensors, String> {
     const OTHERS: &[&str] = &[

@@ -87,7 +87,7 @@ impl Objective {
     pub fn check(&self) -> Result<()> {
         for (key, w) in [("mim", self.mim), ("image", self.image), ("token", self.token)] {
             if !(w.is_finite() && w >= 0.0) {
-                return Err(NetError::config(key, format!("{w} is no weight")));
+                return Err(NetError::config(key, format!("{w} is not a weight")));
             }
         }
         if self.mim + self.image + self.token == 0.0 {

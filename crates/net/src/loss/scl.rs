@@ -93,7 +93,7 @@ pub fn scl_with_grad(z: &Tensor, labels: &Tensor, config: &Scl) -> (Tensor, Tens
             / config.temperature;
         // exp runs over [-2 bound, 0]: within f32 for unit vectors and tau > 0.025.
         let kind = if 2.0 * bound < 80.0 { Kind::Float } else { Kind::Double };
-        // Embeddings that are no numbers give a loss that is none, for the caller to stop at.
+        // Embeddings that are not numbers give a loss that is not finite, for the caller to stop at.
         let fits = bound.is_nan() || 2.0 * bound < 1400.0;
         assert!(fits, "temperature {} is too low", config.temperature);
         stream(&z.to_kind(kind), labels, config, bound)

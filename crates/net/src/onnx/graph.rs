@@ -284,7 +284,7 @@ impl Graph {
         self.conv_folded(x, conv, norm, string("auto_pad", "SAME_UPPER"))
     }
 
-    /// A batch norm that no convolution stands before.
+    /// A batch norm that no convolution is before.
     pub(crate) fn norm(&mut self, x: &str, norm: &BatchNorm) -> Value {
         let scale = norm_scale(norm);
         let mut shift = -double(&norm.running_mean) * &scale;
@@ -395,7 +395,7 @@ impl Graph {
         self.op("Resize", &[x, "", &scales], attributes)
     }
 
-    /// Says that from here on nothing is read but `value`, so that a file may end. Nothing happens in
+    /// Reports that from here on nothing is read but `value`, so that a file may end. Nothing happens in
     /// a graph that is one file.
     pub(super) fn seam(&mut self, value: &str, axes: &[Axis]) {
         if let Some(cutting) = &mut self.cutting {

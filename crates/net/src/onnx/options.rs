@@ -23,7 +23,7 @@ impl WeightKind {
         if self != Self::Rounded || !whole.is_finite() {
             return whole;
         }
-        // To the nearest, halves to even; a carry goes on into the exponent.
+        // To the nearest, halves to even; a carry continues into the exponent.
         let bits = whole.to_bits();
         let up = (1 << (OFF - 1)) - 1 + (bits >> OFF & 1);
         half::f16::from_bits((bits + up) & !((1 << OFF) - 1))

@@ -1,7 +1,7 @@
 //! A network in several files, each below what one message of protobuf can hold.
 //!
-//! It is cut between blocks, where one value goes on. A file is encoded as soon as it is full, so that
-//! no more than one lies in memory twice.
+//! It is cut between blocks, where one value continues. A file is encoded as soon as it is full, so that
+//! no more than one is in memory twice.
 
 use prost::Message;
 

@@ -89,7 +89,7 @@ pub struct NodeProto {
     pub attribute: Vec<AttributeProto>,
 }
 
-/// One attribute; `r#type` says which field counts (1 float, 2 int, 3 string, 4 tensor, 6 floats,
+/// One attribute; `r#type` states which field counts (1 float, 2 int, 3 string, 4 tensor, 6 floats,
 /// 7 ints).
 #[derive(Clone, PartialEq, Message)]
 pub struct AttributeProto {

@@ -328,7 +328,7 @@ impl Operands<'_> {
                 let own = x.size();
                 let mut shape = self.integers(1)?;
                 for (i, n) in shape.iter_mut().enumerate().filter(|(_, n)| **n == 0) {
-                    *n = *own.get(i).ok_or_else(|| self.wrong("0 stands for no axis"))?;
+                    *n = *own.get(i).ok_or_else(|| self.wrong("0 represents no axis"))?;
                 }
                 x.f_reshape(shape)?
             }

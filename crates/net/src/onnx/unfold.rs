@@ -21,14 +21,14 @@ use crate::error::{NetError, Result};
 use crate::unet::EfficientUnet;
 
 const HALF: i32 = 10;
-/// A network is built by what its file says; more than ImageNet-22k has is no classifier's.
+/// A network is built by what its file states; more than ImageNet-22k has is not a classifier's.
 const MOST_CLASSES: i64 = 1 << 15;
 
 /// Takes the weights of an exported U-Net. `images` are batches `[N, 3, H, W]` as the network is trained on, sides
 /// multiples of 32.
 ///
 /// # Errors
-/// [`NetError::Io`]; [`NetError::File`] where the file holds another network or none, or values that are no
+/// [`NetError::Io`]; [`NetError::File`] where the file holds another network or none, or values that are not
 /// numbers; [`NetError::Weights`] where an export does not keep all of the network; no image.
 pub fn unfold_unet(
     (net, vs): (&EfficientUnet, &VarStore),
@@ -54,7 +54,7 @@ pub fn unfold_classifier(
 /// How many classes an exported classifier gives.
 ///
 /// # Errors
-/// [`NetError::Io`]; [`NetError::File`] of a file that is no ONNX, gives no probabilities, or of more than 32,768
+/// [`NetError::Io`]; [`NetError::File`] of a file that is not an ONNX, gives no probabilities, or of more than 32,768
 /// classes.
 pub fn classes_of(file: &Path) -> Result<i64> {
     let graph = read(file)?.1;
@@ -62,7 +62,7 @@ pub fn classes_of(file: &Path) -> Result<i64> {
     match probability.and_then(|t| t.shape.as_ref()).map(|s| &s.dim[..]) {
         Some([_, DimensionProto { value: Some(Dimension::Value(n)) }]) => match n {
             1..=MOST_CLASSES => Ok(*n),
-            _ => Err(wrong(file, format!("says that it knows {n} classes"))),
+            _ => Err(wrong(file, format!("states that it knows {n} classes"))),
         },
         _ => Err(wrong(file, "gives no probabilities of classes".into())),
     }
@@ -101,7 +101,7 @@ fn unfold(
         if value.is_floating_point() {
             let value = value.to_kind(Kind::Double);
             if !bool::try_from(value.isfinite().all())? {
-                return Err(wrong(file, format!("`{}` holds values that are no numbers", t.name)));
+                return Err(wrong(file, format!("`{}` holds values that are not numbers", t.name)));
             }
             values.insert(t.name.trim_end_matches("_f16").to_owned(), value);
         }
@@ -136,7 +136,7 @@ fn same_network(file: &GraphProto, own: &GraphProto) -> std::result::Result<(), 
         return Err(format!("{found} operations where the preset's network has {wanted}"));
     }
     if let Some((a, b)) = file.node.iter().zip(&own.node).find(|(a, b)| a != b) {
-        return Err(format!("`{}` stands where the preset's network has `{}`", a.name, b.name));
+        return Err(format!("`{}` is where the preset's network has `{}`", a.name, b.name));
     }
     match shapes(file).zip(shapes(own)).find(|(a, b)| a != b) {
         Some(((name, found, _), (_, wanted, _))) => {

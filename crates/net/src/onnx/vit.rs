@@ -78,7 +78,7 @@ impl Graph {
         };
         match config.pool {
             Pool::Cls => {
-                // Only the class token goes on, so only it is normed.
+                // Only the class token continues, so only it is normed.
                 let token = self.class_token(tokens, dim);
                 normed(self, &token)
             }

@@ -180,12 +180,12 @@ impl Logistic {
         let found = tch::no_grad(|| self.minimise(&objective, start));
         let (weight, bias) = objective.parts(&found.vector);
         // The first of two classes is the one that the other is compared with.
-        let beside = |t: Tensor| {
+        let both_rows = |t: Tensor| {
             if classes == 2 { Tensor::cat(&[&t.zeros_like(), &t], 0) } else { t }
         };
         Ok(LogisticFit {
-            weight: beside(weight),
-            bias: beside(bias),
+            weight: both_rows(weight),
+            bias: both_rows(bias),
             objective: found.value,
             gradient: largest(&found.gradient),
             iterations: found.iterations,
@@ -193,9 +193,9 @@ impl Logistic {
         })
     }
 
-    fn minimise(&self, objective: &Objective, start: Tensor) -> Found {
+    fn minimise(&self, objective: &Objective, start: Tensor) -> Minimum {
         let (value, gradient) = objective.at(&start);
-        let mut now = Found { vector: start, value, gradient, iterations: 0 };
+        let mut now = Minimum { vector: start, value, gradient, iterations: 0 };
         let mut curvature = Curvature::default();
         while now.iterations < self.iterations && largest(&now.gradient) > self.tolerance {
             let direction = curvature.direction(&now.gradient);
@@ -212,14 +212,14 @@ impl Logistic {
 }
 
 /// Where the minimiser is.
-struct Found {
+struct Minimum {
     vector: Tensor,
     value: f64,
     gradient: Tensor,
     iterations: usize,
 }
 
-impl Found {
+impl Minimum {
     /// A step along `direction` that goes down enough and not too little (the weak Wolfe conditions, by
     /// bisection); none where rounding leaves no way down.
     fn step(&self, objective: &Objective, direction: &Tensor, first: f64) -> Option<Self> {

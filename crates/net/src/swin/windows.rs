@@ -5,7 +5,7 @@ use tch::Tensor;
 /// Added to the score of two tokens that the cyclic shift alone brought together.
 const APART: f32 = -100.0;
 
-/// Where a block's windows lie.
+/// Where a block's windows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Windows {
     /// Tokens per side.
@@ -50,7 +50,7 @@ impl Windows {
         Tensor::from_slice(&rows)
     }
 
-    /// `[count, area, area]`: [`APART`] where two tokens are no neighbours before the shift.
+    /// `[count, area, area]`: [`APART`] where two tokens are not neighbours before the shift.
     pub fn mask(self) -> Option<Tensor> {
         if self.shift == 0 {
             return None;

@@ -14,7 +14,7 @@ pub enum Pool {
     /// Mean of the patch tokens, then a norm (`fc_norm`), as timm's `global_pool="avg"`.
     Mean,
     /// The class token and the mean of the patch tokens, both after the last norm, one after the
-    /// other: twice the width. Registers are no patches.
+    /// other: twice the width. Registers are not patches.
     ClsMean,
     /// A learned query that attends to all tokens after the last norm ([`AttentionPool`]).
     Attention,
@@ -270,7 +270,7 @@ impl VitConfig {
             return bad("heads", format!("{} heads do not divide width {}", self.heads, self.dim));
         }
         if self.patch < 1 || self.image < self.patch || self.image % self.patch != 0 {
-            return bad("image", format!("{} is no multiple of {}", self.image, self.patch));
+            return bad("image", format!("{} is not a multiple of {}", self.image, self.patch));
         }
         if self.depth < 1 || self.classes < 0 {
             return bad("depth", "depth must be positive and classes not negative".into());

@@ -4,7 +4,7 @@ use tch::{Kind, Tensor};
 
 /// A position table `[1, prefix + old^2, D]` for a grid of `new` patches per side: the rows of the
 /// patches are interpolated (bicubic, antialiased, as timm's `resample_abs_pos_embed`), the `prefix`
-/// rows before them stay. `None` when the patches are no square, or nothing needs to change.
+/// rows before them stay. `None` when the patches are not square, or nothing needs to change.
 #[must_use]
 pub fn resample(table: &Tensor, prefix: i64, new: i64) -> Option<Tensor> {
     let &[1, rows, dim] = table.size().as_slice() else { return None };

@@ -181,7 +181,7 @@ proptest! {
         }
     }
 
-    /// A cell is mitotic iff it lies in the box rounded to patch edges, checked by geometry in
+    /// A cell is mitotic iff it is in the box rounded to patch edges, checked by geometry in
     /// f64 from the crop's coordinates; a view without the box has none.
     #[test]
     fn cells_follow_the_rounded_box(seed: u64, x0 in 0.0f32..100.0, y0 in 0.0f32..100.0,

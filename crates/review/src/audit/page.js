@@ -154,7 +154,7 @@ function go(to) {
   show();
 }
 
-/** Behind the last picture lies the end, or what is still open. */
+/** Behind the last picture is the end, or what is still open. */
 function move(step) {
   const to = state.at + step;
   if (to >= 0 && to < state.items.length) return go(to);

@@ -136,7 +136,7 @@ impl Source for Flat {
                 let (tile, doubt) = jpeg::decode(None, &bytes, jpeg::Space::ByMarkers, (w, h))?;
                 if (tile.width, tile.height) != self.size {
                     let found = format!("{} x {} pixels", tile.width, tile.height);
-                    return Err(format!("{found}, the header says {w} x {h}").into());
+                    return Err(format!("{found}, the header states {w} x {h}").into());
                 }
                 tile.data.chunks_exact(3 * w).try_for_each(sink)?;
                 if let Some(why) = doubt {
@@ -170,15 +170,15 @@ fn png(
     limits: &Limits,
     sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<(), Fault> {
-    let said = |e: ::png::DecodingError| Fault::Damaged(format!("PNG: {e}"));
+    let damaged = |e: ::png::DecodingError| Fault::Damaged(format!("PNG: {e}"));
     let stream = BufReader::with_capacity(1 << 18, file.stream());
     let mut decoder = ::png::Decoder::new(stream);
     decoder.set_transformations(::png::Transformations::EXPAND);
-    let mut reader = decoder.read_info().map_err(said)?;
+    let mut reader = decoder.read_info().map_err(damaged)?;
     let info = reader.info();
     let found = (info.width as usize, info.height as usize);
     if found != (w, h) {
-        return Err(format!("{} x {} pixels, the header says {w} x {h}", found.0, found.1).into());
+        return Err(format!("{} x {} pixels, the header states {w} x {h}", found.0, found.1).into());
     }
     let interlaced = info.interlaced;
     let (colour, depth) = reader.output_color_type();
@@ -194,10 +194,10 @@ fn png(
         let size = reader.output_buffer_size().ok_or("PNG: more pixels than can be counted")?;
         limits.working(|| format!("decoding an interlaced PNG of {w} x {h}"), size as u128)?;
         let mut whole = vec![0; size];
-        reader.next_frame(&mut whole).map_err(said)?;
+        reader.next_frame(&mut whole).map_err(damaged)?;
         whole.chunks_exact(size / h).try_for_each(&mut take)?;
     } else {
-        while let Some(row) = reader.next_row().map_err(said)? {
+        while let Some(row) = reader.next_row().map_err(damaged)? {
             take(row.data())?;
         }
     }

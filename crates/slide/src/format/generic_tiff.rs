@@ -17,7 +17,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// Every TIFF that no vendor has marked as its own.
 fn knows(probe: &Probe) -> bool {
-    // NDPI beyond 4 GB is no valid TIFF, so that nothing in it says whose it is.
+    // NDPI beyond 4 GB is not a valid TIFF, so that nothing in it states whose it is.
     probe.is_tiff() && vendor(probe).is_none() && !probe.is_named("ndpi")
 }
 
@@ -51,14 +51,14 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let mut more = tiff.sub_ifds(first).map_err(|e| probe.fault(e))?;
     more.extend(tiff.ifds[1..].iter().cloned());
     for (i, ifd) in more.iter().enumerate() {
-        // A damaged or foreign directory beside the first must not be mistaken for a level; a
+        // A damaged or foreign directory next to the first must not be mistaken for a level; a
         // reduced copy of the base must be readable.
         match TiffImage::new(ifd, &options.limits) {
             Ok(image) => others.push(image),
             Err(e) if ifd.uint_or(tag::SUBFILE_TYPE, 0).unwrap_or(0) & 1 == 1 => {
                 return Err(image_error(probe, i + 1, e));
             }
-            // More than a limit allows is said, whatever asks for it.
+            // More than a limit allows is reported, whatever asks for it.
             Err(e @ Fault::Limit(_)) => return Err(image_error(probe, i + 1, e)),
             Err(_) => {}
         }

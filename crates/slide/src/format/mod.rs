@@ -41,7 +41,7 @@ pub static FORMATS: &[Format] = &[
     openslide::FORMAT,
 ];
 
-/// What a reader may look at before it says whether the file is its own.
+/// What a reader may look at before it states whether the file is its own.
 pub(crate) struct Probe {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<SlideFile>,
@@ -113,10 +113,10 @@ impl Probe {
 }
 
 /// Every page of a TIFF as a picture of its own, in the order of the file: for stacks of small pictures,
-/// which are no pyramid.
+/// which are not a pyramid.
 ///
 /// # Errors
-/// [`SlideError`] when the file is no TIFF, a page cannot be decoded, or all together are more than the
+/// [`SlideError`] when the file is not a TIFF, a page cannot be decoded, or all together are more than the
 /// limit `memory` allows.
 pub fn read_pages(path: &Path, limits: &Limits) -> Result<Vec<RgbTile>, SlideError> {
     let probe = Probe::new(&file::shown(path)?, limits)?;

@@ -94,7 +94,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     })
 }
 
-/// Micrometres in one OME unit; NaN for a unit that is no length.
+/// Micrometres in one OME unit; NaN for a unit that is not a length.
 fn micrometres(unit: &str) -> f64 {
     match unit.trim() {
         "µm" | "μm" | "um" | "&#181;m" | "&#xB5;m" | "&#956;m" | "\u{FFFD}m"

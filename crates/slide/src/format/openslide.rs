@@ -65,7 +65,7 @@ impl Handle {
         unsafe { library::text((self.library.get_error)(self.raw.as_ptr())) }.map_or(Ok(()), Err)
     }
 
-    /// Width and height of an associated image as this handle knows it; -1 where there is none.
+    /// Width and height of an associated image as this handle knows it; -1 where absent.
     fn associated_size(&self, name: &CString) -> Result<(i64, i64), String> {
         let (mut w, mut h) = (-1, -1);
         // SAFETY: a live handle, a NUL-terminated name, two places to write to.
@@ -127,7 +127,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         return Err(probe.unsupported(reason, "download the slide first"));
     }
     let library = library::find(options.openslide.as_deref()).map_err(|tried| {
-        // NDPI beyond 4 GB is no valid TIFF, and not damaged for all that.
+        // NDPI beyond 4 GB is not a valid TIFF, and not damaged for all that.
         if let Err(e) = probe.tiff()
             && probe.is_tiff()
             && !probe.is_named("ndpi")
@@ -260,7 +260,7 @@ fn describe(library: &'static Library, path: CString, handle: Handle) -> Result<
 
 impl OpenSlide {
     /// Runs a read. One bad tile poisons OpenSlide's handle for good, and with it the reads of other
-    /// threads: after an error the handle is opened anew and the read tried once more, alone.
+    /// threads: after an error the handle is opened again and the read tried once more, alone.
     fn with<T>(&self, read: impl Fn(&Handle) -> Result<T, String>) -> Result<T, String> {
         if let Some(handle) = &*self.handle.read().map_err(|_| POISONED)?
             && let Ok(done) = read(handle)

@@ -68,7 +68,7 @@ pub(super) fn find(given: Option<&Path>) -> Result<&'static Library, String> {
         // A bare name is for the loader to search; a path must exist.
         if path.components().count() > 1 && !path.is_file() {
             if given.is_some() {
-                return Err(format!("{} is no file", path.display()));
+                return Err(format!("{} is not a file", path.display()));
             }
             continue;
         }
@@ -93,12 +93,12 @@ const FILE: &str = if cfg!(target_os = "macos") {
 };
 
 /// Where to look: `MITHRAS_OPENSLIDE`, the loader's own search, the active virtual environment (never
-/// one that merely lies at or above the working folder), system-wide Python.
+/// one that merely is at or above the working folder), system-wide Python.
 fn places() -> Vec<PathBuf> {
     let mut all = Vec::new();
     if let Some(p) = std::env::var_os("MITHRAS_OPENSLIDE").filter(|p| !p.is_empty()) {
         let p = PathBuf::from(p);
-        // The user's choice stands alone.
+        // The user's choice is alone.
         return vec![if p.is_dir() { p.join(FILE) } else { p }];
     }
     all.push(PathBuf::from(FILE));

@@ -103,7 +103,7 @@ pub(crate) fn density(ifd: &Ifd, only_if_plausible: bool) -> Option<Claim> {
     Some(Claim { only_if_plausible, ..Claim::image("tiff.XResolution", um / x, um / y) })
 }
 
-/// The plain text tags of the first directory, as OpenSlide names them, and what the others have beside
+/// The plain text tags of the first directory, as OpenSlide names them, and what the others have next to
 /// it: a name in the directory of the label is one, too.
 pub(crate) fn text_properties(ifds: &[Ifd]) -> BTreeMap<String, String> {
     let names = [

@@ -18,9 +18,9 @@ pub(crate) use paint::ycc;
 /// What the three components of a stream are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Space {
-    /// YCbCr whatever the stream says (TIFF photometric 6).
+    /// YCbCr whatever the stream states (TIFF photometric 6).
     YCbCr,
-    /// The components are R, G, B (or grey) whatever the stream says (TIFF photometric 2: Aperio
+    /// The components are R, G, B (or grey) whatever the stream states (TIFF photometric 2: Aperio
     /// writes RGB without a marker).
     AsStored,
     /// By the stream's own markers (flat JPEG files).

@@ -68,7 +68,7 @@ impl Plane {
         &self.data[y * self.stride..][..self.width]
     }
 
-    /// The row in which row `y` of a plane upsampled twofold lies, and its nearer neighbour (itself
+    /// The row in which row `y` of a plane upsampled twofold is, and its nearer neighbour (itself
     /// at the edges).
     #[inline(always)]
     fn near_far(&self, y: usize) -> (&[u8], &[u8]) {

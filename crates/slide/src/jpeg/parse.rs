@@ -25,7 +25,7 @@ pub(super) struct Scan {
     pub(super) bits: (u8, u8),
 }
 
-/// All that markers have said so far.
+/// All that markers have stated so far.
 #[derive(Default)]
 pub(super) struct Frame {
     pub(super) width: usize,
@@ -126,7 +126,7 @@ impl Frame {
             self.components.push(Component { id: c[0], h, v, quant: usize::from(c[2]) });
         }
         if n == 1 {
-            // A single component is never interleaved; its factors say nothing.
+            // A single component is never interleaved; its factors state nothing.
             (self.components[0].h, self.components[0].v) = (1, 1);
         }
         Ok(())

@@ -47,7 +47,7 @@ pub(super) fn empty(frame: &Frame) -> Result<(Vec<Plane>, (usize, usize)), Strin
 
 /// What is done with the bits of a scan.
 pub(super) trait Decode {
-    /// A segment begins: predictions start anew.
+    /// A segment begins: predictions start again.
     fn restart(&mut self);
 
     /// Reads the block at `at` (column, row) of the `part`-th component of the scan.

@@ -22,11 +22,11 @@ enum Colour {
 /// What a sample beyond the colours means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Alpha {
-    /// There is none, or it is no opacity.
+    /// No fourth sample, or not an opacity.
     None,
     /// Opacity that the colours were multiplied with.
     Associated,
-    /// Opacity beside whole colours.
+    /// Opacity next to whole colours.
     Unassociated,
 }
 
@@ -137,8 +137,8 @@ impl Colour {
     }
 }
 
-/// What `ExtraSamples` says of the samples beyond the colours. Opacity must come first, and those
-/// said to be something else are no part of the picture.
+/// What `ExtraSamples` states of the samples beyond the colours. Opacity must come first, and those
+/// stated to be something else are not a part of the picture.
 fn alpha(ifd: &Ifd, extra: usize) -> Result<Alpha, Fault> {
     if extra == 0 {
         return Ok(Alpha::None);
@@ -204,7 +204,7 @@ pub(crate) fn rows<'a>(
     let mut readers = Vec::with_capacity(planes.len());
     for (bytes, n) in planes {
         let needed = stored.0 as u64 * stored.1 as u64 * per_plane as u64;
-        // Far above what each scheme can reach: a size that lies costs no time.
+        // Far above what each scheme can reach: a size that is costs no time.
         let most = match c.compression {
             Compression::None => n,
             Compression::PackBits => n.saturating_mul(64),
@@ -220,7 +220,7 @@ pub(crate) fn rows<'a>(
     let mut rgb = Vec::with_capacity(3 * size.0);
     for _ in 0..size.1 {
         for (line, reader) in row.chunks_exact_mut(stored.0 * per_plane).zip(&mut readers) {
-            reader.read_exact(line).map_err(|e| unpack::said(c.compression, &e))?;
+            reader.read_exact(line).map_err(|e| unpack::describe(c.compression, &e))?;
             if c.predict {
                 for i in per_plane..line.len() {
                     line[i] = line[i].wrapping_add(line[i - per_plane]);
@@ -259,7 +259,7 @@ pub(crate) fn cut_rgb(
     Ok(out)
 }
 
-/// Appends one row of samples as RGB. What is not opaque lies on white.
+/// Appends one row of samples as RGB. What is not opaque is on white.
 fn to_rgb(c: &Coding, line: &[u8], out: &mut Vec<u8>) {
     let n = c.samples;
     let pixels = line.chunks_exact(n);

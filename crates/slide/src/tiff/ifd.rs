@@ -93,7 +93,7 @@ impl Bytes {
         if offset.checked_add(n).is_some_and(|end| end <= self.len) {
             return Ok(());
         }
-        Err(format!("{n} bytes at {offset} lie beyond the end of the file ({} bytes)", self.len))
+        Err(format!("{n} bytes at {offset} are beyond the end of the file ({} bytes)", self.len))
     }
 
     fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
@@ -233,7 +233,7 @@ impl Ifd {
         self.fields.iter().any(|f| tags.contains(&f.tag))
     }
 
-    /// The bytes of a field; `held` bytes of memory stand for each of its values.
+    /// The bytes of a field; `held` bytes of memory represent each of its values.
     fn raw(&self, f: &Field, held: u64) -> Result<Vec<u8>, Fault> {
         let size = kind_size(f.kind)
             .ok_or_else(|| format!("tag {} has unknown type {}", f.tag, f.kind))?;

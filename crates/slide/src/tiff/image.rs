@@ -141,7 +141,7 @@ impl TiffImage {
         Ok((width, height))
     }
 
-    /// Whether the file says that a tile is left out.
+    /// Whether the file states that a tile is left out.
     pub(crate) fn absent(&self, column: u64, row: u64) -> bool {
         self.tiled && self.counts.get((row * self.columns + column) as usize) == Some(&0)
     }
@@ -153,7 +153,7 @@ impl TiffImage {
     }
 
     /// Decodes one tile, cut to the image. One of zero bytes was left out by the scanner: it is
-    /// white, and said to be absent.
+    /// white, and stated to be absent.
     pub(crate) fn tile(&self, column: u64, row: u64) -> Result<Decoded, Fault> {
         let (width, height) = self.size(column, row)?;
         if self.absent(column, row) {

@@ -52,7 +52,7 @@ fn subsampled(raw: &[u8]) -> bool {
 }
 
 /// YCbCr to RGB with chroma that is not yet whole. Chroma is rounded as every decoder does, but where
-/// it lies on a rounding tie, decoders (whose floating-point order differs) fall to either side and
+/// it is on a rounding tie, decoders (whose floating-point order differs) fall to either side and
 /// blue would differ by two levels: there the tie itself is taken, one level from both.
 fn ycc(y: u8, cb: f32, cr: f32) -> [u8; 3] {
     const TIE: f32 = 0.005;

@@ -30,14 +30,14 @@ pub(crate) fn reader<'a>(scheme: Compression, bytes: Box<dyn BufRead + 'a>) -> B
     }
 }
 
-/// Fills `out` with the bytes that runs stand for.
+/// Fills `out` with the bytes that runs represent.
 pub(crate) fn packbits(bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
     let mut runs = PackBits { bytes, left: 0, repeat: None };
-    runs.read_exact(out).map_err(|e| said(Compression::PackBits, &e))
+    runs.read_exact(out).map_err(|e| describe(Compression::PackBits, &e))
 }
 
 /// What went wrong, with the scheme in front.
-pub(crate) fn said(scheme: Compression, e: &io::Error) -> String {
+pub(crate) fn describe(scheme: Compression, e: &io::Error) -> String {
     match e.kind() {
         io::ErrorKind::UnexpectedEof => format!("{scheme:?}: the data are cut short"),
         _ => format!("{scheme:?}: {e}"),
@@ -71,7 +71,7 @@ impl<R: BufRead> Read for Lzw<R> {
 
 struct PackBits<R> {
     bytes: R,
-    /// Bytes that the last code still stands for.
+    /// Bytes that the last code still represents.
     left: usize,
     /// What is repeated; otherwise bytes are taken as they are.
     repeat: Option<u8>,
@@ -136,7 +136,7 @@ mod tests {
             assert!(out == plain, "{scheme:?}");
             let half = Box::new(Cursor::new(&bytes[..bytes.len() / 2]));
             let e = reader(scheme, half).read_exact(&mut out).unwrap_err();
-            assert!(said(scheme, &e).contains("cut short"), "{scheme:?}: {e}");
+            assert!(describe(scheme, &e).contains("cut short"), "{scheme:?}: {e}");
         }
         let mut run = reader(Compression::PackBits, Box::new(Cursor::new([128u8, 254, 9])));
         let mut out = [0; 3];

@@ -27,7 +27,7 @@ use crate::bootstrap::{Bootstrap, Plan, bootstrap_counts};
 /// Pair counts and the C-index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Concordance {
-    /// Comparable pairs ordered as the risk says.
+    /// Comparable pairs in the order of the risk.
     pub concordant: f64,
     /// Comparable pairs ordered against it.
     pub discordant: f64,

@@ -33,7 +33,7 @@ pub struct Point {
     pub survival: f64,
     /// Standard error of S(t); absent where it does not exist (Greenwood at S = 0).
     pub std_error: Option<f64>,
-    /// Lower limit, absent where R says NA (S = 0, and S = 1 on the log-log scale).
+    /// Lower limit, absent where R has NA (S = 0, and S = 1 on the log-log scale).
     pub lower: Option<f64>,
     /// Upper limit.
     pub upper: Option<f64>,

@@ -1,4 +1,4 @@
-// What the page computes: which candidates are figures at the chosen thresholds, where the hotspot lies, how dense.
+// What the page computes: which candidates are figures at the chosen thresholds, where the hotspot is, how dense.
 
 /** Half the side of the hotspot, um: of a square of 2 mm2. */
 export const HALF_UM = Math.SQRT2 / 2 * 1000;
@@ -35,7 +35,7 @@ export class Figures {
     return this.keys[i];
   }
 
-  /** Key and place of a candidate, or beyond them of an added figure; null where there is none. */
+  /** Key and place of a candidate, or beyond them of an added figure; null where absent. */
   place(i) {
     if (i < this.length) return { key: this.key(i), x: this.x[i], y: this.y[i], added: false };
     const a = this.added[i - this.length];
@@ -247,13 +247,13 @@ export function density(points, mpp) {
 
 /**
  * How far those who judged a candidate differ: 0 where nobody did, 1 where all agree with each other and the network, 2 where all
- * agree against the network, 3 where they differ, 4 at most where as many say yes as no. `voices` are the verdicts, by reviewer and key.
+ * agree against the network, 3 where they differ, 4 at most with as many votes for as against. `voices` are the verdicts, by reviewer and key.
  */
 export function disagreement(figures, voices, i) {
   const key = figures.key(i);
   let [yes, no, unsure] = [0, 0, 0];
-  for (const said of Object.values(voices)) {
-    const v = said[key];
+  for (const verdicts of Object.values(voices)) {
+    const v = verdicts[key];
     if (v === 'figure' || v === 'atypical') yes += 1;
     else if (v === 'mimicker' || v === 'removed') no += 1;
     else if (v === 'unsure') unsure += 1;

@@ -92,7 +92,7 @@ impl Coding {
                 Ok((cut_rgb(&rgb, stored, size)?, None))
             }
             Scheme::Jpeg => {
-                // The header's word holds, whatever markers say: so does OpenSlide read it.
+                // The header's word holds, whatever markers state: so does OpenSlide read it.
                 let space = if self.ycbcr { Space::YCbCr } else { Space::AsStored };
                 let (image, doubt) = jpeg::decode(None, &raw, space, stored)?;
                 Ok((cut_rgb(&image.data, (image.width, image.height), size)?, doubt))
@@ -120,7 +120,7 @@ fn chunky(planes: &[u8], pixels: usize) -> Vec<u8> {
     (0..pixels).flat_map(|i| [of(0, i), of(1, i), of(2, i)]).collect()
 }
 
-/// Three planes from run-length segments, whose places stand in front.
+/// Three planes from run-length segments, whose places are in front.
 fn planes(raw: &[u8], pixels: usize) -> Result<Vec<u8>, String> {
     let (head, _) = raw.as_chunks::<4>();
     let word = |i: usize| head.get(i).map(|b| u32::from_le_bytes(*b) as usize);

@@ -1,6 +1,6 @@
 //! The data elements of a DICOM file, one after the other, in little memory.
 //!
-//! Nested sequences lie on a stack of bounded height, lengths are held against what contains them before
+//! Nested sequences are on a stack of bounded height, lengths are held against what contains them before
 //! they are believed, and a value is read only when somebody asks for it.
 
 use crate::file::{SlideFile, Stream};
@@ -24,7 +24,7 @@ const SEQUENCE_END: Tag = Tag(0xFFFE, 0xE0DD);
 pub(super) struct Element {
     pub(super) tag: Tag,
     pub(super) vr: VR,
-    /// Where its value lies; `None` for the length of pixel data in fragments.
+    /// Where its value is; `None` for the length of pixel data in fragments.
     pub(super) at: u64,
     pub(super) len: Option<u64>,
 }
@@ -76,7 +76,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Where the element given last lies.
+    /// Where the element given last is.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
@@ -123,7 +123,7 @@ impl<'a> Walker<'a> {
         self.read::<4>().map(u32::from_le_bytes)
     }
 
-    /// Where something of this length ends; it lies within what contains it.
+    /// Where something of this length ends; it is within what contains it.
     fn inside(&self, len: u64, what: &dyn Fn() -> String) -> Result<u64, Fault> {
         let end = self.at.checked_add(len).filter(|end| *end <= self.end());
         end.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Where the frames of a file lie, and their bytes.
+//! Where the frames of a file are, and their bytes.
 
 use super::header::{Header, Pixels};
 use super::syntax;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 const ITEM: [u8; 4] = [0xFE, 0xFF, 0x00, 0xE0];
 const SEQUENCE_END: [u8; 4] = [0xFE, 0xFF, 0xDD, 0xE0];
-/// What a frame holds beside its pixels: headers, profiles.
-const BESIDE: u64 = 4 << 20;
+/// What a frame holds next to its pixels: headers, profiles.
+const OVERHEAD: u64 = 4 << 20;
 
 /// The frames of one file.
 pub(super) struct Frames {
@@ -63,7 +63,7 @@ impl Frames {
         let i = frame as usize;
         let mut at = *starts.get(i).ok_or("no such frame")?;
         let until = starts.get(i + 1).copied();
-        let most = 2 * self.plain + BESIDE;
+        let most = 2 * self.plain + OVERHEAD;
         let mut data = Vec::new();
         while until.is_none_or(|until| at < until) {
             let Some(n) = fragment(&self.file, at)? else { break };
@@ -87,7 +87,7 @@ impl Frames {
 fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
     if at.checked_add(n).is_none_or(|end| end > file.len) {
         let len = file.len;
-        return Err(format!("{n} bytes at {at} lie beyond the end of the file ({len})").into());
+        return Err(format!("{n} bytes at {at} are beyond the end of the file ({len})").into());
     }
     let mut buf = vec![0; n as usize];
     file.read_at(&mut buf, at).map_err(|e| format!("read error at {at}: {e}"))?;
@@ -111,7 +111,7 @@ fn fragment(file: &SlideFile, at: u64) -> Result<Option<u64>, Fault> {
     Ok(Some(len.into()))
 }
 
-/// Where the frames of pixel data in fragments start: as a table says, else by looking for them.
+/// Where the frames of pixel data in fragments start: as a table states, else by looking for them.
 fn starts(file: &SlideFile, header: &Header, at: u64, limits: &Limits) -> Result<Vec<u64>, Fault> {
     let table = fragment(file, at)?.ok_or("pixel data without fragments")?;
     let base = at + 8 + table;
@@ -169,7 +169,7 @@ fn walk(file: &SlideFile, base: u64, count: u64, limits: &Limits) -> Result<Vec<
     if first.len() as u64 == count && first.first() == Some(&base) {
         return Ok(first);
     }
-    Err(format!("{count} frames in {} fragments, and nothing says which are whose", all.len())
+    Err(format!("{count} frames in {} fragments, and nothing states which are whose", all.len())
         .into())
 }
 

@@ -1,4 +1,4 @@
-//! What the header of a slide image says, as far as it is needed or may be shown.
+//! What the header of a slide image states, as far as it is needed or may be shown.
 
 use super::element::{Element, Place, Walker, keyword};
 use super::syntax;
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 
 /// VL Whole Slide Microscopy Image Storage.
 const WHOLE_SLIDE: &str = "1.2.840.10008.5.1.4.1.1.77.1.6";
-/// Where the first element lies: behind 128 bytes and `DICM`.
+/// Where the first element is: behind 128 bytes and `DICM`.
 const START: u64 = 132;
 /// Longest value that is shown or looked at.
 const LONGEST: u64 = 4096;
 
-/// Where pixel data lie; without a length they are in fragments.
+/// Where pixel data are; without a length they are in fragments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pixels {
     pub(super) at: u64,
@@ -49,7 +49,7 @@ pub(super) struct Header {
     /// Of an image in several files.
     pub(super) concatenation: Option<String>,
     pub(super) first_frame: u64,
-    /// Left and top edge of each frame, from 1 on, where the frames say it.
+    /// Left and top edge of each frame, from 1 on, where the frames state it.
     pub(super) positions: Vec<(Option<i64>, Option<i64>)>,
     /// Where frames start, of a table that is wider than the usual one.
     pub(super) offsets: Option<(u64, u64)>,
@@ -79,7 +79,7 @@ impl Header {
     }
 
     /// Reads the header of a file that may belong to a series; of another one, or where that cannot be
-    /// told: `None`.
+    /// reported: `None`.
     pub(super) fn of_series(
         file: &SlideFile,
         limits: &Limits,
@@ -168,11 +168,11 @@ impl Header {
                 *(if column { &mut place.0 } else { &mut place.1 }) = Some(value);
                 return Ok(());
             }
-            // What the first frame says stands for all.
+            // What the first frame states represents all.
             [(t, frame), ..] if *t == frames && *frame > 0 => return Ok(()),
             _ => {}
         }
-        // Lengths of groups say nothing of the slide.
+        // Lengths of groups state nothing of the slide.
         if tag.1 == 0 {
             return Ok(());
         }
@@ -180,9 +180,13 @@ impl Header {
             return self.note(walker, tag, &[format!("{len} bytes")]);
         }
         if tag.0 % 2 == 1 {
-            // Private: nobody but its maker knows what it says. Names of makers are no secret.
-            let says = len > 0 && !matches!(tag.1, 0x10..=0xFF);
-            return if says { self.note(walker, tag, &[format!("{len} bytes")]) } else { Ok(()) };
+            // Private: nobody but its maker knows what it states. Names of makers are not secret.
+            let has_value = len > 0 && !matches!(tag.1, 0x10..=0xFF);
+            return if has_value {
+                self.note(walker, tag, &[format!("{len} bytes")])
+            } else {
+                Ok(())
+            };
         }
         let values = match kind(vr) {
             Kind::Other => return Ok(()),
@@ -235,7 +239,7 @@ impl Header {
         };
         match (place, tag) {
             ([(s, 0), (tags::PIXEL_MEASURES_SEQUENCE, 0)], tags::PIXEL_SPACING) if groups(*s) => {
-                // Down, then across. What is no number is no resolution.
+                // Down, then across. What is not a number is not a resolution.
                 let number =
                     |i: usize| values.get(i).map_or(f64::NAN, |v| v.parse().unwrap_or(f64::NAN));
                 self.spacing = Some((number(1), number(0)));
@@ -247,7 +251,7 @@ impl Header {
         }
     }
 
-    /// Keeps what an attribute says, under the name that OpenSlide gives it.
+    /// Keeps what an attribute states, under the name that OpenSlide gives it.
     fn note(&mut self, walker: &mut Walker, tag: Tag, values: &[String]) -> Result<(), Fault> {
         let own = |tag: Tag| {
             keyword(tag).map_or_else(|| format!("({:04X},{:04X})", tag.0, tag.1), str::to_owned)
@@ -287,7 +291,7 @@ fn kind(vr: VR) -> Kind {
 fn text(value: &[u8], several: bool) -> Vec<String> {
     let all = match std::str::from_utf8(value) {
         Ok(s) => s.to_owned(),
-        // Most often Latin-1; the letters of a name are no concern here.
+        // Most often Latin-1; the letters of a name are not a concern here.
         Err(_) => value.iter().map(|b| char::from(*b)).collect(),
     };
     let trimmed = |s: &str| s.trim_matches(['\0', ' ']).to_owned();
@@ -295,8 +299,8 @@ fn text(value: &[u8], several: bool) -> Vec<String> {
 }
 
 fn numbers(value: &[u8], vr: VR) -> Vec<String> {
-    fn each<const N: usize>(value: &[u8], say: impl Fn([u8; N]) -> String) -> Vec<String> {
-        value.as_chunks::<N>().0.iter().take(16).map(|b| say(*b)).collect()
+    fn each<const N: usize>(value: &[u8], render: impl Fn([u8; N]) -> String) -> Vec<String> {
+        value.as_chunks::<N>().0.iter().take(16).map(|b| render(*b)).collect()
     }
     match vr {
         VR::US => each(value, |b| u16::from_le_bytes(b).to_string()),

@@ -40,7 +40,7 @@ pub(super) struct Image {
     frame: (u64, u64),
     grid: (u64, u64),
     parts: Vec<(Frames, Coding)>,
-    /// Number of each place's frame, counted through all parts, from 1 on; none: they lie in order.
+    /// Number of each place's frame, counted through all parts, from 1 on; none: they are in order.
     places: Option<Vec<u32>>,
 }
 
@@ -237,19 +237,19 @@ fn in_order(members: &[&Member], tiles: u128) -> Result<(), Fault> {
     }
 }
 
-/// Where the frames that say their places belong.
+/// Where the frames that state their places belong.
 fn sparse(members: &[&Member], grid: (u64, u64), frame: (u64, u64)) -> Result<Vec<u32>, Fault> {
     let mut places = vec![0u32; (grid.0 * grid.1) as usize];
     let mut number = 0u32;
     for m in members {
-        let said = &m.header.positions;
-        if said.len() as u64 != m.header.frames {
-            let (name, n, frames) = (m.name(), said.len(), m.header.frames);
+        let stated = &m.header.positions;
+        if stated.len() as u64 != m.header.frames {
+            let (name, n, frames) = (m.name(), stated.len(), m.header.frames);
             return Err(format!("{name}: places of {n} frames, {frames} frames").into());
         }
-        for (i, position) in said.iter().enumerate() {
+        for (i, position) in stated.iter().enumerate() {
             let (Some(x), Some(y)) = *position else {
-                return Err(format!("{}: frame {i} does not say where it lies", m.name()).into());
+                return Err(format!("{}: frame {i} does not state where it is", m.name()).into());
             };
             let place = |v: i64, side: u64, most: u64| {
                 let v = u64::try_from(v - 1).ok()?;
@@ -259,14 +259,14 @@ fn sparse(members: &[&Member], grid: (u64, u64), frame: (u64, u64)) -> Result<Ve
             let Some((column, row)) = column.zip(place(y, frame.1, grid.1)) else {
                 let name = m.name();
                 return Err(Fault::Unsupported(format!(
-                    "{name}: frame {i} lies at column {x} and row {y}, on no grid of its frames"
+                    "{name}: frame {i} is at column {x} and row {y}, on no grid of its frames"
                 )));
             };
             number += 1;
             let slot = &mut places[(row * grid.0 + column) as usize];
             if *slot != 0 {
                 return Err(Fault::Unsupported(format!(
-                    "{}: frame {i} lies where another does (focal planes or optical paths?)",
+                    "{}: frame {i} is where another does (focal planes or optical paths?)",
                     m.name()
                 )));
             }

@@ -66,7 +66,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     }
     let Some((first, base)) = levels.first() else {
         let own = &members[0].header.flavour;
-        let what = format!("no picture of the slide itself (VOLUME) beside this one ({own})");
+        let what = format!("no picture of the slide itself (VOLUME) next to this one ({own})");
         return Err(probe.unsupported(what, "name a file of the slide's levels"));
     };
     if let Some(pair) = levels.windows(2).find(|p| p[0].1.size == p[1].1.size) {
@@ -82,7 +82,7 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     }
     let properties = properties(first, &members);
     let mut images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
-    // As in a TIFF: what is no shrunk copy of the finest level is none of its levels.
+    // As in a TIFF: what is not a shrunk copy of the finest level is not one of its levels.
     images.retain(|i| i.size == size || shrunk(size, i.size));
     let levels = images.iter().map(|i| i.level(size)).collect();
     let source = Series { levels: images, associated };
@@ -118,7 +118,7 @@ impl Source for Series {
     }
 }
 
-/// What an image beside the pyramid is called, as OpenSlide calls it; each name once.
+/// What an image next to the pyramid is called, as OpenSlide calls it; each name once.
 fn name(flavour: &str, others: &[(AssociatedImage, Result<Image, Fault>)]) -> String {
     let word = match flavour {
         // The second is the older word.
@@ -131,7 +131,7 @@ fn name(flavour: &str, others: &[(AssociatedImage, Result<Image, Fault>)]) -> St
     std::iter::once(word.clone()).chain(more).find(free).unwrap_or(word)
 }
 
-/// What the file of the finest level says, and what the others say about people beside it.
+/// What the file of the finest level states, and what the others state about people next to it.
 fn properties(first: &Member, members: &[Member]) -> BTreeMap<String, String> {
     let mut all = first.header.properties.clone();
     for (i, other) in members.iter().enumerate().filter(|(_, m)| m.path != first.path) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// What a DICOM file is a part of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DicomPart {
-    /// A slide, with all files beside it that name the same series.
+    /// A slide, with all files next to it that name the same series.
     Slide {
         /// The series that they name.
         series: String,
@@ -20,7 +20,7 @@ pub enum DicomPart {
         level: bool,
         /// Pixels per row.
         width: u64,
-        /// Of an image in several files: how many frames lie before.
+        /// Of an image in several files: how many frames are before.
         first_frame: u64,
     },
     /// Something else, such as annotations.
@@ -44,7 +44,7 @@ pub fn dicom_part(path: &Path) -> Option<DicomPart> {
     })
 }
 
-/// The other files of a DICOM slide, which lie beside the named one; none for other files.
+/// The other files of a DICOM slide, which are next to the named one; none for other files.
 #[must_use]
 pub fn dicom_files_beside(path: &Path) -> Vec<PathBuf> {
     let limits = Limits::default();
@@ -65,7 +65,7 @@ pub(super) fn members(
     if !header.is_slide() {
         let class = &header.class;
         return Err(Fault::Unsupported(format!(
-            "a DICOM file of class `{class}`, which is no whole-slide image"
+            "a DICOM file of class `{class}`, which is not a whole-slide image"
         )));
     }
     let series = header.series.clone();
@@ -75,7 +75,7 @@ pub(super) fn members(
         return Ok(all);
     }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A file in a folder that cannot be listed stands alone.
+    // A file in a folder that cannot be listed is alone.
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let others = entries.filter(|e| Some(e.file_name().as_os_str()) != path.file_name());
     let mut others: Vec<_> = others.map(|e| e.path()).collect();
@@ -107,7 +107,7 @@ pub(super) fn group(members: &[Member]) -> Vec<Vec<&Member>> {
         let sparse = h.organization != "TILED_FULL" && !h.positions.is_empty();
         let key = match &h.concatenation {
             Some(uid) => format!("{} of {uid}", h.flavour),
-            // Frames that say where they lie may be spread over files.
+            // Frames that state where they are may be spread over files.
             None if sparse && h.flavour == "VOLUME" => format!("VOLUME {w} x {height}"),
             None => h.instance.clone(),
         };

@@ -27,7 +27,7 @@ impl Default for Options {
     }
 }
 
-/// What a reader of the fit must be told. Columns count from zero.
+/// What a reader of the fit must know. Columns count from zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Diagnosis {
@@ -114,7 +114,7 @@ pub struct CoxFit {
     pub means: Vec<f64>,
     /// (x - means)'beta per row.
     pub linear_predictor: Vec<f64>,
-    /// What must be said about this fit.
+    /// Warnings about this fit.
     pub diagnoses: Vec<Diagnosis>,
 }
 
@@ -182,7 +182,7 @@ const DEPENDENT: f64 = 1.818_989_403_545_856_5e-12;
 
 /// Fits the model.
 ///
-/// Constant and collinear covariates are left out and said in [`CoxFit::diagnoses`], as are
+/// Constant and collinear covariates are left out and reported in [`CoxFit::diagnoses`], as are
 /// coefficients that run to infinity.
 ///
 /// # Errors

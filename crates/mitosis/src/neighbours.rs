@@ -1,4 +1,4 @@
-//! How many points lie in the square around each: one sweep, however crowded they are.
+//! How many points are in the square around each: one sweep, however crowded they are.
 
 /// For every point the number of points, itself included, within Chebyshev distance `half` of it.
 /// `steps` counts the visits of the sums below, about `4 n log2 n`.
@@ -82,7 +82,7 @@ mod tests {
     use super::counts;
 
     #[test]
-    fn a_crowd_costs_no_more_than_a_desert() {
+    fn dense_points_cost_no_more_steps_than_sparse_ones() {
         let n = 150_000usize;
         for spread in [0.001, 1000.0] {
             let points: Vec<[f64; 2]> = (0..n)
@@ -93,7 +93,7 @@ mod tests {
             assert!(all.iter().all(|&c| c >= 1));
             assert!((steps as f64) < 5.0 * n as f64 * (n as f64).log2(), "{steps} steps");
             if spread < 1.0 {
-                assert!(all.iter().all(|&c| c == n), "all lie in every square");
+                assert!(all.iter().all(|&c| c == n), "all are in every square");
             }
         }
     }
