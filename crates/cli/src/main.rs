@@ -57,6 +57,7 @@ verbs! {
     #[command(hide = true)]
     Manual: command::manual::Args => command::manual::run,
     Recount: command::view::RecountArgs => command::view::recount,
+    Report: command::report::Args => command::report::run,
     Slide: command::slide::Args => command::slide::run,
     Slurm: command::slurm::Args => command::slurm::run,
     Survival: command::survival::Args => command::survival::run,

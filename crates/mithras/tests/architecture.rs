@@ -57,6 +57,7 @@ fn every_crate_is_there() {
     let expected = [
         "base",
         "cli",
+        "clinic",
         "construct",
         "crops",
         "detect",

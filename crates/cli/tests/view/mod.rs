@@ -4,6 +4,7 @@ mod audit;
 mod back;
 mod made;
 mod page;
+mod report;
 
 use made::{DOTS, made, score, serve, start};
 use mithras::export::read_detections;

@@ -146,6 +146,20 @@ pub fn signatures(folder: &Path, of: &Change) -> Result<Vec<Signed>, ReviewError
     Ok(all)
 }
 
+/// The signature that stands of a slide of this name and content, whatever weights found its candidates.
+///
+/// # Errors
+/// [`ReviewError`].
+pub fn signed_slide(
+    folder: &Path,
+    slide: &str,
+    digest: &str,
+) -> Result<Option<Signed>, ReviewError> {
+    let mut all = lines::<Signed>(&folder.join("signed.log"))?;
+    all.retain(|s| s.of.slide == slide && s.of.slide_digest == digest);
+    Ok(all.pop().filter(|s| s.signed))
+}
+
 /// The signature that stands: none where a slide's case was never finished or is open again.
 ///
 /// # Errors

@@ -1,0 +1,35 @@
+//! `mithras report`: one page per case.
+
+use crate::show::result;
+use review::view::Grading;
+use std::path::PathBuf;
+
+/// Write one page of A4 per case, as PDF and HTML
+///
+/// A case is what the run's list names in the column `case`, else `patient`; a slide without one is a case of its own. The page has the
+/// case's fields as given, every slide with um/px, regions and mm2, the hotspot with its place and picture, counts with intervals, the
+/// counted figures, reviewer and signature, and versions. Reviewed numbers are shown where `mithras recount` was run and one
+/// reviewer's words count on all slides of the case. Research use only.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Folder of `mithras detect`
+    run: PathBuf,
+    /// Folder for CASE.pdf and CASE.html; made if missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Mitotic score of the hotspot by a scheme: nottingham, fnclcc, gist, who-net, or a TOML file of the same form
+    #[arg(long, value_name = "SCHEME")]
+    mitotic_score: Option<String>,
+    /// Field diameter in mm (Nottingham)
+    #[arg(long, value_name = "MM", requires = "mitotic_score")]
+    field_diameter: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `report`.
+pub fn run(a: Args) -> anyhow::Result<()> {
+    let grading = a.mitotic_score.map(|s| Grading::load(&s, a.field_diameter)).transpose()?;
+    result(a.json, &clinic::report(&a.run, &a.out, grading.as_ref())?)
+}

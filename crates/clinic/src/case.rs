@@ -1,0 +1,162 @@
+//! What a run and its reviews say of each case.
+
+use mithras::export::{CountsFile, read_detections};
+use mithras::record::DetectionRow;
+use mithras::report::{Reviewed, case_of};
+use review::view::desk::{self, PlacedHotspot, Signed};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why a run has no cases.
+#[derive(Debug, thiserror::Error)]
+pub enum CaseError {
+    /// `run.json` is missing or damaged.
+    #[error(transparent)]
+    Run(#[from] base::json::JsonError),
+    /// A slide's detections.
+    #[error(transparent)]
+    Table(#[from] base::table::TableError),
+    /// Reviews.
+    #[error(transparent)]
+    Review(#[from] review::view::ReviewError),
+    /// No slide is done.
+    #[error("{}: no slide of this run is finished", path.display())]
+    Nothing {
+        /// The run.
+        path: PathBuf,
+    },
+}
+
+#[derive(Deserialize)]
+struct Run {
+    version: String,
+    config_sha256: String,
+    slides: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    name: String,
+    status: String,
+    reason: Option<String>,
+    #[serde(default)]
+    columns: Vec<(String, String)>,
+    counts: Option<CountsFile>,
+    reviewed: Option<Reviewed>,
+}
+
+/// One slide of a case.
+pub struct Slide {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its count.
+    pub counts: CountsFile,
+    /// Its candidates.
+    pub rows: Vec<DetectionRow>,
+    /// The same with a reviewer's words.
+    pub reviewed: Option<Reviewed>,
+    /// The hotspot that a reviewer placed.
+    pub placed: Option<PlacedHotspot>,
+    /// Who signed it.
+    pub signed: Option<Signed>,
+    /// When it was searched, seconds since 1970; none where that is not known.
+    pub searched: Option<u64>,
+}
+
+/// One case.
+pub struct Case {
+    /// Its name.
+    pub name: String,
+    /// Fields of the list that are the same on all its slides.
+    pub fields: Vec<(String, String)>,
+    /// Its slides with a result.
+    pub slides: Vec<Slide>,
+    /// Its slides without one, with the reason.
+    pub missing: Vec<(String, String)>,
+    /// Version of the program that searched.
+    pub version: String,
+    /// Digest of the configuration.
+    pub config: String,
+}
+
+impl Case {
+    /// The cases of a run, by name.
+    ///
+    /// # Errors
+    /// [`CaseError`].
+    pub fn all(run: &Path) -> Result<Vec<Self>, CaseError> {
+        let file: Run = base::json::read(&run.join("run.json"))?;
+        let reviews = run.join("reviews");
+        let spots = desk::hotspots(&reviews, None)?;
+        let mut cases: BTreeMap<String, Self> = BTreeMap::new();
+        let mut first: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        for line in file.slides {
+            let name = case_of(&line.columns).unwrap_or(&line.name).to_owned();
+            let case = cases.entry(name.clone()).or_insert_with(|| Self {
+                name: name.clone(),
+                fields: line.columns.clone(),
+                slides: Vec::new(),
+                missing: Vec::new(),
+                version: file.version.clone(),
+                config: file.config_sha256.clone(),
+            });
+            case.fields.retain(|field| line.columns.contains(field));
+            first.entry(name).or_insert_with(|| line.columns.clone());
+            let Some(counts) = line.counts else {
+                case.missing.push((line.name, line.reason.unwrap_or(line.status)));
+                continue;
+            };
+            let folder = run.join(&line.name);
+            let rows = read_detections(&folder.join("detections.csv"))?;
+            let own = |of: &review::view::Change| {
+                of.slide == line.name && of.slide_digest == counts.slide.digest
+            };
+            let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
+            let signed = desk::signed_slide(&reviews, &line.name, &counts.slide.digest)?;
+            let searched = std::fs::metadata(folder.join("counts.json"))
+                .and_then(|m| m.modified())
+                .ok()
+                .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
+                .map(|d| d.as_secs());
+            let reviewed = line.reviewed;
+            case.slides.push(Slide {
+                name: line.name,
+                folder,
+                counts,
+                rows,
+                reviewed,
+                placed,
+                signed,
+                searched,
+            });
+        }
+        let cases: Vec<Self> = cases.into_values().collect();
+        if cases.iter().all(|c| c.slides.is_empty()) {
+            return Err(CaseError::Nothing { path: run.to_owned() });
+        }
+        Ok(cases)
+    }
+
+    /// The slide with the highest hotspot: by the reviewer's words where all slides were reviewed, else by the network.
+    #[must_use]
+    pub fn best(&self) -> Option<&Slide> {
+        let reviewed = self.is_reviewed();
+        let count = |s: &&Slide| match (&s.reviewed, reviewed) {
+            (Some(r), true) => r.hotspot_count,
+            _ => s.counts.hotspot_count,
+        };
+        // Of equal ones the first by name.
+        self.slides.iter().rev().max_by_key(count)
+    }
+
+    /// Whether one reviewer's words count on all slides.
+    #[must_use]
+    pub fn is_reviewed(&self) -> bool {
+        let mut all = self.slides.iter().map(|s| s.reviewed.as_ref().map(|r| r.reviewer.as_str()));
+        let Some(Some(first)) = all.next() else { return false };
+        all.all(|r| r == Some(first))
+    }
+}

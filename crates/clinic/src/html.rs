@@ -1,0 +1,80 @@
+//! The page as HTML, which prints on one sheet of A4.
+
+use crate::page::{Block, Page};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use pages::{Script, escape};
+use std::fmt::Write;
+
+const STYLE: &str = "
+@page { size: A4; margin: 14mm; }
+main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
+.case dl { display: grid; grid-template-columns: 9rem 1fr; gap: .1rem .75rem; margin: .25rem 0; }
+.case dt { opacity: .75; } .case dd { margin: 0; }
+.case .main b { font-size: 2.2rem; margin-right: .5rem; }
+.case .picture { position: relative; display: inline-block; margin: .25rem .5rem .25rem 0; }
+.case .picture img { display: block; max-width: 100%; }
+.case .picture svg { position: absolute; inset: 0; width: 100%; height: 100%; }
+.case figure { margin: 0; }
+@media print { main.case { padding: 0; font-size: 9.5pt; } .case h2 { margin: .4rem 0 .1rem; } }
+";
+
+/// The whole file.
+#[must_use]
+pub fn text(page: &Page) -> String {
+    let mut body = format!("<main class=\"case\">\n<h1>{}</h1>\n", escape(&page.title));
+    for block in &page.blocks {
+        write_block(&mut body, block).expect("a string takes text");
+    }
+    body += &format!("<footer>{}</footer>\n</main>\n", escape(&page.foot));
+    pages::Page { title: &page.title, style: STYLE, body: &body, script: Script::None }.html()
+}
+
+fn write_block(out: &mut String, block: &Block) -> std::fmt::Result {
+    match block {
+        Block::Heading(text) => writeln!(out, "<h2>{}</h2>", escape(text)),
+        Block::Main(number, what) => {
+            writeln!(out, "<p class=\"main\"><b>{}</b>{}</p>", escape(number), escape(what))
+        }
+        Block::Rows(rows) => {
+            writeln!(out, "<dl>")?;
+            for (name, value) in rows {
+                writeln!(out, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value))?;
+            }
+            writeln!(out, "</dl>")
+        }
+        Block::Table(head, rows) => {
+            write!(out, "<div class=\"scroll\"><table><thead><tr>")?;
+            head.iter().try_for_each(|h| write!(out, "<th>{}</th>", escape(h)))?;
+            writeln!(out, "</tr></thead><tbody>")?;
+            for row in rows {
+                write!(out, "<tr>")?;
+                row.iter().try_for_each(|c| write!(out, "<td>{}</td>", escape(c)))?;
+                writeln!(out, "</tr>")?;
+            }
+            writeln!(out, "</tbody></table></div>")
+        }
+        Block::Notes(notes) => {
+            notes.iter().try_for_each(|n| writeln!(out, "<p class=\"note\">{}</p>", escape(n)))
+        }
+        Block::Picture { jpeg, outlines, height, caption } => {
+            let data = BASE64_STANDARD.encode(jpeg);
+            let mut paths = String::new();
+            for ring in outlines {
+                for (k, [x, y]) in ring.iter().enumerate() {
+                    let step = if k == 0 { 'M' } else { 'L' };
+                    write!(paths, "{step}{:.2} {:.2}", x * 1000.0, y * 1000.0)?;
+                }
+                paths.push('Z');
+            }
+            writeln!(
+                out,
+                "<figure><div class=\"picture\"><img alt=\"{0}\" style=\"max-height:{height}pt\" \
+                 src=\"data:image/jpeg;base64,{data}\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" \
+                 aria-hidden=\"true\"><path d=\"{paths}\" fill=\"none\" stroke=\"#1d4ed8\" stroke-width=\"2\" \
+                 vector-effect=\"non-scaling-stroke\"/></svg></div><figcaption>{0}</figcaption></figure>",
+                escape(caption)
+            )
+        }
+    }
+}
