@@ -3,6 +3,7 @@
 use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
 use mithras::report::{Reviewed, case_of};
+use mitosis::{Level0, Point};
 use review::view::desk::{self, PlacedHotspot, Signed};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -20,6 +21,9 @@ pub enum CaseError {
     /// Reviews.
     #[error(transparent)]
     Review(#[from] review::view::ReviewError),
+    /// The run's folders.
+    #[error(transparent)]
+    Open(#[from] review::view::OpenError),
     /// No slide is done.
     #[error("{}: no slide of this run is finished", path.display())]
     Nothing {
@@ -54,10 +58,14 @@ pub struct Slide {
     pub folder: PathBuf,
     /// Its count.
     pub counts: CountsFile,
+    /// Its file, where that is at hand and still the one of the run.
+    pub file: Option<PathBuf>,
     /// Its candidates.
     pub rows: Vec<DetectionRow>,
     /// The same with a reviewer's words.
     pub reviewed: Option<Reviewed>,
+    /// Where the reviewer's figures lie; none where the log is not in the run, or was changed after the recount.
+    pub reviewed_places: Option<Vec<Point<Level0>>>,
     /// The hotspot that a reviewer placed.
     pub placed: Option<PlacedHotspot>,
     /// Who signed it.
@@ -83,16 +91,18 @@ pub struct Case {
 }
 
 impl Case {
-    /// The cases of a run, by name.
+    /// The cases of a run, by name. `slides`: a folder where the slides' files lie now.
     ///
     /// # Errors
     /// [`CaseError`].
-    pub fn all(run: &Path) -> Result<Vec<Self>, CaseError> {
+    pub fn all(run: &Path, slides: Option<&Path>) -> Result<Vec<Self>, CaseError> {
         let file: Run = base::json::read(&run.join("run.json"))?;
         let reviews = run.join("reviews");
         let spots = desk::hotspots(&reviews, None)?;
+        let opened = review::view::open(&[run.to_owned()], slides, None)?;
+        let mut files: BTreeMap<String, Option<PathBuf>> =
+            opened.items.into_iter().map(|i| (i.name, i.file)).collect();
         let mut cases: BTreeMap<String, Self> = BTreeMap::new();
-        let mut first: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
         for line in file.slides {
             let name = case_of(&line.columns).unwrap_or(&line.name).to_owned();
             let case = cases.entry(name.clone()).or_insert_with(|| Self {
@@ -104,34 +114,12 @@ impl Case {
                 config: file.config_sha256.clone(),
             });
             case.fields.retain(|field| line.columns.contains(field));
-            first.entry(name).or_insert_with(|| line.columns.clone());
             let Some(counts) = line.counts else {
                 case.missing.push((line.name, line.reason.unwrap_or(line.status)));
                 continue;
             };
-            let folder = run.join(&line.name);
-            let rows = read_detections(&folder.join("detections.csv"))?;
-            let own = |of: &review::view::Change| {
-                of.slide == line.name && of.slide_digest == counts.slide.digest
-            };
-            let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
-            let signed = desk::signed_slide(&reviews, &line.name, &counts.slide.digest)?;
-            let searched = std::fs::metadata(folder.join("counts.json"))
-                .and_then(|m| m.modified())
-                .ok()
-                .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
-                .map(|d| d.as_secs());
-            let reviewed = line.reviewed;
-            case.slides.push(Slide {
-                name: line.name,
-                folder,
-                counts,
-                rows,
-                reviewed,
-                placed,
-                signed,
-                searched,
-            });
+            let file = files.remove(&line.name).flatten();
+            case.slides.push(slide(run, (line.name, line.reviewed), counts, (file, &spots))?);
         }
         let cases: Vec<Self> = cases.into_values().collect();
         if cases.iter().all(|c| c.slides.is_empty()) {
@@ -140,7 +128,7 @@ impl Case {
         Ok(cases)
     }
 
-    /// The slide with the highest hotspot: by the reviewer's words where all slides were reviewed, else by the network.
+    /// The slide with the highest hotspot, of equal ones the first: by the reviewer's words where all slides were reviewed, else by the network.
     #[must_use]
     pub fn best(&self) -> Option<&Slide> {
         let reviewed = self.is_reviewed();
@@ -159,4 +147,35 @@ impl Case {
         let Some(Some(first)) = all.next() else { return false };
         all.all(|r| r == Some(first))
     }
+}
+
+type Spots = BTreeMap<review::view::Change, PlacedHotspot>;
+
+fn slide(
+    run: &Path,
+    (name, reviewed): (String, Option<Reviewed>),
+    counts: CountsFile,
+    (file, spots): (Option<PathBuf>, &Spots),
+) -> Result<Slide, CaseError> {
+    let (folder, reviews) = (run.join(&name), run.join("reviews"));
+    let rows = read_detections(&folder.join("detections.csv"))?;
+    let own =
+        |of: &review::view::Change| of.slide == name && of.slide_digest == counts.slide.digest;
+    let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
+    let signed = desk::signed_slide(&reviews, &name, &counts.slide.digest)?;
+    let searched = std::fs::metadata(folder.join("counts.json"))
+        .and_then(|m| m.modified())
+        .ok()
+        .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
+        .map(|d| d.as_secs());
+    let places = match &reviewed {
+        // A recount may have been made of a log that lies elsewhere, whose name is no name of a reviewer.
+        Some(r) if base::log::check_name(&r.reviewer).is_ok() => {
+            review::view::figures_by(&reviews, &r.reviewer, &counts, &rows)?
+        }
+        _ => None,
+    };
+    let figures = reviewed.as_ref().map(|r| r.figures);
+    let reviewed_places = places.filter(|p| Some(p.len()) == figures);
+    Ok(Slide { name, folder, file, counts, rows, reviewed, reviewed_places, placed, signed, searched })
 }

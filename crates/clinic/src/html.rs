@@ -1,6 +1,7 @@
 //! The page as HTML, which prints on one sheet of A4.
 
 use crate::page::{Block, Page};
+use crate::picture::Picture;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use pages::{Script, escape};
@@ -15,7 +16,10 @@ main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
 .case .picture { position: relative; display: inline-block; margin: .25rem .5rem .25rem 0; }
 .case .picture img { display: block; max-width: 100%; }
 .case .picture svg { position: absolute; inset: 0; width: 100%; height: 100%; }
-.case figure { margin: 0; }
+.case .picture path { fill: none; stroke: #1d4ed8; stroke-width: 1.5px; vector-effect: non-scaling-stroke; }
+.case .picture path.edge { stroke: #fff; stroke-width: 3px; }
+.case .pictures { display: flex; flex-wrap: wrap; gap: 0 .75rem; break-inside: avoid; }
+.case figure { margin: 0; } .case figcaption { font-size: .85em; max-width: 30rem; }
 @media print { main.case { padding: 0; font-size: 9.5pt; } .case h2 { margin: .4rem 0 .1rem; } }
 ";
 
@@ -57,24 +61,30 @@ fn write_block(out: &mut String, block: &Block) -> std::fmt::Result {
         Block::Notes(notes) => {
             notes.iter().try_for_each(|n| writeln!(out, "<p class=\"note\">{}</p>", escape(n)))
         }
-        Block::Picture { jpeg, outlines, height, caption } => {
-            let data = BASE64_STANDARD.encode(jpeg);
-            let mut paths = String::new();
-            for ring in outlines {
-                for (k, [x, y]) in ring.iter().enumerate() {
-                    let step = if k == 0 { 'M' } else { 'L' };
-                    write!(paths, "{step}{:.2} {:.2}", x * 1000.0, y * 1000.0)?;
-                }
-                paths.push('Z');
-            }
-            writeln!(
-                out,
-                "<figure><div class=\"picture\"><img alt=\"{0}\" style=\"max-height:{height}pt\" \
-                 src=\"data:image/jpeg;base64,{data}\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" \
-                 aria-hidden=\"true\"><path d=\"{paths}\" fill=\"none\" stroke=\"#1d4ed8\" stroke-width=\"2\" \
-                 vector-effect=\"non-scaling-stroke\"/></svg></div><figcaption>{0}</figcaption></figure>",
-                escape(caption)
-            )
+        Block::Pictures(pictures, height) => {
+            writeln!(out, "<div class=\"pictures\">")?;
+            pictures.iter().try_for_each(|p| write_picture(out, p, *height))?;
+            writeln!(out, "</div>")
         }
     }
+}
+
+fn write_picture(out: &mut String, picture: &Picture, height: f64) -> std::fmt::Result {
+    let data = BASE64_STANDARD.encode(&picture.jpeg);
+    let mut paths = String::new();
+    for ring in &picture.outlines {
+        for (k, [x, y]) in ring.iter().enumerate() {
+            let step = if k == 0 { 'M' } else { 'L' };
+            write!(paths, "{step}{:.2} {:.2}", x * 1000.0, y * 1000.0)?;
+        }
+        paths.push('Z');
+    }
+    writeln!(
+        out,
+        "<figure><div class=\"picture\"><img alt=\"{0}\" style=\"max-height:{height}pt\" \
+         src=\"data:image/jpeg;base64,{data}\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" \
+         aria-hidden=\"true\"><path class=\"edge\" d=\"{paths}\"/><path d=\"{paths}\"/></svg></div>\
+         <figcaption>{0}</figcaption></figure>",
+        escape(&picture.caption)
+    )
 }

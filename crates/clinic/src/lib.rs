@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`case`] | what a run and its reviews say of each case |
 //! | [`page`] | the page as blocks: headings, rows, pictures |
+//! | [`picture`] | slide, hotspot and figures as pictures |
 //! | [`pdf`] | the blocks as PDF, fonts inside |
 //! | [`html`] | the blocks as HTML |
 
@@ -13,6 +14,7 @@ pub mod case;
 pub mod html;
 pub mod page;
 pub mod pdf;
+pub mod picture;
 
 use case::{Case, CaseError};
 use serde::Serialize;
@@ -69,17 +71,18 @@ impl fmt::Display for Written {
     }
 }
 
-/// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `grading` adds a
-/// mitotic score.
+/// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `slides` is where
+/// the slides' files lie now, for pictures of the hotspot; `grading` adds a mitotic score.
 ///
 /// # Errors
 /// [`ReportError`].
 pub fn report(
     run: &Path,
     out: &Path,
+    slides: Option<&Path>,
     grading: Option<&review::view::Grading>,
 ) -> Result<Written, ReportError> {
-    let cases = Case::all(run)?;
+    let cases = Case::all(run, slides)?;
     std::fs::create_dir_all(out)
         .map_err(|source| ReportError::Folder { path: out.to_owned(), source })?;
     let mut written = Written { folder: out.to_owned(), cases: Vec::new() };

@@ -1,10 +1,11 @@
 //! The page of a case as blocks, which PDF and HTML show alike.
 
 use crate::case::{Case, Slide};
-use mithras::export::pictures;
-use review::view::Grading;
-use mitosis::count::DENSITY_REFERENCE_MM2;
+use crate::picture::{self, Picture, Spot};
 use base::text::Many;
+use mithras::export::HOTSPOT_MM2;
+use mitosis::count::DENSITY_REFERENCE_MM2;
+use review::view::Grading;
 
 /// Rows of slides that fit on the page; more are counted.
 const MOST_SLIDES: usize = 8;
@@ -13,8 +14,12 @@ const MOST_FIELDS: usize = 10;
 /// Notes that fit.
 const MOST_NOTES: usize = 8;
 
-/// A line on a picture, in shares of its width and height.
-pub type Outline = Vec<[f64; 2]>;
+/// Letters of a value or a note; more are cut.
+const LONGEST: usize = 240;
+/// Largest height of the pictures of a slide, points.
+const OVERVIEW_PT: f64 = 200.0;
+/// Largest height of a row of figures, points.
+const FIGURE_PT: f64 = 62.0;
 
 /// A part of the page.
 pub enum Block {
@@ -28,17 +33,8 @@ pub enum Block {
     Table(Vec<String>, Vec<Vec<String>>),
     /// Sentences that a reader must know, each a line.
     Notes(Vec<String>),
-    /// A JPEG with outlines on it, its largest height in points, and what it shows.
-    Picture {
-        /// The JPEG.
-        jpeg: Vec<u8>,
-        /// Rings on it.
-        outlines: Vec<Outline>,
-        /// Largest height on paper, points.
-        height: f64,
-        /// What it shows.
-        caption: String,
-    },
+    /// Pictures side by side, and their largest height on paper, points.
+    Pictures(Vec<Picture>, f64),
 }
 
 /// A page.
@@ -56,17 +52,16 @@ pub struct Page {
 pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     let mut blocks = Vec::new();
     let count = total(case);
-    let short = count.analysed_mm2 < 2.0;
-    let at_least = if short { "at least " } else { "" };
-    let who = if case.is_reviewed() { "reviewed" } else { "by the network, not reviewed" };
-    blocks.push(Block::Main(
-        format!("{at_least}{}", count.hotspot),
-        format!("mitotic figures in 2 mm\u{b2}, the densest square of any slide ({who})"),
-    ));
+    blocks.push(head(case, &count));
+    let notes = notes(case);
+    if !notes.is_empty() {
+        blocks.push(Block::Notes(notes));
+    }
     blocks.push(Block::Rows(numbers(case, &count, grading)));
     if !case.fields.is_empty() {
         blocks.push(Block::Heading("Case".into()));
-        let mut fields: Vec<_> = case.fields.iter().take(MOST_FIELDS).cloned().collect();
+        let short = |(name, value): &(String, String)| (cut(name), cut(value));
+        let mut fields: Vec<_> = case.fields.iter().take(MOST_FIELDS).map(short).collect();
         if case.fields.len() > MOST_FIELDS {
             let more = case.fields.len() - MOST_FIELDS;
             fields.push(("...".into(), format!("and {more} more, in cases.csv")));
@@ -75,12 +70,14 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     }
     blocks.push(Block::Heading(Many(case.slides.len(), "slide").to_string()));
     blocks.push(slides(case));
-    let notes = notes(case);
-    if !notes.is_empty() {
-        blocks.push(Block::Notes(notes));
-    }
     if let Some(best) = case.best() {
-        blocks.extend(pictures_of(best));
+        let overview = picture::overview(best, case.is_reviewed());
+        if !overview.is_empty() {
+            blocks.push(Block::Pictures(overview, OVERVIEW_PT));
+        }
+        if let Some((figures, rows)) = picture::gallery(best, case.is_reviewed()) {
+            blocks.push(Block::Pictures(vec![figures], FIGURE_PT * rows as f64));
+        }
     }
     blocks.push(Block::Heading("How it was made".into()));
     blocks.push(Block::Rows(made(case)));
@@ -88,6 +85,41 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
         title: format!("Mitotic count: {}", case.name),
         blocks,
         foot: "Research use only: not for diagnosis. Every figure is a proposal until somebody has looked at it.".into(),
+    }
+}
+
+/// The number that counts, or why there is none.
+fn head(case: &Case, count: &Total) -> Block {
+    let outside = case.slides.iter().find(|s| s.counts.is_outside_range());
+    if let Some(slide) = outside {
+        return Block::Main(
+            "not valid".into(),
+            format!(
+                "the resolution of {} is outside the model's range: what was found ({}) means nothing",
+                cut(&slide.name),
+                Many(count.figures, "figure")
+            ),
+        );
+    }
+    if case.slides.iter().all(|s| !s.counts.has_tissue) {
+        return Block::Main("no tissue".into(), "nothing was found to count on".into());
+    }
+    // On a slide that is too coarse figures are missed.
+    let coarse = case.slides.iter().any(|s| s.counts.resolution_note.is_some());
+    let short = count.analysed_mm2 < HOTSPOT_MM2;
+    let at_least = if short || coarse { "at least " } else { "" };
+    let who = if case.is_reviewed() { "reviewed" } else { "by the network, not reviewed" };
+    Block::Main(
+        format!("{at_least}{}", count.hotspot),
+        format!("mitotic figures in 2 mm\u{b2}, the densest square of any slide ({who})"),
+    )
+}
+
+/// So many letters of a text at most.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((at, _)) => format!("{}\u{2026}", &text[..at]),
+        None => text.to_owned(),
     }
 }
 
@@ -125,19 +157,10 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
             _ => best.counts.hotspot.map(|h| h.centre_px),
         };
         if let Some([x, y]) = centre {
-            say("Hotspot", format!("{}, centred on x {x:.0}, y {y:.0} px", best.name));
+            say("Hotspot", format!("{}, centred on x {x:.0}, y {y:.0} px", cut(&best.name)));
         }
-        if let Some(p) = &best.placed {
-            say(
-                "Placed by hand",
-                format!(
-                    "{} of {:.3} mm\u{b2} by {}, {}",
-                    p.preset,
-                    p.rule.area_mm2(),
-                    p.reviewer,
-                    date(p.time)
-                ),
-            );
+        if let Some(text) = placed(best, case.is_reviewed()) {
+            say("Placed by hand", text);
         }
     }
     if let Some(g) = grading {
@@ -162,6 +185,23 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         format!("{} on {:.2} mm\u{b2} of analysed tissue", count.figures, count.analysed_mm2),
     );
     rows
+}
+
+/// The hotspot that a reviewer placed on a slide, with what lies in it.
+fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
+    let (p, spot) = (slide.placed.as_ref()?, Spot::of(slide, reviewed)?);
+    let (places, by_reviewer) = picture::figures(slide, reviewed);
+    let n = spot.rule.count(&places, &spot.centres, &slide.counts.resolution().ok()?);
+    Some(format!(
+        "{}{} in {:.3} mm\u{b2} ({}) on {}, by {}, {}",
+        Many(n, "figure"),
+        if by_reviewer { "" } else { " of the network" },
+        p.rule.area_mm2(),
+        p.preset,
+        cut(&slide.name),
+        p.reviewer,
+        date(p.time)
+    ))
 }
 
 fn slides(case: &Case) -> Block {
@@ -205,51 +245,23 @@ fn notes(case: &Case) -> Vec<String> {
             "reviewed in part, or by several reviewers: the network's numbers are shown".into(),
         );
     }
+    let changed = |s: &&Slide| {
+        s.reviewed.is_some() && s.reviewed_places.is_none()
+    };
+    notes.extend(case.slides.iter().filter(changed).map(|s| {
+        format!(
+            "{}: the log of {} is not in this run, or was changed after the recount",
+            s.name,
+            s.reviewed.as_ref().map_or("", |r| r.reviewer.as_str())
+        )
+    }));
+    let mut notes: Vec<String> = notes.iter().map(|n| cut(n)).collect();
     if notes.len() > MOST_NOTES {
         let more = notes.len() - MOST_NOTES;
         notes.truncate(MOST_NOTES);
         notes.push(format!("and {more} more, in counts.csv"));
     }
     notes
-}
-
-fn pictures_of(slide: &Slide) -> Vec<Block> {
-    let c = &slide.counts;
-    let (w, h) = (c.slide.width as f64, c.slide.height as f64);
-    let mut blocks = Vec::new();
-    let read = |file: &str| std::fs::read(slide.folder.join(file)).ok();
-    if let Some(jpeg) = read(pictures::THUMBNAIL) {
-        let mut outlines = Vec::new();
-        if let Some(s) = c.hotspot {
-            let ([x0, y0], [x1, y1]) = (s.min_px, s.max_px);
-            let on = |x: f64, y: f64| [(x / w).clamp(0.0, 1.0), (y / h).clamp(0.0, 1.0)];
-            outlines.push(vec![on(x0, y0), on(x1, y0), on(x1, y1), on(x0, y1)]);
-        }
-        let regions =
-            mithras::regions::outlines(&slide.folder, c.slide.bounds_offset).unwrap_or_default();
-        let share = |ring: Vec<[f64; 2]>| {
-            ring.into_iter().map(|[x, y]| [x / w, y / h]).collect::<Outline>()
-        };
-        outlines.extend(regions.iter().flat_map(|(_, area)| area.closed()).flatten().map(share));
-        let what = if regions.is_empty() { "hotspot" } else { "hotspot and regions" };
-        blocks.push(Block::Picture {
-            jpeg,
-            outlines,
-            height: 190.0,
-            caption: format!("{}: {what}", slide.name),
-        });
-    }
-    let figures = pictures::top(&slide.rows).len();
-    if let Some(jpeg) = read(pictures::FIGURES).filter(|_| figures > 0) {
-        let caption = format!(
-            "{} by score, 24 \u{b5}m wide each, of {}",
-            Many(figures, "counted figure"),
-            slide.name
-        );
-        let rows = figures.div_ceil(pictures::COLUMNS) as f64;
-        blocks.push(Block::Picture { jpeg, outlines: Vec::new(), height: 58.0 * rows, caption });
-    }
-    blocks
 }
 
 fn made(case: &Case) -> Vec<(String, String)> {

@@ -1,6 +1,7 @@
 //! The page as PDF: A4, fonts inside, the same bytes every time.
 
 use crate::page::{Block, Page};
+use crate::picture::{Outline, Picture};
 use krilla::Document;
 use krilla::color::rgb;
 use krilla::geom::{PathBuilder, Point, Rect, Size, Transform};
@@ -19,6 +20,13 @@ const HEIGHT: f32 = 842.0;
 const MARGIN: f32 = 42.0;
 /// Column of names.
 const NAMES: f32 = 92.0;
+
+/// Smallest share of their size that letters are set in.
+const SMALLEST: f32 = 0.6;
+/// Between pictures, points.
+const GAP: f32 = 8.0;
+/// A picture that would be lower than this is left out, points.
+const LOWEST: f32 = 40.0;
 
 /// A font with the widths of its letters.
 struct Face {
@@ -89,11 +97,14 @@ impl Face {
     }
 }
 
-/// A page under way.
+/// A page under way, or, without a surface, one that is measured.
 struct Sheet<'a, 'b> {
-    surface: &'a mut Surface<'b>,
-    regular: Face,
-    bold: Face,
+    surface: Option<&'a mut Surface<'b>>,
+    faces: &'a [Face; 2],
+    /// Share of their size that letters are set in.
+    scale: f32,
+    /// Share of their largest height that pictures are drawn in; none are drawn without room for them.
+    pictures: f32,
     y: f32,
 }
 
@@ -106,124 +117,156 @@ fn fill(r: u8, g: u8, b: u8) -> Fill {
 }
 
 impl Sheet<'_, '_> {
+    fn face(&self, bold: bool) -> &Face {
+        &self.faces[usize::from(bold)]
+    }
+
     fn line(&mut self, x: f32, size: f32, bold: bool, text: &str) {
-        let font = if bold { &self.bold } else { &self.regular }.font.clone();
-        let at = Point::from_xy(x, self.y);
-        self.surface.draw_text(at, font, size, text, false, TextDirection::Auto);
+        let (font, at) = (self.face(bold).font.clone(), Point::from_xy(x, self.y));
+        if let Some(surface) = &mut self.surface {
+            surface.draw_text(at, font, size, text, false, TextDirection::Auto);
+        }
     }
 
     /// A text in lines; leaves the pen below it.
     fn paragraph(&mut self, x: f32, size: f32, bold: bool, text: &str) {
-        let face = if bold { &self.bold } else { &self.regular };
-        for line in face.lines(text, size, WIDTH - MARGIN - x) {
+        for line in self.face(bold).lines(text, size, WIDTH - MARGIN - x) {
             self.y += size * 1.35;
             self.line(x, size, bold, &line);
         }
     }
 
-    /// Points that are left above the foot.
-    fn room(&self) -> f32 {
-        HEIGHT - MARGIN - 16.0 - self.y
+    /// Everything above the foot.
+    fn page(&mut self, page: &Page) -> Result<(), String> {
+        self.paragraph(MARGIN, 15.0 * self.scale, true, &page.title);
+        page.blocks.iter().try_for_each(|block| self.block(block))
     }
 
     fn block(&mut self, block: &Block) -> Result<(), String> {
+        let s = self.scale;
         match block {
             Block::Heading(text) => {
-                self.y += 6.0;
-                self.paragraph(MARGIN, 11.0, true, text);
+                self.y += 6.0 * s;
+                self.paragraph(MARGIN, 11.0 * s, true, text);
             }
-            Block::Main(number, what) => {
-                self.y += 34.0;
-                self.line(MARGIN, 30.0, true, number);
-                let x = MARGIN + self.bold.width(number, 30.0) + 10.0;
-                let lines = self.regular.lines(what, 10.0, WIDTH - MARGIN - x);
-                let bottom = self.y;
-                self.y -= 13.0 * (lines.len() as f32 - 1.0);
-                for line in lines {
-                    self.line(x, 10.0, false, &line);
-                    self.y += 13.0;
-                }
-                self.y = bottom;
-            }
+            Block::Main(number, what) => self.number(number, what),
             Block::Rows(rows) => {
                 for (name, value) in rows {
                     let top = self.y;
-                    let name = self.regular.lines(name, 9.0, NAMES - 6.0).swap_remove(0);
-                    self.y += 9.0 * 1.35;
-                    self.line(MARGIN, 9.0, true, &name);
+                    let name = self.face(true).lines(name, 9.0 * s, NAMES - 6.0).swap_remove(0);
+                    self.y += 9.0 * 1.35 * s;
+                    self.line(MARGIN, 9.0 * s, true, &name);
                     self.y = top;
-                    self.paragraph(MARGIN + NAMES, 9.0, false, value);
+                    self.paragraph(MARGIN + NAMES, 9.0 * s, false, value);
                 }
             }
             Block::Table(head, rows) => self.table(head, rows),
             Block::Notes(notes) => {
                 for note in notes {
-                    self.y += 1.0;
-                    self.paragraph(MARGIN, 8.5, false, &format!("\u{26a0} {note}"));
+                    self.y += s;
+                    self.paragraph(MARGIN, 8.5 * s, false, &format!("\u{26a0} {note}"));
                 }
             }
-            Block::Picture { jpeg, outlines, height, caption } => {
-                self.picture(jpeg, outlines, *height as f32, caption)?;
-            }
+            Block::Pictures(pictures, height) => self.pictures(pictures, *height as f32)?,
         }
         Ok(())
     }
 
+    fn number(&mut self, number: &str, what: &str) {
+        let (large, small) = (30.0 * self.scale, 10.0 * self.scale);
+        self.y += large * 1.15;
+        self.line(MARGIN, large, true, number);
+        let x = MARGIN + self.face(true).width(number, large) + 10.0;
+        let lines = self.face(false).lines(what, small, WIDTH - MARGIN - x);
+        let bottom = self.y;
+        self.y -= 1.3 * small * (lines.len() as f32 - 1.0);
+        for line in lines {
+            self.line(x, small, false, &line);
+            self.y += 1.3 * small;
+        }
+        self.y = bottom;
+    }
+
     fn table(&mut self, head: &[String], rows: &[Vec<String>]) {
-        let room = WIDTH - 2.0 * MARGIN;
+        let (room, size) = (WIDTH - 2.0 * MARGIN, 8.0 * self.scale);
         // Every column as wide as its widest cell, the first and the last cut where that is too much.
         let mut widths: Vec<f32> = (0..head.len())
             .map(|c| {
-                let cells = rows.iter().map(|r| self.regular.width(&r[c], 8.0));
-                cells.fold(self.bold.width(&head[c], 8.0), f32::max) + 8.0
+                let cells = rows.iter().map(|r| self.face(false).width(&r[c], size));
+                cells.fold(self.face(true).width(&head[c], size), f32::max) + 8.0
             })
             .collect();
-        let over = widths.iter().sum::<f32>() - room;
-        if over > 0.0 {
-            let share = over / 2.0;
-            let last = widths.len() - 1;
-            for c in [0, last] {
-                widths[c] = (widths[c] - share).max(50.0);
+        let last = widths.len() - 1;
+        for c in [0, last] {
+            let over = widths.iter().sum::<f32>() - room;
+            if over > 0.0 {
+                widths[c] = (widths[c] - over).max(90.0);
             }
         }
-        let line = |sheet: &mut Self, cells: &[String], bold: bool| {
-            sheet.y += 8.0 * 1.4;
+        let mut line = |cells: &[String], bold: bool| {
+            self.y += size * 1.4;
             let mut x = MARGIN;
             for (cell, width) in cells.iter().zip(&widths) {
-                let face = if bold { &sheet.bold } else { &sheet.regular };
-                let text = face.lines(cell, 8.0, width - 4.0).swap_remove(0);
-                sheet.line(x, 8.0, bold, &text);
+                let mut lines = self.face(bold).lines(cell, size, width - 4.0);
+                let mut text = lines.swap_remove(0);
+                if !lines.is_empty() {
+                    text = self.face(bold).lines(cell, size, width - 4.0 - size).swap_remove(0);
+                    text.push('\u{2026}');
+                }
+                self.line(x, size, bold, &text);
                 x += width;
             }
         };
-        line(self, head, true);
-        rows.iter().for_each(|row| line(self, row, false));
+        line(head, true);
+        rows.iter().for_each(|row| line(row, false));
     }
 
-    fn picture(
-        &mut self,
-        jpeg: &[u8],
-        outlines: &[Vec<[f64; 2]>],
-        most: f32,
-        caption: &str,
-    ) -> Result<(), String> {
-        let room = (self.room() - 14.0).min(most);
-        if room < 40.0 {
-            // What does not fit is in the HTML; the page stays one.
+    /// Pictures of one height side by side, each with what it shows below it.
+    fn pictures(&mut self, pictures: &[Picture], most: f32) -> Result<(), String> {
+        if self.pictures == 0.0 {
             return Ok(());
         }
-        let image = Image::from_jpeg(jpeg.to_vec().into(), true)?;
-        let (w, h) = image.size();
-        let scale = (room / h as f32).min((WIDTH - 2.0 * MARGIN) / w as f32);
-        let (w, h) = (w as f32 * scale, h as f32 * scale);
+        let images: Vec<Image> = pictures
+            .iter()
+            .map(|p| Image::from_jpeg(p.jpeg.clone().into(), true))
+            .collect::<Result<_, _>>()?;
+        let shapes = images.iter().map(|i| i.size().0 as f32 / i.size().1.max(1) as f32);
+        let shapes: Vec<f32> = shapes.collect();
+        let room = WIDTH - 2.0 * MARGIN - GAP * (shapes.len() as f32 - 1.0);
+        let height = (most * self.pictures).min(room / shapes.iter().sum::<f32>());
         self.y += 6.0;
+        let (top, size, mut x, mut bottom) = (self.y, 8.0 * self.scale, MARGIN, self.y);
+        for ((picture, image), shape) in pictures.iter().zip(images).zip(shapes) {
+            let width = height * shape;
+            self.draw(image, [x, top, width, height], &picture.outlines)?;
+            self.y = top + height;
+            // The last one may use what is left of the line.
+            let wide = if pictures.len() == 1 { room } else { width.max(110.0) };
+            for line in self.face(false).lines(&picture.caption, size, wide) {
+                self.y += size * 1.35;
+                self.line(x, size, false, &line);
+            }
+            bottom = self.y.max(bottom);
+            x += wide.max(width) + GAP;
+        }
+        self.y = bottom;
+        Ok(())
+    }
+
+    fn draw(&mut self, image: Image, at: [f32; 4], outlines: &[Outline]) -> Result<(), String> {
+        let [x, y, w, h] = at;
         let size = Size::from_wh(w, h).ok_or("an empty picture")?;
-        self.surface.push_transform(&Transform::from_translate(MARGIN, self.y));
-        self.surface.draw_image(image, size);
-        self.surface.set_fill(None);
-        for (colour, width) in [([255, 255, 255], 2.4), ([29, 78, 216], 1.2)] {
+        let Some(surface) = &mut self.surface else { return Ok(()) };
+        surface.push_transform(&Transform::from_translate(x, y));
+        let mut frame = PathBuilder::new();
+        frame.push_rect(Rect::from_xywh(0.0, 0.0, w, h).ok_or("an empty picture")?);
+        let frame = frame.finish().ok_or("an empty picture")?;
+        surface.push_clip_path(&frame, &krilla::paint::FillRule::default());
+        surface.draw_image(image, size);
+        surface.set_fill(None);
+        for (colour, width) in [([255, 255, 255], 2.2), ([29, 78, 216], 1.0)] {
             let [r, g, b] = colour;
-            self.surface.set_stroke(Some(Stroke {
+            surface.set_stroke(Some(Stroke {
                 paint: rgb::Color::new(r, g, b).into(),
                 width,
                 ..Stroke::default()
@@ -236,16 +279,45 @@ impl Sheet<'_, '_> {
                 }
                 path.close();
                 if let Some(path) = path.finish() {
-                    self.surface.draw_path(&path);
+                    surface.draw_path(&path);
                 }
             }
         }
-        self.surface.set_stroke(None);
-        self.surface.set_fill(Some(fill(20, 20, 20)));
-        self.surface.pop();
-        self.y += h;
-        self.paragraph(MARGIN, 8.0, false, caption);
+        surface.set_stroke(None);
+        surface.set_fill(Some(fill(20, 20, 20)));
+        surface.pop();
+        surface.pop();
         Ok(())
+    }
+}
+
+/// The largest letters, and then the largest pictures, with which everything is on one page.
+fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), String> {
+    let bottom = HEIGHT - MARGIN - 12.0;
+    let end = |scale: f32, pictures: f32| {
+        let mut sheet = Sheet { surface: None, faces, scale, pictures, y: MARGIN - 12.0 };
+        sheet.page(page).map(|()| sheet.y)
+    };
+    // Pictures at least so high that one sees something, before letters of full size.
+    let highest = page.blocks.iter().filter_map(|b| match b {
+        Block::Pictures(_, height) => Some(*height as f32),
+        _ => None,
+    });
+    let least = LOWEST / highest.fold(LOWEST, f32::max);
+    let mut scale = 1.0;
+    while scale >= SMALLEST {
+        if end(scale, least)? <= bottom {
+            let mut pictures = 1.0;
+            while pictures > least && end(scale, pictures)? > bottom {
+                pictures -= 0.02;
+            }
+            return Ok((scale, pictures.max(least)));
+        }
+        scale -= 0.05;
+    }
+    match end(SMALLEST, 0.0)? <= bottom {
+        true => Ok((SMALLEST, 0.0)),
+        false => Err("there is more to say than a page holds".into()),
     }
 }
 
@@ -254,6 +326,8 @@ impl Sheet<'_, '_> {
 /// # Errors
 /// When a picture is not a JPEG, or the PDF cannot be made.
 pub fn bytes(page: &Page) -> Result<Vec<u8>, String> {
+    let faces = [Face::new(dejavu::sans::regular())?, Face::new(dejavu::sans::bold())?];
+    let (scale, pictures) = fitting(page, &faces)?;
     let mut document = Document::new();
     let program = mithras::program();
     document.set_metadata(
@@ -263,15 +337,14 @@ pub fn bytes(page: &Page) -> Result<Vec<u8>, String> {
     let mut sheet_page = document.start_page_with(settings);
     let mut surface = sheet_page.surface();
     surface.set_fill(Some(fill(20, 20, 20)));
-    let (regular, bold) = (Face::new(dejavu::sans::regular())?, Face::new(dejavu::sans::bold())?);
-    let mut sheet = Sheet { surface: &mut surface, regular, bold, y: MARGIN - 12.0 };
-    sheet.paragraph(MARGIN, 15.0, true, &page.title);
-    for block in &page.blocks {
-        sheet.block(block)?;
-    }
-    if sheet.y > HEIGHT - MARGIN {
-        return Err("there is more to say than a page holds".into());
-    }
+    let mut sheet = Sheet {
+        surface: Some(&mut surface),
+        faces: &faces,
+        scale,
+        pictures,
+        y: MARGIN - 12.0,
+    };
+    sheet.page(page)?;
     sheet.y = HEIGHT - MARGIN + 8.0;
     sheet.line(MARGIN, 8.0, false, &page.foot);
     let rule = Rect::from_xywh(MARGIN, HEIGHT - MARGIN - 4.0, WIDTH - 2.0 * MARGIN, 0.5)

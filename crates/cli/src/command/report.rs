@@ -17,6 +17,9 @@ pub struct Args {
     /// Folder for CASE.pdf and CASE.html; made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Folder where the slides of the run lie now, for pictures of hotspot and figures [default: where the run read them]
+    #[arg(long, value_name = "DIR")]
+    slides: Option<PathBuf>,
     /// Mitotic score of the hotspot by a scheme: nottingham, fnclcc, gist, who-net, or a TOML file of the same form
     #[arg(long, value_name = "SCHEME")]
     mitotic_score: Option<String>,
@@ -31,5 +34,5 @@ pub struct Args {
 /// Runs `report`.
 pub fn run(a: Args) -> anyhow::Result<()> {
     let grading = a.mitotic_score.map(|s| Grading::load(&s, a.field_diameter)).transpose()?;
-    result(a.json, &clinic::report(&a.run, &a.out, grading.as_ref())?)
+    result(a.json, &clinic::report(&a.run, &a.out, a.slides.as_deref(), grading.as_ref())?)
 }

@@ -13,10 +13,10 @@ mod tissue;
 
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
-pub use open::{Item, OpenError, Opened, open};
-pub(crate) use open::{opened, patient, run_folders};
+pub use open::{Item, OpenError, Opened, open, opened};
+pub(crate) use open::{patient, run_folders};
 pub use qupath::{Project, QupathError, write_project};
-pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, recount};
+pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_by, recount};
 pub use review::{Change, Entry, Line, ReviewError, Reviews, Said, Standing, Verdict, agreement};
 pub use server::Viewer;
 pub use tiles::{TILE, TileError, Tiles, max_level};

@@ -262,7 +262,10 @@ fn look(item: &mut Item) {
 }
 
 /// The slide at the resolution that the run has for it.
-pub(crate) fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
+///
+/// # Errors
+/// [`SlideError`].
+pub fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
     let slide = Slide::open_with(file, &OpenOptions::default())?;
     let run = &counts.resolution;
     if slide.resolution().is_ok_and(|r| (r.x.get(), r.y.get()) == (run.x, run.y)) {

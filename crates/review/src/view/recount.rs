@@ -452,6 +452,26 @@ fn reviewed_figures(
         .collect()
 }
 
+/// Places that count on a slide with the words of one reviewer's log on top, level-0 px; none where a folder of reviews has no log of
+/// that name.
+///
+/// # Errors
+/// [`ReviewError`].
+pub fn figures_by(
+    reviews: &Path,
+    reviewer: &str,
+    counts: &CountsFile,
+    rows: &[DetectionRow],
+) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
+    let log = Reviews::path(reviews, reviewer)?;
+    if !log.is_file() {
+        return Ok(None);
+    }
+    let said = Reviews::read(&log)?;
+    let about: Vec<_> = said.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
+    Ok(Some(reviewed_figures((counts, rows), &about)))
+}
+
 fn counted(
     figures: &[Point<Level0>],
     (hotspot_count, hotspot_px): (usize, Option<[f64; 2]>),
