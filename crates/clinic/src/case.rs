@@ -177,5 +177,16 @@ fn slide(
     };
     let figures = reviewed.as_ref().map(|r| r.figures);
     let reviewed_places = places.filter(|p| Some(p.len()) == figures);
-    Ok(Slide { name, folder, file, counts, rows, reviewed, reviewed_places, placed, signed, searched })
+    Ok(Slide {
+        name,
+        folder,
+        file,
+        counts,
+        rows,
+        reviewed,
+        reviewed_places,
+        placed,
+        signed,
+        searched,
+    })
 }

@@ -62,13 +62,17 @@ impl fmt::Display for Written {
         for (case, file) in &self.cases {
             writeln!(f, "{}: {file}.pdf, {file}.html", base::text::plain(case))?;
         }
-        writeln!(
-            f,
-            "{} in {}",
-            base::text::Many(self.cases.len(), "case"),
-            self.folder.display()
-        )
+        writeln!(f, "{} in {}", base::text::Many(self.cases.len(), "case"), self.folder.display())
     }
+}
+
+/// A case's name as one of files, without suffix, that no earlier case has, however the disc compares names.
+fn file_name(case: &str, earlier: &[(String, String)]) -> String {
+    let safe = case.replace(['/', '\\'], "_");
+    let name = mithras::input::stem(Path::new(&format!("{safe}.x")));
+    let free = |n: &String| earlier.iter().all(|(_, e)| e.to_lowercase() != n.to_lowercase());
+    let numbered = (2..).map(|k| format!("{name}-{k}"));
+    std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or(name)
 }
 
 /// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `slides` is where
@@ -88,7 +92,7 @@ pub fn report(
     let mut written = Written { folder: out.to_owned(), cases: Vec::new() };
     for case in &cases {
         let page = page::page(case, grading);
-        let name = mithras::input::stem(Path::new(&format!("{}.x", case.name)));
+        let name = file_name(&case.name, &written.cases);
         let fail = |reason: String| ReportError::Page { case: case.name.clone(), reason };
         let pdf = pdf::bytes(&page).map_err(fail)?;
         base::file::write(&out.join(format!("{name}.pdf")), &pdf)?;
@@ -96,4 +100,22 @@ pub fn report(
         written.cases.push((case.name.clone(), name));
     }
     Ok(written)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn no_two_cases_share_a_file() {
+        let mut made: Vec<(String, String)> = Vec::new();
+        for case in ["B/2", "B_2", "b_2", "../x", "M\u{fc}ller & S\u{f6}n"] {
+            let name = file_name(case, &made);
+            made.push((case.to_owned(), name));
+        }
+        let names: Vec<&str> = made.iter().map(|(_, n)| n.as_str()).collect();
+        assert_eq!(names[..3], ["B_2", "B_2-2", "b_2-3"]);
+        assert!(!names[3].contains('/'), "{names:?}");
+        assert_eq!(names[4], "M\u{fc}ller & S\u{f6}n");
+    }
 }

@@ -245,9 +245,7 @@ fn notes(case: &Case) -> Vec<String> {
             "reviewed in part, or by several reviewers: the network's numbers are shown".into(),
         );
     }
-    let changed = |s: &&Slide| {
-        s.reviewed.is_some() && s.reviewed_places.is_none()
-    };
+    let changed = |s: &&Slide| s.reviewed.is_some() && s.reviewed_places.is_none();
     notes.extend(case.slides.iter().filter(changed).map(|s| {
         format!(
             "{}: the log of {} is not in this run, or was changed after the recount",

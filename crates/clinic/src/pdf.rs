@@ -337,13 +337,8 @@ pub fn bytes(page: &Page) -> Result<Vec<u8>, String> {
     let mut sheet_page = document.start_page_with(settings);
     let mut surface = sheet_page.surface();
     surface.set_fill(Some(fill(20, 20, 20)));
-    let mut sheet = Sheet {
-        surface: Some(&mut surface),
-        faces: &faces,
-        scale,
-        pictures,
-        y: MARGIN - 12.0,
-    };
+    let mut sheet =
+        Sheet { surface: Some(&mut surface), faces: &faces, scale, pictures, y: MARGIN - 12.0 };
     sheet.page(page)?;
     sheet.y = HEIGHT - MARGIN + 8.0;
     sheet.line(MARGIN, 8.0, false, &page.foot);

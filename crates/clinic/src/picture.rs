@@ -141,9 +141,8 @@ fn hotspot(slide: &Slide, spot: &Spot, reviewed: bool) -> Option<Picture> {
     let px = um.map(|v| (v / scale.get()).round().max(1.0) as usize);
     let corner = from.map(|v| (v / scale.get()).round() as i64);
     let (tile, _) = file.read_partial(scale, corner[0], corner[1], px[0], px[1]).ok()?;
-    let share = |p: [f64; 2]| {
-        [(p[0] * mpp[0] - from[0]) / um[0], (p[1] * mpp[1] - from[1]) / um[1]]
-    };
+    let share =
+        |p: [f64; 2]| [(p[0] * mpp[0] - from[0]) / um[0], (p[1] * mpp[1] - from[1]) / um[1]];
     let on = |p: &[f64; 2]| share(*p).iter().all(|v| (0.0..=1.0).contains(v));
     let mut outlines: Vec<Outline> = vec![ring.iter().copied().map(share).collect()];
     let (places, _) = figures(slide, reviewed);

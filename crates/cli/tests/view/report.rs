@@ -18,8 +18,7 @@ fn read_back(pdf: &[u8]) -> (String, Vec<String>) {
     assert_eq!(pages.len(), 1, "one page");
     let text = document.extract_text(&[1]).unwrap();
     let size = document.get_dictionary(pages[&1]).unwrap().get(b"MediaBox").unwrap();
-    let size: Vec<f32> =
-        size.as_array().unwrap().iter().map(|v| v.as_float().unwrap()).collect();
+    let size: Vec<f32> = size.as_array().unwrap().iter().map(|v| v.as_float().unwrap()).collect();
     assert_eq!(size, [0.0, 0.0, 595.0, 842.0], "A4");
     let descriptors = document.objects.values().filter_map(|o| o.as_dict().ok());
     let inside = descriptors.filter(|d| d.has(b"FontFile2") || d.has(b"FontFile3"));
@@ -44,7 +43,16 @@ fn a_case_with_many_words_has_one_page() {
         (0..12).for_each(|_| list += &format!(",{}", "many words ".repeat(40)));
     }
     std::fs::write(at("list.csv"), list).unwrap();
-    mithras(&["detect", "--list", &at("list.csv"), "--out", &at("run"), "--engine", "rten", "--quiet"]);
+    mithras(&[
+        "detect",
+        "--list",
+        &at("list.csv"),
+        "--out",
+        &at("run"),
+        "--engine",
+        "rten",
+        "--quiet",
+    ]);
     mithras(&["report", &at("run"), "--out", &at("pages")]);
     let (text, _) = read_back(&std::fs::read(at("pages/one.pdf")).unwrap());
     for part in ["10 slides", "and 2 more", "and 3 more, in cases.csv", "Research use only"] {
