@@ -7,9 +7,9 @@ use base::guard;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
 use pixels::resize::Fit;
 
-/// A network with its input buffer. It always runs `batch` images: a short batch is filled up
-/// with zeros, so that one engine kernel serves every image and a result cannot depend on its
-/// neighbours.
+/// A network with its input buffer of `batch` images. A short batch is computed alone by an engine that gives each image
+/// the same bits in any batch; for the others it is filled up with zeros, so that one engine kernel serves every
+/// image and a result cannot depend on its neighbours.
 struct Runner {
     session: Box<dyn Session>,
     engine: String,
@@ -58,8 +58,11 @@ impl Runner {
             self.normalisation.planes(image, slot);
         }
         slots.for_each(|slot| slot.fill(0.0));
-        let mut output = guard::caught(|| self.session.run()).map_err(fail)?;
-        if output.len() != self.batch * values {
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let mut output = guard::caught(|| self.session.run_first(n)).map_err(fail)?;
+        if output.len() != self.batch * values && output.len() != n * values {
             return Err(fail(format!(
                 "the network returned {} values for {} images, {} were expected",
                 output.len(),
@@ -297,6 +300,39 @@ mod tests {
             assert!(matches!(e, PortError::NotAProbability { .. }), "{bad}: {e}");
         }
         assert!(matches!(answer(vec![0.5]), Err(PortError::Engine { .. })));
+    }
+
+    /// An engine that computes as many images as it is told to, each 2 x 2, and answers with the number.
+    struct Counts(Vec<f32>);
+
+    impl Session for Counts {
+        fn input(&mut self) -> Result<&mut [f32], String> {
+            Ok(&mut self.0)
+        }
+
+        fn run(&mut self) -> Result<Vec<f32>, String> {
+            self.run_first(self.0.len() / 12)
+        }
+
+        fn run_first(&mut self, images: usize) -> Result<Vec<f32>, String> {
+            Ok(vec![images as f32; images])
+        }
+    }
+
+    #[test]
+    fn a_short_batch_is_not_filled_up_where_the_engine_takes_it() {
+        let mut runner = Runner {
+            session: Box::new(Counts(vec![0.0; 4 * 12])),
+            engine: "test".into(),
+            normalisation: Normalisation::new([0.5; 3], [0.5; 3]),
+            side: 2,
+            batch: 4,
+        };
+        let image = [255_u8; 12];
+        for n in 0..=4 {
+            let got = runner.run(std::iter::repeat_n(&image[..], n), 1).unwrap();
+            assert_eq!(got, vec![n as f32; n]);
+        }
     }
 
     /// An engine that panics.

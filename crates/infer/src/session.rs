@@ -29,6 +29,15 @@ pub trait Session: Send {
     /// # Errors
     /// The engine's own words.
     fn run(&mut self) -> Result<Vec<f32>, String>;
+    /// The output of the first `images` images of the buffer, or the whole output: an engine whose input has one fixed
+    /// shape computes all of it, whatever lies behind those images.
+    ///
+    /// # Errors
+    /// The engine's own words.
+    fn run_first(&mut self, images: usize) -> Result<Vec<f32>, String> {
+        let _ = images;
+        self.run()
+    }
 }
 
 /// A network in several files, each loaded for itself: what one gives is what the next takes.

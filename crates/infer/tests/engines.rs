@@ -89,6 +89,14 @@ fn native_equals_rten_on_the_bundled_networks() {
         });
         assert_eq!((&*both[0].2, &*both[2].2), ("native", "rten"));
         assert!(both[0].0 == both[1].0 && both[0].1 == both[1].1, "{name}: threads change bits");
+        // Short batches, other batches and another order.
+        let more = EngineOptions { segmenter_batch: 3, classifier_batch: 16, ..native(2) };
+        let mut more = open(&package, &more).unwrap();
+        assert_eq!(segment(&mut more, &windows), both[0].0, "{name}: the batch changes bits");
+        let turned: Vec<RgbTile> = crops.iter().rev().cloned().collect();
+        let classes = classify(&mut more, &turned);
+        let classes: Vec<f32> = classes.rchunks(2).flatten().copied().collect();
+        assert_eq!(classes, both[0].1, "{name}: batch or order change bits");
         let [own, _, other] = &mut both;
         let off = [largest(&own.0, &other.0), largest(&own.1, &other.1)];
         assert!(off.iter().all(|d| *d <= 1e-5), "{name}: windows and crops differ by {off:?}");
@@ -114,9 +122,22 @@ fn engines_opened_at_run_time_equal_pytorch() {
 #[test]
 fn auto_runs_and_says_what() {
     let m = open(&tiny(), &EngineOptions::default()).unwrap();
-    if m.report.provider != "openvino" {
-        let reason = m.report.fallback_reason.as_deref().expect("a slower engine needs a reason");
-        assert!(reason.contains("pip install"), "{reason}");
+    let reason = m.report.fallback_reason.as_deref();
+    if m.report.provider == "cpu" {
+        assert!(reason.expect("a slower engine needs a reason").contains("pip install"));
+    }
+    // The own executor goes first where it was measured, and is passed by with the operator that it lacks.
+    let measured = kernels::Isa::best() >= kernels::Isa::Avx2;
+    if measured && m.report.provider != "cuda" {
+        let reason = reason.expect("the first engine lacks an operator");
+        assert!(reason.contains("native: ") && reason.contains("Erf"), "{reason}");
+        let fast = infer::ModelPackage::bundled_named("fast").unwrap();
+        let own = open(&fast, &EngineOptions::default()).unwrap().report;
+        assert_eq!((&*own.engine, own.fallback_reason.as_deref()), ("native", None));
+        assert!(own.version.ends_with(&kernels::Isa::best().to_string()), "{}", own.version);
+        // bf16 is asked for where it is.
+        let bf16 = EngineOptions { precision: Precision::Bf16, ..EngineOptions::default() };
+        assert!(open(&fast, &bf16).map_or(true, |m| m.report.engine != "native"));
     }
     let text = serde_json::to_string(&m.report).unwrap();
     assert_eq!(serde_json::from_str::<infer::EngineReport>(&text).unwrap(), m.report);

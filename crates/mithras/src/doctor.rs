@@ -2,9 +2,10 @@
 
 use infer::engine::{
     bf16_cpu, find_inactive, find_onnxruntime, find_openvino, find_openvino_plugin,
+    native_is_automatic,
 };
 use infer::timing::{self, Timing};
-use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
+use infer::{EngineChoice, EngineOptions, EngineReport, ModelPackage, Precision, Provider};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Report {
     training: Part,
     bundled_models: Vec<&'static str>,
     engines: Vec<Engine>,
+    /// What `--engine auto` takes for the model, with the reasons why the engines before it do not run.
+    auto: Option<EngineReport>,
     /// What would make this machine faster or read more.
     advice: Vec<String>,
 }
@@ -82,12 +85,16 @@ pub fn examine(
     let libraries = libraries();
     let has = |what: &str| libraries.iter().any(|l| l.what == what);
     if !has("openvino") {
-        advice.push("pip install openvino: the fastest engine on x86-64 processors".into());
+        let what = match native_is_automatic() {
+            true => {
+                "pip install openvino: faster than rten for encoders that are transformers, and bf16"
+            }
+            false => "pip install openvino: faster than the embedded engines on x86-64 processors",
+        };
+        advice.push(what.into());
     }
     if !has("openvino") && !has("onnxruntime") {
-        advice.push(
-            "pip install onnxruntime: faster than the embedded engine, on any processor".into(),
-        );
+        advice.push("pip install onnxruntime: faster than rten, on any processor".into());
     }
     advice.extend(find_inactive().into_iter().map(|l| {
         let (library, venv) = (l.path.display(), l.found_by);
@@ -113,12 +120,14 @@ pub fn examine(
                 .into(),
         }
     };
-    let engines = match ModelPackage::find(model) {
-        _ if runs == 0 => Vec::new(),
-        Ok(package) => time(&package, runs, options),
+    let (auto, engines) = match ModelPackage::find(model) {
+        _ if runs == 0 => (None, Vec::new()),
+        Ok(package) => {
+            (infer::open(&package, options).ok().map(|m| m.report), time(&package, runs, options))
+        }
         Err(e) => {
             advice.push(format!("engines were not timed: {e}"));
-            Vec::new()
+            (None, Vec::new())
         }
     };
     Report {
@@ -130,6 +139,7 @@ pub fn examine(
         training,
         bundled_models: ModelPackage::bundled_names().collect(),
         engines,
+        auto,
         advice,
     }
 }
@@ -222,7 +232,7 @@ impl fmt::Display for Report {
             writeln!(f, "  {:<24}{} ({})", l.what, l.path.display(), l.found_by)?;
         }
         if r.libraries.is_empty() {
-            writeln!(f, "  none; the embedded engine runs")?;
+            writeln!(f, "  none; the embedded engines run")?;
         }
         if !r.engines.is_empty() {
             writeln!(
@@ -249,6 +259,9 @@ impl fmt::Display for Report {
                     writeln!(f, "{:<13}{:<10}{:<6}{error}", e.engine, e.provider, e.precision)?;
                 }
             }
+        }
+        if let Some(auto) = &r.auto {
+            writeln!(f, "\nauto takes {auto}")?;
         }
         if !r.advice.is_empty() {
             writeln!(f, "\nadvice")?;

@@ -15,7 +15,7 @@
 //! let layout = Layout::new(Spec::new(800, 800, 7, 4)?)?;
 //! demo::write(&layout, &path, Container::Auto, &mut |_, _| {})?;
 //!
-//! // `Detector::bundled()` takes the fastest engine found; the embedded one is always there.
+//! // `Detector::bundled()` takes the first engine of a fixed order that runs; two are embedded.
 //! let mut detector = Builder::default().engine(EngineChoice::Rten).bundled()?;
 //! let slide = detector.slide(&path)?;
 //! let found = detector.run(&slide)?;

@@ -7,7 +7,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineChoice {
-    /// The fastest that is found.
+    /// The first of these that runs every network of the package: CUDA, `native` (on x86-64 with AVX-512 or AVX2, in
+    /// f32), OpenVINO, ONNX Runtime, `rten`. Why the earlier ones do not run is in
+    /// [`crate::EngineReport::fallback_reason`].
     #[default]
     Auto,
     /// The embedded engine.

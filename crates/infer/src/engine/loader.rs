@@ -66,7 +66,7 @@ impl Loader {
         match backend {
             Backend::Rten => Ok(Self { kernels: Kernels::Rten(rten::pool(threads)), report }),
             Backend::Native => {
-                let (engine, version) = ("native".into(), native::VERSION.into());
+                let (engine, version) = ("native".into(), native::version());
                 let report = EngineReport { engine, version, ..report };
                 Ok(Self { kernels: Kernels::Native(threads), report })
             }

@@ -2,10 +2,7 @@
 
 use super::{Network, Session};
 use base::guard;
-use kernels::{PlanOptions, Workspace};
-
-/// Version of the executor in this build.
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+use kernels::{Isa, PlanOptions, Workspace};
 
 /// Images that one thread takes through each layer together, at most.
 const TOGETHER: usize = 4;
@@ -17,6 +14,18 @@ struct Native {
     /// `[N,C,H,W]` of the network's shape.
     buffer: Vec<f32>,
     images: usize,
+}
+
+/// Whether its speed was measured against the other engines on this kind of processor (docs/results/speed.md), so that
+/// `auto` may take it.
+#[must_use]
+pub fn native_is_automatic() -> bool {
+    matches!(Isa::best(), Isa::Avx512 | Isa::Avx2)
+}
+
+/// Version and instruction set, which moves the last digits.
+pub(crate) fn version() -> String {
+    format!("{} {}", env!("CARGO_PKG_VERSION"), Isa::best())
 }
 
 /// Images per run where nothing is asked for: a window for each thread, and crops that fill it.
@@ -52,9 +61,15 @@ impl Session for Native {
     }
 
     fn run(&mut self) -> Result<Vec<f32>, String> {
-        let mut output = vec![0.0; self.images * self.network.output_len()];
+        self.run_first(self.images)
+    }
+
+    fn run_first(&mut self, images: usize) -> Result<Vec<f32>, String> {
+        let images = images.min(self.images);
+        let input = &self.buffer[..images * self.network.input_len()];
+        let mut output = vec![0.0; images * self.network.output_len()];
         self.network
-            .run(&mut self.workspaces, &self.buffer, &mut output, self.threads)
+            .run(&mut self.workspaces, input, &mut output, self.threads)
             .map_err(|e| e.to_string())?;
         Ok(output)
     }

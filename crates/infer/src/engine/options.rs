@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// How to run the networks. The default is the fastest engine found on all cores.
+/// How to run the networks. The default is the first engine of [`EngineChoice::Auto`]'s order that runs, on all cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineOptions {
     /// Engine.

@@ -1,6 +1,7 @@
 //! Every operator, every instruction set and every fusion against plain loops.
 
 mod builder;
+mod bundled;
 mod reference;
 
 use crate::error::PlanError;

@@ -60,7 +60,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// What runs the networks; by default the fastest engine found.
+    /// What runs the networks; by default the first of [`EngineChoice::Auto`]'s order that runs.
     #[must_use]
     pub fn engine(mut self, engine: EngineChoice) -> Self {
         self.engine.engine = engine;
