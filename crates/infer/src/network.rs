@@ -302,7 +302,7 @@ mod tests {
         assert!(matches!(answer(vec![0.5]), Err(PortError::Engine { .. })));
     }
 
-    /// An engine that computes as many images as it is told to, each 2 x 2, and answers with the number.
+    /// An engine that computes as many images as it is asked for, each 2 x 2, and answers with the number.
     struct Counts(Vec<f32>);
 
     impl Session for Counts {

@@ -30,7 +30,7 @@ pub trait Session: Send {
     /// The engine's own words.
     fn run(&mut self) -> Result<Vec<f32>, String>;
     /// The output of the first `images` images of the buffer, or the whole output: an engine whose input has one fixed
-    /// shape computes all of it, whatever lies behind those images.
+    /// shape computes all of it, whatever is behind those images.
     ///
     /// # Errors
     /// The engine's own words.

@@ -2,7 +2,7 @@
 //!
 //! `native` and `rten` are part of the binary; `native` runs convolutional networks alone. OpenVINO and ONNX Runtime
 //! (with its providers) are shared libraries that are looked for at run time. [`open`] takes what was asked for, or the
-//! first of [`EngineChoice::Auto`]'s order that runs, and says in an [`EngineReport`] what runs and why.
+//! first of [`EngineChoice::Auto`]'s order that runs, and states in an [`EngineReport`] what runs and why.
 //!
 //! # Threads
 //! One [`Models`] holds one session per network; the sessions of one `Models` run with
