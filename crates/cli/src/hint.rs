@@ -45,7 +45,13 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
 
 /// Says what to try for slides that failed, each hint once.
 pub fn of_slides<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
-    let work = failures.filter_map(|f| if let Failure::Work(e) = f { of(e) } else { None });
+    let work = failures.filter_map(|f| match f {
+        Failure::Work(e) => of(e),
+        Failure::Stopped => Some(
+            "--resume, which keeps what is finished and goes on with the interrupted slide from its last stored part",
+        ),
+        _ => None,
+    });
     say(&work.collect::<BTreeSet<_>>());
 }
 

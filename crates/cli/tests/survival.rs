@@ -331,6 +331,30 @@ fn a_study_from_counts_to_report() {
     assert!(graded["source"].as_str().unwrap().contains("Rindi"));
 }
 
+/// Crops that a bundled network was trained on are told from others, by their names.
+#[test]
+fn items_of_the_training_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "file,truth,class\nAtypical/MIDOG21_6.png,typical,typical\nTUPAC16_4.png,atypical,atypical\n";
+    let table = write(folder.path(), "p.csv", text);
+    let told = |more: &[&str]| {
+        let args = [&["evaluate", "classification", "--predictions", &table, "--json"], more];
+        json(&args.concat())["notes"].to_string()
+    };
+    let stated = told(&["--model", "mithras-atypical"]);
+    assert!(
+        stated.contains("mithras-atypical was trained on 1 of these items")
+            && stated.contains("(Atypical/MIDOG21_6.png)"),
+        "{stated}"
+    );
+    let asked = told(&[]);
+    assert!(asked.contains("if they are its predictions: ") && asked.contains("mithras-morphology"));
+    // A table that names no item says nothing about any.
+    let unnamed = write(folder.path(), "q.csv", "truth,class\na,a\nb,b\n");
+    let got = json(&["evaluate", "classification", "--predictions", &unnamed, "--json"]);
+    assert!(!got["notes"].to_string().contains("trained on"), "{got}");
+}
+
 #[test]
 fn classification_metrics_of_a_table() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,9 @@
 
 use crate::show::{result, say};
 use anyhow::Result;
-use evaluation::evaluate::classification::{ClassificationPlan, classification};
+use evaluation::evaluate::classification::{
+    ClassificationPlan, classification, seen_in_training,
+};
 use std::path::PathBuf;
 
 /// Classification metrics of a table of predictions, equal to scikit-learn's
@@ -39,6 +41,9 @@ pub struct Args {
     /// Call the positive class from this probability on, instead of the predicted class (two classes)
     #[arg(long, value_name = "P", value_parser = probability)]
     threshold: Option<f64>,
+    /// The package that predicted, a name or a folder: says how many items it was trained on [default: asks of every bundled one]
+    #[arg(long, value_name = "NAME|DIR")]
+    model: Option<PathBuf>,
     /// Column of folds: mean and sample SD over them as well
     #[arg(long, value_name = "COLUMN")]
     fold: Option<String>,
@@ -76,7 +81,9 @@ impl From<Args> for ClassificationPlan {
 
 pub fn run(args: Args) -> Result<()> {
     let json = args.json;
-    let figures = classification(&args.into())?;
+    let (model, plan) = (args.model.clone(), ClassificationPlan::from(args));
+    let mut figures = classification(&plan)?;
+    figures.notes.extend(seen_in_training(&plan, model.as_deref())?);
     say("note", &figures.notes);
     result(json, &figures)
 }

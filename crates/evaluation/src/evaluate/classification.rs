@@ -12,6 +12,7 @@ use plan::Result;
 use serde::Serialize;
 use stats::metrics::{ConfusionMatrix, macro_roc_auc, roc_auc, summarize};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The figures.
 #[derive(Clone, Debug, Serialize)]
@@ -285,4 +286,30 @@ pub fn classification(plan: &ClassificationPlan) -> Result<Classification> {
         domains: split(&plan.domain)?,
         notes,
     })
+}
+
+/// Says which items a model was trained on: `model`, a name or a folder, else each bundled package, for a table names none.
+///
+/// # Errors
+/// [`ClassificationError`] where the table cannot be read, or `model` is no package.
+pub fn seen_in_training(plan: &ClassificationPlan, model: Option<&Path>) -> Result<Vec<String>> {
+    let names = items::names(plan, &Table::read(&plan.predictions, &[])?)?;
+    let packages = match model {
+        Some(model) => vec![infer::ModelPackage::find(Some(model))?],
+        None => {
+            let all = infer::ModelPackage::bundled_names();
+            all.filter_map(|n| infer::ModelPackage::bundled_named(n).ok()).collect()
+        }
+    };
+    let mut models: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for package in packages {
+        let listed = super::Listed::of(&package.card);
+        let known = names.iter().filter(|n| listed.has(n)).cloned().collect();
+        models.entry(known).or_default().push(package.card.name);
+    }
+    let each = models.into_iter().filter_map(|(known, models)| {
+        let told = super::seen::warning(&models.join(", "), "items", &known)?;
+        Some(if model.is_some() { told } else { format!("if they are its predictions: {told}") })
+    });
+    Ok(each.collect())
 }

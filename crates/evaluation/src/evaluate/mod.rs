@@ -3,9 +3,11 @@
 
 pub mod classification;
 pub mod curve;
+mod seen;
 mod truth;
 mod words;
 
+pub use seen::{Listed, seen_in_training, trained_on};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
 use base::table::{TableError, Unmatched};
@@ -171,53 +173,6 @@ impl Intervals {
             seed: Self::PLAN.seed,
         })
     }
-}
-
-/// Slides of an evaluation that a model's card lists among those it was trained on: by digest or by
-/// name, in the array `slides` of the card's `[training]`.
-#[must_use]
-pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
-    let listed: std::collections::BTreeSet<String> = card
-        .training
-        .as_ref()
-        .and_then(|t| t.get("slides")?.as_array())
-        .into_iter()
-        .flatten()
-        .filter_map(|v| v.as_str())
-        .flat_map(|v| [v.to_owned(), mithras::job::stem(Path::new(v))])
-        .collect();
-    let known =
-        |(name, digest): &(&String, &String)| listed.contains(*name) || listed.contains(*digest);
-    evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
-}
-
-/// A warning when the model behind the predictions was trained on some of the slides: of the package
-/// `model`, or else of the bundled one that the predictions name.
-///
-/// # Errors
-/// [`EvaluateError::Package`] when `model` is none.
-pub fn seen_in_training(
-    evaluation: &Evaluation,
-    model: Option<&Path>,
-) -> Result<Option<String>, EvaluateError> {
-    let package = match (model, &evaluation.model) {
-        (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
-        // Else a package of the user's own, which lies elsewhere.
-        (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
-            Ok(package) => package,
-            Err(_) => return Ok(None),
-        },
-        (None, None) => return Ok(None),
-    };
-    let known = trained_on(evaluation, &package.card);
-    let (name, count) = (&package.card.name, known.len());
-    Ok((count > 0).then(|| {
-        format!(
-            "{name} was trained on {count} of these slides ({}); the figures do not tell how it does on \
-             others",
-            known.join(", ")
-        )
-    }))
 }
 
 /// What one rule gives.

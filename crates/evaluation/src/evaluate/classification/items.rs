@@ -64,6 +64,16 @@ impl Keys {
     }
 }
 
+/// What the rows are called; nothing where no column names them.
+pub(super) fn names(plan: &ClassificationPlan, table: &Table) -> Result<Vec<String>> {
+    let named = plan.key.is_some() || table.first_of(KEYS).is_some();
+    let pair = ["dataset", "uid"].iter().all(|c| table.first_of(&[c]).is_some());
+    if !named && !pair {
+        return Ok(Vec::new());
+    }
+    Ok(Keys::of(table, plan.key.as_deref())?.cells)
+}
+
 /// Rows by key: by the whole text, else by the file name alone where only one row has it.
 struct Index<'a> {
     whole: HashMap<&'a str, usize>,

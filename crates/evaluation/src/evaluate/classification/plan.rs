@@ -11,6 +11,9 @@ pub enum ClassificationError {
     /// A table.
     #[error(transparent)]
     Table(#[from] outcome::Error),
+    /// The package that is said to have predicted.
+    #[error(transparent)]
+    Package(#[from] infer::PackageError),
     /// A figure does not exist.
     #[error(transparent)]
     Stats(#[from] StatsError),
