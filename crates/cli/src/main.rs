@@ -56,6 +56,7 @@ verbs! {
     Gather: command::gather::Args => command::gather::run,
     #[command(hide = true)]
     Manual: command::manual::Args => command::manual::run,
+    Quality: command::quality::Args => command::quality::run,
     Recount: command::view::RecountArgs => command::view::recount,
     Report: command::report::Args => command::report::run,
     Slide: command::slide::Args => command::slide::run,

@@ -348,7 +348,9 @@ fn items_of_the_training_are_told() {
         "{stated}"
     );
     let asked = told(&[]);
-    assert!(asked.contains("if they are its predictions: ") && asked.contains("mithras-morphology"));
+    assert!(
+        asked.contains("if they are its predictions: ") && asked.contains("mithras-morphology")
+    );
     // A table that names no item says nothing about any.
     let unnamed = write(folder.path(), "q.csv", "truth,class\na,a\nb,b\n");
     let got = json(&["evaluate", "classification", "--predictions", &unnamed, "--json"]);

@@ -7,6 +7,7 @@
 //! | [`picture`] | slide, hotspot and figures as pictures |
 //! | [`pdf`] | the blocks as PDF, fonts inside |
 //! | [`html`] | the blocks as HTML |
+//! | [`quality`] | what is wrong with the slides of a cohort, before anything is counted |
 
 #![forbid(unsafe_code)]
 
@@ -15,6 +16,7 @@ pub mod html;
 pub mod page;
 pub mod pdf;
 pub mod picture;
+pub mod quality;
 
 use case::{Case, CaseError};
 use serde::Serialize;

@@ -214,6 +214,17 @@ pub fn sharpness(tile: &RgbTile, mpp: Mpp) -> Result<Vec<f64>, crate::DetectErro
     Ok(all.into_iter().flatten().collect())
 }
 
+/// Shares of pixels in colours of a pen, and of dark pixels without colour; zero of no pixels.
+#[must_use]
+pub fn pen_and_dirt(pixels: &[[u8; 3]]) -> [f64; 2] {
+    let mut counts = [0_usize; 2];
+    for p in pixels {
+        let flawed = colour(*p);
+        counts.iter_mut().zip(flawed).for_each(|(n, is)| *n += usize::from(is));
+    }
+    counts.map(|n| n as f64 / pixels.len().max(1) as f64)
+}
+
 /// Pen, dirt.
 fn colour([r, g, b]: [u8; 3]) -> [bool; 2] {
     let [r, g, b] = [r, g, b].map(i32::from);

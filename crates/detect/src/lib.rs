@@ -36,7 +36,7 @@ pub use checkpoint::Checkpoint;
 pub use control::{CancelToken, Control, Observer, Progress, StateFile, Store};
 pub use detector::{Detector, Models};
 pub use error::{DetectError, ReadError, StoreError};
-pub use flaw::{FLAW_LIMITS, Flaw, FlawLimits, Flawed, FlawedSquare, sharpness};
+pub use flaw::{FLAW_LIMITS, Flaw, FlawLimits, Flawed, FlawedSquare, pen_and_dirt, sharpness};
 pub use grid::{Frame, Grid, WindowAt};
 pub use recipe::{CropRecipe, Job, Overlap, Recipe, Workers};
 pub use result::{SlideResult, StageReport, Unclassified, UnreadWindow};

@@ -2,9 +2,7 @@
 
 use crate::show::{result, say};
 use anyhow::Result;
-use evaluation::evaluate::classification::{
-    ClassificationPlan, classification, seen_in_training,
-};
+use evaluation::evaluate::classification::{ClassificationPlan, classification, seen_in_training};
 use std::path::PathBuf;
 
 /// Classification metrics of a table of predictions, equal to scikit-learn's

@@ -20,6 +20,7 @@ pub mod experiment;
 pub mod gather;
 pub mod limits;
 pub mod manual;
+pub mod quality;
 pub mod report;
 pub mod robustness;
 pub mod slide;

@@ -4,6 +4,7 @@ mod audit;
 mod back;
 mod made;
 mod page;
+mod quality;
 mod report;
 
 use made::{DOTS, made, score, serve, start};

@@ -33,7 +33,7 @@ fn read_back(pdf: &[u8]) -> (String, Vec<String>) {
 fn a_case_with_many_words_has_one_page() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-    let layout = Layout::new(Spec::new(900, 800, 3, 4).unwrap()).unwrap();
+    let layout = Layout::new(Spec::new(512, 512, 3, 1).unwrap()).unwrap();
     let mut list = String::from("slide,case");
     (0..12).for_each(|k| list += &format!(",field {k}"));
     for k in 0..10 {

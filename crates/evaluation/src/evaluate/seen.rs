@@ -116,7 +116,8 @@ mod tests {
                 assert!(listed.has(seen), "{name}: {seen}");
             }
             // Left out of training, held back, or of others.
-            for other in ["A03_00", "H05_00Ab", "TUPAC16_12.png", "001", "TCGA-CR-7395", "test", ""] {
+            for other in ["A03_00", "H05_00Ab", "TUPAC16_12.png", "001", "TCGA-CR-7395", "test", ""]
+            {
                 assert!(!listed.has(other), "{name}: {other}");
             }
             let digests = listed.whole.iter().filter(|w| w.len() == 64);
@@ -128,7 +129,10 @@ mod tests {
     fn a_long_list_is_cut() {
         let names: Vec<String> = (0..12).map(|k| format!("s{k}")).collect();
         let text = warning("m", "slides", &names).unwrap();
-        assert!(text.contains("on 12 of these slides") && text.contains("s9, and 2 more"), "{text}");
+        assert!(
+            text.contains("on 12 of these slides") && text.contains("s9, and 2 more"),
+            "{text}"
+        );
         assert_eq!(warning("m", "slides", &[]), None);
     }
 }

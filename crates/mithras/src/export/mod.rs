@@ -16,7 +16,9 @@ pub mod qupath;
 mod region_counts;
 mod restore;
 
-pub use counts::{CountsError, CountsFile, HOTSPOT_MM2, ResolutionEntry, UnreadEntry};
+pub use counts::{
+    CountsError, CountsFile, HOTSPOT_MM2, OUT_OF_FOCUS_SHARE, ResolutionEntry, UnreadEntry,
+};
 pub use csv::read as read_detections;
 pub use hotspot::HotspotEntry;
 pub use kind::{Export, ExportError};

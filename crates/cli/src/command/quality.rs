@@ -1,0 +1,50 @@
+//! `mithras quality`: what is wrong with the slides of a cohort.
+
+use super::detect::mpp;
+use crate::progress::tell;
+use crate::show::result;
+use anyhow::Result;
+use mitosis::Mpp;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Say what is wrong with the slides of a cohort, before anything is counted
+///
+/// Of every slide um/px, scanner, levels, tissue, shares out of focus, under pen, of dirt and of folds, stain vectors with their
+/// distance from the cohort's and from the training data's, missing tiles, and whether the label is in the file. Writes quality.csv
+/// and quality.html, a page that can be sorted, with pictures, outliers first. Nothing is counted, and no network runs.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Slides, folders of slides, or patterns
+    #[arg(required = true, value_name = "SLIDE|DIR")]
+    slides: Vec<PathBuf>,
+    /// Folder for quality.csv and quality.html; made if missing
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Micrometres per pixel of level 0, for slides that state none
+    #[arg(long, value_name = "X", value_parser = mpp)]
+    mpp: Option<Mpp>,
+    /// Print no line per slide
+    #[arg(long)]
+    quiet: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `quality`.
+pub fn run(a: Args) -> Result<ExitCode> {
+    let found = mithras::batch::find(&a.slides, a.mpp, &BTreeMap::new())?;
+    let slides: Vec<_> = found.slides.into_iter().map(|s| (s.name, s.path)).collect();
+    let told = |done: usize, name: &str, seconds: f64| {
+        if !a.quiet {
+            tell("note", &format!("{done} of {}: {name}, {seconds:.1} s", slides.len()));
+        }
+    };
+    let cohort = clinic::quality::cohort(&slides, a.mpp, &told);
+    clinic::quality::write(&cohort, &a.out)?;
+    result(a.json, &cohort)?;
+    let failed = cohort.slides.iter().filter(|s| s.measured.is_none()).count();
+    Ok(super::exit(failed, cohort.slides.len()))
+}

@@ -1,0 +1,190 @@
+//! What is measured on one slide.
+
+use super::stain::{Stains, density};
+use detect::FLAW_LIMITS;
+use image::ExtendedColorType;
+use image::codecs::jpeg::JpegEncoder;
+use mithras::slide_info::Deidentified;
+use mitosis::{Level0, Mpp, Point, RgbTile};
+use serde::Serialize;
+use slide::{OpenOptions, Slide, SlideError, TissueMask};
+use std::path::Path;
+
+/// Longer side of the overview, px.
+const OVERVIEW: usize = 1024;
+/// Longer side of the picture on the page, px.
+const THUMBNAIL: usize = 220;
+/// Places on tissue that are read in full.
+const PLACES: usize = 16;
+/// Side of such a place, px.
+const PLACE: usize = 256;
+/// Their resolution, um/px, unless the slide is coarser.
+const PLACE_UM: f64 = 0.5;
+/// Side of what a fold is looked for in, um: nuclei are smaller.
+const FOLD_UM: f64 = 12.0;
+/// An area of tissue so many times as dense as the middle one, and so dense at least, is of a fold or of something as thick.
+const FOLD: (f64, f64) = (2.2, 0.7);
+
+/// What was measured on a slide.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// um/px across and down.
+    pub mpp: [f64; 2],
+    /// The scanner's maker as the file states it.
+    pub vendor: String,
+    /// Width and height, px.
+    pub size: [u64; 2],
+    /// Levels in the file.
+    pub levels: usize,
+    /// Tissue, mm2.
+    pub tissue_mm2: f64,
+    /// Share of the squares with enough contrast at up to 16 places that are out of focus; none where no place shows it.
+    pub out_of_focus: Option<f64>,
+    /// Share of the overview in colours of a pen.
+    pub pen: f64,
+    /// Share of the overview that is dark and without colour.
+    pub dirt: f64,
+    /// Share of the tissue that is so dense as a fold is.
+    pub folds: f64,
+    /// Stain vectors; none where too little is stained.
+    pub stains: Option<[[f64; 3]; 2]>,
+    /// Tiles that the file says were left out, on all levels.
+    pub missing_tiles: usize,
+    /// Whether a picture of the label is in the file.
+    pub label: bool,
+    /// Names in the file that say who, when or where.
+    pub personal: usize,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// The slide, small, JPEG.
+    #[serde(skip)]
+    pub thumbnail: Vec<u8>,
+}
+
+impl Measured {
+    /// Its stain vectors.
+    #[must_use]
+    pub fn stain(&self) -> Option<Stains> {
+        self.stains.map(|[haematoxylin, eosin]| Stains { haematoxylin, eosin })
+    }
+}
+
+/// Measures a slide.
+///
+/// # Errors
+/// When it cannot be opened, or states no resolution and `mpp` gives none.
+pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
+    let started = std::time::Instant::now();
+    let mut slide = Slide::open_with(file, &OpenOptions::default())?;
+    if mpp.is_some() && slide.resolution().is_err() {
+        slide = Slide::open_with(file, &OpenOptions { mpp, ..OpenOptions::default() })?;
+    }
+    let own = slide.resolution()?;
+    let mask = TissueMask::find(&slide)?;
+    let overview = slide.thumbnail_partial(OVERVIEW)?;
+    let (w, h) = slide.dimensions();
+    let [sx, sy] = [w as f64 / overview.width as f64, h as f64 / overview.height as f64];
+    let on_tissue = |x: usize, y: usize| {
+        mask.contains(Point::<Level0>::new((x as f64 + 0.5) * sx, (y as f64 + 0.5) * sy))
+    };
+    let pixels: Vec<[u8; 3]> = overview.data.as_chunks::<3>().0.to_vec();
+    let tissue: Vec<[u8; 3]> = (0..pixels.len())
+        .filter(|k| on_tissue(k % overview.width, k / overview.width))
+        .map(|k| pixels[k])
+        .collect();
+    let [pen, dirt] = detect::pen_and_dirt(&pixels);
+    let (out_of_focus, near) = places(&slide, &mask)?;
+    let stained = if near.is_empty() { &tissue } else { &near };
+    let about = Deidentified::check(&slide);
+    let label = slide.associated_images().iter().any(|i| slide::privacy::may_show_label(&i.name));
+    Ok(Measured {
+        mpp: [own.x.get(), own.y.get()],
+        vendor: slide.vendor().to_owned(),
+        size: [w, h],
+        levels: slide.levels().len(),
+        tissue_mm2: mask.area_mm2(),
+        out_of_focus,
+        pen,
+        dirt,
+        folds: folds(&overview, sx * own.x.get(), &on_tissue),
+        stains: Stains::of(stained).map(|s| [s.haematoxylin, s.eosin]),
+        missing_tiles: (0..slide.levels().len()).map(|l| slide.absent_tiles(l).len()).sum(),
+        label,
+        personal: about.findings.len(),
+        seconds: started.elapsed().as_secs_f64(),
+        thumbnail: thumbnail(&slide)?,
+    })
+}
+
+/// Share of squares out of focus, and every fourth pixel, at places on tissue spread over the slide.
+fn places(slide: &Slide, mask: &TissueMask) -> Result<(Option<f64>, Vec<[u8; 3]>), SlideError> {
+    let own = slide.resolution()?;
+    let mpp = Mpp::new(own.x.get().max(own.y.get()).max(PLACE_UM)).unwrap_or(Mpp::PAPER);
+    let (sx, sy) = slide.working_scale(mpp)?;
+    let (w, h) = slide.working_dimensions(mpp)?;
+    let side = PLACE as u64;
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for y in (0..h.max(1)).step_by(PLACE) {
+        for x in (0..w.max(1)).step_by(PLACE) {
+            let centre = [x, y].map(|v| (v + side / 2) as f64);
+            if mask.contains(Point::<Level0>::new(centre[0] * sx, centre[1] * sy)) {
+                all.push((x, y));
+            }
+        }
+    }
+    // Of equal steps through all of them.
+    let step = all.len().div_ceil(PLACES).max(1);
+    let (mut blurred, mut seen, mut pixels) = (0_usize, 0_usize, Vec::new());
+    let pixel = mpp.get() * (0.5 / mpp.get()).round().max(1.0);
+    let limit = FLAW_LIMITS.sharpness * (pixel / 0.5).powi(2);
+    for (x, y) in all.into_iter().step_by(step) {
+        // What cannot be read shows nothing.
+        let Ok((tile, unread)) = slide.read_partial(mpp, x as i64, y as i64, PLACE, PLACE) else {
+            continue;
+        };
+        if !unread.is_empty() {
+            continue;
+        }
+        let sharp = detect::sharpness(&tile, mpp).unwrap_or_default();
+        blurred += sharp.iter().filter(|s| **s < limit).count();
+        seen += sharp.len();
+        pixels.extend(tile.data.as_chunks::<3>().0.iter().step_by(4));
+    }
+    Ok(((seen > 0).then(|| blurred as f64 / seen as f64), pixels))
+}
+
+/// Share of the tissue's areas that are as dense as a fold. `um`: um/px of the overview.
+fn folds(overview: &RgbTile, um: f64, on_tissue: &impl Fn(usize, usize) -> bool) -> f64 {
+    let side = (FOLD_UM / um).ceil().max(1.0) as usize;
+    let mut all = Vec::new();
+    for y in (0..overview.height).step_by(side) {
+        for x in (0..overview.width).step_by(side) {
+            let [right, below] = [(x + side).min(overview.width), (y + side).min(overview.height)];
+            if !on_tissue(x.midpoint(right), y.midpoint(below)) {
+                continue;
+            }
+            let pixels = (y..below).flat_map(|j| (x..right).map(move |i| (i, j)));
+            let densities = pixels.map(|(i, j)| density(overview.pixel(i, j)).iter().sum::<f64>());
+            all.push(densities.sum::<f64>() / (3 * (right - x) * (below - y)) as f64);
+        }
+    }
+    let mut sorted = all.clone();
+    sorted.sort_by(f64::total_cmp);
+    let limit = (FOLD.0 * super::median(&sorted)).max(FOLD.1);
+    let above = all.iter().filter(|d| **d > limit).count();
+    above as f64 / all.len().max(1) as f64
+}
+
+fn thumbnail(slide: &Slide) -> Result<Vec<u8>, SlideError> {
+    let tile: RgbTile = slide.thumbnail_partial(THUMBNAIL)?;
+    let mut bytes = Vec::new();
+    let (w, h) = (tile.width as u32, tile.height as u32);
+    // A picture that cannot be encoded is left out.
+    let _ = JpegEncoder::new_with_quality(&mut bytes, 80).encode(
+        &tile.data,
+        w,
+        h,
+        ExtendedColorType::Rgb8,
+    );
+    Ok(bytes)
+}

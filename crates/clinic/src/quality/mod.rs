@@ -1,0 +1,313 @@
+//! What is wrong with the slides of a cohort: measured on a sample of each, compared with the others and with the training data.
+
+mod measure;
+mod page;
+pub mod stain;
+
+pub use measure::{Measured, measure};
+
+use base::file::WriteError;
+use base::table::Writer;
+use base::text::{Many, plain};
+use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
+use mitosis::Mpp;
+use rayon::prelude::*;
+use serde::Serialize;
+use stain::Stains;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::of`] as `mithras
+/// quality` measures them.
+pub const TRAINING: Stains =
+    Stains { haematoxylin: [0.3758, 0.7928, 0.4798], eosin: [0.1193, 0.8365, 0.5349] };
+
+/// From here on the stain is said to be another, degrees.
+const OTHER_STAIN: f64 = 15.0;
+/// Shares from which pen, dirt and folds are said.
+const PEN: f64 = 0.002;
+const DIRT: f64 = 0.002;
+const FOLDS: f64 = 0.05;
+/// So many median deviations from the cohort's middle make an outlier.
+const FAR: f64 = 5.0;
+/// Fewest slides that are a cohort.
+const COHORT: usize = 5;
+/// um/px beyond which the bundled detectors miss figures.
+const COARSE: f64 = 0.36;
+
+/// One slide.
+#[derive(Clone, Debug, Serialize)]
+pub struct Looked {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// What was measured; none of a slide that cannot be read.
+    pub measured: Option<Measured>,
+    /// Angle of its stain from the cohort's middle, degrees.
+    pub stain_from_cohort: Option<f64>,
+    /// Angle of its stain from the training data's, degrees.
+    pub stain_from_training: Option<f64>,
+    /// What is wrong with it, in words; empty for a slide like the others.
+    pub flags: Vec<String>,
+    /// How far it is from the cohort: the largest of its measures' distances from the middle, in median absolute deviations.
+    pub distance: f64,
+}
+
+/// All slides, outliers first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cohort {
+    /// `mithras.quality/1`.
+    pub schema: &'static str,
+    /// The slides.
+    pub slides: Vec<Looked>,
+    /// The cohort's stain vectors.
+    pub stains: Option<[[f64; 3]; 2]>,
+}
+
+/// The middle of sorted numbers; zero of none.
+pub(crate) fn median(sorted: &[f64]) -> f64 {
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+/// Measures slides, several at once. `told` hears how many are done, of which slide, and its seconds.
+pub fn cohort(
+    slides: &[(String, PathBuf)],
+    mpp: Option<Mpp>,
+    told: &(dyn Fn(usize, &str, f64) + Sync),
+) -> Cohort {
+    let done = AtomicUsize::new(0);
+    let look = |(name, file): &(String, PathBuf)| {
+        let started = std::time::Instant::now();
+        // A resolution for all fills the gaps of slides that state none.
+        let read = measure(file, mpp);
+        let seconds = started.elapsed().as_secs_f64();
+        told(done.fetch_add(1, Ordering::SeqCst) + 1, name, seconds);
+        let (measured, flags) = match read {
+            Ok(measured) => (Some(measured), Vec::new()),
+            Err(e) => (None, vec![plain(&e.to_string()).into_owned()]),
+        };
+        Looked {
+            name: name.clone(),
+            file: file.clone(),
+            measured,
+            flags,
+            stain_from_cohort: None,
+            stain_from_training: None,
+            distance: 0.0,
+        }
+    };
+    compared(slides.par_iter().map(look).collect())
+}
+
+/// Compares slides with each other and sorts them.
+fn compared(mut slides: Vec<Looked>) -> Cohort {
+    let stains: Vec<Stains> = slides.iter().filter_map(|s| s.measured.as_ref()?.stain()).collect();
+    let middle = Stains::middle(&stains);
+    for s in &mut slides {
+        let Some(own) = s.measured.as_ref().and_then(Measured::stain) else { continue };
+        let round = |v: f64| (v * 100.0).round() / 100.0;
+        s.stain_from_cohort = middle.map(|m| round(own.degrees_from(&m)));
+        s.stain_from_training = Some(round(own.degrees_from(&TRAINING)));
+    }
+    let far = distances(&slides);
+    for (s, far) in slides.iter_mut().zip(far) {
+        s.distance = far.iter().map(|(_, d)| *d).fold(0.0, f64::max);
+        if let Some(m) = &s.measured {
+            s.flags = flags(m, s.stain_from_training);
+            let others = far.iter().filter(|(_, d)| *d > FAR);
+            s.flags.extend(others.map(|(name, _)| format!("{name} unlike the cohort's")));
+        }
+    }
+    slides.sort_by(|a, b| {
+        let key = |s: &Looked| (s.measured.is_none(), s.flags.len());
+        key(b)
+            .cmp(&key(a))
+            .then(b.distance.total_cmp(&a.distance))
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    let stains = middle.map(|m| [m.haematoxylin, m.eosin]);
+    Cohort { schema: "mithras.quality/1", slides, stains }
+}
+
+type Measure = (&'static str, fn(&Looked) -> Option<f64>);
+
+/// What is compared within a cohort.
+const MEASURES: [Measure; 4] = [
+    ("resolution", |s| s.measured.as_ref().map(|m| m.mpp[0].ln())),
+    ("share out of focus", |s| s.measured.as_ref()?.out_of_focus),
+    ("share of folds", |s| s.measured.as_ref().map(|m| m.folds)),
+    ("stain", |s| s.stain_from_cohort),
+];
+
+/// Of each slide its distance in each measure that it has.
+fn distances(slides: &[Looked]) -> Vec<Vec<(&'static str, f64)>> {
+    let mut all = vec![Vec::new(); slides.len()];
+    for (name, of) in MEASURES {
+        let mut values: Vec<f64> = slides.iter().filter_map(of).collect();
+        if values.len() < COHORT {
+            continue;
+        }
+        values.sort_by(f64::total_cmp);
+        let middle = median(&values);
+        let mut off: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
+        off.sort_by(f64::total_cmp);
+        // Nothing is far where differences cannot be seen: a hundredth of a share, a degree.
+        let least = if name == "stain" { 1.0 } else { 0.01 };
+        let deviation = (1.4826 * median(&off)).max(least);
+        for (s, out) in slides.iter().zip(&mut all) {
+            if let Some(v) = of(s) {
+                out.push((name, (v - middle).abs() / deviation));
+            }
+        }
+    }
+    all
+}
+
+fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let mut flags = Vec::new();
+    let mut say = |holds: bool, text: String| {
+        if holds {
+            flags.push(text);
+        }
+    };
+    let coarse = m.mpp[0].max(m.mpp[1]);
+    say(coarse > COARSE, format!("{coarse:.3} um/px, coarser than {COARSE}: figures are missed"));
+    say(m.tissue_mm2 == 0.0, "no tissue".into());
+    say(
+        m.tissue_mm2 > 0.0 && m.tissue_mm2 < HOTSPOT_MM2,
+        format!("{:.2} mm2 of tissue, less than a hotspot", m.tissue_mm2),
+    );
+    let blurred = m.out_of_focus.unwrap_or(0.0);
+    say(blurred > OUT_OF_FOCUS_SHARE, format!("{} out of focus", percent(blurred)));
+    say(m.pen > PEN, format!("{} under pen", percent(m.pen)));
+    say(m.dirt > DIRT, format!("{} dirt", percent(m.dirt)));
+    say(m.folds > FOLDS, format!("{} of the tissue as dense as folds", percent(m.folds)));
+    let stain = from_training.unwrap_or(0.0);
+    say(stain > OTHER_STAIN, format!("stain {stain:.0} degrees from the training data's"));
+    say(m.missing_tiles > 0, format!("{} missing", Many(m.missing_tiles, "tile")));
+    say(m.label, "the label is in the file".into());
+    flags
+}
+
+/// Writes `quality.csv` and `quality.html` into a folder, made where it is missing.
+///
+/// # Errors
+/// [`WriteError`].
+pub fn write(cohort: &Cohort, out: &Path) -> Result<(), WriteError> {
+    std::fs::create_dir_all(out).map_err(|source| WriteError { path: out.to_owned(), source })?;
+    table(cohort).write(&out.join("quality.csv"))?;
+    base::file::write(&out.join("quality.html"), page::html(cohort).as_bytes())
+}
+
+fn table(cohort: &Cohort) -> Writer {
+    let mut header = vec!["slide", "file", "flags", "distance", "mpp_x", "mpp_y", "vendor"];
+    header.extend(["width", "height", "levels", "tissue_mm2", "out_of_focus", "pen", "dirt"]);
+    header.extend(["folds", "haematoxylin_r", "haematoxylin_g", "haematoxylin_b", "eosin_r"]);
+    header.extend(["eosin_g", "eosin_b", "stain_from_cohort", "stain_from_training"]);
+    header.extend(["missing_tiles", "label", "personal", "seconds"]);
+    let empty = header.len() - 4;
+    let mut table = Writer::new(&header);
+    let number = |v: f64| ((v * 1e6).round() / 1e6).to_string();
+    let maybe = |v: Option<f64>| v.map_or_else(String::new, number);
+    for s in &cohort.slides {
+        let mut cells = vec![s.name.clone(), s.file.display().to_string()];
+        cells.extend([s.flags.join("; "), number(s.distance)]);
+        match &s.measured {
+            None => cells.extend(std::iter::repeat_n(String::new(), empty)),
+            Some(m) => {
+                cells.extend(m.mpp.map(number));
+                cells.push(m.vendor.clone());
+                cells.extend(m.size.map(|v| v.to_string()));
+                cells.extend([m.levels.to_string(), number(m.tissue_mm2), maybe(m.out_of_focus)]);
+                cells.extend([m.pen, m.dirt, m.folds].map(number));
+                let stains = m.stains.map(|[h, e]| [h[0], h[1], h[2], e[0], e[1], e[2]]);
+                cells.extend((0..6).map(|k| maybe(stains.map(|s| s[k]))));
+                cells.extend([s.stain_from_cohort, s.stain_from_training].map(maybe));
+                cells.extend([m.missing_tiles.to_string(), m.label.to_string()]);
+                cells.extend([m.personal.to_string(), format!("{:.2}", m.seconds)]);
+            }
+        }
+        table.push(cells);
+    }
+    table
+}
+
+impl fmt::Display for Cohort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for s in self.slides.iter().filter(|s| !s.flags.is_empty()) {
+            writeln!(f, "{}: {}", plain(&s.name), plain(&s.flags.join("; ")))?;
+        }
+        let sound = self.slides.iter().filter(|s| s.flags.is_empty()).count();
+        writeln!(f, "{sound} of {} without anything to say", Many(self.slides.len(), "slide"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked(name: &str, out_of_focus: f64) -> Looked {
+        let stains = Some([TRAINING.haematoxylin, TRAINING.eosin]);
+        let measured = Measured {
+            mpp: [0.25; 2],
+            vendor: "made".into(),
+            size: [1000; 2],
+            levels: 3,
+            tissue_mm2: 50.0,
+            out_of_focus: Some(out_of_focus),
+            pen: 0.0,
+            dirt: 0.0,
+            folds: 0.01,
+            stains,
+            missing_tiles: 0,
+            label: false,
+            personal: 0,
+            seconds: 0.5,
+            thumbnail: Vec::new(),
+        };
+        Looked {
+            name: name.into(),
+            file: format!("{name}.svs").into(),
+            measured: Some(measured),
+            stain_from_cohort: None,
+            stain_from_training: None,
+            flags: Vec::new(),
+            distance: 0.0,
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_comes_first() {
+        let mut slides: Vec<Looked> =
+            (0..6).map(|k| looked(&format!("s{k}"), 0.01 * f64::from(k) / 6.0)).collect();
+        slides.push(looked("blurred", 0.4));
+        let broken =
+            Looked { measured: None, flags: vec!["damaged".into()], ..looked("broken", 0.0) };
+        slides.push(broken);
+        let mut coarse = looked("coarse", 0.0);
+        coarse.measured.as_mut().unwrap().mpp = [0.5; 2];
+        slides.push(coarse);
+        let cohort = compared(slides);
+        let names: Vec<&str> = cohort.slides.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names[0], "broken");
+        assert!(names[1..3].contains(&"blurred") && names[1..3].contains(&"coarse"), "{names:?}");
+        let of = |name: &str| cohort.slides.iter().find(|s| s.name == name).unwrap();
+        assert_eq!(
+            of("blurred").flags,
+            ["40.0 % out of focus", "share out of focus unlike the cohort's"]
+        );
+        assert!(of("coarse").flags.iter().any(|f| f == "resolution unlike the cohort's"));
+        assert!(of("s3").flags.is_empty() && of("s3").distance < 3.0, "{:?}", of("s3"));
+        assert_eq!(of("s3").stain_from_training, Some(0.0));
+        // Few slides are no cohort; what is wrong by itself is still said.
+        let few = compared(vec![looked("a", 0.4), looked("b", 0.0)]);
+        assert_eq!(few.slides[0].flags, ["40.0 % out of focus"]);
+    }
+}
