@@ -20,6 +20,14 @@ pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// The same of several, one after the other.
+#[must_use]
+pub fn sha256_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    parts.into_iter().for_each(|part| hash.update(part));
+    hex(&hash.finalize())
+}
+
 /// Size and SHA-256 of a file, read piece by piece.
 ///
 /// # Errors

@@ -5,12 +5,14 @@
 //! | [`mod@file`] | files that are there whole or not at all, folders with one writer |
 //! | [`digest`] | SHA-256 and the one way to hexadecimal digits |
 //! | [`chain`] | logs whose lines name the one before, so that a change is noticed |
+//! | [`walk`] | what folders hold, in the order of names |
 //! | [`log`] | lines that are only ever appended, on disk before they are acknowledged |
 //! | [`json`] | JSON with a schema that is checked before anything else |
 //! | [`table`] | delimited text: columns by name, cells with their place |
 //! | [`preset`] | what every preset file has in common |
 //! | [`ahead`] | a loop whose next steps are drawn while this one works |
 //! | [`text`] | text from outside as it is shown, numbers of things |
+//! | [`fenwick`] | prefix sums that change |
 //! | [`guard`] | a panic of other people's code becomes an error |
 //!
 //! ```
@@ -29,6 +31,7 @@
 pub mod ahead;
 pub mod chain;
 pub mod digest;
+pub mod fenwick;
 pub mod file;
 pub mod guard;
 pub mod json;
@@ -36,3 +39,4 @@ pub mod log;
 pub mod preset;
 pub mod table;
 pub mod text;
+pub mod walk;

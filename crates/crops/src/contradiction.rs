@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use crate::reader::Corpus;
-use crate::schema::{CropMeta, Hash, Label, hex};
+use crate::schema::{CropMeta, Hash, Label};
 use crate::shard::Columns;
+use base::digest::hex;
 use std::collections::BTreeMap;
 
 /// One image that occurs more than once.

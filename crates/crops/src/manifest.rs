@@ -1,7 +1,8 @@
 //! `manifest.json`: what the corpus holds, who built it, and the digest that names it.
 
 use crate::error::{CorpusError, Result};
-use crate::schema::{CropMeta, Hash, Label, SCHEMA_VERSION, hex};
+use crate::schema::{CropMeta, Hash, Label, SCHEMA_VERSION};
+use base::digest::hex;
 use base::file;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

@@ -2,8 +2,8 @@
 
 use crate::error::{CorpusError, Result};
 use crate::reader::Corpus;
-use crate::schema::hex;
 use crate::shard::Columns;
+use base::digest::hex;
 use std::collections::BTreeSet;
 
 /// Refuses two corpora that share a slide, a patient or an image (nothing of an evaluation set

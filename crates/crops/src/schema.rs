@@ -303,16 +303,6 @@ pub fn pixel_hash(tile: &mitosis::RgbTile) -> Hash {
     h.finalize().into()
 }
 
-/// Lower-case hexadecimal.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    use fmt::Write;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut s, b| {
-        let _ = write!(s, "{b:02x}");
-        s
-    })
-}
-
 /// The Parquet schema. Leaves are numbered by [`leaf`]. `image` is never null; it is optional
 /// because Hugging Face tools take it for a picture only in that form.
 pub(crate) const MESSAGE: &str = "message crop {

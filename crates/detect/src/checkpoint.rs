@@ -5,11 +5,10 @@ use crate::error::{DetectError, StoreError};
 use crate::flaw::{Squares, Verdicts};
 use crate::grid::WindowAt;
 use crate::recipe::{Job, Recipe};
+use base::digest::sha256;
 use mitosis::Score;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use slide::TileAt;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -82,7 +81,7 @@ impl Checkpoint {
         let part = path.with_extension("part");
         let write = || {
             let mut text = serde_json::to_vec(self)?;
-            let digest = hex(&text);
+            let digest = sha256(&text);
             text.extend_from_slice(format!("\n{digest}\n").as_bytes());
             let mut file = fs::File::create(&part)?;
             file.write_all(&text)?;
@@ -108,7 +107,7 @@ impl Checkpoint {
         };
         // The state, a line break, 64 hexadecimal digits, a line break.
         let (body, end) = text.split_at(text.len().saturating_sub(66));
-        if end != format!("\n{}\n", hex(body)).as_bytes() {
+        if end != format!("\n{}\n", sha256(body)).as_bytes() {
             return Err(fail("damaged, its checksum does not match".into()));
         }
         let state: Self = serde_json::from_slice(body).map_err(|e| fail(e.to_string()))?;
@@ -151,12 +150,5 @@ pub(crate) fn run_digest(
 ) -> String {
     let text = serde_json::to_vec(&(recipe, &job.identity, windows, size))
         .expect("plain data becomes JSON");
-    hex(&text)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut s, b| {
-        let _ = write!(s, "{b:02x}");
-        s
-    })
+    sha256(text)
 }

@@ -27,19 +27,6 @@ fn is_image(path: &Path) -> bool {
     ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "webp"].contains(&suffix.as_str())
 }
 
-fn walk(dir: &Path, found: &mut BTreeSet<PathBuf>) -> Result<(), FilesError> {
-    let fail = |source| FilesError::Io { path: dir.to_owned(), source };
-    for entry in std::fs::read_dir(dir).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if path.is_dir() {
-            walk(&path, found)?;
-        } else if is_image(&path) {
-            found.insert(path);
-        }
-    }
-    Ok(())
-}
-
 /// The images that `inputs` name, each once; folders are searched through.
 ///
 /// # Errors
@@ -50,7 +37,9 @@ pub fn images(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, FilesError> {
     for input in inputs {
         let mut found = BTreeSet::new();
         if input.is_dir() {
-            walk(input, &mut found)?;
+            let files = base::walk::files(input, &|_| true)
+                .map_err(|e| FilesError::Io { path: e.path, source: e.source })?;
+            found.extend(files.into_iter().filter(|f| is_image(f)));
             if found.is_empty() {
                 return Err(FilesError::NoImage(input.clone()));
             }

@@ -3,6 +3,7 @@
 use crate::error::FeatureError;
 use base::digest::{sha256, sha256_file};
 use base::file;
+use base::file::ReadError;
 use base::text::Shown;
 use infer::card::{EncoderCard, Interpolation, ParityCard, SourceCard};
 use infer::convert::{self, ConvertError, Converted, Draft};
@@ -121,12 +122,9 @@ impl Listing {
     /// # Errors
     /// [`FeatureError::Io`] when the folder cannot be listed.
     pub fn of(folder: &Path, known: Vec<Listed>) -> Result<Self, FeatureError> {
-        let fail = |source| FeatureError::Io { path: folder.to_owned(), source };
+        let fail = |e: ReadError| FeatureError::Io { path: e.path, source: e.source };
         let mut folders = vec![folder.to_owned()];
-        for entry in std::fs::read_dir(folder).map_err(fail)? {
-            folders.push(entry.map_err(fail)?.path());
-        }
-        folders.sort();
+        folders.extend(base::walk::entries(folder).map_err(fail)?);
         let (mut packages, mut broken) = (Vec::new(), Vec::new());
         for folder in folders {
             let path = folder.join(CARD);

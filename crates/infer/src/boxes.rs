@@ -11,9 +11,9 @@ use crate::card::{
 };
 use crate::convert::{ConvertError, at_hand, farthest, probes};
 use crate::engine::{EngineError, EngineOptions, open};
-use crate::hash::sha256_hex;
 use crate::onnx::{self, Gives, Wanted};
 use crate::package::ModelPackage;
+use base::digest::sha256;
 use mitosis::{Mpp, OperatingPoint};
 use std::collections::BTreeMap;
 
@@ -122,7 +122,7 @@ pub fn convert(
         license: draft.license.clone(),
         segmenter: Some(SegmenterCard {
             file: FILE.into(),
-            sha256: sha256_hex(&adapted.onnx),
+            sha256: sha256(&adapted.onnx),
             architecture: draft.architecture.clone(),
             mpp: draft.mpp,
             window,

@@ -6,9 +6,9 @@ use crate::card::{
 use crate::engine::{
     self, EngineChoice, EngineError, EngineOptions, Provider, find_onnxruntime, find_openvino, open,
 };
-use crate::hash::sha256_hex;
 use crate::onnx::{self, Gives, Wanted};
 use crate::package::{ModelPackage, PackageError};
+use base::digest::sha256;
 use mitosis::{Mpp, PortError, RgbTile};
 
 /// Name of the network in a package.
@@ -276,8 +276,7 @@ fn tried(
 
 fn card(draft: &Draft, files: &[Vec<u8>], width: usize) -> ModelCard {
     let named = files.iter().enumerate();
-    let mut named =
-        named.map(|(i, bytes)| FileCard { file: file_name(i), sha256: sha256_hex(bytes) });
+    let mut named = named.map(|(i, bytes)| FileCard { file: file_name(i), sha256: sha256(bytes) });
     let first = named.next().expect("a network is in at least one file");
     let encoder = EncoderCard {
         file: first.file,

@@ -1,9 +1,9 @@
 //! Classifiers of several folds as one.
 
 use crate::card::ClassifierCard;
-use crate::hash::sha256_hex;
 use crate::onnx::mean;
 use crate::package::ModelPackage;
+use base::digest::sha256;
 
 /// Why classifiers are not one.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +69,7 @@ pub fn classifier(members: &[ModelPackage]) -> Result<(ClassifierCard, Vec<u8>),
     let mut kinds: Vec<&str> = found.iter().map(|f| f.1.0.architecture.as_str()).collect();
     kinds.dedup();
     let card = ClassifierCard {
-        sha256: sha256_hex(&onnx),
+        sha256: sha256(&onnx),
         architecture: kinds.join(" + "),
         folds: found.iter().map(|f| f.0.clone()).collect(),
         // Of the members' own none holds for the mean.

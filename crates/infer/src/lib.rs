@@ -24,7 +24,6 @@ pub mod card;
 pub mod convert;
 pub mod engine;
 pub mod ensemble;
-mod hash;
 mod network;
 mod onnx;
 pub mod package;
@@ -37,5 +36,4 @@ pub use engine::{
     EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
     Precision, Provider, Session, Started, open,
 };
-pub use hash::sha256_hex;
 pub use package::{ModelPackage, PackageError};

@@ -1,7 +1,7 @@
 //! Model packages: a card and its networks, from a folder or from the binary itself.
 
 use crate::card::{CardError, ModelCard};
-use crate::hash::{sha256_hex, sha256_of};
+use base::digest::{sha256, sha256_parts};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -226,7 +226,7 @@ impl ModelPackage {
         let card = self.card.encoder.as_ref()?;
         match self.encoder.len() {
             0 | 1 => Some(card.sha256.clone()),
-            _ => Some(sha256_of(self.encoder())),
+            _ => Some(sha256_parts(self.encoder())),
         }
     }
 
@@ -244,7 +244,7 @@ impl ModelPackage {
             .map_err(|source| PackageError::Card { origin: origin.into(), source })?;
         let mut network = |file: &str, expected: &str| {
             let bytes = load(file)?;
-            let actual = sha256_hex(&bytes);
+            let actual = sha256(&bytes);
             if actual == expected {
                 Ok(bytes)
             } else {

@@ -38,7 +38,7 @@ fn written(of: &ModelCard, onnx: &[u8], dir: &Path) -> ModelPackage {
     (card.segmenter, card.candidates, card.operating_point) = (None, None, None);
     card.operating_points.clear();
     let classifier = card.classifier.as_mut().unwrap();
-    (classifier.file, classifier.sha256) = ("classifier.onnx".into(), infer::sha256_hex(onnx));
+    (classifier.file, classifier.sha256) = ("classifier.onnx".into(), base::digest::sha256(onnx));
     fs::create_dir_all(dir).unwrap();
     fs::write(dir.join("classifier.onnx"), onnx).unwrap();
     fs::write(dir.join("card.toml"), card.to_toml().unwrap()).unwrap();

@@ -1,5 +1,7 @@
 //! How many points are in the square around each: one sweep, however crowded they are.
 
+use base::fenwick::Fenwick;
+
 /// For every point the number of points, itself included, within Chebyshev distance `half` of it.
 /// `steps` counts the visits of the sums below, about `4 n log2 n`.
 ///
@@ -34,47 +36,21 @@ pub(crate) fn counts(points: &[[f64; 2]], half: f64, steps: &mut u64) -> Vec<usi
         asked.push((high, i, true));
     }
     asked.sort_unstable();
-    let mut sums = Sums { tree: vec![0; points.len() + 1], steps };
+    let mut sums = Fenwick::new(points.len());
     let mut counts = vec![0usize; points.len()];
     let mut inside = 0;
     for (row, i, added) in asked {
         while inside < row {
-            sums.add(place[rows[inside]]);
+            *steps += sums.add(place[rows[inside]], 1_usize) as u64;
             inside += 1;
         }
         let (low, high) = span(&xs, points[i][0]);
         let n = sums.below(high) - sums.below(low);
+        *steps += u64::from(high.count_ones() + low.count_ones());
         // The lower edge of a point's rows comes before its upper one.
         counts[i] = if added { n - counts[i] } else { n };
     }
     counts
-}
-
-/// Sums over the places in front (a Fenwick tree).
-struct Sums<'a> {
-    tree: Vec<usize>,
-    steps: &'a mut u64,
-}
-
-impl Sums<'_> {
-    fn add(&mut self, place: usize) {
-        let mut i = place + 1;
-        while i < self.tree.len() {
-            self.tree[i] += 1;
-            i += i & i.wrapping_neg();
-            *self.steps += 1;
-        }
-    }
-
-    fn below(&mut self, place: usize) -> usize {
-        let (mut i, mut n) = (place, 0);
-        while i > 0 {
-            n += self.tree[i];
-            i &= i - 1;
-            *self.steps += 1;
-        }
-        n
-    }
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ impl<'a> Reader<'a> {
                     let id = m.pop()?;
                     m.stack.push(storage(&id)?);
                 }
-                other => return Err(format!("pickle operation 0x{other:02x} is not supported")),
+                other => return Err(format!("pickle operation {other:#04x} is not supported")),
             }
         }
         Err(format!("it has more than {LIMIT} values, as no state dict has"))

@@ -13,9 +13,7 @@ pub(crate) struct Found {
 
 impl Found {
     pub fn below(root: &Path) -> Result<Self, ImportError> {
-        let mut files = Vec::new();
-        walk(root, &mut files)?;
-        files.sort();
+        let files = files_below(root)?;
         let mut by_key = HashMap::new();
         for file in files {
             let text = |p: Option<&std::ffi::OsStr>| p.map(|s| s.to_string_lossy().into_owned());
@@ -65,15 +63,8 @@ impl Found {
     }
 }
 
-pub(crate) fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
-    let io = |reason| ImportError::Io { file: dir.into(), reason };
-    for entry in std::fs::read_dir(dir).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        if entry.file_type().map_err(io)?.is_dir() {
-            walk(&entry.path(), out)?;
-        } else {
-            out.push(entry.path());
-        }
-    }
-    Ok(())
+/// Every file below a folder, sorted.
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    base::walk::files(folder, &|_| true)
+        .map_err(|e| ImportError::Io { file: e.path, reason: e.source })
 }

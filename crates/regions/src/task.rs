@@ -13,6 +13,7 @@
 //! | `folder` | names of the folders | `DIR/train` or `DIR` | `DIR/test` |
 
 mod folds;
+mod part;
 mod read;
 mod regions;
 mod shards;
@@ -25,7 +26,7 @@ use mitosis::RgbTile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crops::schema::hex;
+use base::digest::hex;
 pub use folds::Folds;
 
 /// Classes of `ami-morph`, in output order: the typical four, then the atypical four.
@@ -298,7 +299,7 @@ impl TrainingSet {
     /// [`TaskError`]: missing, unreadable or wrong-sized images, unknown labels, the same image
     /// under two labels.
     pub fn open(task: Task, dir: &Path) -> Result<Self> {
-        read::open(task, dir, read::Part::Training).map(Self)
+        read::open(task, dir, part::Part::Training).map(Self)
     }
 }
 
@@ -308,7 +309,7 @@ impl TestSet {
     /// # Errors
     /// As [`TrainingSet::open`].
     pub fn open(task: Task, dir: &Path) -> Result<Self> {
-        read::open(task, dir, read::Part::Test).map(Self)
+        read::open(task, dir, part::Part::Test).map(Self)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::credentials::Keys;
 use crate::time::to_aws;
+use base::digest::{hex, sha256};
 use hmac::{Hmac, Mac};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 /// SHA-256 of nothing: a GET has no body.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -33,8 +34,7 @@ pub(crate) fn headers(keys: &Keys, request: &RequestToSign<'_>) -> Vec<(&'static
     let lines: String = signed.iter().map(|(n, v)| format!("{n}:{v}\n")).collect();
     let names = signed.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(";");
     let request = format!("GET\n{path}\n\n{lines}\n{names}\n{EMPTY}");
-    let text =
-        format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(&Sha256::digest(request.as_bytes())));
+    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", sha256(&request));
     let secret = format!("AWS4{}", keys.secret);
     let key = [&time[..8], region, "s3", "aws4_request"]
         .iter()
@@ -54,10 +54,6 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length");
     mac.update(text.as_bytes());
     mac.finalize().into_bytes().to_vec()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// A key as a path of a request: everything but letters, digits, `-._~` and `/` is encoded.

@@ -45,6 +45,6 @@ pub use options::{MppRule, OpenOptions};
 pub use outline::{Outlines, Polygon};
 pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
-pub use slide::{BACKGROUND, MAX_READ_BYTES, Slide};
-pub use source::{AssociatedImage, Level, Rect, TileAt};
+pub use slide::{MAX_READ_BYTES, Slide};
+pub use source::{AssociatedImage, BACKGROUND, Level, Rect, TileAt};
 pub use tissue::{TissueMask, TissueOptions, TissueRule};

@@ -10,14 +10,12 @@ use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, given, settle};
 use crate::scratch::Scratch;
-use crate::source::{AssociatedImage, Level, Opened, Rect, TileAt};
+use crate::source::{AssociatedImage, BACKGROUND, Level, Opened, Rect, TileAt};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Colour of everything outside the slide and of tiles that the scanner left out.
-pub const BACKGROUND: u8 = 255;
 /// Largest result of one read, in bytes of RGB.
 pub const MAX_READ_BYTES: u64 = 2 << 30;
 /// Source bytes that one resampling step holds at most; larger requests are cut.

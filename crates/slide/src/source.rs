@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// Colour of everything outside the slide and of tiles that the scanner left out.
+pub const BACKGROUND: u8 = 255;
+
 /// One level of the pyramid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Level {

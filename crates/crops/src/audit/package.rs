@@ -2,7 +2,8 @@
 
 use crate::encoding::Encoding;
 use crate::error::{CorpusError, Result};
-use crate::schema::{CropMeta, hex};
+use crate::schema::CropMeta;
+use base::digest::hex;
 use base::file::{self, Access};
 use mitosis::RgbTile;
 use rand::SeedableRng;

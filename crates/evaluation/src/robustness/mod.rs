@@ -11,6 +11,7 @@ mod weigh;
 mod within;
 mod words;
 
+use base::file::ReadError;
 use std::path::{Path, PathBuf};
 
 use base::file;
@@ -92,18 +93,15 @@ pub fn images(
     every: usize,
     wanted: impl Fn(&str) -> bool,
 ) -> Result<Vec<PathBuf>, RobustnessError> {
-    let fail =
-        |e: std::io::Error| RobustnessError::Image { path: folder.into(), reason: e.to_string() };
+    let fail = |e: ReadError| RobustnessError::Image { path: e.path, reason: e.source.to_string() };
     let mut all = vec![];
-    for entry in std::fs::read_dir(folder).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
+    for path in base::walk::entries(folder).map_err(fail)? {
         let kind = path.extension().map(|x| x.to_string_lossy().to_lowercase());
         let flat = matches!(kind.as_deref(), Some("jpg" | "jpeg" | "png" | "tif" | "tiff"));
         if flat && wanted(&stem(&path)) {
             all.push(path);
         }
     }
-    all.sort();
     let all: Vec<PathBuf> = all.into_iter().step_by(every.max(1)).collect();
     if all.is_empty() {
         let what = format!("{} holds no image to measure on", folder.display());

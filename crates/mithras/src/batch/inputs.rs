@@ -130,8 +130,7 @@ pub fn find(
                 paths.push(path);
                 continue;
             }
-            let mut files = Vec::new();
-            walk(&path, &mut files)?;
+            let files = files_below(&path)?;
             let own = |f: &PathBuf| is_slide(f) && !series::is_other(f);
             let (slides, others): (Vec<_>, Vec<_>) = files.into_iter().partition(own);
             if slides.is_empty() {
@@ -176,26 +175,13 @@ fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
 }
 
 /// Every file below a folder, sorted; links to folders and hidden entries are not followed.
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), InputError> {
-    let fail = |source| InputError::List { path: folder.to_owned(), source };
-    let mut entries: Vec<_> =
-        std::fs::read_dir(folder).map_err(fail)?.collect::<Result<_, _>>().map_err(fail)?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        if entry.file_name().to_string_lossy().starts_with('.') {
-            continue;
-        }
-        let path = entry.path();
-        let kind = entry.file_type().map_err(fail)?;
-        if kind.is_dir() {
-            if !holds_results(&path) {
-                walk(&path, files)?;
-            }
-        } else if path.is_file() {
-            files.push(path);
-        }
-    }
-    Ok(())
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let hidden = |p: &Path| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+    let wanted = |p: &Path| !hidden(p) && !holds_results(p);
+    let mut files = base::walk::files(folder, &wanted)
+        .map_err(|e| InputError::List { path: e.path, source: e.source })?;
+    files.retain(|f| f.is_file());
+    Ok(files)
 }
 
 /// Whether a folder is one that this program made for a slide: its pictures are no slides.

@@ -1,6 +1,7 @@
 //! What lies where on the platform.
 
 use super::error::ChallengeError;
+use base::file::ReadError;
 use serde::Deserialize;
 use std::path::{Component, Path, PathBuf};
 
@@ -75,13 +76,10 @@ pub(super) fn package(mounted: &Path) -> Result<Option<PathBuf>, ChallengeError>
 
 /// What lies in a folder, sorted, without hidden files.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ChallengeError> {
-    let fail = |source| ChallengeError::Folder { path: folder.into(), source };
-    let all = std::fs::read_dir(folder).map_err(fail)?;
-    let all: Result<Vec<_>, _> = all.map(|e| e.map(|e| e.path())).collect();
-    let mut all = all.map_err(fail)?;
+    let fail = |e: ReadError| ChallengeError::Folder { path: e.path, source: e.source };
+    let mut all = base::walk::entries(folder).map_err(fail)?;
     let hidden = |p: &PathBuf| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
     all.retain(|p| !hidden(p));
-    all.sort();
     Ok(all)
 }
 

@@ -323,18 +323,16 @@ pub(super) fn files_of(path: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>,
     if !path.is_dir() {
         return Ok(vec![path.into()]);
     }
-    let entries =
-        std::fs::read_dir(path).map_err(|reason| ImportError::Io { file: path.into(), reason })?;
+    let entries = base::walk::entries(path)
+        .map_err(|e| ImportError::Io { file: e.path, reason: e.source })?;
     let mut files = Vec::new();
-    for entry in entries {
-        let p = entry.map_err(|reason| ImportError::Io { file: path.into(), reason })?.path();
+    for p in entries {
         let name = p.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
         if extensions.iter().any(|e| name.ends_with(&format!(".{e}"))) {
             files.push(p);
         }
     }
-    files.sort();
     if files.is_empty() {
         return Err(broken(
             path,

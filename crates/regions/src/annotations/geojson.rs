@@ -10,6 +10,7 @@
 
 use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_json};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
+use base::file::ReadError;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -90,15 +91,14 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
 
 /// The file, the folder's files or, in a folder without one, those of `detect` one level below.
 fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    let io = |reason| ImportError::Io { file: path.into(), reason };
     let mut below = vec![];
     if path.is_dir() {
-        for entry in std::fs::read_dir(path).map_err(io)? {
-            let file = entry.map_err(io)?.path().join("qupath.geojson");
+        let io = |e: ReadError| ImportError::Io { file: e.path, reason: e.source };
+        for entry in base::walk::entries(path).map_err(io)? {
+            let file = entry.join("qupath.geojson");
             below.extend(file.is_file().then_some(file));
         }
     }
-    below.sort();
     match files_of(path, &["geojson", "json"]) {
         Err(_) if !below.is_empty() => Ok(below),
         // Tissue outlines are no annotations, whatever slide they belong to.

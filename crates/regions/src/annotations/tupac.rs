@@ -4,19 +4,20 @@
 use super::collect::{Category, Collector, Place, Raw, broken, read_text, stem};
 use super::{Annotations, Class, ImageEntry, ImportError, ImportOptions};
 use crops::schema::Split;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
-    let mut files = Vec::new();
-    if path.is_dir() {
-        walk(path, &mut files)?;
+    let files = if path.is_dir() {
+        let files = base::walk::files(path, &|_| true);
+        let mut files = files.map_err(|e| ImportError::Io { file: e.path, reason: e.source })?;
+        files.retain(|f| f.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")));
         if files.is_empty() {
             return Err(broken(path, "the folder holds no .csv file"));
         }
-        files.sort();
+        files
     } else {
-        files.push(path.to_path_buf());
-    }
+        vec![path.to_path_buf()]
+    };
     let mut c = Collector::new("tupac-csv", path, options);
     for file in &files {
         let class = class_of(path, file);
@@ -69,18 +70,4 @@ fn class_of(root: &Path, file: &Path) -> Class {
         c.contains("nonmitos") || c.contains("non_mitos") || c.contains("non-mitos")
     });
     if non { Class::Mimicker } else { Class::MitoticFigure }
-}
-
-fn walk(dir: &Path, out: &mut Vec<PathBuf>) -> Result<(), ImportError> {
-    let io = |reason| ImportError::Io { file: dir.into(), reason };
-    for entry in std::fs::read_dir(dir).map_err(io)? {
-        let entry = entry.map_err(io)?;
-        let (path, kind) = (entry.path(), entry.file_type().map_err(io)?);
-        if kind.is_dir() {
-            walk(&path, out)?;
-        } else if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("csv")) {
-            out.push(path);
-        }
-    }
-    Ok(())
 }

@@ -8,16 +8,11 @@ use mitosis::RgbTile;
 use rayon::prelude::*;
 use serde::Deserialize;
 
+use super::part::Part;
 use super::{ATYPIA, Coarse, Crops, Item, MORPHOLOGY, Result, Task, TaskError};
 use crate::scene::read_rgb;
-use crops::schema::{hex, pixel_hash};
-
-/// Which part is read; the one place that names both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Training,
-    Test,
-}
+use base::digest::hex;
+use crops::schema::pixel_hash;
 
 /// Where an image lies and what it is, before it is read.
 struct Entry {
@@ -227,7 +222,8 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
             let class = known(task, row.label(task))?;
             let votes: Vec<usize> =
                 row.votes(task).map(|l| known(task, l)).collect::<Result<_>>()?;
-            Ok((class, if votes.is_empty() { vec![class] } else { votes }))
+            let votes = if votes.is_empty() { vec![class] } else { votes };
+            Ok::<_, TaskError>((class, votes))
         };
         let (class, votes) = label(task)?;
         let coarse = task.coarser().map(|c| label(c.task)).transpose()?;

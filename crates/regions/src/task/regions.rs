@@ -3,7 +3,8 @@
 
 use super::{Crops, Item, Result, Task, TaskError, TrainingSet};
 use crate::dataset::{Dataset, Image, Kind};
-use crops::schema::{hex, pixel_hash};
+use base::digest::hex;
+use crops::schema::pixel_hash;
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
 

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use mitosis::{Mpp, RgbTile};
 
-use super::read::Part;
+use super::part::Part;
 use super::{Item, Result, TaskError};
+use base::digest::hex;
 use crops::reader::Corpus;
-use crops::schema::{Label, Split, hex, pixel_hash};
+use crops::schema::{Label, Split, pixel_hash};
 
 /// Classes of a dataset of crops, in output order; the second is the positive one.
 pub const LABELS: [&str; 2] = ["mimicker", "mitotic_figure"];

@@ -126,15 +126,9 @@ pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
     if is_slide(argument) {
         return Ok(vec![argument.to_owned()]);
     }
-    let fail = |source| OpenError::List { path: argument.to_owned(), source };
-    let mut folders = Vec::new();
-    for entry in std::fs::read_dir(argument).map_err(fail)? {
-        let path = entry.map_err(fail)?.path();
-        if path.is_dir() && is_slide(&path) {
-            folders.push(path);
-        }
-    }
-    folders.sort();
+    let mut folders = base::walk::entries(argument)
+        .map_err(|e| OpenError::List { path: e.path, source: e.source })?;
+    folders.retain(|p| p.is_dir() && is_slide(p));
     Ok(folders)
 }
 

@@ -1,5 +1,12 @@
 //! Huffman tables and the bit reader.
 
+/// Natural position of the k-th coefficient in zigzag order.
+pub(super) const ZIGZAG: [u8; 64] = [
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
+    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
+    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
 /// Bits resolved by one look-up.
 const LOOK: u32 = 10;
 
@@ -219,7 +226,7 @@ impl<'a> Bits<'a> {
             if k > 63 {
                 return Err("JPEG: more than 64 coefficients in a block".into());
             }
-            let natural = usize::from(super::parse::ZIGZAG[k]) & 63;
+            let natural = usize::from(ZIGZAG[k]) & 63;
             out[natural] = value.wrapping_mul(quant[natural]);
             any = true;
             k += 1;

@@ -1,6 +1,6 @@
 //! Markers: frame, tables, scan headers.
 
-use super::huffman::Table;
+use super::huffman::{Table, ZIGZAG};
 use std::sync::Arc;
 
 /// One colour component of the frame.
@@ -41,13 +41,6 @@ pub(super) struct Frame {
     jfif: bool,
     adobe: Option<u8>,
 }
-
-/// Natural position of the k-th coefficient in zigzag order.
-pub(super) const ZIGZAG: [u8; 64] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20,
-    13, 6, 7, 14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59,
-    52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-];
 
 fn word(b: &[u8], at: usize) -> Result<usize, String> {
     b.get(at..at + 2).map(|w| usize::from(w[0]) << 8 | usize::from(w[1])).ok_or_else(cut)

@@ -1,7 +1,8 @@
 //! Progressive scans: every coefficient comes in its first bits, then bit by bit (ITU-T T.81, annex G).
 
+use super::huffman::ZIGZAG;
 use super::huffman::{Bits, Table, extend};
-use super::parse::{Frame, Scan, ZIGZAG};
+use super::parse::{Frame, Scan};
 use super::scan::{Decode, Plane, empty, quant, table, walk};
 use std::sync::Arc;
 

@@ -157,7 +157,7 @@ impl TiffImage {
     pub(crate) fn tile(&self, column: u64, row: u64) -> Result<Decoded, Fault> {
         let (width, height) = self.size(column, row)?;
         if self.absent(column, row) {
-            let tile = RgbTile::filled(width, height, [crate::slide::BACKGROUND; 3]);
+            let tile = RgbTile::filled(width, height, [crate::source::BACKGROUND; 3]);
             return Ok(Decoded { tile: Arc::new(tile), state: TileState::Absent });
         }
         let mut data = Vec::with_capacity(3 * width * height);
@@ -221,7 +221,7 @@ impl TiffImage {
             return Err(format!("{bytes} bytes, more than the {limit_bytes} of such images").into());
         }
         let (w, h) = (self.width as usize, self.height as usize);
-        let mut out = RgbTile::filled(w, h, [crate::slide::BACKGROUND; 3]);
+        let mut out = RgbTile::filled(w, h, [crate::source::BACKGROUND; 3]);
         for row in 0..self.rows {
             for column in 0..self.columns {
                 let t = self.tile(column, row)?.tile;

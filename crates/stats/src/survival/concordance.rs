@@ -21,7 +21,7 @@
 //! statistic and the Cox model, Mayo Clinic technical report 85 (2015).
 
 use super::data::{Survival, SurvivalError, check_length, check_weights, order_key};
-use super::fenwick::Fenwick;
+use super::ranks::Ranks;
 use crate::bootstrap::{Bootstrap, Plan, bootstrap_counts};
 
 /// Pair counts and the C-index.
@@ -83,7 +83,7 @@ pub struct Pairs {
 /// Scratch space of one sweep.
 #[derive(Debug, Clone, Default)]
 pub struct Scratch {
-    tree: Fenwick,
+    tree: Ranks,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -306,7 +306,7 @@ impl Pairs {
             let p = &mut partners[row.index as usize];
             *p = (p.0 + c, p.1 + d, p.2 + c + d + t);
         };
-        let mut tree = Fenwick::default();
+        let mut tree = Ranks::default();
         let mut strata_start = 0;
         let mut first_group = 0;
         for (g, &(_, last)) in self.groups.iter().enumerate() {

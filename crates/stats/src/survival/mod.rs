@@ -22,10 +22,10 @@
 pub mod concordance;
 pub mod cox;
 mod data;
-mod fenwick;
 pub mod km;
 mod linear;
 pub mod logrank;
+mod ranks;
 
 pub use data::{Survival, SurvivalError};
 

@@ -63,14 +63,14 @@ pub struct SegmentArgs {
 #[derive(clap::Args, Debug)]
 pub struct FinetuneArgs {
     #[command(flatten)]
-    common: Common,
+    pub common: Common,
     /// Hard negatives of `mithras train mine`; {fold} stands for the fold left out
     #[arg(long, value_name = "CSV")]
-    mined: Option<String>,
+    pub mined: Option<String>,
     /// Labels of `mithras train pseudo-label`; a pool `unlabelled` of the kind `figure` says how often its
     /// figures are drawn; {fold} stands for the fold left out
     #[arg(long, value_name = "CSV")]
-    pseudo: Option<String>,
+    pub pseudo: Option<String>,
 }
 
 /// The images of a fold, with pseudo-labels where there are any.
@@ -131,11 +131,6 @@ pub fn segment(args: SegmentArgs) -> Result<()> {
 
 pub fn finetune(args: FinetuneArgs) -> Result<()> {
     let c = &args.common;
-    if train::protocol::task_of(&c.preset)?.is_some() {
-        let own = args.mined.is_none() && args.pseudo.is_none();
-        anyhow::ensure!(own, "--mined and --pseudo belong to presets without a task");
-        return super::protocol::finetune(c);
-    }
     c.each(|preset: &FinetunePreset, (source, fold), options| {
         let mined = match &args.mined {
             Some(path) => read_mined(Path::new(&path.replace("{fold}", fold)))?,

@@ -49,6 +49,11 @@ pub fn run(args: Args) -> Result<()> {
     match args.verb {
         Verb::Detector(a) => detector::run(a)?,
         Verb::Segment(a) => learn::segment(a)?,
+        Verb::Finetune(a) if train::protocol::task_of(&a.common.preset)?.is_some() => {
+            let own = a.mined.is_none() && a.pseudo.is_none();
+            anyhow::ensure!(own, "--mined and --pseudo belong to presets without a task");
+            protocol::finetune(&a.common)?;
+        }
         Verb::Finetune(a) => learn::finetune(a)?,
         Verb::Probe(a) => protocol::probe(a)?,
         Verb::Test(a) => protocol::test(a)?,

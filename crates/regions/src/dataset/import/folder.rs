@@ -4,7 +4,7 @@
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::annotations::Problem;
 use crate::dataset::{Part, RegionsError, Result};
-use crate::found::walk;
+use crate::found::files_below;
 use std::path::Path;
 
 const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "tif", "tiff", "svs"];
@@ -16,9 +16,7 @@ const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "tif", "tiff", "svs"];
 /// # Errors
 /// [`RegionsError`]: no image, an unreadable one, or one without um/px.
 pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
-    let mut files = vec![];
-    walk(dir, &mut files)?;
-    files.sort();
+    let files = files_below(dir)?;
     let mut left_out = vec![];
     let mut masks = 0;
     let mut wanted = vec![];

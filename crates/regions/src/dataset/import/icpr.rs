@@ -175,12 +175,7 @@ fn place(image: &mut Image, m: &Mark, hidden: bool, class: &str) {
 }
 
 fn jpegs(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).map_err(RegionsError::io(folder))?;
-    let mut files = entries
-        .map(|e| e.map(|e| e.path()))
-        .collect::<std::io::Result<Vec<_>>>()
-        .map_err(RegionsError::io(folder))?;
+    let mut files = base::walk::entries(folder).map_err(|e| RegionsError::io(folder)(e.source))?;
     files.retain(|p| p.extension().is_some_and(|x| x == "jpg"));
-    files.sort();
     Ok(files)
 }

@@ -154,7 +154,7 @@ impl Image {
         let width = self.frame.0.min(self.size.0 - column * self.frame.0) as usize;
         let height = self.frame.1.min(self.size.1 - row * self.frame.1) as usize;
         let Some((part, frame)) = found else {
-            let tile = RgbTile::filled(width, height, [crate::slide::BACKGROUND; 3]);
+            let tile = RgbTile::filled(width, height, [crate::source::BACKGROUND; 3]);
             return Ok(Decoded { tile: Arc::new(tile), state: TileState::Absent });
         };
         let (frames, coding) = &self.parts[part];
@@ -185,7 +185,7 @@ impl Image {
             return Err(format!("{bytes} bytes, more than the {most} of such images").into());
         }
         let (w, h) = (self.size.0 as usize, self.size.1 as usize);
-        let mut out = RgbTile::filled(w, h, [crate::slide::BACKGROUND; 3]);
+        let mut out = RgbTile::filled(w, h, [crate::source::BACKGROUND; 3]);
         for row in 0..self.grid.1 {
             for column in 0..self.grid.0 {
                 let t = self.tile(column, row)?.tile;
