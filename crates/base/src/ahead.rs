@@ -1,19 +1,20 @@
 //! A loop whose next steps are drawn while this one works.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Calls `work(step, drawn, waited)` for each step in order. What a step needs is drawn on another
-/// thread, at most two steps ahead; `waited` is how long the loop stood still for it.
+/// thread, at most two steps ahead; `waited` is how long the loop stood still for it. Ends with the
+/// first [`ControlFlow::Break`].
 ///
 /// # Errors
 /// The first error of `work`.
 pub fn each_step<T: Send, E>(
     steps: Range<usize>,
     draw: impl Fn(usize) -> T + Sync,
-    mut work: impl FnMut(usize, T, Duration) -> Result<(), E>,
-) -> Result<(), E> {
+    mut work: impl FnMut(usize, T, Duration) -> Result<ControlFlow<()>, E>,
+) -> Result<ControlFlow<()>, E> {
     std::thread::scope(|scope| {
         let (send, receive) = mpsc::sync_channel(2);
         let (wanted, draw) = (steps.clone(), &draw);
@@ -28,8 +29,10 @@ pub fn each_step<T: Send, E>(
             let since = Instant::now();
             // The other side ends early only by a panic, which the scope hands on.
             let Ok(drawn) = receive.recv() else { break };
-            work(step, drawn, since.elapsed())?;
+            if work(step, drawn, since.elapsed())?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })
 }

@@ -9,6 +9,7 @@
 //! | [`log`] | lines that are only ever appended, on disk before they are acknowledged |
 //! | [`json`] | JSON with a schema that is checked before anything else |
 //! | [`table`] | delimited text: columns by name, cells with their place |
+//! | [`progress`] | how far work is, for people and for scripts |
 //! | [`preset`] | what every preset file has in common |
 //! | [`ahead`] | a loop whose next steps are drawn while this one works |
 //! | [`text`] | text from outside as it is shown, numbers of things |
@@ -37,6 +38,7 @@ pub mod guard;
 pub mod json;
 pub mod log;
 pub mod preset;
+pub mod progress;
 pub mod table;
 pub mod text;
 pub mod walk;

@@ -2,7 +2,7 @@
 
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mithras::progress::{Event, JsonLog, Listener};
+use mithras::progress::{Event, JsonLog, Listener, Reporter};
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 static JSON: OnceLock<JsonLog> = OnceLock::new();
 
 /// How progress is told.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct LogArgs {
     /// No progress
     #[arg(long, short, conflicts_with = "log")]
@@ -29,6 +29,11 @@ impl LogArgs {
             Some(log) => Box::new(log.clone()),
             None => Box::new(Terminal { quiet: self.quiet, meters, meter: None }),
         }
+    }
+
+    /// The same, to be shared.
+    pub fn reporter(&self) -> Reporter {
+        Reporter::from(self.listener(true))
     }
 }
 
@@ -76,6 +81,8 @@ const EVERY: Duration = Duration::from_secs(10);
 pub struct Meter {
     label: String,
     unit: &'static str,
+    /// What is said in place of the rate, if anything.
+    status: Option<String>,
     bar: Option<ProgressBar>,
     started: Instant,
     said: Instant,
@@ -98,19 +105,28 @@ impl Meter {
             bar
         });
         let now = Instant::now();
-        Self { label, unit, bar, started: now, said: now, quiet }
+        Self { label, unit, status: None, bar, started: now, said: now, quiet }
     }
 
     /// `done` of `total` units.
     pub fn update(&mut self, done: u64, total: u64) {
         let rate = done as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
+        let status = self.status.clone().unwrap_or_else(|| format!("{rate:.1}/s"));
         if let Some(bar) = &self.bar {
             bar.set_length(total);
             bar.set_position(done);
-            bar.set_message(format!("{} {rate:.1}/s", self.unit));
+            bar.set_message(format!("{} {status}", self.unit));
         } else if !self.quiet && self.said.elapsed() >= EVERY {
             self.said = Instant::now();
-            eprintln!("{}: {done}/{total} {}, {rate:.1}/s", self.label, self.unit);
+            eprintln!("{}: {done}/{total} {}, {status}", self.label, self.unit);
+        }
+    }
+
+    /// Prints above the bar.
+    fn suspend(&self, print: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
         }
     }
 
@@ -131,6 +147,15 @@ pub struct Terminal {
     meter: Option<Meter>,
 }
 
+impl Terminal {
+    fn above(&self, print: impl FnOnce()) {
+        match &self.meter {
+            Some(meter) => meter.suspend(print),
+            None => print(),
+        }
+    }
+}
+
 impl Listener for Terminal {
     fn begin(&mut self, label: &str, unit: &'static str) {
         self.meter = Some(Meter::new(label, unit, self.quiet || !self.meters));
@@ -142,6 +167,12 @@ impl Listener for Terminal {
         }
     }
 
+    fn status(&mut self, text: &str) {
+        if let Some(meter) = &mut self.meter {
+            meter.status = Some(text.to_owned());
+        }
+    }
+
     fn finish(&mut self) {
         if let Some(meter) = self.meter.take() {
             meter.finish();
@@ -150,11 +181,11 @@ impl Listener for Terminal {
 
     fn say(&mut self, line: &str) {
         if !self.quiet {
-            eprintln!("{line}");
+            self.above(|| eprintln!("{line}"));
         }
     }
 
     fn note(&mut self, text: &str) {
-        tell("note", text);
+        self.above(|| tell("note", text));
     }
 }

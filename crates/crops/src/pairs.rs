@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use bytes::Bytes;
 use rand::Rng;
@@ -19,7 +18,6 @@ use crate::error::{CorpusError, Result};
 use crate::reader::Corpus;
 use crate::schema::{CropBox, CropMeta, Label, Split, decode_rgb};
 use crate::shard::Columns;
-use base::ahead::each_step;
 use pixels::rng_of;
 use pixels::view::{Placement, Views, cells};
 
@@ -274,21 +272,6 @@ impl PairLoader {
         }
         Ok(out)
     }
-
-    /// Calls `work(step, batch, waited)` for each step in order; batches are drawn two steps ahead
-    /// on another thread, `waited` is how long the loop stood still for this one.
-    ///
-    /// # Errors
-    /// The first error of `work`, or of drawing.
-    pub fn for_each<E: From<CorpusError>>(
-        &self,
-        steps: Range<usize>,
-        part: &Range<usize>,
-        mut work: impl FnMut(usize, PairBatch, Duration) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let draw = |step| self.draw(step, part.clone());
-        each_step(steps, draw, |step, batch, waited| work(step, batch?, waited))
-    }
 }
 
 #[cfg(test)]
@@ -340,13 +323,7 @@ mod tests {
         corpus(dir.path(), 27, |_, _| {});
         let (one, four) = (loader(dir.path(), 1), loader(dir.path(), 4));
         assert_eq!(one.steps_per_epoch(), 3);
-        let mut streamed = vec![];
-        one.for_each(0..5, &(0..8), |step, batch, _| {
-            assert_eq!(step, streamed.len());
-            streamed.push(batch);
-            Ok::<_, CorpusError>(())
-        })
-        .unwrap();
+        let streamed: Vec<_> = (0..5).map(|step| one.draw(step, 0..8).unwrap()).collect();
         for (step, whole) in streamed.iter().enumerate() {
             assert_eq!(*whole, four.draw(step, 0..8).unwrap());
             let (a, b) = (four.draw(step, 0..3).unwrap(), four.draw(step, 3..8).unwrap());
@@ -431,7 +408,6 @@ mod tests {
         w.finish().unwrap();
         let set = CropSet::training(dir.path(), false).unwrap();
         let l = PairLoader::new(set, views(), (48, 16), 3, 8, 1).unwrap();
-        let stopped = l.for_each(0..2, &(0..8), |_, _, _| Ok::<_, CorpusError>(()));
-        assert!(stopped.unwrap_err().to_string().contains("number"));
+        assert!(l.draw(0, 0..8).unwrap_err().to_string().contains("number"));
     }
 }

@@ -60,7 +60,6 @@ pub mod export;
 pub mod input;
 pub mod inspect;
 pub mod job;
-pub mod progress;
 pub mod record;
 pub mod regions;
 pub mod report;
@@ -70,6 +69,7 @@ pub mod subtypes;
 pub mod times;
 
 pub use base::file;
+pub use base::progress;
 pub use detector::{Builder, Detector, DetectorError, RunError, Stages, Thresholds};
 pub use draw as demo;
 pub use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use base::ahead::each_step;
 use mitosis::RgbTile;
 use net::encoder;
 use pixels::input::Normalisation;
@@ -46,23 +45,15 @@ pub fn fit(name: &str, input: usize) -> Fit {
     Fit { input, resize: input * p.resize as usize / p.image as usize, by }
 }
 
-/// Calls `work` with each step's samples, in order from step `from` to `steps`; samples are drawn
-/// on another thread, two steps ahead. Of a step's `batch` samples those in `part` are drawn, this
-/// rank's. Sample `i` of step `s` is `draw(s * batch + i)`: it does not depend on the number of
-/// workers or ranks, or on where a run was resumed.
-///
-/// # Errors
-/// The first error of `work`.
-pub fn for_each_step<T: Send, E>(
-    (from, steps): (usize, usize),
-    (batch, part): (usize, Range<usize>),
+/// How the samples of a step are drawn, on all cores. Of a step's `batch` samples those in `part`
+/// are drawn, this rank's. Sample `i` of step `s` is `draw(s * batch + i)`: it does not depend on the
+/// number of workers or ranks, or on where a run was resumed.
+pub fn samples<T: Send>(
+    batch: usize,
+    part: Range<usize>,
     draw: impl Fn(u64) -> T + Sync,
-    mut work: impl FnMut(usize, Vec<T>) -> Result<(), E>,
-) -> Result<(), E> {
-    let samples = |step: usize| -> Vec<T> {
-        part.clone().into_par_iter().map(|i| draw((step * batch + i) as u64)).collect()
-    };
-    each_step(from..steps, samples, |step, samples, _| work(step, samples))
+) -> impl Fn(usize) -> Vec<T> + Sync {
+    move |step| part.clone().into_par_iter().map(|i| draw((step * batch + i) as u64)).collect()
 }
 
 #[cfg(test)]
@@ -81,26 +72,26 @@ mod tests {
 
     #[test]
     fn steps_come_in_order_whatever_the_start() {
+        use base::ahead::each_step;
+        use std::ops::ControlFlow::{Break, Continue};
         let run = |from| {
             let mut seen = vec![];
-            for_each_step(
-                (from, 6),
-                (3, 0..3),
-                |i| i,
-                |s, v| {
-                    seen.push((s, v));
-                    Ok::<_, ()>(())
-                },
-            )
-            .unwrap();
+            let end = each_step(from..6, samples(3, 0..3, |i| i), |s, v, _| {
+                seen.push((s, v));
+                Ok::<_, ()>(Continue(()))
+            });
+            assert_eq!(end, Ok(Continue(())));
             seen
         };
-        let second = for_each_step((5, 6), (4, 2..4), |i| i, |_, v| Err(v));
+        let second = each_step(5..6, samples(4, 2..4, |i| i), |_, v, _| Err(v));
         assert_eq!(second, Err(vec![22, 23]));
         assert_eq!(run(0)[4..], run(4)[..]);
         assert_eq!(run(4)[0], (4, vec![12, 13, 14]));
-        let stopped =
-            for_each_step((0, 100), (1, 0..1), |i| i, |s, _| if s == 3 { Err(s) } else { Ok(()) });
-        assert_eq!(stopped, Err(3));
+        let mut last = 0;
+        let stopped = each_step(0..100, samples(1, 0..1, |i| i), |s, _, _| {
+            last = s;
+            Ok::<_, ()>(if s == 3 { Break(()) } else { Continue(()) })
+        });
+        assert_eq!((stopped, last), (Ok(Break(())), 3));
     }
 }

@@ -1,5 +1,6 @@
 //! `mithras train finetune`: the second stage.
 
+use std::ops::Range;
 use std::path::Path;
 
 use mitosis::RgbTile;
@@ -14,12 +15,13 @@ use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use crate::batch::{for_each_step, normalised};
+use crate::batch::{normalised, samples};
 use crate::data::{Data, Source};
 use crate::error::{Result, TrainError};
-use crate::preset::{FinetunePreset, Mining, Preset};
+use crate::preset::{FinetunePreset, Loop, Mining, Preset};
 use crate::ranks;
 use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::stage::{Loss, Stage};
 use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
 
@@ -73,27 +75,52 @@ fn auc(scores: &[f64], figure: &[bool]) -> f64 {
     stats::metrics::roc_auc(scores, figure).ok().flatten().unwrap_or(f64::NAN)
 }
 
-fn validate(
-    (net, norm): (&dyn Encoder, &Normalisation),
-    loss: &CrossEntropy,
-    samples: &[CropSample],
-    batch: usize,
+/// Training of the second stage.
+struct Classification<'a> {
+    settings: &'a Loop,
+    pool: CropPool,
+    held: Vec<CropSample>,
+    net: Box<dyn Encoder>,
+    norm: Normalisation,
+    loss: CrossEntropy,
+    /// This rank's share of a batch.
+    part: Range<usize>,
     device: Device,
-) -> Option<Validation> {
-    let (mut sum, mut scores) = (0.0, vec![]);
-    for part in samples.chunks(batch) {
-        let x = normalised(&tiles(part), norm, device);
-        let logits = net.forward(&x, false).to_kind(Kind::Float);
-        let l = loss.forward(&logits, &labels(part, device));
-        sum += l.double_value(&[]) * part.len() as f64;
-        let p = logits.softmax(-1, Kind::Float).select(1, FIGURE);
-        for (i, s) in part.iter().enumerate() {
-            scores.push((p.double_value(&[i as i64]), s.mitotic));
-        }
+}
+
+impl Stage for Classification<'_> {
+    type Batch = Vec<CropSample>;
+
+    fn draw(&self) -> impl Fn(usize) -> Self::Batch + Sync {
+        let (pool, seed) = (&self.pool, self.settings.seed);
+        samples(self.settings.batch, self.part.clone(), move |i| pool.sample(seed, i))
     }
-    let n = samples.len() as f64;
-    let (p, figure): (Vec<f64>, Vec<bool>) = scores.into_iter().unzip();
-    (n > 0.0).then(|| Validation { loss: sum / n, metric: auc(&p, &figure) })
+
+    fn loss(&self, batch: Self::Batch) -> Result<Loss> {
+        let (p, device) = (self.settings, self.device);
+        let x = normalised(&tiles(&batch), &self.norm, device).contiguous();
+        let x = p.memory_format.image(&x);
+        let target = labels(&batch, device);
+        let logits = p.precision.run(device, || self.net.forward(&x, true));
+        Ok(Loss::Open(self.loss.forward(&logits, &target)))
+    }
+
+    fn validate(&self, _: usize) -> Option<Validation> {
+        let (mut sum, mut scores) = (0.0, vec![]);
+        for part in self.held.chunks(self.settings.batch) {
+            let x = normalised(&tiles(part), &self.norm, self.device);
+            let logits = self.net.forward(&x, false).to_kind(Kind::Float);
+            let l = self.loss.forward(&logits, &labels(part, self.device));
+            sum += l.double_value(&[]) * part.len() as f64;
+            let p = logits.softmax(-1, Kind::Float).select(1, FIGURE);
+            for (i, s) in part.iter().enumerate() {
+                scores.push((p.double_value(&[i as i64]), s.mitotic));
+            }
+        }
+        let n = self.held.len() as f64;
+        let (p, figure): (Vec<f64>, Vec<bool>) = scores.into_iter().unzip();
+        (n > 0.0).then(|| Validation { loss: sum / n, metric: auc(&p, &figure) })
+    }
 }
 
 /// Version of `hard-N.json`.
@@ -121,14 +148,8 @@ fn of_first(round: Option<Round>, group: &Group) -> Result<Round> {
 }
 
 /// A round of hard negatives, from its file where a resumed run has made it before.
-fn mine(
-    (net, norm): (&dyn Encoder, &Normalisation),
-    pool: &CropPool,
-    how: &Mining,
-    (seed, batch): (u64, usize),
-    file: &Path,
-    device: Device,
-) -> Result<Round> {
+fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Result<Round> {
+    let pool = &stage.pool;
     if let Ok(text) = std::fs::read_to_string(file) {
         let round: Round = serde_json::from_str(&text).map_err(|e| TrainError::run(file, e))?;
         let known = round.schema == HARD;
@@ -136,11 +157,11 @@ fn mine(
     }
     let places = pool.candidates(seed, how.scored);
     let mut scored: Vec<(f64, (usize, Place))> = vec![];
-    for part in places.chunks(batch) {
+    for part in places.chunks(stage.settings.batch) {
         let crops: Vec<RgbTile> = part.iter().map(|p| pool.plain(*p)).collect();
         let p = tch::no_grad(|| {
-            let x = normalised(&crops, norm, device);
-            let logits = net.forward(&x, false).to_kind(Kind::Float);
+            let x = normalised(&crops, &stage.norm, stage.device);
+            let logits = stage.net.forward(&x, false).to_kind(Kind::Float);
             logits.softmax(-1, Kind::Float).select(1, FIGURE)
         });
         scored.extend(part.iter().enumerate().map(|(i, c)| (p.double_value(&[i as i64]), *c)));
@@ -224,13 +245,11 @@ pub fn on(
         spatial: preset.spatial.clone(),
         photometric: preset.photometric.clone(),
     };
-    let mut pool = CropPool::new(domains, &preset.pools, recipe)
+    let pool = CropPool::new(domains, &preset.pools, recipe)
         .map_err(|reason| TrainError::Preset { path: "pools".into(), reason })?;
     let shortcuts = regions::shortcuts::check(&pool.items(300));
-    if options.progress && ranks.is_first() {
-        for warning in shortcuts.warnings() {
-            eprintln!("shortcut: {warning}");
-        }
+    if ranks.is_first() {
+        options.report_shortcuts(&shortcuts.warnings());
     }
     let lookalikes: &[_] = match preset.data.validate_on_lookalikes {
         true => &data.scenes.validation_lookalikes,
@@ -268,6 +287,7 @@ pub fn on(
         validation_crops: held.len(),
     };
     let opening = Opening {
+        stage: "finetune",
         groups,
         adam: AdamWConfig::default(),
         settings: p.clone(),
@@ -280,46 +300,38 @@ pub fn on(
     };
     let mut session = Session::open(vs, opening, options)?;
 
-    let norm = Normalisation::new(preset.model.mean, preset.model.std);
-    let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
+    let mut stage = Classification {
+        settings: p,
+        pool,
+        held,
+        net,
+        norm: Normalisation::new(preset.model.mean, preset.model.std),
+        loss: CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] },
+        part,
+        device,
+    };
     let start = session.start;
     let mut from = start;
     let ends = rounds(preset.mining.as_ref(), p.steps);
     for (round, &end) in ends.iter().enumerate() {
         if let (Some(how), true) = (&preset.mining, round > 0) {
             let file = options.out.join(format!("hard-{round}.json"));
-            let seed = (p.seed + round as u64, p.batch);
             // Scored by one, because the last digits of a score decide on what all train.
             let found = match ranks.is_first() {
-                true => Some(mine((net.as_ref(), &norm), &pool, how, seed, &file, device)?),
+                true => Some(mine(&stage, how, p.seed + round as u64, &file)?),
                 false => None,
             };
             let found = of_first(found, &ranks).map_err(|e| session.rescue(from, e))?;
-            pool.set_aside(&places(&found.aside));
-            pool.set_hard(places(&found.hard), how.share);
+            stage.pool.set_aside(&places(&found.aside));
+            stage.pool.set_hard(places(&found.hard), how.share);
         }
         if end <= start {
             continue; // of a resumed run: what its rounds set aside stays so
         }
-        let draw = |i: u64| pool.sample(p.seed, i);
-        let stopped = for_each_step((from, end), (p.batch, part.clone()), draw, |step, samples| {
-            session.seed_step(step);
-            let device = session.device();
-            let x = normalised(&tiles(&samples), &norm, device).contiguous();
-            let x = p.memory_format.image(&x);
-            let target = labels(&samples, device);
-            let logits = p.precision.run(device, || net.forward(&x, true));
-            session.update(step, &loss.forward(&logits, &target)).map_err(Some)?;
-            let go_on = session
-                .after(step, &|| validate((net.as_ref(), &norm), &loss, &held, p.batch, device))
-                .map_err(Some)?;
-            if go_on { Ok(()) } else { Err(None) }
-        });
-        match stopped {
-            Ok(()) => from = end,
-            Err(None) => return Ok(()),
-            Err(Some(e)) => return Err(e),
+        if session.train(&stage, from..end)?.is_break() {
+            break;
         }
+        from = end;
     }
     Ok(())
 }

@@ -32,6 +32,7 @@ pub mod protocol;
 pub mod ranks;
 pub mod run;
 pub mod segment;
+mod stage;
 mod start;
 mod text;
 

@@ -9,12 +9,13 @@
 //! RUN/model.safetensors    what the run hands on (train.keep)
 //! ```
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
 use base::file::Lock;
-use indicatif::{ProgressBar, ProgressStyle};
+use base::progress::{Event, Listener as _, Pace, Reporter};
 use net::NetError;
 use net::checkpoint::{self, Spec};
 use net::device::{self, Precision};
@@ -30,6 +31,7 @@ use crate::error::{Result, TrainError};
 use crate::plot;
 use crate::preset::{Keep, Loop};
 use crate::ranks;
+use crate::stage::Loss;
 use crate::text::write_text;
 
 /// Where a run writes and how it starts: nothing here changes a number.
@@ -47,14 +49,21 @@ pub struct RunOptions {
     pub allow_partial: bool,
     /// Stop after this many steps of this call (for tests of resuming); 0 = never.
     pub stop_after: usize,
-    /// Draw the progress bar.
-    pub progress: bool,
+    /// Who is told how far the run is.
+    pub reporter: Reporter,
 }
 
 impl RunOptions {
     /// The file of starting weights, and whether a part of it will do.
     pub(crate) fn weights(&self) -> (Option<&Path>, bool) {
         (self.init.as_deref(), self.allow_partial)
+    }
+
+    /// Notes what tells classes apart without seeing the cells.
+    pub(crate) fn report_shortcuts(&self, shortcuts: &[String]) {
+        for warning in shortcuts {
+            self.reporter.note(&format!("shortcut: {warning}"));
+        }
     }
 }
 
@@ -79,14 +88,15 @@ pub(crate) struct Session {
     pub start: usize,
     best: f64,
     rows: Vec<plot::Row>,
-    bar: ProgressBar,
+    reporter: Reporter,
+    stage: &'static str,
+    pace: Pace,
     clock: Instant,
     done_here: usize,
     loss_sum: f64,
     loss_n: usize,
     /// Held by the rank that writes; the others have none.
     lock: Option<Lock>,
-    note: String,
     random_at_start: Vec<String>,
     lora: Option<Lora>,
     ranks: Rc<Group>,
@@ -100,6 +110,8 @@ pub const RANDOM: &str = "random_at_start";
 
 /// What a run begins with.
 pub(crate) struct Opening<A> {
+    /// Name of the stage.
+    pub stage: &'static str,
     /// Weights by decay and rate.
     pub groups: Vec<ParamGroup>,
     pub adam: AdamWConfig,
@@ -190,7 +202,7 @@ impl Session {
         opening: Opening<impl Serialize>,
         options: &RunOptions,
     ) -> Result<Self> {
-        let Opening { groups, adam, settings, preset, mut spec, about, random, lora, ranks } =
+        let Opening { stage, groups, adam, settings, preset, mut spec, about, random, lora, ranks } =
             opening;
         let parameters = parameters(&vs, &groups);
         let writes = ranks.is_first();
@@ -259,22 +271,12 @@ impl Session {
         if writes {
             write_text(&options.out.join("run.json"), &text)?;
         }
-        if let Some(note) = slow(settings.precision, vs.device(), device::cpu_has_bf16())
-            && options.progress
-            && writes
-        {
-            eprintln!("note: {note}");
+        let mut reporter = if writes { options.reporter.clone() } else { Reporter::default() };
+        if let Some(note) = slow(settings.precision, vs.device(), device::cpu_has_bf16()) {
+            reporter.note(note);
         }
-        let bar = if options.progress && writes {
-            ProgressBar::new(settings.steps as u64)
-        } else {
-            ProgressBar::hidden()
-        };
-        bar.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} steps, {msg}, {eta} left")
-                .expect("a fixed template"),
-        );
-        bar.set_position(start as u64);
+        reporter.begin(stage, "steps");
+        let pace = Pace::new("steps", start as u64);
         Ok(Self {
             vs,
             optimiser,
@@ -285,21 +287,18 @@ impl Session {
             start,
             best,
             rows,
-            bar,
+            reporter,
+            stage,
+            pace,
             clock: Instant::now(),
             done_here: 0,
             loss_sum,
             loss_n,
             lock,
-            note: String::new(),
             random_at_start: random,
             lora,
             ranks,
         })
-    }
-
-    pub fn device(&self) -> Device {
-        self.vs.device()
     }
 
     /// Seeds libtorch for this step, so that dropout does not depend on where a run was resumed;
@@ -309,19 +308,35 @@ impl Session {
         tch::manual_seed(own ^ (self.ranks.rank() as i64) << 48);
     }
 
-    /// Backward, clip, step, average, with the mean loss of this rank's share. Stops at a loss that
-    /// is no number, and where a rank went away.
-    pub fn update(&mut self, step: usize, loss: &Tensor) -> Result<()> {
-        let share = loss / self.ranks.world() as f64;
-        let value = share.detach().to_kind(Kind::Float);
-        if self.ranks.world() == 1 && !value.double_value(&[]).is_finite() {
-            return Err(TrainError::NotFinite { step, value: value.double_value(&[]) });
-        }
-        self.zero_grad();
-        share.backward();
-        ranks::sum_gradients(&self.vs, &self.ranks, &[value.shallow_clone()])
+    /// Learning rate of a step.
+    pub fn rate(&self, step: usize) -> f64 {
+        self.settings.rate(step)
+    }
+
+    /// Something that a reader of the run should know.
+    pub fn note(&self, text: &str) {
+        self.reporter.note(text);
+    }
+
+    /// Backward where that is still to do, sum over the ranks, clip, step, average; gives the norm of
+    /// the gradients. Stops at a loss that is not a number, and where a rank went away.
+    pub fn update(&mut self, step: usize, loss: Loss) -> Result<f64> {
+        let (value, more) = match loss {
+            Loss::Differentiated(value) => (Some(value), None),
+            Loss::Open(loss) => {
+                let share = loss / self.ranks.world() as f64;
+                let value = share.detach().to_kind(Kind::Float);
+                if self.ranks.world() == 1 && !value.double_value(&[]).is_finite() {
+                    return Err(TrainError::NotFinite { step, value: value.double_value(&[]) });
+                }
+                share.backward();
+                (None, Some(value))
+            }
+        };
+        ranks::sum_gradients(&self.vs, &self.ranks, more.as_slice())
             .map_err(|e| self.rescue(step, e))?;
-        self.apply(step, value.double_value(&[])).map(|_| ())
+        let value = value.or(more.map(|v| v.double_value(&[])));
+        self.apply(step, value.unwrap_or(f64::NAN))
     }
 
     /// Where another rank went away, keeps the state of the `done` steps that all of them took, and
@@ -337,14 +352,9 @@ impl Session {
         self.optimiser.zero_grad();
     }
 
-    /// Text for the tail of the live line.
-    pub fn note(&mut self, text: String) {
-        self.note = text;
-    }
-
     /// Clip, step, average with the gradients at hand of a loss of this value; gives their norm.
     /// Stops at numbers that are none.
-    pub fn apply(&mut self, step: usize, value: f64) -> Result<f64> {
+    fn apply(&mut self, step: usize, value: f64) -> Result<f64> {
         if !value.is_finite() {
             return Err(TrainError::NotFinite { step, value });
         }
@@ -362,27 +372,25 @@ impl Session {
         Ok(norm)
     }
 
-    /// After step `step`: metrics, validation, files. Returns false where the run stops early.
-    pub fn after(
+    /// After step `step`: metrics, validation, files. [`ControlFlow::Break`] at the end of the run.
+    pub fn finish_step(
         &mut self,
         step: usize,
+        status: &str,
         validate: &dyn Fn() -> Option<Validation>,
-    ) -> Result<bool> {
+    ) -> Result<ControlFlow<()>> {
         let done = step + 1;
         self.done_here += 1;
         let speed =
             (self.done_here * self.settings.batch) as f64 / self.clock.elapsed().as_secs_f64();
-        self.bar.set_position(done as u64);
-        self.bar.set_message(format!(
-            "loss {:.4}, {speed:.1} images/s{}{}",
-            self.loss_sum / self.loss_n.max(1) as f64,
-            if self.note.is_empty() { "" } else { ", " },
-            self.note
-        ));
+        let comma = if status.is_empty() { "" } else { ", " };
+        let loss = self.loss_sum / self.loss_n.max(1) as f64;
+        self.reporter.status(&format!("loss {loss:.4}, {speed:.1} images/s{comma}{status}"));
+        let total = self.settings.steps as u64;
+        self.pace.update(&mut self.reporter, self.stage, done as u64, total);
         let last = done == self.settings.steps;
         if done.is_multiple_of(self.settings.epoch) || last {
             let rate = self.settings.rate(step);
-            let loss = self.loss_sum / self.loss_n.max(1) as f64;
             self.rows.push(plot::Row::new(done, "train", loss, f64::NAN, rate, speed));
             (self.loss_sum, self.loss_n) = (0.0, 0);
             if let Some(ema) = &mut self.ema {
@@ -428,26 +436,28 @@ impl Session {
                 plot::write_rows(&self.options.out.join("metrics.csv"), &self.rows)?;
                 write_text(&self.options.out.join("loss.svg"), &plot::curves(&self.rows))?;
             }
-            self.bar.suspend(|| {
-                if self.options.progress && self.lock.is_some() {
-                    let v = found.map(|v| {
-                        format!(", validation loss {:.4}, metric {:.4}", v.loss, v.metric)
-                    });
-                    eprintln!(
-                        "step {done}: loss {loss:.4}{}, {speed:.1} images/s",
-                        v.unwrap_or_default()
-                    );
-                }
-            });
+            self.report_epoch(done, loss, found, speed);
         }
         if self.lock.is_some() && (done.is_multiple_of(self.settings.save_every) || last) {
             self.save(done)?;
         }
-        if last {
-            self.bar.finish();
-        }
         let stop = self.options.stop_after > 0 && self.done_here == self.options.stop_after;
-        Ok(!(stop || last))
+        Ok(if stop || last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn report_epoch(&mut self, step: usize, loss: f64, found: Option<Validation>, speed: f64) {
+        let held =
+            found.map(|v| format!(", validation loss {:.4}, metric {:.4}", v.loss, v.metric));
+        let held = held.unwrap_or_default();
+        self.reporter.say(&format!("step {step}: loss {loss:.4}{held}, {speed:.1} images/s"));
+        self.reporter.event(&Event::EpochEnded {
+            of: self.stage,
+            step,
+            loss,
+            validation_loss: found.map(|v| v.loss),
+            validation_metric: found.map(|v| v.metric),
+            images_per_second: speed,
+        });
     }
 
     fn save(&self, done: usize) -> Result<()> {
@@ -465,6 +475,13 @@ impl Session {
         let (loss_sum, loss_n) = (self.loss_sum, self.loss_n);
         spec.notes = value(&StateNotes { step: done, best, loss_sum, loss_n });
         Ok(checkpoint::save_described(&self.options.out.join(STATE), &all, &spec)?)
+    }
+}
+
+/// Clears the live line, also where a run failed.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.reporter.finish();
     }
 }
 

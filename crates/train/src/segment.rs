@@ -5,7 +5,6 @@ use std::rc::Rc;
 use mitosis::RgbTile;
 use net::checkpoint::Spec;
 use net::dist::Group;
-use net::loss::SegmentLoss;
 use net::optim::{self, AdamWConfig};
 use net::unet::EfficientUnet;
 use regions::augment::sample::IGNORE;
@@ -14,11 +13,12 @@ use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use crate::batch::{for_each_step, images};
+use crate::batch::{images, samples};
 use crate::data::{Data, Source};
 use crate::error::Result;
-use crate::preset::{Preset, SegmentPreset};
+use crate::preset::{Loop, Preset, SegmentPreset};
 use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::stage::{Loss, Stage};
 use crate::start::{Exported, Target, initialise, is_exported, unfold};
 
 /// Salt of the photometric draws, so that they do not repeat the spatial ones.
@@ -70,25 +70,59 @@ pub fn spec(preset: &SegmentPreset) -> Result<Spec> {
     Ok(Spec { mpp: preset.data.mpp.get(), ..spec })
 }
 
-fn validate(
-    net: &EfficientUnet,
-    loss: &SegmentLoss,
-    samples: &[SegmentSample],
-    batch: usize,
+/// Training of the first stage.
+struct Segmentation<'a> {
+    preset: &'a SegmentPreset,
+    pool: SegmentPool,
+    held: Vec<SegmentSample>,
+    net: EfficientUnet,
     device: Device,
-) -> Option<Validation> {
-    let (mut sum, mut n, mut overlap, mut size) = (0.0, 0.0, 0.0, 0.0);
-    for part in samples.chunks(batch) {
-        let (target, keep) = targets(part, device);
-        let logits = net.forward(&images(&tiles(part), device), false);
-        let terms = loss.forward(&logits, &target, Some(&keep));
-        sum += terms.total.double_value(&[]) * part.len() as f64;
-        n += part.len() as f64;
-        let p = logits.sigmoid().gt(0.5).to_kind(Kind::Float) * &keep;
-        overlap += 2.0 * (&p * &target).sum(Kind::Float).double_value(&[]);
-        size += (p + target).sum(Kind::Float).double_value(&[]);
+}
+
+/// Sample `i`, changed at the images' own resolution, then reduced once, as slides are read.
+fn sample(preset: &SegmentPreset, pool: &SegmentPool, i: u64) -> SegmentSample {
+    let seed = preset.train.seed;
+    let sample = pool.sample(seed, i);
+    let image = preset.photometric.apply(&sample.image, &mut rng_of(seed ^ PHOTOMETRIC, i));
+    SegmentSample { image, ..sample }.reduced(preset.data.reduction())
+}
+
+impl Segmentation<'_> {
+    fn settings(&self) -> &Loop {
+        &self.preset.train
     }
-    (n > 0.0).then(|| Validation { loss: sum / n, metric: overlap / size })
+}
+
+impl Stage for Segmentation<'_> {
+    type Batch = Vec<SegmentSample>;
+
+    fn draw(&self) -> impl Fn(usize) -> Self::Batch + Sync {
+        let (preset, pool, batch) = (self.preset, &self.pool, self.settings().batch);
+        samples(batch, 0..batch, move |i| sample(preset, pool, i))
+    }
+
+    fn loss(&self, batch: Self::Batch) -> Result<Loss> {
+        let (p, device) = (self.settings(), self.device);
+        let x = p.memory_format.image(&images(&tiles(&batch), device));
+        let (target, keep) = targets(&batch, device);
+        let logits = p.precision.run(device, || self.net.forward(&x, true));
+        Ok(Loss::Open(self.preset.loss.forward(&logits, &target, Some(&keep)).total))
+    }
+
+    fn validate(&self, _: usize) -> Option<Validation> {
+        let (mut sum, mut n, mut overlap, mut size) = (0.0, 0.0, 0.0, 0.0);
+        for part in self.held.chunks(self.settings().batch) {
+            let (target, keep) = targets(part, self.device);
+            let logits = self.net.forward(&images(&tiles(part), self.device), false);
+            let terms = self.preset.loss.forward(&logits, &target, Some(&keep));
+            sum += terms.total.double_value(&[]) * part.len() as f64;
+            n += part.len() as f64;
+            let p = logits.sigmoid().gt(0.5).to_kind(Kind::Float) * &keep;
+            overlap += 2.0 * (&p * &target).sum(Kind::Float).double_value(&[]);
+            size += (p + target).sum(Kind::Float).double_value(&[]);
+        }
+        (n > 0.0).then(|| Validation { loss: sum / n, metric: overlap / size })
+    }
 }
 
 /// Trains the segmenter of one fold; the weights end in `RUN/model.safetensors`.
@@ -112,7 +146,6 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
     crate::ranks::alone()?;
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
-    // Changed at the images' own resolution, then reduced once, as slides are read.
     let factor = preset.data.reduction();
     let mut pool = SegmentPool::new(
         &data.scenes.frames,
@@ -127,24 +160,17 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         pool.cap_slides(most);
     }
     let shortcuts = shortcuts(data);
-    if options.progress {
-        shortcuts.iter().for_each(|warning| eprintln!("shortcut: {warning}"));
-    }
+    options.report_shortcuts(&shortcuts);
     let held = pool.validation(&data.scenes.validation, preset.data.validation);
     let held: Vec<_> = held.into_iter().map(|s| s.reduced(factor)).collect();
 
     tch::manual_seed(p.seed as i64);
     let vs = VarStore::new(device);
     let net = EfficientUnet::new(&vs.root(), &preset.model)?;
-    let draw = |i: u64| {
-        let sample = pool.sample(p.seed, i);
-        let image = preset.photometric.apply(&sample.image, &mut rng_of(p.seed ^ PHOTOMETRIC, i));
-        SegmentSample { image, ..sample }.reduced(factor)
-    };
     let start = match is_exported(options.init.as_deref()) {
         Some(file) => {
             let stage = Exported::Segmenter(&net);
-            unfold(&vs, preset.init, file, &stage, (p.batch, |i| draw(i).image))?
+            unfold(&vs, preset.init, file, &stage, (p.batch, |i| sample(preset, &pool, i).image))?
         }
         None => initialise(&vs, preset.init, options.weights(), &Target::Segmenter)?,
     };
@@ -170,6 +196,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         shortcuts,
     };
     let opening = Opening {
+        stage: "segment",
         groups,
         adam: AdamWConfig::default(),
         settings: p.clone(),
@@ -181,20 +208,6 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         ranks: Rc::new(Group::single()),
     };
     let mut session = Session::open(vs, opening, options)?;
-
-    let stopped =
-        for_each_step((session.start, p.steps), (p.batch, 0..p.batch), draw, |step, samples| {
-            session.seed_step(step);
-            let device = session.device();
-            let x = p.memory_format.image(&images(&tiles(&samples), device));
-            let (target, keep) = targets(&samples, device);
-            let logits = p.precision.run(device, || net.forward(&x, true));
-            let loss = preset.loss.forward(&logits, &target, Some(&keep)).total;
-            session.update(step, &loss).map_err(Some)?;
-            let go_on = session
-                .after(step, &|| validate(&net, &preset.loss, &held, p.batch, device))
-                .map_err(Some)?;
-            if go_on { Ok(()) } else { Err(None) }
-        });
-    stopped.or_else(|e| e.map_or(Ok(()), Err))
+    let stage = Segmentation { preset, pool, held, net, device };
+    session.train(&stage, session.start..p.steps).map(|_| ())
 }

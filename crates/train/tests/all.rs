@@ -11,4 +11,5 @@ mod one_input;
 mod pretrain_ranks;
 mod protocol;
 mod ranks;
+mod same_weights;
 mod start;

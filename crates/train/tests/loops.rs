@@ -16,7 +16,7 @@ use train::run::{MODEL, RunOptions};
 use train::{finetune, segment};
 
 /// Frames of three slides with a dark disc at (100, 120), in the layout of the real data.
-fn drawn_data(dir: &Path) {
+pub fn drawn_data(dir: &Path) {
     let icpr = dir.join("icpr2012");
     for folder in ["frames", "partial", "negatives"] {
         fs::create_dir_all(icpr.join(folder)).unwrap();
@@ -53,7 +53,7 @@ fn preset_file(name: &str) -> PathBuf {
 }
 
 /// The drawn frames as a dataset with one fold per slide, made once per folder.
-fn source(data: &Path) -> Source {
+pub fn source(data: &Path) -> Source {
     let (set, file) = (data.join("set"), data.join("folds.json"));
     if !set.exists() {
         let named = Options { name: "frames".into(), ..Options::default() };
@@ -71,7 +71,7 @@ fn options(out: PathBuf, stop_after: usize) -> RunOptions {
         init: None,
         allow_partial: false,
         stop_after,
-        progress: false,
+        reporter: Default::default(),
     }
 }
 
@@ -88,11 +88,11 @@ fn words(set: &[&str]) -> Vec<String> {
     set.iter().map(|s| (*s).to_string()).collect()
 }
 
-fn segment_preset(set: &[&str]) -> SegmentPreset {
+pub fn segment_preset(set: &[&str]) -> SegmentPreset {
     SegmentPreset::load(&preset_file("segment-smoke.toml"), &words(set)).unwrap()
 }
 
-fn finetune_preset(set: &[&str]) -> FinetunePreset {
+pub fn finetune_preset(set: &[&str]) -> FinetunePreset {
     FinetunePreset::load(&preset_file("finetune-smoke.toml"), &words(set)).unwrap()
 }
 

@@ -17,7 +17,7 @@ const MANY: usize = 5_000;
 const EPOCH: usize = 3;
 
 /// Crops of 48 px with a disc; every second one is a figure with a darker disc.
-fn drawn(dir: &Path) {
+pub fn drawn(dir: &Path) {
     let mut w = CorpusWriter::create(dir, Header::default(), Layout::default()).unwrap();
     for i in 0..8 * EPOCH {
         let mitotic = i % 2 == 0;
@@ -45,7 +45,7 @@ fn drawn(dir: &Path) {
 }
 
 /// Averaged weights are part of the state.
-fn preset(epochs: usize) -> PretrainPreset {
+pub fn preset(epochs: usize) -> PretrainPreset {
     let path = testkit::workspace().join("presets/pretrain-smoke.toml");
     let set = [
         "train.micro_batch=0",

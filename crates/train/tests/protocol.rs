@@ -21,7 +21,7 @@ fn positive(set: &[&str]) -> &'static [&'static str] {
     if set.iter().any(|s| s.starts_with("task=")) { &[] } else { &["positive=\"marked\""] }
 }
 
-fn preset(name: &str, set: &[&str]) -> FinetunePreset {
+pub fn preset(name: &str, set: &[&str]) -> FinetunePreset {
     let set: Vec<String> = [
         "task=\"folder\"",
         "model.name=\"vit_tiny_patch16_224\"",
@@ -43,7 +43,7 @@ fn preset(name: &str, set: &[&str]) -> FinetunePreset {
     FinetunePreset::load(&testkit::workspace().join("presets").join(name), &set).unwrap()
 }
 
-const VIT: &str = "finetune-ami-br-vit-tiny.toml";
+pub const VIT: &str = "finetune-ami-br-vit-tiny.toml";
 
 #[test]
 fn a_killed_fold_goes_on_to_the_same_bytes_and_is_scored() {

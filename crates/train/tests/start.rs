@@ -55,7 +55,7 @@ fn options(out: &Path, init: &Path, allow_partial: bool) -> RunOptions {
         init: Some(init.to_path_buf()),
         allow_partial,
         stop_after: 0,
-        progress: false,
+        reporter: Default::default(),
     }
 }
 

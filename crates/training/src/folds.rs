@@ -6,7 +6,9 @@ use super::frames::{Candidates, Remembering, WINDOW, detect};
 use super::{DetectorError, Result};
 use ::detect::Grid;
 use base::file::{self, Lock};
+use base::progress::Listener;
 use base::table::{Format, Table, Writer};
+use base::text::Many;
 use mitosis::matching::Rule;
 use mitosis::{Classifier, Mpp, Physical, Point, Resolution, ResolutionSource, Symmetric};
 use net::checkpoint::Spec;
@@ -168,7 +170,7 @@ fn unseen(
 }
 
 /// Takes every held-out frame through the models that never saw its slide, chooses one threshold pair
-/// for all folds together, and writes the report into `out`. `told` hears of every frame.
+/// for all folds together, and writes the report into `out`. `listener` is told of every frame.
 ///
 /// # Errors
 /// Images or weights that cannot be read, no figure to choose by, another run in `out`; weights that were
@@ -177,7 +179,7 @@ pub fn calibrate(
     source: &Source,
     c: &Calibrate,
     out: &Path,
-    told: &mut dyn FnMut(&str, usize),
+    listener: &mut dyn Listener,
 ) -> Result<Report> {
     std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
     let _lock = Lock::take(out)?;
@@ -215,7 +217,7 @@ pub fn calibrate(
                 ImageCase { name, truth, resolution, found }.without(&image.ignore)
             };
             let found = detect(&slide, &first, &mut segmenter, None)?;
-            told(&image.name, found.len());
+            listener.say(&format!("{}: {}", image.name, Many(found.len(), "candidate")));
             cases[0].push(case(found));
             for (i, (net, both)) in seconds.iter_mut().enumerate() {
                 let net: &mut dyn Classifier = net;

@@ -4,6 +4,7 @@ use super::folds::WORKING;
 use super::{DetectorError, Result};
 use ::detect::{Control, Job};
 use base::file;
+use base::progress::{Listener, Piece};
 use base::table::{Format, Table, Writer};
 use mithras::detector::Detector;
 use mitosis::pseudo_label::{PseudoLabel, PseudoLabelRule, assign};
@@ -39,7 +40,7 @@ pub fn label(
     fold: &RegionFold<'_>,
     (detector, rule): (&mut Detector, &PseudoLabelRule),
     out: &Path,
-    told: &mut dyn FnMut(usize, usize),
+    listener: &mut dyn Listener,
 ) -> Result<Counts> {
     let lowest = detector.config.recipe.candidates.lowest();
     rule.reachable(lowest).map_err(|e| DetectorError::Invalid(e.to_string()))?;
@@ -47,8 +48,9 @@ pub fn label(
     let images: Vec<_> = unlabelled.collect();
     let mut table = Writer::new(["frame", "x", "y", "label", "s_seg", "s_cls"]);
     let mut counts = Counts { images: images.len(), ..Counts::default() };
+    let mut piece = Piece::begin(listener, "pseudo-label", "pseudo-label", "images");
     for (done, image) in images.iter().enumerate() {
-        told(done, images.len());
+        piece.update(done as u64, images.len() as u64);
         let slide = source.set.open_image(image)?;
         let fail = |e: ::detect::DetectError| DetectorError::file(slide.path(), e);
         let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
@@ -83,6 +85,8 @@ pub fn label(
             ]);
         }
     }
+    piece.update(images.len() as u64, images.len() as u64);
+    piece.finish();
     file::write(out, &table.into_bytes())?;
     Ok(counts)
 }

@@ -1,5 +1,6 @@
 //! The whole chain on drawn images: MIDOG-shaped annotations to a package that detects.
 
+use base::progress::{Event, Listener, Silent};
 use mitosis::Mpp;
 use mitosis::matching::Rule;
 use mitosis::pseudo_label::PseudoLabelRule;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use train::data::{Data, Pseudo, Source};
 use train::preset::{Init, Preset as _};
 use training::DetectorError;
-use training::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, StepKind, Watch};
+use training::chain::{Chain, ChainOptions, DetectorPreset, StepKind};
 use training::export::{self, Choice, Package};
 use training::folds::{Calibrate, calibrate};
 use training::pseudo;
@@ -96,16 +97,15 @@ fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
     let package = testkit::workspace().join("models/mithras-standard");
     let mut detector = mithras::Detector::open(&package).unwrap();
     let out = dir.path().join("pseudo.csv");
-    let mut seen = vec![];
+    let mut seen = Updates::default();
     let rule = PseudoLabelRule::PAPER;
-    let refused = pseudo::label(&source, &fold, (&mut detector, &rule), &out, &mut |_, _| {});
+    let refused = pseudo::label(&source, &fold, (&mut detector, &rule), &out, &mut Silent);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("takes candidates from a probability"), "{refused}");
     let candidates = &mut detector.config.recipe.candidates;
     *candidates = candidates.from_threshold(mitosis::Score::literal(0.1));
-    let told = &mut |done: usize, of: usize| seen.push((done, of));
-    let counts = pseudo::label(&source, &fold, (&mut detector, &rule), &out, told).unwrap();
-    assert_eq!((counts.images, seen), (1, vec![(0, 1)]));
+    let counts = pseudo::label(&source, &fold, (&mut detector, &rule), &out, &mut seen).unwrap();
+    assert_eq!((counts.images, seen.0), (1, vec![(0, 1), (1, 1)]));
     assert!(counts.figures > 0 && counts.mimickers > 0, "{counts:?}");
     let labels = pseudo::read(&out).unwrap();
     let figures = labels.iter().filter(|l| l.mitotic).count();
@@ -128,11 +128,31 @@ fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
 #[derive(Default)]
 struct Seen(Vec<(String, bool)>);
 
-impl Watch for Seen {
-    fn step(&mut self, step: &PlannedStep, stand: Stand) {
-        assert!(stand.of >= 4 && stand.left.is_finite() && stand.left >= 0.0, "{stand:?}");
-        self.0.push((step.name.clone(), stand.done_before));
+impl Listener for Seen {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, _: u64, _: u64) {}
+    fn finish(&mut self) {}
+    fn say(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
+    fn event(&mut self, event: &Event<'_>) {
+        let &Event::Step { name, total, done_before, eta_seconds, .. } = event else { return };
+        assert!(total >= 4 && eta_seconds.is_finite() && eta_seconds >= 0.0, "{event:?}");
+        self.0.push((name.to_owned(), done_before));
     }
+}
+
+/// Keeps how far the work was.
+#[derive(Default)]
+struct Updates(Vec<(u64, u64)>);
+
+impl Listener for Updates {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, done: u64, total: u64) {
+        self.0.push((done, total));
+    }
+    fn finish(&mut self) {}
+    fn say(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
 }
 
 fn preset(set: &[&str]) -> DetectorPreset {
@@ -205,7 +225,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     assert_eq!(alone, options.out);
     let names: Vec<&str> = seen.0.iter().map(|s| s.0.as_str()).collect();
     assert_eq!(names, ["folds", "segment-fold-1", "mine-fold-1", "finetune-fold-1"]);
-    let busy = chain.run(&mut ()).unwrap_err();
+    let busy = chain.run(&mut Silent).unwrap_err();
     assert!(busy.to_string().contains("fold-0"), "{busy}");
     drop(other);
     let missing = ChainOptions { only: Some(vec![None, Some(7)]), ..options.clone() };
@@ -298,7 +318,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
         only: Some(vec![Some(1)]),
         ..options.clone()
     };
-    Chain::new(&seeds, set.clone(), &ways).unwrap().run(&mut ()).unwrap();
+    Chain::new(&seeds, set.clone(), &ways).unwrap().run(&mut Silent).unwrap();
     let made = ways.out.join("fold-1/finetune");
     let file = |name: &str| made.join(name).join("model.safetensors");
     let spec = checkpoint::read_spec(&file("")).unwrap();
@@ -328,14 +348,14 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     };
     let source = Source { set: set.clone(), folds: chain.folds().clone() };
     let out = dir.path().join("leak");
-    let seen = calibrate(&source, &what, &out, &mut |_, _| {}).unwrap_err();
+    let seen = calibrate(&source, &what, &out, &mut Silent).unwrap_err();
     assert!(matches!(&seen, DetectorError::Seen { count: 3, fold, .. } if fold == "0"), "{seen}");
     let allowed = Calibrate { allow_seen: true, ..what.clone() };
-    let report = calibrate(&source, &allowed, &out, &mut |_, _| {}).unwrap();
+    let report = calibrate(&source, &allowed, &out, &mut Silent).unwrap();
     assert_eq!(report.markdown.matches("Not held out: ").count(), 2, "{}", report.markdown);
     let mut own = what;
     own.classifiers[0].1.reverse();
-    calibrate(&source, &own, &out, &mut |_, _| {}).unwrap();
+    calibrate(&source, &own, &out, &mut Silent).unwrap();
     // Weights without a list, as older versions left them.
     let list = |k: usize| checkpoint::trained_on(&second(k)).unwrap().unwrap();
     assert_eq!(
@@ -348,7 +368,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
         checkpoint::read_tensors(&second(0)).unwrap().tensors.into_iter().collect();
     checkpoint::save_described(&old, &tensors, &spec).unwrap();
     own.classifiers[0].1[0] = old;
-    let unlisted = calibrate(&source, &own, &out, &mut |_, _| {}).unwrap_err();
+    let unlisted = calibrate(&source, &own, &out, &mut Silent).unwrap_err();
     assert!(matches!(unlisted, DetectorError::Unlisted { .. }), "{unlisted}");
 
     // A run that was killed before its last marks does what is missing, and no more.
@@ -361,6 +381,6 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
 
     // Another preset does not go on in this folder.
     let other = self::preset(&["finetune.train.seed=9"]);
-    let refused = Chain::new(&other, set.clone(), &options).unwrap().run(&mut ()).unwrap_err();
+    let refused = Chain::new(&other, set.clone(), &options).unwrap().run(&mut Silent).unwrap_err();
     assert!(matches!(refused, DetectorError::OtherRun { .. }), "{refused}");
 }

@@ -120,7 +120,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
     };
     let chain = Chain::new(&preset, set.clone(), &options).unwrap();
     assert_eq!(chain.folds().folds.len(), 2);
-    let package = chain.run(&mut ()).unwrap();
+    let package = chain.run(&mut base::progress::Silent).unwrap();
     let opened = infer::ModelPackage::open(&package).unwrap();
     let training = opened.card.training.as_ref().unwrap();
     assert_eq!(training["dataset_sha256"].as_str(), Some(set.digest()));

@@ -58,7 +58,7 @@ pub fn options(out: &Path) -> RunOptions {
         init: None,
         allow_partial: false,
         stop_after: 0,
-        progress: false,
+        reporter: Default::default(),
     }
 }
 

@@ -8,7 +8,8 @@ mod micro;
 pub mod preset;
 pub mod step;
 
-use std::path::Path;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 
 use crops::pairs::{CropSet, PairBatch, PairLoader};
 use net::checkpoint::{self, Spec, TrainedOn};
@@ -21,12 +22,15 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use crate::batch::{MEAN, STD};
-use crate::error::{Result, TrainError};
+use crate::error::Result;
+use crate::preset::Loop;
 use crate::ranks;
-use crate::run::{Opening, RunOptions, Session, value};
+use crate::run::{Opening, RunOptions, Session, Validation, value};
+use crate::stage::{Loss, Stage, Updated};
 pub use method::{Pretraining, encoder_tensors};
 pub use micro::Micro;
 use preset::Preset as _;
+use preset::Share;
 pub use preset::{Kind as MethodKind, PretrainPreset};
 
 /// The encoder a run hands on, in its directory.
@@ -104,10 +108,89 @@ fn save_encoder(path: &Path, vs: &[(String, Tensor)], spec: &Spec) -> Result<()>
     Ok(checkpoint::save_described(path, &encoder_tensors(vs), spec)?)
 }
 
+/// Pretraining, whichever the method.
+struct Pretrainer<'a> {
+    preset: &'a PretrainPreset,
+    settings: &'a Loop,
+    options: &'a RunOptions,
+    loader: &'a PairLoader,
+    method: Box<dyn Pretraining>,
+    group: &'a Group,
+    share: Share,
+    device: Device,
+    /// All weights, and what the file of the encoder says.
+    variables: Vec<(String, Tensor)>,
+    handed: Spec,
+    /// Crops that the figures show, `[n, S, S, 3]`.
+    shown: Vec<u8>,
+    terms: RefCell<log::TermLog>,
+    /// The step under way.
+    current: RefCell<(Vec<Micro>, Option<step::Found>)>,
+}
+
+impl Pretrainer<'_> {
+    fn sides(&self) -> (usize, usize) {
+        sides(self.preset)
+    }
+}
+
+/// Pixels of a view and of a patch, along one side.
+fn sides(preset: &PretrainPreset) -> (usize, usize) {
+    (preset.model.image as usize, preset.model.size.shape().3 as usize)
+}
+
+impl Stage for Pretrainer<'_> {
+    type Batch = std::result::Result<PairBatch, crops::CorpusError>;
+
+    fn draw(&self) -> impl Fn(usize) -> Self::Batch + Sync {
+        let (loader, part) = (self.loader, self.share.part(self.group.rank()));
+        move |step| loader.draw(step, part.clone())
+    }
+
+    fn loss(&self, batch: Self::Batch) -> Result<Loss> {
+        let pieces = micros(&batch?, self.sides().0, self.share.micro, self.device);
+        let precision = self.preset.train.precision;
+        let found = step::gradients(&*self.method, &pieces, precision, self.group)?;
+        let total = found.total;
+        self.current.replace((pieces, Some(found)));
+        Ok(Loss::Differentiated(total))
+    }
+
+    fn keep_failed(&self, step: usize) -> Option<PathBuf> {
+        let path = self.options.out.join("bad-batch.safetensors");
+        save_batch(&path, &self.current.borrow().0, step).ok()?;
+        Some(path)
+    }
+
+    fn updated(&self, now: &Updated) -> Result<String> {
+        self.method.after_update();
+        let Updated { step, rate, norm, waited } = *now;
+        let row = log::Measured { step: step + 1, rate, norm, waited };
+        let (pieces, found) = self.current.take();
+        drop(pieces);
+        let Some(found) = found else { return Ok(String::new()) };
+        let every = (self.preset.train.batch, self.preset.train.log_every);
+        self.terms.borrow_mut().step(&row, &found, every, step + 1 == self.settings.steps)
+    }
+
+    /// Nothing is held out; the encoder and the figures of the epoch are written.
+    fn validate(&self, step: usize) -> Option<Validation> {
+        let (out, epoch) = (&self.options.out, step / self.settings.epoch + 1);
+        let done = save_encoder(&out.join(ENCODER), &self.variables, &self.handed);
+        let figures = out.join("figures");
+        let drawn =
+            figure::write(&figures, epoch, &*self.method, &self.shown, self.sides(), self.device);
+        if let Err(e) = done.and(drawn) {
+            self.options.reporter.note(&format!("warning: {e}"));
+        }
+        None
+    }
+}
+
 /// Pretrains on the training crops of `dir`; the encoder ends in `RUN/encoder.safetensors`.
 ///
 /// # Errors
-/// [`TrainError`]: corpus, preset, run directory, ranks, or a loss that is no number (its batch is
+/// [`crate::TrainError`]: corpus, preset, run directory, ranks, or a loss that is no number (its batch is
 /// kept in `RUN/bad-batch.safetensors`).
 pub fn run(
     preset: &PretrainPreset,
@@ -125,8 +208,7 @@ pub fn run(
     let seen = p
         .needs_labels()
         .then(|| TrainedOn { slides: set.slides.clone(), patients: set.patients.clone() });
-    let patch = p.model.size.shape().3;
-    let sides = (size as usize, patch as usize);
+    let sides = sides(p);
     let (seed, batch) = (p.train.seed, p.train.batch);
     let loader = PairLoader::new(set, p.views.clone(), sides, seed, batch, workers)?;
     let settings = p.resolve(loader.steps_per_epoch());
@@ -152,6 +234,7 @@ pub fn run(
     };
     let writes = group.is_first();
     let opening = Opening {
+        stage: "pretrain",
         groups,
         adam: AdamWConfig { beta1: p.train.betas[0], beta2: p.train.betas[1], eps: 1e-8 },
         settings: settings.clone(),
@@ -163,7 +246,6 @@ pub fn run(
         ranks: group.clone(),
     };
     let mut session = Session::open(vs, opening, options)?;
-    let variables: Vec<_> = session.vs.variables().into_iter().collect();
     let name = p.model.size.name();
     let config = EncoderConfig { image: size, ..EncoderConfig::new(name, 0) };
     let mut handed = Spec::new(name, &config, size as u32)?;
@@ -171,75 +253,22 @@ pub fn run(
     handed.preset_hash = p.digest();
     handed.trained_on = Some(seen.unwrap_or_default());
     handed.notes = value(&Handed { pretraining: p.method.name(), objective: p.objective });
-    let figures = options.out.join("figures");
-    let shown = if method.reconstructs() { loader.plain(8)? } else { vec![] };
-    let mut terms = log::TermLog::open(&options.out, session.start, writes)?;
-
-    let part = share.part(group.rank());
-    loader
-        .for_each(session.start..steps, &part, |at, batch, waited| {
-            session.seed_step(at);
-            let device = session.device();
-            let pieces = micros(&batch, sides.0, share.micro, device);
-            session.zero_grad();
-            let found = step::gradients(&*method, &pieces, p.train.precision, &group)
-                .and_then(|found| {
-                    ranks::sum_gradients(&session.vs, &group, &[])?;
-                    Ok(found)
-                })
-                .map_err(|e| session.rescue(at, e))?;
-            let norm = session.apply(at, found.total).inspect_err(|_| {
-                let path = options.out.join("bad-batch.safetensors");
-                if save_batch(&path, &pieces, at).is_ok() {
-                    eprintln!("the batch is kept in {}", path.display());
-                }
-            })?;
-            method.after_update();
-            let epoch = at / settings.epoch;
-            let row = log::Measured { step: at + 1, rate: settings.rate(at), norm, waited };
-            let note =
-                terms.step(&row, &found, (p.train.batch, p.train.log_every), at + 1 == steps)?;
-            session.note(note);
-            let at_epochs_end = || {
-                if writes {
-                    let done = save_encoder(&options.out.join(ENCODER), &variables, &handed);
-                    let drawn = figure::write(&figures, epoch + 1, &*method, &shown, sides, device);
-                    if let Err(e) = done.and(drawn) {
-                        eprintln!("warning: {e}");
-                    }
-                }
-                None
-            };
-            if session.after(at, &at_epochs_end)? { Ok(()) } else { Err(Stop::Early) }
-        })
-        .or_else(Stop::into_result)
-}
-
-/// Why the loop ended before its last step.
-enum Stop {
-    Early,
-    Failed(Box<TrainError>),
-}
-
-impl Stop {
-    fn into_result(self) -> Result<()> {
-        match self {
-            Self::Early => Ok(()),
-            Self::Failed(e) => Err(*e),
-        }
-    }
-}
-
-impl From<TrainError> for Stop {
-    fn from(e: TrainError) -> Self {
-        Self::Failed(Box::new(e))
-    }
-}
-
-impl From<crops::CorpusError> for Stop {
-    fn from(e: crops::CorpusError) -> Self {
-        TrainError::from(e).into()
-    }
+    let stage = Pretrainer {
+        preset: p,
+        settings: &settings,
+        options,
+        loader: &loader,
+        group: &group,
+        share,
+        device,
+        variables: session.vs.variables().into_iter().collect(),
+        handed,
+        shown: if method.reconstructs() { loader.plain(8)? } else { vec![] },
+        terms: RefCell::new(log::TermLog::open(&options.out, session.start, writes)?),
+        current: RefCell::default(),
+        method,
+    };
+    session.train(&stage, session.start..steps).map(|_| ())
 }
 
 #[cfg(test)]

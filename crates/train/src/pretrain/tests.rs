@@ -12,6 +12,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
 use super::*;
+use crate::error::TrainError;
 
 /// Crops of 48 px with a disc; every second one is a figure with a darker disc.
 fn corpus(dir: &Path, n: usize) {
@@ -93,7 +94,7 @@ fn options(out: &Path, stop_after: usize) -> RunOptions {
         init: None,
         allow_partial: false,
         stop_after,
-        progress: false,
+        reporter: Default::default(),
     }
 }
 

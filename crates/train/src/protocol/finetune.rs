@@ -1,7 +1,9 @@
 //! Fine-tuning of one fold.
 
+use std::ops::Range;
+
 use mitosis::RgbTile;
-use net::encoder;
+use net::encoder::{self, Encoder};
 use net::loss::{CrossEntropy, cross_entropy};
 use net::optim::AdamWConfig;
 use pixels::geometry::{Erased, centred};
@@ -19,11 +21,12 @@ use tch::{Device, Kind, Tensor};
 use super::preset::{FinetunePreset, Targets};
 use super::teacher::Teacher;
 use super::{reset_head, spec_of};
-use crate::batch::{for_each_step, normalised};
-use crate::error::{Result, TrainError};
-use crate::preset::Preset as _;
+use crate::batch::{normalised, samples};
+use crate::error::Result;
+use crate::preset::{Loop, Preset as _};
 use crate::ranks;
 use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::stage::{Loss, Stage};
 use crate::start::{Target, initialise, is_exported, unfold_trunk};
 
 /// Salt of the order, so that it does not repeat the augmentation's draws.
@@ -133,6 +136,153 @@ fn batch(samples: &[Sample], norm: &Normalisation, device: Device) -> Tensor {
     x
 }
 
+/// How the samples of a fold are drawn.
+struct Draws<'a> {
+    preset: &'a FinetunePreset,
+    set: &'a TrainingSet,
+    seed: u64,
+    /// The items of every epoch, one after the other.
+    items: Vec<usize>,
+    teacher: Option<Teacher>,
+    coarser: Option<Groups>,
+}
+
+impl Draws<'_> {
+    /// Image `i` of the run, changed, and the rectangle to erase in it.
+    fn image(&self, i: u64) -> (RgbTile, Option<Erased>) {
+        let (p, side) = (self.preset, self.preset.model.image as usize);
+        let rng = &mut rng_of(self.seed, i);
+        let image = &self.set.images()[self.items[i as usize]];
+        let mut image = p.augment.placement.apply(image, p.data.crop, side, rng);
+        if let Some(p) = &p.augment.photometric {
+            image = p.apply(&image, rng);
+        }
+        if let Some(r) = &p.augment.rand_augment {
+            image = r.apply(&image, rng);
+        }
+        (image, Erased::draw(p.augment.erase, side, rng))
+    }
+
+    /// One probability per class of an item.
+    fn target(&self, item: usize) -> Vec<f32> {
+        let of = &self.set.items()[item];
+        let votes: &[usize] = match self.preset.targets {
+            Targets::Votes => &of.votes,
+            Targets::Label => std::slice::from_ref(&of.class),
+        };
+        let mut target = soft(votes, self.set.classes().len(), self.preset.smoothing);
+        self.teacher.iter().for_each(|t| t.lean(item, &mut target));
+        target
+    }
+
+    /// One probability per class of the coarser task, or none.
+    fn coarse(&self, item: usize) -> Vec<f32> {
+        match (&self.coarser, &self.set.items()[item].coarse) {
+            (Some(g), Some(c)) => {
+                let mut target = soft(&c.votes, g.members.len(), self.preset.smoothing);
+                self.teacher.iter().for_each(|t| t.lean_groups(item, &g.members, &mut target));
+                target
+            }
+            _ => vec![],
+        }
+    }
+
+    fn sample(&self, i: u64) -> Sample {
+        let item = self.items[i as usize];
+        let (image, erased) = self.image(i);
+        Sample { image, target: self.target(item), coarse: self.coarse(item), erased }
+    }
+}
+
+/// The held-out side of a fold.
+struct Held {
+    images: Vec<RgbTile>,
+    truth: Vec<usize>,
+    classes: usize,
+    /// The class whose F1 is the metric; of more than two classes the macro F1 is.
+    positive: Option<usize>,
+}
+
+impl Held {
+    fn new(
+        preset: &FinetunePreset,
+        set: &TrainingSet,
+        positive: Option<&str>,
+        fold: &Fold,
+    ) -> Self {
+        let side = preset.model.image as usize;
+        let of = |&i: &usize| centred(&set.images()[i], preset.data.crop, side);
+        Self {
+            images: fold.validation.iter().map(of).collect(),
+            truth: fold.validation.iter().map(|&i| set.items()[i].class).collect(),
+            classes: set.classes().len(),
+            positive: positive.and_then(|p| set.classes().iter().position(|c| c == p)),
+        }
+    }
+}
+
+/// Fine-tuning of one fold.
+struct Finetuning<'a> {
+    settings: &'a Loop,
+    draws: Draws<'a>,
+    held: Held,
+    net: Box<dyn Encoder>,
+    norm: Normalisation,
+    /// This rank's share of a batch.
+    part: Range<usize>,
+    device: Device,
+}
+
+impl Stage for Finetuning<'_> {
+    type Batch = Vec<Sample>;
+
+    fn draw(&self) -> impl Fn(usize) -> Self::Batch + Sync {
+        let draws = &self.draws;
+        samples(self.settings.batch, self.part.clone(), move |i| draws.sample(i))
+    }
+
+    fn loss(&self, samples: Self::Batch) -> Result<Loss> {
+        let (p, device) = (self.settings, self.device);
+        let x = p.memory_format.image(&batch(&samples, &self.norm, device).contiguous());
+        let aims = |of: fn(&Sample) -> &[f32]| {
+            let all: Vec<f32> = samples.iter().flat_map(|s| of(s).iter().copied()).collect();
+            Tensor::from_slice(&all).view([samples.len() as i64, -1]).to_device(device)
+        };
+        let y = p.precision.run(device, || self.net.forward(&x, true));
+        let mut loss = cross_entropy(&y, &aims(|s| &s.target));
+        if let Some(groups) = &self.draws.coarser {
+            let coarse = cross_entropy(&groups.logits(&y), &aims(|s| &s.coarse));
+            loss += self.draws.preset.coarse * coarse;
+        }
+        Ok(Loss::Open(loss))
+    }
+
+    fn validate(&self, _: usize) -> Option<Validation> {
+        let (p, device, held) = (self.settings, self.device, &self.held);
+        if held.images.is_empty() {
+            return None;
+        }
+        let mut parts = vec![];
+        for part in held.images.chunks(p.batch) {
+            let x = normalised(part, &self.norm, device);
+            parts.push(p.precision.run(device, || self.net.forward(&x, false)));
+        }
+        let all = Tensor::cat(&parts, 0).to_kind(Kind::Float);
+        let labels: Vec<i64> = held.truth.iter().map(|&c| c as i64).collect();
+        let labels = Tensor::from_slice(&labels).to_device(device);
+        let loss = CrossEntropy { smoothing: self.draws.preset.smoothing, class_weights: vec![] };
+        let loss = loss.forward(&all, &labels).double_value(&[]);
+        let best = Vec::<i64>::try_from(all.argmax(-1, false).to_device(Device::Cpu)).ok()?;
+        let found: Vec<usize> = best.into_iter().map(|c| c as usize).collect();
+        let matrix = ConfusionMatrix::from_labels(&held.truth, &found, held.classes).ok()?;
+        let metric = match held.positive {
+            Some(class) if held.classes == 2 => matrix.f1(class),
+            _ => matrix.macro_f1(),
+        };
+        Some(Validation { loss, metric })
+    }
+}
+
 pub(super) fn fold(
     preset: &FinetunePreset,
     (set, positive): (&TrainingSet, Option<&str>),
@@ -143,7 +293,6 @@ pub(super) fn fold(
     let settings = preset.train.plan(fold.train.len());
     let (ranks, device) = ranks::join(&options.device)?;
     let part = ranks::part(settings.batch, &ranks)?;
-    let (crop, side) = (preset.data.crop, preset.model.image as usize);
     tch::manual_seed(settings.seed as i64);
     let vs = VarStore::new(device);
     let mut net = encoder::build(&vs.root(), &preset.model)?;
@@ -152,29 +301,13 @@ pub(super) fn fold(
     if let Some(t) = teacher.as_ref().filter(|_| options.resume) {
         t.goes_on(&options.out)?;
     }
-    let items = order(
-        set,
-        &fold.train,
-        (preset.train.epochs, settings.epoch * settings.batch),
-        preset.balance,
-        settings.seed,
-    );
-    let augment = &preset.augment;
-    let image = |i: u64| {
-        let rng = &mut rng_of(settings.seed, i);
-        let image = &set.images()[items[i as usize]];
-        let mut image = augment.placement.apply(image, crop, side, rng);
-        if let Some(p) = &augment.photometric {
-            image = p.apply(&image, rng);
-        }
-        if let Some(r) = &augment.rand_augment {
-            image = r.apply(&image, rng);
-        }
-        (image, Erased::draw(augment.erase, side, rng))
-    };
+    let epochs = (preset.train.epochs, settings.epoch * settings.batch);
+    let items = order(set, &fold.train, epochs, preset.balance, settings.seed);
+    let coarser = preset.task.coarser().filter(|_| preset.coarse > 0.0).map(|c| Groups::new(c.of));
+    let draws = Draws { preset, set, seed: settings.seed, items, teacher, coarser };
     let start = match is_exported(options.init.as_deref()) {
         Some(file) => {
-            let shown = |i: u64| image(i % items.len() as u64).0;
+            let shown = |i: u64| draws.image(i % draws.items.len() as u64).0;
             let into = (&vs, net.as_ref());
             unfold_trunk(into, preset.init, file, &preset.model, (settings.batch, shown))?
         }
@@ -187,104 +320,43 @@ pub(super) fn fold(
     let groups =
         encoder::layer_decay_groups(&vs, net.as_ref(), settings.weight_decay, preset.layer_decay);
     let shortcuts = super::shortcuts(set, &fold.train);
-    if options.progress && ranks.is_first() {
-        shortcuts.iter().for_each(|warning| eprintln!("shortcut: {warning}"));
+    if ranks.is_first() {
+        options.report_shortcuts(&shortcuts);
     }
-    let about = About {
-        stage: "finetune",
-        task: preset.task,
-        init: &start.text,
-        train_items: fold.train.len(),
-        validation_items: fold.validation.len(),
-        folds_sha256: manifest.digest(),
-        teacher: teacher.as_ref().map(|t| &t.text[..]),
-        shortcuts,
-    };
     let mut spec = spec_of(&preset.model, set, manifest)?;
     start.note(&mut spec, super::trained_on(set, &fold.train));
     let opening = Opening {
+        stage: "finetune",
         groups,
         adam: AdamWConfig::default(),
         settings: settings.clone(),
         preset: preset.to_toml(),
         spec,
-        about,
+        about: About {
+            stage: "finetune",
+            task: preset.task,
+            init: &start.text,
+            train_items: fold.train.len(),
+            validation_items: fold.validation.len(),
+            folds_sha256: manifest.digest(),
+            teacher: draws.teacher.as_ref().map(|t| &t.text[..]),
+            shortcuts,
+        },
         random: start.random,
         lora: preset.lora.clone(),
         ranks: ranks.clone(),
     };
     let mut session = Session::open(vs, opening, options)?;
-
-    let s = &settings;
-    let norm = Normalisation::new(preset.model.mean, preset.model.std);
-    let target = |i: usize| {
-        let item = &set.items()[i];
-        let votes: &[usize] = match preset.targets {
-            Targets::Votes => &item.votes,
-            Targets::Label => std::slice::from_ref(&item.class),
-        };
-        let mut target = soft(votes, set.classes().len(), preset.smoothing);
-        teacher.iter().for_each(|t| t.lean(i, &mut target));
-        target
+    let stage = Finetuning {
+        settings: &settings,
+        draws,
+        held: Held::new(preset, set, positive, fold),
+        net,
+        norm: Normalisation::new(preset.model.mean, preset.model.std),
+        part,
+        device,
     };
-    let coarser = preset.task.coarser().filter(|_| preset.coarse > 0.0).map(|c| Groups::new(c.of));
-    let coarse = |i: usize| match (&coarser, &set.items()[i].coarse) {
-        (Some(g), Some(c)) => {
-            let mut target = soft(&c.votes, g.members.len(), preset.smoothing);
-            teacher.iter().for_each(|t| t.lean_groups(i, &g.members, &mut target));
-            target
-        }
-        _ => vec![],
-    };
-    let draw = |i: u64| {
-        let item = items[i as usize];
-        let (image, erased) = image(i);
-        Sample { image, target: target(item), coarse: coarse(item), erased }
-    };
-    let held: Vec<RgbTile> =
-        fold.validation.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
-    let truth: Vec<usize> = fold.validation.iter().map(|&i| set.items()[i].class).collect();
-    let loss = CrossEntropy { smoothing: preset.smoothing, class_weights: vec![] };
-    let labels: Vec<i64> = truth.iter().map(|&c| c as i64).collect();
-    let labels = Tensor::from_slice(&labels).to_device(device);
-    let positive = positive.and_then(|p| set.classes().iter().position(|c| c == p));
-    let validate = || {
-        if held.is_empty() {
-            return None;
-        }
-        let mut parts = vec![];
-        for part in held.chunks(s.batch) {
-            let x = normalised(part, &norm, device);
-            parts.push(s.precision.run(device, || net.forward(&x, false)));
-        }
-        let all = Tensor::cat(&parts, 0).to_kind(Kind::Float);
-        let value = loss.forward(&all, &labels).double_value(&[]);
-        let best = Vec::<i64>::try_from(all.argmax(-1, false).to_device(Device::Cpu)).ok()?;
-        let found: Vec<usize> = best.into_iter().map(|c| c as usize).collect();
-        let matrix = ConfusionMatrix::from_labels(&truth, &found, set.classes().len()).ok()?;
-        let metric = match positive {
-            Some(class) if set.classes().len() == 2 => matrix.f1(class),
-            _ => matrix.macro_f1(),
-        };
-        Some(Validation { loss: value, metric })
-    };
-    let stopped =
-        for_each_step((session.start, s.steps), (s.batch, part), draw, |step, samples| {
-            session.seed_step(step);
-            let x = s.memory_format.image(&batch(&samples, &norm, device).contiguous());
-            let aims = |of: fn(&Sample) -> &[f32]| {
-                let all: Vec<f32> = samples.iter().flat_map(|s| of(s).iter().copied()).collect();
-                Tensor::from_slice(&all).view([samples.len() as i64, -1]).to_device(device)
-            };
-            let y = s.precision.run(device, || net.forward(&x, true));
-            let mut loss = cross_entropy(&y, &aims(|s| &s.target));
-            if let Some(groups) = &coarser {
-                loss += preset.coarse * cross_entropy(&groups.logits(&y), &aims(|s| &s.coarse));
-            }
-            session.update(step, &loss).map_err(Some)?;
-            if session.after(step, &validate).map_err(Some)? { Ok(()) } else { Err(None) }
-        });
-    stopped.or_else(|e: Option<TrainError>| e.map_or(Ok(()), Err))
+    session.train(&stage, session.start..settings.steps).map(|_| ())
 }
 
 #[cfg(test)]

@@ -42,6 +42,6 @@ pub fn options(out: PathBuf, resume: bool, stop_after: usize) -> RunOptions {
         init: None,
         allow_partial: false,
         stop_after,
-        progress: false,
+        reporter: Default::default(),
     }
 }

@@ -27,6 +27,7 @@ mod steps;
 use super::{DetectorError, Result};
 use base::digest;
 use base::file::{self, Lock};
+use base::progress::{Event, Listener};
 use infer::ModelPackage;
 use regions::Dataset;
 use regions::folds::{FoldManifest, RegionFold};
@@ -61,29 +62,6 @@ pub struct ChainOptions {
     /// Only the models of these folds are trained (`None` is `final`), beside other processes on the
     /// same folder; nothing is calibrated or packaged. Without it, the whole chain.
     pub only: Option<Vec<Option<usize>>>,
-}
-
-/// Where a chain stands.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stand {
-    /// Number of the step, from 1.
-    pub number: usize,
-    /// Steps in all.
-    pub of: usize,
-    /// Whether it is there from before.
-    pub done_before: bool,
-    /// Seconds to the end of the chain: the plan's estimate, at the pace of the steps done since.
-    pub left: f64,
-}
-
-/// Told about the chain's steps.
-pub trait Watch {
-    /// A step begins, or is there from before.
-    fn step(&mut self, step: &PlannedStep, stand: Stand);
-}
-
-impl Watch for () {
-    fn step(&mut self, _: &PlannedStep, _: Stand) {}
 }
 
 /// The run of a second stage that is trained on crops, in the chain's.
@@ -165,7 +143,7 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// [`DetectorError`]; what was done stays, and the next call goes on from there.
-    pub fn run(&self, watch: &mut dyn Watch) -> Result<PathBuf> {
+    pub fn run(&self, listener: &mut dyn Listener) -> Result<PathBuf> {
         let (out, only) = (&self.options.out, &self.options.only);
         std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
         let _lock = only.is_none().then(|| Lock::take(out)).transpose()?;
@@ -184,14 +162,22 @@ impl<'a> Chain<'a> {
             before = steps.iter().map(|s| self.is_done(s)).collect::<Result<_>>()?;
         }
         let (mut spent, mut planned) = (0.0, 0.0);
+        let begun = Instant::now();
         for (i, step) in steps.iter().enumerate() {
             // Asked again: a step done anew undoes those that stand on it.
             before[i] = self.is_done(step)?;
             let ahead = steps.iter().zip(&before).skip(i).filter(|(_, done)| !**done);
             let pace = if planned > 0.0 { spent / planned } else { 1.0 };
             let left = pace * ahead.map(|(s, _)| s.seconds).sum::<f64>();
-            let (number, of) = (i + 1, steps.len());
-            watch.step(step, Stand { number, of, done_before: before[i], left });
+            let (number, total, done_before) = (i + 1, steps.len(), before[i]);
+            let state = if done_before { " (done before)" } else { "" };
+            let (so_far, rest) = (span(begun.elapsed().as_secs_f64()), span(left));
+            let what = &step.what;
+            listener.say(&format!(
+                "step {number} of {total}: {what}{state}; {so_far}, about {rest} left"
+            ));
+            let (name, eta_seconds) = (step.name.as_str(), left);
+            listener.event(&Event::Step { name, number, total, done_before, eta_seconds });
             if !before[i] {
                 let started = Instant::now();
                 // Other processes may be at work on other folds.

@@ -7,6 +7,7 @@ use super::super::{DetectorError, Result, parity};
 use super::plan::StepKind;
 use super::{CLASSIFIER, Chain, PlannedStep, Second, part, points, start};
 use base::file;
+use base::progress::Silent;
 use mitosis::{Mpp, RgbTile};
 use regions::folds::is_frame;
 use regions::task::TrainingSet;
@@ -123,7 +124,7 @@ fn options(chain: &Chain<'_>, out: PathBuf, stage: &str) -> RunOptions {
         init: given.clone().or_else(from_package),
         allow_partial: chain.options.allow_partial,
         stop_after: 0,
-        progress: false,
+        reporter: Default::default(),
     }
 }
 
@@ -144,7 +145,7 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         allow_seen: true,
     };
     let folder = chain.options.out.join("calibration");
-    folds::calibrate(&chain.source, &what, &folder, &mut |_, _| {})?;
+    folds::calibrate(&chain.source, &what, &folder, &mut Silent)?;
     let mut files = vec![folder.join("calibration.json"), folder.join("candidates.csv")];
     if let Some(grid) = p.calibrate.grid {
         files.push(points::choose(chain, grid)?);

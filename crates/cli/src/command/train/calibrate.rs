@@ -3,7 +3,6 @@
 use super::images::CandidateArgs;
 use super::machine::Machine;
 use anyhow::{Context, Result};
-use base::text::Many;
 use mitosis::matching::Rule;
 use std::path::PathBuf;
 use train::data::Source;
@@ -74,8 +73,7 @@ pub fn run(args: Args) -> Result<()> {
         device,
         allow_seen: args.allow_seen,
     };
-    let mut told = |frame: &str, n: usize| eprintln!("{frame}: {}", Many(n, "candidate"));
-    let report = calibrate(&source, &what, &args.out, &mut told)?;
+    let report = calibrate(&source, &what, &args.out, &mut args.machine.reporter())?;
     println!("{}", report.markdown);
     Ok(())
 }

@@ -4,11 +4,9 @@ use super::machine::Machine;
 use anyhow::Result;
 use infer::ModelPackage;
 use regions::Dataset;
-use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
-use std::time::Instant;
 use train::preset::Preset as _;
-use training::chain::{Chain, ChainOptions, DetectorPreset, PlannedStep, Stand, Watch, span};
+use training::chain::{Chain, ChainOptions, DetectorPreset};
 
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
 ///
@@ -64,25 +62,6 @@ fn fold(text: &str) -> Result<Fold, String> {
     }
 }
 
-/// One line for the whole run, since then.
-struct Line(Instant);
-
-impl Watch for Line {
-    fn step(&mut self, step: &PlannedStep, stand: Stand) {
-        let state = if stand.done_before { " (done before)" } else { "" };
-        let (spent, left) = (span(self.0.elapsed().as_secs_f64()), span(stand.left));
-        let Stand { number, of, .. } = stand;
-        let line =
-            format!("step {number} of {of}: {}{state}; {spent}, about {left} left", step.what);
-        if stderr().is_terminal() {
-            eprint!("\r\x1b[K{line}");
-            let _ = stderr().flush();
-        } else {
-            eprintln!("{line}");
-        }
-    }
-}
-
 pub fn run(args: Args) -> Result<()> {
     let device = args.machine.set_up();
     let preset = DetectorPreset::load(&args.preset, &args.set)?;
@@ -106,10 +85,7 @@ pub fn run(args: Args) -> Result<()> {
         print!("{}", chain.plan()?);
         return Ok(());
     }
-    let package = chain.run(&mut Line(Instant::now()))?;
-    if stderr().is_terminal() {
-        eprintln!();
-    }
+    let package = chain.run(&mut args.machine.reporter())?;
     println!("{}", package.display());
     Ok(())
 }

@@ -1,6 +1,9 @@
 //! What a training runs on, as flags.
 
-/// Device and threads.
+use crate::progress::LogArgs;
+use mithras::progress::Reporter;
+
+/// Device, threads, and how progress is reported.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Machine {
     /// auto, cpu, cuda, cuda:N
@@ -9,6 +12,8 @@ pub struct Machine {
     /// Threads of libtorch; 0 = all cores
     #[arg(long, default_value_t = 0)]
     pub threads: usize,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Machine {
@@ -16,5 +21,15 @@ impl Machine {
     pub fn set_up(&self) -> String {
         train::set_up(self.threads);
         self.device.clone()
+    }
+
+    /// A line for people; `--quiet` and `--log json` leave it out.
+    pub fn say(&self, line: &str) {
+        self.log.listener(false).say(line);
+    }
+
+    /// Who is told how far the work is.
+    pub fn reporter(&self) -> Reporter {
+        self.log.reporter()
     }
 }

@@ -45,9 +45,9 @@ pub fn run(a: &Args) -> Result<()> {
         init: None,
         allow_partial: false,
         stop_after: 0,
-        progress: true,
+        reporter: a.machine.reporter(),
     };
     pretrain::run(&preset, &a.corpus, a.workers, &options)?;
-    eprintln!("the encoder: {}", a.out.join(pretrain::ENCODER).display());
+    a.machine.say(&format!("the encoder: {}", a.out.join(pretrain::ENCODER).display()));
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::fold::OneFold;
 use crate::command::detect::EngineArgs;
+use crate::progress::LogArgs;
 use anyhow::{Context, Result};
 use base::text::Many;
 use mitosis::Score;
@@ -35,6 +36,8 @@ pub struct Args {
     out: PathBuf,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 fn score(text: &str) -> Result<Score, String> {
@@ -58,12 +61,8 @@ pub fn run(args: &Args) -> Result<()> {
     rule.reachable(detector.config.recipe.candidates.lowest()).context(
         "name --candidates-from SCORE no higher than --mitotic-seg and --mimicker-seg, or raise these",
     )?;
-    let told = &mut |done: usize, of: usize| {
-        if done.is_multiple_of(20) {
-            eprintln!("{done} of {of} images");
-        }
-    };
-    let c = label(&source, &fold, (&mut detector, &rule), &args.out, told)?;
+    let reporter = &mut args.log.reporter();
+    let c = label(&source, &fold, (&mut detector, &rule), &args.out, reporter)?;
     println!(
         "{}, {}, {} that are neither, on {}: {}",
         Many(c.figures, "figure"),

@@ -64,6 +64,34 @@ pub enum Event<'a> {
         /// Seconds that the others will take at this rate.
         eta_seconds: Option<f64>,
     },
+    /// An epoch of a training ended.
+    EpochEnded {
+        /// The run, by the name of its stage.
+        of: &'a str,
+        /// Steps that are done.
+        step: usize,
+        /// Mean training loss since the last epoch.
+        loss: f64,
+        /// Loss on what is held out, where anything is.
+        validation_loss: Option<f64>,
+        /// The stage's metric on it.
+        validation_metric: Option<f64>,
+        /// Training images per second.
+        images_per_second: f64,
+    },
+    /// A step of a chain of trainings begins, or was done before.
+    Step {
+        /// Its name.
+        name: &'a str,
+        /// Number of the step, from 1.
+        number: usize,
+        /// All steps.
+        total: usize,
+        /// Whether an earlier process did it.
+        done_before: bool,
+        /// Estimated seconds to the end of the chain.
+        eta_seconds: f64,
+    },
     /// Something that a person would be told.
     Said {
         /// `note`, `warning`, `error` or `hint`.

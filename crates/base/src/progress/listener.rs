@@ -1,0 +1,181 @@
+//! Listeners, and the pieces of work that they are told of.
+
+use super::event::Event;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Something that shows progress: a bar, a log, nothing.
+pub trait Listener: Send {
+    /// A piece of work begins.
+    fn begin(&mut self, label: &str, unit: &'static str);
+    /// `done` of `total` units.
+    fn update(&mut self, done: u64, total: u64);
+    /// What the live line says besides how far it is; a listener without one leaves it.
+    fn status(&mut self, text: &str) {
+        let _ = text;
+    }
+    /// The piece of work ended.
+    fn finish(&mut self);
+    /// What came of it, in one line.
+    fn say(&mut self, line: &str);
+    /// Something that a reader should know even of quiet work.
+    fn note(&mut self, text: &str);
+    /// The same and more for scripts; a listener for people leaves it.
+    fn event(&mut self, event: &Event<'_>) {
+        let _ = event;
+    }
+}
+
+/// Shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Listener for Silent {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, _: u64, _: u64) {}
+    fn finish(&mut self) {}
+    fn say(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
+}
+
+/// A listener that several parts of one work share; clones report to the same one.
+#[derive(Clone)]
+pub struct Reporter(Arc<Mutex<Box<dyn Listener>>>);
+
+impl Reporter {
+    /// Reports to `listener`.
+    #[must_use]
+    pub fn new(listener: impl Listener + 'static) -> Self {
+        Self::from(Box::new(listener) as Box<dyn Listener>)
+    }
+
+    /// Something that a reader should know.
+    pub fn note(&self, text: &str) {
+        self.with(|l| l.note(text));
+    }
+
+    fn with(&self, report: impl FnOnce(&mut dyn Listener)) {
+        report(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl From<Box<dyn Listener>> for Reporter {
+    fn from(listener: Box<dyn Listener>) -> Self {
+        Self(Arc::new(Mutex::new(listener)))
+    }
+}
+
+/// Reports to nobody.
+impl Default for Reporter {
+    fn default() -> Self {
+        Self::new(Silent)
+    }
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reporter")
+    }
+}
+
+impl Listener for Reporter {
+    fn begin(&mut self, label: &str, unit: &'static str) {
+        self.with(|l| l.begin(label, unit));
+    }
+    fn update(&mut self, done: u64, total: u64) {
+        self.with(|l| l.update(done, total));
+    }
+    fn status(&mut self, text: &str) {
+        self.with(|l| l.status(text));
+    }
+    fn finish(&mut self) {
+        self.with(|l| l.finish());
+    }
+    fn say(&mut self, line: &str) {
+        self.with(|l| l.say(line));
+    }
+    fn note(&mut self, text: &str) {
+        self.with(|l| l.note(text));
+    }
+    fn event(&mut self, event: &Event<'_>) {
+        self.with(|l| l.event(event));
+    }
+}
+
+/// How often scripts are told of progress.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Speed of a piece of work, and when scripts heard of it last.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    unit: &'static str,
+    from: u64,
+    start: Instant,
+    last_event: Option<Instant>,
+}
+
+impl Pace {
+    /// Work that begins now with `from` units done before.
+    #[must_use]
+    pub fn new(unit: &'static str, from: u64) -> Self {
+        Self { unit, from, start: Instant::now(), last_event: None }
+    }
+
+    /// Reports `done` of `total` units of the piece `name`; to scripts at most once a second.
+    pub fn update(&mut self, listener: &mut dyn Listener, name: &str, done: u64, total: u64) {
+        listener.update(done, total);
+        let now = Instant::now();
+        if done < total && self.last_event.is_some_and(|last| now - last < EVERY) {
+            return;
+        }
+        self.last_event = Some(now);
+        let new = done.saturating_sub(self.from);
+        let rate = new as f64 / (now - self.start).as_secs_f64().max(1e-3);
+        let left = total.saturating_sub(done) as f64;
+        let round = |v: f64| (v * 1e3).round() / 1e3;
+        listener.event(&Event::Progress {
+            of: name,
+            done,
+            total,
+            unit: self.unit,
+            rate: round(rate),
+            eta_seconds: (new > 0).then(|| round(left / rate)),
+        });
+    }
+}
+
+/// A piece of work under way: one slide among several at once, say.
+pub struct Piece<'a> {
+    listener: &'a mut dyn Listener,
+    name: &'a str,
+    pace: Pace,
+}
+
+impl<'a> Piece<'a> {
+    /// Begins a piece, with a `label` for people and a `name` for scripts.
+    pub fn begin(
+        listener: &'a mut dyn Listener,
+        label: &str,
+        name: &'a str,
+        unit: &'static str,
+    ) -> Self {
+        listener.begin(label, unit);
+        Self { listener, name, pace: Pace::new(unit, 0) }
+    }
+
+    /// `done` of `total` units.
+    pub fn update(&mut self, done: u64, total: u64) {
+        self.pace.update(self.listener, self.name, done, total);
+    }
+
+    /// Something that a reader should know.
+    pub fn note(&mut self, text: &str) {
+        self.listener.note(text);
+    }
+
+    /// The piece ended.
+    pub fn finish(self) {
+        self.listener.finish();
+    }
+}
