@@ -38,6 +38,7 @@ macro_rules! verbs {
 verbs! {
     Audit: command::audit::Args => command::audit::run,
     Bench: command::bench::Args => command::bench::run,
+    Calibrate: command::calibrate::Args => command::calibrate::run,
     Challenge: command::challenge::Args => command::challenge::run,
     Classify: command::classify::Args => command::classify::run,
     Corpus: command::corpus::Args => command::corpus::run,

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boxes;
+pub mod calibrate;
 pub mod combine;
 pub mod evaluate;
 pub mod robustness;

@@ -68,6 +68,7 @@ fn record() -> SlideRecord {
             name: "m".into(),
             segmenter_sha256: "00".into(),
             classifier_sha256: Some("11".into()),
+            classifier_scale: None,
             license: "none".into(),
         },
         (

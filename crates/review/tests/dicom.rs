@@ -55,6 +55,7 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             name: "a-model".into(),
             segmenter_sha256: "00".into(),
             classifier_sha256: Some("11".into()),
+            classifier_scale: None,
             license: "none".into(),
         },
         (

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod calibrate;
 pub mod challenge;
 pub mod classify;
 mod columns;

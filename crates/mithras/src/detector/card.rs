@@ -67,6 +67,7 @@ pub(super) fn from_card(
         name: name.clone(),
         segmenter_sha256: card.segmenter.sha256.clone(),
         classifier_sha256: second.map(|c| c.sha256.clone()),
+        classifier_scale: second.and_then(|c| c.scale),
         license: package.card.license.clone(),
     };
     let own = match second {

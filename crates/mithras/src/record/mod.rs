@@ -8,6 +8,8 @@ pub use row::DetectionRow;
 pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
 use crate::regions::Searched;
+use infer::ModelCard;
+use infer::card::ScaleCard;
 use detect::{Flawed, SlideResult, UnreadWindow};
 use mitosis::count::Hotspot;
 use mitosis::{Count, Mm2, OperatingPoint, Point, Resolution};
@@ -41,7 +43,7 @@ pub struct SlideEntry {
 }
 
 /// Which weights ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelEntry {
     /// Package name.
     pub name: String,
@@ -49,8 +51,25 @@ pub struct ModelEntry {
     pub segmenter_sha256: String,
     /// SHA-256 of the second stage; none when segmentation ran alone.
     pub classifier_sha256: Option<String>,
+    /// How the package scales the second stage's scores; none where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classifier_scale: Option<ScaleCard>,
     /// Licence of the weights.
     pub license: String,
+}
+
+impl ModelEntry {
+    /// Whether candidates of these weights are what a package gives: the same networks, and scores on the same
+    /// scale. A run with one stage agrees with a package of two.
+    #[must_use]
+    pub fn is_of(&self, card: &ModelCard) -> bool {
+        let first = card.segmenter.as_ref().map(|s| s.sha256.as_str());
+        let second = card.classifier.as_ref();
+        first == Some(self.segmenter_sha256.as_str())
+            && self.classifier_sha256.as_deref().is_none_or(|own| {
+                second.is_some_and(|c| c.sha256 == own && c.scale == self.classifier_scale)
+            })
+    }
 }
 
 /// What is known of the pixels that were read, and of their resolution.

@@ -65,7 +65,7 @@ pub enum PointError {
     },
     /// The package is another one than the run's.
     #[error(
-        "the run was made with other weights than package `{package}` has, whose operating points do not hold for it"
+        "the run was made with other weights, or on another scale of scores, than package `{package}` has; its operating points do not hold for the run"
     )]
     OtherWeights {
         /// The package.
@@ -186,8 +186,7 @@ fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<(String, OperatingPoi
             Some(_) => ModelPackage::find(of.package)?,
             None => ModelPackage::bundled_named(&counts.model.name)?,
         };
-        let own = package.card.segmenter.as_ref().map(|s| s.sha256.as_str());
-        if own != Some(counts.model.segmenter_sha256.as_str()) {
+        if !counts.model.is_of(&package.card) {
             return Err(PointError::OtherWeights { package: package.card.name.clone() });
         }
         Ok(package)

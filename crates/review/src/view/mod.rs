@@ -3,6 +3,7 @@
 mod dataset;
 pub mod desk;
 mod dicom;
+mod judged;
 mod open;
 mod qupath;
 mod recount;
@@ -13,6 +14,7 @@ mod tissue;
 
 pub use dataset::{DatasetError, REVIEWS, ReviewedRegions, dataset};
 pub use dicom::{DicomError, Written, WrittenSlide, write_dicom};
+pub use judged::{JudgedError, JudgedSlide, judged};
 pub use open::{Item, OpenError, Opened, open, opened};
 pub(crate) use open::{patient, run_folders};
 pub use qupath::{Project, QupathError, write_project};

@@ -1,0 +1,105 @@
+//! The candidates of a run with what a reviewer decided about each.
+
+use super::open::{OpenError, counted_folders};
+use super::qupath::is_objects;
+use super::review::{Entry, ReviewError, Reviews, Verdict};
+use mithras::export::CountsFile;
+use mithras::record::DetectionRow;
+use mithras::report::{Results, ResultsError, results};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Why no judged candidates can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgedError {
+    /// The run's folder.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The log.
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    /// A slide's results.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// Objects of QuPath.
+    #[error(
+        "{}: corrected objects name what was wrong and not what was judged right; review the run in `mithras view`",
+        path.display()
+    )]
+    Objects {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// Several reviewers, and none was named.
+    #[error("{}: reviewed by {}; name one of them", path.display(), names.join(", "))]
+    Reviewers {
+        /// Folder of the logs.
+        path: PathBuf,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Nobody judged a candidate of this run.
+    #[error("{}: no candidate of this run was judged; review it in `mithras view` first", path.display())]
+    Nothing {
+        /// The run.
+        path: PathBuf,
+    },
+}
+
+/// A slide of a run.
+#[derive(Clone, Debug)]
+pub struct JudgedSlide {
+    /// Name of its folder.
+    pub name: String,
+    /// Its counts.
+    pub counts: CountsFile,
+    /// Every candidate, and whether it is a figure where the reviewer decided that.
+    pub candidates: Vec<(DetectionRow, Option<bool>)>,
+}
+
+/// Every slide of a run with the verdicts of one reviewer: a name in `RUN/reviews`, a log, or none where there is
+/// one log alone. Verdicts about another file of the same name are left out; figures that a reviewer added are no
+/// candidates.
+///
+/// # Errors
+/// [`JudgedError`].
+pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, JudgedError> {
+    let folders = counted_folders(run)?;
+    if folders.iter().any(|f| f == run) {
+        return Err(OpenError::NoRun { path: run.to_owned() }.into());
+    }
+    let logs = run.join("reviews");
+    let log = match reviewer {
+        Some(name) if Path::new(name).exists() => PathBuf::from(name),
+        Some(name) => Reviews::path(&logs, name)?,
+        None => {
+            let names: Vec<String> = Reviews::read_all(&logs)?.into_keys().collect();
+            match names.as_slice() {
+                [] => return Err(JudgedError::Nothing { path: run.to_owned() }),
+                [one] => Reviews::path(&logs, one)?,
+                _ => return Err(JudgedError::Reviewers { path: logs, names }),
+            }
+        }
+    };
+    if is_objects(&log) {
+        return Err(JudgedError::Objects { path: log });
+    }
+    let said = Reviews::read(&log)?;
+    let mut slides = Vec::new();
+    for folder in &folders {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Results { counts, rows } = results(folder)?;
+        let own = said.iter().filter(|(of, _)| of.slide == name && of.slide_digest == counts.slide.digest);
+        let words: BTreeMap<&str, &Entry> =
+            own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
+        let verdict = |r: &DetectionRow| {
+            words.get(Entry::key_of(r.x_px, r.y_px).as_str())?.verdict.and_then(Verdict::counts)
+        };
+        let candidates = rows.into_iter().map(|r| { let v = verdict(&r); (r, v) }).collect();
+        slides.push(JudgedSlide { name, counts, candidates });
+    }
+    if slides.iter().all(|s| s.candidates.iter().all(|(_, v)| v.is_none())) {
+        return Err(JudgedError::Nothing { path: run.to_owned() });
+    }
+    Ok(slides)
+}
