@@ -51,7 +51,9 @@ pub enum CalibrateError {
         slide: String,
     },
     /// The candidates are another network's.
-    #[error("{slide}: its candidates are those of {found}, not of {package}: other weights or another scale")]
+    #[error(
+        "{slide}: its candidates are those of {found}, not of {package}: other weights or another scale"
+    )]
     OtherWeights {
         /// The slide.
         slide: String,
@@ -111,7 +113,9 @@ impl Slide {
         let one = |image: &crate::robustness::Looked| {
             let near = image.near_figures(result.radius_um);
             let candidates = image.found.iter().zip(near).map(|(f, figure)| {
-                let s_cls = f.s_cls.ok_or_else(|| CalibrateError::OneStage { slide: image.image.clone() })?;
+                let s_cls = f
+                    .s_cls
+                    .ok_or_else(|| CalibrateError::OneStage { slide: image.image.clone() })?;
                 Ok(Candidate { s_seg: f.s_seg, s_cls, figure: Some(figure) })
             });
             let candidates = candidates.collect::<Result<_, CalibrateError>>()?;
@@ -121,7 +125,7 @@ impl Slide {
     }
 }
 
-/// What the labels say of the scores, before and after the scale.
+/// How well the scores fit the labels, before and after the scale.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fit {
     /// Mean log loss of the judged candidates.
@@ -210,7 +214,8 @@ pub fn draw(slides: &mut [Slide], labels: usize, seg: f32) {
     let mut judged: Vec<(usize, usize)> = Vec::new();
     for (s, slide) in slides.iter().enumerate() {
         let own = slide.candidates.iter().enumerate();
-        judged.extend(own.filter(|(_, c)| c.figure.is_some() && c.s_seg >= seg).map(|(c, _)| (s, c)));
+        judged
+            .extend(own.filter(|(_, c)| c.figure.is_some() && c.s_seg >= seg).map(|(c, _)| (s, c)));
     }
     let score = |at: &(usize, usize)| slides[at.0].candidates[at.1].s_cls;
     judged.sort_by(|a, b| score(b).total_cmp(&score(a)).then(a.cmp(b)));
@@ -428,7 +433,8 @@ impl Calibration {
         };
         training.insert("calibration_slides".into(), used.map(entry).collect::<Vec<_>>().into());
         // The measured figures are of the points before.
-        let invalid = |e: toml::ser::Error| CardError::Value { key: "results".into(), reason: e.to_string() };
+        let invalid =
+            |e: toml::ser::Error| CardError::Value { key: "results".into(), reason: e.to_string() };
         let own = toml::Table::try_from(self).map_err(invalid).map_err(ImportError::from)?;
         card.results = Some(toml::Table::from_iter([("own_labels".to_owned(), own.into())]));
         card.check().map_err(ImportError::from)?;
@@ -442,7 +448,7 @@ impl Calibration {
         for (name, bytes) in networks.into_iter().filter_map(|(n, b)| n.zip(b)) {
             file::write(&out.join(name), bytes).map_err(ImportError::from)?;
         }
-        // Last: a folder without a card is no package.
+        // Last: a folder is a package once it has its card.
         file::write(&at, text.as_bytes()).map_err(ImportError::from)?;
         Ok(at)
     }
@@ -470,12 +476,19 @@ impl fmt::Display for Calibration {
             self.model, self.slides, self.figures, self.unjudged
         )?;
         writeln!(f, "cross-validated, {} left out:", self.left_out)?;
-        writeln!(f, "  log loss           {:.3}, was {:.3}", self.after.log_loss, self.before.log_loss)?;
+        writeln!(
+            f,
+            "  log loss           {:.3}, was {:.3}",
+            self.after.log_loss, self.before.log_loss
+        )?;
         writeln!(f, "  calibration error  {:.3}, was {:.3}", self.after.ece, self.before.ece)?;
         writeln!(f, "  F1 of the judged   {:.3}, was {:.3}", self.f1_after, self.f1_before)?;
         match self.kept {
             true => writeln!(f, "scale: slope {:.3}, offset {:+.3}", self.slope, self.offset)?,
-            false => writeln!(f, "scale: unchanged, because the fitted one is no better on labels left out")?,
+            false => writeln!(
+                f,
+                "scale: unchanged, because the fitted one is no better on labels left out"
+            )?,
         }
         for (name, p) in &self.points {
             writeln!(
@@ -485,5 +498,110 @@ impl fmt::Display for Calibration {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Candidates whose true odds are `slope * logit + offset`, by strata rather than by chance.
+    fn laboratory(slope: f64, offset: f64, slides: usize) -> Vec<Slide> {
+        let truth = Platt { slope, offset };
+        let candidate = |i: usize, k: usize| {
+            let z = (i as f64 - 20.0) / 5.0;
+            let s_cls = Platt::IDENTITY.score(&[z]) as f32;
+            let figure = Some((k as f64 + 0.5) / 10.0 < truth.score(&[z]));
+            Candidate { s_seg: 0.9, s_cls, figure }
+        };
+        let one = |s: usize| Slide {
+            name: format!("slide-{s}"),
+            digest: None,
+            candidates: (0..41)
+                .flat_map(|i| (0..10).map(move |k| (i, k)))
+                .map(|(i, k)| candidate(i, k))
+                .collect(),
+        };
+        (0..slides).map(one).collect()
+    }
+
+    #[test]
+    fn a_laboratorys_scale_is_found_and_its_point_moves() {
+        let package = ModelPackage::bundled().unwrap();
+        let found = calibrate(&package, &laboratory(0.6, -1.0, 6)).unwrap();
+        assert!(found.kept && found.left_out == "slides", "{found}");
+        assert!((found.slope - 0.6).abs() < 0.03 && (found.offset + 1.0).abs() < 0.1, "{found}");
+        assert!(found.after.ece < 0.03 && found.before.ece > 0.1, "{found}");
+        assert!(found.f1_after > found.f1_before, "{found}");
+        let [b, sensitive, specific] =
+            ["balanced", "sensitive", "specific"].map(|n| found.points[n]);
+        assert!(sensitive.cls < b.cls && b.cls < specific.cls, "{found}");
+        assert!(sensitive.recall > b.recall && specific.precision > b.precision, "{found}");
+        // The best threshold is half of the greatest F1, on scores that are odds (Lipton et al. 2014).
+        let f1 = 2.0 * b.precision * b.recall / (b.precision + b.recall);
+        assert!((f64::from(b.cls) - f1 / 2.0).abs() < 0.06, "{} for {}", b.cls, f1 / 2.0);
+    }
+
+    #[test]
+    fn a_scale_that_is_no_better_is_not_kept() {
+        let package = ModelPackage::bundled().unwrap();
+        // Of scores with odds of 0.73 and 0.27 three quarters and one quarter are figures, but a fifth of the labels, left
+        // out as one part, contradicts the rest.
+        let candidate = |i: usize| {
+            let high = (i / PARTS).is_multiple_of(2);
+            let figure = if i.is_multiple_of(PARTS) || i == 1 || i == 6 { !high } else { high };
+            let s_cls = Platt::IDENTITY.score(&[if high { 1.0 } else { -1.0 }]) as f32;
+            Candidate { s_seg: 0.9, s_cls, figure: Some(figure) }
+        };
+        let candidates = (0..40).map(candidate).collect();
+        let slides = [Slide { name: "one".into(), digest: None, candidates }];
+        let found = calibrate(&package, &slides).unwrap();
+        assert_eq!((found.figures, found.others, found.left_out), (20, 20, "candidates"));
+        assert!(!found.kept && found.slope == 1.0 && found.offset == 0.0, "{found}");
+        assert!(found.to_string().contains("unchanged"), "{found}");
+    }
+
+    #[test]
+    fn the_draw_follows_the_scores() {
+        let mut slides = laboratory(1.0, 0.0, 3);
+        draw(&mut slides, 50, 0.5);
+        let all = slides.iter().flat_map(|s| &s.candidates).filter(|c| c.figure.is_some());
+        let scores: Vec<f32> = all.map(|c| c.s_cls).collect();
+        assert_eq!(scores.len(), 50);
+        let least = scores.iter().copied().fold(1.0, f32::min);
+        assert!(least > 0.85, "the likeliest quarter: {least}");
+        let mut strict = laboratory(1.0, 0.0, 3);
+        draw(&mut strict, 50, 0.95);
+        let judged = |c: &Candidate| c.figure.is_some();
+        assert!(
+            !strict.iter().flat_map(|s| &s.candidates).any(judged),
+            "none is a candidate there"
+        );
+    }
+
+    #[test]
+    fn too_little_is_refused() {
+        let package = ModelPackage::bundled().unwrap();
+        let mut slides = laboratory(1.0, 0.0, 1);
+        slides[0].candidates.truncate(30);
+        let refused = calibrate(&package, &slides).unwrap_err();
+        assert!(matches!(refused, CalibrateError::TooFew { .. }), "{refused}");
+    }
+
+    #[test]
+    fn a_scale_comes_on_top_of_the_packages_own() {
+        let package = ModelPackage::bundled().unwrap();
+        let slides = laboratory(0.6, -1.0, 6);
+        let first = calibrate(&package, &slides).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        first.write(&package, "first", &slides, &dir.path().join("a")).unwrap();
+        let once = ModelPackage::open(&dir.path().join("a")).unwrap();
+        first.write(&once, "second", &slides, &dir.path().join("b")).unwrap();
+        let twice =
+            ModelPackage::open(&dir.path().join("b")).unwrap().card.classifier.unwrap().scale;
+        let twice = twice.unwrap();
+        assert!((twice.slope - first.slope * first.slope).abs() < 1e-12);
+        assert!((twice.offset - (first.slope * first.offset + first.offset)).abs() < 1e-12);
+        assert!(first.write(&package, "x", &slides, &dir.path().join("a")).is_err(), "it is taken");
     }
 }

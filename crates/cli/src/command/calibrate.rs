@@ -85,10 +85,14 @@ fn slide(judged: JudgedSlide, package: &ModelPackage) -> Result<Slide, Calibrate
         let s_cls = r.s_cls.ok_or_else(one_stage)?;
         Ok(Candidate { s_seg: r.s_seg, s_cls, figure: *figure })
     };
-    // What lies outside the tissue is never accepted, whatever its score.
+    // A candidate outside the tissue is never accepted, whatever its score.
     let inside = judged.candidates.iter().filter(|(r, _)| !r.outside_tissue);
     let candidates = inside.map(one).collect::<Result<_, CalibrateError>>()?;
-    Ok(Slide { name: judged.name.clone(), digest: Some(judged.counts.slide.digest.clone()), candidates })
+    Ok(Slide {
+        name: judged.name.clone(),
+        digest: Some(judged.counts.slide.digest.clone()),
+        candidates,
+    })
 }
 
 fn other(slide: &str, found: &str, package: &ModelPackage) -> CalibrateError {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn mithras(args: &[&str]) -> Result<String, String> {
+pub fn mithras(args: &[&str]) -> Result<String, String> {
     let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
     match out.status.success() {
         true => Ok(String::from_utf8(out.stdout).unwrap()),

@@ -2,6 +2,7 @@
 
 mod audit;
 mod back;
+mod calibrate;
 mod made;
 mod page;
 mod quality;

@@ -8,9 +8,9 @@ pub use row::DetectionRow;
 pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
 use crate::regions::Searched;
+use detect::{Flawed, SlideResult, UnreadWindow};
 use infer::ModelCard;
 use infer::card::ScaleCard;
-use detect::{Flawed, SlideResult, UnreadWindow};
 use mitosis::count::Hotspot;
 use mitosis::{Count, Mm2, OperatingPoint, Point, Resolution};
 use serde::{Deserialize, Serialize};

@@ -58,7 +58,7 @@ pub struct JudgedSlide {
 }
 
 /// Every slide of a run with the verdicts of one reviewer: a name in `RUN/reviews`, a log, or none where there is
-/// one log alone. Verdicts about another file of the same name are left out; figures that a reviewer added are no
+/// one log alone. Verdicts about another file of the same name are left out; figures that a reviewer added are not
 /// candidates.
 ///
 /// # Errors
@@ -84,18 +84,26 @@ pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, Ju
     if is_objects(&log) {
         return Err(JudgedError::Objects { path: log });
     }
-    let said = Reviews::read(&log)?;
+    let verdicts = Reviews::read(&log)?;
     let mut slides = Vec::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Results { counts, rows } = results(folder)?;
-        let own = said.iter().filter(|(of, _)| of.slide == name && of.slide_digest == counts.slide.digest);
+        let own = verdicts
+            .iter()
+            .filter(|(of, _)| of.slide == name && of.slide_digest == counts.slide.digest);
         let words: BTreeMap<&str, &Entry> =
             own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
         let verdict = |r: &DetectionRow| {
             words.get(Entry::key_of(r.x_px, r.y_px).as_str())?.verdict.and_then(Verdict::counts)
         };
-        let candidates = rows.into_iter().map(|r| { let v = verdict(&r); (r, v) }).collect();
+        let candidates = rows
+            .into_iter()
+            .map(|r| {
+                let v = verdict(&r);
+                (r, v)
+            })
+            .collect();
         slides.push(JudgedSlide { name, counts, candidates });
     }
     if slides.iter().all(|s| s.candidates.iter().all(|(_, v)| v.is_none())) {
