@@ -268,6 +268,7 @@ fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String
         ("encoder", encoder.to_owned()),
         ("image", image.to_string()),
         ("gmacs", row.gmacs.to_string()),
+        ("weights", weights.unwrap_or_default()),
         ("init", init),
         ("model", network),
         ("page", row.page.clone()),
@@ -359,6 +360,19 @@ impl Builder {
         Ok(step)
     }
 
+    /// The step that writes the labels of some tumour types of a collection.
+    fn part(&self, set: &DataSet) -> Result<Step> {
+        let labels = format!("{{data:{}.labels}}", set.name);
+        let words = ["data", "part", &set.name, "--labels", &labels, "--out", "{out}/labels.json"];
+        let spec = StepSpec {
+            name: format!("data/{}/labels", set.name),
+            about: format!("labels of {} out of their collection", set.name),
+            run: words.iter().map(|w| Word::One((*w).to_owned())).collect(),
+            ..StepSpec::import(vec!["labels.json".into()])
+        };
+        self.step(&spec, &Env::new(), &Dims::new())
+    }
+
     /// Makes the import steps that somebody needs.
     fn imports(&mut self, wanted: &BTreeSet<String>) -> Result<()> {
         let needed: BTreeSet<String> = self
@@ -371,28 +385,25 @@ impl Builder {
         for name in needed {
             let unknown = || ExperimentError::form(&name, "no such import of a data set");
             let (set, what) = name["data/".len()..].split_once('/').ok_or_else(unknown)?;
-            let set = self.sets.iter().find(|s| s.name == set).ok_or_else(unknown)?;
+            let set = self.sets.iter().find(|s| s.name == set).cloned().ok_or_else(unknown)?;
+            let set = &set;
             let words = set.import.get(what).ok_or_else(unknown)?;
             let mut env: Env = set
                 .pieces
                 .iter()
                 .map(|p| (p.id.clone(), format!("{{data:{}.{}}}", set.name, p.id)))
                 .collect();
-            let types = set.types().iter().flat_map(|t| ["--only-type", t]).collect::<Vec<_>>();
-            env.insert("only-types".into(), types.join(&BETWEEN.to_string()));
+            if !set.types().is_empty() {
+                let part = self.part(set)?;
+                env.insert("labels".into(), format!("{{step:{}}}/labels.json", part.name));
+                self.made.insert(part.name.clone(), part);
+            }
+            let made = if what == "crops" { "manifest.json" } else { "regions.json" };
             let spec = StepSpec {
                 name: name.clone(),
                 about: format!("import {} as {what}", set.name),
                 run: words.iter().cloned().map(Word::One).collect(),
-                outside: None,
-                makes: vec![if what == "crops" { "manifest.json" } else { "regions.json" }.into()],
-                stdout: None,
-                lock: vec![],
-                resumes: false,
-                gpu: false,
-                memory: 2.0,
-                passes: 0.0,
-                when: When::Always,
+                ..StepSpec::import(vec![made.into()])
             };
             let step = self.step(&spec, &env, &Dims::new())?;
             self.made.insert(name, step);

@@ -65,8 +65,11 @@ impl Value {
             },
             Json::Object(o) => {
                 let number = |keys: &[&str]| keys.iter().find_map(|k| o.get(*k)?.as_f64());
-                let estimate = number(&["mean", "estimate", "value", "c_index"])?;
-                let ends = number(&["lower", "low"]).zip(number(&["upper", "high"]));
+                let estimate = number(&["mean", "estimate", "value", "c"])?;
+                // A C-index has its interval over slides in `rows`.
+                let inner = o.get("rows").and_then(Json::as_object).unwrap_or(o);
+                let end = |keys: &[&str]| keys.iter().find_map(|k| inner.get(*k)?.as_f64());
+                let ends = end(&["lower", "low"]).zip(end(&["upper", "high"]));
                 Some(Self {
                     sd: number(&["sd"]),
                     ends: ends.map(|(a, b)| [a, b]),

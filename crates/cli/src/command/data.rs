@@ -29,6 +29,19 @@ enum What {
         #[arg(long)]
         json: bool,
     },
+    /// Write the labels of a data set that is some tumour types of a collection (MIDOG22, MIDOGpp)
+    ///
+    /// The file has the collection's form; images without a label stay out.
+    Part {
+        /// Its name
+        name: String,
+        /// Label file of the collection
+        #[arg(long, value_name = "JSON")]
+        labels: PathBuf,
+        /// File to write
+        #[arg(long, value_name = "JSON")]
+        out: PathBuf,
+    },
     /// Count what a folder contains of each data set, and say which experiments can run
     ///
     /// Labels are read and counted; images that they name are looked for. What is missing is named with
@@ -59,6 +72,11 @@ pub fn run(args: Args) -> Result<()> {
     match args.what {
         What::List { json } => result(json, &All(dataset::all()?)),
         What::Show { name, json } => result(json, &dataset::find(&name)?),
+        What::Part { name, labels, out } => {
+            let [images, annotations] = dataset::part(&dataset::find(&name)?, &labels, &out)?;
+            println!("{}: {images} images, {annotations} annotations", out.display());
+            Ok(())
+        }
         What::Check { root, only, json } => result(json, &experiments::check_data(&root, &only)?),
     }
 }

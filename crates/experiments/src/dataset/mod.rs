@@ -3,7 +3,9 @@
 //! One file per data set in `datasets/`, contained in the program.
 
 mod check;
+mod part;
 
+pub use part::part;
 pub use check::{Check, Checked, Count, Lacking, PieceCheck, State, check};
 
 use crate::embedded;

@@ -124,6 +124,26 @@ pub struct StepSpec {
     pub when: When,
 }
 
+impl StepSpec {
+    /// A step that reads a data set: little memory, no network.
+    pub(crate) fn import(makes: Vec<String>) -> Self {
+        Self {
+            name: String::new(),
+            about: String::new(),
+            run: vec![],
+            outside: None,
+            makes,
+            stdout: None,
+            lock: vec![],
+            resumes: false,
+            gpu: false,
+            memory: two(),
+            passes: 0.0,
+            when: When::Always,
+        }
+    }
+}
+
 fn two() -> f64 {
     2.0
 }
