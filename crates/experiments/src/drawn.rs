@@ -9,7 +9,11 @@ use std::path::Path;
 /// A drawing that is there whole ends with this file.
 const MARK: &str = "drawn.json";
 /// Changes with everything that is drawn.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Side of an image, px: four windows of the first stage.
+const SIDE: u32 = 640;
+/// Figures of an image, and as many mimickers.
+const FIGURES: usize = 3;
 
 #[derive(Serialize)]
 struct Mark {
@@ -73,10 +77,11 @@ fn folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(|e| ExperimentError::path(path, e))
 }
 
-/// Draws a slide and gives its layout.
+/// Draws a slide with as many mimickers as figures and gives its layout.
 fn slide(path: &Path, side: u32, seed: u64, figures: usize) -> Result<Layout> {
     let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
     let mut spec = Spec::new(side, side, seed, figures).map_err(|e| bad(&e))?;
+    spec.mimickers = figures;
     // Little beside tissue, so that the figures fit.
     spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
     let layout = Layout::new(spec).map_err(|e| bad(&e))?;
@@ -102,7 +107,7 @@ fn midog(root: &Path) -> Result<()> {
     for (k, tumor_type) in types.into_iter().enumerate() {
         let id = k + 1;
         let file_name = format!("{id:03}.tiff");
-        let layout = slide(&dir.join(&file_name), 640, id as u64, 5)?;
+        let layout = slide(&dir.join(&file_name), SIDE, id as u64, FIGURES)?;
         for p in layout.truth() {
             #[expect(clippy::cast_possible_truncation, reason = "pixels of a small image")]
             let (x, y) = (p.x_px.round() as i64, p.y_px.round() as i64);
@@ -113,7 +118,7 @@ fn midog(root: &Path) -> Result<()> {
                 bbox: [x - 25, y - 25, x + 25, y + 25],
             });
         }
-        images.push(MidogImage { id, file_name, width: 640, height: 640, tumor_type });
+        images.push(MidogImage { id, file_name, width: SIDE, height: SIDE, tumor_type });
     }
     let categories = [
         Category { id: 1, name: "mitotic figure" },
@@ -129,7 +134,7 @@ fn labelled(dir: &Path, seed: u64) -> Result<()> {
     let mut table = Writer::new(["image", "x", "y", "label"]);
     for k in 0..2 {
         let name = format!("{seed}-{k}.tiff");
-        let layout = slide(&dir.join("images").join(&name), 640, seed + k, 5)?;
+        let layout = slide(&dir.join("images").join(&name), SIDE, seed + k, FIGURES)?;
         for p in layout.truth() {
             let label = if p.kind == Kind::Mitotic { "mf" } else { "mimicker" };
             table.push([name.clone(), p.x_px.to_string(), p.y_px.to_string(), label.into()]);
@@ -175,6 +180,8 @@ fn ami(root: &Path) -> Result<()> {
         let bad = |e| ExperimentError::path(&dir, e);
         let mut spec =
             Spec::new(1024, 1024, 60 + s, labels.len()).map_err(|e| bad(e.to_string()))?;
+        // Eight figures and no mimicker are what the table names.
+        spec.mimickers = 0;
         spec.tissue_mm2 = 0.05;
         let layout = Layout::new(spec).map_err(|e| bad(e.to_string()))?;
         let figures = layout.truth().iter().filter(|p| p.kind == Kind::Mitotic);
@@ -224,7 +231,7 @@ fn cohorts(root: &Path) -> Result<()> {
     folder(&tcga.join("pretraining"))?;
     for (k, cohort) in ["BRCA", "LUAD", "OV"].into_iter().enumerate() {
         let name = format!("TCGA-P{k}");
-        slide(&tcga.join("pretraining").join(format!("{name}.tiff")), 1024, 80 + k as u64, 9)?;
+        slide(&tcga.join("pretraining").join(format!("{name}.tiff")), 1024, 80 + k as u64, 8)?;
         table.push([name.clone(), cohort.into(), name]);
     }
     table.write(&tcga.join("pretraining.csv"))?;
@@ -235,13 +242,8 @@ fn cohorts(root: &Path) -> Result<()> {
         for k in 0..10usize {
             let patient = format!("{set}-{k:02}");
             // More figures, earlier death: the Cox model has something to find.
-            let figures = 1 + k % 5 * 2;
-            slide(
-                &tcga.join(set).join(format!("{patient}.tiff")),
-                512,
-                seed + k as u64,
-                figures.min(5),
-            )?;
+            let file = tcga.join(set).join(format!("{patient}.tiff"));
+            slide(&file, SIDE, seed + k as u64, k % (FIGURES + 1))?;
             let row = [
                 patient,
                 format!("{}", 60 - 5 * (k % 5) - k),

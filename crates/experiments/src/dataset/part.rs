@@ -41,6 +41,6 @@ pub fn part(set: &DataSet, labels: &Path, out: &Path) -> Result<[usize; 2]> {
     let counts = [images.len(), annotations.len()];
     root["images"] = Value::Array(images);
     root["annotations"] = Value::Array(annotations);
-    artifact::json::write(out, &root)?;
+    base::json::write(out, &root)?;
     Ok(counts)
 }
