@@ -135,3 +135,64 @@ fn a_workflow_has_a_rule_per_step() {
     assert!(report.status.success(), "{}", String::from_utf8_lossy(&report.stderr));
     assert!(out.join("report/tumour-review/precision.csv").is_file());
 }
+
+/// A column of the subtypes' table on drawn slides: pseudo-label corpus, pretraining, fine-tuning over
+/// three folds, test part. Its F1 is computed here again from the predictions.
+#[cfg(feature = "train")]
+#[test]
+fn subtypes_run_on_drawn_slides_and_the_table_agrees_with_the_predictions() {
+    let dir = tempfile::tempdir().unwrap();
+    let step = "subtypes/test/ami-br";
+    let (ok, ended, printed) =
+        run(dir.path(), &["subtypes", "--shrink", "--only", step, "--device", "cpu"]);
+    assert!(ok, "{printed}");
+    for name in ["corpus/pseudo", "pretrain/mithras", "subtypes/finetune/ami-br/mithras"] {
+        let steps = ended["steps"].as_array().unwrap();
+        let of = steps.iter().find(|s| s[0] == name).unwrap_or_else(|| panic!("{name}: {ended}"));
+        assert_eq!(of[1]["end"], "done", "{name}");
+    }
+    let results = json(&dir.path().join("report/subtypes/results.json"));
+    let tables = results["tables"].as_array().unwrap();
+    let rows = tables.iter().find(|t| t["id"] == "f1").unwrap()["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    for row in rows {
+        let cell = &row["cells"][0];
+        let file = dir
+            .path()
+            .join("steps")
+            .join(step)
+            .join(row["id"].as_str().unwrap())
+            .join("predictions.csv");
+        let (mean, sd) = f1_over_folds(&file);
+        let near = |key: &str, v: f64| (cell["ours"][key].as_f64().unwrap() - v).abs() < 1e-9;
+        assert!(near("estimate", mean) && near("sd", sd), "{cell}: {mean} {sd}");
+        assert_eq!(cell["ours"]["folds"], 3);
+        // A step that did not run is named.
+        let why = row["cells"][1]["missing"].as_str().unwrap();
+        assert!(why.contains("subtypes/test/ami-morph"), "{why}");
+    }
+}
+
+/// Mean and sample SD over folds of the F1 of atypical figures, from a table of predictions.
+#[cfg(feature = "train")]
+fn f1_over_folds(file: &Path) -> (f64, f64) {
+    let mut table = csv::Reader::from_path(file).unwrap();
+    let names = table.headers().unwrap().clone();
+    let at = |name: &str| names.iter().position(|n| n == name).unwrap();
+    let (fold, truth, class) = (at("fold"), at("truth"), at("class"));
+    let mut counts = std::collections::BTreeMap::<String, [f64; 2]>::new();
+    for row in table.records() {
+        let row = row.unwrap();
+        let [is, named] = [&row[truth], &row[class]].map(|w| w == "atypical");
+        let [both, either] = counts.entry(row[fold].to_owned()).or_default();
+        *both += f64::from(u8::from(is && named)) * 2.0;
+        *either += f64::from(u8::from(is)) + f64::from(u8::from(named));
+    }
+    let f1: Vec<f64> = counts
+        .values()
+        .map(|[both, either]| if *either > 0.0 { both / either } else { 0.0 })
+        .collect();
+    let mean = f1.iter().sum::<f64>() / f1.len() as f64;
+    let squares: f64 = f1.iter().map(|v| (v - mean).powi(2)).sum();
+    (mean, (squares / (f1.len() - 1) as f64).sqrt())
+}

@@ -82,7 +82,7 @@ fn slide(path: &Path, side: u32, seed: u64, figures: usize) -> Result<Layout> {
     let bad = |e: &dyn std::fmt::Display| ExperimentError::path(path, e);
     let mut spec = Spec::new(side, side, seed, figures).map_err(|e| bad(&e))?;
     spec.mimickers = figures;
-    // Little beside tissue, so that the figures fit.
+    // Mostly tissue, so that the figures fit.
     spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
     let layout = Layout::new(spec).map_err(|e| bad(&e))?;
     draw::write(&layout, path, Container::Auto, &mut |_, _| {}).map_err(|e| bad(&e))?;

@@ -5,8 +5,8 @@
 mod check;
 mod part;
 
-pub use part::part;
 pub use check::{Check, Checked, Count, Lacking, PieceCheck, State, check};
+pub use part::part;
 
 use crate::embedded;
 use crate::error::{ExperimentError, Result};

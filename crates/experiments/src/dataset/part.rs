@@ -10,8 +10,8 @@ use std::path::Path;
 /// annotations it has. Images without a label stay out: they are not labelled exhaustively.
 ///
 /// # Errors
-/// A data set that is no part of a collection, a file of another form, nothing of its tumour types in
-/// it, a full disk.
+/// A data set that is no part of a collection, a file of another form, no label of its tumour types in
+/// the file, a full disk.
 pub fn part(set: &DataSet, labels: &Path, out: &Path) -> Result<[usize; 2]> {
     let bad = |reason: &str| ExperimentError::path(labels, reason);
     let types = set.types();
@@ -19,7 +19,8 @@ pub fn part(set: &DataSet, labels: &Path, out: &Path) -> Result<[usize; 2]> {
         return Err(bad(&format!("{} is not some tumour types of a collection", set.name)));
     }
     let text = std::fs::read(labels).map_err(|e| ExperimentError::path(labels, e))?;
-    let mut root: Value = serde_json::from_slice(&text).map_err(|e| ExperimentError::path(labels, e))?;
+    let mut root: Value =
+        serde_json::from_slice(&text).map_err(|e| ExperimentError::path(labels, e))?;
     let number = |v: &Value, key: &str| v.get(key).map(ToString::to_string);
     let list = |root: &Value, name: &str| root[name].as_array().cloned();
     let (images, annotations) = list(&root, "images")
