@@ -11,8 +11,8 @@ use std::time::SystemTime;
 
 /// The object cannot be encoded.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot encode the annotations: {0}")]
-pub struct EncodeError(String);
+#[error("cannot encode the object: {0}")]
+pub struct EncodeError(pub(crate) String);
 
 /// Annotations on one image.
 ///

@@ -8,6 +8,7 @@
 
 mod annotation;
 mod code;
+pub mod report;
 mod source;
 pub mod uid;
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from highdicom.ann import annread
+from highdicom.sr import srread
 from pydicom import dcmread
 
 run, written = map(Path, sys.argv[1:3])
@@ -32,7 +33,41 @@ def check_points(group, rows: list[dict]) -> None:
         assert np.array_equal(seen[code], np.array(cells, np.float32), equal_nan=True), f"{code} {seen[code]} {cells}"
 
 
+def check_report(file: Path, counts: dict) -> None:
+    """The structured report by TID 1500: the count of the slide, and the hotspot with its place."""
+    report = srread(file)
+    content = report.content
+    assert report.Modality == "SR" and report.SOPInstanceUID == report.file_meta.MediaStorageSOPInstanceUID
+    evidence = report.CurrentRequestedProcedureEvidenceSequence[0].ReferencedSeriesSequence[0].ReferencedSOPSequence
+    image = evidence[0].ReferencedSOPInstanceUID
+    observer = content.get_observer_contexts()
+    assert len(observer) == 1 and observer[0].observer_identifying_attributes.name == counts["model"]["name"]
+
+    def values(group) -> dict:
+        return {m.name.value: (m.value, m.unit.value) for m in group.get_measurements()}
+
+    (whole,) = content.get_image_measurement_groups()
+    assert whole.tracking_identifier == "Slide" and whole.finding_type.value == "MITOTIC-FIGURE"
+    area = counts["analysed_mm2"]
+    wanted = {"FIGURE-COUNT": (counts["figures"], "1"), "ANALYSED-AREA": (area, "mm2"), "FIGURE-DENSITY": (round(counts["figures"] / area, 6), "/mm2")}
+    assert values(whole) == wanted, values(whole)
+    spots = content.get_planar_roi_measurement_groups()
+    assert len(spots) == (counts["hotspot"] is not None)
+    for spot in spots:
+        assert values(spot) == {"FIGURE-COUNT": (counts["hotspot_count"], "1")}
+        h, most = counts["hotspot"], [counts["slide"]["width"], counts["slide"]["height"]]
+        (x0, y0), (x1, y1) = np.clip([h["min_px"], h["max_px"]], 0, most)
+        corners = np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]], np.float32)
+        assert spot.roi.graphic_type.value == "POLYLINE" and np.array_equal(spot.roi.value, corners), spot.roi.value
+        selected = spot.roi.ContentSequence[0].ReferencedSOPSequence[0]
+        assert selected.ReferencedSOPInstanceUID == image
+    texts = [item.TextValue for box in content[0].ContentSequence for item in box.get("ContentSequence", []) if item.ValueType == "TEXT"]
+    assert any("Research use only" in text for text in texts), texts
+
+
 for file in sorted(written.glob("*.dcm")):
+    if file.name.endswith(".sr.dcm"):
+        continue
     folder = run / file.stem
     rows = list(csv.DictReader((folder / "detections.csv").open()))
     counts = json.loads((folder / "counts.json").read_text())
@@ -64,6 +99,7 @@ for file in sorted(written.glob("*.dcm")):
         assert group.get_measurements()[1] == counts["hotspot_count"]
     else:
         assert "Hotspot" not in groups
+    check_report(written / f"{file.stem}.sr.dcm", counts)
     again = dcmread(file)
     print(f"{file.name}: {len(groups)} groups on {again.ReferencedImageSequence[0].ReferencedSOPInstanceUID}")
 print("read")

@@ -140,7 +140,7 @@ pub enum ExportArgs {
     Dicom {
         /// Folder of `mithras detect`
         run: PathBuf,
-        /// Folder to write, NAME.dcm per slide; made if missing
+        /// Folder to write, NAME.dcm and the structured report NAME.sr.dcm per slide; made if missing
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
         /// Folder where the slides lie now, or, of slides that are no DICOM, their conversions: NAME.dcm or a

@@ -3,6 +3,7 @@
 
 use super::counts::CountsFile;
 use crate::record::DetectionRow;
+use dicom::report::{MM2, Measured, PER_MM2, Report};
 use dicom::{Annotations, Code, EncodeError, Group, Measurement, Shapes, Software, Source};
 use std::time::SystemTime;
 
@@ -16,6 +17,10 @@ const S_SEG: Code = Code::own("S-SEG", "Score of the segmenting stage");
 const S_CLS: Code = Code::own("S-CLS", "Score of the classifying stage");
 /// Figures in a region.
 const COUNT: Code = Code::own("FIGURE-COUNT", "Number of mitotic figures");
+/// Figures over the area.
+const DENSITY: Code = Code::own("FIGURE-DENSITY", "Mitotic figures per area of analysed tissue");
+/// Tissue that was searched.
+const ANALYSED: Code = Code::own("ANALYSED-AREA", "Area of analysed tissue");
 /// Of [`crate::record::COLUMNS`], in their order.
 const SUBTYPES: [Code; 9] = [
     Code::own("P-ATYPICAL", "Probability: atypical"),
@@ -133,21 +138,69 @@ pub fn object(
     patient: bool,
     (digest, made): (&str, SystemTime),
 ) -> Result<Vec<u8>, EncodeError> {
-    let m = &counts.model;
-    let weights = format!("{}{}", m.segmenter_sha256, m.classifier_sha256.as_deref().unwrap_or(""));
-    let weights = base::digest::sha256(weights);
-    let t = &counts.thresholds;
-    let settings = format!("t_seg {}, t_cls {}", t.seg.get(), t.cls.get());
-    let model: String = m.name.chars().filter(char::is_ascii_graphic).take(64).collect();
-    let software = Software {
-        maker: "mithras",
-        name: "mithras detect",
-        version: env!("CARGO_PKG_VERSION"),
-        model: &model,
-        model_digest: &weights,
-        settings: &settings,
-    };
+    let [model, weights, settings] = made_by(counts);
+    let software = software(&model, &weights, &settings);
     let description = "Mitotic figures by an algorithm; research use only";
     let label = "MITOTIC_FIGURES";
     Annotations { source, patient, software, digest, made, label, description, groups }.bytes()
+}
+
+/// Name and digest of the weights, and the settings, as [`Software`] has them.
+fn made_by(counts: &CountsFile) -> [String; 3] {
+    let m = &counts.model;
+    let weights = format!("{}{}", m.segmenter_sha256, m.classifier_sha256.as_deref().unwrap_or(""));
+    let t = &counts.thresholds;
+    let settings = format!("t_seg {}, t_cls {}", t.seg.get(), t.cls.get());
+    let model = m.name.chars().filter(char::is_ascii_graphic).take(64).collect();
+    [model, base::digest::sha256(weights), settings]
+}
+
+fn software<'a>(model: &'a str, model_digest: &'a str, settings: &'a str) -> Software<'a> {
+    let version = env!("CARGO_PKG_VERSION");
+    Software { maker: "mithras", name: "mithras detect", version, model, model_digest, settings }
+}
+
+/// The counts of a slide as a structured report (TID 1500) on its image: all of it, every region that was searched, and the hotspot
+/// with its place. Arguments as those of [`object`].
+///
+/// # Errors
+/// [`EncodeError`].
+pub fn report(
+    counts: &CountsFile,
+    source: &Source,
+    patient: bool,
+    (digest, made): (&str, SystemTime),
+) -> Result<Vec<u8>, EncodeError> {
+    let measured = |name: &str, figures: usize, mm2: f64| {
+        let mut numbers = vec![(COUNT, Code::NO_UNITS, figures as f64), (ANALYSED, MM2, mm2)];
+        if mm2 > 0.0 {
+            let density = (figures as f64 / mm2 * 1e6).round() / 1e6;
+            numbers.push((DENSITY, PER_MM2, density));
+        }
+        let name = name.chars().take(64).collect();
+        Measured { name, finding: FIGURE, area: None, numbers }
+    };
+    let whole = if counts.regions.is_some() { "All regions" } else { "Slide" };
+    let mut groups = vec![measured(whole, counts.figures, counts.analysed_mm2)];
+    for (k, r) in counts.regions.iter().flat_map(|r| &r.list).enumerate() {
+        // A number keeps regions of one name apart.
+        groups.push(measured(&format!("Region {}: {}", k + 1, r.name), r.figures, r.analysed_mm2));
+    }
+    if let Some(h) = counts.hotspot {
+        let most = [counts.slide.width as f64, counts.slide.height as f64];
+        let on_slide = |p: [f64; 2]| [p[0].clamp(0.0, most[0]), p[1].clamp(0.0, most[1])];
+        let ([x0, y0], [x1, y1]) = (on_slide(h.min_px), on_slide(h.max_px));
+        groups.push(Measured {
+            name: "Hotspot of 2 mm2".into(),
+            finding: FIGURE,
+            area: Some(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]]),
+            numbers: vec![(COUNT, Code::NO_UNITS, counts.hotspot_count as f64)],
+        });
+    }
+    let mut notes = vec!["Research use only: not for diagnosis".to_owned()];
+    notes.extend(counts.notes());
+    let [model, weights, settings] = made_by(counts);
+    let software = software(&model, &weights, &settings);
+    let description = "Mitotic count by an algorithm; research use only";
+    Report { source, patient, software, digest, made, description, groups, notes }.bytes()
 }

@@ -76,6 +76,8 @@ pub struct WrittenSlide {
     pub name: String,
     /// Its file's name; none where none was written.
     pub file: Option<String>,
+    /// Name of the file of its structured report; none where none was written.
+    pub report: Option<String>,
     /// Figures in it.
     pub figures: usize,
     /// Candidates in it, figures included.
@@ -93,7 +95,8 @@ impl Written {
     }
 }
 
-/// Writes `NAME.dcm` for every slide of a run that has candidates, on the DICOM image that was read.
+/// Writes `NAME.dcm`, annotations, and `NAME.sr.dcm`, a structured report, for every slide of a run that has candidates, on the DICOM
+/// image that was read.
 ///
 /// A slide's file is looked for in `slides`, where given, and then where the run read it. Where that is
 /// no DICOM file, its conversion is looked for: `slides/NAME.dcm` or the folder `slides/NAME`, an image of
@@ -113,7 +116,8 @@ pub fn write_dicom(
     let mut written = Vec::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
-        let mut row = WrittenSlide { name, file: None, figures: 0, candidates: 0, error: None };
+        let mut row =
+            WrittenSlide { name, file: None, report: None, figures: 0, candidates: 0, error: None };
         if let Err(e) = slide(folder, out, slides, patient, &mut row) {
             row.error = Some(plain(&e.to_string()).into_owned());
         }
@@ -142,6 +146,10 @@ fn slide(
     let file = format!("{}.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.file = Some(file);
+    let bytes = dicom::report(&counts, &source, patient, (&digest, made))?;
+    let file = format!("{}.sr.dcm", row.name);
+    base::file::write(&out.join(&file), &bytes)?;
+    row.report = Some(file);
     Ok(())
 }
 
