@@ -148,7 +148,7 @@ fn slide(
     row.file = Some(file);
     let bytes = dicom::report(&counts, &source, patient, (&digest, made))?;
     let file = format!("{}.sr.dcm", row.name);
-    base::file::write(&out.join(&file), &bytes)?;
+    file::write(&out.join(&file), &bytes)?;
     row.report = Some(file);
     Ok(())
 }
