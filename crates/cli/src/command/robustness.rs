@@ -1,6 +1,7 @@
 //! `mithras evaluate robustness` and `mithras evaluate operating-point`.
 
 use super::detect::{EngineArgs, mpp};
+use crate::progress::LogArgs;
 use anyhow::{Context, Result};
 use evaluation::evaluate::read_truth;
 use evaluation::robustness::crops;
@@ -8,6 +9,7 @@ use evaluation::robustness::fold::FoldRun;
 use evaluation::robustness::point::{self, Chosen};
 use evaluation::robustness::{self, Options, Robustness};
 use infer::ModelPackage;
+use mithras::progress::Listener;
 use mitosis::Mpp;
 use pixels::perturb::{Grid, Perturbation};
 use regions::task::Task;
@@ -65,25 +67,28 @@ pub struct Args {
     card: bool,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let changes =
         if args.changes.is_empty() { args.grid.changes().to_vec() } else { args.changes.clone() };
     std::fs::create_dir_all(&args.out).with_context(|| args.out.display().to_string())?;
-    let say = &mut |line: &str| eprintln!("{line}");
+    let mut listener = args.log.listener(false);
+    let listener = &mut *listener;
     let command = crate::progress::words();
     let measured = if let (Some(data), Some(task)) = (&args.crops, args.task) {
         let package = ModelPackage::find(args.engine.model())?;
         let part = (task, args.part.as_deref() == Some("test"));
         let how = (args.mpp, args.every);
         let engine = args.engine.options();
-        let result = crops::of_task((&package, &engine), (data, part), how, &changes, say)?;
+        let result = crops::of_task((&package, &engine), (data, part), how, &changes, listener)?;
         result.write(&args.out)?;
         print!("{result}");
         result.measured(&command)
     } else {
-        let result = of_images(args, changes, say)?;
+        let result = of_images(args, changes, listener)?;
         result.write(&args.out)?;
         print!("{result}");
         result.measured(&command)
@@ -97,7 +102,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn of_images(
     args: &Args,
     changes: Vec<Perturbation>,
-    say: &mut dyn FnMut(&str),
+    listener: &mut dyn Listener,
 ) -> Result<Robustness> {
     let truth = args
         .truth
@@ -113,7 +118,7 @@ fn of_images(
     let mut detector = args.engine.detector()?;
     let within = args.within.as_deref().map(robustness::read_areas).transpose()?;
     let options = Options { mpp: args.mpp, changes, within, ..Options::default() };
-    Ok(robustness::run(&mut detector, &images, truth.as_ref(), &options, say)?)
+    Ok(robustness::run(&mut detector, &images, truth.as_ref(), &options, listener)?)
 }
 
 /// Choose operating points over left-out folds and perturbations together, on calibrated scores

@@ -3,6 +3,7 @@
 
 use super::{Measured, RobustnessError};
 use base::file;
+use base::progress::Listener;
 use base::table::Writer;
 use infer::card::ClassifierCard;
 use infer::{EngineOptions, ModelPackage};
@@ -76,16 +77,16 @@ pub fn of_task(
     (data, (task, test)): (&Path, (Task, bool)),
     (mpp, every): (Option<Mpp>, usize),
     changes: &[Perturbation],
-    said: &mut dyn FnMut(&str),
+    listener: &mut dyn Listener,
 ) -> Result<CropRobustness, RobustnessError> {
     let own = || with.0.card.classifier.as_ref().map_or(Mpp::PAPER, |c| c.mpp);
     let how = (mpp.unwrap_or_else(own), every);
     if test {
         let set = TestSet::open(task, data)?;
-        run(with, &set, how, changes, said)
+        run(with, &set, how, changes, listener)
     } else {
         let set = TrainingSet::open(task, data)?;
-        run(with, &set, how, changes, said)
+        run(with, &set, how, changes, listener)
     }
 }
 
@@ -99,7 +100,7 @@ pub fn run(
     crops: &Crops,
     (mpp, every): (Mpp, usize),
     changes: &[Perturbation],
-    said: &mut dyn FnMut(&str),
+    listener: &mut dyn Listener,
 ) -> Result<CropRobustness, RobustnessError> {
     let no = |reason: String| RobustnessError::Nothing(reason);
     let name = &package.card.name;
@@ -137,7 +138,7 @@ pub fn run(
             found.extend(network.classes(&tiles)?.into_iter().map(|ClassProbs(p)| p));
         }
         rows.push(judged(change.to_string(), card, &truth, &found)?);
-        said(&format!("{} of {}: {change}", n + 1, all.len()));
+        listener.say(&format!("{} of {}: {change}", n + 1, all.len()));
     }
     let two = card.classes.len() == 2;
     let lowest =

@@ -12,6 +12,7 @@ mod within;
 mod words;
 
 use base::file::ReadError;
+use base::progress::Listener;
 use std::path::{Path, PathBuf};
 
 use base::file;
@@ -246,10 +247,10 @@ pub fn run(
     images: &[PathBuf],
     truth: Option<&Truth>,
     options: &Options,
-    said: &mut dyn FnMut(&str),
+    listener: &mut dyn Listener,
 ) -> Result<Robustness, RobustnessError> {
     let mut load = |i: usize| Labelled::read(&images[i], truth, options);
-    over(detector, images.len(), &mut load, options, said)
+    over(detector, images.len(), &mut load, options, listener)
 }
 
 /// As [`run`], on `count` images that are read one after the other.
@@ -261,7 +262,7 @@ pub fn over(
     count: usize,
     load: &mut dyn FnMut(usize) -> Result<Labelled, RobustnessError>,
     options: &Options,
-    said: &mut dyn FnMut(&str),
+    listener: &mut dyn Listener,
 ) -> Result<Robustness, RobustnessError> {
     if count == 0 {
         return Err(RobustnessError::Nothing("no images to measure on".into()));
@@ -282,7 +283,7 @@ pub fn over(
                 found,
             });
         }
-        said(&format!("{} of {count}: {}", index + 1, image.name));
+        listener.say(&format!("{} of {count}: {}", index + 1, image.name));
     }
     let point = detector.config.thresholds.clone();
     let rows = changes

@@ -116,7 +116,13 @@ fn measured(
             reason: e.to_string(),
         })
     };
-    let found = robustness::over(&mut detector, images.len(), &mut load, &options, &mut |_| {})?;
+    let found = robustness::over(
+        &mut detector,
+        images.len(),
+        &mut load,
+        &options,
+        &mut base::progress::Silent,
+    )?;
     std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
     found.write(folder)?;
     Ok(found)
