@@ -60,7 +60,7 @@ impl Chained {
     }
 }
 
-/// The checked lines of a log that somebody else may hold; none where there is no such file.
+/// The checked lines of a log that another process may hold; empty when the file does not exist.
 ///
 /// # Errors
 /// [`ChainError`].
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(read(&path).unwrap(), text);
         assert_eq!(text.lines().count(), 4);
         let lines: Vec<&str> = text.lines().collect();
-        let told = |lines: &[&str]| {
+        let reread = |lines: &[&str]| {
             std::fs::write(&path, lines.join("\n") + "\n").unwrap();
             read(&path).map_err(|e| e.to_string())
         };
@@ -135,9 +135,9 @@ mod tests {
             vec![lines[0], lines[1], lines[3], lines[2]],
             vec![lines[0], lines[1], "{\"n\":7}", lines[2], lines[3]],
         ] {
-            assert!(told(&bad).unwrap_err().contains("the log was changed"), "{bad:?}");
+            assert!(reread(&bad).unwrap_err().contains("the log was changed"), "{bad:?}");
         }
-        assert!(told(&lines).is_ok());
+        assert!(reread(&lines).is_ok());
         let (mut log, _) = Chained::open(&path).unwrap();
         log.append(&BTreeMap::from([("n", 4)])).unwrap();
         assert_eq!(read(&path).unwrap().lines().count(), 5);

@@ -132,8 +132,8 @@ pub enum Access {
     Private,
 }
 
-/// Writes `bytes` to `path` by way of a temporary file beside it, so that no reader ever sees half a
-/// file and a killed process leaves the old one. The umask decides who may read it.
+/// Writes `bytes` to `path` through a temporary file in the same folder: no reader ever sees half a
+/// file, and a killed process leaves the old one. The umask decides who may read it.
 ///
 /// # Errors
 /// [`WriteError`] when the folder is missing or not writable, or the disk is full.
@@ -141,7 +141,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     write_with(path, bytes, Access::Umask)
 }
 
-/// Like [`write()`], with a say in who may read the file.
+/// Like [`write()`]; `access` decides who may read the file.
 ///
 /// # Errors
 /// [`WriteError`].
@@ -156,7 +156,7 @@ pub fn write_with(path: &Path, bytes: &[u8], access: Access) -> Result<(), Write
 ///
 /// # Errors
 /// [`WriteError`] when the folder is missing or not writable.
-pub fn beside(path: &Path) -> Result<NamedTempFile, WriteError> {
+pub fn temporary_for(path: &Path) -> Result<NamedTempFile, WriteError> {
     temporary(path, Access::Umask)
 }
 
@@ -239,7 +239,7 @@ impl Unfinished {
     }
 }
 
-/// The file whose lock says that a folder is at work.
+/// The file that is locked while a process works in a folder.
 const LOCK: &str = ".lock";
 
 /// Why a folder cannot be had alone.
@@ -285,7 +285,7 @@ impl Lock {
         let file = open.open(folder.join(LOCK)).map_err(fail)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Err(LockError::Busy { path: folder.to_owned() }),
-            // Without locks nobody can tell whose half-written files these are.
+            // Without locks it is unknown whose half-written files these are.
             Err(TryLockError::Error(_)) => Ok(Self { _file: file }),
             Ok(()) => {
                 sweep(folder, true);
@@ -354,12 +354,12 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_goes_when_the_folder_is_taken() {
         let dir = tempfile::tempdir().unwrap();
-        let half = beside(&dir.path().join("a.json")).unwrap().keep().unwrap().1;
+        let half = temporary_for(&dir.path().join("a.json")).unwrap().keep().unwrap().1;
         fs::write(dir.path().join("mine.txt"), "x").unwrap();
         let held = Lock::take(dir.path()).unwrap();
         assert!(!half.exists());
         // Whoever does not get the folder touches nothing in it.
-        let busy = beside(&dir.path().join("a.json")).unwrap();
+        let busy = temporary_for(&dir.path().join("a.json")).unwrap();
         assert!(Lock::take(dir.path()).is_err());
         assert!(busy.path().exists() && dir.path().join("mine.txt").exists());
         drop(held);

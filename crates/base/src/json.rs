@@ -24,7 +24,7 @@ pub enum JsonError {
     Schema {
         /// The file.
         path: PathBuf,
-        /// What its `schema` says, as JSON.
+        /// The value of its `schema`, as JSON.
         found: String,
         /// What is read.
         wanted: &'static str,

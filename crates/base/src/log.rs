@@ -41,7 +41,7 @@ fn listed(letters: &[char]) -> String {
 /// is not the first.
 ///
 /// # Errors
-/// [`NameError`], which says what is wrong with it.
+/// [`NameError`], with the reason.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut letters: Vec<char> = name.chars().filter(|c| !allowed(*c)).collect();
@@ -109,8 +109,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens a file, creating it when new, and gives its whole lines. A last line that a crash cut
-    /// short is no part of them, and is cut off before the next one is added.
+    /// Opens a file, creating it when new, and returns its complete lines. A last line that a crash cut
+    /// short is not returned, and is removed before the next one is appended.
     ///
     /// # Errors
     /// [`LogError`].
@@ -119,7 +119,7 @@ impl Log {
         check_kind(path).map_err(fail)?;
         let mut options = OpenOptions::new();
         options.create(true).read(true).append(true);
-        // What one person says of a slide is not for everybody.
+        // One person's review of a slide is not for everybody.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(fail)?;
@@ -231,8 +231,8 @@ mod tests {
             ("Jörg M", "`ö` and a space cannot be used"),
             ("a\u{7}", "U+0007"),
         ] {
-            let told = check_name(bad).unwrap_err().to_string();
-            assert!(told.contains(part), "{bad}: {told}");
+            let message = check_name(bad).unwrap_err().to_string();
+            assert!(message.contains(part), "{bad}: {message}");
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
             let file = OpenOptions::new().append(true).open(&path).unwrap();
             log.disk = Box::new(Small { file, room: Arc::clone(&room) });
             assert!(log.append("two").is_err() && log.append("2").is_err());
-            // Room again: the next line stands on its own.
+            // Room again: the next line is complete.
             *room.lock().unwrap() = (100, false);
             log.append("three").unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\nthree\n", "stuck: {stuck}");

@@ -115,7 +115,7 @@ fn apply(table: &mut toml::Table, change: &str) -> Result<(), String> {
             .entry(part)
             .or_insert_with(|| toml::Value::Table(toml::Table::new()))
             .as_table_mut()
-            .ok_or_else(|| format!("change of {key}: `{part}` is no table"))?;
+            .ok_or_else(|| format!("change of {key}: `{part}` is not a table"))?;
     }
     at.insert(leaf.to_string(), value);
     Ok(())
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(parse(&["train.warmup=6"]).unwrap_err(), "train.warmup: is longer than the run");
         assert!(parse(&["train.steps=x"]).unwrap_err().starts_with("train.steps: "));
         assert!(parse(&["train.steps"]).unwrap_err().contains("key=value"));
-        assert!(parse(&["name.b=3"]).unwrap_err().contains("`name` is no table"));
+        assert!(parse(&["name.b=3"]).unwrap_err().contains("`name` is not a table"));
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Table {
         self.lines.len()
     }
 
-    /// Whether there is no row.
+    /// Whether it has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
@@ -313,7 +313,7 @@ impl Table {
     /// Every row as a value whose fields are named as the columns are, exactly.
     ///
     /// # Errors
-    /// [`TableError::Text`] with the line of a row that is no such value.
+    /// [`TableError::Text`] with the line of a row that cannot be read as such a value.
     pub fn rows<T: serde::de::DeserializeOwned>(&self) -> Result<Vec<T>, TableError> {
         let header = csv::StringRecord::from(self.names.clone());
         let one = |row: usize| {
@@ -363,7 +363,7 @@ impl Table {
         TableError::Cell { place: self.place(row, column), reason: reason.into() }
     }
 
-    /// A finite number. Where semicolons part the cells, a comma may stand for the decimal point, as
+    /// A finite number. Where semicolons separate the cells, a comma may be the decimal point, as
     /// spreadsheets of many languages write it.
     ///
     /// # Errors

@@ -225,7 +225,7 @@ fn shortcuts_of_a_pasted_cue_are_named_and_a_clean_dataset_passes() {
         .unwrap();
     let err = String::from_utf8_lossy(&strict.stderr);
     assert_eq!(strict.status.code(), Some(1), "{err}");
-    assert!(err.contains("fine detail of Cb tells figures from the others"), "{err}");
+    assert!(err.contains("fine detail of Cb separates figures from the others"), "{err}");
     let report: Value = serde_json::from_slice(&strict.stdout).unwrap();
     let verdicts = report["sources"][0]["verdicts"].as_array().unwrap();
     let of = |name: &str| verdicts.iter().find(|v| v["feature"] == name).unwrap();

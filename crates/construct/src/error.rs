@@ -55,7 +55,7 @@ pub enum ConstructError {
         /// The slide.
         slide: String,
     },
-    /// Nothing says which cohort a slide is of.
+    /// The cohort of a slide is unknown.
     #[error("slide `{slide}` has no cohort, and excluded cohorts are known by it")]
     NoCohort {
         /// The slide.
@@ -81,7 +81,7 @@ pub enum ConstructError {
         path: PathBuf,
         /// From 1.
         number: usize,
-        /// What stands there.
+        /// Its text.
         line: String,
     },
     /// The tumour filter takes crops of another size than the preset's sub-patches.

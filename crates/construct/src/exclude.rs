@@ -25,7 +25,7 @@ impl Origins {
     /// Reads the CSV.
     ///
     /// # Errors
-    /// [`ConstructError::Table`], also for a slide that stands twice.
+    /// [`ConstructError::Table`], also for a slide that is listed twice.
     pub fn read(path: &Path) -> Result<Self, ConstructError> {
         let table = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
         let slide = table.need(&["slide"])?;

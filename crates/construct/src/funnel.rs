@@ -15,7 +15,7 @@ pub struct Funnel {
     pub tumour_tiles: u64,
     /// Candidates of the first stage in windows on kept tiles.
     pub candidates: u64,
-    /// Candidates whose centroid lies in a kept tile, with both scores.
+    /// Candidates whose centroid is in a kept tile, with both scores.
     pub in_tiles: u64,
     /// Pseudo-figures.
     pub figures: u64,

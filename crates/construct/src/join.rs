@@ -66,9 +66,9 @@ pub(super) fn join(
     Ok(manifest.digest)
 }
 
-/// Moves the shards and the manifest from `fresh` to `out`, in place of those that lie there.
+/// Moves the shards and the manifest from `fresh` to `out`, in place of those already there.
 fn replace(out: &Path, fresh: &Path, shards: &[&str]) -> std::io::Result<()> {
-    // Without a manifest the folder is no corpus; a kill here is repaired by the next run.
+    // Without a manifest the folder is not a corpus; if this is interrupted, the next run repairs it.
     let manifest = out.join(MANIFEST);
     if manifest.exists() {
         fs::remove_file(&manifest)?;

@@ -54,7 +54,7 @@ pub struct Plan {
     pub cohort: Option<String>,
     /// What is kept out.
     pub exclusions: Exclusions,
-    /// Tumour filters: none keeps every tissue tile, two say which tiles each keeps.
+    /// Tumour filters. Without one every tissue tile is kept; with two, each tile records which of them kept it.
     pub filters: Vec<FilterPlan>,
     /// Slides at once; each worker opens the models.
     pub workers: usize,
@@ -92,11 +92,11 @@ struct FilterNote<'a> {
     sub_patches: Option<u32>,
 }
 
-/// Builds the corpus of `plan`, or goes on with it. `open` opens the detector, once per worker.
+/// Builds the corpus of `plan`, or continues it. `open` opens the detector, once per worker.
 ///
 /// # Errors
 /// [`ConstructError`], before any slide is read or when the parts are joined. A slide that fails is
-/// told in the report instead.
+/// listed in the report instead.
 pub fn construct(
     plan: &Plan,
     open: &dyn Fn() -> Result<Detector, DetectorError>,

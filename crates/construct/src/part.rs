@@ -19,8 +19,8 @@ pub(super) struct Out<'a> {
     pub(super) source: String,
 }
 
-/// What a crop says beside its pixels.
-pub(super) struct Said<'d> {
+/// A crop's record, without its pixels.
+pub(super) struct CropRecord<'d> {
     pub(super) label: Label,
     pub(super) subtype: Option<String>,
     pub(super) detection: Option<&'d Detection>,
@@ -35,7 +35,7 @@ impl Out<'_> {
         &mut self,
         tile: &RgbTile,
         encoding: Encoding,
-        said: Said<'_>,
+        crop: CropRecord<'_>,
     ) -> Result<(), ConstructError> {
         let bytes = encoding.encode(tile)?;
         // What a reader will decode, not what was encoded.
@@ -47,20 +47,20 @@ impl Out<'_> {
             }
         };
         let meta = CropMeta {
-            subtype: said.subtype,
-            s_seg: said.detection.map(|d| d.candidate.s_seg),
-            s_cls: said.detection.and_then(|d| d.s_cls),
-            bbox: said.bbox,
-            centroid: Some(said.centre),
+            subtype: crop.subtype,
+            s_seg: crop.detection.map(|d| d.candidate.s_seg),
+            s_cls: crop.detection.and_then(|d| d.s_cls),
+            bbox: crop.bbox,
+            centroid: Some(crop.centre),
             patient: self.origin.patient.clone(),
             cohort: self.origin.cohort.clone(),
             source: self.source.clone(),
             pixels: Some(stored),
             ..CropMeta::new(
-                said.path,
-                said.label,
+                crop.path,
+                crop.label,
                 self.name.to_owned(),
-                said.mpp,
+                crop.mpp,
                 (tile.width as u32, tile.height as u32),
             )
         };

@@ -67,8 +67,8 @@ pub struct Preset {
     pub sample: Option<Sample>,
 }
 
-/// How the detector takes candidates for pseudo-labels, in place of what its card says: the card's
-/// threshold is made for finding figures, and the rule may reach lower.
+/// How the detector selects candidates for pseudo-labels, in place of its card's threshold: that one
+/// is chosen for detection, and the pseudo-label rule may need lower scores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidates {
@@ -242,7 +242,7 @@ impl Tiles {
             return Ok(());
         }
         let reason =
-            format!("{side} px are no whole number of sub-patches of {sub} px, or over 8192");
+            format!("{side} px is not a whole number of sub-patches of {sub} px, or is over 8192");
         Err(Fault::new("tiles.side", reason))
     }
 }
@@ -250,7 +250,7 @@ impl Tiles {
 fn quality(table: &str, q: Option<u8>) -> Result<(), Fault> {
     match q {
         Some(q) if !(1..=100).contains(&q) => {
-            Err(Fault::new("jpeg_quality", "lies between 1 and 100").below(table))
+            Err(Fault::new("jpeg_quality", "must be between 1 and 100").below(table))
         }
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 use super::error::ConstructError;
 use super::exclude::Origin;
 use super::funnel::{Funnel, Seconds};
-use super::part::{Out, Said, draw, encoding};
+use super::part::{CropRecord, Out, draw, encoding};
 use super::preset::{Crops, Kind, Patches, Preset, Tiles};
 use super::tiles::{self, Filter};
 use base::preset::Preset as _;
@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// What works on slides: one per thread.
 pub struct Worker {
-    /// Detector; `None` where there are no pseudo-labels.
+    /// Detector; `None` without pseudo-labels.
     pub detector: Option<Detector>,
     /// Tumour filters.
     pub filters: Vec<Filter>,
@@ -121,9 +121,9 @@ fn pseudo(
             funnel.unread_crops += 1;
             continue;
         };
-        let said = said(label, d, crops, format!("{}/{x}_{y}", out.name));
+        let record = record_of(label, d, crops, format!("{}/{x}_{y}", out.name));
         // Two candidates of one slide cannot share a corner unless they share a centre.
-        out.push(&tile, encoding(crops.jpeg_quality), said)?;
+        out.push(&tile, encoding(crops.jpeg_quality), record)?;
         match label {
             Label::MitoticFigure => funnel.figures += 1,
             _ => funnel.mimickers += 1,
@@ -133,9 +133,9 @@ fn pseudo(
     Ok(funnel)
 }
 
-fn said<'d>(label: Label, d: &'d Detection, crops: &Crops, stem: String) -> Said<'d> {
+fn record_of<'d>(label: Label, d: &'d Detection, crops: &Crops, stem: String) -> CropRecord<'d> {
     let c = d.candidate.centroid;
-    Said {
+    CropRecord {
         label,
         subtype: None,
         detection: Some(d),
@@ -146,7 +146,7 @@ fn said<'d>(label: Label, d: &'d Detection, crops: &Crops, stem: String) -> Said
     }
 }
 
-/// Runs the detector on the windows that touch kept tiles; keeps what lies inside one.
+/// Runs the detector on the windows that touch kept tiles; keeps the detections inside one.
 fn detect_on(
     slide: &Slide,
     tiles: &Tiles,
@@ -243,7 +243,7 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
             let encoding = encoding(p.jpeg_quality);
             let path =
                 format!("{}/{}/{}_{}.{}", out.name, mpp.get(), t.x, t.y, encoding.extension());
-            let said = Said {
+            let record = CropRecord {
                 label: Label::Unlabeled,
                 subtype: None,
                 detection: None,
@@ -252,7 +252,7 @@ fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel
                 mpp,
                 path,
             };
-            out.push(&tile, encoding, said)?;
+            out.push(&tile, encoding, record)?;
             funnel.patches += 1;
         }
     }

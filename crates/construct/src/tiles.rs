@@ -2,7 +2,7 @@
 
 use super::error::ConstructError;
 use super::funnel::{Funnel, Seconds};
-use super::part::{Out, Said, draw, encoding};
+use super::part::{CropRecord, Out, draw, encoding};
 use super::preset::{Preset, Tiles};
 use crops::Label;
 use infer::{EngineOptions, ModelPackage};
@@ -123,7 +123,7 @@ pub(super) fn kept(
     Ok(kept)
 }
 
-/// Tiles that one of two filters keeps, as crops whose subtype says which: `both`, `NAME-only`. The
+/// Tiles that at least one of two filters keeps, as crops whose subtype names the filter: `both`, `NAME-only`. The
 /// strata of the audit of tissue selection. `share` is how many of the cohort's tiles this slide gives.
 pub(super) fn sorted(
     out: &mut Out<'_>,
@@ -170,7 +170,7 @@ pub(super) fn sorted(
         };
         #[expect(clippy::cast_precision_loss, reason = "pixels of a slide")]
         let centre = Point::<Level0>::new((tile.x as f64 + half) * sx, (tile.y as f64 + half) * sy);
-        let said = Said {
+        let record = CropRecord {
             label: Label::Unlabeled,
             subtype: Some(subtype),
             detection: None,
@@ -179,7 +179,7 @@ pub(super) fn sorted(
             mpp: tiles.mpp,
             path: format!("{}/{}_{}.{}", out.name, tile.x, tile.y, encoding.extension()),
         };
-        out.push(&pixels, encoding, said)?;
+        out.push(&pixels, encoding, record)?;
         funnel.patches += 1;
     }
     seconds.filter = start.elapsed().as_secs_f64();

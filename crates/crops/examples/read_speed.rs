@@ -1,5 +1,5 @@
-//! Crops per second of CPU time of one reader: shuffled, with and without decoding, and beside it
-//! the JPEG decoder alone.
+//! Crops per second of CPU time of one reader: shuffled, with and without decoding, and
+//! of the JPEG decoder alone.
 //!
 //! usage: read_speed CORPUS [--make N]   (--make draws a corpus of N noisy 128 px JPEG crops)
 

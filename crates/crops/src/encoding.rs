@@ -62,7 +62,7 @@ pub enum EncodeError {
     /// A tile that no encoder takes.
     #[error("cannot be encoded: {0}")]
     Tile(String),
-    /// A name that does not say how.
+    /// A file name whose suffix names no encoding.
     #[error("{}: a picture is written as .png or .jpg", .0.display())]
     Suffix(std::path::PathBuf),
 }

@@ -45,7 +45,7 @@ pub enum CorpusError {
     },
     /// Checksum, count or digest differ from the manifest.
     #[error(
-        "{path}: {what} is {found}, the manifest says {expected}; the file changed after it was written"
+        "{path}: {what} is {found}, but {expected} in the manifest; the file changed after it was written"
     )]
     Mismatch {
         /// The file.

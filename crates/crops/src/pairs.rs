@@ -86,7 +86,7 @@ impl CropSet {
         self.items.len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -102,7 +102,7 @@ impl CropSet {
     /// Decodes crop `i`.
     ///
     /// # Errors
-    /// When its bytes are no image.
+    /// When its bytes are not an image.
     pub fn decode(&self, i: usize) -> Result<mitosis::RgbTile> {
         decode_rgb(&self.items[i].image)
             .map_err(|e| CorpusError::Crop { crop: format!("number {i}"), reason: e.to_string() })
@@ -190,7 +190,7 @@ impl PairLoader {
     /// Samples `part` of step `step`.
     ///
     /// # Errors
-    /// A crop that is no image.
+    /// A crop that is not an image.
     pub fn draw(&self, step: usize, part: Range<usize>) -> Result<PairBatch> {
         let per_epoch = self.steps_per_epoch();
         let order = self.order_of((step / per_epoch) as u64);
@@ -262,7 +262,7 @@ impl PairLoader {
     /// Plain views for figures: crops `0..n`, whole and unchanged, `[n, S, S, 3]`.
     ///
     /// # Errors
-    /// A crop that is no image.
+    /// A crop that is not an image.
     pub fn plain(&self, n: usize) -> Result<Vec<u8>> {
         let mut out = vec![];
         for i in 0..n.min(self.set.len()) {

@@ -18,7 +18,7 @@ pub type Hash = [u8; 32];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// The object at the centre is no mitotic figure but resembles one (0 on disk).
+    /// The object at the centre resembles a mitotic figure but is not one (0 on disk).
     Mimicker,
     /// A mitotic figure (1 on disk).
     MitoticFigure,
@@ -227,13 +227,13 @@ impl Crop {
     /// Decodes the image to interleaved RGB.
     ///
     /// # Errors
-    /// [`CorpusError::Crop`] when the bytes are no image, or not of the recorded size.
+    /// [`CorpusError::Crop`] when the bytes are not an image of the recorded size.
     pub fn decode(&self) -> Result<mitosis::RgbTile> {
         let fail = |reason: String| CorpusError::Crop { crop: self.meta.path.clone(), reason };
         let tile = decode_rgb(&self.image).map_err(|e| fail(e.to_string()))?;
         if (tile.width, tile.height) != (self.meta.width as usize, self.meta.height as usize) {
             return Err(fail(format!(
-                "the image is {}x{}, the record says {}x{}",
+                "the image is {}x{}, but {}x{} in its record",
                 tile.width, tile.height, self.meta.width, self.meta.height
             )));
         }
@@ -286,7 +286,7 @@ impl Crop {
 /// Decodes PNG, JPEG or TIFF bytes to RGB.
 ///
 /// # Errors
-/// What the decoder says of other bytes.
+/// The decoder's error for other bytes.
 pub fn decode_rgb(bytes: &[u8]) -> Result<mitosis::RgbTile, image::ImageError> {
     let img = image::load_from_memory(bytes)?.into_rgb8();
     let (w, h) = img.dimensions();

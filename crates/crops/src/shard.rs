@@ -167,7 +167,7 @@ impl Shard {
     /// Opens a shard and checks its columns against the schema.
     ///
     /// # Errors
-    /// [`CorpusError::Shard`] when it is no complete Parquet file, [`CorpusError::Schema`] when
+    /// [`CorpusError::Shard`] when it is not a complete Parquet file, [`CorpusError::Schema`] when
     /// its columns differ.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(CorpusError::io(path))?;
@@ -331,17 +331,17 @@ impl Shard {
                 h.ok_or_else(|| CorpusError::Schema {
                     path: self.path.clone(),
                     column: "digest".into(),
-                    reason: "is no SHA-256".into(),
+                    reason: "is not a SHA-256 digest".into(),
                 })
             })
             .collect()
     }
 }
 
-/// Runs the Parquet reader on bytes that may lie: where it panics, the shard is at fault.
+/// Runs the Parquet reader on bytes that may be wrong: if it panics, the shard is at fault.
 fn walled<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let told = |e: String| CorpusError::shard(path)(ParquetError::General(e));
-    base::guard::caught(|| Ok(work())).map_err(told)?
+    let refused = |e: String| CorpusError::shard(path)(ParquetError::General(e));
+    base::guard::caught(|| Ok(work())).map_err(refused)?
 }
 
 /// Values, definition levels, rows, level of a value that is there.

@@ -60,7 +60,7 @@ impl Default for Interchange {
     }
 }
 
-/// What `interchange` in the corpus's notes says.
+/// The entry `interchange` of the corpus's notes.
 #[derive(Serialize)]
 struct Note<'a> {
     of: &'a str,

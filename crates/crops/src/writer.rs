@@ -63,7 +63,7 @@ impl CorpusWriter {
     /// Continues an existing corpus; its shards stay as they are.
     ///
     /// # Errors
-    /// When there is no corpus, or it cannot be read.
+    /// When the folder has no corpus, or it cannot be read.
     pub fn append(dir: &Path, layout: Layout) -> Result<Self> {
         let corpus = Corpus::open(dir)?;
         let mut writer = Self::start(dir, corpus.manifest().header.clone(), layout)?;
@@ -114,7 +114,7 @@ impl CorpusWriter {
         self.tally.add(&crop.meta, &digest);
         let target = self.dir.clone();
         if self.open.is_none() {
-            let tmp = file::beside(&self.dir.join("shard"))?;
+            let tmp = file::temporary_for(&self.dir.join("shard"))?;
             let out = BufWriter::with_capacity(1 << 20, tmp);
             let shard = ShardWriter::new(out, self.layout.rows_per_group.max(1))
                 .map_err(CorpusError::shard(&target))?;

@@ -1,4 +1,4 @@
-//! Corpora whose shards lie, with digests that fit.
+//! Corpora whose shards contain wrong values, with digests that match.
 
 use crops::{Columns, Corpus};
 

@@ -128,7 +128,7 @@ impl<'a> Job<'a> {
         Ok(Self { windows, tissue: Some(tissue), identity: String::new() })
     }
 
-    /// The windows of a slide that touch a part of its tissue, `mask`; `within` says what lies in that part.
+    /// The windows of a slide that touch a part of its tissue, `mask`; `within` decides which places are in that part.
     ///
     /// # Errors
     /// When the slide has no resolution.

@@ -59,7 +59,7 @@ impl SlideResult {
         planned.iter().copied().filter(|w| !unread.contains(w)).collect()
     }
 
-    /// Every detection with whether it counts: the threshold pair accepts it, and it lies on tissue.
+    /// Every detection, and whether it counts: the threshold pair accepts it, and it is on tissue.
     pub fn judged(&self, point: &OperatingPoint) -> impl Iterator<Item = (&Detection, bool)> {
         let outside = self.outside_tissue.iter().copied().chain(std::iter::repeat(false));
         self.detections

@@ -62,7 +62,7 @@ pub fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), PyramidError> {
     let fail = |source| PyramidError::Io { path: path.to_owned(), source };
-    let temporary = base::file::beside(path).map_err(|e| fail(e.source))?;
+    let temporary = base::file::temporary_for(path).map_err(|e| fail(e.source))?;
     let file = temporary.as_file().try_clone().map_err(fail)?;
     let mut writer = Writer::new(layout, file, container, progress);
     writer.all().map_err(|e| match e.downcast::<jpeg_encoder::EncodingError>() {

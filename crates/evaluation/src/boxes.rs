@@ -19,7 +19,7 @@ pub enum ImportError {
         /// The reason.
         source: std::io::Error,
     },
-    /// It is no detector of boxes.
+    /// The file is not a detector of boxes.
     #[error("{}: {source}", path.display())]
     Convert {
         /// The file.
@@ -87,7 +87,7 @@ pub fn import(
     std::fs::create_dir_all(out)
         .map_err(|source| file::WriteError { path: out.to_owned(), source })?;
     file::write(&out.join(boxes::FILE), &network)?;
-    // Last: a folder without a card is no package.
+    // Last: a folder without a card is not a package.
     file::write(&card, made.to_toml()?.as_bytes())?;
     Ok(ModelPackage::open(out)?)
 }

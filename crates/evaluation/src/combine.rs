@@ -6,10 +6,10 @@ use infer::ModelPackage;
 use mitosis::{OperatingPoint, Score};
 use std::path::{Path, PathBuf};
 
-/// Why two packages make no detector.
+/// Why two packages cannot be combined.
 #[derive(Debug, thiserror::Error)]
 pub enum CombineError {
-    /// One of them is none.
+    /// A package lacks the stage.
     #[error("{}: its package has no {part}", path.display())]
     Part {
         /// The package.
@@ -35,7 +35,7 @@ pub struct Stages {
     /// Name of the detector.
     pub name: String,
     /// Its thresholds on `s_seg` and `s_cls`. Without them the first stage keeps its own, and the
-    /// classifier accepts from its own threshold, else from even odds; the card says that nobody chose them.
+    /// classifier accepts from its own threshold, else from even odds; the card marks them as not calibrated.
     pub point: Option<(Score, Score)>,
 }
 
@@ -77,13 +77,13 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
         }
     };
     let mut training = toml::Table::new();
-    let said = |of: &infer::ModelCard| {
+    let training_of = |of: &infer::ModelCard| {
         let mut part = of.training.clone().unwrap_or_default();
         part.insert("package".into(), of.name.clone().into());
         toml::Value::Table(part)
     };
-    training.insert("first_stage".into(), said(&first.card));
-    let of_members: Vec<toml::Value> = second.iter().map(|p| said(&p.card)).collect();
+    training.insert("first_stage".into(), training_of(&first.card));
+    let of_members: Vec<toml::Value> = second.iter().map(|p| training_of(&p.card)).collect();
     let of_second_stage = match of_members.as_slice() {
         [one] => one.clone(),
         _ => toml::Value::Array(of_members),
@@ -107,7 +107,7 @@ pub fn combine(stages: &Stages, out: &Path) -> Result<ModelPackage, CombineError
     put("segmenter.onnx", segmenter).map_err(ImportError::from)?;
     put("classifier.onnx", &classifier).map_err(ImportError::from)?;
     let text = card.to_toml().map_err(ImportError::from)?;
-    // Last: a folder without a card is no package.
+    // Last: a folder without a card is not a package.
     file::write(&at, text.as_bytes()).map_err(ImportError::from)?;
     open(out).map_err(Into::into)
 }

@@ -223,7 +223,7 @@ fn join_inverted(ir: &mut Ir) {
             i += 1;
             continue;
         };
-        let at = maker(ir, i, 0).expect("projected says so");
+        let at = maker(ir, i, 0).expect("a projection has an input");
         let expand = maker(ir, at, 0).filter(|e| match &ir.steps[*e].op {
             Op::Conv(c) => c.slide.is_point() && c.groups == 1 && !c.residual && c.up == [false],
             _ => false,

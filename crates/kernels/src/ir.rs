@@ -103,7 +103,7 @@ pub(crate) struct Depthwise {
 pub(crate) struct Inverted {
     pub expand: Option<Conv>,
     pub filter: Depthwise,
-    /// Its `residual` says whether a second input is added.
+    /// Its `residual` is set when a second input is added.
     pub project: Conv,
 }
 

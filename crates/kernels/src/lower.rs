@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// Values of one tensor per image that are still planned: 1 GiB of f32.
 pub const MOST_VALUES: usize = 1 << 28;
 
-/// What a name stands for: a constant, or a value of an image with so many dimensions.
+/// The value of a name: a constant, or an image with so many dimensions.
 #[derive(Clone, Debug)]
 enum Value {
     Constant(Rc<Tensor>),
@@ -112,7 +112,7 @@ impl Lowering {
                 "output `{}` does not depend on the input",
                 wanted.output
             ))),
-            None => Err(PlanError::File(format!("there is no output `{}`", wanted.output))),
+            None => Err(PlanError::File(format!("the network has no output `{}`", wanted.output))),
         }
     }
 
@@ -252,7 +252,7 @@ impl Lowering {
                     (axis, rank) => at.unsupported(format!("axis {axis} of {rank} dimensions")),
                 }
             }
-            _ => at.unsupported("there is no such operator here"),
+            _ => at.unsupported("this engine does not have the operator"),
         }
     }
 
@@ -459,7 +459,7 @@ impl Lowering {
             let (id, shape, other) = self.computed(at, i)?;
             if (shape.h, shape.w, other) != (first.h, first.w, rank) {
                 return at
-                    .misfit(format!("{} x {} beside {} x {}", shape.h, shape.w, first.h, first.w));
+                    .misfit(format!("{} x {} next to {} x {}", shape.h, shape.w, first.h, first.w));
             }
             c += shape.c;
             inputs.push(id);

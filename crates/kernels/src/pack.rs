@@ -23,7 +23,7 @@ pub(crate) struct Run {
     pub len: usize,
 }
 
-/// What lies between two taps of a run.
+/// The step between two taps of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Along {
     /// So many rows.

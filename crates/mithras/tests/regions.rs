@@ -152,7 +152,7 @@ fn only_what_lies_in_regions_is_read_and_counted() {
         job::preflight(&inputs.slides, &detector(), &dir.path().join("far"), Existing::Refuse)
             .unwrap();
     let told = checked[0].as_ref().unwrap_err().to_string();
-    assert!(told.contains("region `far` lies off the slide"), "{told}");
+    assert!(told.contains("region `far` is off the slide"), "{told}");
 }
 
 #[test]

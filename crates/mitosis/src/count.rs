@@ -14,7 +14,7 @@ pub const HALF_SIDE_UM: f64 = std::f64::consts::SQRT_2 / 2.0 * 1000.0;
 /// The area the density refers to, mm2.
 pub const DENSITY_REFERENCE_MM2: f64 = 20.0;
 
-/// Why there is no count.
+/// Why a count is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum CountError {
     /// A coordinate is NaN or infinite.

@@ -1,4 +1,4 @@
-//! Hotspots by other rules than the paper's: circles, other areas, fields that lie together or apart.
+//! Hotspots by other rules than the paper's: circles, other areas, fields that are adjacent or apart.
 
 use crate::count::{CountError, HALF_SIDE_UM};
 use crate::{Level0, Point, Resolution, neighbours};
@@ -24,7 +24,7 @@ pub struct HotspotRule {
     pub fields: u32,
     /// Area of a field, mm2.
     pub field_mm2: f64,
-    /// Whether the fields may lie apart; else they are one area of `fields * field_mm2`.
+    /// Whether the fields may be apart; otherwise they are one area of `fields * field_mm2`.
     pub apart: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct HotspotRule {
 pub struct Spot {
     /// Figures in it.
     pub count: usize,
-    /// Its centre, or those of its fields where they lie apart, level-0 px.
+    /// Its centre, or those of its fields if they are apart, level-0 px.
     pub centres: Vec<Point<Level0>>,
 }
 
@@ -94,7 +94,7 @@ impl HotspotRule {
     }
 
     /// The densest places: `most` hotspots, each centred on a figure, that do not overlap, densest first; of equal ones the
-    /// topmost, then the leftmost. Where the fields may lie apart there is one hotspot.
+    /// topmost, then the leftmost. If the fields may be apart there is one hotspot.
     ///
     /// # Errors
     /// [`CountError::NotFinite`] for a coordinate that is not a number.
@@ -195,7 +195,7 @@ mod tests {
             }
             let all: Vec<_> = spots.iter().flat_map(|s| s.centres.clone()).collect();
             let sum: usize = spots.iter().map(|s| s.count).sum();
-            assert_eq!(rule.count(&figures, &all, &resolution), sum, "no figure lies in two");
+            assert_eq!(rule.count(&figures, &all, &resolution), sum, "no figure is in two");
         }
         let apart = HotspotRule { shape: Shape::Circle, fields: 10, field_mm2: 0.2, apart: true };
         let [spot] = &apart.densest(&figures, &resolution, 3).unwrap()[..] else { panic!("one") };

@@ -224,7 +224,7 @@ impl<C: Classifier> Scaled<C> {
     /// Scales the probability of the class `positive`, 0 or 1; the other one is what remains of 1.
     ///
     /// # Panics
-    /// When `inner` has more than two classes, or `positive` is none of them.
+    /// When `inner` has more than two classes, or `positive` is not one of them.
     #[must_use]
     pub fn new(inner: C, positive: usize, slope: f64, offset: f64) -> Self {
         let classes = inner.class_names().len();

@@ -321,8 +321,8 @@ pub fn read_spec(path: &Path) -> Result<Spec> {
 /// Largest header of a safetensors file that is read for its description.
 const HEADER_BYTES: u64 = 256 << 20;
 
-/// What the weights in a file were trained on, as far as the file says it; reads its header alone. `None`
-/// for files of others and of older versions.
+/// What the weights in a file were trained on, if the file records it; reads only its header. `None`
+/// for files of other programs and of older versions.
 ///
 /// # Errors
 /// [`NetError::Io`], and [`NetError::File`] for a description of ours that cannot be read.

@@ -357,11 +357,11 @@ fn exported_classifiers_train_on() {
         onnx::write(&path, &file).expect("written");
         assert_eq!(onnx::classes_of(&path).expect("a classifier"), 2);
         for claim in [0, -1, 1 << 40] {
-            let file_with_claim = dir.path().join("lying.onnx");
+            let file_with_claim = dir.path().join("wrong.onnx");
             onnx::write(&file_with_claim, &of_classes(&file, claim)).expect("written");
             let no =
                 onnx::classes_of(&file_with_claim).expect_err("no network has so many").to_string();
-            assert!(no.contains("lying.onnx") && no.contains(&claim.to_string()), "{no}");
+            assert!(no.contains("wrong.onnx") && no.contains(&claim.to_string()), "{no}");
         }
         let images = &mut std::iter::once(batch);
         let no = onnx::unfold_classifier((&*other, &vs), 64, &path, images).expect_err("three");

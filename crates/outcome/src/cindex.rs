@@ -66,7 +66,7 @@ pub struct CIndex {
     pub pairs: PairCounts,
     /// By what was resampled.
     pub bootstrap: Bootstraps,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
     pub warnings: Vec<String>,

@@ -60,7 +60,7 @@ impl std::str::FromStr for PatientRule {
 
     fn from_str(word: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|r| r.name() == word);
-        found.ok_or_else(|| format!("`{word}` is none of {}", Self::WORDS.join(", ")))
+        found.ok_or_else(|| format!("`{word}` is not one of {}", Self::WORDS.join(", ")))
     }
 }
 

@@ -84,11 +84,11 @@ pub struct CoxModel {
     /// Cumulative baseline hazards, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Vec<Baseline>>,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
     pub warnings: Vec<String>,
-    /// Why there is no C-index.
+    /// Why the C-index is missing.
     #[serde(skip)]
     pub no_concordance: Option<String>,
     /// Covariates as the plan names them.
@@ -138,7 +138,7 @@ pub struct BaselinePoint {
 /// Fits the model.
 ///
 /// # Errors
-/// When the table lacks a column, a cell is wrong, the plan is, or there is no estimate.
+/// When the table lacks a column, a cell is wrong, the plan is, or the model has no estimate.
 pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
     check_level(plan.level)?;
     let frame = Frame::new(table, &plan.roles)?;

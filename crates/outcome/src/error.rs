@@ -1,5 +1,5 @@
-//! What can go wrong, as facts. Which flag or field a user should change is the face's business:
-//! [`Error::setting`] tells it what the fact is about.
+//! What can go wrong, as facts. The command line decides which flag a user should change, from
+//! [`Error::setting`].
 
 use base::file::{ReadError, WriteError};
 use base::table::TableError;
@@ -7,7 +7,7 @@ use stats::StatsError;
 use stats::survival::SurvivalError;
 use std::path::PathBuf;
 
-/// Why there is no result.
+/// Why an analysis failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

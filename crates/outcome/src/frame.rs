@@ -57,7 +57,7 @@ pub(crate) struct Frame {
     pub rows: Vec<usize>,
     dropped: BTreeMap<String, usize>,
     total: usize,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
 }
 
@@ -227,7 +227,7 @@ fn counts(dropped: &BTreeMap<String, usize>) -> String {
     dropped.iter().map(|(k, v)| format!("{k}: {v}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Says which texts of a column were taken for missing values.
+/// A note that lists the texts of a column that were read as missing values.
 fn missing_words(table: &Table, j: usize) -> Option<String> {
     let words = table.missing_words(j);
     let listed: Vec<String> = words.iter().map(|(word, n)| format!("'{word}' ({n})")).collect();
@@ -286,7 +286,7 @@ fn design(
             }
             Coding::Levels(levels) => {
                 if levels.len() == 1 {
-                    // Kept as a constant column, so that the fit says it was left out.
+                    // Kept as a constant column: the fit then reports that it was left out.
                     columns.push(vec![1.0; rows.len()]);
                     names.push(format!("{name}{}", levels[0]));
                     terms.push(term);

@@ -1,4 +1,4 @@
-//! Any table gives a result, all of it finite or said, or an error in words.
+//! Any table gives either an error or a result whose values are finite or explained by a note.
 
 use super::*;
 use proptest::prelude::*;

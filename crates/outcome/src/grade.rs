@@ -53,7 +53,7 @@ pub struct Grades {
     pub grades: BTreeMap<String, usize>,
     /// One per slide with a count.
     pub slides: Vec<Graded>,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ impl Scheme {
     /// A built-in scheme by name, or a file.
     ///
     /// # Errors
-    /// When there is no such scheme, or the file is none.
+    /// When the scheme is unknown, or the file is not a scheme.
     pub fn load(name: &str) -> Result<Self> {
         let text = match BUILT_IN.iter().find(|(n, _)| *n == name) {
             Some((_, text)) => (*text).to_owned(),

@@ -39,7 +39,7 @@ pub struct Curves {
     pub level: f64,
     /// One per group.
     pub groups: Vec<Curve>,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
 }
 

@@ -48,7 +48,7 @@ pub struct LogRank {
     pub cut: Option<f64>,
     /// Names of the strata.
     pub strata: Vec<String>,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
     pub warnings: Vec<String>,

@@ -13,7 +13,7 @@ use stats::survival::cox::{CoxFit, Options, Ties, fit, likelihood_ratio as compa
 pub struct LrtPlan {
     /// Time, event, strata, clusters, weights; `covariates` are those of the reduced model.
     pub roles: Roles,
-    /// Covariates that the full model has beside them.
+    /// Covariates that the full model has in addition.
     pub added: Vec<String>,
     /// Tied events.
     pub ties: Ties,
@@ -42,7 +42,7 @@ pub struct LikelihoodRatio {
     pub reduced: NestedModel,
     /// The full model.
     pub full: NestedModel,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes the result doubtful.
     pub warnings: Vec<String>,
@@ -71,7 +71,7 @@ impl NestedModel {
     }
 }
 
-/// Tests whether the added covariates say more than the others.
+/// Tests whether the added covariates improve the model.
 ///
 /// # Errors
 /// When the table lacks a column, a cell is wrong, the plan is, or a model has no estimate.
@@ -114,7 +114,7 @@ pub fn likelihood_ratio(table: &Table, plan: &LrtPlan) -> Result<LikelihoodRatio
     if full.robust {
         warnings.push(
             "a likelihood ratio ignores clusters and fractional weights; the robust Wald test \
-             beside it does not"
+             next to it does not"
                 .into(),
         );
     }

@@ -146,7 +146,7 @@ pub struct Coefficient {
     pub rest: Rest,
 }
 
-/// What follows from an estimate, or that there is none.
+/// What follows from an estimate, or why it is missing.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Rest {
@@ -224,7 +224,7 @@ pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Co
     names.iter().zip(&found).map(|(n, c)| one(n, c)).collect()
 }
 
-/// What a fit's diagnoses say, with column names.
+/// The diagnoses of a fit in words, with column names.
 pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
     fit.diagnoses
         .iter()
@@ -251,7 +251,7 @@ pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
         })
         .collect()
 }
-/// Few events, said aloud.
+/// A warning for few events.
 pub(crate) fn few_events(events: usize, coefficients: usize) -> Option<String> {
     (events < 10 * coefficients).then(|| {
         format!(

@@ -155,7 +155,7 @@ impl Table {
     /// The column of exactly this name.
     ///
     /// # Errors
-    /// When there is none, or two.
+    /// When no column has it, or two have.
     pub fn column(&self, name: &str) -> Result<usize> {
         let mut found = (0..self.names.len()).filter(|&j| self.names[j] == name);
         let path = || self.path.clone();

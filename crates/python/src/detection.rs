@@ -18,7 +18,7 @@ use pyo3::types::{PyDict, PyList};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What runs the networks, as Python says it.
+/// The engine settings that Python passes.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Engine {
@@ -186,7 +186,7 @@ pub fn detect(py: Python<'_>, plan: Plan) -> PyResult<Found<'_>> {
     Ok((rows.columns(py, plan.subtypes)?, failed, notes))
 }
 
-/// Detects as the binary does, into a folder that it can go on with.
+/// Detects as the binary does, into a folder that the binary can resume.
 #[pyfunction]
 pub fn detect_into(
     py: Python<'_>,

@@ -39,7 +39,7 @@ mod _mithras {
     #[pymodule_export]
     use super::tables::{cox, draw, evaluate, study};
 
-    /// Where the weights of bundled packages lie.
+    /// Sets the folder with the weights of the bundled packages.
     #[pyfunction]
     fn weights_in(folder: std::path::PathBuf) {
         infer::package::weights_in(folder);

@@ -92,8 +92,8 @@ impl Slide {
 
     /// Reads `width` x `height` pixels of a level as `uint8 [height, width, 3]`.
     ///
-    /// `x`, `y`: the top left corner in level-0 pixels, whatever the level. What lies outside the slide
-    /// is white. The array takes over the memory that was read into.
+    /// `x`, `y`: the top left corner in level-0 pixels, whatever the level. Pixels outside the slide
+    /// are white. The array takes over the memory that was read into.
     #[pyo3(signature = (x, y, width, height, level=0))]
     fn read_region<'py>(
         &self,
@@ -109,8 +109,8 @@ impl Slide {
 
     /// Reads `width` x `height` pixels at `mpp` um/px as `uint8 [height, width, 3]`, resampled.
     ///
-    /// `x`, `y`: the top left corner in pixels of that resolution, from the level-0 origin. Two regions
-    /// beside each other equal their union.
+    /// `x`, `y`: the top left corner in pixels of that resolution, from the level-0 origin. Two adjacent regions
+    /// equal their union.
     fn read_at<'py>(
         &self,
         py: Python<'py>,

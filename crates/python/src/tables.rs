@@ -182,7 +182,7 @@ pub fn study(
     json(&done)
 }
 
-/// Draws a slide, with `truth.csv` beside it.
+/// Draws a slide and its `truth.csv`, in the same folder.
 #[pyfunction]
 pub fn draw(
     py: Python<'_>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How soon Ctrl-C is noticed.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Does `work` on a thread of its own. Ctrl-C sets `cancel`, waits for the work to end, and goes on as
+/// Does `work` on a thread of its own. Ctrl-C sets `cancel`, waits for the work to end, and raises
 /// `KeyboardInterrupt`.
 ///
 /// # Panics
@@ -20,7 +20,7 @@ pub fn interruptible<T: Send>(
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
     std::thread::scope(|scope| {
-        // Says nothing; it hangs up when the work ends, however it does.
+        // Sends nothing; it is dropped when the work ends, in whatever way.
         let (alive, ended) = channel::<()>();
         let ended = Mutex::new(ended);
         let worker = scope.spawn(move || {

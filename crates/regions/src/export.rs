@@ -47,7 +47,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Beside `out`, which must be missing or empty.
+    /// A folder next to `out`, which must be missing or empty.
     pub(crate) fn new(out: &Path) -> Result<Self, ExportError> {
         if std::fs::read_dir(out).is_ok_and(|mut d| d.next().is_some()) {
             return Err(ExportError::Exists(out.to_owned()));

@@ -20,7 +20,7 @@ impl Found {
             let (Some(name), Some(stem)) = (text(file.file_name()), text(file.file_stem())) else {
                 continue;
             };
-            // Annotations often lie beside their images, under the same name.
+            // Annotations are often next to their images, under the same name.
             let kind = text(file.extension()).unwrap_or_default().to_lowercase();
             if ["csv", "tsv", "json", "geojson", "xml", "sqlite", "txt", "gz", "zip", "md"]
                 .contains(&kind.as_str())

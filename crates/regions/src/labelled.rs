@@ -48,7 +48,7 @@ impl Default for LabelledOptions {
     }
 }
 
-/// A whole window round a place, if it lies inside the image.
+/// Whether a whole window around a place is inside the image.
 fn inside(scene: &Scene, x: f32, y: f32, side: u32) -> bool {
     let ok = |c: f32, n: usize| {
         let lo = (c - side as f32 / 2.0).round();

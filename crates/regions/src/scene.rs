@@ -23,7 +23,7 @@ impl CropError {
     }
 }
 
-/// What stands at a mark.
+/// What is at a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkKind {
     /// A mitotic figure.
@@ -32,7 +32,7 @@ pub enum MarkKind {
     Ignore,
 }
 
-/// A labelled place, in pixels of its image (pixel centres lie at .5).
+/// A labelled place, in pixels of its image (pixel centres are at .5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
     /// Centre, rightwards.
@@ -45,7 +45,7 @@ pub struct Mark {
     pub kind: MarkKind,
 }
 
-/// An image with all of its figures marked. Pixels away from every mark are no figure.
+/// An image with all of its figures marked. Pixels away from every mark are negative.
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// Name of the image, for messages and provenance.
@@ -88,8 +88,8 @@ impl Scene {
 
 pub(crate) use pixels::mirror;
 
-/// Replaces all-black strips at the edge (outside the scanned region) by the mirror image of what
-/// is beside them: they would betray the source. Returns how many pixels wide they were.
+/// Replaces all-black strips at the edge (outside the scanned region) by the mirror image of
+/// the adjacent pixels: they would reveal the source. Returns their widths in pixels.
 pub(crate) fn fill_black_edges(tile: &mut RgbTile) -> [usize; 4] {
     let (w, h) = (tile.width, tile.height);
     let black = |t: &RgbTile, x: usize, y: usize| t.pixel(x, y).iter().all(|&v| v <= 3);
@@ -125,7 +125,7 @@ pub fn read_rgb(path: &Path) -> Result<RgbTile, CropError> {
     Ok(RgbTile::new(w, h, image.into_raw()))
 }
 
-/// Places that look like dark nuclei and lie at least `clear_px` from every mark: local minima of
+/// Places that look like dark nuclei and are at least `clear_px` from every mark: local minima of
 /// the brightness averaged over 9 x 9 px, at least 12 px apart, darkest first.
 ///
 /// They are non-mitotic by the scene's exhaustive labels, and harder than random tissue.

@@ -4,12 +4,12 @@
 //! ```text
 //! OUT/NAME-000.png   regions of one size side by side, full rows only, without a gap
 //! OUT/truth.csv      slide, x_px, y_px: the figures, as `evaluate` reads them
-//! OUT/regions.csv    which region lies where, and how much of it counts
+//! OUT/regions.csv    where each region is, and how much of it counts
 //! ```
 //! Neighbours are of one scanner and slide where they can be, so that seams are as slight as they can be. Where
-//! regions meet is a seam all the same, which no slide has. With [`Options::mirror`] each region stands in its own
-//! mirror image instead, and `evaluate robustness --within OUT/regions.csv` counts the regions alone, without the [`RIM`]
-//! where what a region's edge cuts in two meets its mirror image.
+//! regions meet is a seam all the same, which no slide has. With [`Options::mirror`] each region is surrounded by its own
+//! mirror image instead, and `evaluate robustness --within OUT/regions.csv` counts only the regions, without the [`RIM`]
+//! where a nucleus that the edge cuts meets its mirror image.
 
 use crate::dataset::{Dataset, Image, Region};
 use crate::export::{ExportError, Unfinished};
@@ -26,7 +26,7 @@ use std::path::Path;
 const LARGEST: usize = 1024;
 
 /// Width along a mirrored region's edge that does not count, px: a nucleus that the edge cuts becomes a symmetrical
-/// thing there, like a plate. Of 20 false figures in 191 regions of 128 px, 18 lay in it.
+/// object there, like a metaphase plate. Of 20 false positives in 191 regions of 128 px, 18 were in it.
 pub const RIM: usize = 8;
 
 /// How sheets are laid out.
@@ -53,7 +53,7 @@ pub struct Written {
     pub figures: usize,
     /// Area, mm2.
     pub mm2: f64,
-    /// Regions in which figures may lie unlabelled, or with areas that are not scored.
+    /// Regions that may contain unlabelled figures, or with areas that are not scored.
     pub left_out: usize,
 }
 

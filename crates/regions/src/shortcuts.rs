@@ -1,7 +1,7 @@
-//! Features that cannot see morphology, and whether they tell the classes all the same.
+//! Features that cannot see morphology, and whether they separate the classes nevertheless.
 //!
 //! A network learns the cheapest cue. Where sharpness of chroma, the phase of a JPEG grid or the
-//! colour of a crop's border tells figure from nucleus, the labels lie on a cue of the source and
+//! colour of a crop's border separates figures from nuclei, the labels depend on a cue of the source and
 //! not on the figure. Each feature is judged alone, and all together by a cross-validated linear
 //! model whose folds are whole slides, per source.
 
@@ -21,14 +21,14 @@ pub use load::{ShortcutError, of_corpus, of_regions, of_task};
 
 /// Above this AUC, by more than its standard error, a feature warns that sees neither the nucleus nor its surroundings.
 pub const LIMIT: f64 = 0.65;
-/// Above this AUC a feature warns that may tell the classes for good reasons, too.
+/// AUC above which a feature warns if it may also separate the classes for good reasons.
 pub const LIMIT_SEEN: f64 = 0.80;
 /// Fewest items of either class that a source is judged by.
 pub const FEWEST: usize = 20;
 /// The linear model over the features that see nothing.
 pub const TOGETHER: &str = "together";
-/// The linear model over every feature. It is shown and never warns: what sees the nucleus may tell a
-/// figure for good reasons.
+/// The linear model over every feature. It is shown and never warns: features that see the nucleus may separate
+/// the classes for good reasons.
 pub const ALL_TOGETHER: &str = "together, all";
 /// Folds of the linear model.
 const FOLDS: usize = 5;
@@ -38,7 +38,7 @@ const FOLDS: usize = 5;
 pub struct Item {
     /// Its pixels as stored, not resampled.
     pub tile: RgbTile,
-    /// Whether a figure stands in its middle.
+    /// Whether a figure is at its centre.
     pub figure: bool,
     /// Where it comes from: sources are judged each by itself.
     pub source: String,
@@ -106,7 +106,7 @@ impl Report {
             for v in s.verdicts.iter().filter(|v| v.warns) {
                 let kind = if v.context { " (context)" } else { "" };
                 all.push(format!(
-                    "{}: {}{kind} tells {what} from the others with AUC {:.2} ({} and {} crops)",
+                    "{}: {}{kind} separates {what} from the others with AUC {:.2} ({} and {} crops)",
                     s.source, v.feature, v.auc, s.figures, s.others
                 ));
             }
@@ -141,7 +141,7 @@ pub fn check(items: &[Item]) -> Report {
 }
 
 /// Judges each class against the rest, of two classes the second alone: they are each other's rest.
-/// `of` tells each item's class.
+/// `of` is each item's class.
 #[must_use]
 pub fn check_classes(items: &[Item], of: &[usize], classes: &[String]) -> Vec<(String, Report)> {
     let features = measured(items);

@@ -1,8 +1,8 @@
 //! Labelled crops of a classification task, as two types: a [`TrainingSet`] and a
 //! [`TestSet`].
 //!
-//! Training takes a [`TrainingSet`] and nothing else; there is no way from one type to the other,
-//! so a test part cannot be trained on, validated on, or used to choose anything by mistake.
+//! Training takes a [`TrainingSet`] and nothing else. One type cannot be converted into the other:
+//! a test part cannot be trained on, validated on, or used to choose anything by mistake.
 //!
 //! | task | classes | training part | test part |
 //! |---|---|---|---|
@@ -198,7 +198,7 @@ pub struct Item {
     pub file: String,
     /// Index into the set's classes.
     pub class: usize,
-    /// The class that each expert saw, where the data tells; else `class` alone. Never empty.
+    /// The class that each expert chose, if the data contain it; otherwise only `class`. Never empty.
     pub votes: Vec<usize>,
     /// The same for [`Task::coarser`], of a task that has one.
     pub coarse: Option<Coarse>,

@@ -7,7 +7,7 @@
 //! OUT/images/val/*.png    OUT/labels/val/*.txt      the held-out side of the fold
 //! ```
 //! A line of a label file is `class cx cy w h`, in shares of the window. Windows without a label have an
-//! empty file. What teaches nothing (areas to be ignored, and what lies outside the image) is grey.
+//! empty file. Areas without labels (ignored areas, and the outside of the image) are grey.
 
 use crate::dataset::{Area, Dataset, Image, Kind, RegionsError};
 use crate::export::{ExportError, Unfinished};
@@ -22,7 +22,7 @@ use std::path::Path;
 
 /// YOLO's own grey, with which it fills up images.
 const GREY: [u8; 3] = [114; 3];
-/// Share of a box that must lie in a window for the window to show it.
+/// Share of a box that must be in a window for the window to show it.
 const SHOWN: f64 = 0.5;
 
 /// How windows are cut.
@@ -60,7 +60,7 @@ pub struct Written {
     pub train: Side,
     /// Held out.
     pub val: Side,
-    /// Images in which figures may lie unlabelled: every one of them would be taught as background.
+    /// Images that may contain unlabelled figures: these would be learnt as background.
     pub left_out: usize,
 }
 

@@ -189,7 +189,7 @@ fn qupath_exports() {
         (r#"{"type":"GeometryCollection","coordinates":[[1,2]]}"#, "GeometryCollection"),
         ("null", "no geometry"),
         (r#"{"type":"Point","coordinates":[]}"#, "empty"),
-        (r#"{"type":"Point","coordinates":[NaN,2]}"#, "no finite numbers"),
+        (r#"{"type":"Point","coordinates":[NaN,2]}"#, "not finite numbers"),
         (r#"{"type":"Point","coordinates":[-400,2]}"#, "negative"),
     ] {
         let e = text("geojson", &format!("[{}]", feature(geometry, "{}"))).unwrap_err();
@@ -229,7 +229,7 @@ fn asap_groups_inside_groups() {
     let circle =
         file(r#"<Group Name="reader 1" PartOfGroup="x"/><Group Name="x" PartOfGroup="reader 1"/>"#);
     let e = text("asap", &circle).unwrap_err();
-    assert!(e.contains("`reader 1` (1 annotations)") && e.contains("say what they mean"), "{e}");
+    assert!(e.contains("`reader 1` (1 annotations)") && e.contains("state what they mean"), "{e}");
     let o = ImportOptions { mapping: Mapping::parse(["reader 1=mimicker"]).unwrap(), ..plain() };
     assert_eq!(kinds(&stated("asap", &circle, &o).unwrap()), (1, 2, 0, 1));
     let e = text("asap", "<!DOCTYPE a [<!ENTITY b \"c\">]><ASAP_Annotations/>").unwrap_err();
@@ -251,7 +251,7 @@ fn tables_as_spreadsheets_write_them() {
     let e = text("csv", &qupath.replace("px", "µm")).unwrap_err();
     assert!(e.contains("export pixels") && e.contains("Centroid X µm"), "{e}");
 
-    // x, y beside width, height: corner or centre?
+    // x, y with width, height: corner or centre?
     let sized = "image,x,y,width,height,label\na,100,200,40,60,mf\nb,10,20,40,60,mf\n";
     let e = text("csv", sized).unwrap_err();
     assert!(e.contains("xywh") && e.contains("cx, cy"), "{e}");
@@ -314,7 +314,7 @@ fn sliderunner_with_several_annotators() {
         INSERT INTO Annotations_label VALUES (1,1,7,1,0),(2,1,2,1,0),(3,2,2,1,0),(4,1,2,3,0),(5,2,7,3,0);",
     )
     .unwrap();
-    // The log is still beside the file.
+    // The log is still next to the file.
     let all = import("sliderunner", &file, &plain()).unwrap();
     drop(db);
     let closed = import("sliderunner", &file, &plain()).unwrap();
@@ -327,5 +327,5 @@ fn sliderunner_with_several_annotators() {
     assert_eq!(kinds(&import("sliderunner", &file, &of("B")).unwrap().summary()), (1, 1, 0, 3));
     assert!(import("sliderunner", &file, &of("C")).unwrap_err().contains("A, B"));
     let left: Vec<_> = fs::read_dir(&folder).unwrap().collect();
-    assert_eq!(left.len(), 1, "something was written beside the database");
+    assert_eq!(left.len(), 1, "something was written next to the database");
 }

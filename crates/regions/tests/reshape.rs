@@ -366,7 +366,7 @@ fn an_audit_is_stratified_seeded_and_blind() {
     assert_eq!(names.len(), 20);
     assert!(names.iter().all(|n| n.len() == 20));
     let order: Vec<Label> = key.items.iter().map(|i| i.meta.label).collect();
-    assert!(order.windows(2).filter(|w| w[0] != w[1]).count() > 2, "labels stand in blocks");
+    assert!(order.windows(2).filter(|w| w[0] != w[1]).count() > 2, "labels are in blocks");
 
     let short = SampleOptions {
         per_cohort: BTreeMap::from([("mitotic_figure".into(), 600)]),
@@ -401,7 +401,7 @@ fn verdicts_survive_crashes_and_can_be_undone() {
     fs::write(&file, format!("{whole}{{\"audit\":\"")).unwrap();
     let mut log = ReviewLog::open(&package, &key.audit, "anna").unwrap();
     assert_eq!(log.entries().len(), 2);
-    // The cut line is no word, and goes before the next one is added.
+    // The cut line is not an entry, and is removed before the next one is added.
     let again = log.entries()[&key.items[0].id];
     log.set(&key.items[0].id, Some(again)).unwrap();
     let added = fs::read_to_string(&file).unwrap();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 const OPTIONS: Options = Options { mpp: Mpp::PAPER, window: 64, stride: 48, box_um: 5.0 };
 
-/// Two images of 100 x 64 px at 0.25 um/px; in the second figures may lie unlabelled.
+/// Two images of 100 x 64 px at 0.25 um/px; the second may contain unlabelled figures.
 fn dataset(dir: &Path) -> Dataset {
     let mut builder = Builder::new("set \"one\"", "a test");
     builder.class("cell", Kind::Other).unwrap();
@@ -41,7 +41,7 @@ fn windows_and_boxes_are_where_they_are() {
     let fold = RegionFold { name: "none".into(), train, validation: vec![] };
     let out = dir.path().join("yolo");
     let written = write(&set, &fold, &out, &OPTIONS).unwrap();
-    // The look-alike, 50 to 70 px, lies with 70 % in the first window and whole in the second.
+    // The look-alike, 50 to 70 px, is to 70 % in the first window and whole in the second.
     assert_eq!(written.train, Side { windows: 2, with_figures: 1, figures: 1, mimickers: 2 });
     assert_eq!((written.val, written.left_out), (Side::default(), 1));
     let yaml = fs::read_to_string(out.join("data.yaml")).unwrap();

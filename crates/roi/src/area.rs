@@ -66,7 +66,7 @@ impl Area {
         enclosed(&[vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]]])
     }
 
-    /// Everything that lies in any of these upright rectangles.
+    /// The union of these axis-parallel rectangles.
     #[must_use]
     pub fn rectangles(all: &[[f64; 4]]) -> Self {
         let ring =
@@ -74,13 +74,13 @@ impl Area {
         enclosed(&all.iter().map(ring).collect::<Vec<_>>())
     }
 
-    /// Whether nothing lies inside.
+    /// Whether the area is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
 
-    /// What lies in either.
+    /// The union with another area.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         match (self.is_empty(), other.is_empty()) {
@@ -90,7 +90,7 @@ impl Area {
         }
     }
 
-    /// What lies in both.
+    /// The intersection with another area.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         if self.is_empty() || other.is_empty() {
@@ -99,7 +99,7 @@ impl Area {
         overlay(&self.shapes, &other.shapes, OverlayRule::Intersect)
     }
 
-    /// What lies in this one and not in the other.
+    /// This area without the other.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         if self.is_empty() || other.is_empty() {
@@ -159,14 +159,14 @@ impl Area {
         self.shapes.iter().flatten().flat_map(of_ring)
     }
 
-    /// An index that answers quickly whether points lie inside.
+    /// An index for fast point-in-area queries.
     #[must_use]
     pub fn index(&self) -> Inside {
         Inside::new(self)
     }
 }
 
-/// Answers whether points lie inside an area.
+/// An index for point-in-area queries.
 #[derive(Clone, Debug)]
 pub struct Inside {
     top: f64,
@@ -198,7 +198,7 @@ impl Inside {
         (((y - self.top) / self.height).max(0.0) as usize).min(Self::ROWS - 1)
     }
 
-    /// Whether a point lies inside. A point on the border lies on one side of it, always the same.
+    /// Whether a point is inside. A point on the border is always assigned to the same side.
     #[must_use]
     pub fn contains(&self, p: Point<Level0>) -> bool {
         if self.rows.is_empty() || p.y < self.top {
@@ -211,7 +211,7 @@ impl Inside {
     }
 }
 
-/// How much of each cell of a grid lies inside an area, 0 to 1.
+/// The share of each cell of a grid that an area covers, 0 to 1.
 #[derive(Clone, Debug)]
 pub struct Coverage {
     left: usize,
@@ -236,7 +236,7 @@ impl Coverage {
             return none;
         }
         let (width, height) = (right - left, bottom - top);
-        // One column more: what lies right of the grid needs no sum.
+        // One extra column, for the area to the right of the grid.
         let mut sums = vec![0.0f64; (width + 1) * height];
         let scaled = |p: [f64; 2]| [p[0] / cell.0 - left as f64, p[1] / cell.1 - top as f64];
         for [a, b] in area.edges() {
@@ -253,7 +253,7 @@ impl Coverage {
         Self { left, top, width, part }
     }
 
-    /// The share of the cell in this column and row that lies inside.
+    /// The covered share of the cell in this column and row.
     #[must_use]
     pub fn at(&self, column: usize, row: usize) -> f64 {
         let Some(x) = column.checked_sub(self.left).filter(|x| *x < self.width) else { return 0.0 };
@@ -287,7 +287,7 @@ fn add_edge(sums: &mut [f64], (width, height): (usize, usize), a: [f64; 2], b: [
             false => y1 - y0,
         };
         if low < 0.0 {
-            // Left of the grid: all of the row lies right of the edge.
+            // Left of the grid: the whole row is to the right of the edge.
             line[0] += sign * dy(low, high.min(0.0));
         }
         if high < 0.0 || (high <= low && low < 0.0) {

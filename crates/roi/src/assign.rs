@@ -116,11 +116,11 @@ mod tests {
         std::fs::write(dir.path().join("notes.txt"), "x").unwrap();
         let found = assign(dir.path(), &["a", "b"], None).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), ["a", "b"]);
-        let told = |slides: &[&str]| assign(dir.path(), slides, None).unwrap_err().to_string();
-        assert!(told(&["a", "b", "c"]).contains("no file of regions for c"));
-        assert!(told(&["a"]).contains("without a slide among the inputs: b.svs.json"));
+        let refused = |slides: &[&str]| assign(dir.path(), slides, None).unwrap_err().to_string();
+        assert!(refused(&["a", "b", "c"]).contains("no file of regions for c"));
+        assert!(refused(&["a"]).contains("without a slide among the inputs: b.svs.json"));
         write("a.json");
-        assert!(told(&["a", "b"]).contains("both of slide `a`"));
+        assert!(refused(&["a", "b"]).contains("both of slide `a`"));
     }
 
     #[test]
@@ -132,12 +132,12 @@ mod tests {
         };
         write(&[feature(None)]);
         assert!(assign(&path, &["x"], None).is_ok());
-        let told = |slides: &[&str]| assign(&path, slides, None).unwrap_err().to_string();
-        assert!(told(&["a", "b"]).contains("1 of 1 regions name no slide, and there are 2 slides"));
+        let refused = |slides: &[&str]| assign(&path, slides, None).unwrap_err().to_string();
+        assert!(refused(&["a", "b"]).contains("1 of 1 regions name no slide, and there are 2 slides"));
         write(&[feature(Some("a.svs")), feature(Some("b"))]);
         assert_eq!(assign(&path, &["a", "b"], None).unwrap().len(), 2);
-        assert!(told(&["a", "c"]).contains("no regions for c"));
+        assert!(refused(&["a", "c"]).contains("no regions for c"));
         write(&[feature(Some("a.svs")), feature(Some("b")), feature(Some("z.svs"))]);
-        assert!(told(&["a", "b"]).contains("not among the inputs: z.svs"));
+        assert!(refused(&["a", "b"]).contains("not among the inputs: z.svs"));
     }
 }

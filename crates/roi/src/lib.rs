@@ -1,8 +1,8 @@
-//! Regions of interest that people draw on slides: files of them, exact areas, what lies inside.
+//! Regions of interest that people draw on slides: file formats, exact areas, containment.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`area`] | polygons with holes: union, cut, difference, size, what lies inside |
+//! | [`area`] | polygons with holes: union, intersection, difference, size, containment |
 //! | [`read`] | files: QuPath GeoJSON, ASAP XML, ImageScope XML, masks |
 //! | [`regions`] | the regions of one slide, chosen by class |
 //! | `assign` | which file belongs to which slide |

@@ -7,7 +7,7 @@ use base::digest::sha256;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Share of a region that may lie off the slide; more is a region of another slide.
+/// Share of a region that may be off the slide; with more, it is a region of another slide.
 pub const MOST_OUTSIDE: f64 = 0.01;
 /// How far um/px that a file states may differ from the slide's, as a share.
 const MPP_TOLERANCE: f64 = 0.02;
@@ -19,7 +19,7 @@ const EXTENT_TOLERANCE: f64 = 0.01;
 pub struct Classes {
     /// Regions of these classes are searched; empty: of all that are not excluded.
     pub include: Vec<String>,
-    /// What lies in regions of these classes is left out, also where another region covers it.
+    /// Regions of these classes are left out, even where another region covers them.
     pub exclude: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ fn same(a: &str, b: &str) -> bool {
     a.trim().to_lowercase() == b.trim().to_lowercase()
 }
 
-/// What must be known of a slide to lay regions on it.
+/// What must be known of a slide to place regions on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlideFrame {
     /// Its name.
@@ -123,7 +123,7 @@ impl Regions {
     /// The regions of a file on a slide.
     ///
     /// # Errors
-    /// [`RegionError::OtherSlide`] where the file states another slide or another resolution, or more than 1 % of a region lies
+    /// [`RegionError::OtherSlide`] where the file states another slide or another resolution, or more than 1 % of a region is
     /// off the slide; [`RegionError::Nothing`] where nothing is left.
     pub fn on(
         file: &DrawnFile,
@@ -156,7 +156,7 @@ impl Regions {
                 let is_mask = matches!(file.frame, Frame::Mask { .. });
                 if outside > MOST_OUTSIDE && !is_mask {
                     let reason = format!(
-                        "{:.0} % of region `{}` lies off the slide ({} x {} px)",
+                        "{:.0} % of region `{}` is off the slide ({} x {} px)",
                         (100.0 * outside).ceil(),
                         drawn.name,
                         slide.width,
@@ -343,28 +343,28 @@ mod tests {
     #[test]
     fn regions_of_another_slide_are_refused() {
         let ok = || vec![drawn("r", "", [0.0, 0.0, 100.0, 100.0])];
-        let told = |file: &DrawnFile| {
+        let refused = |file: &DrawnFile| {
             Regions::on(file, &Classes::default(), &slide()).unwrap_err().to_string()
         };
         let off = file(Frame::Level0, vec![drawn("r", "", [950.0, 0.0, 1050.0, 100.0])]);
         assert!(
-            told(&off).contains("50 % of region `r` lies off the slide (1000 x 800 px)"),
+            refused(&off).contains("50 % of region `r` is off the slide (1000 x 800 px)"),
             "{}",
-            told(&off)
+            refused(&off)
         );
         let far = file(Frame::Level0, vec![drawn("r", "", [5000.0, 0.0, 5100.0, 100.0])]);
-        assert!(told(&far).contains("100 %"));
+        assert!(refused(&far).contains("100 %"));
         let digest = DrawnFile { slide_digest: Some("cd".repeat(32)), ..file(Frame::Level0, ok()) };
-        assert!(told(&digest).contains("drawn on the file cdcdcdcdcdcd"));
+        assert!(refused(&digest).contains("drawn on the file cdcdcdcdcdcd"));
         let mpp = DrawnFile { mpp: Some(0.25), ..file(Frame::Level0, ok()) };
-        assert!(told(&mpp).contains("drawn at 0.25 um/px, the slide has 0.5 um/px"));
+        assert!(refused(&mpp).contains("drawn at 0.25 um/px, the slide has 0.5 um/px"));
         let mask = Frame::Mask { width: 100, height: 50, mpp: 4.0 };
         assert!(
-            told(&file(mask, ok()))
+            refused(&file(mask, ok()))
                 .contains("the mask covers 0.400 x 0.200 mm, the slide 0.500 x 0.200 mm")
         );
         let named = Drawn { image: Some("b.svs".into()), ..ok().remove(0) };
-        assert!(told(&file(Frame::Level0, vec![named])).contains("none of this slide"));
+        assert!(refused(&file(Frame::Level0, vec![named])).contains("none of this slide"));
         // A hair over the edge is cut off.
         let hair = file(Frame::Level0, vec![drawn("r", "", [-1.0, 0.0, 999.0, 100.0])]);
         let on = Regions::on(&hair, &Classes::default(), &slide()).unwrap();
@@ -374,11 +374,11 @@ mod tests {
     #[test]
     fn an_excluded_region_leaves_nothing() {
         let all = file(Frame::Level0, vec![drawn("r", "Tumour", [0.0, 0.0, 10.0, 10.0])]);
-        let told = |classes| Regions::on(&all, &classes, &slide()).unwrap_err().to_string();
+        let refused = |classes| Regions::on(&all, &classes, &slide()).unwrap_err().to_string();
         let exclude = Classes { exclude: vec!["tumour".into()], ..Classes::default() };
-        assert!(told(exclude).contains("every region is excluded"));
+        assert!(refused(exclude).contains("every region is excluded"));
         let include = Classes { include: vec!["stroma".into()], ..Classes::default() };
         assert!(include.check([&all]).unwrap_err().to_string().contains("the classes are: Tumour"));
-        assert!(told(include).contains("not asked for"));
+        assert!(refused(include).contains("not asked for"));
     }
 }

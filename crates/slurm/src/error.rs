@@ -21,10 +21,10 @@ pub enum SlurmError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Words that a job file cannot hold.
+    /// A word that a job file cannot hold.
     #[error(
-        "`{}` cannot stand in a job file: quotation marks, backslashes and line breaks are taken \
-         otherwise there; name the file or the option without",
+        "`{}` cannot be used in a job file because of a quotation mark, backslash or line break; \
+         rename the file or change the option",
         plain_lines(.0)
     )]
     Words(String),
@@ -50,12 +50,12 @@ pub enum SlurmError {
     Refused {
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// Its message.
         reason: String,
     },
-    /// The work was to end; the job goes on.
+    /// Watching was interrupted; the job continues.
     #[error(
-        "no longer watched; job {job} goes on: `scancel {job}` ends it, and the same command watches \
+        "no longer watched; job {job} continues: `scancel {job}` ends it, and the same command watches \
          it again"
     )]
     Stopped {

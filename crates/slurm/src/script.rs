@@ -42,7 +42,7 @@ impl Plan {
         self.out.join(FOLDER)
     }
 
-    /// Where the slides of a shard lie.
+    /// The folder with the results of a shard.
     pub(super) fn results(&self, shard: u32) -> PathBuf {
         if self.split { self.out.join(format!("{PART}{shard}")) } else { self.out.clone() }
     }

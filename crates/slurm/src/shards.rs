@@ -1,4 +1,4 @@
-//! Which shards are done, by what lies in the run's folder.
+//! Which shards are done, by the files in the run's folder.
 
 use super::script::{FOLDER, Plan};
 use mithras::batch::Shard;
@@ -38,7 +38,7 @@ impl Log {
         let mut log = Self::default();
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
             let Ok(line) = serde_json::from_str::<Line>(line) else {
-                // Slurm's word on why it ended the task, or a library's.
+                // The reason of Slurm, or of a library, why the task ended.
                 log.why = Some(line.trim().to_owned());
                 continue;
             };

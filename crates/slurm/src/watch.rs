@@ -51,11 +51,11 @@ pub struct Ended {
 }
 
 /// Writes the job file, submits it, watches it, submits the shards that failed once more, and gathers.
-/// Where a job of the same file is under way, it is watched instead. Where `cancel` is set, watching
-/// ends and the job goes on.
+/// If a job of the same file is running, it is watched instead. When `cancel` is set, watching
+/// ends and the job continues.
 ///
 /// # Errors
-/// [`SlurmError`]. Slides that are not done in the end are told in what is returned.
+/// [`SlurmError`]. The result lists the slides that are not done in the end.
 pub fn run(
     plan: &Plan,
     listener: &mut dyn Listener,
@@ -94,7 +94,7 @@ fn outs(plan: &Plan, of: NonZeroU32) -> Vec<PathBuf> {
     if parts.is_empty() { vec![plan.out.clone()] } else { parts }
 }
 
-/// What was submitted with this very file and has not ended; without a round where there is none.
+/// The jobs that were submitted with this very file and have not ended; without a round if there are none.
 fn under_way(plan: &Plan, file: &Path) -> Result<Jobs, SlurmError> {
     let text =
         std::fs::read(file).map_err(|source| SlurmError::Io { path: file.to_owned(), source })?;

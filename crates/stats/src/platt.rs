@@ -15,7 +15,7 @@ pub struct Platt {
     pub offset: f64,
 }
 
-/// How far [`Platt::fit_near_identity`] believes that a scale lies from the identity.
+/// The prior of [`Platt::fit_near_identity`] on how far a scale is from the identity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlattPrior {
     /// Standard deviation of the logarithm of the slope, above 0.

@@ -77,9 +77,9 @@ fn report(task: &str, train: &Side, test: &Side, dim: i64) -> Outcome<()> {
             *m += v / 3.0;
         }
         auc += roc_auc(&p, &test.y)?.ok_or("one class only")? / 3.0;
-        let said: Vec<usize> = p.iter().map(|&v| usize::from(v > 0.5)).collect();
+        let predicted: Vec<usize> = p.iter().map(|&v| usize::from(v > 0.5)).collect();
         let truth: Vec<usize> = test.y.iter().map(|&v| usize::from(v)).collect();
-        f1 += ConfusionMatrix::from_labels(&truth, &said, 2)?.f1(1) / 3.0;
+        f1 += ConfusionMatrix::from_labels(&truth, &predicted, 2)?.f1(1) / 3.0;
     }
     let mut slides: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, s) in test.slides.iter().enumerate() {

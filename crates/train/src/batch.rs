@@ -15,7 +15,7 @@ pub use pixels::input::{MEAN, STD};
 /// The memory is laid out channels-last.
 ///
 /// # Panics
-/// When the tiles differ in size or there are none.
+/// When the tiles differ in size or the list is empty.
 pub fn images(tiles: &[RgbTile], device: Device) -> Tensor {
     normalised(tiles, &Normalisation::new(MEAN, STD), device)
 }

@@ -14,7 +14,7 @@ use crate::error::{Result, TrainError};
 /// Domains in `pools`: exhaustively labelled frames, patches around figures, images without labels.
 pub const DOMAINS: [&str; 3] = ["frames", "patches", "unlabelled"];
 
-/// What is no figure, beside the dataset's own word for one.
+/// The class of everything that is not a figure, in addition to the dataset's own word.
 pub const OTHER: &str = "other";
 
 /// A label that a detector gave a place of an image without labels; pixels at the working resolution.
@@ -53,7 +53,7 @@ impl Source {
     /// A fold by its name, or with `none` all of the training part.
     ///
     /// # Errors
-    /// A name that is none.
+    /// An unknown name.
     pub fn fold(&self, name: &str) -> Result<RegionFold<'_>> {
         let part = self.set.training();
         match self.folds.number(name) {
@@ -61,7 +61,7 @@ impl Source {
             None if name == "none" => Ok(self.folds.all_regions(&part)?),
             None => {
                 let known = self.folds.folds.join(", ");
-                let reason = format!("there is no fold `{name}`; there are {known} and none");
+                let reason = format!("fold `{name}` does not exist; the folds are {known} and none");
                 Err(TrainError::run(Path::new("folds"), reason))
             }
         }

@@ -29,11 +29,11 @@ impl Embedder {
     /// Loads weights: a checkpoint of this project (`encoder.safetensors` of a pretraining, a
     /// classifier's `model.safetensors`), or with `name` any file in timm's names (safetensors or
     /// `torch.save`). `image` is the side for encoders that take any, and for files in timm's names.
-    /// With `partial` what fits is taken, and [`Self::random`] says what stayed as drawn.
+    /// With `partial` the weights that match are loaded, and [`Self::random`] lists the others.
     ///
     /// # Errors
-    /// [`TrainError`] when the file does not hold the whole encoder and no more than a head beside it,
-    /// or says not which one it is.
+    /// [`TrainError`] when the file does not contain exactly the whole encoder (and perhaps a head),
+    /// or does not name the encoder.
     pub fn open(
         path: &Path,
         name: Option<&str>,
@@ -55,7 +55,7 @@ impl Embedder {
             (Some(name), _) => EncoderConfig { image, ..EncoderConfig::new(name, 0) },
             (None, Some(spec)) => described(path, spec)?,
             (None, None) => {
-                let reason = "says not which encoder it is, and none was named";
+                let reason = "does not name its encoder, and none was given";
                 return Err(TrainError::run(path, reason));
             }
         };

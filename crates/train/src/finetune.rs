@@ -132,7 +132,7 @@ struct Round {
     schema: String,
     /// The places that the network is surest of: domain, image, x, y.
     hard: Vec<(usize, usize, f32, f32)>,
-    /// The few above them, where a figure without a label may stand.
+    /// The few above them, which may be figures without a label.
     aside: Vec<(usize, usize, f32, f32)>,
 }
 
@@ -201,7 +201,7 @@ fn rounds(mining: Option<&Mining>, steps: usize) -> Vec<usize> {
 /// are an error.
 ///
 /// # Errors
-/// [`TrainError`]: data, preset, run directory, or a loss that is no number.
+/// [`TrainError`]: data, preset, run directory, or a loss that is not a number.
 pub fn run(
     preset: &FinetunePreset,
     source: &Source,

@@ -1,5 +1,5 @@
-//! Frozen encoders that tell classes apart: by the linear layer in their file (IMPaSh), or by texts
-//! that stand for the classes (CONCH, zero-shot).
+//! Frozen encoders as classifiers: by the linear layer in their file (IMPaSh), or by texts
+//! that describe the classes (CONCH, zero-shot).
 
 use std::collections::BTreeMap;
 use std::path::Path;

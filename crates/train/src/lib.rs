@@ -9,7 +9,7 @@
 //! | [`port`] | trained weights behind the ports of `mitosis` |
 //! | [`embed`] | frozen features |
 //! | [`headed`] | frozen encoders with a head: tumour filters |
-//! | [`prompts`] | texts that stand for classes |
+//! | [`prompts`] | texts that describe classes |
 //! | [`preset`] | what changes a number |
 //! | [`ranks`] | several processes of one training |
 //! | [`run`] | run directory, state, metrics |

@@ -53,7 +53,7 @@ impl TorchSegmenter {
     /// Loads `model.safetensors` of a segmenter run on `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors
-    /// [`TrainError`] when the file is no such checkpoint.
+    /// [`TrainError`] when the file is not such a checkpoint.
     pub fn open(path: &Path, device: &str) -> Result<Self> {
         let (device, precision) = place(device)?;
         let spec = checkpoint::read_spec(path)?;
@@ -118,7 +118,7 @@ impl TorchClassifier {
     /// Loads `model.safetensors` of a classifier run on `auto`, `cpu`, `cuda`, `cuda:1`.
     ///
     /// # Errors
-    /// [`TrainError`] when the file is no such checkpoint.
+    /// [`TrainError`] when the file is not such a checkpoint.
     pub fn open(path: &Path, device: &str) -> Result<Self> {
         Self::open_mean::<&Path>(path, &[], device)
     }
@@ -128,7 +128,7 @@ impl TorchClassifier {
     /// [`MEAN_OF`] among the notes where there are several.
     ///
     /// # Errors
-    /// [`TrainError`] for a file that is no such checkpoint, or one of another network.
+    /// [`TrainError`] for a file that is not such a checkpoint, or one of another network.
     pub fn open_mean<P: AsRef<Path>>(path: &Path, others: &[P], device: &str) -> Result<Self> {
         let (device, precision) = place(device)?;
         let mut spec = checkpoint::read_spec(path)?;
@@ -150,7 +150,7 @@ impl TorchClassifier {
                     _ => None,
                 };
             }
-            // Anything may stand in a file; null becomes an object.
+            // A file may contain anything; null becomes an object.
             if !spec.notes.is_object() {
                 spec.notes = serde_json::Value::Null;
             }

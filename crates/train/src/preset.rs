@@ -88,7 +88,7 @@ pub struct SegmentData {
     pub mpp: Mpp,
     /// Side of a patch, pixels at `mpp`.
     pub patch: usize,
-    /// Radius of the disc that stands for a figure, pixels at 0.25 um/px.
+    /// Radius of the disc that marks a figure, pixels at 0.25 um/px.
     pub radius: f32,
     /// Pixels between `radius` and this are ignored.
     pub ring: f32,
@@ -153,8 +153,8 @@ pub struct Mining {
     pub keep: usize,
     /// Share of all later crops that comes from them.
     pub share: f32,
-    /// Of unlabelled images this share of the places scored, the very highest, is passed over: a
-    /// figure without a label may stand there.
+    /// Of unlabelled images this share of the places scored, the very highest, is skipped: it
+    /// may contain figures without a label.
     pub doubtful: f32,
     /// The same of labelled images, whose labels miss figures, too; such places are not shown
     /// again. 0 trusts the labels.
@@ -194,7 +194,7 @@ pub struct FinetunePreset {
 
 type Checked = Result<(), Fault>;
 
-/// What the network says of its settings, as of keys of the preset.
+/// The network's check of its settings, reported by keys of the preset.
 pub(crate) fn of_net(checked: net::Result<()>) -> Checked {
     checked.map_err(|e| match e {
         net::NetError::Config { key, reason } => Fault::new(key, reason),
@@ -206,7 +206,7 @@ pub(crate) fn of_net(checked: net::Result<()>) -> Checked {
 pub(crate) fn check_lora(lora: Option<&Lora>, model: &EncoderConfig, init: Init) -> Checked {
     let Some(lora) = lora else { return Ok(()) };
     if init == Init::Scratch {
-        return Err(Fault::new("lora", "adapts weights of a file; `init` says there is none"));
+        return Err(Fault::new("lora", "adapts the weights of a file, but `init` is `scratch`"));
     }
     of_net(lora.check(&model.name))
 }
@@ -265,13 +265,13 @@ impl Preset for SegmentPreset {
     fn check(&self) -> Checked {
         let factor = Mpp::PAPER.ratio(self.data.mpp);
         if factor < 1.0 || (factor - factor.round()).abs() > 1e-6 {
-            let reason = format!("{} is no whole multiple of {}", self.data.mpp, Mpp::PAPER);
+            let reason = format!("{} is not a whole multiple of {}", self.data.mpp, Mpp::PAPER);
             return Err(Fault::new("data.mpp", reason));
         }
         if self.data.patch == 0 || !self.data.patch.is_multiple_of(32) {
             return Err(Fault::new(
                 "data.patch",
-                format!("{} is no multiple of 32", self.data.patch),
+                format!("{} is not a multiple of 32", self.data.patch),
             ));
         }
         scanner(&self.photometric)?;
@@ -294,7 +294,7 @@ impl Preset for FinetunePreset {
             let known = DOMAINS.join(", ");
             return Err(Fault::new(
                 "pools",
-                format!("name `{}`, which is none of {known}", p.domain),
+                format!("name `{}`, which is not one of {known}", p.domain),
             ));
         }
         let cap = |p: &PoolShare| p.max_slide_share.is_none_or(|s| s > 0.0 && s <= 1.0);

@@ -1,4 +1,4 @@
-//! Texts that stand for classes, and their vectors.
+//! Texts that describe classes, and their vectors.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokenizers::{Tokenizer, TruncationParams};
 
 use crate::error::{Result, TrainError};
 
-/// What stands for a class's name in a template.
+/// The placeholder for a class's name in a template.
 const PLACE: &str = "CLASSNAME";
 /// The token that fills texts up.
 const PAD: &str = "<pad>";
@@ -36,7 +36,7 @@ pub struct Prompts {
 pub struct Worded {
     /// Its name in the package.
     pub name: String,
-    /// What stands for it in a template.
+    /// The words that replace the placeholder in a template.
     pub words: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Preset for Prompts {
             need(some, &format!("classes.{}.words", c.name), "needs a word")?;
         }
         let there = self.classes.iter().any(|c| c.name == self.positive);
-        need(there, "positive", "is no name of a class")
+        need(there, "positive", "is not the name of a class")
     }
 }
 
@@ -78,7 +78,7 @@ impl Preset for Outputs {
         };
         need(self.schema == 1, "schema", "this program reads 1")?;
         need(self.classes.len() >= 2, "classes", "needs two or more")?;
-        need(self.classes.contains(&self.positive), "positive", "is no name of a class")
+        need(self.classes.contains(&self.positive), "positive", "is not the name of a class")
     }
 }
 
@@ -97,8 +97,8 @@ impl Tokens {
     /// Reads it.
     ///
     /// # Errors
-    /// [`TrainError::Run`] when the file is no tokenizer, or fills texts up with another token than the
-    /// networks here.
+    /// [`TrainError::Run`] when the file is not a tokenizer, or its padding token differs from that of
+    /// the networks here.
     pub fn open(path: &Path) -> Result<Self> {
         let bad = |reason: String| TrainError::run(path, reason);
         let tokenizer = Tokenizer::from_file(path)

@@ -15,7 +15,7 @@ thread_local! {
     static OWN: OnceCell<Rc<Group>> = const { OnceCell::new() };
 }
 
-/// Whether this process writes the files of a training, as its launcher's variables say.
+/// Whether this process writes the files of a training, by its launcher's variables.
 ///
 /// # Errors
 /// Variables that cannot be.

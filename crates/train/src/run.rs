@@ -39,7 +39,7 @@ use crate::text::write_text;
 pub struct RunOptions {
     /// The run directory.
     pub out: PathBuf,
-    /// Go on from the state file where there is one.
+    /// Continue from the state file, if it exists.
     pub resume: bool,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
@@ -119,7 +119,7 @@ pub(crate) struct Opening<A> {
     /// The resolved preset.
     pub preset: String,
     pub spec: Spec,
-    /// What `run.json` says of the data and the start.
+    /// The entry of `run.json` on the data and the initial weights.
     pub about: A,
     /// Weights outside the head that no file gave.
     pub random: Vec<String>,
@@ -186,17 +186,17 @@ fn parameters(vs: &VarStore, groups: &[ParamGroup]) -> Parameters {
     }
 }
 
-/// What is said of a precision that takes longer here than f32.
+/// A warning for a precision that is slower here than f32.
 fn slow(precision: Precision, device: Device, cpu_has_bf16: bool) -> Option<&'static str> {
     let software = precision == Precision::Bf16 && device == Device::Cpu && !cpu_has_bf16;
     software.then_some(
-        "this processor has no bf16 units, f32 is up to ten times as fast here: start anew with \
+        "this processor has no bf16 units, f32 is up to ten times as fast here: start again with \
          train.precision=\"f32\" (the same seed gives other weights then)",
     )
 }
 
 impl Session {
-    /// Opens the run directory, and goes on from its state where asked.
+    /// Opens the run directory, and continues from its state if requested.
     pub fn open(
         vs: VarStore,
         opening: Opening<impl Serialize>,
@@ -217,7 +217,7 @@ impl Session {
         if options.resume && state.is_file() {
             let file = checkpoint::read_tensors(&state)?;
             let saved = file.spec.ok_or_else(|| {
-                TrainError::run(&state, "carries no description; start the run anew")
+                TrainError::run(&state, "carries no description; start the run again")
             })?;
             if saved.preset_hash != spec.preset_hash || saved.corpus_digest != spec.corpus_digest {
                 return Err(TrainError::run(
@@ -339,8 +339,8 @@ impl Session {
         self.apply(step, value.unwrap_or(f64::NAN))
     }
 
-    /// Where another rank went away, keeps the state of the `done` steps that all of them took, and
-    /// says so.
+    /// When another rank is lost, saves the state of the `done` steps that all of them took, and
+    /// reports it.
     pub fn rescue(&self, done: usize, e: TrainError) -> TrainError {
         let TrainError::Net(NetError::Ranks { reason }) = e else { return e };
         let kept = self.lock.is_some() && (done == self.start || self.save(done).is_ok());
@@ -490,9 +490,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bf16_in_software_is_told_and_nothing_else() {
-        let said = slow(Precision::Bf16, Device::Cpu, false).unwrap();
-        assert!(said.contains("train.precision=\"f32\""), "{said}");
+    fn only_bf16_in_software_gives_a_warning() {
+        let warning = slow(Precision::Bf16, Device::Cpu, false).unwrap();
+        assert!(warning.contains("train.precision=\"f32\""), "{warning}");
         assert_eq!(slow(Precision::Bf16, Device::Cpu, true), None);
         assert_eq!(slow(Precision::Bf16, Device::Cuda(0), false), None);
         assert_eq!(slow(Precision::F32, Device::Cpu, false), None);

@@ -40,7 +40,7 @@ struct About<'a> {
 /// Side of the crops by which shortcuts are looked for, and how many of each kind and domain.
 const SHORTCUTS: (usize, usize) = (64, 300);
 
-/// What tells figures from the rest without seeing them, a line each.
+/// Shortcuts that separate figures from the rest, one per line.
 fn shortcuts(data: &Data) -> Vec<String> {
     let (side, most) = SHORTCUTS;
     let kinds = [PlaceKind::Figure, PlaceKind::Dark, PlaceKind::Listed];
@@ -128,7 +128,7 @@ impl Stage for Segmentation<'_> {
 /// Trains the segmenter of one fold; the weights end in `RUN/model.safetensors`.
 ///
 /// # Errors
-/// [`crate::TrainError`]: data, preset, run directory, or a loss that is no number.
+/// [`crate::TrainError`]: data, preset, run directory, or a loss that is not a number.
 pub fn run(
     preset: &SegmentPreset,
     source: &Source,

@@ -23,7 +23,7 @@ pub(crate) struct Start {
     pub text: String,
     /// Names outside the head that stayed as drawn, where a part was allowed.
     pub random: Vec<String>,
-    /// What the weights were trained on, as far as their file says it.
+    /// What the weights were trained on, if their file records it.
     pub trained_on: TrainedOn,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Target<'a> {
     Segmenter,
 }
 
-/// The stage that an exported network goes on as.
+/// The stage that an exported network becomes.
 pub(crate) enum Exported<'a> {
     /// The first.
     Segmenter(&'a EfficientUnet),
@@ -66,7 +66,7 @@ pub(crate) fn is_exported(file: Option<&Path>) -> Option<&Path> {
     file.filter(|f| f.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")))
 }
 
-/// Goes on from the network of a package. Its batch norms were folded into its convolutions; they are
+/// Continues training from the network of a package. Its batch norms were folded into its convolutions; they are
 /// unfolded with the statistics of training samples, `draw(i)` being the i-th.
 ///
 /// # Errors

@@ -173,7 +173,7 @@ fn probes_share_features_that_are_computed_once() {
         assert!(right >= 11, "{}: {right} of 12", run.display());
     }
 
-    // Another probe of the same features computes none, one that is damaged is made anew.
+    // Another probe of the same features computes none; a damaged file is computed again.
     let damaged = first.keys().next().unwrap();
     let kept = fs::read(damaged).unwrap();
     fs::write(damaged, b"half a file").unwrap();
@@ -187,7 +187,7 @@ fn probes_share_features_that_are_computed_once() {
     assert_eq!(renewed, [damaged]);
 
     // Other weights, another crop and another normalisation have features of their own; a run that was
-    // made with others is not gone on with.
+    // made with others cannot be resumed.
     let changed = dir.path().join("changed.safetensors");
     weights(&changed, 2);
     let go_on = RunOptions { resume: true, ..from(out.clone(), &changed) };
@@ -208,7 +208,7 @@ fn probes_share_features_that_are_computed_once() {
         assert_eq!(parts(&shared).len(), 5 + n);
     }
 
-    // A regression is a classifier, neighbours are none.
+    // A regression is a classifier, neighbours are not.
     let run = out.join("logistic");
     let mut model = TorchClassifier::open(&fold_dir(&run, 0).join(MODEL), "cpu").unwrap();
     for row in rows(&run) {
@@ -256,5 +256,5 @@ fn probes_that_cannot_be_are_named() {
         assert!(why.contains(word), "{more}: {why}");
     }
     let both = refused("probe-ami-br-vit-base.toml", &["probes.k.kind=\"knn\"", "probes.k.k=3"]);
-    assert!(both.contains("stands beside"), "{both}");
+    assert!(both.contains("cannot be used with"), "{both}");
 }

@@ -109,7 +109,7 @@ fn a_killed_run_resumes_to_the_same_bytes() {
     let lora = ["model.drop_path=0.1", "init=\"checkpoint\"", "lora.rank=2", "lora.alpha=4.0"];
     let lora = finetune_preset(&[&lora[..], &["lora.targets=[\"qkv\", \"mlp\"]"]].concat());
     let from = |o: &RunOptions| RunOptions { init: Some(start.clone()), ..o.clone() };
-    // Rounds before steps 1 and 3, either side of the state that is gone on from.
+    // Rounds before steps 1 and 3, either side of the state that the run resumes from.
     let (first, every, scored, keep) = (1, 2, 60, 5);
     let (share, doubtful, doubtful_labelled) = (0.5, 0.4, 0.4);
     let mining = Mining { first, every, scored, keep, share, doubtful, doubtful_labelled };
@@ -289,7 +289,7 @@ fn unknown_keys_name_the_path_and_the_nearest() {
     assert_eq!(load("train.steps=77").unwrap().train.steps, 77);
 }
 
-/// Frames of three slides whose figures stand on greener ground than the other nuclei.
+/// Frames of three slides whose figures are on greener ground than the other nuclei.
 fn cued_data(dir: &Path) {
     drawn_data(dir);
     let icpr = dir.join("icpr2012");
@@ -319,7 +319,7 @@ fn cued_data(dir: &Path) {
 #[test]
 fn both_stages_say_what_tells_figures_without_seeing_them() {
     let dir = tempfile::tempdir().unwrap();
-    let said = |run: &Path| {
+    let shortcuts_of = |run: &Path| {
         let text = fs::read(run.join("run.json")).unwrap();
         let run: serde_json::Value = serde_json::from_slice(&text).unwrap();
         run["about"]["shortcuts"].as_array().unwrap_or_else(|| panic!("{run}")).clone()
@@ -333,11 +333,11 @@ fn both_stages_say_what_tells_figures_without_seeing_them() {
         let second = finetune_preset(&[]);
         finetune::run(&second, &source, "A01", &[], &options(two.clone(), 1)).unwrap();
         for run in [one, two] {
-            let said = said(&run);
+            let found = shortcuts_of(&run);
             let green = |w: &serde_json::Value| {
-                w.as_str().unwrap().starts_with("frames: border green (context) tells figures")
+                w.as_str().unwrap().starts_with("frames: border green (context) separates figures")
             };
-            assert_eq!(said.iter().any(green), name == "cued", "{}: {said:?}", run.display());
+            assert_eq!(found.iter().any(green), name == "cued", "{}: {found:?}", run.display());
         }
     }
 }

@@ -14,7 +14,7 @@ use tch::{Device, Tensor};
 /// What an engine was given, run by run.
 type Given = Arc<Mutex<Vec<Vec<f32>>>>;
 
-/// An engine that keeps its inputs and says zero.
+/// An engine that keeps its inputs and returns zero.
 struct Keeps(Given);
 
 struct Kept {

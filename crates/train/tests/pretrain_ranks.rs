@@ -1,5 +1,5 @@
-//! Several processes of one pretraining: the curves of one process, and going on after one of them
-//! was killed, also where it is the one that writes.
+//! Several processes of one pretraining: the curves of one process, and resuming after one of them
+//! was killed, even the one that writes.
 
 use crate::common::ranks::{self, Task};
 use crops::Encoding;

@@ -162,11 +162,11 @@ fn a_model_of_all_items_stands_beside_the_folds() {
     let test = TestSet::open(Task::AmiMorph, dir.path()).unwrap();
     let rows = protocol::test_final(&out, &test, "cpu").unwrap().unwrap();
     assert!(rows.len() == test.items().len() && rows.iter().all(|r| r.fold == "none"));
-    // It is none of the folds' models, nor their mean.
+    // It is neither one of the folds' models nor their mean.
     for list in protocol::test(&out, &test, "cpu").unwrap() {
         assert!(list.iter().zip(&rows).any(|(a, b)| a.probabilities != b.probabilities));
     }
-    // Without a fold there is no mean of the folds; without all of them nothing stands by itself.
+    // Without a fold there is no mean of the folds; without all of them no model remains.
     fs::remove_file(fold_dir(&out, 1).join(MODEL)).unwrap();
     assert!(protocol::test(&out, &test, "cpu").is_err());
     for k in [0, 2] {
@@ -188,7 +188,7 @@ fn targets_lean_on_what_other_models_say_of_held_out_items() {
     let text = |k| fs::read_to_string(fold_dir(&out, k).join("predictions.csv")).unwrap();
     let body = |k| text(k).split_once('\n').unwrap().1.to_owned();
     let whole = text(0) + &body(1) + &body(2);
-    let table = dir.path().join("said.csv");
+    let table = dir.path().join("teacher.csv");
     fs::write(&table, &whole).unwrap();
     let from = |share: f64| {
         [format!("teacher.predictions=[\"{}\"]", table.display()), format!("teacher.share={share}")]
@@ -206,7 +206,7 @@ fn targets_lean_on_what_other_models_say_of_held_out_items() {
     let equal = |a: &Map, b: &Map| a.iter().all(|(n, t)| t.equal(&b[n]));
     assert!(equal(&plain, &same), "a teacher without a share changes nothing");
     assert!(!equal(&plain, &other) && model(&half) != model(&out));
-    assert!(about(&fold_dir(&half, 0))["teacher"].as_str().unwrap().contains("said.csv"));
+    assert!(about(&fold_dir(&half, 0))["teacher"].as_str().unwrap().contains("teacher.csv"));
 
     let set = TrainingSet::open(Task::AmiMorph, dir.path()).unwrap();
     // The same path with other contents is another teacher.
@@ -224,15 +224,15 @@ fn targets_lean_on_what_other_models_say_of_held_out_items() {
     );
     fs::write(&table, whole.clone() + "\n").unwrap();
     let go_on = options(half.clone(), true, 0);
-    let said = protocol::finetune(&half_preset, &set, 0, &go_on).unwrap_err().to_string();
-    assert!(said.contains("run.json") && said.contains("other tables"), "{said}");
+    let message = protocol::finetune(&half_preset, &set, 0, &go_on).unwrap_err().to_string();
+    assert!(message.contains("run.json") && message.contains("other tables"), "{message}");
     let refused = |text: String, why: &str| {
         fs::write(&table, text).unwrap();
         let keys = from(0.5);
         let keys = ["task=\"ami-morph\"", "model.classes=8", &keys[0], &keys[1]];
         let out = options(dir.path().join("refused"), false, 0);
-        let said = protocol::finetune(&preset(VIT, &keys), &set, 0, &out).unwrap_err().to_string();
-        assert!(said.contains("said.csv") && said.contains(why), "{said}");
+        let message = protocol::finetune(&preset(VIT, &keys), &set, 0, &out).unwrap_err().to_string();
+        assert!(message.contains("teacher.csv") && message.contains(why), "{message}");
         assert!(!fold_dir(&dir.path().join("refused"), 0).join("run.json").exists());
     };
     refused(text(0), "does not rate");
@@ -267,8 +267,8 @@ fn subtypes_start_from_the_classifier_of_a_package() {
     };
     let (vs, path) = file(5);
     let run = start(&path, "five").unwrap();
-    let said = about(&run)["init"].as_str().unwrap().to_owned();
-    assert!(said.contains("the exported network") && said.contains("5.onnx"), "{said}");
+    let init = about(&run)["init"].as_str().unwrap().to_owned();
+    assert!(init.contains("the exported network") && init.contains("5.onnx"), "{init}");
     // A kernel is scaled per output channel by the norm that is folded into it: their directions stay.
     let now = checkpoint::read_tensors(&run.join(MODEL)).unwrap().tensors;
     let of = |name: &str, t: &Tensor| {
@@ -287,8 +287,8 @@ fn subtypes_start_from_the_classifier_of_a_package() {
     // No network of the preset.
     let no = dir.path().join("no.onnx");
     fs::write(&no, b"no network").unwrap();
-    let said = start(&no, "no").unwrap_err().to_string();
-    assert!(said.contains("no.onnx"), "{said}");
+    let message = start(&no, "no").unwrap_err().to_string();
+    assert!(message.contains("no.onnx"), "{message}");
 }
 
 #[test]
@@ -420,7 +420,7 @@ fn encoders_are_timed() {
 fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    // The class stands in the colour of the border, and the middle is the same.
+    // The colour of the border gives the class, and the middle is the same.
     for (class, green) in [("plain", 150_u8), ("marked", 175)] {
         for s in 0..12_u32 {
             let folder = data.join("train").join(class).join(format!("train{s}"));
@@ -441,12 +441,12 @@ fn fine_tuning_and_probing_say_what_tells_a_class_without_seeing_it() {
     let text = fs::read_to_string(fold_dir(&tuned, 0).join("run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&text).unwrap();
     // Of two classes one is judged: they are each other's rest.
-    let warned = |said: &[String]| {
+    let warned = |warnings: &[String]| {
         assert!(
-            said.iter().any(|w| w.contains("border green (context) tells `plain`")),
-            "{said:?}"
+            warnings.iter().any(|w| w.contains("border green (context) separates `plain`")),
+            "{warnings:?}"
         );
-        assert!(!said.iter().any(|w| w.contains("`marked`")), "{said:?}");
+        assert!(!warnings.iter().any(|w| w.contains("`marked`")), "{warnings:?}");
     };
     let list = run["about"]["shortcuts"].as_array().unwrap_or_else(|| panic!("{run}"));
     warned(&list.iter().map(|w| w.as_str().unwrap().to_owned()).collect::<Vec<_>>());

@@ -106,7 +106,7 @@ fn a_killed_process_ends_the_other_and_both_go_on_from_its_last_step() {
     // The state is of the last whole step, not of the end of the last epoch.
     let done = ranks::kept(&texts[0]);
     assert_eq!(ranks::step_of(&state(&run)), done);
-    // Beside two that nothing happens to: at this rate the rounding of one process's sums would show.
+    // Compared with two that are not disturbed: at this rate the rounding of one process's sums would show.
     let more = 9;
     let mut four = ranks::start(me, &Task::new(run.clone(), MANY, more), 2);
     four.extend(ranks::start(me, &Task::new(root.join("whole"), MANY, done + more), 2));

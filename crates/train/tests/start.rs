@@ -82,7 +82,7 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
         let t = all.remove("blocks.4.mlp.fc1.bias").unwrap();
         all.insert("blocks.4.mlp.gate.bias".into(), t);
     });
-    let says = |e: train::TrainError| {
+    let names_what_is_missing = |e: train::TrainError| {
         let e = e.to_string();
         let listed = e.contains("missing: blocks.4.mlp.fc1.bias")
             && e.contains("unexpected: blocks.4.mlp.gate.bias");
@@ -90,19 +90,19 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     };
     let p = finetune();
     let out = dir.path().join("run");
-    says(protocol::finetune(&p, &set, 0, &options(&out, &part, false)).unwrap_err());
+    names_what_is_missing(protocol::finetune(&p, &set, 0, &options(&out, &part, false)).unwrap_err());
     assert!(!fold_dir(&out, 0).join("run.json").exists());
     let more =
         ["train.epochs=1", "train.warmup_epochs=0.0", "train.batch=4", "augment=1", "average=1"];
     let probe = ProbePreset::load(&file("probe-ami-br-vit-tiny.toml"), &keys(&more)).unwrap();
     let probed = dir.path().join("probe");
-    says(
+    names_what_is_missing(
         protocol::probe(&probe, &set, (Some(0), None), &options(&probed, &part, false))
             .unwrap_err(),
     );
-    says(Embedder::open(&part, Some(VIT), (32, false), "cpu").map(|_| ()).unwrap_err());
+    names_what_is_missing(Embedder::open(&part, Some(VIT), (32, false), "cpu").map(|_| ()).unwrap_err());
 
-    // Allowed: run and model say what stayed as drawn.
+    // Allowed: run and model list what stayed random.
     protocol::finetune(&p, &set, 0, &options(&out, &part, true)).unwrap();
     let name = "blocks.4.mlp.fc1.bias";
     let run = fs::read_to_string(fold_dir(&out, 0).join("run.json")).unwrap();
@@ -116,7 +116,7 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     let embedder = Embedder::open(&part, Some(VIT), (32, true), "cpu").unwrap();
     assert_eq!(embedder.random(), [name]);
 
-    // Whole: nothing to say, whatever the head.
+    // Complete: nothing to report, whatever the head.
     let good = dir.path().join("good");
     protocol::finetune(&p, &set, 0, &options(&good, &whole, false)).unwrap();
     let run = fs::read_to_string(fold_dir(&good, 0).join("run.json")).unwrap();

@@ -132,7 +132,7 @@ pub struct Row {
     pub left_out: String,
     /// Figures found.
     pub tp: usize,
-    /// Candidates accepted that are none.
+    /// False positives.
     pub fp: usize,
     /// Figures missed.
     #[serde(rename = "fn")]
@@ -161,7 +161,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Says of weights that they may have seen what a fold holds out.
+    /// Adds notes on weights that may have been trained on what a fold holds out.
     pub fn note(&mut self, notes: Vec<String>) {
         for note in &notes {
             let _ = writeln!(self.markdown, "\nNot held out: {note}.");

@@ -30,7 +30,7 @@ pub struct Package {
     pub choice: Choice,
     /// The threshold of the first stage alone, where one was chosen ([`segmentation_point`]).
     pub segmentation: Option<OperatingPoint>,
-    /// What the card says about the training.
+    /// The card's entry about the training.
     pub training: toml::Table,
     /// Licence of the weights.
     pub license: String,
@@ -54,7 +54,7 @@ pub enum Choice {
     Points {
         /// What was chosen; `None` for a fold's package that is to be measured first.
         chosen: Option<Box<Chosen>>,
-        /// What the networks, packaged without points, say of the tissue that set the folds' scale.
+        /// The scores of the networks, packaged without points, on the tissue that set the folds' scale.
         tissue: Option<Box<Robustness>>,
         /// How candidates are taken.
         candidates: Candidates,
@@ -63,9 +63,9 @@ pub enum Choice {
         /// Flips and quarter turns that are averaged.
         symmetries: u8,
     },
-    /// That of the package a training went on from.
+    /// That of the package a training started from.
     Kept {
-        /// The point, and why it was not chosen anew.
+        /// The point, and why it was not chosen again.
         point: OperatingPoint,
         /// How candidates are taken.
         candidates: CandidateCard,
@@ -197,7 +197,7 @@ pub fn note_slides(training: &mut toml::Table, specs: &[&net::checkpoint::Spec])
     }
 }
 
-/// Says which weights no file gave, where a training took a part of one, and whose mean a network has.
+/// Records the weights that no file supplied, if a training loaded only a part of one, and the networks of a mean.
 pub fn note_weights(training: &mut toml::Table, prefix: &str, spec: &net::checkpoint::Spec) {
     for key in [train::run::RANDOM, train::port::MEAN_OF] {
         let words = spec.notes[key].as_array().into_iter().flatten();

@@ -141,12 +141,12 @@ pub struct Calibrate {
     pub symmetries: u8,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
-    /// Go on although weights were trained on held-out slides, or do not say what they were trained on.
+    /// Continue although weights were trained on held-out slides, or do not record what they were trained on.
     pub allow_seen: bool,
 }
 
 /// Refuses weights that were trained on slides or patients that fold `k` holds out: thresholds chosen on
-/// what a model has learnt by heart are too high. Gives what the report says where this is allowed.
+/// what a model has learnt by heart are too high. Returns the notes for the report when this is allowed.
 fn unseen(
     source: &Source,
     (k, fold): (usize, &str),

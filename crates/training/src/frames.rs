@@ -33,7 +33,7 @@ impl Candidates {
     /// The recipe of a first stage, with a second on crops of so many px at 0.25 um/px where given.
     ///
     /// # Errors
-    /// A threshold that is no score, a resolution that is none.
+    /// A threshold that is not a score, a resolution that is not valid.
     pub fn recipe(&self, first: &Spec, second: Option<(u32, &Spec)>) -> Result<Recipe> {
         let crops = second.map(|(crop, net)| {
             let (crop, input) = (crop as usize, net.input as usize);
@@ -60,7 +60,7 @@ impl Candidates {
     }
 }
 
-/// Remembers what the segmenter said about a tile, so that several second stages cost one first;
+/// Caches the segmenter's output of each tile: several second stages then need one first stage;
 /// with a folder, over several calls.
 pub struct Remembering<S> {
     inner: S,
@@ -70,8 +70,8 @@ pub struct Remembering<S> {
 }
 
 impl<S> Remembering<S> {
-    /// Keeps maps of `inner` in memory and, where given, in a folder; `weights` tells one
-    /// segmenter's maps from another's.
+    /// Keeps maps of `inner` in memory and, where given, in a folder; `weights` distinguishes
+    /// one segmenter's maps from another's.
     pub fn new(inner: S, folder: Option<PathBuf>, weights: Vec<u8>) -> Self {
         Self { inner, seen: HashMap::new(), folder, weights }
     }

@@ -40,14 +40,14 @@ pub enum DetectorError {
         step: String,
     },
     /// A fold that the run does not have.
-    #[error("there is no fold {fold}: the run has {folds}, counted from 0, and the final models")]
+    #[error("fold {fold} does not exist: the run has {folds}, counted from 0, and the final models")]
     NoFold {
         /// The number asked for.
         fold: usize,
         /// How many there are.
         folds: usize,
     },
-    /// The exported networks do not say what the trained ones say.
+    /// The exported networks do not give the same scores as the trained ones.
     #[error(
         "the exported {network} differs from the trained one by {found:.4} (at most {allowed} is allowed)"
     )]

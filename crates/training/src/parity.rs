@@ -1,4 +1,4 @@
-//! Whether a package says what the trained networks say.
+//! Whether a package gives the same scores as the trained networks.
 
 use super::{DetectorError, Result};
 use infer::{EngineChoice, EngineOptions, ModelPackage};
@@ -18,7 +18,7 @@ pub struct Parity {
 /// Largest difference that is allowed: what f16 weights cost, with room.
 pub const ALLOWED: f32 = 0.02;
 
-/// Runs a package on the embedded engine beside the trained networks, on `windows` (sides that are
+/// Compares a package on the embedded engine with the trained networks, on `windows` (sides that are
 /// multiples of 32) and `crops`, each averaged over as many flips and turns as the package's card says.
 ///
 /// # Errors

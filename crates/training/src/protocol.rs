@@ -80,7 +80,7 @@ fn judge(
     })?)
 }
 
-/// Writes the figures of the table `name`: `metrics.json` beside `predictions.csv`, and so on.
+/// Writes the metrics of the table `name`: `metrics.json` for `predictions.csv`, and so on.
 fn put(dir: &Path, name: &str, metrics: &Metrics<'_>) -> Result<()> {
     let path = dir.join(name.replace(PREDICTIONS, "metrics")).with_extension("json");
     let text = serde_json::to_string_pretty(metrics).map_err(|e| DetectorError::file(&path, e))?;
@@ -90,7 +90,7 @@ fn put(dir: &Path, name: &str, metrics: &Metrics<'_>) -> Result<()> {
 /// Judges the folds of a run that are trained; over all of them once they are complete.
 ///
 /// # Errors
-/// A folder that is no run over folds, tables that were changed, a full disk.
+/// A folder that is not a run over folds, tables that were changed, a full disk.
 pub fn finish(run: &Path) -> Result<Vec<Judged>> {
     let about = About::read(run)?;
     let schema = "mithras.classification/1";
@@ -202,8 +202,8 @@ pub struct TestResults {
 }
 
 /// Scores a run's fold models, their mean, and the model of all items, of these what was trained, on a
-/// test part. Every test set is scored once, any number of sets by one run. Of two classes the figures at the operating point, chosen on
-/// the held-out items, stand beside those of the likelier class.
+/// test part. Every test set is scored once, any number of sets by one run. For two classes there are also the
+/// metrics at the operating point that was chosen on the held-out items.
 ///
 /// # Errors
 /// A set that this run was scored on before, a fold that is not trained, a test part that cannot be read.
@@ -230,7 +230,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
     let ensemble = lists.pop();
     let rows = ensemble.is_some().then(|| lists.concat());
     let whole = test_final(&t.run, &set, &t.device)?;
-    let mut said = vec![];
+    let mut results = vec![];
     let parts = [
         (PREDICTIONS, rows, Some("fold"), "test part, every fold's model"),
         ("ensemble", ensemble, None, "test part, mean probabilities of the folds"),
@@ -258,8 +258,8 @@ pub fn test(t: &Test) -> Result<TestResults> {
             };
             put(&out, &name, &metrics)?;
             let from = threshold.map(|t| format!("{name} from {t:.3} on"));
-            said.push((name, figures));
-            said.extend(from.zip(at));
+            results.push((name, figures));
+            results.extend(from.zip(at));
         }
     }
     tested.sets.retain(|s| s.test_set_sha256 != sha256);
@@ -267,7 +267,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
     tested.sets.push(Scored { test_set_sha256: sha256, items, out: noted });
     tested.schema = TESTED.into();
     base::json::write(&marker, &tested)?;
-    Ok(TestResults { out, figures: said })
+    Ok(TestResults { out, figures: results })
 }
 
 /// A classifier of a run to be packaged.
@@ -315,8 +315,8 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
     let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
     std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
     file::write(&out.join("classifier.onnx"), &bytes)?;
-    let mut said = p.about.clone();
-    let mut take = |key: &str| match said.remove(key) {
+    let mut about_run = p.about.clone();
+    let mut take = |key: &str| match about_run.remove(key) {
         Some(toml::Value::Table(t)) => t,
         _ => toml::Table::new(),
     };

@@ -1,4 +1,4 @@
-//! Pseudo-labels for self-training: what a detector says of a fold's training images that nobody labelled.
+//! Pseudo-labels for self-training: a detector's labels of a fold's unlabelled training images.
 
 use super::folds::WORKING;
 use super::{DetectorError, Result};
@@ -94,7 +94,7 @@ pub fn label(
 /// Reads what [`label`] wrote.
 ///
 /// # Errors
-/// A table that is not there or malformed, or a label that is none.
+/// A table that is missing or malformed, or an unknown label.
 pub fn read(path: &Path) -> Result<Vec<Pseudo>> {
     let fail = |e: base::table::TableError| DetectorError::file(path, e);
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;

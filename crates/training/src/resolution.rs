@@ -13,7 +13,7 @@ const FINEST: f64 = 0.12;
 /// Scanners of one magnification differ by so much (20x: 0.45 to 0.55 um/px).
 const SCATTER: f64 = 1.2;
 
-/// What of a training's preset says which resolutions its network saw, as factors of 0.25 um/px.
+/// The resolutions that a network saw by its training's preset, as factors of 0.25 um/px.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     /// By zooming: all detail of the image is there.
@@ -57,8 +57,8 @@ struct Coarse {
     coarse_factor: f64,
 }
 
-/// The range of the networks whose weights lie at these paths in their run directories. A stage without its
-/// preset beside it is taken to know 0.25 um/px alone.
+/// The range of the networks whose weights are at these paths in their run directories. A stage without a
+/// preset next to it is assumed to know only 0.25 um/px.
 ///
 /// # Errors
 /// A preset that cannot be read.

@@ -68,7 +68,7 @@ fn dataset(dir: &Path) -> Dataset {
     merge(&[labelled, tissue], &dir.join("all"), "drawn", "test").unwrap()
 }
 
-/// What the bundled detector says of a drawn image that nobody labelled teaches both stages.
+/// The bundled detector's labels of an unlabelled drawn image train both stages.
 #[test]
 fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
     let dir = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn pseudo_labels_of_a_detector_mark_what_nobody_labelled() {
     let of =
         |d: &Data| d.domains().iter().map(|d| d.places(PlaceKind::Figure).len()).sum::<usize>();
     assert!(of(&data) > of(&plain));
-    // An image that somebody labelled is none of these.
+    // A labelled image is not one of these.
     let other = Pseudo { frame: "0.tiff".into(), ..labels[0].clone() };
     let e = data.mark(&[other]).unwrap_err().to_string();
     assert!(e.contains("0.tiff is not an unlabelled one"), "{e}");
@@ -379,7 +379,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let done: Vec<&str> = rest.0.iter().filter(|s| !s.1).map(|s| s.0.as_str()).collect();
     assert_eq!(done, ["mine-fold-1", "package"]);
 
-    // Another preset does not go on in this folder.
+    // Another preset cannot resume in this folder.
     let other = self::preset(&["finetune.train.seed=9"]);
     let refused = Chain::new(&other, set.clone(), &options).unwrap().run(&mut Silent).unwrap_err();
     assert!(matches!(refused, DetectorError::OtherRun { .. }), "{refused}");

@@ -1,4 +1,4 @@
-//! Encoders whose network lies in several files, by a lowered limit.
+//! Encoders whose network is stored in several files, by a lowered limit.
 
 use features::package::{Listing, Package};
 use features::{FeatureError, Frozen};
@@ -101,7 +101,7 @@ fn three_files_give_what_one_gives_on_every_engine() {
         assert!(parts.to_string().contains("in 3 files"), "{parts}");
         assert!(parts.to_string().contains("encoder-3.onnx, SHA-256"), "{parts}");
 
-        // A card of one file says nothing of others.
+        // A card of one file does not mention others.
         let text = std::fs::read_to_string(whole.folder.join("card.toml")).unwrap();
         assert!(!text.contains("rest"), "{text}");
         let own = whole.card.encoder().unwrap().sha256.clone();
@@ -109,7 +109,7 @@ fn three_files_give_what_one_gives_on_every_engine() {
     }
     let listed = Listing::of(desk.0.path(), vec![]).unwrap();
     assert_eq!((listed.packages.len(), listed.broken.len()), (4, 0), "{listed}");
-    // A package that lies there is not written over, and that is said before the weights are read.
+    // An existing package is not overwritten, and the error comes before the weights are read.
     let none = Path::new("no-such.safetensors");
     let out = desk.0.path().join("whole-true");
     let again = convert_below(MOST_BYTES, (none, ENCODER), &out, draft(true), &rten());

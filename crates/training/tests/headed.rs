@@ -81,7 +81,7 @@ fn a_texture_classifier_becomes_a_tumour_filter() {
     let p = answers(&out);
     assert!(p.iter().all(|p| (p.iter().sum::<f32>() - 1.0).abs() < 1e-3) && p[0] != p[1], "{p:?}");
 
-    // Another number of classes than the file's, and a class that is none, leave nothing behind.
+    // Another number of classes than the file's, and an unknown class, leave nothing behind.
     let no = dir.path().join("no");
     let e = make(&head(&classes[1..]), &no).unwrap_err();
     assert!(e.contains("impash.safetensors") && e.contains("[9, 2048]"), "{e}");

@@ -126,7 +126,7 @@ fn one_positive_class_for_choosing_calibrating_and_reporting() {
         assert_eq!(all.positive, figure);
         assert!((all.f1 - f1(&run.join("predictions.csv"), figure)).abs() < 1e-9);
         assert!(judged.notes.is_empty(), "nothing was guessed: {:?}", judged.notes);
-        // Calibrating, and what a package says.
+        // Calibration, and the entries of a package.
         let threshold = operating_point(&run, &about, "predictions").unwrap().unwrap();
         let card = packaged(&run, false, &dir.path().join("package")).card.classifier.unwrap();
         assert_eq!((card.positive.as_str(), card.threshold), (figure, Some(threshold as f32)));
@@ -143,7 +143,7 @@ fn two_classes_without_a_positive_one_are_refused() {
     let why = finetune(&preset(None), &set, 0, &options(&out)).unwrap_err().to_string();
     assert!(why.contains("positive") && why.contains("mf or mimicker"), "{why}");
     let why = finetune(&preset(Some("mitosis")), &set, 0, &options(&out)).unwrap_err().to_string();
-    assert!(why.contains("`mitosis` is none of the classes mf, mimicker"), "{why}");
+    assert!(why.contains("`mitosis` is not one of the classes mf, mimicker"), "{why}");
     assert!(!fold_dir(&out, 0).exists());
 }
 

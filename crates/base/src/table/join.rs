@@ -101,8 +101,8 @@ pub struct Unmatched {
 const NAMED: usize = 3;
 
 impl Unmatched {
-    /// Compares the keys of two tables; `None` when each has the other's. `names` says what the two
-    /// sides are, for example the two files.
+    /// Compares the keys of two tables; `None` when each has the other's. `names` are the names of the
+    /// two sides, for example the two files.
     #[must_use]
     pub fn between<'a>(
         names: (&str, &str),
@@ -124,8 +124,8 @@ impl Unmatched {
     }
 }
 
-/// The first rule of those that match most. Keys that a rule would make equal on one side are no
-/// match: nobody could tell them apart.
+/// The first rule of those that match most. Keys that a rule would make equal on one side do not
+/// match: they would be ambiguous.
 fn best(left: &[&str], right: &[&str]) -> Option<(&'static str, usize)> {
     let mut best: Option<(&'static str, usize)> = None;
     let mut consider = |name, matched: usize| {
@@ -205,11 +205,11 @@ mod tests {
             (["TCGA-A1-A0SB-01Z", "TCGA-A1-A0SC-01Z"], ["TCGA-A1-A0SB", "TCGA-A1-A0SC"], "TCGA"),
             (["S1_x", "S2_x"], ["S1", "S2"], "the second is the beginning of the first"),
         ] {
-            let said = between(&left, &right).unwrap();
-            assert_eq!(said.rule.map(|(_, n)| n), Some(2), "{said}");
-            let said = said.to_string();
-            assert!(said.contains(words) && said.contains(&format!("'{}'", left[0])), "{said}");
-            assert!(said.contains(&format!("'{}'", right[0])), "{said}");
+            let mismatch = between(&left, &right).unwrap();
+            assert_eq!(mismatch.rule.map(|(_, n)| n), Some(2), "{mismatch}");
+            let text = mismatch.to_string();
+            assert!(text.contains(words) && text.contains(&format!("'{}'", left[0])), "{text}");
+            assert!(text.contains(&format!("'{}'", right[0])), "{text}");
         }
         assert_eq!(between(&["a", "b"], &["b", "a"]), None);
         assert_eq!(between(&["x"], &["y"]).unwrap().rule, None);

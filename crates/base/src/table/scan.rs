@@ -40,7 +40,7 @@ impl<'a> Scanner<'a> {
         self.text.as_bytes().get(at).copied()
     }
 
-    /// Skips the end of a line at `at`; `None` where there is none.
+    /// Skips the end of a line at `at`; `None` if no line ends there.
     fn line_end(&self, at: usize) -> Option<usize> {
         match (self.byte(at)?, self.byte(at + 1)) {
             (b'\r', Some(b'\n')) => Some(at + 2),
@@ -49,7 +49,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The position behind blanks; a tab that parts cells is none.
+    /// The position after blanks. A tab that separates cells does not count as a blank.
     fn behind_blanks(&self, mut at: usize) -> usize {
         while matches!(self.byte(at), Some(b @ (b' ' | b'\t')) if b != self.delimiter) {
             at += 1;

@@ -417,7 +417,7 @@ fn trained_on(dir: &Path, set: &Path) {
         (infer::ModelPackage::bundled().unwrap().card, card.operating_point.unwrap());
     let old = bundled.operating_point.unwrap();
     assert_eq!((point.seg, point.cls), (old.seg, old.cls));
-    assert!(point.provenance.contains("not chosen anew"), "{}", point.provenance);
+    assert!(point.provenance.contains("not chosen again"), "{}", point.provenance);
     assert_eq!(card.training.unwrap()["went_on_from"].as_str(), Some("mithras-standard"));
     assert!(card.license.contains(&bundled.license), "{}", card.license);
 

@@ -1,7 +1,7 @@
 //! Blinded review: seeded stratified samples, packages without labels, verdict logs.
 //!
-//! A package is a folder with pictures and `audit.json`, safe to hand to a reviewer. What the
-//! pipeline thought of each crop is in `key.json` beside the package, never inside it.
+//! A package is a folder with pictures and `audit.json`, safe to hand to a reviewer. The pipeline's
+//! label of each crop is in `key.json` next to the package, never inside it.
 
 mod package;
 mod review;

@@ -30,7 +30,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// Side that a picture must have, px: the largest square that is asked about, 75 px, and what lies
+    /// Smallest side of a picture, px: the largest square in question, 75 px, and some tissue
     /// around it.
     #[must_use]
     pub const fn least_side(self) -> u32 {
@@ -60,7 +60,7 @@ impl std::fmt::Display for Stratum {
     }
 }
 
-/// A picture in the package. Its name says nothing.
+/// A picture in the package. Its name does not reveal the label.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Item {
     /// Name of the picture without extension.
@@ -164,7 +164,7 @@ impl PackageWriter {
             return Err(CorpusError::SmallPicture { crop: meta.path, side, least });
         }
         let id = hex(&Sha256::digest(format!("{} {} {}", self.seed, self.digest, meta.path))[..8]);
-        // Encoded anew, so that no metadata and no difference in file type gives a label away.
+        // Encoded again: neither metadata nor the file type may reveal a label.
         let png = Encoding::Png.encode(picture).map_err(|reason| CorpusError::Crop {
             crop: meta.path.clone(),
             reason: reason.to_string(),
@@ -273,7 +273,7 @@ pub struct Pools(BTreeMap<(String, String), Vec<usize>>);
 pub struct Drawn {
     /// Strata with their sizes.
     pub strata: Vec<Stratum>,
-    /// Drawn crops and the strata they stand for, by the caller's numbers.
+    /// Sampled crops and their strata, by the caller's numbers.
     pub chosen: BTreeMap<usize, String>,
 }
 
@@ -311,7 +311,7 @@ impl Pools {
         }
         if drawn.chosen.is_empty() {
             return Err(CorpusError::Invalid(format!(
-                "there is no crop of {} to draw from",
+                "no crops of {} to draw from",
                 wanted.keys().cloned().collect::<Vec<_>>().join(", ")
             )));
         }

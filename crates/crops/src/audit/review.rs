@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the reviewer says about the centre of the picture.
+/// The reviewer's verdict on the centre of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -14,7 +14,7 @@ pub enum Verdict {
     Confirmed,
     /// It is not.
     NotConfirmed,
-    /// Cannot tell.
+    /// Undecided.
     Unsure,
 }
 
@@ -35,7 +35,7 @@ pub enum BoxSize {
     Larger,
 }
 
-/// The verdict on one picture as it stands.
+/// The current verdict on one picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -44,7 +44,7 @@ pub struct Entry {
     /// Box of a confirmed figure.
     #[serde(rename = "box", default, skip_serializing_if = "Option::is_none")]
     pub size: Option<BoxSize>,
-    /// Another mitotic figure lies elsewhere in the crop.
+    /// There is another mitotic figure elsewhere in the crop.
     #[serde(default)]
     pub elsewhere: bool,
 }
@@ -84,7 +84,7 @@ impl ReviewLog {
         Ok(Self { audit: audit.into(), log, entries, order: Vec::new() })
     }
 
-    /// Verdicts as they stand, by item.
+    /// The current verdicts, by item.
     #[must_use]
     pub const fn entries(&self) -> &BTreeMap<String, Entry> {
         &self.entries
@@ -93,7 +93,7 @@ impl ReviewLog {
     /// Saves a verdict, or takes it back with `None`. On disk before this returns.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the log cannot be written.
     pub fn set(&mut self, item: &str, entry: Option<Entry>) -> Result<()> {
         let before = self.entries.get(item).copied();
         self.append(item, entry)?;
@@ -101,10 +101,10 @@ impl ReviewLog {
         Ok(())
     }
 
-    /// Takes the last change of this session back; its item, or `None` when there is none.
+    /// Undoes the last change of this session; returns its item, or `None` if nothing was changed.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the log cannot be written.
     pub fn undo(&mut self) -> Result<Option<String>> {
         let Some((item, before)) = self.order.last().cloned() else { return Ok(None) };
         self.append(&item, before)?;

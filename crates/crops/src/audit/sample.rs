@@ -36,10 +36,10 @@ pub struct SampleOptions {
 }
 
 impl StratumBy {
-    /// Crops per cohort for each stratum, from `NAME=COUNT`; of labels there is a usual choice.
+    /// Crops per cohort for each stratum, from `NAME=COUNT`; labels have default counts.
     ///
     /// # Errors
-    /// What is no such pair, in words; or there is none, and no usual choice.
+    /// A text that is not such a pair, or no pairs where there are no default counts.
     pub fn counts(self, pairs: &[String]) -> Result<BTreeMap<String, usize>, CountsError> {
         match self {
             Self::Label => counts(pairs, &[("mitotic_figure", 30), ("mimicker", 20)]),
@@ -48,10 +48,10 @@ impl StratumBy {
     }
 }
 
-/// Crops per cohort for each stratum, from `NAME=COUNT`; the `usual` ones where nothing is given.
+/// Crops per cohort for each stratum, from `NAME=COUNT`; the `usual` ones when none are given.
 ///
 /// # Errors
-/// What is no such pair, in words; or there is none, and no usual choice.
+/// A text that is not such a pair, or no pairs where there are no default counts.
 pub fn counts(
     pairs: &[String],
     usual: &[(&str, usize)],

@@ -36,7 +36,7 @@ pub struct Classification {
     /// Per domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domains: Option<BTreeMap<String, ClassFigures>>,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
 }
 

@@ -33,7 +33,7 @@ pub enum EvaluateError {
         /// Row and reason.
         reason: String,
     },
-    /// A word that says neither figure nor something else.
+    /// A label that is not known.
     #[error("{place}: {reason}")]
     Word {
         /// File, column, row and line.
@@ -87,13 +87,13 @@ pub enum EvaluateError {
         /// Its level-0 size, px.
         size: (u64, u64),
     },
-    /// The radius is none, or a point is no number.
+    /// The radius or a point is not a number.
     #[error(transparent)]
     Match(#[from] mitosis::matching::MatchError),
-    /// The package asked for is none.
+    /// The requested package could not be opened.
     #[error(transparent)]
     Package(#[from] infer::PackageError),
-    /// A stored resolution is none.
+    /// A stored resolution is not valid.
     #[error("{slide}: {source}")]
     Resolution {
         /// The slide.

@@ -28,7 +28,7 @@ impl Place {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TruthCase {
     pub(super) points: Vec<Place>,
-    /// Places where nobody can say what there is.
+    /// Places where the truth is unknown.
     pub(super) ignored: Vec<Place>,
     pub(super) tumour: Option<String>,
 }
@@ -40,16 +40,16 @@ impl TruthCase {
         self.points.iter().map(|p| p.physical(resolution)).collect()
     }
 
-    /// The first place, level-0 px, that a slide does not have. One pixel beside its edge is still on
-    /// it: places are rounded.
+    /// The first place, level-0 px, that a slide does not have. One pixel over the edge still counts
+    /// as on it: places are rounded.
     pub(super) fn outside(&self, slide: &SlideEntry, resolution: &Resolution) -> Option<[f64; 2]> {
         let (w, h) = (slide.width as f64 + 1.0, slide.height as f64 + 1.0);
         let at = |place: &Place| match *place {
             Place::Level0(x, y) => [x, y],
             Place::Physical(x, y) => [x / resolution.x.get(), y / resolution.y.get()],
         };
-        let lies = |p: &[f64; 2]| (-1.0..=w).contains(&p[0]) && (-1.0..=h).contains(&p[1]);
-        self.points.iter().chain(&self.ignored).map(at).find(|p| !lies(p))
+        let inside = |p: &[f64; 2]| (-1.0..=w).contains(&p[0]) && (-1.0..=h).contains(&p[1]);
+        self.points.iter().chain(&self.ignored).map(at).find(|p| !inside(p))
     }
 
     /// Places to ignore, in micrometres: what is found there is neither right nor wrong.
@@ -65,9 +65,9 @@ pub type Truth = BTreeMap<String, TruthCase>;
 /// How a truth is read.
 #[derive(Clone, Debug, Default)]
 pub struct TruthOptions {
-    /// The column that says what a row is; `label`, then `kind` if absent.
+    /// The column with the label of a row; `label`, then `kind` if absent.
     pub column: Option<String>,
-    /// Words of that column that mean a mitotic figure, beside the usual ones.
+    /// Words of that column that mean a mitotic figure, in addition to the usual ones.
     pub figures: Vec<String>,
     /// Slides to keep, by name; all if empty.
     pub only: Vec<String>,
@@ -95,13 +95,13 @@ fn plain(word: &str) -> String {
 
 /// Reads ground truth: a table with a column that names the slide (`slide`, `file`, `filename`,
 /// `case` or `image`; matched by file name without suffix) and a position: `x_um`, `y_um`, or
-/// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. Where a column says what a row is, only
-/// mitotic figures count and a word that is not known is refused; what is found near a row of the word
-/// `ignore` is neither right nor wrong; a row without a word is one that nobody could decide on, and is left out. Optional: `tumour` (or `tumor`, `tumour_type`,
-/// `tumor_type`). A row with empty positions says that the slide was looked at.
+/// level-0 pixels as `x_px`/`x`/`cx` and `y_px`/`y`/`cy`. If a column has labels, only
+/// mitotic figures count and an unknown label is refused. Detections near a row labelled `ignore` are
+/// neither right nor wrong. A row without a label is undecided and left out. Optional: `tumour` (or `tumor`, `tumour_type`,
+/// `tumor_type`). A row with empty positions means that the slide was annotated.
 ///
 /// # Errors
-/// [`EvaluateError`] for a missing column, a position that is no number, an unknown word, or a slide
+/// [`EvaluateError`] for a missing column, a position that is not a number, an unknown word, or a slide
 /// to keep that the truth does not name.
 pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, EvaluateError> {
     let fail = |reason: String| EvaluateError::Truth { path: path.to_owned(), reason };

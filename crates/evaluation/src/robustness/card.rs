@@ -1,4 +1,4 @@
-//! The line of a model card that says how a package holds.
+//! The entry of a model card with a package's robustness.
 
 use super::{Robustness, RobustnessError};
 use base::file;
@@ -29,14 +29,14 @@ pub struct Measured {
     pub ece_clean: Option<f64>,
     /// Figures of a detector's images, crops of a classifier.
     pub items: usize,
-    /// Changes beside the clean images.
+    /// Number of changes, without the clean images.
     pub changes: usize,
     /// The command that measured it.
     pub command: String,
 }
 
 impl Robustness {
-    /// What stands in a model card.
+    /// The entry for a model card.
     #[must_use]
     pub fn measured(&self, command: &[String]) -> Measured {
         let clean = self.rows.first();
@@ -56,7 +56,7 @@ impl Robustness {
 }
 
 impl Measured {
-    /// Puts it into the card of the package in `folder`, in place of what stood there before.
+    /// Writes it into the card of the package in `folder`, in place of an older entry.
     ///
     /// # Errors
     /// [`RobustnessError`]: no package, or a card that cannot be written.

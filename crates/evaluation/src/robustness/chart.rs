@@ -1,4 +1,4 @@
-//! A bar per perturbation: F1, with recall and precision beside it.
+//! Bars per perturbation: F1, recall and precision.
 
 use super::Robustness;
 use pages::charts::{self, Bar};

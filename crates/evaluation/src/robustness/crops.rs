@@ -105,7 +105,7 @@ pub fn run(
     let no = |reason: String| RobustnessError::Nothing(reason);
     let name = &package.card.name;
     let card =
-        package.card.classifier.as_ref().ok_or_else(|| no(format!("{name} is no classifier")))?;
+        package.card.classifier.as_ref().ok_or_else(|| no(format!("{name} is not a classifier")))?;
     // What is not the positive class of two has many names.
     let rest = |set: &[String]| set.len() == 2 && set.contains(&card.positive);
     let both = rest(&card.classes) && rest(crops.classes());
@@ -115,11 +115,11 @@ pub fn run(
     };
     let Some(classes) = crops.classes().iter().map(place).collect::<Option<Vec<usize>>>() else {
         let (theirs, ours) = (crops.classes().join(", "), card.classes.join(", "));
-        return Err(no(format!("{name} tells {ours}; the crops are {theirs}")));
+        return Err(no(format!("{name} has the classes {ours}; the crops have {theirs}")));
     };
     let mut network = infer::open(package, engine)?
         .classifier
-        .ok_or_else(|| no(format!("{name} is no classifier")))?;
+        .ok_or_else(|| no(format!("{name} is not a classifier")))?;
     let wanted: Vec<usize> = (0..crops.items().len()).step_by(every.max(1)).collect();
     let truth: Vec<usize> = wanted.iter().map(|&i| classes[crops.items()[i].class]).collect();
     let mut all = vec![Perturbation::Clean];
@@ -232,7 +232,7 @@ impl CropRobustness {
         charts::bars("As the package calls", axis, &rows).svg()
     }
 
-    /// What stands in a model card.
+    /// The entry for a model card.
     #[must_use]
     pub fn measured(&self, command: &[String]) -> Measured {
         let clean = self.rows.first();

@@ -22,7 +22,7 @@ pub struct FoldRun {
 pub const TISSUE_RATE: f64 = 20.0;
 
 impl Robustness {
-    /// The logit that [`TISSUE_RATE`] clean candidates per mm2 reach: how high this model rates what is no figure.
+    /// The logit that [`TISSUE_RATE`] clean candidates per mm2 reach: how high this model rates other objects.
     ///
     /// # Errors
     /// No second stage, or fewer candidates than that.
@@ -31,7 +31,7 @@ impl Robustness {
         let all: Option<Vec<f64>> = found.map(|f| Some(logit(f64::from(f.s_cls?)))).collect();
         let mut all = all.ok_or_else(|| {
             RobustnessError::Nothing(
-                "tissue sets the scale of a second stage, and there is none".into(),
+                "tissue sets the scale of a second stage, but the detector has only one".into(),
             )
         })?;
         all.sort_by(|a, b| b.total_cmp(a));

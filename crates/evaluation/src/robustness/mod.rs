@@ -173,7 +173,7 @@ pub struct Row {
     pub recall: Option<f64>,
     /// Of the last stage's score over the candidates: figures against the others.
     pub auc: Option<f64>,
-    /// Accepted per mm2 that are no figure.
+    /// False positives per mm2.
     pub false_per_mm2: f64,
     /// The images.
     pub images: Vec<Looked>,
@@ -219,7 +219,7 @@ impl Looked {
         }
     }
 
-    /// Whether each candidate lies within `radius` of a true figure.
+    /// Whether each candidate is within `radius` of a true figure.
     #[must_use]
     pub fn near_figures(&self, radius: f64) -> Vec<bool> {
         let near =
@@ -238,7 +238,7 @@ fn plain(f: &Found) -> (Score, Option<Score>) {
 }
 
 /// Measures a detector on `images` under the clean image and every change. Without `truth` the
-/// images are taken to hold no figure, and only the false ones per mm2 say something.
+/// images are assumed to hold no figures, and only the false positives per mm2 are meaningful.
 ///
 /// # Errors
 /// [`RobustnessError`].

@@ -133,7 +133,7 @@ impl Chosen {
         Platt { slope: self.slope, offset: self.offset }
     }
 
-    /// What the logits of one model are scaled by: `on_tissue` is what it says of the folds' tissue.
+    /// What the logits of one model are scaled by: `on_tissue` are its scores on the folds' tissue.
     ///
     /// # Errors
     /// Tissue where the folds had none, none where they had, or other images.
@@ -143,7 +143,7 @@ impl Chosen {
             (None, None) => Ok(self.scale()),
             (None, Some(_)) => nothing("the points were chosen without tissue to set the scale by"),
             (Some(_), None) => nothing(
-                "the points are on a scale that tissue sets: give what these networks say of the same tissue",
+                "the points are on a scale that tissue sets: give the scores of these networks on the same tissue",
             ),
             (Some(t), Some(r)) if t.images != r.images() => {
                 nothing("the tissue is not that of the folds: its images have other names")
@@ -297,7 +297,7 @@ fn counted(
 ///
 /// With a `density`, figures per mm2, every fold counts as one mm2 of tissue with so many figures: its recall, and its
 /// false ones per mm2, whatever it holds. So images that were cut around figures, which hold hundreds per mm2,
-/// stand beside whole frames, and a score of 0.5 means even odds in tissue of that density.
+/// are comparable with whole frames, and a score of 0.5 means even odds in tissue of that density.
 ///
 /// A `scale` given, that of another detector with the same second stage, stays as it is: so both can hold one file. Its
 /// calibration error is then that of the given scale.
@@ -318,7 +318,7 @@ pub fn choose(
             return Err(nothing("the folds were measured under different perturbations"));
         }
     }
-    // One stage alone is not scaled: its threshold is on what the network says.
+    // One stage alone is not scaled: its threshold is on the network's score.
     let two_stages = folds.iter().any(FoldRun::has_second_stage);
     let on_scale = OnScale::all(folds)?;
     let fit = |folds: &[&OnScale<'_>]| {
@@ -375,8 +375,8 @@ pub fn choose(
         let foreign = sum(prepared.iter().map(|f| f.foreign(&point)).collect());
         points.insert(aim.name().to_owned(), named(&point, &pooled(&each), &names, foreign));
     }
-    // The paper's own rule: the largest pooled F1 on the images as they are. It pools counts, so it is no
-    // point where they are weighed.
+    // The paper's own rule: the largest pooled F1 on the images as they are. It pools counts, so it is not
+    // used where they are weighted.
     let clean =
         prepared.iter().map(|f| Fold { name: f.fold.name.clone(), cases: f.cases[0].clone() });
     let clean: Vec<Fold> = clean.collect();
@@ -568,7 +568,7 @@ mod tests {
         assert!((t.logits["B"] - t.logits["A"] - 3.0).abs() < 1e-3, "{t:?}");
         // No scale is guessed.
         let e = |r: Result<Platt, RobustnessError>| r.unwrap_err().to_string();
-        assert!(e(chosen.scale_of(None)).contains("say of the same tissue"));
+        assert!(e(chosen.scale_of(None)).contains("on the same tissue"));
         assert!(e(alone.scale_of(Some(&tissue(0.0)))).contains("without tissue"));
         let mut other = tissue(0.0);
         other.rows[0].images[0].image = "b".into();

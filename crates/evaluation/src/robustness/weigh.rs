@@ -60,7 +60,7 @@ pub(super) fn pooled(all: &[Vec<Counts>]) -> Vec<Counts> {
     sum
 }
 
-/// A fold, and what its model's logits lie above the scale that all models share.
+/// A fold, and the offset of its model's logits from the scale that all models share.
 pub(super) struct OnScale<'a> {
     pub(super) fold: &'a FoldRun,
     pub(super) shift: f64,
@@ -102,7 +102,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// With a density, candidates weigh as often as they stand in tissue with so many figures per mm2.
+    /// With a density, candidates get the weight that they have in tissue with so many figures per mm2.
     pub(super) fn of(folds: &[&OnScale<'_>], density: Option<f64>) -> Self {
         let mut all = Self::default();
         for OnScale { fold, shift } in folds {

@@ -10,10 +10,10 @@ use std::path::Path;
 pub type Areas = BTreeMap<String, Vec<[f64; 4]>>;
 
 /// Reads a table `slide, x_px, y_px, width_px, height_px` of rectangles, such as `regions.csv` of
-/// `corpus export --format sheets`. Those of one image lie apart from each other.
+/// `corpus export --format sheets`. Those of one image do not overlap.
 ///
 /// # Errors
-/// [`RobustnessError`]: a missing column, a cell that is no number, an empty or overlapping rectangle.
+/// [`RobustnessError`]: a missing column, a cell that is not a number, an empty or overlapping rectangle.
 pub fn read_areas(path: &Path) -> Result<Areas, RobustnessError> {
     let table = Table::read(path, &Format::default())?;
     let slide = table.need(&["slide", "file", "filename", "case", "image"])?;

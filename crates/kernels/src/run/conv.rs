@@ -235,7 +235,7 @@ impl Matrix<'_> {
             .iter()
             .scan(0, |sum, s| Some(std::mem::replace(sum, *sum + s.c)))
             .collect();
-        // The first rows of each source's runs, to tell which row of the kernel a run is.
+        // The first rows of each source's runs: they show which row of the kernel a run belongs to.
         let mut all = Vec::new();
         for run in runs {
             let width = self.sources[run.source].c;

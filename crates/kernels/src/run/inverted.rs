@@ -311,7 +311,7 @@ impl Planned {
             };
             let wide = filter.bias.len();
             let inner = Layout { c: wide, h: l.h, w: l.w, pad };
-            // Of every block anew: the border's place depends on the block's width.
+            // For every block: the border's position depends on the block's width.
             scratch.ring.clear();
             scratch.ring.resize(inner.image(), 0.0);
             scratch.filtered.resize(ol.h * ol.w * wide, 0.0);

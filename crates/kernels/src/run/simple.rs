@@ -1,4 +1,4 @@
-//! Everything that is no product: one pass over its values.
+//! Operators without products: one pass over the values.
 
 use super::conv::Read;
 use crate::ir::{Act, Arithmetic, Blend, Resample, Sliding};

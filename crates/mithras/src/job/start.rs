@@ -127,7 +127,7 @@ pub fn preflight(
 ) -> Result<Vec<Result<(), SlideFailure>>, StartError> {
     let refuse = |source| StartError::Out { path: out.to_owned(), source };
     std::fs::create_dir_all(out).map_err(refuse)?;
-    crate::file::beside(&out.join("run.json")).map_err(|e| refuse(e.source))?;
+    crate::file::temporary_for(&out.join("run.json")).map_err(|e| refuse(e.source))?;
     let (mut stored, mut damaged) = (Vec::new(), 0);
     for input in inputs {
         match State::read(&out.join(&input.name)) {

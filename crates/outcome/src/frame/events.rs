@@ -25,7 +25,7 @@ enum Coding {
 const LISTED: usize = 12;
 
 impl Events {
-    /// Finds out how a column is read, and says so where it is not plainly 0 and 1.
+    /// Decides how a column is read, with a note if it is not simply 0 and 1.
     pub fn of(
         table: &Table,
         column: usize,

@@ -107,7 +107,7 @@ pub fn write(out: &Path, clinical: &Table, plan: &StudyPlan, study: &Study) -> R
     Ok(())
 }
 
-/// Names of the pictures of an older report, which must not lie beside those of a new one.
+/// Names of the pictures of an older report, which must not remain next to those of a new one.
 fn shown_before(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).unwrap_or_default();
     let names = text.split("<figure id=\"").skip(1).filter_map(|part| part.split('"').next());
@@ -120,7 +120,7 @@ fn tables(plan: &StudyPlan, study: &Study) -> Vec<Shown> {
     let replicates = plan.replicates;
     let c_about = format!(
         "Harrell's C; tied risks count half. Slides are the unit; intervals are 95 % percentiles of \
-         {replicates} resamples (seed {}) with risks held fixed, of slides and, beside them, of \
+         {replicates} resamples (seed {}) with risks held fixed, of slides and, in addition, of \
          patients. \"Fitted\": the risk of the Cox model on the count, fitted to these same slides \
          (apparent C).",
         plan.seed
@@ -143,7 +143,7 @@ fn tables(plan: &StudyPlan, study: &Study) -> Vec<Shown> {
     let lrt_head = ["Likelihood-ratio test", "n / events", "chi\u{b2}", "df", "p"];
     let patient_head = ["Feature", "Rule", "n / events", "C", "95 % CI", "HR", "p"];
     let patient_about =
-        "One row per patient; the rule says how the counts of a patient's slides become one.";
+        "One row per patient; the rule combines the counts of a patient's slides.";
     let hazards_head = ["Model", "chi\u{b2}", "df", "p"];
     let hazards_about = "Whether a hazard ratio holds at all times: scaled Schoenfeld residuals against Kaplan-Meier time, all \
                          covariates together. A small p speaks against it.";

@@ -148,7 +148,7 @@ fn forest_plot(study: &Study) -> Picture {
         name: "forest".into(),
         caption: "Hazard ratios of the Cox models over slides with 95 % intervals and Wald \
                   p-values (errors cluster-robust by patient); ratios of numbers are per standard deviation (SD), \
-                  which stands beside the name."
+                  given next to the name."
             .into(),
         canvas: forest("Hazard ratios", "Hazard ratio (log scale)", "p", Scale::Ratio, &rows),
     }

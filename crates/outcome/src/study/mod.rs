@@ -1,5 +1,5 @@
-//! The paper's analysis of counts against outcomes: slides as units, with patient-level results beside
-//! them.
+//! The paper's analysis of counts against outcomes: slides as units, together with
+//! patient-level results.
 
 mod plan;
 mod results;
@@ -27,8 +27,8 @@ use stats::survival::logrank::logrank;
 /// Joins the counts with the clinical table and runs the whole protocol.
 ///
 /// # Errors
-/// When the tables do not join, a column or cell is wrong, or the plan is. A model that has no
-/// estimate is no error: the result says so in its place.
+/// When the tables do not join, a column or cell is wrong, or the plan is. A model without an
+/// estimate is not an error: the result gives the reason in its place.
 pub fn study(clinical: &Table, plan: &StudyPlan) -> Result<Study> {
     plan.check(clinical)?;
     let columns = Columns {
@@ -135,14 +135,14 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
         let rule = plan.patient_rule;
         let slides = main.cohort.per_patient(clinical, rule)?;
         let one = Joined { name: main.name.clone(), slides, cohort: main.cohort.clone() };
-        // What warns of a model of patients warns of that of slides, too, and is said once.
-        let (mut told, mut warned) = (Vec::new(), Vec::new());
+        // A warning about the model of patients that also applies to that of slides is given once.
+        let (mut added, mut warned) = (Vec::new(), Vec::new());
         for f in &mut features {
-            let patients = feature(plan, &one, f.feature, f.label, &mut told, &mut warned)?;
+            let patients = feature(plan, &one, f.feature, f.label, &mut added, &mut warned)?;
             f.take_tests(patients, rule);
         }
-        told.retain(|n| !notes.contains(n));
-        notes.extend(told.into_iter().map(|n| format!("patients: {n}")));
+        added.retain(|n| !notes.contains(n));
+        notes.extend(added.into_iter().map(|n| format!("patients: {n}")));
     }
     for f in &features {
         let models =

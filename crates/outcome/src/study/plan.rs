@@ -54,9 +54,9 @@ pub fn pair(text: &str) -> Result<(String, String), NoPair> {
     }
 }
 
-/// Text that is not two parts, or of which the second is no number.
+/// Text that is not two parts, or whose second part is not a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not of the form A=B, or its B is no number where one is wanted")]
+#[error("`{0}` is not of the form A=B, or its B is not a number where one is needed")]
 pub struct NoPair(String);
 
 impl CutPoints {

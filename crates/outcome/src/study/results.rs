@@ -35,7 +35,7 @@ pub struct Study {
     pub patient_level: Vec<PatientLevel>,
     /// All tests.
     pub p_values: Vec<PValue>,
-    /// What a reader must be told.
+    /// Warnings for the reader.
     pub notes: Vec<String>,
     /// What makes results doubtful.
     pub warnings: Vec<String>,
@@ -125,7 +125,7 @@ pub struct Feature {
     pub n: usize,
     /// Slides with an event.
     pub events: usize,
-    /// Why there is no model, if there is none.
+    /// Why the model is missing, if it is.
     pub failed: Option<String>,
     /// The count alone.
     pub cox: Option<Model>,
@@ -268,7 +268,7 @@ pub(crate) struct Split {
     pub survival: Survival,
 }
 
-/// A log-rank test, or why there is none.
+/// A log-rank test, or why it is missing.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Tested {
@@ -347,7 +347,7 @@ pub struct Compared {
     pub c_index_count_as_risk: Option<CStudy>,
 }
 
-/// A C-index, or why there is none.
+/// A C-index, or why it is missing.
 #[expect(clippy::large_enum_variant, reason = "a handful per study")]
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
@@ -382,7 +382,7 @@ pub struct PatientLevel {
     pub result: PatientResult,
 }
 
-/// A model with its C-index, or why there is none.
+/// A model with its C-index, or why it is missing.
 #[expect(clippy::large_enum_variant, reason = "a handful per study")]
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]

@@ -46,11 +46,11 @@ const OVERHANG_PX: f64 = 64.0;
 /// Four finite numbers and the image's size, where known.
 pub type Evidence = ([f64; 4], Option<(f64, f64)>);
 
-/// Checks that the boxes of a file are written the way its format says.
+/// Checks that the boxes of a file are written in the order of its format.
 ///
-/// A box speaks for an order when it is a box at all in that order (positive sides) and its far
-/// corner lies no more than half a side (at most 64 px) outside the image. If every box allows both orders, equal
-/// sizes decide: annotation tools of this field write one size per file.
+/// A box supports an order if its sides are positive in that order and its far corner is at most half
+/// a side (at most 64 px) outside the image. If every box allows both orders, equal sizes decide:
+/// annotation tools of this field write one size per file.
 ///
 /// # Errors
 /// [`ImportError::Boxes`] when the evidence is against `expected`, contradictory, or missing.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 pub enum Class {
     /// A mitotic figure.
     MitoticFigure,
-    /// Resembles one but is none: hard negative, imposter, look-alike.
+    /// Resembles one but is not one: hard negative, imposter, look-alike.
     Mimicker,
     /// Another labelled cell, e.g. an eosinophil; kept, never counted as a mimicker.
     Other,
@@ -29,7 +29,7 @@ impl FromStr for Class {
             "mimicker" => Ok(Self::Mimicker),
             "other" => Ok(Self::Other),
             "ignore" => Ok(Self::Ignored),
-            _ => Err(format!("`{s}` is none of mf, mimicker, other, ignore")),
+            _ => Err(format!("`{s}` is not one of mf, mimicker, other, ignore")),
         }
     }
 }
@@ -39,7 +39,7 @@ impl FromStr for Class {
 pub struct Meaning {
     /// What it is.
     pub class: Class,
-    /// `typical` or `atypical` where the name says so.
+    /// `typical` or `atypical`, if the name contains it.
     pub subtype: Option<&'static str>,
 }
 
@@ -77,7 +77,7 @@ impl Mapping {
     }
 }
 
-/// A mapping that says nothing clear.
+/// A mapping that is not clear.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
     /// Not of the form.
@@ -159,7 +159,7 @@ const OTHER_CELLS: &[&str] = &[
     "mastcell",
     "mastcells",
 ];
-/// What may stand before "cell": other cells, named by what they are.
+/// Words that may precede "cell": other kinds of cells.
 const OTHER_KINDS: &[&str] =
     &["tumor", "tumour", "mast", "neoplastic", "inflammatory", "normal", "immune", "stromal"];
 const REGIONS: &[&str] = &[

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Problems quoted in full; the rest is counted.
 const QUOTED: usize = 20;
 
-/// Where an annotation lies, in level-0 pixels.
+/// The position of an annotation, in level-0 pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Place {
     /// A bare point.
@@ -196,14 +196,14 @@ impl<'a> Collector<'a> {
             return Err(format!("{shown} is empty"));
         }
         if x1 <= 0.0 || y1 <= 0.0 {
-            return Err(format!("{shown} has negative coordinates: it lies outside the image"));
+            return Err(format!("{shown} has negative coordinates: it is outside the image"));
         }
         let entry = &self.out.images[image];
         let mut clipped = x0 < 0.0 || y0 < 0.0;
         if let (Some(w), Some(h)) = (entry.width, entry.height) {
             let (w, h) = (f64::from(w), f64::from(h));
             if (x0 >= w || y0 >= h) && !self.sizes_are_hearsay {
-                return Err(format!("{shown} lies outside the image ({w} x {h} px)"));
+                return Err(format!("{shown} is outside the image ({w} x {h} px)"));
             }
             clipped |= x1 > w || y1 > h;
         }
@@ -211,7 +211,7 @@ impl<'a> Collector<'a> {
         Ok((Point::new((x0 + x1) / 2.0, (y0 + y1) / 2.0), bbox, clipped))
     }
 
-    /// The annotations, unless something must be said first.
+    /// The annotations, unless an error must be reported first.
     pub fn finish(self) -> Result<Annotations, ImportError> {
         if let LabelSource::Annotator(who) = &self.options.labels {
             let people: BTreeSet<&str> = self
@@ -273,8 +273,8 @@ pub(super) fn read_bytes(file: &Path) -> Result<Vec<u8>, ImportError> {
     Ok(bytes)
 }
 
-/// Parses JSON. `NaN` and `Infinity`, which are none but which Python writes, become null, so that
-/// the record that holds them is named instead of the whole file being refused.
+/// Parses JSON. `NaN` and `Infinity`, which Python writes although JSON does not allow them, become
+/// null: the error then names the record instead of the whole file.
 pub(super) fn read_json(file: &Path) -> Result<serde_json::Value, ImportError> {
     let bytes = read_bytes(file)?;
     serde_json::from_slice(&bytes)

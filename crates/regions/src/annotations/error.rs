@@ -55,7 +55,7 @@ pub enum ImportError {
     },
     /// Category names nobody has mapped.
     #[error(
-        "{file}: unknown categories {}; say what they mean",
+        "{file}: unknown categories {}; state what they mean",
         categories.iter().map(|(n, c)| format!("`{n}` ({c} annotations)")).collect::<Vec<_>>().join(", ")
     )]
     Categories {

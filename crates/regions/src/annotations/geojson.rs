@@ -1,11 +1,11 @@
 //! QuPath GeoJSON: a FeatureCollection, a list of features, or one feature.
 //!
 //! The image's name is the file's (of `detect`'s `<slide>/qupath.geojson`, the folder's), unless a
-//! feature's properties name one. In a folder, other JSON is passed over: `detect` leaves `run.json`
-//! and more beside its features. A folder of such folders is read as well. Shapes become their
+//! feature's properties name one. In a folder, other JSON is skipped: `detect` writes `run.json`
+//! and more next to its features. A folder of such folders is read as well. Shapes become their
 //! enclosing box; of a cell with a nucleus, the nucleus counts. Objects without a classification go
 //! by their name if that is a known word, and stay unresolved otherwise. The hierarchy's root, tiles
-//! and TMA cores without a classification are no annotations and are counted as ignored. Coordinates count
+//! and TMA cores without a classification are not annotations and are counted as ignored. Coordinates count
 //! from the bounds of a slide that has some.
 
 use super::collect::{Category, Collector, Place, Raw, broken, files_of, image_of, read_json};
@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
             _ => return Err(broken(file, "no GeoJSON features (QuPath: File > Export objects)")),
         };
         let default = image_of(file);
-        // An image without a figure is one, too. Where every feature names its image, the file's name is none.
+        // An image without figures is an image, too. If every feature names its image, the file's name is not one.
         if features.is_empty() {
             c.image_named(&default, || ImageEntry {
                 name: default.clone(),
@@ -101,7 +101,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
     }
     match files_of(path, &["geojson", "json"]) {
         Err(_) if !below.is_empty() => Ok(below),
-        // Tissue outlines are no annotations, whatever slide they belong to.
+        // Tissue outlines are not annotations, whatever slide they belong to.
         Ok(mut own) => {
             own.retain(|f| !path.is_dir() || f.file_name() != Some("tissue.geojson".as_ref()));
             own.extend(below);
@@ -170,18 +170,18 @@ fn places(geometry: &Value) -> Result<Vec<Place>, String> {
 }
 
 fn flatten(v: &Value, out: &mut Vec<(f64, f64)>) -> Result<(), String> {
-    let list = v.as_array().ok_or("coordinates are no list")?;
+    let list = v.as_array().ok_or("coordinates are not a list")?;
     if let [x, y, ..] = list.as_slice()
         && !x.is_array()
     {
         match (x.as_f64(), y.as_f64()) {
             (Some(x), Some(y)) => out.push((x, y)),
-            _ => return Err(format!("coordinates [{x}, {y}] are no finite numbers")),
+            _ => return Err(format!("coordinates [{x}, {y}] are not finite numbers")),
         }
         return Ok(());
     }
     if list.iter().any(|v| !v.is_array()) {
-        return Err(format!("coordinates {v} are no points"));
+        return Err(format!("coordinates {v} are not points"));
     }
     list.iter().try_for_each(|v| flatten(v, out))
 }

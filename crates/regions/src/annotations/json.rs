@@ -144,7 +144,7 @@ fn read(
     c.finish()
 }
 
-/// How an annotation says where it is.
+/// How an annotation gives its position.
 enum Shape {
     /// `bbox`, in the file's order.
     Numbers([f64; 4]),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Columns that name an image.
 const IMAGE: &[&str] = &["image", "slide", "file", "filename", "name", "image_id", "case"];
-/// Columns that say where it goes.
+/// Columns with its split.
 const SPLIT: &[&str] = &["split", "part", "dataset", "set", "fold", "side"];
 /// How many names an error lists.
 const SHOWN: usize = 5;
@@ -22,7 +22,7 @@ pub struct Selection {
     pub types: Vec<String>,
     /// File that lists the images to take: one name a line, or a table with a column `image`.
     pub images: Option<PathBuf>,
-    /// Table that says which images train, validate or test ([`SplitTable`]).
+    /// Table of the images for training, validation and test ([`SplitTable`]).
     pub splits: Option<PathBuf>,
 }
 
@@ -34,7 +34,7 @@ impl Selection {
     }
 }
 
-/// Names of images, and what a table says of each.
+/// The split of each image, by name.
 #[derive(Clone, Debug)]
 pub struct SplitTable {
     file: PathBuf,
@@ -52,8 +52,8 @@ fn key(name: &str) -> &str {
 }
 
 impl SplitTable {
-    /// Reads a table with a column that names images (`image`, `slide`, `file`) and one that says where
-    /// each goes (`split`, `part`, `dataset`, `fold`).
+    /// Reads a table with a column that names images (`image`, `slide`, `file`) and one with
+    /// its split (`split`, `part`, `dataset`, `fold`).
     ///
     /// # Errors
     /// A file that cannot be read, or without these columns; an empty cell.

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 use std::path::Path;
 
-/// A point as stored; `None` where it is no number.
+/// A point as stored; `None` where it is not a number.
 type Coordinates = (Option<f64>, Option<f64>);
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -122,16 +122,16 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     c.finish()
 }
 
-/// Read-only and, unless a writer left its log beside the file, without locks: a database on a
-/// read-only disk opens, and nothing is ever written beside it.
+/// Read-only and, unless a writer left its log next to the file, without locks: a database on a
+/// read-only disk opens, and nothing is ever written next to it.
 fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    let beside = |suffix: &str| {
+    let has_log = |suffix: &str| {
         let mut name = file.as_os_str().to_owned();
         name.push(suffix);
         Path::new(&name).exists()
     };
     match std::path::absolute(file).ok().and_then(|p| p.to_str().map(str::to_owned)) {
-        Some(path) if !beside("-wal") && !beside("-journal") => {
+        Some(path) if !has_log("-wal") && !has_log("-journal") => {
             let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
             let uri = format!("file:{path}?immutable=1");
             Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
@@ -140,7 +140,7 @@ fn open(file: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     }
 }
 
-/// The header says how long the file must be; SQLite itself reads a short last page as zeros.
+/// The header contains the length of the file; SQLite itself reads a short last page as zeros.
 fn check_magic(file: &Path) -> Result<(), ImportError> {
     let mut head = Vec::new();
     let length = std::fs::File::open(file)
@@ -238,7 +238,7 @@ fn votes(
 /// A spot is a point; everything drawn with more points is its enclosing box.
 fn shape(kind: Option<i64>, points: &[Coordinates]) -> Result<Place, String> {
     let complete: Option<Vec<(f64, f64)>> = points.iter().map(|&(x, y)| x.zip(y)).collect();
-    let points = complete.ok_or("a coordinate is no number")?;
+    let points = complete.ok_or("a coordinate is not a number")?;
     match (kind, points.as_slice()) {
         (_, []) => Err("it has no coordinates".into()),
         (_, &[(x, y)]) => Ok(Place::Point(x, y)),
@@ -316,7 +316,7 @@ impl Db<'_> {
     }
 }
 
-/// A cell; text that is no UTF-8 is repaired, as old Windows databases have it.
+/// A cell. Text that is not UTF-8 is repaired: old Windows databases contain it.
 fn lossy(row: &rusqlite::Row<'_>, i: usize) -> rusqlite::Result<Value> {
     use rusqlite::types::ValueRef;
     Ok(match row.get_ref(i)? {

@@ -1,7 +1,7 @@
 //! Any delimited table: columns are found by their usual names, in any order.
 //!
-//! `x, y` beside `width, height` may be a centre or a corner and is refused unless the boxes are
-//! stated; positions that all lie between 0 and 1 are no pixels and are refused.
+//! `x, y` with `width, height` may be a centre or a corner and is refused unless the boxes are
+//! stated; positions that are all between 0 and 1 are not pixels and are refused.
 
 use super::boxes::{BoxOrder, check_order};
 use super::collect::{Category, Collector, Place, Raw};
@@ -80,7 +80,7 @@ impl Where {
     fn find(sheet: &Sheet, stated: Option<BoxOrder>) -> Result<Self, ImportError> {
         let [x0, y0, x1, y1, w, h] = [X0, Y0, X1, Y1, W, H].map(|n| sheet.find(n));
         match (x0.zip(y0), x1.zip(y1), w.zip(h)) {
-            // `x1, y1` without `x2, y2` are no corners.
+            // `x1, y1` without `x2, y2` are not corners.
             (Some((a, b)), Some((c, d)), _) => return Ok(Self::Corners([a, b, c, d])),
             (Some((a, b)), None, Some((c, d))) => return Ok(Self::Sized([a, b, c, d])),
             _ => {}
@@ -93,7 +93,7 @@ impl Where {
         match (w.zip(h), stated) {
             (Some((w, h)), Some(BoxOrder::Xywh)) if plain => Ok(Self::Sized([x, y, w, h])),
             (Some(_), _) if plain => Err(sheet.broken(
-                "ambiguous boxes: x, y beside width, height may be a corner or a centre; state \
+                "ambiguous boxes: x, y with width, height may be a corner or a centre; state \
                  that they are xywh if it is the corner, or rename x, y to cx, cy if it is the centre",
             )),
             _ => Ok(Self::Centre(x, y)),
@@ -212,7 +212,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
     });
     if raws.len() > 1 && fractions {
         return Err(sheet.broken(
-            "every position lies between 0 and 1: parts of the image, not pixels; multiply them by \
+            "every position is between 0 and 1: parts of the image, not pixels; multiply them by \
              the image's width and height",
         ));
     }

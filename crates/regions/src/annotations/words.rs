@@ -44,7 +44,7 @@ impl fmt::Display for Summary {
 }
 
 impl Annotations {
-    /// A CSV table of one line per annotation, with every single label beside the agreed one.
+    /// A CSV table of one line per annotation, with every single label next to the agreed one.
     ///
     /// # Panics
     /// Never: text is written to memory.

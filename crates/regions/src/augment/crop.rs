@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 pub struct CropSample {
     /// `input` x `input` pixels.
     pub image: RgbTile,
-    /// Whether a figure stands at its centre.
+    /// Whether a figure is at its centre.
     pub mitotic: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct CropSample {
 pub struct PoolShare {
     /// `frames`, `patches` or `unlabelled`.
     pub domain: String,
-    /// What stands at its places.
+    /// What is at its places.
     pub kind: PlaceKind,
     /// Its share.
     pub share: f32,
@@ -288,7 +288,7 @@ fn plain(scene: &Scene, centre: (f32, f32), recipe: &CropRecipe) -> RgbTile {
 
 /// The part of `scene` that `place` may show, so that its edges are as near to `place` as those of
 /// `other_scene` are to `other`. A patch holds its figure in the middle and its other nuclei near
-/// the edge: without this a mirrored edge would tell the class.
+/// the edge: otherwise a mirrored edge would reveal the class.
 fn edges_like(
     scene: &Scene,
     place: &Place,

@@ -10,7 +10,7 @@ use crate::folds::Frames;
 use crate::scene::Scene;
 use crate::shortcuts::Item;
 
-/// What stands at a place.
+/// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlaceKind {
@@ -46,10 +46,10 @@ fn places(from: Vec<(usize, f32, f32)>) -> Vec<Place> {
 #[error("no image `{0}`")]
 pub struct NoImage(pub String);
 
-/// Nuclei of unlabelled images lie at least this far from their edges, px.
+/// Smallest distance of nuclei of unlabelled images from the edges, px.
 const EDGE: f32 = 42.0;
 
-/// Dark nuclei lie at least this far from every mark, px.
+/// Smallest distance of dark nuclei from every mark, px.
 const CLEAR: f32 = 40.0;
 /// A place this near to a figure is that figure, px: the matching radius.
 const SAME: f32 = 30.0;
@@ -85,7 +85,7 @@ impl Domain {
         }
     }
 
-    /// Patches with a figure in their middle; the nuclei around it are no figures.
+    /// Patches with a figure in their middle; the nuclei around it are not figures.
     #[must_use]
     pub fn patches(name: &str, scenes: Vec<Scene>) -> Self {
         let middle = |(scene, s): (usize, &Scene)| Place {
@@ -109,7 +109,7 @@ impl Domain {
     #[must_use]
     pub fn unlabelled(name: &str, scenes: Vec<Scene>) -> Self {
         let most = |s: &Scene| (s.image.width * s.image.height).div_ceil(9_000).max(4);
-        // A crop that shows a mirrored edge would tell tissue without figures from the rest.
+        // A mirrored edge in a crop would distinguish tissue without figures from the rest.
         let inner = |p: &Place| {
             let image = &scenes[p.scene].image;
             let inner = |v: f32, n: usize| v > EDGE && v < n as f32 - EDGE;
@@ -127,8 +127,8 @@ impl Domain {
         Self { name, labelled: false, figures, dark, listed, reviewed: 0, scenes }
     }
 
-    /// Adds places that a model took for figures (image's name, x, y) to the domains of their images; those at a figure
-    /// are none.
+    /// Adds false positives of a model (image's name, x, y) to the domains of their images; those at a figure
+    /// are skipped.
     ///
     /// # Errors
     /// For an image that is in no domain.

@@ -39,7 +39,7 @@ pub struct SegmentShares {
 }
 
 /// Shares of the cells of the first kind of mosaics; only their ratios count. With few patches among them
-/// neither a seam nor a change of stain says that a figure is near: no slide has seams.
+/// neither a seam nor a change of stain predicts a figure: slides have no seams.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellShares {
@@ -132,7 +132,7 @@ pub struct SegmentPool {
     spatial: Spatial,
     /// Side of a patch, pixels.
     pub side: usize,
-    /// Radius of the disc that stands for a figure, pixels.
+    /// Radius of the disc that marks a figure, pixels.
     pub radius: f32,
     /// Pixels between `radius` and this are ignored.
     pub ring: f32,
@@ -263,7 +263,7 @@ impl SegmentPool {
     }
 
     /// A cell of a mosaic, cut anywhere. The patches hold a figure in their middle; neither that place nor
-    /// a seam may tell where one is.
+    /// a seam may reveal where one is.
     fn cell(&self, rng: &mut impl Rng) -> Scene {
         let (scene, x, y) = match choose(rng, &self.cells) {
             1 => {

@@ -45,7 +45,7 @@ impl fmt::Display for ImportedCrops {
     }
 }
 
-/// What `import` in the corpus's notes says.
+/// The entry `import` of the corpus's notes.
 #[derive(Serialize)]
 struct Note<'a> {
     format: &'a str,

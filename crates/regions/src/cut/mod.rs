@@ -44,7 +44,7 @@ pub struct CutOptions {
 pub struct CutReport {
     /// Crops written.
     pub crops: u64,
-    /// Annotations that are no training crop: regions, annotations without an agreed label.
+    /// Annotations that give no training crop: regions, annotations without an agreed label.
     pub unused: u64,
     /// Images that were not there; their annotations are missing from the corpus.
     pub missing_images: Vec<String>,
@@ -218,7 +218,7 @@ fn centred(slide: &Slide, a: &Annotation, o: &CutOptions) -> Result<Made, String
     #[expect(clippy::cast_precision_loss, reason = "pixels of an image")]
     if x0 >= w as f64 || y0 >= h as f64 {
         return Err(format!(
-            "({}, {}) lies outside the image ({w} x {h} px)",
+            "({}, {}) is outside the image ({w} x {h} px)",
             a.centre.x, a.centre.y
         ));
     }

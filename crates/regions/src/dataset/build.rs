@@ -35,7 +35,7 @@ impl Given {
     /// Reads a table with the columns `image` (or `slide`, `scanner`, `name`) and `mpp`.
     ///
     /// # Errors
-    /// [`RegionsError`]: unreadable, without these columns, a value that is no um/px, or two values
+    /// [`RegionsError`]: unreadable, without these columns, a value that is not a resolution, or two values
     /// for one name.
     pub fn read_table(path: &Path) -> Result<HashMap<String, Mpp>> {
         let fail = |e: TableError| RegionsError::file(path, e);
@@ -56,7 +56,7 @@ impl Given {
     }
 }
 
-/// What an image file says about itself.
+/// The metadata of an image file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// The file, absolute.
@@ -71,7 +71,7 @@ pub struct Probe {
     pub bounds_offset: [i64; 2],
     /// um/px.
     pub mpp: Resolution,
-    /// Coding of the pixels, when it can be told.
+    /// Coding of the pixels, if known.
     pub coding: Option<String>,
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Name of the manifest in a dataset's folder.
 pub const FILE: &str = "regions.json";
-/// What its `format` says.
+/// The value of its `format`.
 pub const FORMAT: &str = "mithras-regions";
 /// Version of the manifest. A reader refuses any other.
 pub const SCHEMA: u32 = 1;
@@ -85,7 +85,7 @@ fn one(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
     let fail = |reason: String| Err(RegionsError::image(&name, reason));
     let digest = image.sha256.len() == 64 && image.sha256.bytes().all(|b| b.is_ascii_hexdigit());
     if !digest {
-        return fail(format!("`{}` is no SHA-256", image.sha256));
+        return fail(format!("`{}` is not a SHA-256 digest", image.sha256));
     }
     if image.slide.is_empty() || image.source.is_empty() {
         return fail("it names no slide or no source".into());
@@ -121,7 +121,7 @@ fn one(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
         let slack = label.bbox.map_or((0.0, 0.0), |b| ((b.x1 - b.x0) / 2.0, (b.y1 - b.y0) / 2.0));
         if !half(-slack.0, w + slack.0, label.x) || !half(-slack.1, h + slack.1, label.y) {
             return fail(format!(
-                "label {i} at ({}, {}) lies outside the {w} x {h} px",
+                "label {i} at ({}, {}) is outside the {w} x {h} px",
                 label.x, label.y
             ));
         }

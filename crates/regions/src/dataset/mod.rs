@@ -1,7 +1,7 @@
 //! Regions: images or slides whose figures are labelled, the second kind of training data.
 //!
 //! A dataset is a folder with a `regions.json` (`docs/artifacts.md`) that names its images, wherever
-//! they lie, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the first
+//! they are stored, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the first
 //! kind; there is no third.
 //!
 //! ```no_run
@@ -41,7 +41,7 @@ pub use read::{PlacedLabel, Region};
 /// Shorthand.
 pub type Result<T, E = RegionsError> = std::result::Result<T, E>;
 
-/// What a class stands for.
+/// The meaning of a class.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -49,7 +49,7 @@ pub type Result<T, E = RegionsError> = std::result::Result<T, E>;
 pub enum Kind {
     /// The positive class: a mitotic figure.
     Figure,
-    /// Resembles a figure but is none.
+    /// Resembles a figure but is not one.
     Mimicker,
     /// Another labelled object; neither a figure nor a hard negative.
     #[default]
@@ -62,7 +62,7 @@ pub enum Kind {
 pub struct Class {
     /// The word that labels use.
     pub name: String,
-    /// What it stands for. Exactly one class of a dataset is [`Kind::Figure`].
+    /// Its meaning. Exactly one class of a dataset is [`Kind::Figure`].
     pub kind: Kind,
 }
 
@@ -139,7 +139,7 @@ impl Area {
         Self { x0: x - half, y0: y - half, x1: x + half, y1: y + half }
     }
 
-    /// Whether a point lies inside.
+    /// Whether a point is inside.
     #[must_use]
     pub fn contains(&self, x: f64, y: f64) -> bool {
         x >= self.x0 && x < self.x1 && y >= self.y0 && y < self.y1
@@ -158,7 +158,7 @@ impl Area {
 pub struct Label {
     /// Its class, one of the dataset's.
     pub class: String,
-    /// What the class stands for; follows from `class` and is not on disk.
+    /// The meaning of the class; follows from `class` and is not on disk.
     #[serde(skip)]
     pub kind: Kind,
     /// Centre, level-0 px rightwards.
@@ -226,14 +226,14 @@ pub struct Image {
     pub scanner: Option<String>,
     /// Collection it comes from, e.g. `icpr2012`; figures are reported by it.
     pub source: String,
-    /// How the pixels are coded, e.g. `jpeg 4:2:0`, when known. A source whose coding differs from
-    /// the others' can be told by it.
+    /// How the pixels are coded, e.g. `jpeg 4:2:0`, when known. If the coding of a source differs from
+    /// the others', a model could recognise the source by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coding: Option<String>,
     /// Training or test.
     pub part: Part,
-    /// Whether every figure outside [`Image::ignore`] is labelled, so that what is unlabelled is no
-    /// figure. Only such images can be validated or calibrated on.
+    /// Whether every figure outside [`Image::ignore`] is labelled: everything else is then negative.
+    /// Only such images can be validated or calibrated on.
     pub exhaustive: bool,
     /// Areas that teach nothing and are not scored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

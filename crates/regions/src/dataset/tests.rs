@@ -109,7 +109,7 @@ fn hostile_manifests_are_refused_by_name() {
         ("\"class\": \"mimicker\"", "\"class\": \"nucleus\"", "unknown class `nucleus`"),
         ("\"kind\": \"figure\"", "\"kind\": \"other\"", "0 classes are of kind"),
         ("\"kind\": \"mimicker\"", "\"kind\": \"figure\"", "2 classes are of kind"),
-        ("\"x\": 20.0", "\"x\": 2000.0", "lies outside"),
+        ("\"x\": 20.0", "\"x\": 2000.0", "is outside"),
         ("\"x\": 0.5", "\"x\": 0.0", "implausible"),
         ("15.0", "1500.0", "is empty or outside"),
         ("\"width\": 64", "\"width\": 0", "has no pixels"),
@@ -240,7 +240,7 @@ fn an_image_has_one_name() {
                "properties": {{{image}"classification": {{"name": "Mitosis"}}}}}}"#
         )
     };
-    // A file beside the image that its features name gives no second image, and no figure-free one at that.
+    // A file next to the image that its features name must not give a second image without figures.
     let o = Options { exhaustive: Exhaustive::All, ..options() };
     let named = feature(r#""image": "one.png", "#);
     fs::write(d.join("one.geojson"), format!("[{named}]")).unwrap();
@@ -326,7 +326,7 @@ fn annotation_files_become_regions() {
         assert_eq!(places, expected, "{format}");
         assert_eq!(one.labels[0].bbox.is_some(), boxes, "{format}");
         assert!(one.exhaustive);
-        // Listed without a label: taken, but nobody said that it has no figure.
+        // Listed without a label: taken, but it may contain figures.
         assert!(set.images().get(1).is_none_or(|i| !i.exhaustive), "{format}");
         assert_eq!(Dataset::open(out.path()).unwrap(), set);
     }
@@ -353,7 +353,7 @@ fn missing_images_and_labels_outside_are_refused_or_counted() {
     assert_eq!((found.dataset.images().len(), found.left_out.len()), (1, 1));
     fs::write(d.join("t.csv"), "image,x,y,label\none.png,50,500,mf\none.png,5,5,mf\n").unwrap();
     let e = import("csv", d, "t.csv", &options()).unwrap_err().to_string();
-    assert!(e.contains("(50, 500) lies outside"), "{e}");
+    assert!(e.contains("(50, 500) is outside"), "{e}");
     let found = import("csv", d, "t.csv", &lenient).unwrap();
     assert_eq!(found.dataset.images()[0].labels.len(), 1);
 }
@@ -389,7 +389,7 @@ fn the_icpr_folder() {
     assert!(found.left_out[0].to_string().contains("1 Hamamatsu"));
     let frame = &images[0];
     assert_eq!((frame.slide.as_str(), frame.exhaustive, frame.mpp.x.get()), ("A00", true, 0.2456));
-    // A listed look-alike of a frame that is there lies on it, and is no image of its own.
+    // A listed look-alike belongs to its frame and is not an image of its own.
     let of = |k: usize| (frame.labels[k].class.as_str(), frame.labels[k].x, frame.labels[k].y);
     assert_eq!((of(0), of(1)), (("mimicker", 7.5, 8.5), ("mitotic_figure", 50.0, 60.5)));
     assert!(frame.coding.as_deref().unwrap().starts_with("jpeg 4:"));
@@ -460,7 +460,7 @@ fn real_folders_without_labels() {
     count("monuseg_1000", 44, 44);
     count("tcga_256", 240, 0);
     count("crc_polyps_224", 300, 0);
-    // 656 nuclei masks lie beside the images.
+    // 656 nuclei masks are next to the images.
     count("consep_256", 656, 0);
 }
 

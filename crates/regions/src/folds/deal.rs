@@ -30,7 +30,7 @@ pub struct Unit<'a> {
 pub(crate) enum Equal {
     /// The one with the fewest groups.
     Fewest,
-    /// The first: so the folds of tasks were always dealt, and results that stand on them stay.
+    /// The first version: keeps the folds of tasks, and results based on them, unchanged.
     First,
 }
 
@@ -161,7 +161,7 @@ pub(super) fn deal(
     Ok((names, piles.into_iter().enumerate().map(place).collect()))
 }
 
-/// Words of a table that are no folds.
+/// Words of a table that do not name a fold.
 const TRAIN: [&str; 2] = ["train", "training"];
 const TEST: [&str; 2] = ["test", "testing"];
 

@@ -1,4 +1,4 @@
-//! What can be split into folds: one dataset or several, by dealing or as a table says.
+//! What can be split into folds: one dataset or several, by random assignment or by a table.
 
 use super::deal::{Equal, by_table};
 use super::{DataKind, FoldManifest, FoldsError, Result, SCHEMA, Scheme, Unit};
@@ -119,7 +119,7 @@ impl FoldManifest {
         Self::of_all(&[Splittable::of_corpus(corpus)?], scheme, seed)
     }
 
-    /// Splits all slides and patients of some datasets. What a slide's name stands for has to be the same
+    /// Splits all slides and patients of some datasets. A slide's name must mean the same slide
     /// in all of them.
     ///
     /// # Errors

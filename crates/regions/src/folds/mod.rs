@@ -2,7 +2,7 @@
 //! figures, seeded, digested. Every trainer reads this file, and finds its images in it by the names of
 //! their slides and patients: one manifest serves all datasets that were cut from the same slides.
 //!
-//! Images that share a slide, a patient or all of their bytes are one group, and a group lies on one
+//! Images that share a slide, a patient or all of their bytes are one group, and a group is on one
 //! side. Groups without an exhaustively labelled image cannot validate anything; they are dealt after
 //! the others, so that a fold holds out tissue and patches, too, and train everywhere where every fold
 //! leaves out one slide. Test groups are in no fold.
@@ -32,7 +32,7 @@ pub use regions::RegionFold;
 pub(crate) use scenes::scene_of;
 pub use scenes::{FoldScenes, Frames, bytes_in_memory, is_frame};
 
-/// What the `format` of a manifest says.
+/// The value of `format` in a manifest.
 pub const FORMAT: &str = "mithras-folds";
 /// Version of the manifest. A reader refuses any other.
 pub const SCHEMA: u32 = 1;
@@ -40,7 +40,7 @@ pub const SCHEMA: u32 = 1;
 /// Why folds cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum FoldsError {
-    /// The manifest cannot be read or written, is none, was changed, or belongs to other data.
+    /// The manifest cannot be read or written, is not valid, was changed, or belongs to other data.
     #[error(transparent)]
     File(#[from] FileError),
     /// The data cannot be split as asked.
@@ -87,7 +87,7 @@ pub enum Scheme {
     LeaveOneOut,
     /// No fold: all is trained on, and nothing can be measured.
     Whole,
-    /// As a table says, e.g. a published split.
+    /// By a table, e.g. a published split.
     Given,
 }
 
@@ -103,7 +103,7 @@ pub enum Place {
     Test,
 }
 
-/// What lies in a group, for people and for stratifying.
+/// The contents of a group, for people and for stratifying.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
@@ -248,10 +248,10 @@ impl FoldManifest {
         Ok(file::write(path, text.as_bytes()).map_err(FileError::from)?)
     }
 
-    /// Writes it where there is none; one that is there must be equal.
+    /// Writes it unless it exists; an existing one must be equal.
     ///
     /// # Errors
-    /// [`FoldsError`]: other folds are there, or the disk refuses.
+    /// [`FoldsError`]: other folds are there, or the file cannot be written.
     pub fn keep(&self, path: &Path) -> Result<()> {
         if !path.exists() {
             return self.write(path);
@@ -298,10 +298,10 @@ impl FoldManifest {
         slides.chain(patients).map(|(name, g)| (name.as_str(), g.place)).collect()
     }
 
-    /// Where the crop of a slide and patient lies in fold `k`.
+    /// The side of fold `k` on which the crops of a slide and patient are.
     ///
     /// # Errors
-    /// [`FoldsError::Invalid`] when there is no such fold, or the slide is in no group.
+    /// [`FoldsError::Invalid`] when the fold does not exist, or the slide is in no group.
     pub fn side(&self, k: usize, slide: &str) -> Result<crops::Split> {
         self.known(k)?;
         let index = self.index()?;
@@ -319,7 +319,7 @@ impl FoldManifest {
             return Ok(());
         }
         let known = self.folds.join(", ");
-        Err(FoldsError::Invalid(format!("there is no fold {k}; the folds are {known}")))
+        Err(FoldsError::Invalid(format!("fold {k} does not exist; the folds are {known}")))
     }
 
     fn own_digest(&self) -> String {

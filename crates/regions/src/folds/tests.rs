@@ -213,7 +213,7 @@ proptest! {
         let m = FoldManifest::new(DataKind::Crops, "d", units, Scheme::Stratified(k), seed);
         prop_assert_eq!(m.is_ok(), slides >= k);
         let Ok(m) = m else { return Ok(()) };
-        // Patients lie within slides here, so slides are the groups.
+        // Each patient has one slide here, so slides are the groups.
         prop_assert_eq!(m.groups.len(), slides);
         let total: u64 = m.groups.iter().map(|g| g.figures).sum();
         prop_assert_eq!(total, names.iter().map(|n| n.2).sum::<u64>());

@@ -1,4 +1,4 @@
-//! What can be measured without seeing what stands in a crop.
+//! What can be measured without seeing the object in a crop.
 
 use mitosis::RgbTile;
 
@@ -16,7 +16,7 @@ pub struct Feature {
 /// What a feature can see besides a shortcut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
-    /// Neither the nucleus nor its place: telling the classes is a shortcut.
+    /// Neither the nucleus nor its place: separating the classes is a shortcut.
     Nothing,
     /// The nucleus and its clear zone: clumped chromatin has more fine detail than smooth chromatin.
     Nucleus,
@@ -25,7 +25,7 @@ pub enum Sees {
 }
 
 impl Sees {
-    /// The AUC from which on the feature warns: what is seen for good reasons may tell something.
+    /// The AUC from which the feature warns: a legitimate feature may separate the classes a little.
     #[must_use]
     pub const fn limit(self) -> f64 {
         match self {

@@ -100,7 +100,7 @@ pub fn of_regions(set: &Dataset) -> Result<Vec<Item>, ShortcutError> {
 }
 
 /// Some crops of a task, thinned evenly to a few hundred of each class, with their classes; `figure`
-/// says nothing about them.
+/// has no meaning for them.
 #[must_use]
 pub fn of_task(crops: &Crops, members: &[usize]) -> (Vec<Item>, Vec<usize>) {
     let (mut items, mut of) = (vec![], vec![]);

@@ -81,8 +81,8 @@ fn classes_of_one_coding_pass_and_of_two_are_named() {
     let same: Vec<Item> = (0..120).map(|i| drawn(i, i % 2 == 0, true)).collect();
     assert_eq!(check(&same).warnings(), Vec::<String>::new());
     let two: Vec<Item> = (0..120).map(|i| drawn(i, i % 2 == 0, i % 2 == 0)).collect();
-    let said = check(&two).warnings();
-    assert!(said.iter().any(|w| w.contains("of Cb") || w.contains("of Cr")), "{said:?}");
+    let warnings = check(&two).warnings();
+    assert!(warnings.iter().any(|w| w.contains("of Cb") || w.contains("of Cr")), "{warnings:?}");
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Folds {
     /// Reads a manifest and checks it against the set it belongs to.
     ///
     /// # Errors
-    /// When it is no manifest, was changed, has a source on both sides, or as [`Self::of`].
+    /// When it is not a manifest, was changed, has a source on both sides, or as [`Self::of`].
     pub fn read(path: &Path, set: &TrainingSet) -> Result<Self> {
         let fail = |e: crate::folds::FoldsError| TaskError::file(path, e);
         Self::of(set, FoldManifest::read(path).map_err(fail)?)
@@ -106,10 +106,10 @@ impl Folds {
     /// Both sides of fold `k`, as indices into the set.
     ///
     /// # Errors
-    /// When there is no such fold.
+    /// When the fold does not exist.
     pub fn fold(&self, k: usize) -> Result<Fold> {
         if k >= self.count() {
-            let reason = format!("there is no fold {k}; folds are 0 to {}", self.count() - 1);
+            let reason = format!("fold {k} does not exist; folds are 0 to {}", self.count() - 1);
             return Err(TaskError::file(Path::new("folds"), reason));
         }
         let (validation, train) =

@@ -14,7 +14,7 @@ use crate::scene::read_rgb;
 use base::digest::hex;
 use crops::schema::pixel_hash;
 
-/// Where an image lies and what it is, before it is read.
+/// The path and class of an image, before it is read.
 struct Entry {
     file: String,
     class: usize,

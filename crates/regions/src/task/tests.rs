@@ -69,26 +69,26 @@ fn a_manifest_with_a_slide_on_both_sides_or_a_change_is_refused() {
 #[test]
 fn bad_sets_are_refused_in_words() {
     let dir = tempfile::tempdir().unwrap();
-    let said = |f: &dyn Fn(&Path)| {
+    let refused = |f: &dyn Fn(&Path)| {
         let at = tempfile::tempdir_in(dir.path()).unwrap();
         drawn(at.path(), &["a", "b"], 3, 12);
         f(at.path());
         TrainingSet::open(Task::Folder, at.path()).unwrap_err().to_string()
     };
-    let twice = said(&|d| {
+    let twice = refused(&|d| {
         fs::copy(d.join("a/s0/0.png"), d.join("b/s1/copy.png")).map(drop).unwrap();
     });
     assert!(twice.contains("same image under two labels"), "{twice}");
-    let size = said(&|d| {
+    let size = refused(&|d| {
         image::RgbImage::new(9, 12).save(d.join("a/s0/z.png")).unwrap();
     });
     assert!(size.contains("9x12 px") && size.contains("12x12"), "{size}");
-    let broken = said(&|d| fs::write(d.join("a/s0/z.png"), b"no image").unwrap());
+    let broken = refused(&|d| fs::write(d.join("a/s0/z.png"), b"no image").unwrap());
     assert!(broken.contains("z.png"), "{broken}");
-    let one = said(&|d| fs::remove_dir_all(d.join("b")).unwrap());
+    let one = refused(&|d| fs::remove_dir_all(d.join("b")).unwrap());
     assert!(one.contains("two or more"), "{one}");
 
-    // A class that one source holds alone cannot stand on both sides.
+    // A class of only one source cannot be on both sides.
     let at = tempfile::tempdir_in(dir.path()).unwrap();
     drawn(at.path(), &["a", "b", "c"], 3, 12);
     ["c/s1", "c/s2"].iter().for_each(|s| fs::remove_dir_all(at.path().join(s)).unwrap());
@@ -145,7 +145,7 @@ fn the_real_figures_split_evenly_and_the_test_part_is_another_type() {
     let atypia = TrainingSet::open(Task::AmiBr, &dir).unwrap();
     let majority = |v: &[usize]| usize::from(v.iter().sum::<usize>() >= 2);
     assert!(atypia.items().iter().all(|i| i.votes.len() == 3 && majority(&i.votes) == i.class));
-    // Two experts named a morphology, three said whether the figure is atypical.
+    // Two experts named a morphology, three decided whether the figure is atypical.
     let of = Task::AmiMorph.coarser().unwrap().of;
     for (fine, coarse) in set.items().iter().zip(atypia.items()) {
         let Coarse { class, votes } = fine.coarse.as_ref().unwrap();
@@ -172,7 +172,7 @@ fn the_benchmarks_split_shares_no_slide() {
     assert!(sources(train.items()).is_disjoint(&sources(test.items())));
     assert_eq!(train.task().positive(), Some("atypical"));
 
-    // Without the list there is no such split.
+    // Without the list the split does not exist.
     let bare = tempfile::tempdir().unwrap();
     fs::copy(dir.join("labels.csv"), bare.path().join("labels.csv")).unwrap();
     let e = TrainingSet::open(Task::AmiBrBenchmark, bare.path()).unwrap_err().to_string();

@@ -43,7 +43,7 @@ fn overlaps_count_once_and_exclusions_are_taken_away() {
 }
 
 proptest! {
-    /// The shares of all cells sum to the area that lies on the grid, and each share is that of the cut with its cell.
+    /// The shares of all cells sum to the area on the grid, and each share is that of the cut with its cell.
     #[test]
     fn coverage_is_the_area_of_each_cell(
         points in prop::collection::vec((-3.0..14.0f64, -3.0..11.0f64), 3..9),
@@ -68,7 +68,7 @@ proptest! {
         prop_assert_eq!(coverage.at(size.0, 0), 0.0);
     }
 
-    /// Whether a point lies inside agrees with the share of a tiny square around it.
+    /// The test of a point agrees with the share of a tiny square around it.
     #[test]
     fn inside_agrees_with_the_cut(
         points in prop::collection::vec((0.0..10.0f64, 0.0..10.0f64), 3..9),

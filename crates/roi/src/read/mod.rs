@@ -39,7 +39,7 @@ pub struct Drawn {
     pub name: String,
     /// Its class or group; empty without one.
     pub class: String,
-    /// The format itself says that it is to be left out.
+    /// The file marks it as excluded.
     pub negative: bool,
     /// The slide that it names, if it names one.
     pub image: Option<String>,

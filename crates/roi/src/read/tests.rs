@@ -8,7 +8,7 @@ fn read(name: &str, bytes: &[u8], mpp: Option<f64>) -> Result<DrawnFile, RegionE
     DrawnFile::read(&path, mpp)
 }
 
-fn told(name: &str, bytes: &[u8]) -> String {
+fn refused(name: &str, bytes: &[u8]) -> String {
     read(name, bytes, None).unwrap_err().to_string()
 }
 
@@ -83,9 +83,9 @@ fn asap_and_imagescope_are_told_apart_by_their_root() {
         [false, false, false, true]
     );
     assert!(file.mpp == Some(0.5) && file.regions.iter().all(|r| r.class == "Tumour"));
-    assert!(told("a.xml", b"<svg/>").contains("its root is <svg>"));
+    assert!(refused("a.xml", b"<svg/>").contains("its root is <svg>"));
     assert!(
-        told("a.xml", asap.replace("10.5", "wide").as_bytes())
+        refused("a.xml", asap.replace("10.5", "wide").as_bytes())
             .contains("corner 2: `wide` is not a number")
     );
 }
@@ -143,16 +143,16 @@ fn a_mask_has_a_region_per_value_and_covers_the_slide() {
 
 #[test]
 fn what_is_not_a_file_of_regions_is_refused() {
-    assert!(told("a.csv", b"x,y\n").contains("not a file of regions"));
-    assert!(told("a.geojson", b"{").contains("not valid JSON"));
-    assert!(told("a.json", b"{\"a\": 1}").contains("is not GeoJSON"));
+    assert!(refused("a.csv", b"x,y\n").contains("not a file of regions"));
+    assert!(refused("a.geojson", b"{").contains("not valid JSON"));
+    assert!(refused("a.json", b"{\"a\": 1}").contains("is not GeoJSON"));
     assert!(
-        told("a.geojson", br#"{"type": "FeatureCollection", "features": []}"#)
+        refused("a.geojson", br#"{"type": "FeatureCollection", "features": []}"#)
             .contains("contains no area, only nothing")
     );
     let bad = br#"{"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [[[0, "x"]]]}, "properties": {}}"#;
-    assert!(told("a.geojson", bad).contains("feature 1: [0,\"x\"] is not a pair of numbers"));
-    assert!(told("a.png", b"no picture").contains("um/px"));
+    assert!(refused("a.geojson", bad).contains("feature 1: [0,\"x\"] is not a pair of numbers"));
+    assert!(refused("a.png", b"no picture").contains("um/px"));
     assert!(
         read("a.png", b"no picture", Some(8.0)).unwrap_err().to_string().contains("is not a mask")
     );

@@ -1,4 +1,4 @@
-//! XML of ASAP and of Aperio ImageScope, told apart by the root element.
+//! XML of ASAP and of Aperio ImageScope, distinguished by the root element.
 
 use super::{Drawn, DrawnFile, Frame, broken, text};
 use crate::area::{Area, Ring};

@@ -1,4 +1,4 @@
-//! The paper's figure of timing: what an encoder reaches beside how long it takes, at three scales.
+//! The paper's timing plot: the score of each encoder against its time, at three scales.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub type Scores = HashMap<String, [Option<f64>; 3]>;
 /// Reads a table with the columns `encoder`, `crop`, `region`, `slide`; empty cells are unknown.
 ///
 /// # Errors
-/// A file that is no such table.
+/// A file that is not such a table.
 pub fn scores(path: &Path) -> Result<Scores, TableError> {
     let table = Table::read(path, &Format::default())?;
     let name = table.need(&["encoder"])?;

@@ -137,7 +137,7 @@ fn peak(bench: &Bench) -> Result<f64> {
     Ok(2.0 * (SIDE as f64).powi(3) / best)
 }
 
-/// Every encoder's time beside the reference's.
+/// Every encoder's time, compared with the reference's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Benchmark {
     schema: &'static str,

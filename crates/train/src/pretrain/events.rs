@@ -121,7 +121,7 @@ mod tests {
             at += 16 + n;
         }
         assert_eq!(payloads.len(), 2);
-        // Field 2 (step): 300 as a varint; the tag stands in the text.
+        // Field 2 (step): 300 as a varint; the tag is in the text.
         assert_eq!(payloads[1][9..12], [2 << 3, 0xAC, 0x02]);
         assert!(payloads[1].windows(8).any(|w| w == b"loss/mim"));
     }

@@ -115,7 +115,7 @@ impl About {
     /// The weights of a model of the run in `run`.
     ///
     /// # Errors
-    /// [`TrainError::Run`] when it is not trained yet, and of nearest neighbours, which are no
+    /// [`TrainError::Run`] when it is not trained yet, and for nearest neighbours, which have no
     /// network.
     pub fn model(&self, run: &Path, part: Part) -> Result<PathBuf> {
         let path = part.dir(run).join(MODEL);

@@ -44,7 +44,7 @@ struct About<'a> {
     /// The tables of predictions that the targets lean on.
     #[serde(skip_serializing_if = "Option::is_none")]
     teacher: Option<&'a str>,
-    /// Per class what tells it from the rest without seeing it.
+    /// Per class, the shortcuts that separate it from the rest.
     shortcuts: Vec<String>,
 }
 

@@ -8,7 +8,7 @@
 //! RUN/fold-K/predictions.csv the held-out items of the fold
 //! RUN/fold-K/predictions-ami-br.csv  of `ami-morph`: the same as typical or atypical
 //! RUN/final/model.safetensors  of fine-tuning: trained on all items (`--fold none`)
-//! RUN/shortcuts.json         probing: what tells a class without seeing it
+//! RUN/shortcuts.json         probing: shortcuts that separate a class
 //! RUN/features/...           probing: the frozen encoder's features
 //! RUN/NAME/...               probing with `[probes]`: a run for each
 //! ```
@@ -101,7 +101,7 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
     if path.is_file() {
         let read = Folds::read(&path, set)?;
         if data.folds_file.is_some() {
-            // Beside the models, as if they were this run's own: what reads the run finds them there.
+            // Next to the models, as if they were this run's own: readers of the run look for them there.
             read.manifest().keep(&run.join(FOLDS))?;
         }
         return Ok(read);
@@ -164,18 +164,18 @@ fn reset_head(vs: &VarStore, net: &dyn Encoder, bias: f64) {
 /// The positive class: as the preset states it, else the task's own.
 ///
 /// # Errors
-/// [`TrainError::Preset`] for a class that is none, and for two classes of which neither is stated.
+/// [`TrainError::Preset`] for an unknown class, and for two classes of which neither is stated.
 fn positive(set: &TrainingSet, stated: Option<&str>) -> Result<Option<String>> {
     let classes = set.classes();
     let bad = |reason: String| Err(TrainError::Preset { path: "positive".into(), reason });
     let found = stated.or_else(|| set.task().positive());
     match found {
         Some(name) if !classes.iter().any(|c| c == name) => {
-            bad(format!("`{name}` is none of the classes {}", classes.join(", ")))
+            bad(format!("`{name}` is not one of the classes {}", classes.join(", ")))
         }
         None if classes.len() == 2 => bad(format!(
-            "say which class is the positive one, {}: the kept epoch, the figures and the \
-             threshold are by it",
+            "state which class is the positive one, {}: the kept epoch, the metrics and the \
+             threshold depend on it",
             classes.join(" or ")
         )),
         found => Ok(found.map(str::to_owned)),
@@ -194,8 +194,8 @@ fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Resu
 }
 
 /// Fine-tunes one model of a run: weights in `RUN/fold-k/model.safetensors`, the held-out items'
-/// predictions beside them; or, on all items with nothing held out, the last weights in
-/// `RUN/final/model.safetensors`, of which the folds of the same run say what they are worth.
+/// predictions next to them; or, on all items with nothing held out, the last weights in
+/// `RUN/final/model.safetensors`, whose quality the folds of the same run estimate.
 /// `options.out` is RUN.
 ///
 /// # Errors
@@ -223,9 +223,9 @@ pub fn finetune(
     Ok(())
 }
 
-/// Probes of every fold, or of one, on features that are computed once. They lie in `cache`, where
-/// several runs may share them, or else in the run. Gives the runs: of a preset with `[probes]` one
-/// for each in `options.out`, of any other that folder itself.
+/// Probes of every fold, or of one, on features that are computed once. They are stored in `cache`,
+/// where several runs may share them, or in the run. Returns the runs: for a preset with `[probes]`
+/// one for each probe in `options.out`, otherwise that folder itself.
 ///
 /// # Errors
 /// As [`finetune`], and more neighbours than a fold has images.
@@ -240,7 +240,7 @@ pub fn probe(
     probe::run(preset, set, &manifest, (only, cache), options)
 }
 
-/// What tells a class from the rest without seeing it, a line each.
+/// Shortcuts that separate a class from the rest, one per line.
 fn shortcuts(set: &TrainingSet, members: &[usize]) -> Vec<String> {
     let (items, of) = shortcuts::of_task(set, members);
     shortcuts::class_warnings(&shortcuts::check_classes(&items, &of, set.classes()))

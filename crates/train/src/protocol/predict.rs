@@ -111,7 +111,7 @@ pub fn tables(task: Task, stem: &str) -> Vec<String> {
 /// The file system's.
 pub fn write(dir: &Path, stem: &str, set: &Crops, rows: &[Prediction]) -> Result<()> {
     let mut names = tables(set.task(), stem).into_iter().map(|n| dir.join(n + ".csv"));
-    // The task's own table last: it says that both are there.
+    // The task's own table last: once it exists, both are complete.
     let own = names.next().expect("every task has a table");
     if let (Some(coarser), Some(path)) = (set.task().coarser(), names.next()) {
         let classes: Vec<String> = coarser.classes.iter().map(|c| (*c).to_string()).collect();

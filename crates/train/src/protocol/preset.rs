@@ -19,7 +19,7 @@ use crate::preset::{Fault, Init, Keep, Loop, Preset, check_lora, of_net};
 /// The task of a preset, if it has one; presets of the detector's second stage have none.
 ///
 /// # Errors
-/// When the file is no TOML.
+/// When the file is not TOML.
 pub fn task_of(path: &Path) -> Result<Option<String>> {
     let bad = |reason: String| TrainError::Preset { path: path.to_path_buf(), reason };
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
@@ -51,7 +51,7 @@ pub struct Augment {
     pub rand_augment: Option<RandAugment>,
     /// Probability of random erasing.
     pub erase: f32,
-    /// Where the square lies.
+    /// The position of the square.
     pub placement: Placement,
     /// Stain, colour, blur, JPEG; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -180,7 +180,7 @@ pub struct FinetunePreset {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<Teaching>,
     /// Weight of the loss on the coarser task's classes ([`Task::coarser`]), whose probabilities are
-    /// sums over the classes, against what the experts said there; 0 leaves it out.
+    /// sums over the classes, against the experts' labels there; 0 leaves it out.
     #[serde(default, skip_serializing_if = "none")]
     pub coarse: f64,
     /// How evenly classes are drawn: 0 as they are, 1 all equally often.
@@ -211,7 +211,7 @@ pub(super) fn copies(key: &str, number: u8) -> Checked {
     if [1, 4, 8].contains(&number) {
         return Ok(());
     }
-    Err(Fault::new(key, format!("{number} is none of 1, 4, 8")))
+    Err(Fault::new(key, format!("{number} is not one of 1, 4, 8")))
 }
 
 impl Preset for FinetunePreset {
@@ -224,7 +224,7 @@ impl Preset for FinetunePreset {
             }
         }
         if !(self.coarse >= 0.0 && self.coarse.is_finite()) {
-            return Err(Fault::new("coarse", format!("{} is no weight", self.coarse)));
+            return Err(Fault::new("coarse", format!("{} is not a valid weight", self.coarse)));
         }
         if self.coarse > 0.0 && self.task.coarser().is_none() {
             return Err(Fault::new("coarse", "the task has no coarser one; leave the key out"));

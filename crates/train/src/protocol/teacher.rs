@@ -12,7 +12,7 @@ use crate::error::{Result, TrainError};
 pub(super) struct Teacher {
     share: f64,
     /// Per item one probability per class.
-    said: Vec<Vec<f64>>,
+    predictions: Vec<Vec<f64>>,
     /// What it read, in words.
     pub text: String,
 }
@@ -23,11 +23,11 @@ impl Teacher {
     /// twice or not at all, or not with probabilities.
     pub fn read(of: &Teaching, set: &TrainingSet) -> Result<Self> {
         let classes = set.classes();
-        let mut said = vec![vec![0.0; classes.len()]; set.items().len()];
+        let mut predictions = vec![vec![0.0; classes.len()]; set.items().len()];
         let mut text = vec![];
         for path in &of.predictions {
             let rows = table(path, classes)?;
-            for (sum, item) in said.iter_mut().zip(set.items()) {
+            for (sum, item) in predictions.iter_mut().zip(set.items()) {
                 let row = rows.get(&item.file).ok_or_else(|| {
                     TrainError::run(
                         path,
@@ -40,10 +40,10 @@ impl Teacher {
                 base::digest::sha256_file(path).map_err(|e| TrainError::run(path, e))?;
             text.push(format!("{} ({sha256})", path.display()));
         }
-        Ok(Self { share: of.share, said, text: text.join(", ") })
+        Ok(Self { share: of.share, predictions, text: text.join(", ") })
     }
 
-    /// A run that goes on must lean on the same tables.
+    /// A resumed run must use the same tables.
     ///
     /// # Errors
     /// [`TrainError::Run`] where `RUN/run.json` names others.
@@ -59,20 +59,20 @@ impl Teacher {
         Err(TrainError::run(&path, why))
     }
 
-    /// `target` of an item, its share of it replaced by what the teacher says.
+    /// `target` of an item, its share of it replaced by the teacher's prediction.
     pub fn lean(&self, item: usize, target: &mut [f32]) {
-        mix(target, self.share, &self.said[item]);
+        mix(target, self.share, &self.predictions[item]);
     }
 
     /// The same for the groups of a coarser task.
     pub fn lean_groups(&self, item: usize, groups: &[Vec<i64>], target: &mut [f32]) {
-        let sum = |g: &Vec<i64>| g.iter().map(|&c| self.said[item][c as usize]).sum();
+        let sum = |g: &Vec<i64>| g.iter().map(|&c| self.predictions[item][c as usize]).sum();
         mix(target, self.share, &groups.iter().map(sum).collect::<Vec<f64>>());
     }
 }
 
-fn mix(target: &mut [f32], share: f64, said: &[f64]) {
-    for (t, s) in target.iter_mut().zip(said) {
+fn mix(target: &mut [f32], share: f64, predictions: &[f64]) {
+    for (t, s) in target.iter_mut().zip(predictions) {
         *t = ((1.0 - share) * f64::from(*t) + share * s) as f32;
     }
 }
@@ -107,9 +107,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_leans_on_what_was_said() {
-        let said = vec![vec![0.25, 0.5, 0.25]];
-        let teacher = Teacher { share: 0.4, said, text: String::new() };
+    fn a_target_is_mixed_with_the_prediction() {
+        let predictions = vec![vec![0.25, 0.5, 0.25]];
+        let teacher = Teacher { share: 0.4, predictions, text: String::new() };
         let mut target = [1.0, 0.0, 0.0];
         teacher.lean(0, &mut target);
         for (t, want) in target.iter().zip([0.7, 0.2, 0.1]) {

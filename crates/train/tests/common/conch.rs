@@ -1,4 +1,4 @@
-//! A text tower and its tokenizer in small, beside the images' encoder of CONCH; `crates/cli/tests` uses it, too,
+//! A small text tower and its tokenizer, next to the image encoder of CONCH; `crates/cli/tests` uses it, too,
 //! and names no libtorch.
 
 use std::path::Path;

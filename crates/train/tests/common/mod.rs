@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use image::{Rgb, RgbImage};
 use train::run::RunOptions;
 
-/// Two classes told apart by the colour of a disc, six sources each; a test part of one source.
+/// Two classes that differ in the colour of a disc, six sources each; a test part of one source.
 pub fn drawn(dir: &Path) {
     for (part, sources) in [("train", 6_u32), ("test", 1)] {
         for (c, class) in ["plain", "marked"].iter().enumerate() {

@@ -56,8 +56,8 @@ pub fn start((module, name): (&str, &str), task: &Task, world: usize) -> Vec<Chi
     (0..world).map(rank).collect()
 }
 
-/// Whether a rank ended well, and what it said.
-pub fn said(rank: Child) -> (bool, String) {
+/// Whether a rank ended well, and its stderr.
+pub fn finish(rank: Child) -> (bool, String) {
     let out = rank.wait_with_output().unwrap();
     (out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned())
 }
@@ -65,7 +65,7 @@ pub fn said(rank: Child) -> (bool, String) {
 /// Until all ranks have ended well.
 pub fn all_end_well(ranks: Vec<Child>) {
     for rank in ranks {
-        let (ok, text) = said(rank);
+        let (ok, text) = finish(rank);
         assert!(ok, "{text}");
     }
 }
@@ -75,7 +75,7 @@ pub fn signal(rank: &Child, name: &str) {
     assert!(done.success());
 }
 
-/// Sends one rank a signal once `file` is there. Gives what the others say, and after how long the
+/// Sends one rank a signal once `file` is there. Returns the stderr of the others, and after how long the
 /// last of them ended.
 pub fn interrupted(
     mut ranks: Vec<Child>,
@@ -91,18 +91,18 @@ pub fn interrupted(
     signal(&victim, name);
     let sent = Instant::now();
     let texts = ranks.into_iter().map(|rank| {
-        let (ok, text) = said(rank);
+        let (ok, text) = finish(rank);
         assert!(!ok, "{text}");
         text
     });
     let texts = texts.collect();
     let took = sent.elapsed();
     signal(&victim, "-KILL");
-    let _ = said(victim);
+    let _ = finish(victim);
     (texts, took)
 }
 
-/// The steps that the first rank says it has kept.
+/// The steps that the first rank reports as saved.
 pub fn kept(text: &str) -> usize {
     let words = text.split(" steps are whole, and their state is kept").next().unwrap();
     words.rsplit(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{text}"))
@@ -125,7 +125,7 @@ pub fn rows(path: &Path, words: usize, columns: &[usize]) -> Vec<(String, Vec<f6
     text.lines().skip(1).map(row).collect()
 }
 
-/// That two tables tell the same but for the rounding of sums in another order.
+/// Asserts that two tables are equal but for the rounding of sums in another order.
 pub fn same(one: &[(String, Vec<f64>)], other: &[(String, Vec<f64>)]) {
     assert_eq!(one.len(), other.len(), "{one:?} {other:?}");
     for (a, b) in one.iter().zip(other) {

@@ -4,7 +4,7 @@
 //! ```text
 //! RUN/preset.toml                  the resolved preset
 //! RUN/folds.json                   which slides each fold leaves out
-//! RUN/start/                       both networks of the package that it goes on from, if it does
+//! RUN/start/                       both networks of the package that it starts from, if any
 //! RUN/fold-0/segment/              the first stage of a fold; `final` leaves nothing out
 //! RUN/fold-0/mined.csv             where it is wrong on its own training images
 //! RUN/fold-0/finetune/             the second stage; of several seeds the mean, each training in seed-N
@@ -15,8 +15,8 @@
 //! RUN/steps/<step>.json            done-marks: what a step was made from and what it left
 //! ```
 //!
-//! A step whose mark and results are there is skipped, so a killed run goes on where it stopped; a
-//! training step goes on inside, at its last saved state.
+//! A step whose mark and results are there is skipped, so a killed run resumes where it stopped; a
+//! training step resumes at its last saved state.
 
 mod plan;
 mod points;
@@ -55,11 +55,11 @@ pub struct ChainOptions {
     pub finetune_init: Option<PathBuf>,
     /// Take of those files what fits, and leave the rest as drawn.
     pub allow_partial: bool,
-    /// A detector to go on from: its networks are the starting weights where no file is given.
+    /// A detector to start from: its networks are the initial weights where no file is given.
     pub package: Option<ModelPackage>,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
-    /// Only the models of these folds are trained (`None` is `final`), beside other processes on the
+    /// Only the models of these folds are trained (`None` is `final`), together with other processes on the
     /// same folder; nothing is calibrated or packaged. Without it, the whole chain.
     pub only: Option<Vec<Option<usize>>>,
 }
@@ -164,7 +164,7 @@ impl<'a> Chain<'a> {
         let (mut spent, mut planned) = (0.0, 0.0);
         let begun = Instant::now();
         for (i, step) in steps.iter().enumerate() {
-            // Asked again: a step done anew undoes those that stand on it.
+            // Check again: a repeated step invalidates those that depend on it.
             before[i] = self.is_done(step)?;
             let ahead = steps.iter().zip(&before).skip(i).filter(|(_, done)| !**done);
             let pace = if planned > 0.0 { spent / planned } else { 1.0 };

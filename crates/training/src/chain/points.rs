@@ -73,7 +73,7 @@ pub(super) fn choose(chain: &Chain<'_>, grid: Grid) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What a package says of the tissue that sets the scale of scores; none where the dataset has none.
+/// A package's scores on the tissue that sets the scale of scores; `None` if the dataset has no such tissue.
 fn on_tissue(chain: &Chain<'_>, package: &ModelPackage, at: &Path) -> Result<Option<Robustness>> {
     let images = chain.source.set.calibration();
     if images.is_empty() {

@@ -15,7 +15,7 @@ use train::protocol::FinetunePreset as CropsPreset;
 #[serde(deny_unknown_fields)]
 pub struct FoldsPreset {
     /// Number of folds; 0: one per slide; 1: none, and the operating point of the package that the training
-    /// goes on from stays.
+    /// starts from is kept.
     pub count: usize,
     /// Seed of ties.
     pub seed: u64,
@@ -75,7 +75,7 @@ pub struct DetectorPreset {
     pub calibrate: CalibratePreset,
     /// The package.
     pub package: PackagePreset,
-    /// The first stage. Its AMi-Br keys do not matter here: the dataset says what there is.
+    /// The first stage. Its AMi-Br keys do not matter here: the dataset defines the data.
     pub segment: SegmentPreset,
     /// The second stage, on pools of places; `pools` name the domains `frames`, `patches` and `unlabelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,7 @@ impl DetectorPreset {
     /// The matching rule.
     ///
     /// # Errors
-    /// A word that is none.
+    /// An unknown word.
     pub fn rule(&self) -> Result<Rule, mitosis::matching::MatchError> {
         self.calibrate.rule.parse()
     }

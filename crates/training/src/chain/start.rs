@@ -1,4 +1,4 @@
-//! The package that a chain goes on from, as a detector that saw corrections does, or a classifier of a task.
+//! The package that a chain starts from: a detector to train on corrections, or a classifier of a task.
 
 use super::super::export::Choice;
 use super::super::{DetectorError, Result};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Without folds nothing is left out to choose an operating point on.
 pub(super) fn no_point() -> DetectorError {
-    let why = "`folds.count` = 1 leaves no slide out to choose an operating point on; go on from a package, \
-               whose point stays, or make two folds";
+    let why = "`folds.count` = 1 leaves no slide out to choose an operating point on; start from a package, \
+               whose point is kept, or make two folds";
     DetectorError::Invalid(why.into())
 }
 
@@ -54,12 +54,12 @@ fn refused(package: &ModelPackage, why: impl Display) -> DetectorError {
     DetectorError::Invalid(format!("{}: {why}", package.origin))
 }
 
-/// Where a stage's network lies in a run that goes on from a package.
+/// The path of a stage's network in a run that starts from a package.
 pub(super) fn network(run: &Path, stage: &str) -> PathBuf {
     run.join("start").join(format!("{stage}.onnx"))
 }
 
-/// Puts both networks into the run: a bundled package lies in no folder.
+/// Writes both networks into the run: a bundled package has no folder.
 pub(super) fn unpack(package: &ModelPackage, run: &Path) -> Result<()> {
     for (stage, bytes) in [("segmenter", package.segmenter()), ("classifier", package.classifier())]
     {
@@ -97,7 +97,7 @@ pub(super) fn kept(package: &ModelPackage) -> Result<Choice> {
         (Some(point), Some(candidates), Some(classifier)) => Ok(Choice::Kept {
             point: mitosis::OperatingPoint {
                 provenance: format!(
-                    "of {}, not chosen anew: trained on from there with nothing left out; there: {}",
+                    "of {}, not chosen again: trained further from there with nothing left out; there: {}",
                     card.name, point.provenance
                 ),
                 ..point.clone()

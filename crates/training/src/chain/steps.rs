@@ -89,7 +89,7 @@ fn second_stage(
         trained.push(options.out.join(MODEL));
     }
     TorchClassifier::open_mean(&trained[0], &trained[1..], "cpu")?.save(&model)?;
-    // Beside the weights, as every training leaves it: it says which resolutions were covered.
+    // Next to the weights, as every training leaves it: it records the covered resolutions.
     file::write(&model.with_file_name("preset.toml"), preset.to_toml().as_bytes())?;
     Ok(vec![model])
 }
@@ -109,7 +109,7 @@ fn on_crops(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
     Ok(vec![chain.second_model(step.fold)])
 }
 
-/// A training loop that goes on where a killed one stopped.
+/// The options of a training loop that resumes where a killed one stopped.
 fn options(chain: &Chain<'_>, out: PathBuf, stage: &str) -> RunOptions {
     let given = match stage {
         "segmenter" => &chain.options.segment_init,
@@ -141,7 +141,7 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         crop: p.second().crop() as u32,
         symmetries: p.calibrate.symmetries,
         device: chain.options.device.clone(),
-        // Its folds are its own; what it started from may have seen them, and then the report says so.
+        // Its folds are its own; the initial weights may have been trained on them, and the report then notes it.
         allow_seen: true,
     };
     let folder = chain.options.out.join("calibration");
@@ -173,7 +173,7 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
     if let Some(from) = &chain.options.package {
         let name = toml::Value::String(from.card.name.clone());
         training.insert("went_on_from".into(), name);
-        license = format!("{license}; went on from {}: {}", from.card.name, from.card.license);
+        license = format!("{license}; continued from {}: {}", from.card.name, from.card.license);
     }
     let what = Package {
         segmenter: last.join("segment").join(MODEL),

@@ -20,7 +20,7 @@ use train::prompts::{Outputs, Prompts, Tokens};
 /// Largest difference of a probability between the weights and the package, with f32 and f16 weights.
 const TOLERANCE: [f32; 2] = [1e-4, 1e-2];
 
-/// What tells the classes apart.
+/// What separates the classes.
 #[derive(Clone, Debug)]
 pub enum Head {
     /// The linear layer in the file; the classes in its order, and the one that counts.
@@ -30,7 +30,7 @@ pub enum Head {
         /// One of them.
         positive: String,
     },
-    /// Texts that stand for the classes (zero-shot).
+    /// Texts that describe the classes (zero-shot).
     Texts {
         /// A file of [`Prompts`].
         prompts: PathBuf,
@@ -43,14 +43,14 @@ impl Head {
     /// The linear layer in the file, its outputs named by a file of [`Outputs`].
     ///
     /// # Errors
-    /// [`WeightsError`] when it is none.
+    /// [`WeightsError`] when the file is not valid.
     pub fn named(outputs: &Path) -> Result<Self, WeightsError> {
         let read = Outputs::load(outputs, &[]).map_err(train::TrainError::from)?;
         Ok(Self::File { classes: read.classes, positive: read.positive })
     }
 }
 
-/// What the file cannot say of itself.
+/// What the file does not contain about itself.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// Name of the package.
@@ -175,7 +175,7 @@ pub fn classifier(
         .map_err(|source| FeatureError::Io { path: out.to_owned(), source })?;
     let write = |name: &str, bytes: &[u8]| file::write(&out.join(name), bytes);
     write("classifier.onnx", &onnx).map_err(FeatureError::from)?;
-    // Last: a folder without a card is no package.
+    // Last: a folder without a card is not a package.
     write("card.toml", card.to_toml().map_err(FeatureError::from)?.as_bytes())
         .map_err(FeatureError::from)?;
     let folder = out.to_owned();

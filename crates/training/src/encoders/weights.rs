@@ -37,7 +37,7 @@ pub enum WeightsError {
 /// Side of the input of an architecture that takes any, px.
 const SIDE: usize = 224;
 
-/// How an encoder is fed, and what its vector is: as the table says, or as everything here does.
+/// The input and the output vector of an encoder: from the table, or the defaults here.
 fn facts(name: &str, input: usize) -> Facts {
     let published = net::encoder::published(name);
     let (mean, std) = published.map_or((MEAN, STD), |p| (p.mean, p.std));

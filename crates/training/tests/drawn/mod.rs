@@ -3,7 +3,7 @@
 /// Side of an image at 0.25 um/px.
 pub const SIDE: u32 = 512;
 
-/// Where figures and look-alikes lie on the drawn image of this number, px at 0.25 um/px.
+/// The positions of figures and look-alikes on the drawn image of this number, px at 0.25 um/px.
 pub fn places(number: u32) -> Vec<(u32, u32, bool)> {
     (0..12)
         .map(|i| {

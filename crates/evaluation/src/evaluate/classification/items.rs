@@ -346,7 +346,7 @@ mod tests {
         let found = classification(&plan).unwrap();
         assert_eq!(found.all.confusion, [[1, 0], [1, 1]]);
         assert_eq!(found.all.positive.unwrap().positive, "atypical");
-        // A name that two folders have says nothing.
+        // A name that is in two folders is ambiguous.
         let labels = "file,label\na/MIDOG21_1.png,typical\nb/MIDOG21_1.png,atypical\n";
         let plan = ClassificationPlan { labels: Some(put(dir.path(), "two.csv", labels)), ..plan };
         let error = classification(&plan).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use serde::Serialize;
 use stats::StatsError;
 use std::path::PathBuf;
 
-/// Why there are no figures.
+/// Why a classification cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClassificationError {
@@ -24,7 +24,7 @@ pub enum ClassificationError {
         path: PathBuf,
         /// What it lacks.
         reason: String,
-        /// What would say it.
+        /// The setting that would supply it.
         setting: Option<Setting>,
     },
     /// A cell.

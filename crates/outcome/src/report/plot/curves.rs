@@ -14,7 +14,7 @@ pub struct Curve {
 
 impl Curve {
     /// Its line in the legend.
-    fn said(&self, time_unit: &str) -> String {
+    fn legend(&self, time_unit: &str) -> String {
         let median = match self.km.median().time {
             Some(m) => format!("{m:.1}\u{a0}{time_unit}"),
             None => "not reached".into(),
@@ -35,7 +35,7 @@ pub fn kaplan_meier(
 ) -> Canvas {
     let (width, left, right) = (760.0, 150.0, 736.0);
     // Whole words, however long the names are: what is wrapped needs room above and below.
-    let legends: Vec<Vec<String>> = curves.iter().map(|k| wrap(&k.said(time_unit), 82)).collect();
+    let legends: Vec<Vec<String>> = curves.iter().map(|k| wrap(&k.legend(time_unit), 82)).collect();
     let test = wrap(test, 82);
     let names: Vec<Vec<String>> = curves.iter().map(|k| wrap(&k.name, 17)).collect();
     let all = |lines: &[Vec<String>]| lines.iter().map(|l| l.len().max(1)).sum::<usize>() as f64;

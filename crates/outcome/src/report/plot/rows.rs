@@ -4,14 +4,14 @@ use pages::canvas::{
     Anchor, Axis, Canvas, GREY, GRID, INK, PALETTE, log_ticks, tick_label, tick_labels, ticks, wrap,
 };
 
-/// One row: an estimate with its limits; a heading; or, with a note, why there is no estimate.
+/// One row: an estimate with its limits; a heading; or a note that explains a missing estimate.
 pub struct Row {
     pub name: String,
     /// Estimate, lower, upper.
     pub value: Option<(f64, f64, f64)>,
     /// What the numbers are given per; written behind them.
     pub per: &'static str,
-    /// Text at the right: beside the numbers, or in their place.
+    /// Text at the right: next to the numbers, or in their place.
     pub note: String,
     /// Which colour.
     pub colour: usize,
@@ -118,7 +118,7 @@ pub fn forest(
                 let x = axis.at(v);
                 let cut = if inward > 0.0 { v < edge } else { v > edge };
                 if cut {
-                    // An arrow: the interval goes on.
+                    // An arrow: the interval continues.
                     c.polygon(
                         &[(x, y), (x + inward * 8.0, y - 4.5), (x + inward * 8.0, y + 4.5)],
                         colour,

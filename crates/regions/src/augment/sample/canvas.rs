@@ -65,7 +65,7 @@ impl View {
         self.map[0][0] * self.map[1][1] - self.map[0][1] * self.map[1][0]
     }
 
-    /// Where a scene position comes to lie.
+    /// The output position of a scene position.
     pub fn to_output(&self, x: f32, y: f32) -> (f32, f32) {
         let (u, v) = (x - self.centre.0, y - self.centre.1);
         let m = &self.map;
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn marks_follow_the_pixels() {
-        // One bright pixel block: after any view it must be found where the mark says.
+        // One bright pixel block: after any view it must be at the mark.
         let mut image = RgbTile::filled(300, 300, [10; 3]);
         for y in 118..123 {
             for x in 168..173 {

@@ -1,5 +1,5 @@
 //! AMi-Br: patches of 128 x 128 px with a mitotic figure in the middle. MIDOG21 trains, TUPAC16 is
-//! the test part, whatever the options say.
+//! the test part, whatever the options.
 
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::dataset::{Area, Label, MppSource, Part, RegionsError, Result};
@@ -61,9 +61,9 @@ impl Row {
     }
 }
 
-/// Reads the folder (or its `labels.csv`). Every figure of the same slide that lies in a patch is
-/// labelled there, too; only figures are, so the patches do not count as exhaustively labelled
-/// unless the options say so. Without another value the publisher's 0.25 um/px is taken; a table may
+/// Reads the folder (or its `labels.csv`). Every figure of the same slide inside a patch is also
+/// labelled there, but other objects are not: the patches count as exhaustively labelled only if the
+/// options state it. The default resolution is the publisher's 0.25 um/px; a table may
 /// name scanners.
 ///
 /// # Errors

@@ -108,7 +108,7 @@ fn image(
             let why = "is for validation, which is a matter of folds here: `corpus split` takes such a table";
             return Err(RegionsError::image(&entry.name, why));
         }
-        // A table comes before what the user says of all images.
+        // A table has priority over the setting for all images.
         _ if entry.split == Some(Split::Test) => Part::Test,
         0 if entry.split == Some(Split::Train) => Part::Train,
         0 => o.part,
@@ -121,7 +121,7 @@ fn image(
         let (x, y) = (a.centre.x, a.centre.y);
         let reach = area.unwrap_or(Area { x0: x, y0: y, x1: x, y1: y });
         if reach.x1 < 0.0 || reach.y1 < 0.0 || reach.x0 >= w || reach.y0 >= h {
-            let reason = format!("({x}, {y}) lies outside the {w} x {h} px of the image");
+            let reason = format!("({x}, {y}) is outside the {w} x {h} px of the image");
             let record = format!("{}, {}", entry.name, a.record);
             if !o.lenient {
                 return Err(RegionsError::image(&record, reason));

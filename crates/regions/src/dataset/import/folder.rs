@@ -38,7 +38,7 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
     if masks > 0 {
         left_out.push(Problem {
             record: format!("{masks} images"),
-            reason: "they lie in a folder of masks".into(),
+            reason: "they are in a folder of masks".into(),
         });
     }
     let source = match (&o.source, dir.file_name()) {

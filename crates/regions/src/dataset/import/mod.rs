@@ -82,7 +82,7 @@ impl std::str::FromStr for Exhaustive {
             "known" => Ok(Self::Known),
             "all" => Ok(Self::All),
             "none" => Ok(Self::None),
-            _ => Err(format!("`{word}` is none of known, all, none")),
+            _ => Err(format!("`{word}` is not one of known, all, none")),
         }
     }
 }

@@ -41,7 +41,7 @@ pub struct ImportedRegions {
 }
 
 impl RegionsPlan<'_> {
-    /// Reads and writes the dataset, and `import.json` beside it.
+    /// Reads and writes the dataset, and `import.json` next to it.
     ///
     /// # Errors
     /// [`RegionsError`]; annotations without a folder of images among them.
@@ -57,9 +57,9 @@ impl RegionsPlan<'_> {
             Some(folder) => (folder.read)(self.file, self.options)?,
             None => {
                 let invalid = |what: String| RegionsError::Invalid(what);
-                let unknown = || invalid(format!("`{}` is no known format", self.format));
+                let unknown = || invalid(format!("`{}` is not a known format", self.format));
                 let format = importer(self.format).ok_or_else(unknown)?;
-                let needed = || invalid("a folder of images is needed beside annotations".into());
+                let needed = || invalid("annotations need a folder of images".into());
                 let images = self.images.ok_or_else(needed)?;
                 annotated(&format.annotations(self.file, self.annotations)?, images, self.options)?
             }

@@ -140,8 +140,8 @@ mod tests {
         ProbePreset::load(&file, &[]).unwrap().train.unwrap()
     }
 
-    /// Features `[1, N, D]` and classes of figures and mimickers that one plane parts: along the
-    /// first `axes` axes every item lies on its class's side, at least `gap` deviations from the plane.
+    /// Features `[1, N, D]` and classes of figures and mimickers that one plane separates: along
+    /// the first `axes` axes every item is on its class's side, at least `gap` deviations from the plane.
     fn parted(figures: usize, mimickers: usize, axes: usize, gap: f64) -> (Tensor, Vec<i64>) {
         let dim = 24;
         let mut rng = rng_of(7, 0);

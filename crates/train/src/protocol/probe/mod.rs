@@ -28,7 +28,7 @@ use crate::text::write_text;
 
 pub use self::preset::{Kind, ProbeEpochs, ProbePreset};
 
-/// Where a run keeps features unless told otherwise.
+/// Where a run stores features by default.
 const FEATURES: &str = "features";
 
 /// A run of one probe.
@@ -38,7 +38,7 @@ pub struct Probed {
     pub run: PathBuf,
     /// Regressions that ended above their tolerance, in words.
     pub warnings: Vec<String>,
-    /// Per class what tells it from the rest without seeing it; the same for every probe of a run.
+    /// Per class, the shortcuts that separate it from the rest; the same for every probe of a run.
     pub shortcuts: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ struct Learnt {
     probabilities: Box<Probabilities>,
     /// Weight and bias of the linear layer that it amounts to, if it does.
     head: Option<(Tensor, Tensor)>,
-    /// What is to be said of it.
+    /// A warning for the user.
     warning: Option<String>,
 }
 
@@ -170,7 +170,7 @@ fn check_neighbours(one: &One, folds: &[(usize, Fold)]) -> Result<()> {
     Ok(())
 }
 
-/// Probes the folds; features lie in `cache`, or in the run.
+/// Probes the folds; features are stored in `cache`, or in the run.
 pub(super) fn run(
     preset: &ProbePreset,
     set: &TrainingSet,

@@ -165,11 +165,11 @@ impl Preset for ProbePreset {
         copies("average", self.average)?;
         match (&self.train, self.probes.is_empty()) {
             (None, true) => {
-                let why = "are none: `[train]` is a linear probe, `[probes.NAME]` one of several";
+                let why = "are missing: `[train]` is a linear probe, `[probes.NAME]` one of several";
                 return Err(Fault::new("probes", why));
             }
             (Some(_), false) => {
-                let why = "stands beside `[probes]`; call it `[probes.linear]`";
+                let why = "cannot be used with `[probes]`; call it `[probes.linear]`";
                 return Err(Fault::new("train", why));
             }
             _ => {}
@@ -178,7 +178,7 @@ impl Preset for ProbePreset {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             let taken = name.starts_with("fold-") || ["features", "test"].contains(&name.as_str());
             if name.is_empty() || taken || !name.chars().all(plain) {
-                let why = "is no name of a folder here: letters, digits, `-` and `_`";
+                let why = "is not a valid folder name: use letters, digits, `-` and `_`";
                 return Err(Fault::new(format!("probes.{name}"), why));
             }
         }
