@@ -458,8 +458,10 @@ impl Lowering {
         for i in 0..at.node.input.len() {
             let (id, shape, other) = self.computed(at, i)?;
             if (shape.h, shape.w, other) != (first.h, first.w, rank) {
-                return at
-                    .misfit(format!("{} x {} next to {} x {}", shape.h, shape.w, first.h, first.w));
+                return at.misfit(format!(
+                    "{} x {} next to {} x {}",
+                    shape.h, shape.w, first.h, first.w
+                ));
             }
             c += shape.c;
             inputs.push(id);

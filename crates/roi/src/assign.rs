@@ -133,7 +133,9 @@ mod tests {
         write(&[feature(None)]);
         assert!(assign(&path, &["x"], None).is_ok());
         let refused = |slides: &[&str]| assign(&path, slides, None).unwrap_err().to_string();
-        assert!(refused(&["a", "b"]).contains("1 of 1 regions name no slide, and there are 2 slides"));
+        assert!(
+            refused(&["a", "b"]).contains("1 of 1 regions name no slide, and there are 2 slides")
+        );
         write(&[feature(Some("a.svs")), feature(Some("b"))]);
         assert_eq!(assign(&path, &["a", "b"], None).unwrap().len(), 2);
         assert!(refused(&["a", "c"]).contains("no regions for c"));

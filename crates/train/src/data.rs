@@ -61,7 +61,8 @@ impl Source {
             None if name == "none" => Ok(self.folds.all_regions(&part)?),
             None => {
                 let known = self.folds.folds.join(", ");
-                let reason = format!("fold `{name}` does not exist; the folds are {known} and none");
+                let reason =
+                    format!("fold `{name}` does not exist; the folds are {known} and none");
                 Err(TrainError::run(Path::new("folds"), reason))
             }
         }

@@ -231,7 +231,8 @@ fn targets_lean_on_what_other_models_say_of_held_out_items() {
         let keys = from(0.5);
         let keys = ["task=\"ami-morph\"", "model.classes=8", &keys[0], &keys[1]];
         let out = options(dir.path().join("refused"), false, 0);
-        let message = protocol::finetune(&preset(VIT, &keys), &set, 0, &out).unwrap_err().to_string();
+        let message =
+            protocol::finetune(&preset(VIT, &keys), &set, 0, &out).unwrap_err().to_string();
         assert!(message.contains("teacher.csv") && message.contains(why), "{message}");
         assert!(!fold_dir(&dir.path().join("refused"), 0).join("run.json").exists());
     };

@@ -90,7 +90,9 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
     };
     let p = finetune();
     let out = dir.path().join("run");
-    names_what_is_missing(protocol::finetune(&p, &set, 0, &options(&out, &part, false)).unwrap_err());
+    names_what_is_missing(
+        protocol::finetune(&p, &set, 0, &options(&out, &part, false)).unwrap_err(),
+    );
     assert!(!fold_dir(&out, 0).join("run.json").exists());
     let more =
         ["train.epochs=1", "train.warmup_epochs=0.0", "train.batch=4", "augment=1", "average=1"];
@@ -100,7 +102,9 @@ fn a_file_that_fits_in_part_is_refused_by_every_loop_unless_a_part_is_allowed() 
         protocol::probe(&probe, &set, (Some(0), None), &options(&probed, &part, false))
             .unwrap_err(),
     );
-    names_what_is_missing(Embedder::open(&part, Some(VIT), (32, false), "cpu").map(|_| ()).unwrap_err());
+    names_what_is_missing(
+        Embedder::open(&part, Some(VIT), (32, false), "cpu").map(|_| ()).unwrap_err(),
+    );
 
     // Allowed: run and model list what stayed random.
     protocol::finetune(&p, &set, 0, &options(&out, &part, true)).unwrap();

@@ -40,7 +40,9 @@ pub enum DetectorError {
         step: String,
     },
     /// A fold that the run does not have.
-    #[error("fold {fold} does not exist: the run has {folds}, counted from 0, and the final models")]
+    #[error(
+        "fold {fold} does not exist: the run has {folds}, counted from 0, and the final models"
+    )]
     NoFold {
         /// The number asked for.
         fold: usize,

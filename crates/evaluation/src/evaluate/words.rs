@@ -90,10 +90,9 @@ impl fmt::Display for Evaluation {
                     range(i.f1)
                 )?;
             }
-            let best =
-                rule.sweep.iter().filter(|p| p.figures.f1.is_some()).max_by(|a, b| {
-                    a.figures.f1.partial_cmp(&b.figures.f1).expect("shares are never NaN")
-                });
+            let best = rule.sweep.iter().filter(|p| p.figures.f1.is_some()).max_by(|a, b| {
+                a.figures.f1.partial_cmp(&b.figures.f1).expect("shares are never NaN")
+            });
             if let Some(best) = best {
                 writeln!(
                     f,

@@ -104,8 +104,11 @@ pub fn run(
 ) -> Result<CropRobustness, RobustnessError> {
     let no = |reason: String| RobustnessError::Nothing(reason);
     let name = &package.card.name;
-    let card =
-        package.card.classifier.as_ref().ok_or_else(|| no(format!("{name} is not a classifier")))?;
+    let card = package
+        .card
+        .classifier
+        .as_ref()
+        .ok_or_else(|| no(format!("{name} is not a classifier")))?;
     // What is not the positive class of two has many names.
     let rest = |set: &[String]| set.len() == 2 && set.contains(&card.positive);
     let both = rest(&card.classes) && rest(crops.classes());

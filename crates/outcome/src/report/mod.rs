@@ -142,8 +142,7 @@ fn tables(plan: &StudyPlan, study: &Study) -> Vec<Shown> {
         ["Feature", "Of", "Cut-point", "Events/n, at most and above", "chi\u{b2}", "p"];
     let lrt_head = ["Likelihood-ratio test", "n / events", "chi\u{b2}", "df", "p"];
     let patient_head = ["Feature", "Rule", "n / events", "C", "95 % CI", "HR", "p"];
-    let patient_about =
-        "One row per patient; the rule combines the counts of a patient's slides.";
+    let patient_about = "One row per patient; the rule combines the counts of a patient's slides.";
     let hazards_head = ["Model", "chi\u{b2}", "df", "p"];
     let hazards_about = "Whether a hazard ratio holds at all times: scaled Schoenfeld residuals against Kaplan-Meier time, all \
                          covariates together. A small p speaks against it.";

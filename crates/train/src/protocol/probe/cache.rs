@@ -146,7 +146,10 @@ impl Cache {
             .collect();
         let features = Tensor::cat(&parts, 0);
         if features.isfinite().all().int64_value(&[]) == 0 {
-            return Err(TrainError::run(path, "the encoder returned features that are not numbers"));
+            return Err(TrainError::run(
+                path,
+                "the encoder returned features that are not numbers",
+            ));
         }
         let named = [(FEATURES.to_string(), features.shallow_clone())];
         let metadata = BTreeMap::from([(MADE_FROM.to_string(), self.sha256.clone())]);

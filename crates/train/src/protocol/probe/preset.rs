@@ -165,7 +165,8 @@ impl Preset for ProbePreset {
         copies("average", self.average)?;
         match (&self.train, self.probes.is_empty()) {
             (None, true) => {
-                let why = "are missing: `[train]` is a linear probe, `[probes.NAME]` one of several";
+                let why =
+                    "are missing: `[train]` is a linear probe, `[probes.NAME]` one of several";
                 return Err(Fault::new("probes", why));
             }
             (Some(_), false) => {
