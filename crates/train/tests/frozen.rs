@@ -115,7 +115,7 @@ fn adapters_are_trained_and_merged_into_a_plain_network() {
         let preset = file("finetune-ami-br-lora-vit-base.toml");
         FinetunePreset::load(&preset, &keys(more)).unwrap_err().to_string()
     };
-    assert!(refused(&["init=\"scratch\""]).contains("adapts weights of a file"));
+    assert!(refused(&["init=\"scratch\""]).contains("adapts the weights of a file"));
     assert!(refused(&["model.name=\"resnet50\""]).contains("no attention"));
     assert!(refused(&["lora.rank=0"]).contains("lora.rank"));
     assert!(refused(&["model.std=[0.5, 0.0, 0.5]"]).contains("model.std"));
