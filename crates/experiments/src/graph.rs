@@ -241,7 +241,7 @@ fn entry(entry: &Entry) -> Result<BTreeMap<String, String>> {
     }
 }
 
-/// What templates may say of an encoder.
+/// The properties of an encoder in templates.
 fn properties(row: &EncoderRow, shrink: Option<&ShrinkWords>) -> BTreeMap<String, String> {
     let (encoder, image) = match shrink {
         Some(s) => (s.encoder.as_str(), s.image),

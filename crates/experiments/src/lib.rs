@@ -6,7 +6,7 @@
 //! | [`spec`] | an experiment as it is written down |
 //! | [`graph`] | its steps, unfolded and in order |
 //! | [`mod@run`] | runs them as processes of this program; what is done is not done again |
-//! | [`report`] | tables beside the paper's, figures, paired tests |
+//! | [`report`] | tables next to the paper's, figures, paired tests |
 //!
 //! The form of the files and the flow are described in `docs/experiments.md`.
 //!
@@ -37,7 +37,7 @@ pub use error::{ExperimentError, Result};
 pub use front::{Chosen, Planned, PlannedStep, perform, plan};
 pub use snakemake::{Workflow, workflow};
 
-/// Checks every data set, or those named, below a data root, and says which experiments have their data.
+/// Checks every data set, or those named, below a data root, and lists the experiments that have their data.
 ///
 /// # Errors
 /// An unknown name, a folder that is not there.
@@ -54,7 +54,7 @@ pub fn check_data(root: &std::path::Path, only: &[String]) -> Result<dataset::Ch
         sets.iter().find(|s| s.name == *name).is_some_and(|s| s.state == dataset::State::Complete)
     };
     let (mut can_run, mut cannot_run) = (vec![], vec![]);
-    // Of some sets alone it cannot be said what runs.
+    // With only some sets it is unknown what can run.
     if only.is_empty() {
         for experiment in spec::all()? {
             let lacking: Vec<String> =

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Larger images are no crops.
+/// Larger images are not crops.
 const LARGEST: usize = 8192;
 
 /// Why crops are not classified.
@@ -52,7 +52,7 @@ pub struct Classified {
     pub failed: Vec<String>,
     /// um/px of the images.
     pub mpp: f64,
-    /// Who said so.
+    /// The source of the resolution.
     pub mpp_source: &'static str,
     /// Side of the square in the middle that is looked at, px at the model's resolution.
     pub crop_px: usize,
@@ -83,7 +83,7 @@ impl fmt::Display for Classified {
 
 const OWN: &str = "the model's own";
 
-/// An image that is no crop for a model, in words.
+/// Why an image is not a crop for a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoCrop(String);
@@ -122,7 +122,7 @@ pub fn fit(image: &RgbTile, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, 
 /// image to `out`: file, class, `p_CLASS`...
 ///
 /// # Errors
-/// [`ClassifyError`]; an image that cannot be used is told in the result instead.
+/// [`ClassifyError`]; an image that cannot be used is listed in the result instead.
 pub fn classify(
     package: &ModelPackage,
     options: &EngineOptions,

@@ -72,8 +72,8 @@ const ENGINES: [(EngineChoice, Provider, Precision); 7] = [
     (EngineChoice::OpenVino, Provider::OpenVino, Precision::Bf16),
 ];
 
-/// Looks around; `runs` of each network of `model` are timed on every engine found, none where it
-/// is 0. `training` says whether the program at hand trains; `options` holds threads and plug-ins.
+/// Looks around; `runs` of each network of `model` are timed on every engine found; 0 skips
+/// the timing. `training` is whether this program can train; `options` holds threads and plug-ins.
 #[must_use]
 pub fn examine(
     model: Option<&Path>,

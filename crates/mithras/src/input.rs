@@ -1,4 +1,4 @@
-//! One slide file: its name in the results, and what tells it from another.
+//! One slide file: its name in the results, and its identity.
 
 use crate::regions::RegionSource;
 use base::digest::{Digest, Sha256, hex};
@@ -38,7 +38,7 @@ impl Input {
     /// A file by itself, with the resolution that it states.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        // A query would stand in the results. What is wrong with an address is told where it is opened.
+        // A query would appear in the results. Faults of an address are reported where it is opened.
         let address = Address::of(path).ok().flatten();
         Self {
             path: address.map_or_else(|| path.to_owned(), |a| a.path()),
@@ -139,7 +139,7 @@ fn plain_differs(c: char) -> bool {
     plain(text) != text
 }
 
-/// What tells one slide file from another without reading all of it.
+/// The identity of a slide file, without reading all of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputDigest {
     /// Path or address as given; an address without its query.
@@ -167,18 +167,18 @@ impl InputDigest {
         (self.size, &self.sha256) == (other.size, &other.sha256)
     }
 
-    /// Whether it is the same file, wherever it lies now.
+    /// Whether it is the same file, wherever it is stored now.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         (self.size, self.modified, &self.sha256) == (other.size, other.modified, &other.sha256)
     }
 }
 
-/// What tells that a file was changed or replaced while it was read.
+/// A stamp to detect that a file was changed or replaced while it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     modified: Option<SystemTime>,
-    /// Which file it is, where the system says so.
+    /// Which file it is, where the system provides this.
     node: u64,
     /// The server's word for the content of an object.
     etag: Option<String>,

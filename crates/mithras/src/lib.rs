@@ -44,7 +44,7 @@
 //! | [`challenge`] | one job of a challenge on Grand Challenge, in its folders and shapes |
 //! | [`export`] | files per slide, one table [`export::EXPORTS`] |
 //! | [`subtypes`] | subtypes of accepted figures |
-//! | [`progress`] | who is told how far a piece of work is |
+//! | [`progress`] | progress of a piece of work |
 //! | [`results`] | a finished slide's results, checked against each other |
 //! | [`report`] | `counts.csv`, `run.json`, `summary.html`, gathered from slides' folders |
 

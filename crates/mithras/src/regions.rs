@@ -70,7 +70,7 @@ pub fn rounded(p: Point<Level0>) -> Point<Level0> {
     Point::new(round(p.x), round(p.y))
 }
 
-/// The tissue of a slide that lies inside an area.
+/// The tissue of a slide inside an area.
 pub struct TissueWithin<'a> {
     tissue: &'a TissueMask,
     coverage: Coverage,
@@ -89,7 +89,7 @@ impl<'a> TissueWithin<'a> {
         Self { tissue, coverage, inside: area.index(), extent }
     }
 
-    /// The share of a mask pixel, as far as it lies on the slide, that lies inside.
+    /// The share inside the area of that part of a mask pixel that is on the slide.
     fn share(&self, (column, row): (usize, usize)) -> f64 {
         let part = |extent: f64, at: usize| (extent - at as f64).clamp(0.0, 1.0);
         let on_slide = part(self.extent.0, column) * part(self.extent.1, row);
@@ -108,7 +108,7 @@ impl<'a> TissueWithin<'a> {
         self.tissue.restricted(|column, row| self.coverage.at(column, row) > 0.0)
     }
 
-    /// Whether a place, as tables have it, lies inside the area.
+    /// Whether a place, as tables have it, is inside the area.
     #[must_use]
     pub fn holds(&self, p: Point<Level0>) -> bool {
         self.inside.contains(rounded(p))

@@ -44,7 +44,7 @@ const READ: [&str; 2] = ["counts.json", "detections.csv"];
 
 /// Reads a slide's results. They are those that were written when the slide was finished: their digests
 /// are the state's, they are of the file that the state names, and the counts are those of the rows.
-/// Folders without a state, and those of early versions, are checked as far as they say.
+/// Folders without a state, and those of early versions, are checked by what they record.
 ///
 /// # Errors
 /// [`ResultsError`].

@@ -1,4 +1,4 @@
-//! What a slide's file is, and where its tissue lies.
+//! The properties of a slide's file, and its tissue.
 
 use base::text::{Shown, plain};
 use mitosis::Mpp;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What a slide's file is; nothing of it says who the patient is.
+/// The properties of a slide's file, without personal data.
 #[derive(Clone, Debug, Serialize)]
 pub struct SlideInfo {
     /// The file.
@@ -28,17 +28,17 @@ pub struct SlideInfo {
     pub resolution: ResolutionInfo,
     /// The pyramid, finest first.
     pub levels: Vec<Level>,
-    /// The part that was scanned, where the file says so.
+    /// The part that was scanned, if the file records it.
     pub bounds: Option<Rect>,
     /// Label, macro photograph and the like.
     pub associated_images: Vec<AssociatedImage>,
     /// The file's own words, the technical ones.
     pub properties: BTreeMap<String, String>,
-    /// Names of the others, which say who, when and where, or may do so.
+    /// Names of the others, which do or may identify a person, a time or a place.
     pub not_shown: Vec<String>,
 }
 
-/// um/px of level 0, or why there is none.
+/// um/px of level 0, or why it is unknown.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum ResolutionInfo {
@@ -128,7 +128,7 @@ impl fmt::Display for SlideInfo {
     }
 }
 
-/// What in a slide's file says who, when and where. Looked at are the properties, the text tags of every
+/// What in a slide's file identifies a person, a time or a place. Checked are the properties, the text tags of every
 /// directory of a TIFF, and the names of the associated images; not the pixels, nor EXIF and text in
 /// flat PNG and JPEG files.
 #[derive(Clone, Debug, Serialize)]
@@ -143,12 +143,12 @@ pub struct Deidentified {
     pub findings: Vec<Finding>,
 }
 
-/// What says something about people.
+/// A property with personal data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the property, of one field in it, or of the picture.
     pub name: String,
-    /// What it says.
+    /// The kind of data.
     pub kind: Personal,
 }
 

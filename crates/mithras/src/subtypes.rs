@@ -56,7 +56,7 @@ impl SubtypeCounts {
     }
 }
 
-/// Why subtypes cannot be told.
+/// Why subtypes cannot be classified.
 #[derive(Debug, thiserror::Error)]
 pub enum SubtypeError {
     /// A package is not there or damaged.

@@ -14,7 +14,7 @@ pub enum TimesError {
     /// The record cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The record is none of a detection run.
+    /// The record is not of a detection run.
     #[error("{}: {reason}", path.display())]
     Record {
         /// The file.

@@ -308,7 +308,7 @@ fn sources() -> Vec<(String, String, usize, String)> {
     lines
 }
 
-/// Files that hold one of `words` outside comments, beside those in `known`.
+/// Files that contain one of `words` outside comments, except those in `known`.
 fn holders(words: &[&str], inside: impl Fn(&str) -> bool, known: &[&str]) -> BTreeSet<String> {
     sources()
         .into_iter()

@@ -157,7 +157,7 @@ fn edges(modules: &Modules) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     for (module, file) in modules {
         let mut to = BTreeSet::new();
         for (path, name) in &file.uses {
-            // A re-export of a child is no use of it.
+            // A re-export of a child is not a use of it.
             let child = path.len() > module.len()
                 && path.starts_with(module)
                 && file.children.contains(&path[module.len()]);
@@ -192,7 +192,7 @@ fn circles<T: Ord + Clone>(edges: &BTreeMap<T, BTreeSet<T>>) -> BTreeSet<BTreeSe
     edges.keys().map(circle).filter(|c| !c.is_empty()).collect()
 }
 
-/// The same between the folders and files that lie side by side: an import joins the two branches
+/// The same between the folders and files side by side: an import joins the two branches
 /// below the folder that both ends share.
 fn branches(
     edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,

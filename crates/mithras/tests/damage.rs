@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Damages a sound file as the bytes say: five bytes an order.
+/// Damages a sound file by the bytes of `orders`: five bytes per change.
 pub fn damaged(sound: &[u8], orders: &[u8]) -> Vec<u8> {
     let mut b = sound.to_vec();
     for order in orders.chunks_exact(5).take(16) {

@@ -72,7 +72,7 @@ fn blur_pen_and_dirt_are_found_shown_and_survive_a_kill() {
     let open = OpenOptions { mpp: Some(Mpp::PAPER), ..OpenOptions::default() };
     let mask = TissueMask::find(&Slide::open_with(&path, &open).unwrap()).unwrap();
     let blurred = mask.area_mm2_where(|p| p.x < 800.0);
-    // Drawn stroma has little contrast left, and is not told.
+    // Drawn stroma has little contrast left, and is not detected.
     let found = counts.out_of_focus_mm2;
     assert!(found > 0.65 * blurred && found <= blurred, "{blurred} {counts:?}");
     assert!(near(counts.pen_mm2, mm2(200.0, 2000.0)), "{counts:?}");
@@ -80,7 +80,7 @@ fn blur_pen_and_dirt_are_found_shown_and_survive_a_kill() {
     let notes = counts.notes().join("; ");
     assert!(notes.contains("out of focus, where figures are missed"), "{notes}");
 
-    // Candidates are marked by where they lie, and count as before.
+    // Candidates are marked by their place, and count as before.
     let rows = read_detections(&whole.join("case/detections.csv")).unwrap();
     let flawed = |r: &&mithras::record::DetectionRow| r.accepted && r.flaw.is_some();
     assert_eq!(rows.iter().filter(flawed).count(), counts.flawed_figures);
@@ -108,7 +108,7 @@ fn blur_pen_and_dirt_are_found_shown_and_survive_a_kill() {
     assert_eq!(cell("dirt_mm2"), counts.dirt_mm2.to_string());
     assert!(cell("notes").contains("out of focus"));
 
-    // Killed in the middle and gone on with: the same bytes, the rows before the kill too.
+    // Killed in the middle and resumed: the same bytes, the rows before the kill too.
     assert!(!go(&path, &cut, 13, Existing::Refuse));
     assert!(cut.join("case/checkpoint.state").is_file());
     assert!(go(&path, &cut, usize::MAX, Existing::Resume));
@@ -150,7 +150,7 @@ fn tile(file: &Path) -> RgbTile {
     RgbTile::new(image.width() as usize, image.height() as usize, image.into_raw())
 }
 
-/// Lowest, 0.5 %, median and 99 % of the sharpness of squares, printed beside the limit.
+/// Lowest, 0.5 %, median and 99 % of the sharpness of squares, printed with the limit.
 #[test]
 fn sharpness_tells_real_frames_from_blurred_ones() {
     let sets = [

@@ -64,7 +64,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     assert_eq!(counts.resolution.x, 0.25);
     assert_eq!(report::counts(&out.join("blank")).unwrap().density_per_20_mm2, None);
 
-    // Darkness finds figures and mimickers alike: the truth tells them apart.
+    // Darkness finds figures and mimickers alike: the truth separates them.
     let truth = out.join("truth.csv");
     let rows: String = layout
         .truth()
@@ -299,7 +299,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     let (slides, names, skipped) = find();
     assert_eq!(names, ["empty", "dicom-without-suffix", "good", "text"]);
     assert_eq!(skipped, 1);
-    // The results lie inside the folder that is searched.
+    // The results are inside the folder that is searched.
     let out = folder.join("out");
     let mut setup = setup(false, usize::MAX, workers(256));
     setup.openslide = Some("/no/such/library".into());

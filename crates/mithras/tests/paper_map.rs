@@ -29,7 +29,7 @@ fn all_sources() -> BTreeMap<PathBuf, String> {
     let mut out = BTreeMap::new();
     let crates = testkit::workspace().join("crates");
     for entry in std::fs::read_dir(crates).expect("crates").map(|e| e.expect("an entry").path()) {
-        // What tests share is no part of the program.
+        // What tests share is not part of the program.
         if entry.join("src").is_dir() && !entry.ends_with("testkit") {
             sources(&entry.join("src"), &mut out);
         }
@@ -43,7 +43,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where `name` stands as a word in `text`, and the word before it.
+/// Where `name` occurs as a word in `text`, and the word before it.
 fn places<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
     text.match_indices(name).filter_map(move |(at, _)| {
         let (before, after) = (&text[..at], &text[at + name.len()..]);

@@ -229,7 +229,7 @@ fn another_operating_point_gives_the_bytes_of_another_detection() {
         |run: &Path| -> serde_json::Value { serde_json::from_str(&text(run, "run.json")).unwrap() };
     let (m, d) = (value(&moved), value(&direct));
     assert_eq!((&m["config"], &m["config_sha256"]), (&d["config"], &d["config_sha256"]));
-    // What was moved is a run like any other: detection goes on with it.
+    // What was moved is a run like any other: detection resumes it.
     assert!(job::preflight(&inputs(), &other, &moved, Existing::Resume).is_ok());
 
     let cases = text(&moved, "cases.csv");

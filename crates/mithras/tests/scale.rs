@@ -15,7 +15,7 @@ use std::sync::{Arc, Barrier};
 
 const SLIDES: u64 = 5;
 
-/// Five drawn slides and one that is none, with their list.
+/// Five drawn slides and one file that is not a slide, with their list.
 fn study(dir: &Path) -> PathBuf {
     let mut rows = String::from("slide,mpp,patient,cohort,age at diagnosis\n");
     for k in 0..SLIDES {

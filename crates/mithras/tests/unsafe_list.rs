@@ -1,4 +1,4 @@
-//! Unsafe code stands where `docs/reliability.md` says, with a reason, and nowhere else.
+//! Unsafe code is only where `docs/reliability.md` lists it, with a reason.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

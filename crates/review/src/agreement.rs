@@ -6,14 +6,14 @@ use stats::metrics::ConfusionMatrix;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a reviewer says, as far as agreement goes.
+/// A reviewer's verdict, for the agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// A figure.
     Yes,
     /// None.
     No,
-    /// Cannot tell.
+    /// Undecided.
     Unsure,
 }
 

@@ -144,7 +144,7 @@ impl Model {
         Ok(Self { classes, folds })
     }
 
-    /// Mean over folds, each slide as often as `weights` say.
+    /// Mean over folds, each slide counted `weights` times.
     fn score(&self, spec: &CompareSpec, slides: &[&String], weights: &[u32]) -> Option<f64> {
         let positive =
             spec.positive.as_ref().and_then(|p| self.classes.iter().position(|c| c == p));

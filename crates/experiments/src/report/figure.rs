@@ -12,9 +12,9 @@ use std::path::Path;
 /// A figure of the report.
 pub(super) struct Drawn {
     pub(super) title: String,
-    /// Files beside the page; the first is shown.
+    /// Files next to the page; the first is shown.
     pub(super) files: Vec<String>,
-    /// Why there is none.
+    /// Why it is missing.
     pub(super) missing: Option<String>,
 }
 

@@ -81,7 +81,7 @@ impl Found<'_> {
 /// Writes the report of all experiments of a run; gives the page that leads to them.
 ///
 /// # Errors
-/// A folder that is no run, a full disk.
+/// A folder that is not a run, a full disk.
 pub fn write(out: &Path) -> Result<PathBuf> {
     let note: RunNote = base::json::read(&out.join(NOTE))
         .map_err(|e| ExperimentError::path(out, format!("is not the folder of a run: {e}")))?;

@@ -1,4 +1,4 @@
-//! Tables: our numbers beside the paper's.
+//! Tables: our numbers next to the paper's.
 
 use super::Found;
 use crate::error::Result;
@@ -65,7 +65,7 @@ pub struct Cell {
     /// Items that it was measured on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<u64>,
-    /// Why there is none of ours.
+    /// Why ours is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }

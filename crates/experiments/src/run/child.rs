@@ -88,7 +88,7 @@ fn reason(log: &Path, status: std::process::ExitStatus) -> String {
     }
 }
 
-/// Most memory of a process so far, MiB, where the system tells.
+/// Peak memory of a process so far, MiB, where the system reports it.
 fn peak(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;

@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/steps/NAME/...     what a step made
 //! DIR/state/NAME.json    its record: key, result digest, seconds, reason
-//! DIR/logs/NAME.log      what its process said
+//! DIR/logs/NAME.log      the output of its process
 //! DIR/presets/, files/   presets and tables that the program contains
 //! DIR/run.json           the experiments, where data and encoders were, the machine
 //! ```
@@ -106,7 +106,7 @@ impl RunNote {
     }
 }
 
-/// GiB of memory that this machine has, where the system tells.
+/// GiB of memory of this machine, where the system reports it.
 #[must_use]
 pub fn memory_gib() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;

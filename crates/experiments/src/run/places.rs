@@ -50,7 +50,7 @@ impl Places {
         self.out.join("steps").join(name)
     }
 
-    /// File of what a step's process says.
+    /// The log of a step's process.
     #[must_use]
     pub fn log(&self, name: &str) -> PathBuf {
         self.out.join("logs").join(format!("{name}.log"))
@@ -174,7 +174,7 @@ impl Places {
     }
 
     /// The digest of a step's command and of all it reads; `results` has those of earlier steps.
-    /// Threads and device are no part of it.
+    /// Threads and device are not part of it.
     ///
     /// # Errors
     /// Something that cannot be read.

@@ -41,7 +41,7 @@ impl Ended {
     }
 }
 
-/// Who is told.
+/// Receives the progress of a run.
 pub trait Watch {
     /// A step begins; `done` of `of` have ended.
     fn begins(&mut self, step: &Step, done: usize, of: usize);
@@ -84,7 +84,7 @@ struct Work<'a> {
 /// A failed step stops what needs it, and nothing else.
 ///
 /// # Errors
-/// A run folder that another process works in or that cannot be written. Failures of steps are no
+/// A run folder that another process works in or that cannot be written. Failures of steps are not
 /// errors: they are in the summary and in their records.
 pub fn run(
     graph: &Graph,
@@ -93,7 +93,7 @@ pub fn run(
     watch: &mut dyn Watch,
 ) -> Result<Summary> {
     let places = Places::new(options)?;
-    // Steps that another program schedules run beside each other.
+    // Steps that another program schedules run in parallel.
     let own = options.alone.as_ref().map(|name| places.out().join("locks").join(name));
     let _lock = base::file::Lock::take(own.as_deref().unwrap_or(places.out()))?;
     if options.alone.is_none() || !places.out().join(NOTE).is_file() {
@@ -159,7 +159,7 @@ pub fn run(
 }
 
 impl<'a> Work<'a> {
-    /// Where one step runs alone: all others are as their records say.
+    /// When one step runs alone, all others have the state in their records.
     fn others(&mut self) {
         let Some(alone) = &self.options.alone else { return };
         for step in self.graph.steps().iter().filter(|s| s.name != *alone) {

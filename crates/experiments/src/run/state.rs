@@ -40,7 +40,7 @@ pub struct Record {
     /// Seconds that it took.
     #[serde(default)]
     pub seconds: f64,
-    /// Most memory that its process held, MiB, where the system tells.
+    /// Peak memory of its process, MiB, where the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_mib: Option<u64>,
     /// The command, with references.

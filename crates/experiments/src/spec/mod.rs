@@ -412,7 +412,7 @@ struct EncoderRows {
 pub struct ShrinkWords {
     /// By the words that a command begins with; the longest match counts.
     pub words: Vec<VerbWords>,
-    /// The encoder that stands for every other.
+    /// The encoder that represents all others.
     pub encoder: String,
     /// Its side, px.
     pub image: u32,

@@ -1,4 +1,4 @@
-//! From what stands on the command line to slides: files, folders, patterns, resolutions.
+//! From the arguments of the command line to slides: files, folders, patterns, resolutions.
 
 use super::series;
 use super::state::is_at;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Inputs {
     /// Slides, sorted by path within each argument, each once.
     pub slides: Vec<Input>,
-    /// Files inside folders that are no slides, left aside.
+    /// Files inside folders that are not slides; skipped.
     pub skipped: Vec<PathBuf>,
 }
 
@@ -81,7 +81,7 @@ pub enum InputError {
     NoSlides {
         /// The folder.
         path: PathBuf,
-        /// Files that are no slides.
+        /// Files that are not slides.
         others: usize,
     },
     /// Two slides would share a folder.
@@ -184,7 +184,7 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
     Ok(files)
 }
 
-/// Whether a folder is one that this program made for a slide: its pictures are no slides.
+/// Whether a folder is one that this program made for a slide: its pictures are not slides.
 fn holds_results(folder: &Path) -> bool {
     is_at(folder)
 }
@@ -223,7 +223,7 @@ fn starts_as_slide(path: &Path) -> bool {
 /// Reads a resolution table: CSV with the columns `slide` (file name or stem) and `mpp` (um/px).
 ///
 /// # Errors
-/// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is no
+/// [`InputError::Table`] for a missing file or column, a slide named twice, or a number that is not a
 /// resolution.
 pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> {
     let rows = Table::read(path, &Format { no_rows: true, ..Format::default() })?;

@@ -10,12 +10,12 @@ use std::path::Path;
 
 /// Reads a list: the column `slide` (path, absolute or from the list's folder, or address), optionally `mpp`
 /// (um/px of a slide; empty: its own, or the `mpp` given here for all that state none), and any
-/// further ones, which are carried into the tables over a run, where `taken` are the columns that
-/// stand there already. Slides are in the list's order.
+/// further ones, which are carried into the tables over a run, where `taken` are the columns
+/// already there. Slides are in the list's order.
 ///
 /// # Errors
 /// [`InputError::Table`] with file, column and row: a missing file or column, no rows, an empty or
-/// doubled slide, two slides that would share a folder, a number that is no resolution, and a column
+/// doubled slide, two slides that would share a folder, a number that is not a resolution, and a column
 /// without a name or with one that is taken.
 pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs, InputError> {
     let rows = Table::read(path, &Format::default())?;

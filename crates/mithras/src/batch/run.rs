@@ -19,9 +19,9 @@ use std::time::Instant;
 pub enum Existing {
     /// Refuse.
     Refuse,
-    /// Keep finished slides, go on with interrupted ones, try failed ones again.
+    /// Keep finished slides, continue interrupted ones, try failed ones again.
     Resume,
-    /// Do every slide anew.
+    /// Process every slide again.
     Overwrite,
 }
 
@@ -42,7 +42,7 @@ impl Existing {
 pub struct Key {
     /// Digest of everything that changes a number on this slide.
     pub digest: String,
-    /// What it is made of, by name, so that a difference can be told.
+    /// The settings behind the digest, by name: errors name those that differ.
     pub settings: BTreeMap<String, String>,
     /// The digests that earlier releases gave the same work.
     pub former: Vec<String>,
@@ -77,10 +77,10 @@ pub trait Task: Send {
     /// Whether finished results are still good, and the slide need not be done again.
     fn keeps(&self, input: &Input, folder: &Path, state: &State<Self::Work>) -> bool;
 
-    /// Does one slide into its folder, which exists. Results of an interrupted run may lie there.
+    /// Does one slide into its folder, which exists. It may contain results of an interrupted run.
     ///
     /// # Errors
-    /// The slide fails; the others go on.
+    /// The slide fails; the others continue.
     fn work(
         &mut self,
         input: &Input,

@@ -1,22 +1,22 @@
-//! DICOM slides lie in several files: each is read once, under the name of its finest level.
+//! DICOM slides consist of several files: each slide is read once, under the name of its finest level.
 
 use slide::{DicomPart, dicom_part};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Whether a file is one of DICOM that is no slide, such as annotations of one.
+/// Whether a file is DICOM but not a slide, such as annotations.
 pub(super) fn is_other(path: &Path) -> bool {
     dicom_part(path) == Some(DicomPart::Other)
 }
 
-/// Leaves of the files of a series that lie in one folder the one that holds the finest level, or its
+/// Of the files of a series in one folder, keeps only the one with the finest level, or its
 /// first part; other files stay, in their order.
 pub(super) fn once(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut best = BTreeMap::new();
     let mut of = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
-        // Addresses stand alone: what lies beside them cannot be listed.
+        // The folder of an address cannot be listed.
         let part = if path.is_file() { dicom_part(path) } else { None };
         let Some(DicomPart::Slide { series, level, width, first_frame }) = part else {
             of.push(None);

@@ -15,7 +15,7 @@ pub struct Shard {
 /// The most parts.
 const MOST: u64 = 1_000_000;
 
-/// Words that are no part.
+/// Text that is not a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no part such as 2/16: K/N with 1 <= K <= N <= {MOST}")]
 pub struct ShardError(String);

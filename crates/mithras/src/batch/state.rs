@@ -59,7 +59,7 @@ pub struct State<W> {
     /// What this kind of work adds.
     #[serde(flatten)]
     pub work: W,
-    /// What the digest `config` is made of, by name, so that a difference can be told.
+    /// The settings behind the digest `config`, by name: errors name those that differ.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
     /// The files of its results; states of version 0.1 before 2026-11-26 have none.
@@ -78,7 +78,7 @@ pub enum Status {
     Running,
     /// All its files are written.
     Finished,
-    /// All its files are written; there was no tissue.
+    /// All its files are written; no tissue was found.
     NoTissue,
     /// See the reason.
     Failed,
@@ -111,7 +111,7 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
     }
 
     /// Reads the state of a slide's folder; `None` without one, and for one that cannot be used
-    /// ([`Self::read`] says why).
+    /// ([`Self::read`] gives the reason).
     #[must_use]
     pub fn load(folder: &Path) -> Option<Self> {
         Self::read(folder).ok().flatten()
@@ -136,13 +136,13 @@ impl<W: Default + Serialize + DeserializeOwned> State<W> {
             Some(other) if other.starts_with(FAMILY) => {
                 return Err(StateError::Schema { found: plain(other).into_owned() });
             }
-            // The state.json of another program is no slide's.
+            // The state.json of another program is not a slide's.
             _ => return Ok(None),
         }
         serde_json::from_value(value).map(Some).map_err(|e| damaged(e.to_string()))
     }
 
-    /// Checks that the files of its results are those that were written, as far as it says.
+    /// Checks the files of its results against the digests that it records.
     ///
     /// # Errors
     /// [`SealError`] for the first that is not.
@@ -174,7 +174,7 @@ pub fn upgraded(settings: &BTreeMap<String, String>) -> BTreeMap<String, String>
 }
 
 /// Version of the numbers: raised when the same slide, model and settings may give other numbers than
-/// before, and only then. Results of the same version may stand beside each other and be resumed,
+/// before, and only then. Results of the same version may be combined and resumed,
 /// whatever release made them.
 pub const RESULTS_VERSION: u32 = 1;
 /// Its name among the settings.

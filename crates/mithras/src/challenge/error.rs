@@ -64,7 +64,7 @@ pub enum ChallengeError {
         /// What it has.
         reason: String,
     },
-    /// A page of the stack is no crop.
+    /// A page of the stack is not a crop.
     #[error("{}: page {page}: {reason}", Shown(path))]
     Page {
         /// The stack.

@@ -84,8 +84,8 @@ pub struct Job {
     pub input: PathBuf,
     /// The output folder; made if missing.
     pub output: PathBuf,
-    /// The package: a folder, or a bundled one by name. Without it [`MODEL`], where a package lies
-    /// there, else the bundled one of the task.
+    /// The package: a folder, or a bundled one by name. Without it the package in [`MODEL`], if
+    /// there is one, else the bundled one of the task.
     pub model: Option<PathBuf>,
     /// um/px of an image that states none. Crops of Track 2 state none; without this they are taken
     /// to have the model's own.
@@ -169,7 +169,7 @@ impl Job {
         })
     }
 
-    /// The package that is asked for, or that lies in `mounted`, or the bundled one.
+    /// The requested package, or the one in `mounted`, or the bundled one.
     fn package(&self, mounted: &Path) -> Result<ModelPackage, ChallengeError> {
         if let Some(model) = &self.model {
             return Ok(ModelPackage::find(Some(model))?);

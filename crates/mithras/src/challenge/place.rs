@@ -1,4 +1,4 @@
-//! What lies where on the platform.
+//! The platform's folders and files.
 
 use super::error::ChallengeError;
 use base::file::ReadError;
@@ -57,7 +57,7 @@ fn named(text: &[u8], slug: &str) -> Result<PathBuf, String> {
 }
 
 /// The package in the folder where the platform unpacks a model: the folder itself, or the only folder
-/// in it, as an archive of a package gives it. `None` where nothing lies there.
+/// in it, as an archive of a package gives it. `None` if the folder is empty.
 pub(super) fn package(mounted: &Path) -> Result<Option<PathBuf>, ChallengeError> {
     let is_package = |folder: &Path| folder.join("card.toml").is_file();
     if is_package(mounted) {
@@ -74,7 +74,7 @@ pub(super) fn package(mounted: &Path) -> Result<Option<PathBuf>, ChallengeError>
     }
 }
 
-/// What lies in a folder, sorted, without hidden files.
+/// The entries of a folder, sorted, without hidden files.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, ChallengeError> {
     let fail = |e: ReadError| ChallengeError::Folder { path: e.path, source: e.source };
     let mut all = base::walk::entries(folder).map_err(fail)?;

@@ -144,14 +144,14 @@ impl Builder {
         self
     }
 
-    /// Keeps results of an earlier run that another engine made, and goes on beside them.
+    /// Keeps results of an earlier run that another engine made, and adds to them.
     #[must_use]
     pub fn accept_engine(mut self, accept: bool) -> Self {
         self.accept_engine = accept;
         self
     }
 
-    /// Tells the subtypes of accepted figures, too.
+    /// Also classifies the subtypes of accepted figures.
     #[must_use]
     pub fn subtypes(mut self, subtypes: bool) -> Self {
         self.subtypes = subtypes;

@@ -8,8 +8,8 @@ use infer::ModelPackage;
 use infer::card::CandidateMethod;
 use mitosis::{OperatingPoint, Score};
 
-/// The recipe, the threshold that was chosen for these stages where there is one, and what a run's record
-/// says of the model.
+/// The recipe, the threshold that was chosen for these stages where there is one, and the
+/// model's entry for a run's record.
 pub(super) fn from_card(
     package: &ModelPackage,
     stages: Stages,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use slide::TissueOptions;
 use std::collections::BTreeMap;
 
-/// The setting that says what ran the networks, among [`Config::settings`].
+/// The name of the engine's setting among [`Config::settings`].
 pub(crate) const ENGINE_SETTING: &str = "arithmetic";
 
 /// Everything that changes a number, as written to `run.json`.
@@ -27,7 +27,7 @@ pub struct Config {
     pub operating_point: String,
     /// How tissue is found.
     pub tissue: TissueOptions,
-    /// How far outside the tissue a candidate may lie and be accepted, um.
+    /// How far outside the tissue a candidate may be and still be accepted, um.
     pub tissue_margin_um: f64,
     /// How areas that cannot be trusted are found.
     pub flaws: FlawLimits,
@@ -36,13 +36,13 @@ pub struct Config {
     pub resolution: Option<ResolutionCard>,
     /// Engine, provider and precisions, as in the settings of the engine: they move scores in the last digits.
     pub arithmetic: String,
-    /// Weights that tell subtypes, after `--subtypes`.
+    /// Weights of the subtype classifier, with `--subtypes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtypes: Option<Vec<SubtypeModel>>,
 }
 
 impl Config {
-    /// Every setting by its dotted name, in words, for telling a difference.
+    /// Every setting as text by its dotted name, to report differences.
     #[must_use]
     pub fn settings(&self) -> BTreeMap<String, String> {
         settings(&serde_json::to_value(self).unwrap_or_default())

@@ -49,7 +49,7 @@ pub enum DetectorError {
     /// The share of unreadable windows is not between 0 and 1.
     #[error("the largest share of unreadable windows is {0}, which is not between 0 and 1")]
     Share(f64),
-    /// Subtypes cannot be told.
+    /// Subtypes cannot be classified.
     #[error(transparent)]
     Subtypes(#[from] SubtypeError),
 }

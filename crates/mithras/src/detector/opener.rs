@@ -31,7 +31,7 @@ impl Opener {
         Slide::open_with(&input.path, &options)
     }
 
-    /// The resolution of a slide that the model is made for, and what is to be said of it.
+    /// The resolution at which to use a slide, and a note for the user.
     ///
     /// # Errors
     /// [`RunError::Resolution`], or the slide has none.

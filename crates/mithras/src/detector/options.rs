@@ -25,7 +25,7 @@ pub enum Thresholds {
     Given(OperatingPoint),
 }
 
-/// Text that is no threshold pair.
+/// Text that is not a threshold pair.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a number from 0 to 1")]
 pub struct NoThreshold(String);

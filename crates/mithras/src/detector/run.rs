@@ -41,9 +41,9 @@ pub struct Detector {
     pub force_mpp: bool,
     /// Run on slides of any resolution, whatever the model is made for.
     pub any_mpp: bool,
-    /// Keep results that another engine made, and go on beside them.
+    /// Keep results that another engine made, and add to them.
     pub accept_engine: bool,
-    /// The network that tells the subtypes of accepted figures, if asked for.
+    /// The network that classifies the subtypes of accepted figures, if requested.
     pub subtypes: Option<SubtypeNetwork>,
 }
 
@@ -129,8 +129,8 @@ impl Detector {
         self.examine_within(slide, Subject { name, digest, identity, regions: None }, control)
     }
 
-    /// As [`Self::examine`], of the regions of a slide alone where there are any: windows that touch no tissue in them are not
-    /// read, and what lies outside of them is no candidate.
+    /// As [`Self::examine`], but only of the regions of a slide, if it has any: windows without tissue in them are not
+    /// read, and candidates outside them are dropped.
     ///
     /// # Errors
     /// [`RunError`].
@@ -264,7 +264,7 @@ impl Detector {
         })
     }
 
-    /// Tells the subtypes of accepted figures from now on.
+    /// Classifies the subtypes of accepted figures from now on.
     pub fn set_subtypes(&mut self, network: SubtypeNetwork) {
         self.config.subtypes = Some(vec![network.model.clone()]);
         self.subtypes = Some(network);

@@ -17,7 +17,7 @@ use mitosis::Mpp;
 use std::path::Path;
 use std::time::Instant;
 
-/// Features of the crops of `source` as one Parquet file. Crops that cannot be read are told in the
+/// Features of the crops of `source` as one Parquet file. Crops that cannot be read are listed in the
 /// report.
 ///
 /// # Errors

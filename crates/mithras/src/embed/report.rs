@@ -74,7 +74,7 @@ pub struct Report {
     pub out: PathBuf,
     /// Every slide or dataset.
     pub items: Vec<Line>,
-    /// Pieces of which there is no file, or a row is missing.
+    /// Pieces without a file, or with a missing row.
     pub failed: usize,
     /// Vectors made by this run.
     pub rows: u64,

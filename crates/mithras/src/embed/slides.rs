@@ -33,7 +33,7 @@ pub struct Plan {
     pub form: Form,
     /// Folder of the files.
     pub out: PathBuf,
-    /// Whether slides that are done are done anew.
+    /// Whether finished slides are processed again.
     pub overwrite: bool,
 }
 
@@ -72,7 +72,7 @@ pub fn slides(
     std::fs::create_dir_all(&plan.out)
         .map_err(|source| FeatureError::Io { path: plan.out.clone(), source })?;
     let states = plan.out.join(STATES);
-    // Features of others may lie in the folder; they are not ours to replace.
+    // The folder may contain features of other runs; they are not ours to replace.
     let ours = |s: &&Input| states.join(&s.name).join(state::FILE).is_file();
     let others = plan.slides.iter().filter(|s| !plan.overwrite && !ours(s));
     if let Some(file) = others.map(|s| plan.file(&s.name)).find(|f| f.exists()) {
@@ -150,7 +150,7 @@ impl Task for Embedding<'_> {
         piece: &mut Piece<'_>,
     ) -> Result<Status, FeatureError> {
         let file = self.plan.file(&input.name);
-        // What lies there is damaged, or of another encoder, grid or slide.
+        // The existing file is damaged, or of another encoder, grid or slide.
         match std::fs::remove_file(&file) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(FeatureError::Io { path: file, source });

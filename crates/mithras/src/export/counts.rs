@@ -75,7 +75,7 @@ pub struct CountsFile {
     pub windows: usize,
     /// Windows left out, with reasons.
     pub unread_windows: Vec<UnreadEntry>,
-    /// Candidates whose crop could not be read; they are no detections.
+    /// Candidates whose crop could not be read; they are not detections.
     pub unclassified: usize,
     /// Candidates too far outside the tissue to be accepted.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub struct CountsFile {
     /// Area under dirt of what was read, mm2, on tissue and off it.
     #[serde(default)]
     pub dirt_mm2: f64,
-    /// Area of the tiles that the file says were left out, mm2; they are read as white.
+    /// Area of the tiles that the file marks as missing, mm2; they are read as white.
     #[serde(default)]
     pub absent_mm2: f64,
     /// Area of the tiles that were decoded though their data are in doubt, mm2.
@@ -265,7 +265,7 @@ impl CountsFile {
     /// The resolution as a typed value, its source being this file.
     ///
     /// # Errors
-    /// When the numbers are no resolution.
+    /// When the numbers are not a resolution.
     pub fn resolution(&self) -> Result<Resolution, mitosis::MppError> {
         Ok(Resolution {
             x: mitosis::Mpp::new(self.resolution.x)?,

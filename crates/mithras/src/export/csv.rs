@@ -15,7 +15,7 @@ pub(super) const EXPORT: Export = Export {
 /// Reads a `detections.csv` back.
 ///
 /// # Errors
-/// [`TableError`] when the file is missing or a row is not as [`DetectionRow`] says.
+/// [`TableError`] when the file is missing or a row is not a [`DetectionRow`].
 pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() })?;
     let position = [table.need(&["x_px"])?, table.need(&["y_px"])?, table.need(&["x_um"])?];

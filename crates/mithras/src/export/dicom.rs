@@ -42,7 +42,7 @@ const BLUE: [u16; 3] = [31_445, 32_073, 22_789];
 const VIOLET: [u16; 3] = [27_700, 49_800, 13_400];
 
 /// Figures, other candidates and hotspot of a slide; groups without anything are left out. The hotspot
-/// is what of its square lies on the slide.
+/// is the part of its square on the slide.
 #[must_use]
 pub fn groups(
     counts: &CountsFile,

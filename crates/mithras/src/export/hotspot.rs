@@ -11,7 +11,7 @@ pub struct HotspotEntry {
     pub centre_px: [f64; 2],
     /// um from the level-0 origin.
     pub centre_um: [f64; 2],
-    /// Upper left corner, level-0 px; may lie outside the slide.
+    /// Upper left corner, level-0 px; may be outside the slide.
     pub min_px: [f64; 2],
     /// Lower right corner, level-0 px.
     pub max_px: [f64; 2],

@@ -1,8 +1,8 @@
 //! What is written per slide, one file each, one line each in [`EXPORTS`]. `docs/artifacts.md`
 //! describes every field.
 //!
-//! Exports are pure: the same record gives the same bytes, whatever machine, thread count or
-//! interruption lay between. Times live in `state.json` and `run.json` alone.
+//! Exports are pure: the same record gives the same bytes, whatever the machine, thread count or
+//! interruptions. Times are in `state.json` and `run.json` alone.
 
 mod counts;
 mod csv;
@@ -29,7 +29,7 @@ use crate::file;
 use crate::record::SlideRecord;
 use std::path::Path;
 
-/// Every export. A new one is a file beside these and a line here.
+/// Every export. A new one is a file in this folder and a line here.
 pub static EXPORTS: &[Export] =
     &[csv::EXPORT, parquet::EXPORT, qupath::EXPORT, grand_challenge::EXPORT, counts::EXPORT];
 

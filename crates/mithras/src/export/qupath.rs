@@ -1,5 +1,5 @@
 //! `qupath.geojson`: every candidate as a detection, accepted or not by its class, and the hotspot as
-//! an annotation; also of a run as it lies on disk, with scripts for a project.
+//! an annotation; also of a finished run on disk, with scripts for a project.
 
 use super::counts::CountsFile;
 use super::kind::{Export, ExportError};

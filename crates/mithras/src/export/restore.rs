@@ -6,7 +6,7 @@ use crate::regions::Searched;
 use detect::{Flaw, Flawed, FlawedSquare, UnreadWindow, WindowAt};
 use mitosis::{Mm2, MppError, Point};
 
-/// Reads a slide back from what its files say: `counts.json`, the rows of `detections.csv`, and its regions.
+/// Reads a slide back from its files: `counts.json`, the rows of `detections.csv`, and its regions.
 ///
 /// # Errors
 /// When the resolution in `counts` is not one.

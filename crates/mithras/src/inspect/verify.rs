@@ -1,4 +1,4 @@
-//! Whether a dataset holds what it says, byte by byte.
+//! Whether the files of a dataset match its digests.
 
 use base::text::Many;
 use crops::{Corpus, CorpusError};

@@ -22,8 +22,8 @@ pub type State = state::State<Work>;
 pub type Outcome = batch::Outcome<Work, SlideFailure>;
 
 /// Does every slide, one after the other; a failing slide stops no other. `checked` comes from
-/// [`preflight`]. Once `cancel` is set, the slide at hand stays interrupted, to be gone on with later,
-/// and no other is begun: [`batch::Outcome::is_stopped`].
+/// [`preflight`]. Once `cancel` is set, the current slide is interrupted and can be resumed later,
+/// and no other is started: [`batch::Outcome::is_stopped`].
 pub fn run(
     inputs: Vec<Input>,
     checked: Vec<Result<(), SlideFailure>>,

@@ -25,7 +25,7 @@ pub enum StartError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Results are there, and nobody said what to do about them.
+    /// There are results already, and neither resuming nor overwriting was requested.
     #[error(
         "{} already holds results of {count} of these slides, and it was not said whether to go on \
          with them or to do them anew",
@@ -102,8 +102,8 @@ pub enum StartError {
     },
 }
 
-/// How far the results of two engines may lie apart: what the tests of engines allow in f32, and what
-/// was measured on real frames in bf16 (`docs/results/speed.md`).
+/// How far the results of two engines may differ: the tolerance of the engines' tests in f32, and
+/// the measured difference on real frames in bf16 (`docs/results/speed.md`).
 fn how_far(before: &str, now: &str) -> &'static str {
     if [before, now].iter().any(|engine| engine.contains("bf16")) {
         "between f32 and bf16 the scores of figures moved by up to 0.005 on real frames, those of \

@@ -103,7 +103,7 @@ impl Task for Detection<'_> {
     }
 
     /// The check before the run has refused results of another configuration or file. States of
-    /// earlier versions do not say what their files were: those are compared with each other.
+    /// earlier versions contain no digests: their files are compared with each other.
     fn keeps(&self, _: &Input, folder: &Path, state: &State<Work>) -> bool {
         state.results.is_some() || results::results(folder).is_ok()
     }

@@ -75,7 +75,7 @@ impl ModelEntry {
 /// What is known of the pixels that were read, and of their resolution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Condition {
-    /// Area of the tiles that the file says were left out; they are read as white.
+    /// Area of the tiles that the file marks as missing; they are read as white.
     pub absent_mm2: f64,
     /// Area of the tiles that were decoded though something about their data is wrong.
     pub suspect_mm2: f64,
@@ -184,7 +184,7 @@ impl SlideRecord {
             row.accepted = !row.outside_tissue
                 && row.s_seg >= point.seg.get()
                 && row.s_cls.is_none_or(|s| s >= point.cls.get());
-            // Subtypes are told of figures alone.
+            // Only figures have subtypes.
             row.subtypes = row.subtypes.filter(|_| row.accepted);
         }
         (self.point_name, self.point) = (point_name, point);

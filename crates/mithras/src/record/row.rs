@@ -22,10 +22,10 @@ pub struct DetectionRow {
     pub s_cls: Option<f32>,
     /// Whether the threshold pair accepts it.
     pub accepted: bool,
-    /// Whether it lies so far outside the tissue that it cannot be accepted.
+    /// Whether it is so far outside the tissue that it cannot be accepted.
     #[serde(default)]
     pub outside_tissue: bool,
-    /// What is wrong with the area it lies in; it counts all the same.
+    /// The flaw of the area around it; it counts nevertheless.
     pub flaw: Option<Flaw>,
     /// Subtypes of an accepted figure, after `--subtypes`.
     #[serde(skip)]

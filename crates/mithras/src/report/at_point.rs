@@ -77,7 +77,7 @@ pub enum PointError {
         /// The folder.
         path: PathBuf,
     },
-    /// Candidates whose subtypes were never told would become figures.
+    /// Candidates without known subtypes would become figures.
     #[error(
         "slide `{slide}`: {figures} candidates become figures whose subtypes are not known; detect again at this operating point"
     )]

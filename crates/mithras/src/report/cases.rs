@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Columns of a list that say which case a slide is of; the first that is there counts.
+/// Columns of a list with the case of a slide; the first that exists is used.
 pub const CASE_COLUMNS: [&str; 2] = ["case", "patient"];
 /// How the slides' hotspots become one.
 pub const HOTSPOT_RULE: &str = "highest of the slides";

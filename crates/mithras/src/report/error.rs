@@ -27,13 +27,13 @@ pub enum ReportError {
     /// A slide's detections cannot be read back.
     #[error(transparent)]
     Table(#[from] base::table::TableError),
-    /// No slide lies there.
+    /// The folders contain no slides.
     #[error("{}: no slide with results here", paths(outs))]
     Nothing {
         /// The folders of runs.
         outs: Vec<PathBuf>,
     },
-    /// Nothing there says what ran.
+    /// The record of the run is missing.
     #[error(
         "{}: there are slides, and no record of what they were made with; run detection there once \
          more, going on with what is done, which writes it",

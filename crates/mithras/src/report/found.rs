@@ -1,4 +1,4 @@
-//! Slides as they lie in the folders of runs.
+//! The slides in the folders of runs.
 
 use super::error::ReportError;
 use super::record::RunRecord;
@@ -20,7 +20,7 @@ pub(super) use crate::batch::state::OWN_SETTINGS as OWN;
 #[derive(Clone, Debug)]
 pub(super) struct Like {
     pub settings: BTreeMap<String, String>,
-    /// A process was told to go on beside what another engine did.
+    /// Whether a process accepted results of another engine.
     pub any_engine: bool,
 }
 
@@ -84,7 +84,7 @@ impl Found {
         settings
     }
 
-    /// Whether it was done with other settings; states of early versions do not say.
+    /// Whether it was done with other settings; states of early versions do not record them.
     pub(super) fn is_foreign(&self, run: &Like) -> bool {
         !self.state.settings.is_empty() && !run.has(&self.settings())
     }

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Rebuilds `counts.csv`, `run.json` and `summary.html` of the slides that lie in the folders `outs`
-/// of runs, and writes them into `into`, or into the first folder. Slides may be under way there:
-/// those have no row, and [`RunFile::unfinished`] names them. A slide that lies in several folders
+/// Rebuilds `counts.csv`, `run.json` and `summary.html` of the slides in the folders `outs`
+/// of runs, and writes them into `into`, or into the first folder. Slides may still be in progress there:
+/// those have no row, and [`RunFile::unfinished`] names them. A slide in several folders
 /// counts once.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ fn all_records(outs: &[PathBuf]) -> Vec<RunRecord> {
     outs.iter().flat_map(|out| records(out)).collect()
 }
 
-/// Writes the three files of a run into `out`: of all slides of its configuration that lie there, those
+/// Writes the three files of a run into `out`: of all slides of its configuration there, those
 /// of other processes included, and with the reasons of `outcomes` that could not be written there.
 ///
 /// # Errors
@@ -94,7 +94,7 @@ fn files(
     mut records: Vec<RunRecord>,
     found: BTreeMap<String, Found>,
 ) -> Result<RunFile, ReportError> {
-    // States of early versions do not say; then any record is theirs.
+    // States of early versions record no settings; then any record is theirs.
     records.retain(|r| run.settings.is_empty() || run.has(&r.settings()));
     records.sort_by(|a, b| a.command.cmp(&b.command));
     records.dedup();

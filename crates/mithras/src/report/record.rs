@@ -27,7 +27,7 @@ pub struct RunRecord {
     pub engine: EngineReport,
     /// Threads and batches; they change no number.
     pub workers: Workers,
-    /// Slides that another engine did may stand beside those of this process.
+    /// Whether results of another engine may be combined with those of this process.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepts_engine: bool,
 }
@@ -54,7 +54,7 @@ impl RunRecord {
         let text = serde_json::to_vec(&detector.config).expect("plain data becomes JSON");
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            // What signs an address must not lie with the results.
+            // The signature of an address must not be stored with the results.
             command: command.iter().map(|w| remote::without_query(w)).collect(),
             config: serde_json::from_slice(&text).expect("JSON as it was just written"),
             config_sha256: detector.config.digest(),
@@ -75,7 +75,7 @@ impl RunRecord {
         settings(&self.config)
     }
 
-    /// A text of the configuration, empty where there is none.
+    /// A text of the configuration, empty if it is missing.
     pub(super) fn text(&self, pointer: &str) -> &str {
         self.config.pointer(pointer).and_then(|v| v.as_str()).unwrap_or_default()
     }
@@ -103,8 +103,8 @@ pub(super) fn keep(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// The records of a run's folder; where there is none, the one in its `run.json`, as versions before
-/// wrote it. A damaged one counts as none.
+/// The records of a run's folder; without any, the one in its `run.json`, as earlier versions
+/// wrote it. A damaged one is ignored.
 pub(super) fn records(out: &Path) -> Vec<RunRecord> {
     let read = |path: &Path| base::json::read::<RunRecord>(path).ok();
     let entries = std::fs::read_dir(out.join(FOLDER)).into_iter().flatten().flatten();

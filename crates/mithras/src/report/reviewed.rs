@@ -1,4 +1,4 @@
-//! What a recount left in a slide's folder, beside the network's own numbers.
+//! A recount's file in a slide's folder, next to the network's own numbers.
 
 use super::error::ReportError;
 use base::digest::sha256_file;
@@ -41,7 +41,7 @@ pub struct Reviewed {
 #[derive(Serialize, Deserialize)]
 struct Kept {
     schema: String,
-    /// SHA-256 of the `counts.json` that was recounted: of another one it says nothing.
+    /// SHA-256 of the recounted `counts.json`: the recount is not valid for another one.
     counts_sha256: String,
     reviewed: Reviewed,
 }

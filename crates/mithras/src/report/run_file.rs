@@ -45,7 +45,7 @@ pub struct RunFile {
     /// Slides that are being worked on or were interrupted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
-    /// Slides that lie here and were made with another configuration.
+    /// Slides in the folder that were made with another configuration.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Cases, where a list names those of its slides.

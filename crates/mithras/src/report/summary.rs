@@ -23,7 +23,7 @@ struct Summary<'a> {
     run: &'a RunFile,
     failed: Vec<&'a SlideLine>,
     rows: &'a [Row<'a>],
-    /// A reviewer's words on some slide count beside the network.
+    /// Whether a reviewer's counts are shown with the network's for some slide.
     recounted: bool,
     slides: Vec<SlideView<'a>>,
     engine: String,

@@ -7,7 +7,7 @@ use crate::file::WriteError;
 use base::table::Writer;
 use std::path::Path;
 
-/// The columns of `counts.csv`; those of a list stand behind them.
+/// The columns of `counts.csv`; those of a list follow.
 pub const COLUMNS: [&str; 27] = [
     "slide",
     "status",
@@ -38,7 +38,7 @@ pub const COLUMNS: [&str; 27] = [
     "reason",
 ];
 
-/// What stands behind them where a slide of the run was recounted.
+/// The columns that follow if a slide of the run was recounted.
 const REVIEWED: [&str; 6] = [
     "reviewed_by",
     "reviewed_figures",
@@ -48,9 +48,9 @@ const REVIEWED: [&str; 6] = [
     "reviewed_mitotic_score",
 ];
 
-/// What stands behind them where a slide of the run was searched in regions.
+/// The columns that follow if a slide of the run was searched in regions.
 const REGIONS: [&str; 3] = ["regions", "regions_mm2", "excluded_mm2"];
-/// What stands behind them where subtypes were told.
+/// The columns that follow if subtypes were classified.
 const SUBTYPES: [&str; 2] = ["atypical", "typical"];
 
 fn regions(c: Option<&CountsFile>) -> [String; 3] {

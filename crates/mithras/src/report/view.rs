@@ -126,7 +126,7 @@ impl<'a> SlideView<'a> {
         })
     }
 
-    /// What a reader of the numbers must know; that there is less than a hotspot is said apart.
+    /// Caveats for a reader of the numbers; less tissue than a hotspot is noted separately.
     pub(super) fn caveats(&self) -> Vec<String> {
         let all = self.counts.notes().into_iter();
         all.filter(|n| !(self.is_small() && n.contains("of a hotspot"))).collect()
@@ -187,7 +187,7 @@ impl StageView {
     }
 }
 
-/// A folder as an address relative to a page in `into`, which may lie beside the folder's parent.
+/// A folder as an address relative to a page in `into`, which may be next to the folder's parent.
 fn address(folder: &Path, into: &Path) -> Option<String> {
     let (folder, into) = (folder.canonicalize().ok()?, into.canonicalize().ok()?);
     let shared = folder.components().zip(into.components()).take_while(|(a, b)| a == b).count();

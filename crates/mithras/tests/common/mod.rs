@@ -26,7 +26,7 @@ fn dark(p: &[u8]) -> f32 {
     ((130.0 - grey) / 90.0).clamp(0.0, 1.0)
 }
 
-/// Probability by darkness; can be told to panic after so many windows, as a kill would.
+/// Probability by darkness; can panic after so many windows, like a kill.
 pub struct Dark {
     pub left: Arc<AtomicUsize>,
 }

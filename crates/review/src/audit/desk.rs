@@ -37,7 +37,7 @@ struct Who {
 struct Open<'a> {
     question: Question,
     items: &'a [Item],
-    /// Where the log lies, below the package.
+    /// The path of the log, below the package.
     log: String,
     entries: &'a BTreeMap<String, Entry>,
 }

@@ -1,4 +1,4 @@
-//! A blinded sample of a corpus or of a detection run, with what lies around every crop.
+//! A blinded sample of a corpus or of a detection run, with the surroundings of every crop.
 
 use crate::view::{Item, OpenError, open, opened, patient, run_folders};
 use base::digest::sha256;
@@ -36,7 +36,7 @@ pub struct SampleRequest<'a> {
     pub question: Question,
     /// What makes a stratum of a corpus; of a run it is whether a candidate was accepted.
     pub by: StratumBy,
-    /// Crops per cohort of a stratum as `NAME=COUNT`; the usual numbers where there is none.
+    /// Crops per cohort of a stratum as `NAME=COUNT`; the usual numbers if it is empty.
     pub per: &'a [String],
     /// Seed of the draw, the order and the names.
     pub seed: u64,
@@ -47,7 +47,7 @@ pub struct SampleRequest<'a> {
     pub slides: Option<&'a Path>,
 }
 
-/// Why there is no sample.
+/// Why a sample cannot be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum SampleError {
     /// The corpus, or the package.
@@ -216,7 +216,7 @@ fn put(
     Ok(())
 }
 
-/// A square around a place; what cannot be decoded, or lies outside the slide, is white.
+/// A square around a place; pixels that cannot be decoded or are outside the slide are white.
 fn cut(slide: &Slide, mpp: Mpp, place: Point<Level0>, side: u32) -> Result<RgbTile, SlideError> {
     let (sx, sy) = slide.working_scale(mpp)?;
     let corner = |v: f64, scale: f64| (v / scale).round() as i64 - i64::from(side / 2);
@@ -224,7 +224,7 @@ fn cut(slide: &Slide, mpp: Mpp, place: Point<Level0>, side: u32) -> Result<RgbTi
     Ok(slide.read_partial(mpp, at.0, at.1, side as usize, side as usize)?.0)
 }
 
-/// What lies around the crops of a corpus, on the slides in a folder.
+/// The surroundings of the crops of a corpus, on the slides in a folder.
 struct Surroundings {
     folder: PathBuf,
     files: BTreeMap<String, PathBuf>,

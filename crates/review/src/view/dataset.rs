@@ -1,4 +1,4 @@
-//! A regions dataset of what reviewers said about a run.
+//! A regions dataset from reviewers' verdicts on a run.
 
 use super::open::{Item, OpenError, open, opened, patient};
 use super::review::{Entry, ReviewError, Reviews, Said, Verdict};
@@ -40,7 +40,7 @@ pub enum DatasetError {
     /// The reviews.
     #[error(transparent)]
     Review(#[from] ReviewError),
-    /// Nobody said anything that can be learnt from.
+    /// The reviews contain nothing to learn from.
     #[error("{}: {reason}", Shown(path))]
     Unsaid {
         /// The run.
@@ -119,7 +119,7 @@ impl fmt::Display for ReviewedRegions {
     }
 }
 
-/// What all reviewers together say about a place.
+/// The joint verdict of all reviewers on a place.
 #[derive(Clone, Copy, PartialEq)]
 enum Settled {
     Figure {
@@ -310,7 +310,7 @@ impl Making<'_> {
                 image.labels.push(Label { subtype, ..label(self.figure) });
             }
             Settled::Mimicker if inside => image.labels.push(label(Builder::MIMICKER)),
-            // Not settled, or a half of something whose centre lies on the next frame.
+            // Not settled, or a half of an object whose centre is on the next frame.
             _ => {
                 let a = Area::around(x, y, OPEN);
                 let a =

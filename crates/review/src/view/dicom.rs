@@ -63,7 +63,7 @@ enum Left {
 pub struct Written {
     /// The folder.
     pub folder: PathBuf,
-    /// Whether the files say whose slides they are.
+    /// Whether the files identify the patient.
     pub patient: bool,
     /// The slides, by name.
     pub slides: Vec<WrittenSlide>,

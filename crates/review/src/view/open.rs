@@ -1,4 +1,4 @@
-//! From what stands on the command line to a list of slides, with their runs.
+//! From the arguments of the command line to a list of slides, with their runs.
 
 use super::tiles::open_slide;
 use base::text::{Many, Shown, plain};
@@ -55,9 +55,9 @@ pub struct Item {
     pub counts: Option<CountsFile>,
     /// Its file, where it can be read.
     pub file: Option<PathBuf>,
-    /// Level-0 width and height, px; 0 where there is no file.
+    /// Level-0 width and height, px; 0 without a file.
     pub size: (u64, u64),
-    /// What is to be said of it in the list.
+    /// Its note in the list.
     pub note: String,
     /// What a reader of its counts must know.
     pub caveats: Vec<String>,
@@ -117,7 +117,7 @@ pub fn open(
     if items.is_empty() { Err(OpenError::Nothing) } else { Ok(Opened { items }) }
 }
 
-/// The slides' folders of a run, by name; empty where the argument is no run.
+/// The slides' folders of a run, by name; empty if the argument is not a run.
 pub(crate) fn run_folders(argument: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let is_slide = |p: &Path| p.join("counts.json").is_file() || state::is_at(p);
     if !argument.is_dir() {

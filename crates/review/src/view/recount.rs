@@ -1,4 +1,4 @@
-//! The count of a run with a reviewer's words on top, beside the network's own.
+//! The count of a run with a reviewer's corrections, next to the network's own.
 
 use super::desk::{self, PlacedHotspot};
 use super::open::{OpenError, counted_folders};
@@ -27,7 +27,7 @@ const SQUARE_MM2: f64 = 2.0;
 /// Confidence of the intervals.
 const LEVEL: f64 = 0.95;
 
-/// Why there is no recount.
+/// Why a recount is impossible.
 #[derive(Debug, thiserror::Error)]
 pub enum RecountError {
     /// The run's folder.
@@ -48,7 +48,7 @@ pub enum RecountError {
     /// Agreement that cannot be computed.
     #[error(transparent)]
     Agreement(#[from] stats::StatsError),
-    /// Nothing said about this run.
+    /// No reviews of this run.
     #[error("{}: says nothing about the slides of this run", Shown(path))]
     Unsaid {
         /// The log, or the objects.
@@ -68,7 +68,7 @@ pub enum RecountError {
         /// What is wrong with it.
         source: MppError,
     },
-    /// A place that is none.
+    /// A place that is not valid.
     #[error("{slide}: {source}")]
     Count {
         /// The slide.
@@ -130,7 +130,7 @@ impl Grading {
     /// in mm where it depends on it.
     ///
     /// # Errors
-    /// When there is no such scheme, or it does not know the diameter.
+    /// When the scheme is unknown, or lacks the diameter.
     pub fn load(scheme: &str, field_diameter: Option<f64>) -> Result<Self, RecountError> {
         let scheme = Scheme::load(scheme)?;
         let rule = scheme.rule(field_diameter)?;
@@ -152,7 +152,7 @@ impl Grading {
 pub struct RecountRow {
     /// Name of its folder.
     pub slide: String,
-    /// Places that the reviewer said something about.
+    /// Places that the reviewer judged.
     pub said: usize,
     /// Of them: accepted candidates that the reviewer took out.
     pub taken_out: usize,
@@ -406,7 +406,7 @@ fn row(
     })
 }
 
-/// What lies in a hotspot that a reviewer placed.
+/// The count in a hotspot that a reviewer placed.
 fn in_placed(
     spot: &PlacedHotspot,
     (counts, rows): (&CountsFile, &[DetectionRow]),

@@ -1,4 +1,4 @@
-//! What reviewers say about candidates: a log per reviewer, appended to and never rewritten.
+//! Reviewers' verdicts on candidates: a log per reviewer, appended to and never rewritten.
 
 use crate::agreement::{Agreement, agreements};
 use base::chain::{self, ChainError, Chained};
@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "mithras.review/1";
 /// Why a review cannot be read or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum ReviewError {
-    /// A name that is none.
+    /// A name that is not valid.
     #[error("the reviewer's name is refused: {0}")]
     Name(NameError),
     /// The file.
@@ -33,7 +33,7 @@ pub enum ReviewError {
         /// The reason.
         source: std::io::Error,
     },
-    /// A line that is no review, or of another schema.
+    /// A line that is not a review, or of another schema.
     #[error("{}: line {line}: {reason}", path.display())]
     Line {
         /// The file.
@@ -45,7 +45,7 @@ pub enum ReviewError {
     },
 }
 
-/// What a reviewer says about a place.
+/// A reviewer's verdict on a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -55,14 +55,14 @@ pub enum Verdict {
     Atypical,
     /// It only looks like one.
     Mimicker,
-    /// Cannot tell; the network's word stands.
+    /// Undecided; the network's decision is kept.
     Unsure,
     /// Nothing of interest: a candidate or an added figure that shall not count.
     Removed,
 }
 
 impl Verdict {
-    /// Whether the place counts, where that is said.
+    /// Whether the place counts, if decided.
     #[must_use]
     pub fn counts(self) -> Option<bool> {
         match self {
@@ -83,7 +83,7 @@ impl From<Verdict> for crate::agreement::Word {
     }
 }
 
-/// What is said about one place; `verdict` null takes it back.
+/// A verdict on one place; `verdict` null withdraws it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// `x,y` of a candidate to 0.01 px; a figure that the network missed has `+` in front.
@@ -121,7 +121,7 @@ impl Entry {
     }
 }
 
-/// Of which slide something is said.
+/// The slide that a review is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Change {
     /// Its name in the run.
@@ -150,17 +150,17 @@ pub struct Line {
     pub undo: bool,
 }
 
-/// What stands about one slide, by key.
+/// The current reviews of one slide, by key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standing {
     /// The last word on each key; taken back ones are not there.
     pub entries: BTreeMap<String, Entry>,
-    /// Keys in the order of saying, each with what stood before.
+    /// Keys in the order of review, each with the previous entry.
     said: Vec<(Entry, Option<Entry>)>,
 }
 
 impl Standing {
-    /// Words that were not said here one after the other.
+    /// Entries without a history.
     pub(super) fn of(words: impl IntoIterator<Item = Entry>) -> Self {
         let entries = words.into_iter().map(|e| (e.key.clone(), e)).collect();
         Self { entries, said: Vec::new() }
@@ -188,7 +188,7 @@ impl Standing {
     }
 }
 
-/// What stands in a log, by slide.
+/// The current reviews in a log, by slide.
 pub type Said = BTreeMap<Change, Standing>;
 
 /// How far the reviewers of these logs agree, over all places of all slides.
@@ -235,7 +235,7 @@ impl Reviews {
         Ok(Self { log, standing })
     }
 
-    /// What stands in a log that somebody else may hold, by slide.
+    /// The current reviews in a log that another process may hold, by slide.
     ///
     /// # Errors
     /// [`ReviewError`].
@@ -258,7 +258,7 @@ impl Reviews {
         Ok(said.get(of).map_or_else(Vec::new, Standing::list))
     }
 
-    /// What stands in every log of a folder, by reviewer; none where there is no such folder.
+    /// The current reviews in every log of a folder, by reviewer; empty if the folder does not exist.
     ///
     /// # Errors
     /// [`ReviewError`].
@@ -278,7 +278,7 @@ impl Reviews {
         .collect()
     }
 
-    /// What stands about a slide.
+    /// The current reviews of a slide.
     #[must_use]
     pub fn of(&self, of: &Change) -> Vec<Entry> {
         self.standing.get(of).map_or_else(Vec::new, Standing::list)
@@ -292,7 +292,7 @@ impl Reviews {
         self.append(of, entry, false)
     }
 
-    /// Takes the last word on a slide back, of an earlier session, too; `None` when there is none.
+    /// Takes the last word on a slide back, of an earlier session, too; `None` if nothing is left.
     ///
     /// # Errors
     /// As [`Reviews::say`].

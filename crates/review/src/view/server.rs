@@ -120,7 +120,7 @@ struct Standing {
     entries: Vec<Entry>,
 }
 
-/// What every reviewer says of a slide.
+/// Every reviewer's verdicts on a slide.
 #[derive(Serialize)]
 struct Voices {
     voices: BTreeMap<String, BTreeMap<String, Verdict>>,
@@ -245,7 +245,7 @@ impl Viewer {
         self
     }
 
-    /// What stands in the address before every path: nobody else on this machine knows it.
+    /// The secret part of the address before every path: other users of this machine do not know it.
     #[must_use]
     pub fn token(&self) -> &str {
         &self.token
@@ -380,7 +380,7 @@ impl Viewer {
 
     fn detail(&self, id: usize) -> Result<Answer, Answer> {
         let (item, file) = self.file(id)?;
-        // A slide that cannot be opened says so here, before its tiles stay white.
+        // A slide that cannot be opened is reported here, before its tiles stay white.
         self.tiles.slide(id, file).map_err(|e| Answer::refusal(500, &e.to_string()))?;
         let (rows, tissue, flaws) = match (&item.folder, &item.counts) {
             (Some(folder), Some(counts)) => {
@@ -459,11 +459,11 @@ impl Viewer {
         Ok((folder, of))
     }
 
-    /// What stands in the logs of all reviewers of a slide, as they are on disk.
+    /// The current reviews of a slide in the logs of all reviewers on disk.
     fn voices(&self, id: usize) -> Result<Answer, Answer> {
         let (folder, of) = self.change(id)?;
         if self.blinded {
-            // What others say is an opinion, too.
+            // The verdicts of others are an opinion, too.
             return Ok(Answer::json(
                 200,
                 &Voices { voices: BTreeMap::new(), agreement: Vec::new() },
@@ -700,7 +700,7 @@ impl Viewer {
     }
 }
 
-/// The candidates as places alone, in an order that says nothing: their own is that of the slide.
+/// The candidates as places alone, in a neutral order: by their place on the slide.
 fn without_opinion(rows: Vec<DetectionRow>) -> Vec<DetectionRow> {
     let blank = |r: DetectionRow| DetectionRow {
         s_seg: 0.0,

@@ -23,7 +23,7 @@ const CROP_PX: f64 = 128.0;
 /// Why a tile cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum TileError {
-    /// There is none at that place.
+    /// The slide has no tile at that place.
     #[error("no such tile")]
     Outside,
     /// The slide cannot be read.

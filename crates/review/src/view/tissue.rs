@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Side of a window, um: an eighth of a hotspot's area.
 const SIDE_UM: f64 = 500.0;
-/// Windows with tissue below which resampling them tells nothing.
+/// Smallest number of windows with tissue for a meaningful resampling.
 const FEWEST: usize = 10;
 
 /// As much of a `tissue.geojson` or `flaws.geojson` as is used.
@@ -123,7 +123,7 @@ impl Windows {
             let row = at(p.y, self.side_px[1]).min(self.mm2.len() / self.columns - 1);
             counts[row * self.columns + column] += 1.0;
         }
-        // A sliver of a pixel's rounding is no tissue.
+        // A sliver of a pixel's rounding is not tissue.
         let both = self.mm2.iter().zip(&counts).filter(|(a, n)| **a > 1e-6 || **n > 0.0);
         let (areas, counts): (Vec<f64>, Vec<f64>) = both.unzip();
         if areas.len() < FEWEST {
