@@ -120,7 +120,7 @@ fn text(
         let _ = writeln!(text, "#SBATCH {quote}{option}{quote}");
     }
     let part = if plan.split { format!("/{PART}\"$SLURM_ARRAY_TASK_ID\"") } else { String::new() };
-    text += "\n# A task that is begun again keeps what is done and continues with the rest.\nexec ";
+    text += "\n# A restarted task keeps what is done and continues with the rest.\nexec ";
     let words = [
         word(&plan.program)?,
         "detect --list".into(),
