@@ -183,7 +183,7 @@ fn a_job_that_is_under_way_is_watched_and_not_submitted_again() {
     assert!(stop.success());
     let ended = first.wait_with_output().unwrap();
     let words = String::from_utf8(ended.stderr).unwrap();
-    assert!(ended.status.code() == Some(1) && words.contains("job 101 goes on"), "{words}");
+    assert!(ended.status.code() == Some(1) && words.contains("job 101 continues"), "{words}");
 
     // The job's tasks run while nobody watches.
     for task in ["1", "2"] {
