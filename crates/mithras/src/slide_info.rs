@@ -1,11 +1,12 @@
 //! The properties of a slide's file, and its tissue.
 
-use base::text::{Shown, plain};
+use base::text::{Many, Shown, plain};
 use mitosis::Mpp;
 use serde::Serialize;
-use slide::privacy::{Personal, found, is_technical, may_show_label};
+use slide::privacy::is_technical;
 use slide::{
-    AssociatedImage, Level, Rect, Slide, SlideError, TissueMask, TissueOptions, TissueRule,
+    AssociatedImage, Inventory, Level, Rect, Slide, SlideError, TissueMask, TissueOptions,
+    TissueRule,
 };
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,6 +37,8 @@ pub struct SlideInfo {
     pub properties: BTreeMap<String, String>,
     /// Names of the others, which do or may identify a person, a time or a place.
     pub not_shown: Vec<String>,
+    /// What is known of the levels: contradictions, tiles that are left out.
+    pub level_notes: Vec<String>,
 }
 
 /// um/px of level 0, or why it is unknown.
@@ -83,8 +86,30 @@ impl SlideInfo {
             associated_images: slide.associated_images().to_vec(),
             properties,
             not_shown: hidden.into_keys().collect(),
+            level_notes: level_notes(slide),
         }
     }
+}
+
+/// Contradictions between levels, and tiles that are left out, in sentences.
+fn level_notes(slide: &Slide) -> Vec<String> {
+    let mut notes = match slide.disagreements() {
+        Ok(_) => slide.level_notes(),
+        Err(e) => vec![format!("levels cannot be compared: {e}")],
+    };
+    for level in 0..slide.levels().len() {
+        let (lost, filled) = (slide.absent_tiles(level).len(), slide.filled_tiles(level));
+        if filled > 0 {
+            notes.push(format!(
+                "level {level}: {} left out, read from the next finer level",
+                Many(filled, "tile")
+            ));
+        }
+        if lost > 0 {
+            notes.push(format!("level {level}: {} left out, read as white", Many(lost, "tile")));
+        }
+    }
+    notes
 }
 
 impl fmt::Display for SlideInfo {
@@ -112,7 +137,14 @@ impl fmt::Display for SlideInfo {
             writeln!(f, "bounds      {} x {} px at ({}, {})", b.width, b.height, b.x, b.y)?;
         }
         for a in &self.associated_images {
-            writeln!(f, "image       {} {} x {} px", plain(&a.name), a.width, a.height)?;
+            write!(f, "image       {} {} x {} px", plain(&a.name), a.width, a.height)?;
+            match &a.unreadable {
+                Some(why) => writeln!(f, ", cannot be read: {}", plain(why))?,
+                None => writeln!(f)?,
+            }
+        }
+        for note in &self.level_notes {
+            writeln!(f, "note        {}", plain(note))?;
         }
         for (key, value) in &self.properties {
             let line = plain(value);
@@ -128,9 +160,7 @@ impl fmt::Display for SlideInfo {
     }
 }
 
-/// What in a slide's file identifies a person, a time or a place. Checked are the properties, the text tags of every
-/// directory of a TIFF, and the names of the associated images; not the pixels, nor EXIF and text in
-/// flat PNG and JPEG files.
+/// What in a slide's file does or may identify a person, a time or a place.
 #[derive(Clone, Debug, Serialize)]
 pub struct Deidentified {
     /// Version of this format.
@@ -139,49 +169,39 @@ pub struct Deidentified {
     pub file: PathBuf,
     /// What reads it.
     pub reader: &'static str,
-    /// What was found; no values.
-    pub findings: Vec<Finding>,
-}
-
-/// A property with personal data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// Name of the property, of one field in it, or of the picture.
-    pub name: String,
-    /// The kind of data.
-    pub kind: Personal,
+    /// What was found, without values, and where it was looked for.
+    #[serde(flatten)]
+    pub inventory: Inventory,
 }
 
 impl Deidentified {
     /// Looks through an opened slide.
-    #[must_use]
-    pub fn check(slide: &Slide) -> Self {
-        let said = slide.properties().iter().flat_map(|(key, value)| found(key, value));
-        let labels = slide.associated_images().iter().filter(|i| may_show_label(&i.name));
-        let pictures = labels.map(|i| (format!("image {}", i.name), Personal::Picture));
-        let findings = said.chain(pictures).map(|(name, kind)| Finding { name, kind });
-        Self {
-            schema: "mithras.deidentified/1",
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn check(slide: &Slide) -> Result<Self, SlideError> {
+        Ok(Self {
+            schema: "mithras.deidentified/2",
             file: slide.path().to_owned(),
             reader: slide.format(),
-            findings: findings.collect(),
-        }
+            inventory: slide.inventory()?,
+        })
     }
 }
 
 impl fmt::Display for Deidentified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for finding in &self.findings {
+        let Inventory { findings, looked_at, not_looked_at } = &self.inventory;
+        for finding in findings {
             writeln!(f, "{}: {}", plain(&finding.name), finding.kind)?;
         }
-        match self.findings.len() {
-            0 => writeln!(
-                f,
-                "{}: no tag and no picture of a label was found that says who, when or where; the \
-                 pixels were not looked at",
-                Shown(&self.file)
-            ),
-            n => writeln!(f, "{}: {n} of these say who, when or where", Shown(&self.file)),
+        writeln!(f, "looked at      {}", looked_at.join("; "))?;
+        writeln!(f, "not looked at  {}", not_looked_at.join("; "))?;
+        match findings.len() {
+            0 => {
+                writeln!(f, "{}: nothing that says who, when or where was found", Shown(&self.file))
+            }
+            n => writeln!(f, "{}: {n} of these may say who, when or where", Shown(&self.file)),
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod import;
 mod layouts;
+mod reports;
 mod reshape;
 mod sheets;
 mod yolo;

@@ -3,7 +3,8 @@
 use crate::memory::{Kept, OpenSlide};
 use lru::LruCache;
 use mitosis::RgbTile;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `(level, column, row)`.
 pub(crate) type Key = (u32, u32, u32);
@@ -18,6 +19,12 @@ struct Shard {
 /// A cache shared by threads; neighbouring tiles fall into different shards.
 pub(crate) struct TileCache {
     shards: Vec<Mutex<Shard>>,
+    /// Tiles larger than a shard's share, within the whole capacity.
+    large: Mutex<Shard>,
+    /// Large tiles that are being decoded.
+    turns: Mutex<HashMap<Key, Arc<Mutex<()>>>>,
+    /// Whether any large tile was kept so far.
+    seen_large: std::sync::atomic::AtomicBool,
     /// The slide's place among those that share the memory.
     slide: OpenSlide,
     /// What is kept at most, however much memory there is.
@@ -29,6 +36,9 @@ impl TileCache {
         let shard = || Mutex::new(Shard { tiles: LruCache::unbounded(), bytes: 0 });
         Self {
             shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+            large: shard(),
+            turns: Mutex::default(),
+            seen_large: std::sync::atomic::AtomicBool::new(false),
             slide,
             most: most as u64,
         }
@@ -39,39 +49,81 @@ impl TileCache {
         self.slide.cache_bytes().min(self.most) as usize
     }
 
-    fn shard(&self, (level, column, row): Key) -> std::sync::MutexGuard<'_, Shard> {
+    fn shard(&self, (level, column, row): Key) -> MutexGuard<'_, Shard> {
         // 4 x 4 neighbourhoods spread over all shards, so that a row of windows does not crowd one.
         let i = (column as usize % 4) * 4 + (row as usize + level as usize) % 4;
         self.shards[i].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn get(&self, key: Key) -> Option<Arc<RgbTile>> {
-        self.shard(key).tiles.get(&key).map(|(tile, _)| Arc::clone(tile))
+        let of = |mut shard: MutexGuard<'_, Shard>| {
+            shard.tiles.get(&key).map(|(tile, _)| Arc::clone(tile))
+        };
+        of(self.shard(key)).or_else(|| if self.has_large() { of(self.large()) } else { None })
     }
 
-    /// Keeps a tile where there is memory for it; one larger than a shard's share is not kept.
+    /// Keeps a tile where there is memory for it. One larger than a shard's share is kept with the
+    /// others of its size, as long as they fit into the whole capacity.
     pub(crate) fn put(&self, key: Key, tile: &Arc<RgbTile>) {
         let size = tile.data.len();
-        let per_shard = self.capacity() / SHARDS;
-        let mut shard = self.shard(key);
+        let capacity = self.capacity();
+        let is_large = size > capacity / SHARDS;
+        let (mut shard, most) = match is_large {
+            true => (self.large(), capacity),
+            false => (self.shard(key), capacity / SHARDS),
+        };
         if let Some((old, _)) = shard.tiles.pop(&key) {
             shard.bytes -= old.data.len();
         }
-        while shard.bytes + size > per_shard {
+        while shard.bytes + size > most {
             let Some((_, (old, _))) = shard.tiles.pop_lru() else { break };
             shard.bytes -= old.data.len();
         }
-        if size <= per_shard
-            && let Some(kept) = self.slide.memory().keep(size as u64)
-        {
-            shard.bytes += size;
-            shard.tiles.put(key, (Arc::clone(tile), kept));
+        if size > most {
+            return;
         }
+        // Other tiles of this slide make room where the memory is full.
+        let kept = loop {
+            match self.slide.memory().keep(size as u64) {
+                Some(kept) => break kept,
+                None if !is_large => return,
+                None => {
+                    let Some((_, (old, _))) = shard.tiles.pop_lru() else { return };
+                    shard.bytes -= old.data.len();
+                }
+            }
+        };
+        shard.bytes += size;
+        shard.tiles.put(key, (Arc::clone(tile), kept));
+        if is_large {
+            self.seen_large.store(true, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// The turn of whoever decodes a tile of such a level, so that several threads that want one large
+    /// tile decode it once; `None` for small ones, which cost less than waiting.
+    pub(crate) fn turn(&self, key: Key, bytes: u64) -> Option<Arc<Mutex<()>>> {
+        if bytes <= (self.capacity() / SHARDS) as u64 {
+            return None;
+        }
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        // Turns that nobody holds any more go.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Some(Arc::clone(turns.entry(key).or_default()))
+    }
+
+    fn large(&self) -> MutexGuard<'_, Shard> {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_large(&self) -> bool {
+        self.seen_large.load(std::sync::atomic::Ordering::Acquire)
     }
 
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.shards.iter().map(|s| s.lock().unwrap().bytes).sum()
+        let shards = self.shards.iter().chain([&self.large]);
+        shards.map(|s| s.lock().unwrap().bytes).sum()
     }
 }
 
@@ -105,7 +157,19 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_larger_than_its_share_is_not_kept() {
+    fn large_tiles_are_kept_within_the_whole_capacity() {
+        let cache = cache(3 * 192);
+        for column in 0..4 {
+            cache.put((0, column, 0), &tile(column as u8));
+        }
+        assert_eq!(cache.bytes(), 3 * 192);
+        assert!(cache.get((0, 0, 0)).is_none());
+        assert_eq!(cache.get((0, 3, 0)).unwrap().data[0], 3);
+        assert!(cache.turn((0, 0, 0), 192).is_some() && cache.turn((0, 0, 0), 10).is_none());
+    }
+
+    #[test]
+    fn a_tile_larger_than_the_capacity_is_not_kept() {
         let cache = cache(100);
         cache.put((0, 0, 0), &tile(1));
         assert_eq!(cache.bytes(), 0);

@@ -166,6 +166,11 @@ impl SlideError {
         Self::Limit { path: path.to_path_buf(), limit: name, what, needed, allowed }
     }
 
+    /// The operating system's refusal to read a part of the file.
+    pub(crate) fn read(path: &Path, reason: String) -> Self {
+        Self::Io { path: path.to_path_buf(), source: io::Error::other(reason) }
+    }
+
     /// Whether only one tile is at fault, so that a caller may leave it out and continue.
     #[must_use]
     pub const fn is_tile(&self) -> bool {

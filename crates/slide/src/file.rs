@@ -15,6 +15,8 @@ const BLOCK_BYTES: u64 = 256 << 20;
 pub(crate) struct SlideFile {
     bytes: Bytes,
     pub(crate) len: u64,
+    /// The first read of a local file that the system refused.
+    failed: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -47,7 +49,10 @@ impl SlideFile {
             let len = object.size();
             return match len {
                 0 => Err(SlideError::Empty { path: shown() }),
-                _ => Ok(Self { bytes: Bytes::Remote(Box::new(object)), len }),
+                _ => {
+                    let bytes = Bytes::Remote(Box::new(object));
+                    Ok(Self { bytes, len, failed: OnceLock::new() })
+                }
             };
         }
         let io = |source| SlideError::Io { path: shown(), source };
@@ -59,15 +64,25 @@ impl SlideFile {
         if len == 0 {
             return Err(SlideError::Empty { path: shown() });
         }
-        Ok(Self { bytes: Bytes::Local(File::open(path).map_err(io)?), len })
+        let bytes = Bytes::Local(File::open(path).map_err(io)?);
+        Ok(Self { bytes, len, failed: OnceLock::new() })
     }
 
     /// Reads exactly `buf.len()` bytes at `offset`.
     pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
         match &self.bytes {
-            Bytes::Local(file) => crate::tiff::read_at(file, buf, offset),
+            Bytes::Local(file) => crate::tiff::read_at(file, buf, offset).inspect_err(|e| {
+                if e.raw_os_error().is_some() {
+                    let _ = self.failed.set(format!("read error at byte {offset}: {e}"));
+                }
+            }),
             Bytes::Remote(object) => object.read_at(buf, offset).map_err(io::Error::other),
         }
+    }
+
+    /// The first read that the system refused, of a local file.
+    pub(crate) fn first_failure(&self) -> Option<String> {
+        self.failed.get().cloned()
     }
 
     /// Whether it is on a server.

@@ -12,10 +12,14 @@
 //! `s3://`, where the feature `remote` is on. TIFF-family slides, DICOM and flat images are
 //! read here; everything else goes to an OpenSlide 4 library found at run time ([`FORMATS`]).
 
+mod agree;
 mod cache;
+pub mod deidentify;
 mod error;
+mod exif;
 mod file;
 mod format;
+mod inventory;
 mod jpeg;
 mod limits;
 mod memory;
@@ -34,11 +38,13 @@ mod source;
 mod tiff;
 mod tissue;
 
+pub use agree::Disagreement;
 pub use error::SlideError;
 pub use format::{
     DicomPart, FORMATS, Format, NoOpenSlide, dicom_files_beside, dicom_part, openslide_version,
     read_pages,
 };
+pub use inventory::{Finding, Inventory};
 pub use limits::{LimitAbout, LimitError, Limits};
 pub use memory::{Kept, Memory};
 pub use options::{MppRule, OpenOptions};

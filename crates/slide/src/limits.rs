@@ -240,11 +240,29 @@ pub(crate) enum Fault {
     Unsupported(String),
     /// It asks for too much.
     Limit(Breach),
+    /// The operating system could not read it: nothing is known of it, and it may be readable later.
+    Read(String),
 }
 
 impl Fault {
     pub(crate) fn unsupported(what: impl Into<String>) -> Self {
         Self::Unsupported(what.into())
+    }
+
+    /// A failed read at a byte of the file.
+    pub(crate) fn read(at: u64, e: &std::io::Error) -> Self {
+        Self::Read(format!("read error at byte {at}: {e}"))
+    }
+
+    /// What is wrong, as a sentence without the file.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Damaged(e) | Self::Unsupported(e) | Self::Read(e) => e.clone(),
+            Self::Limit(b) => format!(
+                "{}: {}, more than the limit `{}` of {}",
+                b.what, b.needed, b.name, b.allowed
+            ),
+        }
     }
 
     /// Text in front of the reason.
@@ -253,6 +271,7 @@ impl Fault {
             Self::Damaged(e) => Self::Damaged(format!("{place}: {e}")),
             Self::Unsupported(e) => Self::Unsupported(format!("{place}: {e}")),
             Self::Limit(b) => Self::Limit(Breach { what: format!("{place}: {}", b.what), ..b }),
+            Self::Read(e) => Self::Read(format!("{place}: {e}")),
         }
     }
 }

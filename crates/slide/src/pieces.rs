@@ -1,10 +1,12 @@
 //! Tiles, strips and whole images of a slide: decoded, kept, and judged.
 
 use crate::limits::Fault;
+use crate::resample::{Axis, SAME};
 use crate::scratch::Piece;
+use crate::source::BACKGROUND;
 use crate::source::{Decoded, Rect, TileAt, TileState};
 use crate::{Slide, SlideError};
-use mitosis::Mm2;
+use mitosis::{Mm2, RgbTile};
 use std::sync::{Arc, PoisonError};
 
 impl Slide {
@@ -15,7 +17,73 @@ impl Slide {
             return Vec::new();
         }
         let places = self.opened.source.left_out(level).into_iter();
-        places.map(|(column, row)| TileAt { level, column, row }).collect()
+        let mut lost = Vec::new();
+        places.for_each(|(column, row)| self.lost(TileAt { level, column, row }, &mut lost));
+        lost.sort_unstable();
+        lost.dedup();
+        lost
+    }
+
+    /// How many tiles of a level the file leaves out but the next finer level holds.
+    #[must_use]
+    pub fn filled_tiles(&self, level: usize) -> usize {
+        if level == 0 || level >= self.opened.levels.len() {
+            return 0;
+        }
+        let places = self.opened.source.left_out(level).into_iter();
+        places.filter(|&(column, row)| self.is_below(TileAt { level, column, row })).count()
+    }
+
+    /// The tiles of the next finer level that a tile covers.
+    fn below(&self, at: TileAt) -> impl Iterator<Item = TileAt> + use<> {
+        let (own, fine) = (&self.opened.levels[at.level], &self.opened.levels[at.level - 1]);
+        let span = |i: u64, tile: u32, ratio: f64, fine_tile: u32, most: u64| {
+            let edge = |i: u64| (i * u64::from(tile)) as f64 * ratio / f64::from(fine_tile);
+            let low = (edge(i) + SAME).floor() as u64;
+            low.min(most)..((edge(i + 1) - SAME).ceil() as u64).min(most)
+        };
+        let (columns, rows) = fine.grid();
+        let (x, y) = (own.downsample_x / fine.downsample_x, own.downsample_y / fine.downsample_y);
+        let across = span(at.column, own.tile_width, x, fine.tile_width, columns);
+        let down = span(at.row, own.tile_height, y, fine.tile_height, rows);
+        let level = at.level - 1;
+        down.flat_map(move |row| across.clone().map(move |column| TileAt { level, column, row }))
+    }
+
+    fn is_absent(&self, TileAt { level, column, row }: TileAt) -> bool {
+        self.opened.source.absent(level, column, row)
+    }
+
+    /// Whether a finer level holds any of a tile that is left out.
+    fn is_below(&self, at: TileAt) -> bool {
+        at.level > 0 && self.below(at).any(|t| !self.is_absent(t) || self.is_below(t))
+    }
+
+    /// Adds what no level holds of a tile that is left out.
+    fn lost(&self, at: TileAt, out: &mut Vec<TileAt>) {
+        if self.is_below(at) {
+            self.below(at).filter(|t| self.is_absent(*t)).for_each(|t| self.lost(t, out));
+        } else {
+            out.push(at);
+        }
+    }
+
+    /// A tile that is left out, from the next finer level; white where no level holds it.
+    fn filled(&self, at: TileAt) -> Result<RgbTile, SlideError> {
+        let l = &self.opened.levels[at.level];
+        let side =
+            |n: u64, tile: u32, i: u64| u64::from(tile).min(n - i * u64::from(tile)) as usize;
+        let w = side(l.width, l.tile_width, at.column);
+        let h = side(l.height, l.tile_height, at.row);
+        if !self.is_below(at) {
+            return Ok(RgbTile::filled(w, h, [BACKGROUND; 3]));
+        }
+        let fine = &self.opened.levels[at.level - 1];
+        let ax = Axis::new(fine.downsample_x, l.downsample_x, fine.width);
+        let ay = Axis::new(fine.downsample_y, l.downsample_y, fine.height);
+        let x = (at.column * u64::from(l.tile_width)) as i64;
+        let y = (at.row * u64::from(l.tile_height)) as i64;
+        self.read_axes(at.level - 1, &ax, &ay, (x, y, w, h), &mut |e, _| Err(e))
     }
 
     /// Tiles decoded so far whose data are doubtful, with the reason: data after the end, no end
@@ -74,28 +142,35 @@ impl Slide {
                 let tile = SlideError::Tile { path, level, column, row, reason };
                 self.file.or_failure(&self.path, tile)
             }
+            Fault::Read(reason) => {
+                self.file.or_failure(&self.path, SlideError::read(&self.path, reason))
+            }
         }
     }
 
-    /// Whether the pieces of a level are decoded once and kept: those of a picture in one piece,
-    /// and strips that would drive each other out of the cache.
+    /// Whether the pieces of a level are decoded once and kept: those of an image in one piece, strips
+    /// that would drive each other out of the cache, and tiles larger than the whole cache.
     fn kept(&self, level: usize) -> bool {
         let l = &self.opened.levels[level];
         let bytes = 3 * l.width.saturating_mul(l.height);
+        if 3 * u64::from(l.tile_width) * u64::from(l.tile_height) > self.cache.capacity() as u64 {
+            return true;
+        }
         self.opened.source.stripped(level)
             && (l.grid() == (1, 1) || bytes > self.cache.capacity() as u64 / 4)
     }
 
-    pub(crate) fn piece(&self, at: TileAt) -> Result<Arc<Piece>, Fault> {
+    pub(crate) fn piece(&self, at: TileAt) -> Result<Arc<Piece>, SlideError> {
         let TileAt { level, column, row } = at;
         let key = (level as u32, column as u32, row as u32);
         let source = &self.opened.source;
-        if self.kept(level) {
+        let absent = self.is_absent(at);
+        if !absent && self.kept(level) {
             let l = &self.opened.levels[level];
             let side =
                 |n: u64, tile: u32, i: u64| u64::from(tile).min(n - i * u64::from(tile)) as usize;
             let size = (side(l.width, l.tile_width, column), side(l.height, l.tile_height, row));
-            return self.scratch.piece(key, size, |rows| {
+            let decoded = self.scratch.piece(key, size, |rows| {
                 let mut sink = |line: &[u8]| rows.push(line);
                 let state = self.memory.work(source.working_bytes(level), || {
                     source.rows(level, column, row, &mut sink)
@@ -103,15 +178,30 @@ impl Slide {
                 self.note(at, state);
                 Ok(())
             });
+            return decoded.map_err(|fault| self.tile_error(at, fault));
         }
+        let memory = |tile| Ok(Arc::new(Piece::Memory(tile, None)));
         if let Some(tile) = self.cache.get(key) {
-            return Ok(Arc::new(Piece::Memory(tile, None)));
+            return memory(tile);
         }
-        let work = source.working_bytes(level);
-        let Decoded { tile, state } = self.memory.work(work, || source.tile(level, column, row))?;
-        self.note(at, state);
+        // Of several threads that want a large tile, one decodes it.
+        let l = &self.opened.levels[level];
+        let turn = self.cache.turn(key, 3 * u64::from(l.tile_width) * u64::from(l.tile_height));
+        let _turn = turn.as_ref().map(|t| t.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(tile) = turn.as_ref().and_then(|_| self.cache.get(key)) {
+            return memory(tile);
+        }
+        let tile = if absent {
+            Arc::new(self.filled(at)?)
+        } else {
+            let work = source.working_bytes(level);
+            let decoded = self.memory.work(work, || source.tile(level, column, row));
+            let Decoded { tile, state } = decoded.map_err(|fault| self.tile_error(at, fault))?;
+            self.note(at, state);
+            tile
+        };
         self.cache.put(key, &tile);
-        Ok(Arc::new(Piece::Memory(tile, None)))
+        memory(tile)
     }
 
     fn note(&self, at: TileAt, state: TileState) {

@@ -79,6 +79,8 @@ const PARTS: &[(Personal, &[&str])] = &[
             "dsrid",
             "labeltext",
             "hamamatsureference",
+            "pagename",
+            "iptc",
             "clinicaltrial",
             "admissionid",
             "ordernumber",
@@ -97,6 +99,8 @@ const PARTS: &[(Personal, &[&str])] = &[
             "studydescription",
             "seriesdescription",
             "xmp",
+            "usercomment",
+            "makernote",
         ],
     ),
 ];
@@ -126,6 +130,9 @@ const TECHNICAL: &[&str] = &[
 pub fn personal(name: &str) -> Option<Personal> {
     let squeezed: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    if name.starts_with("dicom") && squeezed.ends_with("pixeldata") {
+        return Some(Personal::Picture);
+    }
     let kind = kind_of_attribute(name);
     if kind == Some(VR::UI) || TECHNICAL.iter().any(|t| squeezed.ends_with(t)) {
         return None;
@@ -180,14 +187,9 @@ pub fn found(name: &str, value: &str) -> Vec<(String, Personal)> {
     }
     match personal(name) {
         None => Vec::new(),
-        Some(Personal::Text) => match fields(value) {
-            Some(fields) => {
-                let filled = fields.into_iter().filter(|(_, value)| !is_blank(value));
-                let kinds = filled.filter_map(|(key, _)| Some((key, personal(key)?)));
-                kinds.map(|(key, kind)| (format!("{name}: {key}"), kind)).collect()
-            }
-            None => vec![(name.to_owned(), Personal::Text)],
-        },
+        Some(Personal::Text) => {
+            fields_found(name, value).unwrap_or_else(|| vec![(name.to_owned(), Personal::Text)])
+        }
         Some(kind) => vec![(name.to_owned(), kind)],
     }
 }
@@ -202,16 +204,140 @@ pub fn is_technical(name: &str, value: &str) -> bool {
     }
 }
 
-/// Whether an associated image may show the label with its names and barcodes.
+/// Whether an associated image may show the label with its names and barcodes: every image but a
+/// thumbnail of the scanned area and a mask. One that nothing names may be anything.
 #[must_use]
 pub fn may_show_label(image: &str) -> bool {
     let name = image.to_ascii_lowercase();
-    ["label", "macro", "barcode", "overview"].iter().any(|word| name.contains(word))
+    !["thumbnail", "mask"].iter().any(|word| name.starts_with(word))
+}
+
+/// The personal fields of a scanner's description; `None` where it is free text of another form.
+pub(crate) fn fields_found(name: &str, value: &str) -> Option<Vec<(String, Personal)>> {
+    let filled = fields(value)?.into_iter().filter(|(_, value)| !is_blank(value));
+    let kinds = filled.filter_map(|(key, value)| Some((key, of_field(key, value)?)));
+    let kinds = kinds.map(|(key, kind)| (format!("{name}: {key}"), kind));
+    let head = value.split('|').next().unwrap_or_default();
+    let mut words = head.split(|c: char| c.is_whitespace() || c == ';').filter(|w| !w.is_empty());
+    let other = words.any(|w| !is_head(w));
+    let first = other.then(|| (format!("{name}: first lines"), Personal::Text));
+    Some(first.into_iter().chain(kinds).collect())
+}
+
+/// Fields of Aperio's descriptions that say nothing of people: those that ImageScope and the scanners'
+/// consoles write (ScanScope CS, XT, AT, AT2, GT 450).
+pub(crate) const APERIO_TECHNICAL: [&str; 29] = [
+    "appmag",
+    "mpp",
+    "stripewidth",
+    "scanscope id",
+    "parmset",
+    "left",
+    "top",
+    "linecameraskew",
+    "lineareaxoffset",
+    "lineareayoffset",
+    "focus offset",
+    "exposure time",
+    "exposure scale",
+    "displaycolor",
+    "originalwidth",
+    "originalheight",
+    "icc profile",
+    "gamma",
+    "offsetz",
+    "sessonmode",
+    "sessionmode",
+    "time zone",
+    "scannertype",
+    "scanner type",
+    "rack",
+    "slide",
+    "filtered",
+    "intended use",
+    "totaldepth",
+];
+
+/// What a field of a description says: by its name, and as free text where nobody knows the name and the
+/// value has letters.
+fn of_field(key: &str, value: &str) -> Option<Personal> {
+    personal(key).or_else(|| {
+        let known = APERIO_TECHNICAL.contains(&key.to_lowercase().as_str());
+        (!known && value.chars().any(char::is_alphabetic)).then_some(Personal::Text)
+    })
+}
+
+/// Words of the lines before the fields, as Aperio's scanners and ImageScope write them: program,
+/// geometry, coding.
+const APERIO_HEAD: [&str; 19] = [
+    "aperio",
+    "image",
+    "library",
+    "leica",
+    "biosystems",
+    "gt450",
+    "gt450dx",
+    "scanscope",
+    "label",
+    "macro",
+    "thumbnail",
+    "zoomify",
+    "raw",
+    "none",
+    "lzw",
+    "kdu",
+    "j2k",
+    "bigtiff",
+    "svs",
+];
+
+/// Whether a word of the lines before the fields is technical.
+fn is_head(word: &str) -> bool {
+    let geometry = |c: char| c.is_ascii_digit() || "[](),xX.+".contains(c);
+    let version = || {
+        word.strip_prefix('v').is_some_and(|v| v.chars().all(|c| c.is_ascii_digit() || c == '.'))
+    };
+    let quality = || word.strip_prefix("Q=").is_some_and(|v| v.chars().all(|c| c.is_ascii_digit()));
+    let coding = || {
+        let coded = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "/:-".contains(c);
+        word.contains('/') && word.len() <= 16 && word.chars().all(coded)
+    };
+    matches!(word, "->" | "-")
+        || word.chars().all(geometry)
+        || APERIO_HEAD.contains(&word.to_lowercase().as_str())
+        || version()
+        || quality()
+        || coding()
+}
+
+/// An Aperio description with its technical words and fields alone.
+pub(crate) fn without_persons(text: &str) -> String {
+    let (head, fields) = text.split_once('|').unwrap_or((text, ""));
+    let lines = head.lines().map(|line| {
+        let parts = line.split(';').map(|part| {
+            let words = part.split_whitespace().filter(|w| is_head(w));
+            words.collect::<Vec<_>>().join(" ")
+        });
+        parts.filter(|p| !p.is_empty()).collect::<Vec<_>>().join(";")
+    });
+    let mut out = lines.collect::<Vec<_>>().join("\r\n");
+    for field in fields.split('|') {
+        let Some((key, value)) = field.split_once('=') else { continue };
+        let (key, value) = (key.trim(), value.trim());
+        let known = APERIO_TECHNICAL.contains(&key.to_lowercase().as_str());
+        if known && personal(key).is_none() {
+            out.push_str(&format!("|{key} = {value}"));
+        }
+    }
+    out
 }
 
 /// Nothing, or a word that was put where something was.
-fn is_blank(value: &str) -> bool {
-    const PUT: [&str; 8] = [
+pub(crate) fn is_blank(value: &str) -> bool {
+    const PUT: [&str; 10] = [
+        // Dummy dates of DICOM PS3.15.
+        "19000101",
+        "19000101000000",
         "none",
         "anonymous",
         "anonymized",

@@ -25,7 +25,7 @@ impl Slide {
         let factor = factor.max(1.0);
         let limit = factor * (1.0 + SAME);
         let fine = |l: &Level| l.downsample_x.max(l.downsample_y) <= limit;
-        let index = self.levels().iter().rposition(fine).unwrap_or(0);
+        let index = self.trusted(self.levels().iter().rposition(fine).unwrap_or(0))?;
         let l = &self.levels()[index];
         let ax = Axis::new(l.downsample_x, factor, l.width);
         let ay = Axis::new(l.downsample_y, factor, l.height);

@@ -20,17 +20,33 @@ pub(crate) struct Claim {
     pub(crate) source: ResolutionSource,
     /// Whether an implausible value means "not set" rather than a damaged file.
     pub(crate) only_if_plausible: bool,
+    /// The value as the file has it, for errors about one that is not a number.
+    pub(crate) written: Option<String>,
+}
+
+/// A number as programs write it: with a point, or with a decimal comma where the scanner's computer
+/// was set to one. NaN for anything else.
+pub(crate) fn decimal(text: &str) -> f64 {
+    let text = text.trim();
+    let comma = text.matches(',').count() == 1 && !text.contains('.');
+    let parsed = if comma { text.replace(',', ".").parse() } else { text.parse() };
+    parsed.unwrap_or(f64::NAN)
 }
 
 impl Claim {
     pub(crate) fn vendor(field: &str, x: f64, y: f64) -> Self {
         let source = ResolutionSource::Vendor(field.into());
-        Self { x, y, source, only_if_plausible: false }
+        Self { x, y, source, only_if_plausible: false, written: None }
     }
 
     pub(crate) fn image(field: &str, x: f64, y: f64) -> Self {
         let source = ResolutionSource::Image(field.into());
-        Self { x, y, source, only_if_plausible: false }
+        Self { x, y, source, only_if_plausible: false, written: None }
+    }
+
+    /// With the value as the file has it.
+    pub(crate) fn written(self, text: &str) -> Self {
+        Self { written: Some(text.to_owned()), ..self }
     }
 
     pub(crate) fn density(field: &str, x: f64, y: f64) -> Self {
@@ -51,7 +67,10 @@ impl Claim {
 }
 
 fn show(c: &Claim) -> String {
-    if c.x == c.y {
+    if let (true, Some(text)) = (c.x.is_nan() || c.y.is_nan(), &c.written) {
+        let text = base::text::plain(text);
+        format!("{} = `{text}`, which is not a number", c.source)
+    } else if c.x == c.y {
         format!("{} = {} um/px", c.source, c.x)
     } else {
         format!("{} = {} x {} um/px", c.source, c.x, c.y)
@@ -144,6 +163,18 @@ pub(crate) fn given(mpp: Mpp, stated: Result<Resolution, Refusal>) -> Result<Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn decimal_commas_are_read_and_other_words_are_quoted() {
+        assert_eq!(decimal(" 0,2500 "), 0.25);
+        assert_eq!(decimal("0.25"), 0.25);
+        for word in ["1,234.5", "0,2,5", "about 0.25", ""] {
+            assert!(decimal(word).is_nan(), "{word}");
+        }
+        let claim = Claim::vendor("aperio.MPP", f64::NAN, f64::NAN).written("0,2,5");
+        let text = settle(&[claim], None).unwrap_err().error(Path::new("a.svs")).to_string();
+        assert!(text.contains("`0,2,5`") && !text.contains("NaN"), "{text}");
+    }
 
     #[test]
     fn vendor_wins_and_is_named() {

@@ -1,6 +1,7 @@
 //! [`Slide`]: one opened slide, shared by threads.
 
 use crate::SlideError;
+use crate::agree::Disagreement;
 use crate::cache::TileCache;
 use crate::file::{SlideFile, shown};
 use crate::format;
@@ -8,13 +9,13 @@ use crate::limits::Fault;
 use crate::memory::Memory;
 use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
-use crate::resolution::{Refusal, given, settle};
+use crate::resolution::{Refusal, decimal, given, settle};
 use crate::scratch::Scratch;
 use crate::source::{AssociatedImage, BACKGROUND, Level, Opened, Rect, TileAt};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Largest result of one read, in bytes of RGB.
 pub const MAX_READ_BYTES: u64 = 2 << 30;
@@ -33,6 +34,10 @@ pub struct Slide {
     pub(crate) memory: Memory,
     /// Tiles decoded so far whose data are doubtful, with the reason.
     pub(crate) suspect: Mutex<BTreeMap<TileAt, String>>,
+    /// Levels that contradict finer ones, once they were compared.
+    pub(crate) agreement: Mutex<Option<Vec<Disagreement>>>,
+    /// Levels that the overview was not taken from, and their tiles that cannot be decoded.
+    pub(crate) passed_over: Mutex<BTreeMap<usize, usize>>,
 }
 
 /// What is reported of a tile that cannot be decoded: `Ok` leaves its pixels white.
@@ -89,6 +94,8 @@ impl Slide {
             scratch: Scratch::new(&options.limits),
             memory,
             suspect: Mutex::default(),
+            agreement: Mutex::default(),
+            passed_over: Mutex::default(),
         })
     }
 
@@ -167,6 +174,9 @@ impl Slide {
             Fault::Damaged(reason) | Fault::Unsupported(reason) => {
                 self.file.or_failure(&self.path, fail(reason))
             }
+            Fault::Read(reason) => {
+                self.file.or_failure(&self.path, SlideError::read(&self.path, reason))
+            }
         })
     }
 
@@ -193,17 +203,18 @@ impl Slide {
         Ok((unit(r.x), unit(r.y)))
     }
 
-    /// The coarsest level that is still at least as fine as `mpp` (level 0 when none is).
+    /// The coarsest level that is still at least as fine as `mpp` (level 0 when none is) and that finer
+    /// levels do not contradict ([`Slide::disagreements`]).
     ///
     /// # Errors
-    /// When the slide has no resolution.
+    /// When the slide has no resolution, or cannot be read.
     pub fn level_for(&self, mpp: Mpp) -> Result<usize, SlideError> {
         let r = self.resolution()?;
         let fine = |l: &Level| {
             let limit = mpp.get() * (1.0 + resample::SAME);
             r.x.get() * l.downsample_x <= limit && r.y.get() * l.downsample_y <= limit
         };
-        Ok(self.opened.levels.iter().rposition(fine).unwrap_or(0))
+        self.trusted(self.opened.levels.iter().rposition(fine).unwrap_or(0))
     }
 
     /// Reads `w x h` pixels of `level` whose top left corner is the level-0 pixel (`x`, `y`), as
@@ -243,7 +254,7 @@ impl Slide {
         self.read_tiles(level, x, y, (w, h), &mut strict)
     }
 
-    fn read_tiles(
+    pub(crate) fn read_tiles(
         &self,
         level: usize,
         x: i64,
@@ -263,11 +274,10 @@ impl Slide {
         for row in y0 / th..=(y1 - 1) / th {
             for column in x0 / tw..=(x1 - 1) / tw {
                 let at = TileAt { level, column, row };
-                let bad = |fault| self.tile_error(at, fault);
                 let piece = match self.piece(at) {
                     Ok(piece) => piece,
-                    Err(fault) => {
-                        unread(bad(fault), at)?;
+                    Err(e) => {
+                        unread(e, at)?;
                         continue;
                     }
                 };
@@ -283,7 +293,7 @@ impl Slide {
                     let to = 3 * ((yy as i64 - y) as usize * w + (ax as i64 - x) as usize);
                     let line = &mut out.data[to..to + n];
                     let copied = piece.copy((ax - tx) as usize, (yy - ty) as usize, line);
-                    copied.map_err(|e| bad(Fault::Damaged(e)))?;
+                    copied.map_err(|e| self.tile_error(at, Fault::Damaged(e)))?;
                 }
             }
         }
@@ -335,7 +345,10 @@ impl Slide {
             if seen.1.is_empty() || level == 0 {
                 return Ok(seen);
             }
-            level -= 1;
+            let mut passed = self.passed_over.lock().unwrap_or_else(PoisonError::into_inner);
+            passed.insert(level, seen.1.len());
+            drop(passed);
+            level = self.trusted(level - 1)?;
         }
     }
 
@@ -388,7 +401,7 @@ impl Slide {
         let (w, h) = self.dimensions();
         let ratio = (w.max(h) as f64 / max_side.max(1) as f64).max(1.0);
         let fine = |l: &Level| l.downsample_x.max(l.downsample_y) <= ratio * (1.0 + resample::SAME);
-        let index = self.opened.levels.iter().rposition(fine).unwrap_or(0);
+        let index = self.trusted(self.opened.levels.iter().rposition(fine).unwrap_or(0))?;
         let l = &self.opened.levels[index];
         let ax = Axis::new(l.downsample_x, ratio, l.width);
         let ay = Axis::new(l.downsample_y, ratio, l.height);
@@ -494,5 +507,5 @@ fn clip(start: i64, n: usize, extent: u64) -> u64 {
 fn objective_power(properties: &BTreeMap<String, String>) -> Option<f64> {
     ["aperio.AppMag", "openslide.objective-power"]
         .iter()
-        .find_map(|k| properties.get(*k)?.trim().parse().ok())
+        .find_map(|k| properties.get(*k).map(|v| decimal(v)).filter(|v| v.is_finite()))
 }

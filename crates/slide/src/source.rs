@@ -71,6 +71,9 @@ pub struct AssociatedImage {
     pub width: u64,
     /// Rows.
     pub height: u64,
+    /// Why its pixels cannot be read, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// How far the pixels of a tile can be trusted.
@@ -110,6 +113,12 @@ pub(crate) trait Source: Send + Sync {
     /// Whether the pieces of a level are strips or a whole image, not tiles.
     fn stripped(&self, level: usize) -> bool {
         let _ = level;
+        false
+    }
+
+    /// Whether the file states that a tile is left out.
+    fn absent(&self, level: usize, column: u64, row: u64) -> bool {
+        let _ = (level, column, row);
         false
     }
 

@@ -3,6 +3,7 @@
 //! One binary for all files here: linking each by itself takes minutes.
 
 mod dicom;
+mod layouts;
 mod limits;
 mod parity;
 mod real;

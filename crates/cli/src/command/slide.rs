@@ -9,6 +9,7 @@ use clap::Subcommand;
 use crops::Encoding;
 use mithras::slide_info::{Deidentified, SlideInfo, write_tissue};
 use mitosis::Mpp;
+use slide::deidentify::deidentify;
 use slide::{MppRule, OpenOptions, Slide};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Verb {
     Thumbnail(Thumbnail),
     /// Write the tissue mask as PNG and GeoJSON and print its area.
     Tissue(Tissue),
+    /// Write a copy without names, dates, label and macro photograph; the pixels stay as stored.
+    Deidentify(Deidentify),
 }
 
 #[derive(clap::Args)]
@@ -86,12 +89,29 @@ struct Tissue {
     json: bool,
 }
 
+#[derive(clap::Args)]
+struct Deidentify {
+    /// The slide: SVS, TIFF, OME-TIFF, PNG, JPEG, or a file of a DICOM slide.
+    input: PathBuf,
+    /// The copy: a new file, of a DICOM slide a new folder.
+    output: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: super::limits::LimitArgs,
+}
+
 /// Runs `mithras slide`.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
         Verb::Info(a) => return info(&a),
         Verb::Thumbnail(a) => thumbnail(&a)?,
         Verb::Tissue(a) => show::result(a.json, &write_tissue(&open(&a.input)?, &a.out)?)?,
+        Verb::Deidentify(a) => {
+            let options = OpenOptions { limits: a.limits.limits()?, ..OpenOptions::default() };
+            show::result(a.json, &deidentify(&a.input, &a.output, &options)?)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -110,9 +130,10 @@ fn open(input: &Input) -> Result<Slide> {
 fn info(args: &Info) -> Result<ExitCode> {
     let slide = open(&args.input)?;
     if args.deidentified_check {
-        let checked = Deidentified::check(&slide);
+        let checked = Deidentified::check(&slide)?;
         show::result(args.json, &checked)?;
-        return Ok(super::exit(checked.findings.len(), checked.findings.len()));
+        let found = checked.inventory.findings.len();
+        return Ok(super::exit(found, found));
     }
     show::result(args.json, &SlideInfo::of(&slide))?;
     Ok(ExitCode::SUCCESS)

@@ -95,7 +95,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
     let [pen, dirt] = detect::pen_and_dirt(&pixels);
     let (out_of_focus, near) = places(&slide, &mask)?;
     let stained = if near.is_empty() { &tissue } else { &near };
-    let about = Deidentified::check(&slide);
+    let about = Deidentified::check(&slide)?;
     let label = slide.associated_images().iter().any(|i| slide::privacy::may_show_label(&i.name));
     Ok(Measured {
         mpp: [own.x.get(), own.y.get()],
@@ -110,7 +110,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         stains: Stains::of(stained).map(|s| [s.haematoxylin, s.eosin]),
         missing_tiles: (0..slide.levels().len()).map(|l| slide.absent_tiles(l).len()).sum(),
         label,
-        personal: about.findings.len(),
+        personal: about.inventory.findings.len(),
         seconds: started.elapsed().as_secs_f64(),
         thumbnail: thumbnail(&slide)?,
     })

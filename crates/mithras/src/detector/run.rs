@@ -261,6 +261,7 @@ impl Detector {
             suspect_mm2: slide.tiles_area(suspect.into_iter().map(|(at, _)| at))?.0,
             suspect_reasons: reasons.into_iter().collect(),
             resolution_note,
+            level_notes: slide.level_notes(),
         })
     }
 

@@ -107,6 +107,9 @@ pub struct CountsFile {
     /// Why the counts are to be taken with care at this resolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_note: Option<String>,
+    /// Levels of the slide that contradict finer ones or cannot be decoded, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub level_notes: Vec<String>,
     /// Subtypes of the accepted figures, after `--subtypes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subtypes: Option<SubtypeCounts>,
@@ -189,6 +192,7 @@ impl CountsFile {
             suspect_mm2: round(record.condition.suspect_mm2, 1e6),
             suspect_reasons: record.condition.suspect_reasons.clone(),
             resolution_note: record.condition.resolution_note.clone(),
+            level_notes: record.condition.level_notes.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.figures(), m)),
             regions: record
                 .regions
@@ -220,6 +224,7 @@ impl CountsFile {
                 self.analysed_mm2
             ));
         }
+        notes.extend(self.level_notes.iter().cloned());
         if self.unread_mm2 > 0.0 {
             notes.push(format!("{:.3} mm2 of tissue could not be read", self.unread_mm2));
         }

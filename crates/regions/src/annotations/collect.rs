@@ -60,8 +60,6 @@ pub(super) enum Category {
 pub(super) struct Collector<'a> {
     file: PathBuf,
     options: &'a ImportOptions,
-    /// Image sizes in the file are known to be wrong at times: they flag, but do not refuse.
-    pub sizes_are_hearsay: bool,
     out: Annotations,
     by_name: HashMap<String, usize>,
     meanings: HashMap<String, Option<Meaning>>,
@@ -75,7 +73,6 @@ impl<'a> Collector<'a> {
         Self {
             file: file.into(),
             options,
-            sizes_are_hearsay: false,
             out: Annotations { format, file: file.into(), ..Annotations::default() },
             by_name: HashMap::new(),
             meanings: HashMap::new(),
@@ -102,6 +99,11 @@ impl<'a> Collector<'a> {
             Some(&n) => n,
             None => self.image(make()),
         }
+    }
+
+    /// Notes that image sizes in the file are known to be wrong at times.
+    pub fn distrust_sizes(&mut self) {
+        self.out.sizes_are_hearsay = true;
     }
 
     pub fn image_entry(&self, number: usize) -> &ImageEntry {
@@ -202,7 +204,7 @@ impl<'a> Collector<'a> {
         let mut clipped = x0 < 0.0 || y0 < 0.0;
         if let (Some(w), Some(h)) = (entry.width, entry.height) {
             let (w, h) = (f64::from(w), f64::from(h));
-            if (x0 >= w || y0 >= h) && !self.sizes_are_hearsay {
+            if (x0 >= w || y0 >= h) && !self.out.sizes_are_hearsay {
                 return Err(format!("{shown} is outside the image ({w} x {h} px)"));
             }
             clipped |= x1 > w || y1 > h;

@@ -42,6 +42,7 @@ mod error;
 mod geojson;
 mod json;
 mod named;
+mod qupath;
 mod select;
 mod sheet;
 mod sliderunner;
@@ -202,6 +203,30 @@ pub struct ImageEntry {
     pub split: Option<Split>,
 }
 
+impl ImageEntry {
+    /// Compares the size that the annotations state with that of the image file: where they differ,
+    /// the labels were drawn on another image, a shrunken copy or a turned view of it.
+    ///
+    /// # Errors
+    /// Both sizes, and what is likely.
+    pub fn agrees(&self, (width, height): (u64, u64)) -> Result<(), String> {
+        let (Some(w), Some(h)) = (self.width.map(u64::from), self.height.map(u64::from)) else {
+            return Ok(());
+        };
+        if (w, h) == (width, height) {
+            return Ok(());
+        }
+        let likely = if (w, h) == (height, width) {
+            "the labels belong to a turned view of it"
+        } else {
+            "the labels belong to another copy of it"
+        };
+        Err(format!(
+            "the annotations state {w} x {h} px, the image has {width} x {height} px: {likely}"
+        ))
+    }
+}
+
 /// One annotation.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Annotation {
@@ -250,6 +275,8 @@ pub struct Annotations {
     pub file: PathBuf,
     /// Coordinates count from the slide's bounds where it has some, as QuPath's do; else from its corner.
     pub from_bounds: bool,
+    /// Image sizes in the file are known to be wrong at times: they refuse nothing.
+    pub sizes_are_hearsay: bool,
     /// Images, in the source's order.
     pub images: Vec<ImageEntry>,
     /// Annotations, in the source's order, without ignored ones.

@@ -37,7 +37,7 @@ pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, 
 
     let mut c = Collector::new("sliderunner", file, options);
     // The viewer notes sizes on the side; published databases hold wrong ones.
-    c.sizes_are_hearsay = true;
+    c.distrust_sizes();
     let slides = slides(&db, &mut c)?;
     let mut classes = HashMap::new();
     db.each("SELECT uid, name FROM Classes", |r| {

@@ -125,6 +125,12 @@ pub fn cut(
                             slide = Some(open(file, &entry.name, options));
                         }
                         match slide.as_ref() {
+                            Some(Ok(s))
+                                if !annotations.sizes_are_hearsay
+                                    && entry.agrees(s.dimensions()).is_err() =>
+                            {
+                                Err(entry.agrees(s.dimensions()).unwrap_err())
+                            }
                             Some(Ok(s)) => {
                                 let bounds = s.bounds().map_or([0, 0], |b| [b.x, b.y]);
                                 a = Cow::Owned(a.moved(annotations.offset(bounds)));

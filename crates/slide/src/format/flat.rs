@@ -1,6 +1,7 @@
 //! Flat PNG and JPEG images: one level, one tile, decoded once, at the first read.
 
 use super::{Format, Probe};
+use crate::exif;
 use crate::file::SlideFile;
 use crate::jpeg;
 use crate::limits::{Fault, SMALL, check};
@@ -41,6 +42,10 @@ enum Kind {
 struct Header {
     width: u64,
     height: u64,
+    /// Why the pixels cannot be read, although the file may be sound.
+    unread: Option<String>,
+    /// EXIF's orientation: 1 is upright.
+    orientation: u16,
     /// Field and pixels per metre, horizontally and vertically.
     density: Option<(&'static str, f64, f64)>,
 }
@@ -59,6 +64,14 @@ fn open(probe: &Probe, kind: Kind, limits: &Limits) -> Result<Opened, SlideError
         Kind::Jpeg => jpeg_header(&bytes),
     };
     let header = header.map_err(|e| probe.malformed(e))?;
+    if let Some(what) = header.unread {
+        return Err(probe.unsupported(what, "save it as 8-bit RGB JPEG or as PNG"));
+    }
+    // As in a TIFF: labels drawn in a turned view would land elsewhere.
+    if let o @ 2..=8 = header.orientation {
+        let what = format!("orientation {o} (EXIF): the image is stored turned or mirrored");
+        return Err(probe.unsupported(what, "save it upright, with orientation 1"));
+    }
     let size = 3 * u128::from(header.width) * u128::from(header.height);
     if header.width == 0 || header.height == 0 {
         return Err(probe.malformed("an image without pixels".into()));
@@ -132,7 +145,7 @@ impl Source for Flat {
             Kind::Png => png(&self.file, self.size, &self.limits, sink)?,
             Kind::Jpeg => {
                 let mut bytes = vec![0; self.file.len as usize];
-                self.file.read_at(&mut bytes, 0).map_err(|e| e.to_string())?;
+                self.file.read_at(&mut bytes, 0).map_err(|e| Fault::read(0, &e))?;
                 let (tile, doubt) = jpeg::decode(None, &bytes, jpeg::Space::ByMarkers, (w, h))?;
                 if (tile.width, tile.height) != self.size {
                     let found = format!("{} x {} pixels", tile.width, tile.height);
@@ -170,7 +183,12 @@ fn png(
     limits: &Limits,
     sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
 ) -> Result<(), Fault> {
-    let damaged = |e: ::png::DecodingError| Fault::Damaged(format!("PNG: {e}"));
+    let damaged = |e: ::png::DecodingError| match e {
+        ::png::DecodingError::IoError(e) if e.raw_os_error().is_some() => {
+            Fault::Read(format!("read error: {e}"))
+        }
+        e => Fault::Damaged(format!("PNG: {e}")),
+    };
     let stream = BufReader::with_capacity(1 << 18, file.stream());
     let mut decoder = ::png::Decoder::new(stream);
     decoder.set_transformations(::png::Transformations::EXPAND);
@@ -226,12 +244,17 @@ fn be32(b: &[u8]) -> u64 {
 
 fn png_header(b: &[u8]) -> Result<Header, String> {
     let ihdr = b.get(8..33).filter(|h| &h[4..8] == b"IHDR").ok_or("PNG without a header")?;
-    let mut header =
-        Header { width: be32(&ihdr[8..12]), height: be32(&ihdr[12..16]), density: None };
+    let mut header = Header {
+        width: be32(&ihdr[8..12]),
+        height: be32(&ihdr[12..16]),
+        unread: None,
+        orientation: 1,
+        density: None,
+    };
     let mut at = 33usize;
     while let Some(chunk) = b.get(at..at.saturating_add(8)) {
         let (len, kind) = (be32(&chunk[..4]) as usize, &chunk[4..8]);
-        if kind == b"IDAT" {
+        if kind == b"IEND" {
             break;
         }
         if kind == b"pHYs"
@@ -241,13 +264,18 @@ fn png_header(b: &[u8]) -> Result<Header, String> {
         {
             header.density = Some(("png.pHYs", be32(&p[..4]) as f64, be32(&p[4..8]) as f64));
         }
+        if kind == b"eXIf"
+            && let Some(body) = b.get(at + 8..(at + 8).saturating_add(len))
+        {
+            header.orientation = exif::orientation(body).unwrap_or(1);
+        }
         at = at.saturating_add(len).saturating_add(12);
     }
     Ok(header)
 }
 
 fn jpeg_header(b: &[u8]) -> Result<Header, String> {
-    let mut density = None;
+    let (mut density, mut orientation) = (None, 1);
     let mut at = 2usize;
     loop {
         let m = b.get(at..at.saturating_add(4)).ok_or("JPEG without a frame header")?;
@@ -264,7 +292,17 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
             // Start of frame, except DHT, JPG and DAC.
             0xC0..=0xCF if !matches!(m[1], 0xC4 | 0xC8 | 0xCC) => {
                 let f = body.get(..5).ok_or("JPEG: short frame header")?;
-                return Ok(Header { height: be32(&f[1..3]), width: be32(&f[3..5]), density });
+                let unread = match (m[1], f[0], body.get(5).copied().unwrap_or(0)) {
+                    (0xC0..=0xC2, 8, 1 | 3) => None,
+                    (0xC0..=0xC2, 8, 4) => {
+                        Some("a JPEG of four components (CMYK), where RGB or grey is read".into())
+                    }
+                    (0xC0..=0xC2, 8, n) => Some(format!("a JPEG of {n} components")),
+                    (0xC0..=0xC2, bits, _) => Some(format!("a JPEG of {bits} bits per sample")),
+                    (process, ..) => Some(format!("a JPEG of coding process {process:#x}")),
+                };
+                let (height, width) = (be32(&f[1..3]), be32(&f[3..5]));
+                return Ok(Header { height, width, unread, orientation, density });
             }
             0xE0 if body.starts_with(b"JFIF\0") && body.len() >= 12 => {
                 let per_metre = match body[7] {
@@ -274,6 +312,9 @@ fn jpeg_header(b: &[u8]) -> Result<Header, String> {
                 };
                 let of = |i: usize| be32(&body[i..i + 2]) as f64 * per_metre;
                 density = (per_metre > 0.0).then(|| ("jfif.density", of(8), of(10)));
+            }
+            0xE1 if body.starts_with(b"Exif\0\0") => {
+                orientation = exif::orientation(&body[6..]).unwrap_or(orientation);
             }
             0xDA | 0xD9 => return Err("JPEG: image data before the frame header".into()),
             _ => {}

@@ -1,11 +1,10 @@
 //! TIFF without a vendor: tiled pyramids, single tiled or stripped images, classic or BigTIFF.
 
-use super::aperio::image_error;
-use super::pyramid::{self, Pyramid};
+use super::pyramid;
+use super::roles::{Arranged, Rule, arrange, entries, named};
 use super::{Format, Probe};
-use crate::limits::Fault;
 use crate::source::Opened;
-use crate::tiff::{TiffImage, tag};
+use crate::tiff::tag;
 use crate::{OpenOptions, SlideError};
 
 pub(super) const FORMAT: Format = Format {
@@ -13,6 +12,11 @@ pub(super) const FORMAT: Format = Format {
     about: "TIFF and BigTIFF, tiled or stripped, pyramidal or flat (JPEG, JPEG 2000, deflate, LZW, PackBits, none)",
     knows,
     open,
+};
+
+const RULE: Rule = Rule {
+    tiles_only: false,
+    remedy: "export one focal plane of one scene as an RGB file of its own",
 };
 
 /// Every TIFF that no vendor has marked as its own.
@@ -43,37 +47,39 @@ pub(super) fn vendor(probe: &Probe) -> Option<&'static str> {
     }
 }
 
+/// `ImageDescription` of ImageJ: several images behind one directory.
+fn imagej_images(text: &str) -> Option<u64> {
+    text.strip_prefix("ImageJ=")?;
+    text.lines().find_map(|l| l.strip_prefix("images=")?.trim().parse().ok())
+}
+
+/// The images of the file by what they are.
+pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged, SlideError> {
+    let tiff = probe.tiff()?;
+    let mut all = entries(probe, tiff, &options.limits)?;
+    let text = tiff.ifds[0].text(tag::DESCRIPTION).unwrap_or_default();
+    if let Some(n) = imagej_images(&text).filter(|n| *n > 1 && tiff.ifds.len() == 1) {
+        let what = format!("{n} images of ImageJ behind one directory, and one is read");
+        return Err(probe.unsupported(what, RULE.remedy));
+    }
+    for e in &mut all {
+        // Only short texts are names: a description may speak of anything.
+        let texts = [tag::PAGE_NAME, tag::DESCRIPTION].map(|t| e.ifd.text(t).unwrap_or_default());
+        let name =
+            texts.iter().filter(|t| t.split_whitespace().count() <= 3).find_map(|t| named(t));
+        e.name = name.map(str::to_owned);
+    }
+    arrange(probe, all, &RULE)
+}
+
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let tiff = probe.tiff()?;
-    let first = &tiff.ifds[0];
-    let base = TiffImage::new(first, &options.limits).map_err(|e| image_error(probe, 0, e))?;
-    let mut others = Vec::new();
-    let mut more = tiff.sub_ifds(first).map_err(|e| probe.fault(e))?;
-    more.extend(tiff.ifds[1..].iter().cloned());
-    for (i, ifd) in more.iter().enumerate() {
-        // A damaged or foreign directory next to the first must not be mistaken for a level; a
-        // reduced copy of the base must be readable.
-        match TiffImage::new(ifd, &options.limits) {
-            Ok(image) => others.push(image),
-            Err(e) if ifd.uint_or(tag::SUBFILE_TYPE, 0).unwrap_or(0) & 1 == 1 => {
-                return Err(image_error(probe, i + 1, e));
-            }
-            // More than a limit allows is reported, whatever asks for it.
-            Err(e @ Fault::Limit(_)) => return Err(image_error(probe, i + 1, e)),
-            Err(_) => {}
-        }
-    }
-    let (levels, rest): (Vec<_>, Vec<_>) =
-        others.into_iter().partition(|i| i.reduced || i.tiled == base.tiled);
-    let (images, extra) = pyramid::order(base, levels);
-    let associated = extra.into_iter().chain(rest).enumerate();
-    let associated = associated.map(|(i, image)| (format!("image-{}", i + 1), image)).collect();
-    let source = Pyramid { images, associated };
+    let Arranged { pyramid: source, base, index } = arranged(probe, options)?;
     Ok(Opened {
         vendor: if source.images[0].tiled { "generic-tiff" } else { "flat" }.into(),
         levels: source.levels(),
-        properties: pyramid::text_properties(&tiff.ifds),
-        claims: pyramid::density(first, false).into_iter().collect(),
+        properties: pyramid::text_properties(&tiff.ifds, index),
+        claims: pyramid::density(&base, false).into_iter().collect(),
         bounds: None,
         associated: source.associated_list(),
         source: Box::new(source),

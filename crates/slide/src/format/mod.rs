@@ -7,7 +7,9 @@ mod generic_tiff;
 mod ome;
 mod openslide;
 mod pyramid;
+mod roles;
 
+pub(crate) use self::dicom::files as dicom_files;
 pub use self::dicom::{DicomPart, dicom_files_beside, dicom_part};
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
@@ -100,6 +102,7 @@ impl Probe {
                 self.unsupported(reason, "export it as 8-bit RGB with JPEG or deflate")
             }
             Fault::Limit(breach) => SlideError::limit(&self.path, breach),
+            Fault::Read(reason) => SlideError::read(&self.path, reason),
         }
     }
 
@@ -138,13 +141,52 @@ pub fn read_pages(path: &Path, limits: &Limits) -> Result<Vec<RgbTile>, SlideErr
     Ok(pages)
 }
 
+/// What a copy of a TIFF slide is made of.
+pub(crate) struct Layout {
+    /// The directories of the levels, finest first.
+    pub(crate) levels: Vec<Ifd>,
+    /// The directory of the thumbnail.
+    pub(crate) thumbnail: Option<Ifd>,
+    /// The other images, by name.
+    pub(crate) removed: Vec<String>,
+    /// Whether the description is Aperio's, which states um/px.
+    pub(crate) aperio: bool,
+}
+
+/// The directories of a TIFF slide by what they are.
+pub(crate) fn tiff_layout(path: &Path, options: &OpenOptions) -> Result<Layout, SlideError> {
+    let probe = Probe::new(path, &options.limits)?;
+    let format = FORMATS.iter().find(|f| (f.knows)(&probe)).map(|f| f.name);
+    let arranged = match format {
+        Some("aperio") => aperio::arranged(&probe, options)?,
+        Some("ome-tiff") => ome::arranged(&probe, options)?,
+        _ => generic_tiff::arranged(&probe, options)?,
+    };
+    let levels = arranged.pyramid.images.iter().map(|i| i.ifd().clone()).collect();
+    let (mut thumbnail, mut removed) = (None, Vec::new());
+    for extra in arranged.pyramid.associated {
+        match extra.image {
+            Ok(image) if extra.name == "thumbnail" && thumbnail.is_none() => {
+                thumbnail = Some(image.ifd().clone());
+            }
+            _ => removed.push(format!("image {}", extra.name)),
+        }
+    }
+    Ok(Layout { levels, thumbnail, removed, aperio: format == Some("aperio") })
+}
+
 /// What opened a slide, what was found in it, and its bytes.
 pub(crate) type Found = (&'static str, Opened, Arc<SlideFile>);
 
 pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Found, SlideError> {
     let probe = Probe::new(path, &options.limits)?;
     // A reader may have passed over what could not be read, or taken it for damage.
-    known(&probe, options).map_err(|e| probe.file.or_failure(path, e))
+    let found = known(&probe, options).map_err(|e| probe.file.or_failure(path, e));
+    // A field that could not be read looks like one that is not there.
+    match probe.file.first_failure() {
+        Some(reason) => Err(SlideError::read(path, reason)),
+        None => found,
+    }
 }
 
 fn known(probe: &Probe, options: &OpenOptions) -> Result<Found, SlideError> {

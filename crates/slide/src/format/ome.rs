@@ -1,15 +1,20 @@
 //! OME-TIFF: OME-XML in the first description, pyramid in SubIFDs.
 
-use super::aperio::image_error;
-use super::pyramid::{self, Pyramid};
+use super::pyramid;
+use super::roles::{Arranged, Rule, arrange, entries, named};
 use super::{Format, Probe};
-use crate::resolution::Claim;
+use crate::resolution::{Claim, decimal};
 use crate::source::Opened;
-use crate::tiff::{TiffImage, tag};
+use crate::tiff::tag;
 use crate::{OpenOptions, SlideError};
 
 pub(super) const FORMAT: Format =
     Format { name: "ome-tiff", about: "OME-TIFF with RGB pixels, SubIFD pyramids", knows, open };
+
+const RULE: Rule = Rule {
+    tiles_only: false,
+    remedy: "export one focal plane of one scene as an RGB OME-TIFF of its own",
+};
 
 fn xml(probe: &Probe) -> Option<String> {
     let text = probe.first()?.text(tag::DESCRIPTION)?;
@@ -21,42 +26,104 @@ fn knows(probe: &Probe) -> bool {
     xml(probe).is_some()
 }
 
-fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
-    let tiff = probe.tiff()?;
-    let text = xml(probe).unwrap_or_default();
-    let first = &tiff.ifds[0];
-    let base = TiffImage::new(first, &options.limits).map_err(|e| image_error(probe, 0, e))?;
-    let pixels = element(&text, "Pixels").unwrap_or_default();
-    let number = |name: &str| attribute(pixels, name).and_then(|v| v.trim().parse::<f64>().ok());
-    let samples = first.uint_or(tag::SAMPLES, 1).unwrap_or(1);
-    if samples == 1 && number("SizeC").is_some_and(|c| c > 1.0) {
-        return Err(probe.unsupported(
-            "OME-TIFF with one plane per channel (fluorescence), no RGB".into(),
-            "export it as RGB",
-        ));
+/// An `Image` element with its `Pixels`.
+#[derive(Debug, Default, PartialEq)]
+struct OmeImage<'a> {
+    name: &'a str,
+    /// Attributes of `Pixels`.
+    pixels: &'a str,
+    /// Directory of the first plane.
+    first: Option<usize>,
+    /// Directories from there on that belong to it.
+    planes: usize,
+}
+
+impl OmeImage<'_> {
+    fn number(&self, name: &str) -> Option<f64> {
+        attribute(self.pixels, name).map(decimal)
     }
-    let mut shrunk = Vec::new();
-    for (i, ifd) in tiff.sub_ifds(first).map_err(|e| probe.fault(e))?.iter().enumerate() {
-        shrunk
-            .push(TiffImage::new(ifd, &options.limits).map_err(|e| image_error(probe, i + 1, e))?);
+
+    fn count(&self, name: &str) -> usize {
+        self.number(name).filter(|n| *n >= 1.0 && *n < 1e9).map_or(1, |n| n as usize)
     }
-    // Further images: label and macro, named in the XML in the order of the directories.
-    let names = image_names(&text);
-    let mut associated = Vec::new();
-    for (i, ifd) in tiff.ifds.iter().enumerate().skip(1) {
-        let Ok(image) = TiffImage::new(ifd, &options.limits) else { continue };
-        if image.reduced && associated.is_empty() {
-            shrunk.push(image);
-        } else {
-            let name = names.get(i).filter(|n| !n.is_empty()).cloned();
-            associated.push((name.unwrap_or_else(|| format!("image-{i}")), image));
+
+    /// um per px, across and down; the text of the first for errors.
+    fn mpp(&self) -> Option<(f64, f64, &str)> {
+        let um = |axis: &str| {
+            let text = attribute(self.pixels, &format!("PhysicalSize{axis}"))?;
+            let unit = attribute(self.pixels, &format!("PhysicalSize{axis}Unit")).unwrap_or("µm");
+            Some((decimal(text) * micrometres(unit), text))
+        };
+        let (x, text) = um("X")?;
+        Some((x, um("Y").map_or(x, |y| y.0), text))
+    }
+}
+
+/// The images of a text, each with the directory of its first plane: as `TiffData` says, else one
+/// behind the other.
+fn images(xml: &str, samples: usize) -> Vec<OmeImage<'_>> {
+    let mut all: Vec<OmeImage<'_>> = Vec::new();
+    for (local, attributes) in elements(xml) {
+        match (local, all.last_mut()) {
+            ("Image", _) => {
+                let name = attribute(attributes, "Name").unwrap_or("");
+                all.push(OmeImage { name, ..OmeImage::default() });
+            }
+            ("Pixels", Some(image)) if image.pixels.is_empty() => image.pixels = attributes,
+            ("TiffData", Some(image)) if image.first.is_none() => {
+                image.first = attribute(attributes, "IFD").and_then(|v| v.trim().parse().ok());
+            }
+            _ => {}
         }
     }
-    let (images, _) = pyramid::order(base, shrunk);
+    let mut next = 0;
+    for image in &mut all {
+        let first = *image.first.get_or_insert(next);
+        let channels = image.count("SizeC").div_ceil(samples.max(1));
+        image.planes =
+            image.count("SizeZ").saturating_mul(image.count("SizeT")).saturating_mul(channels);
+        next = first.saturating_add(image.planes);
+    }
+    all
+}
 
-    let mut properties = pyramid::text_properties(&tiff.ifds);
+/// The images of the file by what they are, held against what the XML states.
+pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged, SlideError> {
+    let tiff = probe.tiff()?;
+    let text = xml(probe).unwrap_or_default();
+    let samples = tiff.ifds[0].uint_or(tag::SAMPLES, 1).unwrap_or(1);
+    let stated = images(&text, samples as usize);
+    let mut all = entries(probe, tiff, &options.limits)?;
+    for e in all.iter_mut().filter(|e| !e.sub) {
+        let Some(image) = stated.iter().find(|i| i.first == Some(e.index)) else { continue };
+        e.name = named(image.name).map(str::to_owned);
+        e.mpp = image.mpp().map(|m| m.0).or(e.mpp);
+    }
+    // Planes behind the first of an image belong to it: that there are any is said below.
+    let behind = |i: &OmeImage<'_>, index: usize| {
+        i.first.is_some_and(|f| f < index && index < f.saturating_add(i.planes))
+    };
+    all.retain(|e| stated.iter().all(|i| !behind(i, e.index)));
+    let arranged = arrange(probe, all, &RULE)?;
+    if let Some(image) = stated.iter().find(|i| i.first == Some(arranged.index)) {
+        let samples = arranged.base.uint(tag::SAMPLES).ok().flatten().unwrap_or(1).max(1);
+        let channels = image.count("SizeC").div_ceil(samples as usize);
+        agreed(probe, image, &arranged.pyramid.images[0], channels)?;
+    }
+    Ok(arranged)
+}
+
+fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
+    let tiff = probe.tiff()?;
+    let Arranged { pyramid: source, base, index } = arranged(probe, options)?;
+    let text = xml(probe).unwrap_or_default();
+    let samples = tiff.ifds[0].uint_or(tag::SAMPLES, 1).unwrap_or(1);
+    let stated = images(&text, samples as usize);
+    let slide = stated.iter().find(|i| i.first == Some(index));
+
+    let mut properties = pyramid::text_properties(&tiff.ifds, index);
     let mut claims = Vec::new();
-    let unit = |name: &str| attribute(pixels, name).unwrap_or("µm");
+    let pixels = slide.map_or("", |i| i.pixels);
     for key in [
         "PhysicalSizeX",
         "PhysicalSizeXUnit",
@@ -69,20 +136,10 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
             properties.insert(format!("ome.{key}"), v.into());
         }
     }
-    if attribute(pixels, "PhysicalSizeX").is_some() {
-        let um = |name: &str, unit_name: &str| {
-            number(name).map_or(f64::NAN, |v| v * micrometres(unit(unit_name)))
-        };
-        let x = um("PhysicalSizeX", "PhysicalSizeXUnit");
-        let y = if attribute(pixels, "PhysicalSizeY").is_some() {
-            um("PhysicalSizeY", "PhysicalSizeYUnit")
-        } else {
-            x
-        };
-        claims.push(Claim::vendor("ome.PhysicalSizeX", x, y));
+    if let Some((x, y, text)) = slide.and_then(OmeImage::mpp) {
+        claims.push(Claim::vendor("ome.PhysicalSizeX", x, y).written(text));
     }
-    claims.extend(pyramid::density(first, !claims.is_empty()));
-    let source = Pyramid { images, associated };
+    claims.extend(pyramid::density(&base, !claims.is_empty()));
     Ok(Opened {
         vendor: "ome-tiff".into(),
         levels: source.levels(),
@@ -92,6 +149,36 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         associated: source.associated_list(),
         source: Box::new(source),
     })
+}
+
+/// Whether what the XML states of the slide is what its directory holds: one plane, of one size.
+fn agreed(
+    probe: &Probe,
+    image: &OmeImage<'_>,
+    base: &crate::tiff::TiffImage,
+    channels: usize,
+) -> Result<(), SlideError> {
+    for (key, what) in [("SizeZ", "focal planes"), ("SizeT", "points in time")] {
+        let n = image.count(key);
+        if n > 1 {
+            let reason = format!("{n} {what} (OME {key} = {n}), and one is read");
+            return Err(probe.unsupported(reason, RULE.remedy));
+        }
+    }
+    if channels > 1 {
+        let reason =
+            format!("OME-TIFF with {channels} planes, one per channel (fluorescence), not RGB");
+        return Err(probe.unsupported(reason, "export it as RGB"));
+    }
+    let size = |key: &str| image.number(key).filter(|n| *n > 0.0);
+    if let (Some(w), Some(h)) = (size("SizeX"), size("SizeY"))
+        && (w, h) != (base.width as f64, base.height as f64)
+    {
+        let (own, other) = (base.width, base.height);
+        return Err(probe
+            .malformed(format!("OME-XML states {w} x {h} px, the image has {own} x {other} px")));
+    }
+    Ok(())
 }
 
 /// Micrometres in one OME unit; NaN for a unit that is not a length.
@@ -118,6 +205,7 @@ fn elements(xml: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
+#[cfg(test)]
 /// The attributes of the first `name` element, whatever its namespace prefix.
 fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     elements(xml).find(|(local, _)| *local == name).map(|(_, attributes)| attributes)
@@ -138,14 +226,30 @@ fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-fn image_names(xml: &str) -> Vec<String> {
-    let images = elements(xml).filter(|(local, _)| *local == "Image");
-    images.map(|(_, a)| attribute(a, "Name").unwrap_or("").to_string()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_image_has_its_first_directory() {
+        let pixels = |x: u32, z: u32| {
+            format!(r#"<Pixels SizeX="{x}" SizeY="9" SizeC="3" SizeZ="{z}" SizeT="1">"#)
+        };
+        let image = |name: &str, pixels: &str, data: &str| {
+            format!(r#"<Image Name="{name}">{pixels}{data}</Pixels></Image>"#)
+        };
+        let one = image("macro image", &pixels(5, 1), "<TiffData/>");
+        let two = image("scan", &pixels(7, 2), "");
+        let three = image("label", &pixels(3, 1), "");
+        let text = format!("<OME>{one}{two}{three}</OME>");
+        let first: Vec<_> = images(&text, 3).iter().map(|i| (i.name, i.first)).collect();
+        let want = [("macro image", Some(0)), ("scan", Some(1)), ("label", Some(3))];
+        assert_eq!(first, want);
+        let moved = image("scan", &pixels(7, 1), r#"<TiffData IFD="4"/>"#);
+        let text = format!("<OME>{moved}{three}</OME>");
+        let first: Vec<_> = images(&text, 3).iter().map(|i| i.first).collect();
+        assert_eq!(first, [Some(4), Some(5)]);
+    }
 
     #[test]
     fn xml_attributes() {
@@ -154,7 +258,9 @@ mod tests {
         assert_eq!(attribute(p, "PhysicalSizeX"), Some("0.25"));
         assert_eq!(attribute(p, "PhysicalSizeXUnit"), Some("µm"));
         assert_eq!(attribute(p, "SizeY"), None);
-        assert_eq!(image_names(x), ["x"]);
+        let all = images(x, 3);
+        assert_eq!((all.len(), all[0].name, all[0].first), (1, "x", Some(0)));
+        assert_eq!(all[0].mpp().unwrap().0, 0.25);
         assert_eq!(micrometres("nm"), 1e-3);
         assert!(micrometres("pixel").is_nan());
     }

@@ -118,6 +118,9 @@ struct OpenSlide {
 
 fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     let what = || what(probe);
+    if let (Some((what, remedy)), false) = (not_a_slide(probe), options.force_openslide) {
+        return Err(probe.unsupported(what.into(), remedy));
+    }
     if probe.file.is_remote() {
         // A TIFF that cannot be read here may be damaged.
         if let (true, false, Err(e)) = (probe.is_tiff(), probe.is_named("ndpi"), probe.tiff()) {
@@ -158,6 +161,42 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         )
     })?;
     describe(library, path, handle).map_err(fail)
+}
+
+/// Beginnings of files that are not slides, what they are, and what helps.
+const NOT_SLIDES: &[(&[u8], &str, &str)] = &[
+    (
+        b"version https://git-lfs.github.com/",
+        "a Git-LFS pointer, not the slide itself",
+        "fetch the file with `git lfs pull`",
+    ),
+    (b"<!DOCTYPE", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
+    (b"<!doctype", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
+    (b"<html", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
+    (b"<HTML", "a web page (HTML), as servers send instead of a file", DOWNLOAD),
+    (b"<?xml", "an XML text", "name the slide file itself"),
+    (b"<Error>", "an error message of a server (XML)", DOWNLOAD),
+    (b"PK\x03\x04", "a ZIP archive", "unpack it and name the slide inside"),
+    (b"\x1f\x8b", "a gzip file", "unpack it and name the slide inside"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it and name the slide inside"),
+    (b"Rar!\x1a\x07", "a RAR archive", "unpack it and name the slide inside"),
+    (b"BZh", "a bzip2 file", "unpack it and name the slide inside"),
+    (b"\xfd7zXZ\0", "an xz file", "unpack it and name the slide inside"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file", "unpack it and name the slide inside"),
+    (b"%PDF", "a PDF document", "name the slide file itself"),
+    (b"GIF8", "a GIF image", "save it as PNG or TIFF"),
+    (b"RIFF", "a WebP image or another RIFF file", "save it as PNG or TIFF"),
+    (b"BM", "a Windows bitmap", "save it as PNG or TIFF"),
+    (b"\x89HDF", "an HDF5 file", "name the slide file itself"),
+];
+const DOWNLOAD: &str = "download the slide again, with the permissions that it needs";
+
+/// What a file is that no slide format begins like, and what helps.
+fn not_a_slide(probe: &Probe) -> Option<(&'static str, &'static str)> {
+    let start = probe.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&probe.head);
+    let blank = start.iter().take_while(|b| b.is_ascii_whitespace()).count();
+    let found = NOT_SLIDES.iter().find(|(magic, ..)| start[blank..].starts_with(magic));
+    found.map(|(_, what, remedy)| (*what, *remedy))
 }
 
 /// What a file is that no reader of this crate takes.
@@ -231,7 +270,8 @@ fn describe(library: &'static Library, path: CString, handle: Handle) -> Result<
         let Ok(c) = CString::new(name.as_str()) else { continue };
         let (w, h) = handle.associated_size(&c)?;
         if w > 0 && h > 0 {
-            associated.push(AssociatedImage { name, width: w as u64, height: h as u64 });
+            let (width, height) = (w as u64, h as u64);
+            associated.push(AssociatedImage { name, width, height, unreadable: None });
         }
     }
     handle.check()?;

@@ -13,7 +13,16 @@ const MAX_ASSOCIATED: u64 = 256 << 20;
 
 pub(crate) struct Pyramid {
     pub(crate) images: Vec<TiffImage>,
-    pub(crate) associated: Vec<(String, TiffImage)>,
+    pub(crate) associated: Vec<Extra>,
+}
+
+/// An image beside the pyramid.
+pub(crate) struct Extra {
+    pub(crate) name: String,
+    /// Width and height, px.
+    pub(crate) size: (u64, u64),
+    /// Its pixels, or why they cannot be read.
+    pub(crate) image: Result<TiffImage, Fault>,
 }
 
 impl Pyramid {
@@ -24,10 +33,11 @@ impl Pyramid {
     }
 
     pub(crate) fn associated_list(&self) -> Vec<AssociatedImage> {
-        let one = |(name, i): &(String, TiffImage)| AssociatedImage {
-            name: name.clone(),
-            width: i.width,
-            height: i.height,
+        let one = |e: &Extra| AssociatedImage {
+            name: e.name.clone(),
+            width: e.size.0,
+            height: e.size.1,
+            unreadable: e.image.as_ref().err().map(Fault::reason),
         };
         self.associated.iter().map(one).collect()
     }
@@ -52,6 +62,10 @@ impl Source for Pyramid {
         !self.images[level].tiled
     }
 
+    fn absent(&self, level: usize, column: u64, row: u64) -> bool {
+        self.images[level].absent(column, row)
+    }
+
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {
         self.images[level].left_out()
     }
@@ -61,7 +75,7 @@ impl Source for Pyramid {
     }
 
     fn associated(&self, index: usize) -> Result<RgbTile, Fault> {
-        self.associated[index].1.whole(MAX_ASSOCIATED)
+        self.associated[index].image.as_ref().map_err(Clone::clone)?.whole(MAX_ASSOCIATED)
     }
 }
 
@@ -103,9 +117,11 @@ pub(crate) fn density(ifd: &Ifd, only_if_plausible: bool) -> Option<Claim> {
     Some(Claim { only_if_plausible, ..Claim::image("tiff.XResolution", um / x, um / y) })
 }
 
-/// The plain text tags of the first directory, as OpenSlide names them, and what the others have next to
+/// The plain text tags of the slide's directory, as OpenSlide names them, and what the others have next to
 /// it: a name in the directory of the label is one, too.
-pub(crate) fn text_properties(ifds: &[Ifd]) -> BTreeMap<String, String> {
+///
+/// `base` is the directory of the slide.
+pub(crate) fn text_properties(ifds: &[Ifd], base: usize) -> BTreeMap<String, String> {
     let names = [
         (tag::DESCRIPTION, "ImageDescription"),
         (tag::MAKE, "Make"),
@@ -117,11 +133,11 @@ pub(crate) fn text_properties(ifds: &[Ifd]) -> BTreeMap<String, String> {
         (tag::COPYRIGHT, "Copyright"),
         (tag::XMP, "XMP"),
     ];
-    let Some(ifd) = ifds.first() else { return BTreeMap::new() };
+    let Some(ifd) = ifds.get(base) else { return BTreeMap::new() };
     let own = |name: &str| format!("tiff.{name}");
     let mut all: BTreeMap<_, _> =
         names.into_iter().filter_map(|(t, n)| Some((own(n), ifd.text(t)?))).collect();
-    for (i, other) in ifds.iter().enumerate().skip(1) {
+    for (i, other) in ifds.iter().enumerate().filter(|(i, _)| *i != base) {
         for (t, n) in names {
             let (name, text) = (format!("tiff[{i}].{n}"), other.text(t).unwrap_or_default());
             if all.get(&own(n)) != Some(&text) && !privacy::found(&name, &text).is_empty() {

@@ -28,6 +28,9 @@ enum Alpha {
     Associated,
     /// Opacity next to whole colours.
     Unassociated,
+    /// A fourth sample of unspecified meaning. Writers that forget to declare opacity leave the ground
+    /// at (0, 0, 0, 0): such pixels are white, all others keep their colours.
+    Unspecified,
 }
 
 /// How the tiles of an image are stored.
@@ -57,9 +60,10 @@ impl Coding {
             return no("samples that are not unsigned whole numbers".into());
         }
         match ifd.uint_or(tag::ORIENTATION, 1)? {
-            1 => {}
+            // Writers that leave it unset write 0.
+            0 | 1 => {}
             o @ 2..=8 => {
-                return no(format!("orientation {o}: the picture is stored turned or mirrored"));
+                return no(format!("orientation {o}: the image is stored turned or mirrored"));
             }
             o => return Err(format!("orientation {o}").into()),
         }
@@ -98,7 +102,7 @@ impl Coding {
         if planar && coded {
             return no("JPEG in separate planes".into());
         }
-        if alpha != Alpha::None && coded {
+        if matches!(alpha, Alpha::Associated | Alpha::Unassociated) && coded {
             return no("JPEG with opacity".into());
         }
         let predict = match ifd.uint_or(tag::PREDICTOR, 1)? {
@@ -148,7 +152,7 @@ fn alpha(ifd: &Ifd, extra: usize) -> Result<Alpha, Fault> {
         return Err(Fault::unsupported("opacity behind other extra samples"));
     }
     match kinds.first() {
-        None | Some(0) => Ok(Alpha::None),
+        None | Some(0) => Ok(Alpha::Unspecified),
         Some(1) => Ok(Alpha::Associated),
         Some(2) => Ok(Alpha::Unassociated),
         Some(k) => Err(format!("extra samples of kind {k}").into()),
@@ -199,7 +203,7 @@ pub(crate) fn rows<'a>(
     stored: (usize, usize),
     size: (usize, usize),
     sink: &mut dyn FnMut(&[u8]) -> Result<(), String>,
-) -> Result<(), String> {
+) -> Result<(), Fault> {
     let per_plane = if c.planar { 1 } else { c.samples };
     let mut readers = Vec::with_capacity(planes.len());
     for (bytes, n) in planes {
@@ -211,7 +215,7 @@ pub(crate) fn rows<'a>(
             _ => n.saturating_mul(2048),
         };
         if needed > most {
-            return Err(format!("{n} stored bytes cannot hold {needed}"));
+            return Err(format!("{n} stored bytes cannot hold {needed}").into());
         }
         readers.push(unpack::reader(c.compression, bytes));
     }
@@ -220,7 +224,7 @@ pub(crate) fn rows<'a>(
     let mut rgb = Vec::with_capacity(3 * size.0);
     for _ in 0..size.1 {
         for (line, reader) in row.chunks_exact_mut(stored.0 * per_plane).zip(&mut readers) {
-            reader.read_exact(line).map_err(|e| unpack::describe(c.compression, &e))?;
+            reader.read_exact(line).map_err(|e| unpack::fault(c.compression, &e))?;
             if c.predict {
                 for i in per_plane..line.len() {
                     line[i] = line[i].wrapping_add(line[i - per_plane]);
@@ -278,10 +282,12 @@ fn to_rgb(c: &Coding, line: &[u8], out: &mut Vec<u8>) {
     let at = c.colour.samples();
     for (rgb, pixel) in out[from..].as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
         let a = pixel[at];
-        *rgb = rgb.map(|v| match c.alpha {
-            Alpha::Associated => v.saturating_add(255 - a),
-            _ => over_white(v, a),
-        });
+        *rgb = match c.alpha {
+            Alpha::Unspecified if a == 0 && *rgb == [0; 3] => [255; 3],
+            Alpha::Unspecified | Alpha::None => *rgb,
+            Alpha::Associated => rgb.map(|v| v.saturating_add(255 - a)),
+            Alpha::Unassociated => rgb.map(|v| over_white(v, a)),
+        };
     }
 }
 

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Tag numbers.
 pub(crate) mod tag {
     pub(crate) const SUBFILE_TYPE: u16 = 254;
+    /// The older word for the same.
+    pub(crate) const OLD_SUBFILE_TYPE: u16 = 255;
     pub(crate) const WIDTH: u16 = 256;
     pub(crate) const HEIGHT: u16 = 257;
     pub(crate) const BITS: u16 = 258;
@@ -24,6 +26,7 @@ pub(crate) mod tag {
     pub(crate) const SAMPLES: u16 = 277;
     pub(crate) const ROWS_PER_STRIP: u16 = 278;
     pub(crate) const STRIP_COUNTS: u16 = 279;
+    pub(crate) const PAGE_NAME: u16 = 285;
     pub(crate) const X_RESOLUTION: u16 = 282;
     pub(crate) const Y_RESOLUTION: u16 = 283;
     pub(crate) const PLANAR: u16 = 284;
@@ -45,6 +48,7 @@ pub(crate) mod tag {
     pub(crate) const YCBCR_SUBSAMPLING: u16 = 530;
     pub(crate) const XMP: u16 = 700;
     pub(crate) const COPYRIGHT: u16 = 33432;
+    pub(crate) const ICC: u16 = 34675;
     /// Hamamatsu NDPI's "source lens" and neighbours.
     pub(crate) const NDPI_FIRST: u16 = 65420;
     pub(crate) const NDPI_LAST: u16 = 65458;
@@ -96,10 +100,10 @@ impl Bytes {
         Err(format!("{n} bytes at {offset} are beyond the end of the file ({} bytes)", self.len))
     }
 
-    fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
+    fn read(&self, offset: u64, n: u64) -> Result<Vec<u8>, Fault> {
         self.inside(offset, n)?;
         let mut buf = vec![0; n as usize];
-        self.file.read_at(&mut buf, offset).map_err(|e| format!("read error at {offset}: {e}"))?;
+        self.file.read_at(&mut buf, offset).map_err(|e| Fault::read(offset, &e))?;
         Ok(buf)
     }
 
@@ -205,7 +209,12 @@ impl TiffFile {
 
     /// The directories that `ifd` points to with SubIFDs.
     pub(crate) fn sub_ifds(&self, ifd: &Ifd) -> Result<Vec<Ifd>, Fault> {
-        let offsets = ifd.uints(tag::SUB_IFDS)?.unwrap_or_default();
+        self.pointed(ifd, tag::SUB_IFDS)
+    }
+
+    /// The directories that a field of `ifd` points to.
+    pub(crate) fn pointed(&self, ifd: &Ifd, tag: u16) -> Result<Vec<Ifd>, Fault> {
+        let offsets = ifd.uints(tag)?.unwrap_or_default();
         self.countable(offsets.len())?;
         let mut seen = HashSet::new();
         offsets
@@ -221,6 +230,21 @@ impl TiffFile {
 }
 
 impl Ifd {
+    /// Number, type and count of every field, in the order of the file.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (u16, u16, u64)> + '_ {
+        self.fields.iter().map(|f| (f.tag, f.kind, f.count))
+    }
+
+    /// Whether numbers are stored with the most significant byte first.
+    pub(crate) fn big_endian(&self) -> bool {
+        self.file.big_endian
+    }
+
+    /// Whether offsets have eight bytes.
+    pub(crate) fn big_tiff(&self) -> bool {
+        self.file.big_tiff
+    }
+
     fn find(&self, tag: u16) -> Option<&Field> {
         self.fields.iter().find(|f| f.tag == tag)
     }
@@ -245,7 +269,7 @@ impl Ifd {
         }
         self.file.spend(f.count.saturating_mul(held.max(size)))?;
         let at = self.file.uint(&f.value[..inline as usize]);
-        self.file.read(at, n).map_err(|e| format!("tag {}: {e}", f.tag).into())
+        self.file.read(at, n).map_err(|e| e.within(&format!("tag {}", f.tag)))
     }
 
     /// All values of an unsigned tag.
@@ -299,12 +323,12 @@ impl Ifd {
     }
 
     /// Reads `n` bytes of image data at `offset`.
-    pub(crate) fn data(&self, offset: u64, n: u64) -> Result<Vec<u8>, String> {
+    pub(crate) fn data(&self, offset: u64, n: u64) -> Result<Vec<u8>, Fault> {
         self.file.read(offset, n)
     }
 
     /// The same bytes as a stream, so that many of them need little memory.
-    pub(crate) fn stream(&self, offset: u64, n: u64) -> Result<Box<dyn BufRead + '_>, String> {
+    pub(crate) fn stream(&self, offset: u64, n: u64) -> Result<Box<dyn BufRead + '_>, Fault> {
         if n <= AT_ONCE {
             return Ok(Box::new(Cursor::new(self.data(offset, n)?)));
         }

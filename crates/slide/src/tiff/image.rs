@@ -14,6 +14,7 @@ const MAX_TILE_BYTES: u64 = 64 << 20;
 const MAX_SIDE: u64 = 1 << 31;
 
 /// A tiled or stripped image.
+#[derive(Clone)]
 pub(crate) struct TiffImage {
     ifd: Ifd,
     pub(crate) width: u64,
@@ -21,12 +22,10 @@ pub(crate) struct TiffImage {
     pub(crate) tile_width: u64,
     pub(crate) tile_height: u64,
     pub(crate) tiled: bool,
-    /// `NewSubfileType` bit 0.
-    pub(crate) reduced: bool,
     columns: u64,
     rows: u64,
-    offsets: Vec<u64>,
-    counts: Vec<u64>,
+    offsets: Arc<[u64]>,
+    counts: Arc<[u64]>,
     coding: Coding,
 }
 
@@ -101,7 +100,6 @@ impl TiffImage {
                 format!("{decoded} bytes of RGB in a file of {}", ifd.file_len())
             })?;
         }
-        let reduced = ifd.uint_or(tag::SUBFILE_TYPE, 0)? & 1 == 1;
         Ok(Self {
             ifd: ifd.clone(),
             width,
@@ -109,13 +107,22 @@ impl TiffImage {
             tile_width,
             tile_height,
             tiled,
-            reduced,
             columns,
             rows,
-            offsets,
-            counts,
+            offsets: offsets.into(),
+            counts: counts.into(),
             coding,
         })
+    }
+
+    /// Its directory.
+    pub(crate) fn ifd(&self) -> &Ifd {
+        &self.ifd
+    }
+
+    /// Whether both images are the same bytes of the file.
+    pub(crate) fn is_same_data(&self, other: &Self) -> bool {
+        self.offsets == other.offsets && self.counts == other.counts
     }
 
     /// The level this image makes below a base of `w x h` pixels.
@@ -189,7 +196,7 @@ impl TiffImage {
         }
         if self.coding.by_rows() {
             let planes = if self.coding.planar { self.coding.samples as u64 } else { 1 };
-            let planes: Result<Vec<_>, String> = (0..planes)
+            let planes: Result<Vec<_>, Fault> = (0..planes)
                 .map(|p| {
                     let (at, n) = place(p);
                     Ok((self.ifd.stream(at, n)?, n))

@@ -1,5 +1,6 @@
 //! Plain compression schemes as streams of samples.
 
+use crate::limits::Fault;
 use flate2::bufread::ZlibDecoder;
 use std::io::{self, BufRead, Read};
 use weezl::{BitOrder, LzwStatus, decode::Decoder};
@@ -34,6 +35,14 @@ pub(crate) fn reader<'a>(scheme: Compression, bytes: Box<dyn BufRead + 'a>) -> B
 pub(crate) fn packbits(bytes: &[u8], out: &mut [u8]) -> Result<(), String> {
     let mut runs = PackBits { bytes, left: 0, repeat: None };
     runs.read_exact(out).map_err(|e| describe(Compression::PackBits, &e))
+}
+
+/// Why a stream of samples ends: a failed read, or damage.
+pub(crate) fn fault(scheme: Compression, e: &io::Error) -> Fault {
+    match e.raw_os_error() {
+        Some(_) => Fault::Read(format!("read error: {e}")),
+        None => Fault::Damaged(describe(scheme, e)),
+    }
 }
 
 /// What went wrong, with the scheme in front.

@@ -66,6 +66,17 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
     let mut moved = 0;
     for (probe, number) in probe_all(wanted, o.lenient, &mut left_out)? {
         moved += usize::from(all.from_bounds && probe.bounds_offset != [0, 0]);
+        let (w, h) = probe.size;
+        if !all.sizes_are_hearsay
+            && let Err(reason) = all.images[number].agrees((w.into(), h.into()))
+        {
+            let name = &all.images[number].name;
+            if !o.lenient {
+                return Err(RegionsError::image(name, reason));
+            }
+            left_out.push(Problem { record: name.clone(), reason });
+            continue;
+        }
         let image = image(all, number, &labels[number], probe, o, &mut left_out)?;
         for a in labels[number].iter().filter(|a| a.class == Class::Other) {
             dataset.class(&a.category, Kind::Other)?;

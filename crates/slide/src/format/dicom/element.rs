@@ -94,7 +94,7 @@ impl<'a> Walker<'a> {
         if end - self.at < N as u64 {
             return Err(format!("cut short within its header at byte {}", self.at).into());
         }
-        self.bytes.read_exact(&mut bytes).map_err(|e| format!("read error: {e}"))?;
+        self.bytes.read_exact(&mut bytes).map_err(|e| Fault::read(self.at, &e))?;
         self.at += N as u64;
         Ok(bytes)
     }
@@ -109,7 +109,7 @@ impl<'a> Walker<'a> {
 
     fn skip(&mut self, n: u64) -> Result<(), Fault> {
         let step = i64::try_from(n).map_err(|_| "a value longer than any file")?;
-        self.bytes.seek_relative(step).map_err(|e| format!("read error: {e}"))?;
+        self.bytes.seek_relative(step).map_err(|e| Fault::read(self.at, &e))?;
         self.at += n;
         Ok(())
     }
@@ -239,7 +239,7 @@ impl<'a> Walker<'a> {
         let n = self.pending.min(most);
         self.spend(n)?;
         let mut value = vec![0; n as usize];
-        self.bytes.read_exact(&mut value).map_err(|e| format!("read error: {e}"))?;
+        self.bytes.read_exact(&mut value).map_err(|e| Fault::read(self.at, &e))?;
         self.at += n;
         self.pending -= n;
         Ok(value)
@@ -247,12 +247,12 @@ impl<'a> Walker<'a> {
 }
 
 /// Whether the length of such values is written with four bytes.
-fn is_long(vr: VR) -> bool {
+pub(super) fn is_long(vr: VR) -> bool {
     use VR::{OB, OD, OF, OL, OV, OW, SQ, SV, UC, UN, UR, UT, UV};
     matches!(vr, OB | OD | OF | OL | OV | OW | SQ | SV | UC | UN | UR | UT | UV)
 }
 
-fn known_vr(tag: Tag) -> VR {
+pub(super) fn known_vr(tag: Tag) -> VR {
     StandardDataDictionary.by_tag(tag).map_or(VR::UN, |e| e.vr().relaxed())
 }
 

@@ -90,7 +90,7 @@ fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
         return Err(format!("{n} bytes at {at} are beyond the end of the file ({len})").into());
     }
     let mut buf = vec![0; n as usize];
-    file.read_at(&mut buf, at).map_err(|e| format!("read error at {at}: {e}"))?;
+    file.read_at(&mut buf, at).map_err(|e| Fault::read(at, &e))?;
     Ok(buf)
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Header {
     /// Where frames start, of a table that is wider than the usual one.
     pub(super) offsets: Option<(u64, u64)>,
     pub(super) pixels: Option<Pixels>,
+    /// Where the first element behind the meta information lies.
+    pub(super) data_set: u64,
     pub(super) properties: BTreeMap<String, String>,
 }
 
@@ -123,6 +125,7 @@ impl Header {
             }
             _ => false,
         };
+        self.data_set = at;
         let mut walker = Walker::new(file, at, implicit, limits.fields);
         while let Some(element) = walker.next()? {
             if element.tag == tags::PIXEL_DATA && walker.place().is_empty() {
@@ -175,6 +178,10 @@ impl Header {
         // Lengths of groups state nothing of the slide.
         if tag.1 == 0 {
             return Ok(());
+        }
+        // Of a picture within the header, such as an icon.
+        if tag == tags::PIXEL_DATA || (vr == VR::UN && tag.0 % 2 == 0 && len > 0) {
+            return self.note(walker, tag, &[format!("{len} bytes")]);
         }
         if tag == tags::ICC_PROFILE {
             return self.note(walker, tag, &[format!("{len} bytes")]);

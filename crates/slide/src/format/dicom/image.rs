@@ -165,6 +165,12 @@ impl Image {
         Ok(Decoded { tile: Arc::new(RgbTile { width, height, data }), state })
     }
 
+    /// Whether nothing was scanned at a place.
+    pub(super) fn absent(&self, column: u64, row: u64) -> bool {
+        let index = (row * self.grid.0 + column) as usize;
+        self.places.as_ref().is_some_and(|p| p.get(index) == Some(&0))
+    }
+
     /// Places where nothing was scanned.
     pub(super) fn left_out(&self) -> Vec<(u64, u64)> {
         let Some(places) = &self.places else { return Vec::new() };

@@ -3,8 +3,10 @@
 //! A file names its series; the other files of its folder that belong to it are levels, parts of levels,
 //! label, overview and thumbnail. Only headers and tables of frames are read before pixels are asked for.
 
+mod clean;
 mod coding;
 mod element;
+pub(crate) mod files;
 mod frames;
 mod header;
 mod image;
@@ -60,8 +62,9 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         } else {
             let named = name(&header.flavour, &associated);
             let (width, height) = header.size;
-            let about = AssociatedImage { name: named, width, height };
-            associated.push((about, Image::new(group, &options.limits)));
+            let image = Image::new(group, &options.limits);
+            let unreadable = image.as_ref().err().map(Fault::reason);
+            associated.push((AssociatedImage { name: named, width, height, unreadable }, image));
         }
     }
     let Some((first, base)) = levels.first() else {
@@ -81,9 +84,17 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
         claims.push(Claim::vendor("dicom.PixelSpacing", 1000.0 * x, 1000.0 * y));
     }
     let properties = properties(first, &members);
-    let mut images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
-    // As in a TIFF: what is not a shrunk copy of the finest level is not one of its levels.
-    images.retain(|i| i.size == size || shrunk(size, i.size));
+    // As in a TIFF: what is not a shrunk copy of the finest level is another scene.
+    if let Some((other, image)) = levels.iter().skip(1).find(|(_, i)| !shrunk(size, i.size)) {
+        let ((w, h), (ow, oh)) = (size, image.size);
+        let what = format!(
+            "several scenes: {} of {w} x {h} px and {} of {ow} x {oh} px, and one slide is read",
+            first.name(),
+            other.name()
+        );
+        return Err(probe.unsupported(what, "leave the files of one scene in the folder"));
+    }
+    let images: Vec<Image> = levels.into_iter().map(|(_, image)| image).collect();
     let levels = images.iter().map(|i| i.level(size)).collect();
     let source = Series { levels: images, associated };
     Ok(Opened {
@@ -100,6 +111,10 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
 impl Source for Series {
     fn tile(&self, level: usize, column: u64, row: u64) -> Result<Decoded, Fault> {
         self.levels[level].tile(column, row)
+    }
+
+    fn absent(&self, level: usize, column: u64, row: u64) -> bool {
+        self.levels[level].absent(column, row)
     }
 
     fn left_out(&self, level: usize) -> Vec<(u64, u64)> {

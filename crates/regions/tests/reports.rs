@@ -1,0 +1,147 @@
+//! Annotations as users reported them: sizes that contradict the image, objects of every QuPath release.
+
+use mitosis::Mpp;
+use regions::Given;
+use regions::annotations::{Annotations, Class, ImportOptions, Mapping, importer};
+use regions::import::{Options, annotated};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+fn read(format: &str, path: &Path, mapping: &[&str]) -> Result<Annotations, String> {
+    let mapping = Mapping::parse(mapping).unwrap();
+    let options = ImportOptions { mapping, ..ImportOptions::default() };
+    (importer(format).unwrap().read)(path, &options).map_err(|e| e.to_string())
+}
+
+fn drawn(features: &Value) -> Annotations {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("case.geojson");
+    fs::write(&path, features.to_string()).unwrap();
+    read("geojson", &path, &[]).unwrap()
+}
+
+fn kinds(all: &Annotations) -> [usize; 3] {
+    [Class::MitoticFigure, Class::Mimicker, Class::Unresolved]
+        .map(|c| all.annotations.iter().filter(|a| a.class == c).count())
+}
+
+fn square(x: f64, y: f64, side: f64) -> Value {
+    let (a, b) = (x + side, y + side);
+    json!({"type": "Polygon", "coordinates": [[[x, y], [a, y], [a, b], [x, b], [x, y]]]})
+}
+
+/// A figure of 20 px.
+fn figure(x: f64, y: f64) -> Value {
+    json!({
+        "type": "Feature",
+        "geometry": square(x, y, 20.0),
+        "properties": {"objectType": "annotation", "classification": {"name": "Mitotic figure"}}
+    })
+}
+
+#[test]
+fn sizes_that_contradict_the_image_are_refused_with_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let picture = image::RgbImage::from_pixel(400, 300, image::Rgb([200, 150, 190]));
+    picture.save(dir.path().join("a.png")).unwrap();
+    let options = |lenient| Options {
+        name: "sizes".into(),
+        program: "test".into(),
+        given: Given { all: Some(Mpp::PAPER), ..Given::default() },
+        lenient,
+        ..Options::default()
+    };
+    let coco = |w: u32, h: u32| {
+        let file = dir.path().join("labels.json");
+        let text = json!({
+            "images": [{"id": 1, "file_name": "a.png", "width": w, "height": h}],
+            "categories": [{"id": 1, "name": "Mitotic figure"}],
+            "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [60, 100, 40, 40]}]
+        });
+        fs::write(&file, text.to_string()).unwrap();
+        read("coco", &file, &[]).unwrap()
+    };
+    assert!(annotated(&coco(400, 300), dir.path(), &options(false)).is_ok());
+    for ((w, h), likely) in
+        [((800, 600), "another copy"), ((300, 400), "turned"), ((200, 150), "copy")]
+    {
+        let all = coco(w, h);
+        let text = annotated(&all, dir.path(), &options(false)).unwrap_err().to_string();
+        for word in [&format!("{w} x {h}"), "400 x 300", likely] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        // Nothing is left of it when it is left out.
+        assert!(annotated(&all, dir.path(), &options(true)).is_err());
+    }
+}
+
+#[test]
+fn a_published_turned_photograph_is_refused() {
+    let Some(folder) = testkit::data("hostile/reports/sizes") else { return };
+    let all = read("coco", &folder.join("cvat.json"), &[]).unwrap();
+    let options = Options {
+        name: "cvat".into(),
+        program: "test".into(),
+        given: Given { all: Some(Mpp::PAPER), ..Given::default() },
+        ..Options::default()
+    };
+    let text = annotated(&all, &folder.join("img"), &options).unwrap_err().to_string();
+    assert!(text.contains("orientation 6") && text.contains("region.jpg"), "{text}");
+    for file in ["size_double.json", "size_swapped.json"] {
+        let all = read("coco", &folder.join(file), &[]).unwrap();
+        let text = annotated(&all, &folder.join("img"), &options).unwrap_err().to_string();
+        assert!(text.contains("the annotations state"), "{file}: {text}");
+    }
+}
+
+#[test]
+fn children_of_qupath_objects_count() {
+    let parent = |children: Vec<Value>| {
+        let p = json!({"objectType": "root", "childObjects": children});
+        json!([{"type": "Feature", "id": "root", "geometry": null, "properties": p}])
+    };
+    assert_eq!(kinds(&drawn(&parent(vec![figure(90.0, 90.0), figure(300.0, 90.0)]))), [2, 0, 0]);
+    // An export that lists a child twice holds it once.
+    let mut both = parent(vec![figure(90.0, 90.0)]);
+    both[0]["properties"]["childObjects"][0]["id"] = "one".into();
+    let mut again = figure(90.0, 90.0);
+    again["id"] = "one".into();
+    both.as_array_mut().unwrap().push(again);
+    assert_eq!(kinds(&drawn(&both)), [1, 0, 0]);
+    let Some(folder) = testkit::data("hostile/reports/qupath") else { return };
+    let all = read("geojson", &folder.join("a15_root_children.geojson"), &[]).unwrap();
+    assert_eq!(kinds(&all), [1, 1, 0]);
+    let all = read("geojson", &folder.join("a15b_region_children.geojson"), &["Tumor=ignore"]);
+    assert_eq!(kinds(&all.unwrap()), [2, 0, 0]);
+}
+
+#[test]
+fn frames_of_every_qupath_release_are_not_areas_to_be_ignored() {
+    let frame = |properties: Value, id: Value| json!({"type": "Feature", "id": id, "geometry": square(50.0, 50.0, 900.0), "properties": properties});
+    for frame in [
+        frame(json!({"objectType": "tmaCore", "name": "A-1", "isMissing": false}), Value::Null),
+        frame(json!({"object_type": "tma_core"}), Value::Null),
+        frame(json!({"isLocked": false, "measurements": []}), "TMACoreObject".into()),
+        frame(json!({"isLocked": false, "measurements": []}), "PathTileObject".into()),
+        frame(json!({"object_type": "tile"}), Value::Null),
+        // An outline that nobody classified, and one that is no larger than a cell but holds a figure.
+        frame(json!({"objectType": "annotation"}), Value::Null),
+        frame(json!({"isLocked": true}), "PathAnnotationObject".into()),
+    ] {
+        let all = drawn(&json!([frame, figure(90.0, 90.0), figure(590.0, 590.0)]));
+        assert_eq!(kinds(&all), [2, 0, 0], "{frame}");
+        assert_eq!(all.ignored.values().sum::<u64>(), 1, "{frame}");
+    }
+    let small = json!({
+        "type": "Feature", "geometry": square(80.0, 80.0, 60.0), "properties": {"objectType": "annotation"}
+    });
+    assert_eq!(kinds(&drawn(&json!([small, figure(90.0, 90.0)]))), [1, 0, 0]);
+    // A cell without a class stays an open question.
+    assert_eq!(kinds(&drawn(&json!([small, figure(300.0, 300.0)]))), [1, 0, 1]);
+    let Some(folder) = testkit::data("hostile/reports/qupath") else { return };
+    let all = read("geojson", &folder.join("g_tma/case.geojson"), &[]).unwrap();
+    assert_eq!(kinds(&all), [2, 0, 0]);
+    let all = read("geojson", &folder.join("a17b_object_type.geojson"), &[]).unwrap();
+    assert_eq!(kinds(&all), [1, 0, 0]);
+}

@@ -1,0 +1,89 @@
+//! The files of a slide with headers that say nothing of people.
+
+use super::clean::{Cleaner, Identifiers, meta};
+use super::header::Pixels;
+use super::series;
+use super::syntax;
+use crate::file::SlideFile;
+use crate::limits::{Fault, Limits};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file to be written: a header, then bytes of the slide's own file.
+pub(crate) struct Clean {
+    pub(crate) header: Vec<u8>,
+    pub(crate) file: Arc<SlideFile>,
+    /// The pixel data, with the element's own head.
+    pub(crate) pixels: Range<u64>,
+    pub(crate) frames: u64,
+}
+
+/// All files to be written, and what they lack.
+pub(crate) struct CleanFiles {
+    pub(crate) files: Vec<Clean>,
+    pub(crate) removed: Vec<String>,
+}
+
+/// The levels and the thumbnail of a slide; label, overview and others are left out.
+pub(crate) fn clean(
+    path: &Path,
+    file: &Arc<SlideFile>,
+    limits: &Limits,
+) -> Result<CleanFiles, Fault> {
+    let mut identifiers = Identifiers::default();
+    let mut out = CleanFiles { files: Vec::new(), removed: Vec::new() };
+    let mut members = series::members(path, file, limits)?;
+    // The file that opens the slide comes first: a level.
+    members.sort_by_key(|m| (m.header.flavour != "VOLUME", std::cmp::Reverse(m.header.size.0)));
+    for m in members {
+        let h = &m.header;
+        if !matches!(h.flavour.as_str(), "VOLUME" | "THUMBNAIL") {
+            out.removed.push(format!("image {}", h.flavour.to_lowercase()));
+            continue;
+        }
+        let Pixels { at, len } = h.pixels.ok_or("no pixel data")?;
+        let implicit = h.syntax == syntax::IMPLICIT;
+        let head = if implicit { 8 } else { 12 };
+        let start = at - head;
+        let end = match len {
+            Some(len) => at + len,
+            None => behind_fragments(&m.file, at)?,
+        };
+        let from = h.data_set;
+        let mut bytes = vec![0; (start - from) as usize];
+        m.file.read_at(&mut bytes, from).map_err(|e| Fault::read(from, &e))?;
+        let mut cleaner = Cleaner { identifiers: &mut identifiers, removed: Vec::new() };
+        let body = cleaner.header(&bytes, implicit)?;
+        out.removed.append(&mut cleaner.removed);
+        let instance = identifiers.of(&h.instance);
+        let mut header = meta(&h.class, &instance, &h.syntax);
+        header.extend(body);
+        let (pixels, frames) = (start..end, h.frames);
+        out.files.push(Clean { header, file: Arc::clone(&m.file), pixels, frames });
+    }
+    out.removed.sort();
+    out.removed.dedup();
+    Ok(out)
+}
+
+/// Where pixel data in fragments end, their end mark included.
+fn behind_fragments(file: &SlideFile, mut at: u64) -> Result<u64, Fault> {
+    loop {
+        if at == file.len {
+            return Ok(at);
+        }
+        if at + 8 > file.len {
+            return Err("pixel data are cut short".into());
+        }
+        let mut head = [0; 8];
+        file.read_at(&mut head, at).map_err(|e| Fault::read(at, &e))?;
+        let len = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+        at += 8;
+        match head[..4] {
+            [0xFE, 0xFF, 0xDD, 0xE0] => return Ok(at),
+            [0xFE, 0xFF, 0x00, 0xE0] if len != u32::MAX => at += u64::from(len),
+            _ => return Err(format!("no fragment at byte {}", at - 8).into()),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Which image of a file is the slide, which are its levels, and what the others are.
+//!
+//! One rule for every TIFF: all directories are looked at before any is believed. The slide is the
+//! largest image that is no mask and that nothing calls label, macro or thumbnail. Shrunk copies of it
+//! are its levels. A second image that may be a slide as well (another scene, focal plane or channel)
+//! refuses the file, because a count of one of them would look like a count of all. Everything else is
+//! an associated image, whether it can be decoded or not.
+
+use super::Probe;
+use super::pyramid::{Extra, Pyramid, density, shrunk};
+use crate::SlideError;
+use crate::limits::{Fault, Limits};
+use crate::tiff::{Ifd, TiffFile, TiffImage, tag};
+
+/// `NewSubfileType` (TIFF 6.0, section 8): a reduced copy of another image.
+const REDUCED: u64 = 1;
+/// `NewSubfileType`: a transparency mask of another image.
+const MASK: u64 = 4;
+/// `NewSubfileType` that Aperio's scanners give to the macro photograph.
+const APERIO_MACRO: u64 = 9;
+/// `PhotometricInterpretation` of a mask.
+const PHOTOMETRIC_MASK: u64 = 4;
+/// An unnamed image of at least this share of the slide's pixels is a second scene.
+const SCENE_SHARE: u128 = 4;
+/// Resolutions within this share of each other are those of one scan.
+const SAME_SCAN: f64 = 0.05;
+/// Smallest step between levels that no directory declares to be reduced.
+const STEP: f64 = 1.5;
+/// Smallest second scene, px, where its resolution equals the slide's.
+const SCENE_PIXELS: u128 = 1 << 20;
+
+/// Words that programs use for images beside the slide, as whole words of a name: Aperio's
+/// `ImageDescription`, the image names that Bio-Formats and QuPath write into OME-XML, DICOM's flavours.
+const NAMES: [(&str, &str); 8] = [
+    ("label", "label"),
+    ("barcode", "label"),
+    ("macro", "macro"),
+    ("overview", "macro"),
+    ("localizer", "macro"),
+    ("thumbnail", "thumbnail"),
+    ("thumb", "thumbnail"),
+    ("preview", "thumbnail"),
+];
+
+/// The associated image that a name stands for.
+pub(super) fn named(text: &str) -> Option<&'static str> {
+    let lower = text.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    words.find_map(|w| NAMES.iter().find(|(name, _)| *name == w).map(|(_, role)| *role))
+}
+
+/// One directory of a file.
+pub(super) struct Entry {
+    /// Its number in the file's chain, or that of the directory that points to it.
+    pub(super) index: usize,
+    /// Whether `SubIFDs` of the directory `index` point to it.
+    pub(super) sub: bool,
+    /// Width and height, px.
+    pub(super) size: Option<(u64, u64)>,
+    /// What the file calls it, if that is a word of [`NAMES`].
+    pub(super) name: Option<String>,
+    /// um/px, where the file states it for this image.
+    pub(super) mpp: Option<f64>,
+    pub(super) ifd: Ifd,
+    subfile: u64,
+    tiled: bool,
+    colours: u64,
+    mask: bool,
+    image: Result<TiffImage, Fault>,
+}
+
+impl Entry {
+    fn new(index: usize, sub: bool, ifd: &Ifd, limits: &Limits) -> Self {
+        let uint = |t: u16| ifd.uint(t).ok().flatten();
+        let size = uint(tag::WIDTH).zip(uint(tag::HEIGHT)).filter(|(w, h)| *w > 0 && *h > 0);
+        let old = match uint(tag::OLD_SUBFILE_TYPE) {
+            Some(2) => REDUCED,
+            _ => 0,
+        };
+        let subfile = uint(tag::SUBFILE_TYPE).unwrap_or(old);
+        Self {
+            index,
+            sub,
+            size,
+            name: None,
+            mpp: density(ifd, true).map(|c| c.x),
+            subfile,
+            tiled: ifd.has(tag::TILE_WIDTH),
+            colours: uint(tag::SAMPLES).unwrap_or(1).min(3),
+            mask: subfile & MASK != 0 || uint(tag::PHOTOMETRIC) == Some(PHOTOMETRIC_MASK),
+            image: TiffImage::new(ifd, limits),
+            ifd: ifd.clone(),
+        }
+    }
+
+    fn pixels(&self) -> u128 {
+        self.size.map_or(0, |(w, h)| u128::from(w) * u128::from(h))
+    }
+
+    fn reduced(&self) -> bool {
+        self.subfile & REDUCED != 0 || self.sub
+    }
+
+    /// Whether both directories point at the same pixels.
+    fn is_same_data(&self, other: &Self) -> bool {
+        match (&self.image, &other.image) {
+            (Ok(a), Ok(b)) => a.is_same_data(b),
+            _ => false,
+        }
+    }
+
+    fn extra(self, name: String) -> Extra {
+        Extra { name, size: self.size.unwrap_or_default(), image: self.image }
+    }
+}
+
+/// Every directory of a file, those below `SubIFDs` among them.
+pub(super) fn entries(
+    probe: &Probe,
+    tiff: &TiffFile,
+    limits: &Limits,
+) -> Result<Vec<Entry>, SlideError> {
+    let mut all = Vec::new();
+    for (i, ifd) in tiff.ifds.iter().enumerate() {
+        all.push(Entry::new(i, false, ifd, limits));
+        let below = tiff.sub_ifds(ifd).map_err(|e| probe.fault(e))?;
+        all.extend(below.iter().map(|ifd| Entry::new(i, true, ifd, limits)));
+    }
+    Ok(all)
+}
+
+/// How a format differs from the rule.
+pub(super) struct Rule {
+    /// Images in strips are never the slide nor a level of it (Aperio).
+    pub(super) tiles_only: bool,
+    /// What a file with several focal planes, channels or scenes is to be exported as.
+    pub(super) remedy: &'static str,
+}
+
+/// The images of a file by what they are.
+pub(super) struct Arranged {
+    pub(super) pyramid: Pyramid,
+    /// The directory of the slide itself.
+    pub(super) base: Ifd,
+    /// Its number in the chain.
+    pub(super) index: usize,
+}
+
+/// Sorts the directories of a file into slide, levels and associated images.
+pub(super) fn arrange(
+    probe: &Probe,
+    mut all: Vec<Entry>,
+    rule: &Rule,
+) -> Result<Arranged, SlideError> {
+    let wrong = |e: &Entry, fault: Fault| probe.fault(fault.within(&format!("image {}", e.index)));
+    // More than a limit allows, and what cannot be read, is said, whatever asks for it.
+    for e in &all {
+        if let Err(fault @ (Fault::Limit(_) | Fault::Read(_))) = &e.image {
+            return Err(wrong(e, fault.clone()));
+        }
+    }
+    let base =
+        all.remove(slide(&all, rule).ok_or_else(|| probe.malformed("no image inside".into()))?);
+    let image = match &base.image {
+        Ok(image) => image.clone(),
+        Err(fault) => return Err(wrong(&base, fault.clone())),
+    };
+    let size = base.size.unwrap_or((image.width, image.height));
+    let (mut levels, mut others): (Vec<TiffImage>, Vec<Entry>) = (Vec::new(), Vec::new());
+    let mut twins = Vec::new();
+    for e in all {
+        // Levels of other images belong to those.
+        if e.sub && e.index != base.index {
+            continue;
+        }
+        let beside = e.mask || e.name.is_some() || (rule.tiles_only && !e.tiled);
+        if beside || e.is_same_data(&base) {
+            if beside {
+                others.push(e);
+            }
+            continue;
+        }
+        let own = e.size.unwrap_or_default();
+        if own == size && e.image.is_ok() && e.colours == base.colours && e.tiled == base.tiled {
+            twins.push(e.index);
+            continue;
+        }
+        let alike = e.reduced() || (e.tiled == base.tiled && size.0 as f64 >= STEP * own.0 as f64);
+        if alike && own.0 > 0 && shrunk(size, own) {
+            match (&e.image, e.reduced() || rule.tiles_only) {
+                (Ok(level), _) if levels.iter().all(|l| l.width != level.width) => {
+                    levels.push(level.clone());
+                    continue;
+                }
+                (Err(fault), true) => return Err(wrong(&e, fault.clone())),
+                _ => {}
+            }
+        } else if is_scene(&e, &base) {
+            return Err(second_scene(probe, rule, &base, &e));
+        }
+        others.push(e);
+    }
+    if !twins.is_empty() {
+        return Err(several(probe, rule, &base, size, &twins));
+    }
+    let mut extras: Vec<Extra> = Vec::new();
+    for (i, e) in others.into_iter().enumerate() {
+        let thumbnail = !e.tiled && base.tiled && e.size.is_some_and(|s| shrunk(size, s));
+        let word = match &e.name {
+            Some(name) => name.clone(),
+            None if e.mask => "mask".into(),
+            None if e.subfile == APERIO_MACRO => "macro".into(),
+            None if thumbnail => "thumbnail".into(),
+            None => format!("image-{}", i + 1),
+        };
+        let free = |n: &String| extras.iter().all(|o| o.name != *n);
+        let more = (2..).map(|k| format!("{word}-{k}"));
+        let name = std::iter::once(word.clone()).chain(more).find(free).unwrap_or(word);
+        extras.push(e.extra(name));
+    }
+    let (images, _) = super::pyramid::order(image, levels);
+    let pyramid = Pyramid { images, associated: extras };
+    Ok(Arranged { pyramid, base: base.ifd, index: base.index })
+}
+
+/// Place of the slide among all images.
+fn slide(all: &[Entry], rule: &Rule) -> Option<usize> {
+    let may = |e: &Entry| {
+        !e.mask && e.name.is_none() && e.size.is_some() && (e.tiled || !rule.tiles_only)
+    };
+    // Of images of one size, one with pixels that can be read, a colour image, the first.
+    let key = |&i: &usize| {
+        let e = &all[i];
+        (e.pixels(), e.image.is_ok(), e.colours, std::cmp::Reverse(i))
+    };
+    let free: Vec<usize> = (0..all.len()).filter(|&i| may(&all[i])).collect();
+    let whole = free.iter().copied().filter(|&i| all[i].subfile & REDUCED == 0);
+    whole.max_by_key(key).or_else(|| free.iter().copied().max_by_key(key)).or_else(|| {
+        // Nothing but a label: that is what was asked for.
+        (0..all.len()).filter(|&i| !all[i].mask).max_by_key(key)
+    })
+}
+
+/// Whether an image that is no level may be a slide of its own.
+fn is_scene(e: &Entry, base: &Entry) -> bool {
+    if e.image.is_err() || e.reduced() || e.tiled != base.tiled || e.colours != base.colours {
+        return false;
+    }
+    let one_scan = match (e.mpp, base.mpp) {
+        (Some(a), Some(b)) if a > 0.0 && b > 0.0 => Some((a / b - 1.0).abs() <= SAME_SCAN),
+        _ => None,
+    };
+    match one_scan {
+        Some(true) => e.pixels() >= SCENE_PIXELS || e.pixels() * SCENE_SHARE >= base.pixels(),
+        Some(false) => false,
+        None => e.pixels() * SCENE_SHARE >= base.pixels(),
+    }
+}
+
+fn second_scene(probe: &Probe, rule: &Rule, base: &Entry, e: &Entry) -> SlideError {
+    let ((w, h), (ow, oh)) = (base.size.unwrap_or_default(), e.size.unwrap_or_default());
+    let reason = format!(
+        "several scenes: image {} of {w} x {h} px and image {} of {ow} x {oh} px, and one slide is read",
+        base.index, e.index
+    );
+    probe.unsupported(reason, rule.remedy)
+}
+
+fn several(
+    probe: &Probe,
+    rule: &Rule,
+    base: &Entry,
+    (w, h): (u64, u64),
+    twins: &[usize],
+) -> SlideError {
+    let n = twins.len() + 1;
+    let what = if base.colours == 1 { "channels or focal planes" } else { "focal planes" };
+    let offset = base.ifd.text(tag::DESCRIPTION).is_some_and(|t| t.contains("OffsetZ"));
+    let stated = if offset { ", OffsetZ" } else { "" };
+    let kind = if base.colours == 1 { "grey images" } else { "images" };
+    let reason = format!("{n} {kind} of {w} x {h} px ({what}{stated}), and one is read");
+    probe.unsupported(reason, rule.remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn words_of_programs_name_what_lies_beside_a_slide() {
+        for (text, role) in [
+            ("label", Some("label")),
+            ("label image", Some("label")),
+            ("Macro image", Some("macro")),
+            ("OVERVIEW", Some("macro")),
+            ("slide_thumbnail", Some("thumbnail")),
+            ("labelled tissue", None),
+            ("case-17", None),
+            ("", None),
+        ] {
+            assert_eq!(named(text), role, "{text}");
+        }
+    }
+}

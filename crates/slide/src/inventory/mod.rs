@@ -1,0 +1,195 @@
+//! Everything in a slide's file that may say who, when or where, by name and kind, never by value; with
+//! what was looked at to find it, and what was not.
+
+mod icc;
+mod jpeg;
+mod png;
+pub(crate) mod tags;
+mod tiff;
+
+pub(crate) use self::icc::blanked as blanked_icc;
+pub(crate) use self::jpeg::{is_technical as is_technical_segment, segments};
+
+use crate::limits::Fault;
+use crate::privacy::{self, Personal};
+use crate::{Limits, Slide, SlideError};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What may say something about people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Name of the property, tag, field or image.
+    pub name: String,
+    /// What it says.
+    pub kind: Personal,
+}
+
+/// What was found in a file, and where it was looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Inventory {
+    /// What may say who, when or where, each name once.
+    pub findings: Vec<Finding>,
+    /// What was looked at.
+    pub looked_at: Vec<String>,
+    /// What was not.
+    pub not_looked_at: Vec<String>,
+}
+
+/// A text of a file.
+pub(crate) struct Said {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    /// What it says whatever its name; without it the name is judged.
+    pub(crate) kind: Option<Personal>,
+}
+
+impl Said {
+    fn text(name: impl Into<String>, value: &[u8]) -> Self {
+        // Zeros end texts, and separate several of them.
+        let value = String::from_utf8_lossy(value).replace('\0', " ");
+        Self { name: name.into(), value: value.trim().to_owned(), kind: Some(Personal::Text) }
+    }
+
+    /// Judged by its name; free text where that says nothing.
+    fn named(name: impl Into<String>, value: &[u8]) -> Self {
+        let name = name.into();
+        let kind = privacy::personal(&name).unwrap_or(Personal::Text);
+        Self { kind: Some(kind), ..Self::text(name, value) }
+    }
+
+    fn findings(&self) -> Vec<(String, Personal)> {
+        match self.kind {
+            None => privacy::found(&self.name, &self.value),
+            Some(_) if privacy::is_blank(&self.value) => Vec::new(),
+            // Of a description in a known form the single fields are named.
+            Some(Personal::Text) => match privacy::fields_found(&self.name, &self.value) {
+                Some(fields) => fields,
+                None => vec![(self.name.clone(), Personal::Text)],
+            },
+            Some(kind) => vec![(self.name.clone(), kind)],
+        }
+    }
+}
+
+/// What a part of the search gives.
+#[derive(Default)]
+pub(crate) struct Search {
+    pub(crate) said: Vec<Said>,
+    pub(crate) looked_at: Vec<String>,
+    pub(crate) not_looked_at: Vec<String>,
+}
+
+/// Whether bytes hold a word: four printable characters in a row, in one byte or two each.
+pub(crate) fn holds_words(bytes: &[u8]) -> bool {
+    let letter =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'^' | b'-' | b'_' | b'.');
+    let plain = |b: &[u8]| {
+        b.windows(4).any(|w| w.iter().all(letter) && w.iter().any(u8::is_ascii_alphabetic))
+    };
+    let every_other =
+        |from: usize| bytes.iter().skip(from).step_by(2).copied().collect::<Vec<u8>>();
+    let wide = |from: usize| {
+        let zero = bytes.iter().skip(1 - from).step_by(2).filter(|b| **b == 0).count();
+        zero * 4 > bytes.len() && plain(&every_other(from))
+    };
+    plain(bytes) || wide(0) || wide(1)
+}
+
+impl Slide {
+    /// Looks for everything in the file that may say who, when or where: texts of every directory of a
+    /// TIFF with EXIF, GPS, XMP, IPTC, ICC and private tags, comments and application data of JPEG, text
+    /// of PNG, attributes of every file of a DICOM slide, and associated images by what they are.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn inventory(&self) -> Result<Inventory, SlideError> {
+        let search = self.search().map_err(|fault| match fault {
+            Fault::Limit(breach) => SlideError::limit(&self.path, breach),
+            Fault::Read(reason) => {
+                self.file.or_failure(&self.path, SlideError::read(&self.path, reason))
+            }
+            Fault::Damaged(reason) | Fault::Unsupported(reason) => self
+                .file
+                .or_failure(&self.path, SlideError::Malformed { path: self.path.clone(), reason }),
+        })?;
+        let mut names = BTreeSet::new();
+        let mut findings = Vec::new();
+        let properties = self.properties().iter().flat_map(|(name, v)| privacy::found(name, v));
+        let said = search.said.iter().flat_map(Said::findings);
+        let images = self.associated_images().iter().filter(|i| privacy::may_show_label(&i.name));
+        let images = images.map(|i| (format!("image {}", i.name), Personal::Picture));
+        for (name, kind) in properties.chain(said).chain(images) {
+            if names.insert(name.clone()) {
+                findings.push(Finding { name, kind });
+            }
+        }
+        let mut looked_at = search.looked_at;
+        looked_at.push(format!("{} properties", self.properties().len()));
+        looked_at.push(format!("names of {} associated images", self.associated_images().len()));
+        let mut not_looked_at = search.not_looked_at;
+        not_looked_at.push("the pixels of the slide and of its associated images".into());
+        Ok(Inventory { findings, looked_at, not_looked_at })
+    }
+
+    fn search(&self) -> Result<Search, Fault> {
+        let limits = Limits::default();
+        match self.format() {
+            "png" => png::search(&self.file),
+            "jpeg" => jpeg::search(&self.file),
+            "dicom" => self.search_dicom(),
+            _ => {
+                let mut head = [0; 4];
+                self.file.read_at(&mut head, 0).map_err(|e| Fault::read(0, &e))?;
+                if crate::tiff::is_tiff(&head) && self.format() != "openslide" {
+                    return tiff::search(&self.file, &limits);
+                }
+                Ok(Search {
+                    not_looked_at: vec![
+                        "what OpenSlide does not hand out of this format, and other files of the slide"
+                            .into(),
+                    ],
+                    ..Search::default()
+                })
+            }
+        }
+    }
+
+    /// The attributes of DICOM files are properties already; before them lie 128 bytes of anything.
+    fn search_dicom(&self) -> Result<Search, Fault> {
+        let mut preamble = [0; 128];
+        self.file.read_at(&mut preamble, 0).map_err(|e| Fault::read(0, &e))?;
+        let mut search = Search {
+            looked_at: vec![
+                "attributes of every file of the series, those in sequences and private ones among them"
+                    .into(),
+                "the preamble of the named file".into(),
+            ],
+            not_looked_at: vec![
+                "what follows the pixel data".into(),
+                "comments within compressed frames".into(),
+            ],
+            ..Search::default()
+        };
+        if holds_words(&preamble) {
+            search.said.push(Said::text("dicom.preamble", &preamble));
+        }
+        Ok(search)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holds_words;
+
+    #[test]
+    fn words_are_found_in_one_byte_or_two() {
+        assert!(holds_words(b"\0\0Jane Doe\0"));
+        let wide: Vec<u8> = "Jane Doe".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(holds_words(&wide));
+        let wide: Vec<u8> = "Jane Doe".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        assert!(holds_words(&wide));
+        assert!(!holds_words(&[0, 1, 2, 3, 250, 251, 65, 66, 67, 0]));
+        assert!(!holds_words(b"1234567 89"));
+    }
+}

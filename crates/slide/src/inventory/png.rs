@@ -1,0 +1,99 @@
+//! Texts of a PNG: keywords, EXIF, time, colour profile, and chunks that the standard does not know.
+
+use super::{Said, Search, holds_words, icc, jpeg};
+use crate::file::SlideFile;
+use crate::limits::Fault;
+use crate::privacy::Personal;
+use flate2::read::ZlibDecoder;
+use std::io::Read;
+
+/// Chunks of PNG (third edition) and its extensions that hold no text.
+const TECHNICAL: [&[u8; 4]; 22] = [
+    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"sBIT", b"sRGB", b"bKGD",
+    b"hIST", b"pHYs", b"acTL", b"fcTL", b"fdAT", b"cICP", b"mDCV", b"cLLI", b"oFFs", b"sCAL",
+    b"pCAL", b"sTER",
+];
+/// Longest chunk other than pixels that is read.
+const LONGEST: u64 = 16 << 20;
+/// Chunks of one file.
+const MOST: usize = 1 << 22;
+
+pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
+    let mut said = Vec::new();
+    let mut at = 8;
+    for _ in 0..MOST {
+        if at + 8 > file.len {
+            break;
+        }
+        let head = part(file, at, 8)?;
+        let len = u64::from(u32::from_be_bytes([head[0], head[1], head[2], head[3]]));
+        let kind = [head[4], head[5], head[6], head[7]];
+        let next = at + 12 + len;
+        if !TECHNICAL.iter().any(|t| **t == kind) {
+            let body = part(file, at + 8, len.min(LONGEST).min(file.len - at - 8))?;
+            said.extend(texts(&kind, &body));
+        }
+        at = next;
+        if kind == *b"IEND" {
+            break;
+        }
+    }
+    if at < file.len {
+        let rest = part(file, at, (file.len - at).min(LONGEST))?;
+        if holds_words(&rest) {
+            said.push(Said::text("png.after the end", &rest));
+        }
+    }
+    let looked_at =
+        vec!["text chunks, EXIF, GPS, XMP, time, ICC, unknown chunks, what follows the end".into()];
+    Ok(Search { said, looked_at, not_looked_at: Vec::new() })
+}
+
+fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
+    let mut b = vec![0; n as usize];
+    file.read_at(&mut b, at).map_err(|e| Fault::read(at, &e))?;
+    Ok(b)
+}
+
+fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<Said> {
+    let (key, value) = match body.iter().position(|b| *b == 0) {
+        Some(i) => (String::from_utf8_lossy(&body[..i]).into_owned(), &body[i + 1..]),
+        None => (String::new(), body),
+    };
+    match kind {
+        b"tEXt" => vec![keyword(&key, value.to_vec())],
+        b"zTXt" => vec![keyword(&key, inflated(value.get(1..).unwrap_or_default()))],
+        b"iTXt" => {
+            let packed = value.first() == Some(&1);
+            // Flag, method, language and translated keyword, each ended by a zero.
+            let mut rest = value.get(2..).unwrap_or_default().splitn(3, |b| *b == 0);
+            let text = rest.nth(2).unwrap_or_default();
+            vec![keyword(&key, if packed { inflated(text) } else { text.to_vec() })]
+        }
+        b"eXIf" => jpeg::exif_texts("png", body),
+        b"tIME" => {
+            vec![Said { name: "png.tIME".into(), value: "time".into(), kind: Some(Personal::Date) }]
+        }
+        b"iCCP" => {
+            let profile = inflated(value.get(1..).unwrap_or_default());
+            icc::texts("png.ICCProfile", &profile)
+        }
+        _ if holds_words(body) => {
+            vec![Said::text(format!("png.{}", String::from_utf8_lossy(kind)), body)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A text under its keyword; the name of a program says nothing of people.
+fn keyword(key: &str, value: Vec<u8>) -> Said {
+    let value = if key.eq_ignore_ascii_case("Software") { Vec::new() } else { value };
+    Said::named(format!("png.{}", key.replace('.', " ")), &value)
+}
+
+fn inflated(b: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    // What is damaged gives the text before the damage.
+    let _ = ZlibDecoder::new(b).take(LONGEST).read_to_end(&mut out);
+    out
+}

@@ -1,0 +1,139 @@
+//! Numbers of TIFF and EXIF tags, their names, and what they say.
+//!
+//! Sources: TIFF 6.0 (sections 8, 12 to 23), TIFF/EP (ISO 12234-2), Exif 2.32 (tables 4 to 9 and 15),
+//! Adobe's XMP and Photoshop notes, IPTC-NAA record 2, DNG 1.6, libtiff's `tiff.h` for private tags of
+//! GDAL, ImageJ, Micro-Manager, FEI and Hamamatsu.
+
+use crate::privacy::Personal;
+
+/// What a tag's value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holds {
+    /// Nothing about people: sizes, places of tiles, colours, names of devices and programs.
+    Technical,
+    /// Something about people.
+    Says(Personal),
+    /// A colour profile, which has texts of its own.
+    Profile,
+    /// A directory of its own.
+    Directory(&'static str),
+}
+
+use Holds::{Directory, Profile, Says, Technical};
+use Personal::{Date, Identifier, Person, Picture, Place, Text};
+
+/// Every tag that is known. What is not listed is private.
+#[rustfmt::skip]
+pub(crate) const TAGS: &[(u16, &str, Holds)] = &[
+    // TIFF 6.0, baseline and extensions.
+    (254, "NewSubfileType", Technical), (255, "SubfileType", Technical),
+    (256, "ImageWidth", Technical), (257, "ImageLength", Technical),
+    (258, "BitsPerSample", Technical), (259, "Compression", Technical),
+    (262, "PhotometricInterpretation", Technical), (263, "Threshholding", Technical),
+    (264, "CellWidth", Technical), (265, "CellLength", Technical), (266, "FillOrder", Technical),
+    (269, "DocumentName", Says(Identifier)), (270, "ImageDescription", Says(Text)),
+    (271, "Make", Technical), (272, "Model", Technical), (273, "StripOffsets", Technical),
+    (274, "Orientation", Technical), (277, "SamplesPerPixel", Technical),
+    (278, "RowsPerStrip", Technical), (279, "StripByteCounts", Technical),
+    (280, "MinSampleValue", Technical), (281, "MaxSampleValue", Technical),
+    (282, "XResolution", Technical), (283, "YResolution", Technical),
+    (284, "PlanarConfiguration", Technical), (285, "PageName", Says(Identifier)),
+    (286, "XPosition", Technical), (287, "YPosition", Technical),
+    (288, "FreeOffsets", Technical), (289, "FreeByteCounts", Technical),
+    (290, "GrayResponseUnit", Technical), (291, "GrayResponseCurve", Technical),
+    (292, "T4Options", Technical), (293, "T6Options", Technical),
+    (296, "ResolutionUnit", Technical), (297, "PageNumber", Technical),
+    (301, "TransferFunction", Technical), (305, "Software", Technical),
+    (306, "DateTime", Says(Date)), (315, "Artist", Says(Person)),
+    (316, "HostComputer", Says(Place)), (317, "Predictor", Technical),
+    (318, "WhitePoint", Technical), (319, "PrimaryChromaticities", Technical),
+    (320, "ColorMap", Technical), (321, "HalftoneHints", Technical),
+    (322, "TileWidth", Technical), (323, "TileLength", Technical),
+    (324, "TileOffsets", Technical), (325, "TileByteCounts", Technical),
+    (330, "SubIFDs", Technical), (332, "InkSet", Technical), (333, "InkNames", Says(Text)),
+    (334, "NumberOfInks", Technical), (336, "DotRange", Technical),
+    (337, "TargetPrinter", Says(Text)), (338, "ExtraSamples", Technical),
+    (339, "SampleFormat", Technical), (340, "SMinSampleValue", Technical),
+    (341, "SMaxSampleValue", Technical), (342, "TransferRange", Technical),
+    (346, "Indexed", Technical), (347, "JPEGTables", Technical),
+    (512, "JPEGProc", Technical), (513, "JPEGInterchangeFormat", Says(Picture)),
+    (514, "JPEGInterchangeFormatLength", Technical), (515, "JPEGRestartInterval", Technical),
+    (519, "JPEGQTables", Technical), (520, "JPEGDCTables", Technical),
+    (521, "JPEGACTables", Technical), (529, "YCbCrCoefficients", Technical),
+    (530, "YCbCrSubSampling", Technical), (531, "YCbCrPositioning", Technical),
+    (532, "ReferenceBlackWhite", Technical), (700, "XMP", Says(Text)),
+    (18246, "Rating", Technical), (32781, "ImageID", Says(Identifier)),
+    // Private, in use: libtiff, Aperio, TIFF/EP.
+    (32995, "Matteing", Technical), (32996, "DataType", Technical),
+    (32997, "ImageDepth", Technical), (32998, "TileDepth", Technical),
+    (33432, "Copyright", Says(Person)), (33550, "ModelPixelScale", Technical),
+    (33723, "IPTC", Says(Text)), (34377, "Photoshop", Says(Text)),
+    (34118, "ZeissSEM", Says(Text)), (34361, "MMHeader", Says(Text)),
+    (34412, "ZeissLSM", Says(Text)), (34675, "ICCProfile", Profile),
+    (34665, "Exif", Directory("exif")), (34853, "GPS", Directory("gps")),
+    (40965, "Interoperability", Directory("interoperability")),
+    (34680, "FEI_SFEG", Says(Text)), (34682, "FEI_HELIOS", Says(Text)),
+    (34737, "GeoAsciiParams", Says(Text)), (37394, "SecurityClassification", Says(Text)),
+    (37395, "ImageHistory", Says(Text)), (42112, "GDAL_METADATA", Says(Text)),
+    (42113, "GDAL_NODATA", Technical), (50838, "IJMetadataByteCounts", Technical),
+    (50839, "IJMetadata", Says(Text)), (51123, "MicroManagerMetadata", Says(Text)),
+    (33628, "UIC1", Says(Text)),
+    // Windows Explorer.
+    (40091, "XPTitle", Says(Identifier)), (40092, "XPComment", Says(Text)),
+    (40093, "XPAuthor", Says(Person)), (40094, "XPKeywords", Says(Text)),
+    (40095, "XPSubject", Says(Text)),
+    // Exif 2.32.
+    (33434, "ExposureTime", Technical), (33437, "FNumber", Technical),
+    (34850, "ExposureProgram", Technical), (34852, "SpectralSensitivity", Technical),
+    (34855, "PhotographicSensitivity", Technical), (34864, "SensitivityType", Technical),
+    (36864, "ExifVersion", Technical), (36867, "DateTimeOriginal", Says(Date)),
+    (36868, "DateTimeDigitized", Says(Date)), (36880, "OffsetTime", Says(Date)),
+    (36881, "OffsetTimeOriginal", Says(Date)), (36882, "OffsetTimeDigitized", Says(Date)),
+    (37121, "ComponentsConfiguration", Technical), (37122, "CompressedBitsPerPixel", Technical),
+    (37377, "ShutterSpeedValue", Technical), (37378, "ApertureValue", Technical),
+    (37379, "BrightnessValue", Technical), (37380, "ExposureBiasValue", Technical),
+    (37381, "MaxApertureValue", Technical), (37382, "SubjectDistance", Technical),
+    (37383, "MeteringMode", Technical), (37384, "LightSource", Technical),
+    (37385, "Flash", Technical), (37386, "FocalLength", Technical),
+    (37396, "SubjectArea", Technical), (37500, "MakerNote", Says(Text)),
+    (37510, "UserComment", Says(Text)), (37520, "SubSecTime", Says(Date)),
+    (37521, "SubSecTimeOriginal", Says(Date)), (37522, "SubSecTimeDigitized", Says(Date)),
+    (40960, "FlashpixVersion", Technical), (40961, "ColorSpace", Technical),
+    (40962, "PixelXDimension", Technical), (40963, "PixelYDimension", Technical),
+    (40964, "RelatedSoundFile", Says(Identifier)), (41486, "FocalPlaneXResolution", Technical),
+    (41487, "FocalPlaneYResolution", Technical), (41488, "FocalPlaneResolutionUnit", Technical),
+    (41495, "SensingMethod", Technical), (41728, "FileSource", Technical),
+    (41729, "SceneType", Technical), (41730, "CFAPattern", Technical),
+    (41985, "CustomRendered", Technical), (41986, "ExposureMode", Technical),
+    (41987, "WhiteBalance", Technical), (41988, "DigitalZoomRatio", Technical),
+    (41989, "FocalLengthIn35mmFilm", Technical), (41990, "SceneCaptureType", Technical),
+    (41991, "GainControl", Technical), (41992, "Contrast", Technical),
+    (41993, "Saturation", Technical), (41994, "Sharpness", Technical),
+    (42016, "ImageUniqueID", Says(Identifier)), (42032, "CameraOwnerName", Says(Person)),
+    (42033, "BodySerialNumber", Technical), (42034, "LensSpecification", Technical),
+    (42035, "LensMake", Technical), (42036, "LensModel", Technical),
+    (42037, "LensSerialNumber", Technical), (42240, "Gamma", Technical),
+    // DNG.
+    (50706, "DNGVersion", Technical), (50707, "DNGBackwardVersion", Technical),
+    (50708, "UniqueCameraModel", Technical), (50735, "CameraSerialNumber", Technical),
+    (50827, "OriginalRawFileName", Says(Identifier)), (50971, "PreviewDateTime", Says(Date)),
+];
+
+/// Name of a tag, and what it holds.
+pub(crate) fn known(tag: u16) -> Option<(&'static str, Holds)> {
+    TAGS.iter().find(|(t, ..)| *t == tag).map(|(_, name, holds)| (*name, *holds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TAGS;
+
+    #[test]
+    fn every_tag_is_listed_once() {
+        let mut all: Vec<u16> = TAGS.iter().map(|t| t.0).collect();
+        all.sort_unstable();
+        let before = all.len();
+        all.dedup();
+        assert_eq!(all.len(), before);
+    }
+}

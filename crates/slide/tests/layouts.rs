@@ -1,0 +1,705 @@
+//! Layouts that programs write and readers get wrong: which image is the slide, what lies beside it,
+//! levels with holes or other content, orientation, opacity, texts, and copies without persons.
+
+use mitosis::Mpp;
+use slide::deidentify::{DeidentifyError, deidentify};
+use slide::privacy::Personal;
+use slide::{MppRule, OpenOptions, Slide, SlideError, TissueMask};
+use std::path::{Path, PathBuf};
+
+const ASCII: u16 = 2;
+const SHORT: u16 = 3;
+const LONG: u16 = 4;
+
+/// A directory to be drawn: 8-bit samples without compression.
+struct Page {
+    size: (u32, u32),
+    /// Side of tiles; none: one strip.
+    tile: Option<u32>,
+    samples: u16,
+    bits: u16,
+    fields: Vec<(u16, u16, Vec<u8>)>,
+    /// The samples of a pixel.
+    pixel: Box<dyn Fn(u32, u32) -> [u8; 4]>,
+    /// Tiles that are left out, by column and row.
+    holes: fn(u32, u32) -> bool,
+}
+
+impl Page {
+    /// An RGB image that shows the same tissue whatever its size: `factor` level-0 pixels per pixel.
+    fn tissue(size: (u32, u32), factor: u32, tile: Option<u32>) -> Self {
+        let pixel = Box::new(move |x, y| tissue(x * factor, y * factor));
+        let (fields, holes) = (Vec::new(), (|_, _| false) as fn(u32, u32) -> bool);
+        Self { size, tile, samples: 3, bits: 8, fields, pixel, holes }
+    }
+
+    fn with(mut self, tag: u16, kind: u16, value: &[u8]) -> Self {
+        self.fields.push((tag, kind, value.to_vec()));
+        self
+    }
+
+    fn text(self, tag: u16, text: &str) -> Self {
+        self.with(tag, ASCII, &[text.as_bytes(), b"\0"].concat())
+    }
+
+    fn subfile(self, kind: u32) -> Self {
+        self.with(254, LONG, &kind.to_le_bytes())
+    }
+
+    fn painted(mut self, colour: [u8; 4]) -> Self {
+        self.pixel = Box::new(move |_, _| colour);
+        self
+    }
+
+    fn tiles(&self) -> Vec<Vec<u8>> {
+        let (w, h) = self.size;
+        let (tw, th) = self.tile.map_or((w, h), |t| (t, t));
+        let mut all = Vec::new();
+        for row in 0..h.div_ceil(th) {
+            for column in 0..w.div_ceil(tw) {
+                if self.tile.is_some() && (self.holes)(column, row) {
+                    all.push(Vec::new());
+                    continue;
+                }
+                let mut data = Vec::new();
+                for y in row * th..(row + 1) * th {
+                    for x in column * tw..(column + 1) * tw {
+                        let p = (self.pixel)(x.min(w - 1), y.min(h - 1));
+                        for v in &p[..usize::from(self.samples)] {
+                            let wide = if self.bits == 16 { vec![*v, *v] } else { vec![*v] };
+                            data.extend(wide);
+                        }
+                    }
+                }
+                all.push(data);
+            }
+        }
+        all
+    }
+}
+
+/// Pink ground with violet blobs on glass: a block that is the same at every level.
+fn tissue(x: u32, y: u32) -> [u8; 4] {
+    let inside = (300..1700).contains(&x) && (200..1500).contains(&y);
+    let blob = (x / 96 + y / 96) % 3 == 0;
+    match (inside, blob) {
+        (false, _) => [243, 242, 244, 255],
+        (true, true) => [120, 70, 150, 255],
+        (true, false) => [215, 150, 195, 255],
+    }
+}
+
+/// A little-endian classic TIFF. Data of the pages lie in their order, each before its directory.
+fn tiff(pages: &[Page]) -> Vec<u8> {
+    let mut out = b"II*\0\0\0\0\0".to_vec();
+    let mut next = 4;
+    for page in pages {
+        let (mut offsets, mut counts) = (Vec::new(), Vec::new());
+        for tile in page.tiles() {
+            offsets.push(if tile.is_empty() { 0 } else { out.len() as u32 });
+            counts.push(tile.len() as u32);
+            out.extend(tile);
+        }
+        out.resize(out.len().next_multiple_of(2), 0);
+        let longs = |v: &[u32]| v.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let shorts = |v: &[u16]| v.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let n = usize::from(page.samples);
+        let mut fields = page.fields.clone();
+        let photometric = if n < 3 { 1 } else { 2 };
+        let mut own = vec![
+            (256, LONG, longs(&[page.size.0])),
+            (257, LONG, longs(&[page.size.1])),
+            (258, SHORT, shorts(&vec![page.bits; n])),
+            (259, SHORT, shorts(&[1])),
+            (262, SHORT, shorts(&[photometric])),
+            (277, SHORT, shorts(&[page.samples])),
+        ];
+        own.extend(match page.tile {
+            Some(side) => vec![
+                (322, LONG, longs(&[side])),
+                (323, LONG, longs(&[side])),
+                (324, LONG, longs(&offsets)),
+                (325, LONG, longs(&counts)),
+            ],
+            None => vec![
+                (273, LONG, longs(&offsets)),
+                (278, LONG, longs(&[page.size.1])),
+                (279, LONG, longs(&counts)),
+            ],
+        });
+        own.retain(|(t, ..)| fields.iter().all(|f| f.0 != *t));
+        fields.extend(own);
+        fields.sort_by_key(|f| f.0);
+        let mut entries = Vec::new();
+        for (tag, kind, value) in &fields {
+            let size = match *kind {
+                SHORT => 2,
+                LONG => 4,
+                _ => 1,
+            };
+            let mut place = value.clone();
+            if value.len() > 4 {
+                place = (out.len() as u32).to_le_bytes().to_vec();
+                out.extend(value);
+                out.resize(out.len().next_multiple_of(2), 0);
+            }
+            place.resize(4, 0);
+            let count = (value.len() / size) as u32;
+            entries.extend(tag.to_le_bytes());
+            entries.extend(kind.to_le_bytes());
+            entries.extend(count.to_le_bytes());
+            entries.extend(place);
+        }
+        let start = out.len() as u32;
+        out[next..next + 4].copy_from_slice(&start.to_le_bytes());
+        out.extend((fields.len() as u16).to_le_bytes());
+        out.extend(entries);
+        next = out.len();
+        out.extend([0; 4]);
+    }
+    out
+}
+
+struct Drawn {
+    dir: tempfile::TempDir,
+}
+
+impl Drawn {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn tiff(&self, name: &str, pages: &[Page]) -> PathBuf {
+        self.file(name, &tiff(pages))
+    }
+}
+
+fn options() -> OpenOptions {
+    OpenOptions {
+        mpp: Some(Mpp::PAPER),
+        mpp_rule: MppRule::Fill,
+        openslide: Some("/no/such/library".into()),
+        ..OpenOptions::default()
+    }
+}
+
+fn open(path: &Path) -> Result<Slide, SlideError> {
+    Slide::open_with(path, &options())
+}
+
+fn refused(path: &Path, words: &[&str]) {
+    let e = open(path).unwrap_err();
+    assert!(matches!(e, SlideError::Unsupported { .. }), "{e:?}");
+    let text = e.to_string();
+    for word in words {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+fn names(slide: &Slide) -> Vec<&str> {
+    slide.associated_images().iter().map(|a| a.name.as_str()).collect()
+}
+
+const SVS: &str = "Aperio Image Library v11.2.1\r\n2048x2048 [0,0 2048x2048] (256x256) JPEG/RGB \
+                   Q=70|AppMag = 40|MPP = 0.25";
+
+/// The levels of a slide of 2048 px: level 0, and level 1 of a quarter.
+fn levels() -> [Page; 2] {
+    [Page::tissue((2048, 2048), 1, Some(256)), Page::tissue((512, 512), 4, Some(256))]
+}
+
+fn area(slide: &Slide) -> f64 {
+    TissueMask::find(slide).unwrap().area_mm2()
+}
+
+#[test]
+fn images_beside_an_aperio_slide_are_named_as_the_scanner_means_them() {
+    let drawn = Drawn::new();
+    let [base, level] = levels();
+    let path = drawn.tiff(
+        "gt450.svs",
+        &[
+            base.text(270, SVS),
+            Page::tissue((128, 128), 16, None).text(270, &format!("{SVS} -> 128x128")),
+            level.text(270, SVS),
+            Page::tissue((70, 60), 1, None).subfile(1),
+            Page::tissue((120, 60), 1, None).subfile(9),
+        ],
+    );
+    let slide = open(&path).unwrap();
+    assert_eq!(names(&slide), ["thumbnail", "label", "macro"]);
+    assert_eq!(slide.levels().len(), 2);
+    let [base, _] = levels();
+    let label = Page::tissue((70, 60), 1, None).text(270, "Aperio Image Library\nlabel 70x60");
+    let path = drawn.tiff("second.svs", &[base.text(270, SVS), label]);
+    assert_eq!(names(&open(&path).unwrap()), ["label"]);
+    for (file, want) in [
+        ("gt450.svs", &["image label", "image macro"][..]),
+        ("described_label_is_second_directory.svs", &["image label"]),
+    ] {
+        let Some(path) = testkit::data(&format!("hostile/reports/{file}")) else { continue };
+        let found = open(&path).unwrap().inventory().unwrap().findings;
+        let pictures = found.iter().filter(|f| f.kind == Personal::Picture);
+        assert_eq!(pictures.map(|f| f.name.as_str()).collect::<Vec<_>>(), want, "{file}");
+    }
+}
+
+#[test]
+fn tiles_that_a_coarse_level_leaves_out_come_from_the_finer_one() {
+    let drawn = Drawn::new();
+    let describe = |[base, level]: [Page; 2]| [base.text(270, SVS), level.text(270, SVS)];
+    let whole = open(&drawn.tiff("whole.svs", &describe(levels()))).unwrap();
+    let want = area(&whole);
+    assert!(want > 0.05, "{want}");
+    for (name, holes, filled) in
+        [("right.svs", (|c, _| c == 1) as fn(u32, u32) -> bool, 2), ("all.svs", |_, _| true, 4)]
+    {
+        let mut pages = describe(levels());
+        pages[1].holes = holes;
+        let slide = open(&drawn.tiff(name, &pages)).unwrap();
+        assert!((area(&slide) / want - 1.0).abs() < 0.02, "{name}: {} {want}", area(&slide));
+        assert_eq!(slide.thumbnail(512).unwrap(), whole.thumbnail(512).unwrap(), "{name}");
+        assert_eq!((slide.filled_tiles(1), slide.absent_tiles(1).len()), (filled, 0), "{name}");
+        assert_eq!(slide.disagreements().unwrap(), [], "{name}");
+        let small = slide.read_reduced(4.0, 256, 0, 256, 256).unwrap();
+        assert_eq!(small, whole.read_reduced(4.0, 256, 0, 256, 256).unwrap(), "{name}");
+    }
+    // What no level holds stays white and is said to be absent.
+    let mut pages = describe(levels());
+    pages[0].holes = |c, r| c < 4 && r < 4;
+    pages[1].holes = |c, r| c == 0 && r == 0;
+    let slide = open(&drawn.tiff("lost.svs", &pages)).unwrap();
+    assert_eq!((slide.filled_tiles(1), slide.absent_tiles(1).len()), (0, 1));
+    assert_eq!(slide.absent_tiles(0).len(), 16);
+    let corner = slide.read_level(1, 0, 0, 256, 256).unwrap();
+    assert!(corner.data.iter().all(|v| *v == 255));
+}
+
+#[test]
+fn a_level_that_shows_something_else_is_noticed_and_not_used() {
+    let drawn = Drawn::new();
+    let [base, level] = levels();
+    let blank = level.painted([244, 244, 244, 255]).subfile(1);
+    let path = drawn.tiff("blank.tif", &[base, blank]);
+    let slide = open(&path).unwrap();
+    let [base, level] = levels();
+    let whole = open(&drawn.tiff("whole.tif", &[base, level.subfile(1)])).unwrap();
+    assert_eq!(whole.disagreements().unwrap(), []);
+    let found = slide.disagreements().unwrap();
+    assert_eq!((found.len(), found[0].level, found[0].against), (1, 1, 0));
+    assert!(found[0].differing > 5 && found[0].compared == 36, "{found:?}");
+    assert!((area(&slide) / area(&whole) - 1.0).abs() < 0.02);
+    assert!(slide.level_notes()[0].contains("level 1 shows something else than level 0"));
+    assert_eq!(slide.level_for(Mpp::new(1.0).unwrap()).unwrap(), 0);
+    assert_eq!(whole.level_for(Mpp::new(1.0).unwrap()).unwrap(), 1);
+}
+
+fn ome(images: &[(&str, u32, u32, &str)]) -> String {
+    let image = |(name, w, h, more): &(&str, u32, u32, &str)| {
+        format!(
+            r#"<Image Name="{name}"><Pixels SizeX="{w}" SizeY="{h}" SizeC="3" SizeT="1" {more}></Pixels></Image>"#
+        )
+    };
+    let all: Vec<String> = images.iter().map(image).collect();
+    format!(r#"<?xml version="1.0"?><OME>{}</OME>"#, all.concat())
+}
+
+#[test]
+fn the_largest_image_is_the_slide_wherever_it_stands() {
+    let drawn = Drawn::new();
+    let base = || Page::tissue((1024, 1024), 2, Some(256));
+    let macro_first = Page::tissue((256, 200), 1, Some(256));
+    let size = r#"SizeZ="1" PhysicalSizeX="0.5""#;
+    let text =
+        ome(&[("", 256, 200, r#"SizeZ="1" PhysicalSizeX="16""#), ("scan", 1024, 1024, size)]);
+    let path = drawn.tiff("macro_first.ome.tif", &[macro_first.text(270, &text), base()]);
+    let slide = Slide::open(&path).unwrap();
+    assert_eq!((slide.dimensions(), slide.format()), ((1024, 1024), "ome-tiff"));
+    assert_eq!(slide.resolution().unwrap().x.get(), 0.5);
+    assert_eq!(slide.associated_images().len(), 1);
+
+    let path = drawn.tiff("thumbnail_first.tif", &[Page::tissue((128, 128), 16, None), base()]);
+    let slide = open(&path).unwrap();
+    assert_eq!((slide.dimensions(), names(&slide)), ((1024, 1024), vec!["thumbnail"]));
+
+    let scenes = || [base(), Page::tissue((900, 700), 2, Some(256))];
+    refused(&drawn.tiff("scenes.tif", &scenes()), &["several scenes", "1024 x 1024", "900 x 700"]);
+    let [one, two] = scenes();
+    let text = ome(&[("a", 1024, 1024, size), ("b", 900, 700, size)]);
+    let path = drawn.tiff("scenes.ome.tif", &[one.text(270, &text), two]);
+    refused(&path, &["several scenes", "1024 x 1024", "900 x 700"]);
+    let [one, two] = scenes();
+    let path = drawn.tiff("scenes.svs", &[one.text(270, SVS), two.text(270, SVS)]);
+    refused(&path, &["several scenes"]);
+}
+
+#[test]
+fn focal_planes_and_channels_are_refused_in_every_format() {
+    let drawn = Drawn::new();
+    let plane = || Page::tissue((512, 512), 4, Some(256));
+    let deep = |z: &str| plane().text(270, &format!("{SVS}|OffsetZ = {z}"));
+    let path = drawn.tiff("planes.svs", &[deep("0"), deep("0.5"), deep("1")]);
+    refused(&path, &["3 images of 512 x 512 px", "focal planes", "OffsetZ"]);
+    refused(&drawn.tiff("planes.tif", &[plane(), plane()]), &["2 images", "focal planes"]);
+    let text = ome(&[("scan", 512, 512, r#"SizeZ="3""#)]);
+    let path = drawn.tiff("planes.ome.tif", &[plane().text(270, &text), plane(), plane()]);
+    refused(&path, &["3 focal planes", "SizeZ"]);
+    let grey = || Page { samples: 1, ..Page::tissue((512, 512), 4, None) };
+    let path = drawn.tiff("composite.tif", &[grey(), grey(), grey()]);
+    refused(&path, &["3 grey images", "channels"]);
+    let stack = grey().text(270, "ImageJ=1.53\nimages=3\nchannels=3\nmode=composite\n");
+    refused(&drawn.tiff("stack.tif", &[stack]), &["3 images of ImageJ"]);
+}
+
+#[test]
+fn masks_and_damaged_images_beside_a_slide_do_not_refuse_it() {
+    let drawn = Drawn::new();
+    let [base, level] = levels();
+    let mask = || Page { bits: 1, samples: 1, ..Page::tissue((2048, 2048), 1, None) };
+    let mask = mask().subfile(4).with(262, SHORT, &[4, 0]);
+    let path = drawn.tiff("mask.tif", &[base, mask, level.subfile(1)]);
+    let slide = open(&path).unwrap();
+    assert_eq!((slide.levels().len(), names(&slide)), (2, vec!["mask"]));
+    let [base, _] = levels();
+    let wide = Page { bits: 16, ..Page::tissue((70, 60), 1, None) };
+    let label = wide.text(270, "Aperio Image Library\nlabel 70x60");
+    let path = drawn.tiff("label16.svs", &[base.text(270, SVS), label]);
+    let slide = open(&path).unwrap();
+    let about = &slide.associated_images()[0];
+    assert_eq!(about.name, "label");
+    assert!(about.unreadable.as_ref().unwrap().contains("16 bits"), "{about:?}");
+    assert!(slide.associated_image("label").unwrap_err().to_string().contains("16 bits"));
+    for file in ["s32_mask.tif", "s05e_macro16.svs"] {
+        let Some(path) = testkit::data(&format!("hostile/reports/{file}")) else { continue };
+        assert_eq!(open(&path).unwrap().dimensions(), (1024, 1024), "{file}");
+    }
+}
+
+#[test]
+fn what_an_ome_tiff_states_twice_is_compared() {
+    let drawn = Drawn::new();
+    let text = ome(&[("scan", 512, 400, r#"SizeZ="1""#)]);
+    let path =
+        drawn.tiff("size.ome.tif", &[Page::tissue((512, 512), 4, Some(256)).text(270, &text)]);
+    let text = open(&path).unwrap_err().to_string();
+    assert!(text.contains("512 x 400") && text.contains("512 x 512"), "{text}");
+}
+
+#[test]
+fn decimal_commas_are_read_and_words_are_quoted() {
+    let drawn = Drawn::new();
+    let svs = |mpp: &str| {
+        let text = SVS.replace("0.25", mpp);
+        drawn.tiff("comma.svs", &[Page::tissue((512, 512), 4, Some(256)).text(270, &text)])
+    };
+    assert_eq!(Slide::open(svs("0,2500")).unwrap().resolution().unwrap().x.get(), 0.25);
+    let text = Slide::open(svs("fine")).unwrap().resolution().unwrap_err().to_string();
+    assert!(text.contains("aperio.MPP = `fine`") && !text.contains("NaN"), "{text}");
+    let Some(path) = testkit::data("hostile/reports/s04_comma.svs") else { return };
+    assert_eq!(Slide::open(path).unwrap().resolution().unwrap().x.get(), 0.25);
+}
+
+#[test]
+fn files_that_are_not_slides_are_named_with_what_helps() {
+    let drawn = Drawn::new();
+    for (bytes, words) in [
+        (
+            &b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"[..],
+            ["Git-LFS", "git lfs pull"],
+        ),
+        (b"\n<!DOCTYPE html><html><body>Sign in</body></html>", ["HTML", "download"]),
+        (b"PK\x03\x04and more of an archive", ["ZIP", "unpack"]),
+        (b"\x1f\x8b\x08\0 packed", ["gzip", "unpack"]),
+        (b"<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", ["XML", "slide"]),
+        (b"%PDF-1.7 a report", ["PDF", "slide"]),
+    ] {
+        let path = drawn.file("case.svs", bytes);
+        refused(&path, &words);
+        assert!(!open(&path).unwrap_err().to_string().contains("install OpenSlide"));
+    }
+    if let Some(path) = testkit::data("hostile/reports/s13_cmyk.jpg") {
+        refused(&path, &["four components", "RGB"]);
+    }
+}
+
+/// An EXIF block with one field: the orientation.
+fn exif(orientation: u8) -> Vec<u8> {
+    let mut b = b"II*\0\x08\0\0\0\x01\0".to_vec();
+    b.extend([0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0]);
+    b
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/slides").join(name)
+}
+
+/// The drawn JPEG with a segment behind its start.
+fn jpeg_with(marker: u8, body: &[u8]) -> Vec<u8> {
+    let plain = std::fs::read(golden("flat_444.jpg")).unwrap();
+    let len = (body.len() as u16 + 2).to_be_bytes();
+    [&plain[..2], &[0xFF, marker], &len, body, &plain[2..]].concat()
+}
+
+/// The drawn PNG with a chunk behind its header, or before its end.
+fn png_with(kind: &[u8; 4], body: &[u8], last: bool) -> Vec<u8> {
+    let plain = std::fs::read(golden("flat.png")).unwrap();
+    let at = if last { plain.len() - 12 } else { 33 };
+    let mut crc = flate2::Crc::new();
+    crc.update(kind);
+    crc.update(body);
+    let (len, sum) = ((body.len() as u32).to_be_bytes(), crc.sum().to_be_bytes());
+    [&plain[..at], &len, kind, body, &sum, &plain[at..]].concat()
+}
+
+#[test]
+fn turned_images_are_refused_everywhere_and_0_means_upright() {
+    let drawn = Drawn::new();
+    let page = |o: u8| Page::tissue((64, 64), 30, None).with(274, SHORT, &[o, 0]);
+    let turned = |o: u8| {
+        [
+            drawn.tiff("turned.tif", &[page(o)]),
+            drawn.file("turned.jpg", &jpeg_with(0xE1, &[b"Exif\0\0", &exif(o)[..]].concat())),
+            drawn.file("turned.png", &png_with(b"eXIf", &exif(o), false)),
+            drawn.file("late.png", &png_with(b"eXIf", &exif(o), true)),
+        ]
+    };
+    for o in [3, 6, 8] {
+        turned(o).iter().for_each(|p| refused(p, &[&format!("orientation {o}"), "turned"]));
+    }
+    for o in [0, 1] {
+        for path in turned(o) {
+            let slide = open(&path).unwrap();
+            let (w, h) = slide.dimensions();
+            slide.read_level(0, 0, 0, w as usize, h as usize).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_transparent_ground_of_undeclared_opacity_is_white() {
+    let drawn = Drawn::new();
+    let mut page = Page { samples: 4, ..Page::tissue((64, 64), 30, Some(64)) };
+    page.pixel = Box::new(|x, _| match x {
+        0..32 => [0, 0, 0, 0],
+        32..48 => [0, 0, 0, 255],
+        _ => [90, 40, 120, 0],
+    });
+    let page = page.with(338, SHORT, &[0, 0]);
+    let slide = open(&drawn.tiff("rgba.tif", &[page])).unwrap();
+    let row = slide.read_level(0, 0, 0, 64, 1).unwrap().data;
+    let pixel = |x: usize| [row[3 * x], row[3 * x + 1], row[3 * x + 2]];
+    assert_eq!((pixel(3), pixel(40), pixel(60)), ([255; 3], [0; 3], [90, 40, 120]));
+}
+
+/// The file is cut behind the open slide, as a share that goes away: the coarse level lies last.
+#[test]
+fn a_failed_read_is_an_error_and_not_another_level() {
+    let drawn = Drawn::new();
+    let pages = levels().map(|p| p.text(270, SVS));
+    let path = drawn.tiff("cut.svs", &pages);
+    let slide = open(&path).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(3 * 2048 * 2048 + 4096).unwrap();
+    for e in [
+        TissueMask::find(&slide).unwrap_err(),
+        slide.thumbnail_partial(300).unwrap_err(),
+        slide.read_level(1, 300, 300, 9, 9).unwrap_err(),
+    ] {
+        assert!(matches!(e, SlideError::Io { .. }) && !e.is_tile(), "{e:?}");
+        assert!(e.to_string().contains("read error"), "{e}");
+    }
+    assert!(slide.read_level(0, 5, 5, 9, 9).is_ok());
+}
+
+#[test]
+fn tiles_of_4096_px_are_decoded_once_not_for_every_window() {
+    let Some(path) = testkit::data("hostile/attack/16_large_tiles_decoded_anew/t.tif") else {
+        return;
+    };
+    for memory in ["memory=4G", "memory=512M", "memory=128M"] {
+        let mut options = options();
+        options.limits.set_all(memory).unwrap();
+        let slide = Slide::open_with(&path, &options).unwrap();
+        let start = std::time::Instant::now();
+        for i in 0..1000i64 {
+            slide.read_level(0, i % 40 * 200, i / 40 * 300, 64, 64).unwrap();
+        }
+        assert!(start.elapsed().as_secs() < 60, "{memory}: {:?}", start.elapsed());
+    }
+}
+
+fn kinds(path: &Path) -> Vec<(String, Personal)> {
+    let all = open(path).unwrap().inventory().unwrap().findings;
+    all.into_iter().map(|f| (f.name, f.kind)).collect()
+}
+
+#[test]
+fn texts_are_found_in_every_place_of_a_file() {
+    let drawn = Drawn::new();
+    let page = || Page::tissue((64, 64), 30, Some(64));
+    let number = std::cell::Cell::new(0);
+    let one = |page: Page| {
+        number.set(number.get() + 1);
+        drawn.tiff(&format!("{}.tif", number.get()), &[page])
+    };
+    for (path, name, kind) in [
+        (one(page().text(285, "S21-1234")), "tiff.PageName", Personal::Identifier),
+        (one(page().text(42032, "Dr. Doe")), "tiff.CameraOwnerName", Personal::Person),
+        (one(page().text(65000, "Jane Doe")), "tiff.(65000)", Personal::Text),
+        (one(page().with(65001, 7, b"\0\0Jane Doe")), "tiff.(65001)", Personal::Text),
+        (one(page().with(33723, 7, b"\x1c\x02\x50\0\x08Jane Doe")), "tiff.IPTC", Personal::Text),
+        (
+            one(page().text(270, &format!("{SVS}|Note = for Jane"))),
+            "tiff.ImageDescription: Note",
+            Personal::Text,
+        ),
+        (drawn.file("c.jpg", &jpeg_with(0xFE, b"Jane Doe")), "jpeg.Comment", Personal::Text),
+        (
+            drawn.file("x.jpg", &jpeg_with(0xE1, b"http://ns.adobe.com/xap/1.0/\0<x/>")),
+            "jpeg.XMP",
+            Personal::Text,
+        ),
+        (
+            drawn.file("t.png", &png_with(b"tEXt", b"Author\0Jane Doe", false)),
+            "png.Author",
+            Personal::Person,
+        ),
+        (
+            drawn.file("l.png", &png_with(b"tEXt", b"Remark\0Jane Doe", true)),
+            "png.Remark",
+            Personal::Text,
+        ),
+    ] {
+        let found = kinds(&path);
+        assert!(found.contains(&(name.to_owned(), kind)), "{name}: {found:?}");
+    }
+    for clean in ["flat.png", "flat_444.jpg", "lzw.tif", "svs_jpeg_rgb.svs"] {
+        let found = kinds(&golden(clean));
+        assert!(found.is_empty(), "{clean}: {found:?}");
+    }
+    let about = open(&golden("lzw.tif")).unwrap().inventory().unwrap();
+    assert!(about.looked_at.iter().any(|l| l.contains("text fields")), "{about:?}");
+    assert!(about.not_looked_at.iter().any(|l| l.contains("pixels")), "{about:?}");
+    for (file, tag) in [
+        ("camera.tif", "CameraOwnerName"),
+        ("iptc.tif", "IPTC"),
+        ("pagename.tif", "PageName"),
+        ("private.tif", "(65000)"),
+        ("comment.jpg", "Comment"),
+        ("exif.jpg", "ImageDescription"),
+        ("text.png", "Title"),
+    ] {
+        let Some(path) = testkit::data(&format!("hostile/reports/private/{file}")) else {
+            continue;
+        };
+        let found = kinds(&path);
+        assert!(found.iter().any(|(n, _)| n.contains(tag)), "{file}: {found:?}");
+    }
+}
+
+fn same_pixels(a: &Slide, b: &Slide) {
+    assert_eq!(a.levels().len(), b.levels().len());
+    for (i, l) in a.levels().iter().enumerate() {
+        let (w, h) = (l.width as usize, l.height as usize);
+        let whole = |s: &Slide| s.read_level(i, 0, 0, w, h).unwrap();
+        assert!(whole(a) == whole(b), "level {i}");
+    }
+}
+
+#[test]
+fn a_copy_has_the_pixels_and_not_the_persons() {
+    let drawn = Drawn::new();
+    let [base, level] = levels();
+    let text = format!("{SVS}|User = Jane|Date = 01/02/03|Filename = S21-1234|Barcode = 17");
+    let path = drawn.tiff(
+        "case.svs",
+        &[
+            base.text(270, &text).text(315, "Dr. Doe").text(65000, "private"),
+            Page::tissue((128, 128), 16, None)
+                .text(270, "Aperio Image Library v1\r\n2048x2048 -> 128x128"),
+            level.text(270, &text),
+            Page::tissue((70, 60), 1, None).text(270, "Aperio Image Library\nlabel 70x60"),
+            Page::tissue((120, 60), 1, None).text(270, "Aperio Image Library\nmacro 120x60"),
+        ],
+    );
+    let mut files = vec![path];
+    files.extend(
+        [
+            "svs_jpeg_420.svs",
+            "svs_jp2k_33003.svs",
+            "jpeg_420_big.tif",
+            "none_big_endian.tif",
+            "planar.tif",
+            "strips_jpeg_tables.tif",
+            "pyramid.ome.tif",
+            "grey.tif",
+        ]
+        .map(golden),
+    );
+    files.push(drawn.file("exif.jpg", &jpeg_with(0xE1, &[b"Exif\0\0", &exif(1)[..]].concat())));
+    files.push(drawn.file("text.png", &png_with(b"tEXt", b"Author\0Jane Doe", false)));
+    files.extend(testkit::data("slides/CMU-1-Small-Region.svs"));
+    files.extend(testkit::data("hostile/reports/gt450.svs"));
+    for (i, path) in files.iter().enumerate() {
+        let out = drawn.dir.path().join(format!("copy-{i}"));
+        let options = OpenOptions { mpp: None, ..options() };
+        let slide = Slide::open_with(path, &options).unwrap();
+        if slide.vendor() == "flat" && slide.format() == "generic-tiff" {
+            assert_eq!(slide.levels().len(), 1);
+        }
+        let done =
+            deidentify(path, &out, &options).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let copy = Slide::open_with(&out, &options).unwrap();
+        same_pixels(&slide, &copy);
+        assert_eq!(copy.inventory().unwrap().findings, [], "{}", path.display());
+        assert!(done.tiles > 0 && done.sha256.len() == 64);
+        let bytes = std::fs::read(&out).unwrap();
+        for word in [&b"Jane"[..], b"Dr. Doe", b"S21-1234"] {
+            assert!(!bytes.windows(word.len()).any(|w| w == word), "{}", path.display());
+        }
+        if i == 0 {
+            assert_eq!(names(&copy), ["thumbnail"]);
+            assert_eq!(copy.resolution().unwrap().x.get(), 0.25);
+            for name in ["aperio.User", "image label", "image macro", "tiff.Artist"] {
+                assert!(done.removed.iter().any(|r| r == name), "{name}: {:?}", done.removed);
+            }
+        }
+        let again = deidentify(path, &out, &options).unwrap_err();
+        assert!(matches!(again, DeidentifyError::Exists { .. }), "{again}");
+    }
+    if slide::openslide_version().is_ok() {
+        let options = OpenOptions { force_openslide: true, ..OpenOptions::default() };
+        let theirs = Slide::open_with(drawn.dir.path().join("copy-0"), &options).unwrap();
+        assert_eq!((theirs.vendor(), theirs.dimensions()), ("aperio", (2048, 2048)));
+        assert_eq!(names(&theirs), ["thumbnail"]);
+    }
+}
+
+#[test]
+fn a_copy_of_a_dicom_slide_has_new_identifiers_and_no_label() {
+    let drawn = Drawn::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/dicom");
+    for (case, file) in [("series", "a.dcm"), ("implicit", "a.dcm"), ("parts", "")] {
+        let folder = folder.join(case);
+        let first = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).min().unwrap();
+        let path = if file.is_empty() { first } else { folder.join(file) };
+        let out = drawn.dir.path().join(case);
+        let slide = open(&path).unwrap();
+        let done = deidentify(&path, &out, &options())
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let copy = open(&done.output[0]).unwrap();
+        same_pixels(&slide, &copy);
+        assert_eq!(copy.inventory().unwrap().findings, [], "{case}");
+        let uid = |s: &Slide, name: &str| s.properties()[&format!("dicom.{name}")].clone();
+        assert_ne!(uid(&slide, "SeriesInstanceUID"), uid(&copy, "SeriesInstanceUID"));
+        assert_eq!(uid(&slide, "SOPClassUID"), uid(&copy, "SOPClassUID"));
+        assert_eq!(uid(&copy, "PatientIdentityRemoved"), "YES");
+        assert!(copy.associated_images().iter().all(|a| a.name == "thumbnail"), "{case}");
+    }
+}

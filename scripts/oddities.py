@@ -1,0 +1,713 @@
+#!/usr/bin/env python3
+"""Draws the odd files that users and other programs' test suites report, and asks mithras about each.
+
+    oddities.py draw OUT                    write the files and answers.json, the right answer for each
+    oddities.py check --binary MITHRAS      draw, ask, compare; exit 1 with a line for each wrong answer
+
+Needs numpy, Pillow, tifffile and imagecodecs; openslide-python, pydicom and scikit-image add cases where they
+are installed. Everything is drawn from a seed. A file that is refused has a remedy: what the error names is
+done to the file, or given as a flag, and the result must be read. docs/notes/reports.md says which report each
+case stands for; a new report becomes a function here.
+"""
+
+import argparse
+import gzip
+import io
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import tifffile
+from PIL import Image, PngImagePlugin
+
+MPP = 0.25
+SIDE = 1024
+CASES = []
+
+
+def tissue(side=SIDE, seed=3):
+    """A block of pink ground with violet blobs on glass."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:side, 0:side]
+    image = np.full((side, side, 3), 243, np.uint8)
+    block = (x > side * 0.15) & (x < side * 0.85) & (y > side * 0.1) & (y < side * 0.7)
+    image[block] = [214, 150, 196]
+    for _ in range(60):
+        cx, cy, r = rng.uniform(0, side), rng.uniform(0, side), rng.uniform(4, 20)
+        image[block & (np.hypot(x - cx, y - cy) < r)] = [120, 70, 150]
+    return image
+
+
+def half(image):
+    a = image[: image.shape[0] // 2 * 2, : image.shape[1] // 2 * 2].astype(np.uint16)
+    return ((a[0::2, 0::2] + a[1::2, 0::2] + a[0::2, 1::2] + a[1::2, 1::2] + 2) // 4).astype(np.uint8)
+
+
+BASE = tissue()
+LEVELS = [BASE, half(BASE), half(half(BASE))]
+LABEL = np.asarray(Image.new("RGB", (140, 120), (250, 250, 240)))
+MACRO = np.asarray(Image.new("RGB", (300, 110), (230, 220, 225)))
+HEAD = f"Aperio Image Library v11.2.1\r\n{SIDE}x{SIDE} [0,0 {SIDE}x{SIDE}] (256x256) JPEG/RGB Q=70"
+SVS = f"{HEAD}|AppMag = 40|MPP = {MPP}"
+TILED = dict(tile=(256, 256), compression="zlib", photometric="rgb", metadata=None, software=False)
+STRIPS = dict(photometric="rgb", metadata=None, software=False)
+RESOLVED = dict(resolution=(1e4 / MPP, 1e4 / MPP), resolutionunit="CENTIMETER")
+
+
+def case(source, kind):
+    """A function that draws one file into a folder and gives its right answer."""
+
+    def add(f):
+        CASES.append((f.__name__, source, kind, f))
+        return f
+
+    return add
+
+
+def pages(path, *all_pages, **kw):
+    with tifffile.TiffWriter(path, **kw) as t:
+        for image, options in all_pages:
+            t.write(image, **options)
+
+
+def reads(path, **more):
+    return dict(file=path.name, exit=0, **more)
+
+
+def refuses(path, *says, remedy=None, flags=()):
+    return dict(file=path.name, exit=1, says=list(says), remedy=remedy, flags=list(flags))
+
+
+def whole(**more):
+    return dict(width=SIDE, height=SIDE, **more)
+
+
+def exported(path):
+    """What "export it as RGB", "save it upright" and "copy it again" come to: a plain pyramid."""
+    pages(path, *[(l, dict(TILED, **RESOLVED, subfiletype=int(i > 0))) for i, l in enumerate(LEVELS)])
+
+
+# Which image is the slide, and what the others are.
+
+
+@case("openslide #297, QuPath forum", "associated images of GT 450")
+def gt450(d):
+    p = d / "gt450.svs"
+    pages(
+        p,
+        (BASE, dict(TILED, description=SVS)),
+        (LEVELS[2], dict(STRIPS, description=f"{HEAD} -> 256x256")),
+        (LEVELS[1], dict(TILED, description=SVS)),
+        (LABEL, dict(STRIPS, subfiletype=1)),
+        (MACRO, dict(STRIPS, subfiletype=9)),
+    )
+    return reads(p, info=whole(images=["thumbnail", "label", "macro"], levels=2), names=["image label", "image macro"])
+
+
+@case("openslide-users", "label in the second directory")
+def second_label(d):
+    p = d / "second_label.svs"
+    label = dict(STRIPS, description="Aperio Image Library\nlabel 140x120")
+    pages(p, (BASE, dict(TILED, description=SVS)), (LABEL, label))
+    return reads(p, info=whole(images=["label"]), names=["image label"])
+
+
+@case("Bio-Formats, OME-TIFF of Leica", "macro before the slide")
+def ome_macro_first(d):
+    p = d / "macro_first.ome.tif"
+    px = lambda w, h, um: f'<Pixels SizeX="{w}" SizeY="{h}" SizeC="3" SizeZ="1" SizeT="1" PhysicalSizeX="{um}">'
+    xml = "<OME>" + "".join(
+        f'<Image Name="{n}">{px(w, h, um)}</Pixels></Image>'
+        for n, w, h, um in [("macro image", 300, 110, 8), ("scan", SIDE, SIDE, MPP)]
+    ) + "</OME>"
+    pages(p, (MACRO, dict(STRIPS, description=xml)), (BASE, TILED))
+    return reads(p, info=whole(images=["macro"], mpp=MPP), pixels=True)
+
+
+@case("libvips #1492, large_image", "thumbnail before the slide")
+def thumbnail_first(d):
+    p = d / "thumbnail_first.tif"
+    pages(p, (LEVELS[2], STRIPS), (BASE, dict(TILED, **RESOLVED)))
+    return reads(p, info=whole(images=["thumbnail"], mpp=MPP))
+
+
+@case("Bio-Formats, Olympus exports", "two scenes")
+def scenes(d):
+    p = d / "scenes.tif"
+    pages(p, (BASE, dict(TILED, **RESOLVED)), (BASE[:700, :900], dict(TILED, **RESOLVED)))
+    return refuses(p, "several scenes", "1024 x 1024", "900 x 700", remedy=exported)
+
+
+@case("openslide #262", "focal planes in SVS")
+def focal_svs(d):
+    p = d / "focal.svs"
+    pages(p, *[(BASE, dict(TILED, description=f"{SVS}|OffsetZ = {z}")) for z in (0, 0.5, 1)])
+    return refuses(p, "3 images", "focal planes", "OffsetZ", remedy=exported)
+
+
+@case("QuPath forum", "focal planes in OME-TIFF")
+def focal_ome(d):
+    p = d / "focal.ome.tif"
+    tifffile.imwrite(
+        p, np.stack([BASE] * 3), ome=True, tile=(256, 256), photometric="rgb", compression="zlib",
+        metadata={"axes": "ZYXS", "PhysicalSizeX": MPP, "PhysicalSizeXUnit": "µm"},
+    )
+    return refuses(p, "3 focal planes", "SizeZ", remedy=exported)
+
+
+@case("ImageJ, QuPath forum", "a composite of three grey pages")
+def composite(d):
+    p = d / "composite.tif"
+    grey = dict(photometric="minisblack", metadata=None, software=False)
+    pages(p, *[(BASE[..., k], grey) for k in range(3)])
+    return refuses(p, "3 grey images", "channels", remedy=exported)
+
+
+@case("ImageJ", "a stack behind one directory")
+def imagej(d):
+    p = d / "imagej.tif"
+    tifffile.imwrite(p, np.stack([BASE[..., 0]] * 3), imagej=True)
+    return dict(file=p.name, exit=1, says=["3 "], remedy=exported, flags=[])
+
+
+@case("libtiff, GDAL", "mask directories")
+def masks(d):
+    p = d / "masks.tif"
+    mask = np.ones((SIDE, SIDE), bool)
+    mask_tags = dict(photometric=4, metadata=None, software=False, subfiletype=4)
+    pages(p, (BASE, dict(TILED, **RESOLVED)), (mask, mask_tags), (LEVELS[1], dict(TILED, subfiletype=1)))
+    return reads(p, info=whole(images=["mask"], levels=2))
+
+
+@case("openslide #184", "a macro of 16 bits")
+def macro16(d):
+    p = d / "macro16.svs"
+    wide = dict(STRIPS, subfiletype=9, description="Aperio Image Library\nmacro 300x110")
+    pages(p, (BASE, dict(TILED, description=SVS)), (MACRO.astype(np.uint16) * 257, wide))
+    return reads(p, info=whole(images=["macro"]), says=["16 bits"])
+
+
+# Levels.
+
+
+def without_tiles(path, level, left_out):
+    """Sets the byte counts of tiles of a level to 0, as an aborted converter leaves them."""
+    with tifffile.TiffFile(path) as t:
+        tag = t.pages[level].tags[325]
+        counts = list(tag.value)
+        at, size = tag.valueoffset, {3: 2, 4: 4, 16: 8}[tag.dtype.value]
+        order = "little" if t.byteorder == "<" else "big"
+    with open(path, "r+b") as f:
+        for i in left_out(counts):
+            f.seek(at + i * size)
+            f.write((0).to_bytes(size, order))
+
+
+@case("Aperio, openslide's missing tiles", "holes in a coarse level")
+def holes(d):
+    p = d / "holes.svs"
+    pages(p, (BASE, dict(TILED, description=SVS)), (LEVELS[1], dict(TILED, description=SVS)))
+    without_tiles(p, 1, lambda counts: range(0, len(counts), 2))
+    return reads(p, info=whole(levels=2), tissue=True, says=["read from the next finer level"])
+
+
+@case("libvips, aborted exports", "a coarse level without any tile")
+def empty_level(d):
+    p = d / "empty_level.svs"
+    pages(p, (BASE, dict(TILED, description=SVS)), (LEVELS[1], dict(TILED, description=SVS)))
+    without_tiles(p, 1, lambda counts: range(len(counts)))
+    return reads(p, info=whole(levels=2), tissue=True)
+
+
+@case("converters that stop early", "a coarse level that is blank")
+def blank_level(d):
+    p = d / "blank_level.tif"
+    pages(
+        p, (BASE, dict(TILED, **RESOLVED)), (LEVELS[1], dict(TILED, subfiletype=1)),
+        (np.full_like(LEVELS[2], 244), dict(TILED, subfiletype=1)),
+    )
+    return reads(p, info=whole(levels=3), tissue=True, says=["shows something else"])
+
+
+# What a file states.
+
+
+@case("Aperio on German Windows", "a decimal comma in MPP")
+def comma(d):
+    p = d / "comma.svs"
+    pages(p, (BASE, dict(TILED, description=SVS.replace("MPP = 0.25", "MPP = 0,2500"))))
+    return reads(p, info=whole(mpp=MPP))
+
+
+@case("scanners without a licence", "a word in MPP")
+def mpp_word(d):
+    p = d / "mpp_word.svs"
+    pages(p, (BASE, dict(TILED, description=SVS.replace("MPP = 0.25", "MPP = not set"))))
+    return dict(
+        file=p.name, command=["slide", "tissue"], exit=1, says=["`not set`", "--mpp"], remedy=None,
+        flags=["--mpp", "0.25"],
+    )
+
+
+@case("every flat image", "no um/px")
+def no_mpp(d):
+    p = d / "no_mpp.png"
+    Image.fromarray(BASE).save(p)
+    return dict(file=p.name, command=["slide", "tissue"], exit=1, says=["--mpp"], remedy=None, flags=["--mpp", "0.25"])
+
+
+@case("Aperio rescans", "MPP against the density tag")
+def contradiction(d):
+    p = d / "contradiction.svs"
+    pages(p, (BASE, dict(TILED, description=SVS, resolution=(2e4, 2e4), resolutionunit="CENTIMETER")))
+    return dict(
+        file=p.name, command=["slide", "tissue"], exit=1, says=["contradict", "0.25", "0.5", "--mpp"], remedy=None,
+        flags=["--mpp", "0.25", "--force-mpp"],
+    )
+
+
+@case("cropped OME-TIFF", "SizeX against the image")
+def ome_size(d):
+    p = d / "ome_size.ome.tif"
+    xml = f'<OME><Image><Pixels SizeX="900" SizeY="{SIDE}" SizeC="3" SizeZ="1" SizeT="1"></Pixels></Image></OME>'
+    pages(p, (BASE, dict(TILED, description=xml)))
+    return refuses(p, "900 x 1024", "1024 x 1024", remedy=exported)
+
+
+@case("libtiff", "orientation 0")
+def orientation0(d):
+    p = d / "orientation0.tif"
+    pages(p, (BASE, dict(TILED, extratags=[(274, 3, 1, 0, True)], **RESOLVED)))
+    return reads(p, info=whole(), pixels=True)
+
+
+def turned(d, name, save):
+    exif = Image.Exif()
+    exif[274] = 6
+    p = d / name
+    save(Image.fromarray(BASE), p, exif)
+
+    def upright(out):
+        from PIL import ImageOps
+
+        out = out.with_suffix(p.suffix)
+        ImageOps.exif_transpose(Image.open(p)).save(out)
+        return out
+
+    return refuses(p, "orientation 6", "upright", remedy=upright)
+
+
+@case("photographs of microscopes", "EXIF orientation of a JPEG")
+def turned_jpeg(d):
+    return turned(d, "turned.jpg", lambda i, p, e: i.save(p, exif=e, quality=95))
+
+
+@case("photographs of microscopes", "EXIF orientation of a PNG")
+def turned_png(d):
+    return turned(d, "turned.png", lambda i, p, e: i.save(p, exif=e))
+
+
+@case("CVAT, photographs", "orientation of a TIFF")
+def turned_tiff(d):
+    p = d / "turned.tif"
+    pages(p, (BASE, dict(TILED, extratags=[(274, 3, 1, 6, True)])))
+    return refuses(p, "orientation 6", remedy=exported)
+
+
+@case("GIMP, GDAL", "RGBA without declared opacity")
+def rgba(d):
+    p = d / "rgba.tif"
+    image = np.dstack([BASE, np.full(BASE.shape[:2], 255, np.uint8)])
+    image[: SIDE // 8] = 0
+    pages(p, (image, dict(TILED, extrasamples=["unspecified"], **RESOLVED)))
+    return reads(p, info=whole(), white_rows=SIDE // 8)
+
+
+# Files that are something else.
+
+
+@case("prepress", "CMYK JPEG")
+def cmyk(d):
+    p = d / "cmyk.jpg"
+    Image.fromarray(BASE).convert("CMYK").save(p)
+
+    def rgb(out):
+        out = out.with_suffix(".jpg")
+        Image.open(p).convert("RGB").save(out)
+        return out
+
+    return refuses(p, "four components", "RGB", remedy=rgb)
+
+
+@case("git clones without LFS", "a pointer instead of the slide")
+def lfs(d):
+    p = d / "lfs.svs"
+    p.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    return refuses(p, "Git-LFS", "git lfs pull", remedy=exported)
+
+
+@case("portals behind a login", "a web page instead of the slide")
+def html(d):
+    p = d / "page.svs"
+    p.write_text("<!DOCTYPE html><html><body>Sign in</body></html>")
+    return refuses(p, "HTML", "download", remedy=exported)
+
+
+@case("e-mail, portals", "a zipped slide")
+def zipped(d):
+    p = d / "zipped.svs"
+    exported(d / "inner.tif")
+    with zipfile.ZipFile(p, "w") as z:
+        z.write(d / "inner.tif", "inner.tif")
+
+    def unpacked(out):
+        out.write_bytes(zipfile.ZipFile(p).read("inner.tif"))
+
+    return refuses(p, "ZIP", "unpack", remedy=unpacked)
+
+
+@case("e-mail, portals", "a gzipped slide")
+def gzipped(d):
+    p = d / "gzipped.tif"
+    exported(d / "inner.tif")
+    p.write_bytes(gzip.compress((d / "inner.tif").read_bytes(), 1))
+    return refuses(p, "gzip", "unpack", remedy=lambda out: out.write_bytes(gzip.decompress(p.read_bytes())) and None)
+
+
+@case("fluorescence exports", "16 bits per sample")
+def bits16(d):
+    p = d / "bits16.tif"
+    pages(p, (BASE.astype(np.uint16) * 257, TILED))
+    return refuses(p, "16 bits", "8-bit RGB", remedy=exported)
+
+
+# Layouts of the suites of tifffile, libtiff and Pillow.
+
+
+def layout(name, **kw):
+    @case("tifffile, libtiff and Pillow suites", f"layout {name}")
+    def draw(d):
+        p = d / f"layout_{name}.tif"
+        image = kw.pop("image", LEVELS[1])
+        options = dict(dict(metadata=None, software=False, **RESOLVED), **kw)
+        writer = {k: options.pop(k) for k in ("bigtiff", "byteorder") if k in options}
+        with tifffile.TiffWriter(p, **writer) as t:
+            t.write(image, **options)
+        return reads(p, pixels=True)
+
+
+RGB = dict(photometric="rgb")
+layout("strip_one", rowsperstrip=512, **RGB)
+layout("strip_7", rowsperstrip=7, **RGB)
+layout("big_endian", byteorder=">", **RGB)
+layout("bigtiff", bigtiff=True, tile=(128, 128), **RGB)
+layout("bigtiff_big_endian", bigtiff=True, byteorder=">", **RGB)
+layout("lzw_predictor", compression="lzw", predictor=True, **RGB)
+layout("deflate_tiles_odd", image=LEVELS[1][:301, :203], tile=(64, 96), compression="zlib", **RGB)
+layout("packbits", compression="packbits", **RGB)
+layout("planar_strips", image=np.moveaxis(LEVELS[1], 2, 0).copy(), planarconfig="separate", **RGB)
+layout("planar_tiles", image=np.moveaxis(LEVELS[1], 2, 0).copy(), planarconfig="separate", tile=(64, 64), **RGB)
+layout("grey", image=LEVELS[1][..., 1], photometric="minisblack")
+layout("grey_inverted", image=LEVELS[1][..., 1], photometric="miniswhite")
+layout("one_pixel", image=LEVELS[1][:1, :1], **RGB)
+
+
+@case("Pillow suite", "libtiff's writer through Pillow")
+def pillow_lzw(d):
+    p = d / "pillow_lzw.tif"
+    Image.fromarray(LEVELS[1]).save(p, compression="tiff_lzw", dpi=(25400 / MPP, 25400 / MPP))
+    return reads(p, pixels=True)
+
+
+@case("Pillow suite", "palette")
+def pillow_palette(d):
+    p = d / "palette.tif"
+    Image.fromarray(LEVELS[1]).quantize(64).save(p)
+    return reads(p, pixels=True)
+
+
+@case("Pillow suite", "interlaced, 16-bit and palette PNG")
+def pillow_png(d):
+    p = d / "palette.png"
+    Image.fromarray(LEVELS[1]).quantize(64).save(p)
+    return reads(p, pixels=True)
+
+
+# What files say about people.
+
+
+def says(name, tags, found):
+    @case("de-identification", f"text in {name}")
+    def draw(d):
+        p = d / f"says_{name}.tif"
+        pages(p, (BASE, dict(TILED, extratags=tags, **RESOLVED)))
+        return reads(p, names=[found])
+
+
+says("page_name", [(285, 2, 0, "S21-1234", True)], "tiff.PageName")
+says("owner", [(42032, 2, 0, "Dr. Doe", True)], "tiff.CameraOwnerName")
+says("private", [(65000, 2, 0, "Jane Doe", True)], "tiff.(65000)")
+says("iptc", [(33723, 7, 13, b"\x1c\x02P\0\x08Jane Doe", True)], "tiff.IPTC")
+says("xmp", [(700, 1, 12, b"<x>Jane</x>\n", True)], "tiff.XMP")
+
+
+@case("de-identification", "comment of a JPEG")
+def says_comment(d):
+    p = d / "comment.jpg"
+    Image.fromarray(BASE).save(p, comment=b"Jane Doe")
+    return reads(p, names=["jpeg.Comment"])
+
+
+@case("de-identification", "EXIF of a JPEG")
+def says_exif(d):
+    p = d / "exif.jpg"
+    exif = Image.Exif()
+    exif[315], exif[306] = "Dr. Doe", "2021:03:04 10:11:12"
+    Image.fromarray(BASE).save(p, exif=exif)
+    return reads(p, names=["jpeg.exif.Artist", "jpeg.exif.DateTime"])
+
+
+@case("de-identification", "text of a PNG")
+def says_png(d):
+    p = d / "text.png"
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Author", "Jane Doe")
+    info.add_itxt("Description", "Jane Doe", zip=True)
+    Image.fromarray(BASE).save(p, pnginfo=info)
+    return reads(p, names=["png.Author", "png.Description"])
+
+
+@case("de-identification", "an SVS with everything")
+def says_svs(d):
+    p = d / "everything.svs"
+    text = f"{SVS}|User = Jane|Date = 01/02/03|Filename = S21-1234"
+    pages(
+        p,
+        (BASE, dict(TILED, description=text, extratags=[(315, 2, 0, "Dr. Doe", True)])),
+        (LEVELS[2], dict(STRIPS, description=f"{HEAD} -> 256x256")),
+        (LEVELS[1], dict(TILED, description=text)),
+        (LABEL, dict(STRIPS, description="Aperio Image Library\nlabel 140x120")),
+        (MACRO, dict(STRIPS, description="Aperio Image Library\nmacro 300x110")),
+    )
+    return reads(p, names=["aperio.User", "image label", "tiff.Artist"], openslide="aperio")
+
+
+def installed():
+    """Images that come with packages of the environment: each is read as Pillow reads it, or refused."""
+    try:
+        import skimage
+    except ImportError:
+        return []
+    folder = Path(skimage.__file__).parent / "data"
+    found = [p for p in sorted(folder.iterdir()) if p.suffix.lower() in (".tif", ".png", ".jpg")]
+    try:
+        import pydicom.data
+
+        dicom = Path(pydicom.data.__file__).parent / "test_files"
+        found += sorted(dicom.glob("*.dcm"))[:40]
+    except ImportError:
+        pass
+    return [p for p in found if p.stat().st_size < 4_000_000]
+
+
+# Asking.
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(condition, what):
+    if not condition:
+        raise Wrong(what)
+
+
+class Asker:
+    def __init__(self, binary, folder):
+        self.binary, self.folder = str(binary), folder
+
+    def run(self, *args):
+        done = subprocess.run(
+            [self.binary, *map(str, args)], capture_output=True, text=True, errors="replace", timeout=120
+        )
+        need(done.returncode in (0, 1), f"exit {done.returncode}: {' '.join(map(str, args))}\n{done.stderr[-600:]}")
+        return done.returncode, done.stdout, done.stderr
+
+    def read(self, path):
+        out = self.folder / f"{path.name}.out.png"
+        code, _, err = self.run("slide", "thumbnail", path, "--out", out, "--size", 16384)
+        need(code == 0, f"not read: {err.strip()}")
+        return np.asarray(Image.open(out).convert("RGB"))
+
+    def ask(self, name, answer):
+        path = self.folder / answer["file"]
+        command = answer.get("command", ["slide", "info"])
+        extra = ["--out", self.folder / f"{name}.tissue"] if command[-1] == "tissue" else []
+        code, out, err = self.run(*command, path, *extra)
+        need(code == answer["exit"], f"exit {code}, {answer['exit']} is right: {(err or out).strip()[:400]}")
+        for word in answer.get("says", []):
+            need(word in out + err, f"`{word}` is not said: {(err or out).strip()[:400]}")
+        if answer["exit"] != 0:
+            return self.remedy(name, answer, command, path, extra)
+        if info := answer.get("info"):
+            self.info(path, info)
+        if answer.get("tissue"):
+            self.tissue(name, path)
+        if answer.get("pixels"):
+            self.pixels(path)
+        if rows := answer.get("white_rows"):
+            need((self.read(path)[:rows] == 255).all(), "the transparent ground is not white")
+        self.people(name, path, answer)
+
+    def remedy(self, name, answer, command, path, extra):
+        """Does what the error names, and sees that it helps."""
+        if answer["flags"]:
+            code, _, err = self.run(*command, path, *extra, *answer["flags"])
+            need(code == 0, f"the remedy {answer['flags']} does not help: {err.strip()[:400]}")
+        if answer["remedy"]:
+            fixed = self.folder / f"{name}.fixed.tif"
+            fixed = answer["remedy"](fixed) or fixed
+            code, _, err = self.run("slide", "info", fixed)
+            need(code == 0, f"the remedy does not help: {err.strip()[:400]}")
+
+    def info(self, path, want):
+        _, out, _ = self.run("slide", "info", path, "--json")
+        got = json.loads(out)
+        found = dict(
+            width=got["width"], height=got["height"], levels=len(got["levels"]),
+            images=[i["name"] for i in got["associated_images"]], mpp=got["resolution"].get("x_um"),
+        )
+        for key, value in want.items():
+            need(found[key] == value, f"{key} is {found[key]}, {value} is right")
+
+    def area(self, name, path):
+        code, out, err = self.run(
+            "slide", "tissue", path, "--out", self.folder / f"{name}.tissue", "--json", "--mpp", MPP
+        )
+        need(code == 0, f"no tissue: {err.strip()}")
+        return json.loads(out)["area_mm2"]
+
+    def tissue(self, name, path):
+        whole = self.folder / "whole.tif"
+        if not whole.exists():
+            exported(whole)
+        want, got = self.area("whole", whole), self.area(name, path)
+        need(abs(got / want - 1) < 0.02, f"tissue of {got:.4f} mm2, {want:.4f} is right")
+
+    def pixels(self, path):
+        """Equal to tifffile's or Pillow's pixels, which for these lossless files are the only right ones."""
+        if path.suffix == ".tif" and "palette" not in path.name:
+            with tifffile.TiffFile(path) as t:
+                page = max(t.pages, key=lambda p: p.imagewidth * p.imagelength)
+                want = page.asarray()
+                if page.planarconfig == 2:
+                    want = np.moveaxis(want, 0, 2)
+                if page.photometric == 0:
+                    want = 255 - want
+        else:
+            want = np.asarray(Image.open(path).convert("RGB"))
+        want = np.repeat(want[..., None], 3, 2) if want.ndim == 2 else want[..., :3]
+        got = self.read(path)
+        need(got.shape == want.shape and (got == want).all(), "the pixels differ")
+
+    def people(self, name, path, answer):
+        """The check names what is there; the copy lacks it and passes; its pixels are the slide's."""
+        code, out, _ = self.run("slide", "info", path, "--deidentified-check", "--json")
+        found = [f["name"] for f in json.loads(out)["findings"]]
+        for wanted in answer.get("names", []):
+            need(wanted in found, f"{wanted} is not found: {found}")
+        copy = self.folder / f"{name}.copy{path.suffix}"
+        code, out, err = self.run("slide", "deidentify", path, copy, "--json")
+        need(code == 0, f"no copy: {err.strip()[:400]}")
+        code, out, _ = self.run("slide", "info", copy, "--deidentified-check")
+        need(code == 0, f"the copy does not pass the check: {out[:400]}")
+        need((self.read(path) == self.read(copy)).all(), "the pixels of the copy differ")
+        for word in (b"Jane", b"Dr. Doe", b"S21-1234"):
+            need(word not in copy.read_bytes(), f"{word} is in the copy")
+        if vendor := answer.get("openslide"):
+            try:
+                import openslide
+            except ImportError:
+                return
+            with openslide.OpenSlide(str(copy)) as s:
+                need(s.properties["openslide.vendor"] == vendor, "OpenSlide takes the copy for another format")
+                need(set(s.associated_images) == {"thumbnail"}, f"OpenSlide finds {set(s.associated_images)}")
+                got = np.asarray(s.read_region((0, 0), 0, s.dimensions).convert("RGB"))
+            need((got == BASE).all(), "OpenSlide reads other pixels from the copy")
+
+    def package(self, path):
+        """An image that comes with a package: right pixels, or a refusal that says why."""
+        code, _, err = self.run("slide", "info", path)
+        if code == 1:
+            return need(str(path.name) in err and ": " in err, f"refused without a reason: {err.strip()[:300]}")
+        if path.suffix == ".dcm":
+            return None
+        with Image.open(path) as image:
+            if getattr(image, "n_frames", 1) > 1 or image.mode not in ("RGB", "L", "P", "RGBA", "LA", "1"):
+                return None
+            rgba = np.asarray(image.convert("RGBA")).astype(int)
+        over = (rgba[..., :3] * rgba[..., 3:] + 255 * (255 - rgba[..., 3:]) + 127) // 255
+        got = self.read(path).astype(int)
+        need(got.shape == over.shape, f"{got.shape} instead of {over.shape}")
+        most = 4 if path.suffix in (".jpg", ".jpeg") else 1
+        need(abs(got - over).max() <= most, f"the pixels differ by {abs(got - over).max()}")
+
+
+def draw(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    answers = {}
+    for name, source, kind, f in CASES:
+        answers[name] = dict(source=source, kind=kind, **f(folder))
+    plain = {n: {k: v for k, v in a.items() if k != "remedy"} for n, a in answers.items()}
+    (folder / "answers.json").write_text(json.dumps(plain, indent=1, default=str) + "\n")
+    return answers
+
+
+def check(binary, folder):
+    start = time.time()
+    answers = draw(folder)
+    asker = Asker(binary, folder)
+    jobs = [(name, lambda n=name, a=answer: asker.ask(n, a)) for name, answer in answers.items()]
+    jobs += [(f"package {p.name}", lambda p=p: asker.package(p)) for p in installed()]
+
+    def one(job):
+        try:
+            job[1]()
+        except Wrong as e:
+            return f"{job[0]}: {e}"
+        return None
+
+    with ThreadPoolExecutor(2) as pool:
+        wrong = [w for w in pool.map(one, jobs) if w]
+    for line in wrong:
+        print(line)
+    print(f"{len(jobs) - len(wrong)} of {len(jobs)} odd files are answered as they should be, {time.time() - start:.0f} s")
+    return 1 if wrong else 0
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = a.add_subparsers(dest="verb", required=True)
+    d = sub.add_parser("draw")
+    d.add_argument("out", type=Path)
+    c = sub.add_parser("check")
+    c.add_argument("--binary", type=Path, required=True)
+    c.add_argument("--out", type=Path, help="keep the files here")
+    a = a.parse_args()
+    if a.verb == "draw":
+        draw(a.out)
+        return 0
+    if a.out:
+        return check(a.binary.resolve(), a.out)
+    with tempfile.TemporaryDirectory() as folder:
+        return check(a.binary.resolve(), Path(folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
