@@ -35,7 +35,7 @@ pub enum ReportError {
         /// The case.
         case: String,
         /// The reason.
-        reason: String,
+        reason: pdf::PdfError,
     },
     /// A page cannot be written.
     #[error(transparent)]
@@ -95,7 +95,7 @@ pub fn report(
     for case in &cases {
         let page = page::page(case, grading);
         let name = file_name(&case.name, &written.cases);
-        let fail = |reason: String| ReportError::Page { case: case.name.clone(), reason };
+        let fail = |reason: pdf::PdfError| ReportError::Page { case: case.name.clone(), reason };
         let pdf = pdf::bytes(&page).map_err(fail)?;
         base::file::write(&out.join(format!("{name}.pdf")), &pdf)?;
         base::file::write(&out.join(format!("{name}.html")), html::text(&page).as_bytes())?;

@@ -28,6 +28,23 @@ const GAP: f32 = 8.0;
 /// A picture that would be lower than this is left out, points.
 const LOWEST: f32 = 40.0;
 
+/// Why a page does not become a file.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PdfError(String);
+
+impl From<&str> for PdfError {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
+impl From<String> for PdfError {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
 /// A font with the widths of its letters.
 struct Face {
     font: Font,
@@ -35,7 +52,7 @@ struct Face {
 }
 
 impl Face {
-    fn new(bytes: &'static [u8]) -> Result<Self, String> {
+    fn new(bytes: &'static [u8]) -> Result<Self, PdfError> {
         let font = Font::new(bytes.into(), 0).ok_or("the font cannot be read")?;
         let face = ttf_parser::Face::parse(bytes, 0).map_err(|e| e.to_string())?;
         Ok(Self { font, face })
@@ -137,12 +154,12 @@ impl Sheet<'_, '_> {
     }
 
     /// Everything above the foot.
-    fn page(&mut self, page: &Page) -> Result<(), String> {
+    fn page(&mut self, page: &Page) -> Result<(), PdfError> {
         self.paragraph(MARGIN, 15.0 * self.scale, true, &page.title);
         page.blocks.iter().try_for_each(|block| self.block(block))
     }
 
-    fn block(&mut self, block: &Block) -> Result<(), String> {
+    fn block(&mut self, block: &Block) -> Result<(), PdfError> {
         let s = self.scale;
         match block {
             Block::Heading(text) => {
@@ -222,7 +239,7 @@ impl Sheet<'_, '_> {
     }
 
     /// Pictures of one height side by side, each with what it shows below it.
-    fn pictures(&mut self, pictures: &[Picture], most: f32) -> Result<(), String> {
+    fn pictures(&mut self, pictures: &[Picture], most: f32) -> Result<(), PdfError> {
         if self.pictures == 0.0 {
             return Ok(());
         }
@@ -253,7 +270,7 @@ impl Sheet<'_, '_> {
         Ok(())
     }
 
-    fn draw(&mut self, image: Image, at: [f32; 4], outlines: &[Outline]) -> Result<(), String> {
+    fn draw(&mut self, image: Image, at: [f32; 4], outlines: &[Outline]) -> Result<(), PdfError> {
         let [x, y, w, h] = at;
         let size = Size::from_wh(w, h).ok_or("an empty picture")?;
         let Some(surface) = &mut self.surface else { return Ok(()) };
@@ -292,7 +309,7 @@ impl Sheet<'_, '_> {
 }
 
 /// The largest letters, and then the largest pictures, with which everything is on one page.
-fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), String> {
+fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), PdfError> {
     let bottom = HEIGHT - MARGIN - 12.0;
     let end = |scale: f32, pictures: f32| {
         let mut sheet = Sheet { surface: None, faces, scale, pictures, y: MARGIN - 12.0 };
@@ -325,7 +342,7 @@ fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), String> {
 ///
 /// # Errors
 /// When a picture is not a JPEG, or the PDF cannot be made.
-pub fn bytes(page: &Page) -> Result<Vec<u8>, String> {
+pub fn bytes(page: &Page) -> Result<Vec<u8>, PdfError> {
     let faces = [Face::new(dejavu::sans::regular())?, Face::new(dejavu::sans::bold())?];
     let (scale, pictures) = fitting(page, &faces)?;
     let mut document = Document::new();
@@ -351,5 +368,5 @@ pub fn bytes(page: &Page) -> Result<Vec<u8>, String> {
     }
     surface.finish();
     sheet_page.finish();
-    document.finish().map_err(|e| format!("{e:?}"))
+    document.finish().map_err(|e| PdfError(format!("{e:?}")))
 }

@@ -406,9 +406,9 @@ fn json_is_written_from_types() {
 
 #[test]
 fn the_command_line_is_thin() {
-    // Flags, options, one call, print: some 80 lines a verb (docs/DESIGN.md), of which there are 65.
+    // Flags, options, one call, print: some 80 lines a verb (docs/DESIGN.md), of which there are 68.
     let all = sources().iter().filter(|(krate, ..)| krate == "cli").count();
-    assert!(all <= 5_350, "{all} lines");
+    assert!(all <= 5_600, "{all} lines");
 }
 
 /// Letter and number of a requirement or fault as a word of its own, e.g. in `(D3-D5)`.

@@ -4,7 +4,7 @@ use crate::show::result;
 use review::view::Grading;
 use std::path::PathBuf;
 
-/// Write one page of A4 per case, as PDF and HTML
+/// Write one page per case, as PDF and HTML
 ///
 /// A case is what the run's list names in the column `case`, else `patient`; a slide without one is a case of its own. The page has the
 /// case's fields as given, every slide with um/px, regions and mm2, the hotspot with its place and picture, counts with intervals, the

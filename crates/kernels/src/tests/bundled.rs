@@ -56,7 +56,6 @@ fn check(name: &str, file: &str, side: usize, images: usize, every: usize) {
         let got: Vec<f32> = all.into_iter().step_by(every).collect();
         assert_eq!(got.len(), want.len());
         let off = got.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-        eprintln!("{name}, {isa}: within {off:.1e}");
         assert!(off <= ALLOWED, "{name}, {isa}: off by {off}");
     }
 }
