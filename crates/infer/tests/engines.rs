@@ -135,9 +135,12 @@ fn auto_runs_and_says_what() {
         let own = open(&fast, &EngineOptions::default()).unwrap().report;
         assert_eq!((&*own.engine, own.fallback_reason.as_deref()), ("native", None));
         assert!(own.version.ends_with(&kernels::Isa::best().to_string()), "{}", own.version);
-        // bf16 is asked for where it is.
+        // bf16 needs nothing installed where the processor has it.
         let bf16 = EngineOptions { precision: Precision::Bf16, ..EngineOptions::default() };
-        assert!(open(&fast, &bf16).map_or(true, |m| m.report.engine != "native"));
+        match open(&fast, &bf16) {
+            Ok(m) => assert_eq!(m.report.segmenter_precision, "bf16", "{}", m.report),
+            Err(e) => assert!(!kernels::bf16(), "{e}"),
+        }
     }
     let text = serde_json::to_string(&m.report).unwrap();
     assert_eq!(serde_json::from_str::<infer::EngineReport>(&text).unwrap(), m.report);
@@ -264,6 +267,8 @@ fn engines_agree_on_real_frames() {
         (EngineChoice::OnnxRuntime, Provider::OpenVino, Precision::F32, 1e-3),
         (EngineChoice::OpenVino, Provider::OpenVino, Precision::F32, 1e-3),
         (EngineChoice::OpenVino, Provider::OpenVino, Precision::Bf16, 5e-3),
+        (EngineChoice::Native, Provider::Cpu, Precision::F32, 1e-5),
+        (EngineChoice::Native, Provider::Cpu, Precision::Bf16, 5e-3),
     ] {
         if precision == Precision::Bf16 && !trained {
             eprintln!("SKIPPED: bf16 needs trained weights");

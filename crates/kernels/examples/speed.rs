@@ -1,4 +1,5 @@
-//! Milliseconds of processor time per image: `speed FILE SIDE [--output NAME] [--isa ISA] [--together N] [--runs N]`.
+//! Milliseconds of processor time per image: `speed FILE SIDE [--output NAME] [--isa ISA] [--together N] [--runs N]
+//! [--bf16-from VALUE]`.
 
 use kernels::{Isa, Network, PlanOptions};
 use std::time::Instant;
@@ -17,8 +18,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let number = |name: &str, default: usize| value(name).map_or(Ok(default), |v| v.parse());
     let (together, runs) = (number("--together", 1)?, number("--runs", 7)?);
     let isa = value("--isa").map_or(Ok(Isa::best()), |v| v.parse())?;
-    let options =
-        PlanOptions { isa, together, ..PlanOptions::new("image", [3, side, side], &output) };
+    let from = value("--bf16-from");
+    let options = PlanOptions {
+        isa,
+        together,
+        bf16_from: from.as_deref(),
+        ..PlanOptions::new("image", [3, side, side], &output)
+    };
     let network = Network::plan(&file, &options)?;
     let input: Vec<f32> = (0..together * network.input_len())
         .map(|i| ((i as u32).wrapping_mul(2_654_435_761) >> 16) as f32 / 65_536.0 - 0.5)

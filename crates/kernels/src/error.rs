@@ -26,6 +26,9 @@ pub enum PlanError {
         /// What does not fit.
         reason: String,
     },
+    /// bf16 was asked for, and the processor or the system lacks it.
+    #[error("this processor multiplies no bf16 (AMX or AVX-512 BF16 on Linux)")]
+    NoBf16,
     /// The network needs more memory than [`crate::MOST_VALUES`] per tensor.
     #[error("a tensor of {0} values is too large")]
     TooLarge(usize),

@@ -171,9 +171,21 @@ pub(crate) struct Ir {
     pub steps: Vec<Step>,
     pub input: Id,
     pub output: Id,
+    /// The value that the caller marked.
+    pub marked: Option<Id>,
 }
 
 impl Ir {
+    /// Of each value whether it is made from the marked one.
+    pub(crate) fn after_mark(&self) -> Vec<bool> {
+        let mut late = vec![false; self.shapes.len()];
+        let Some(marked) = self.marked else { return late };
+        for step in &self.steps {
+            late[step.output] |= step.inputs.iter().any(|id| *id == marked || late[*id]);
+        }
+        late
+    }
+
     /// Index of the step that writes each value.
     pub(crate) fn makers(&self) -> Vec<Option<usize>> {
         let mut makers = vec![None; self.shapes.len()];

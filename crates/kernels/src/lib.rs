@@ -43,4 +43,4 @@ mod tests;
 pub use error::{PlanError, RunError};
 pub use isa::Isa;
 pub use lower::MOST_VALUES;
-pub use network::{Network, PlanOptions, Workspace};
+pub use network::{Network, PlanOptions, Workspace, bf16};

@@ -30,6 +30,8 @@ pub(crate) struct Wanted<'a> {
     pub input: &'a str,
     pub shape: Shape,
     pub output: &'a str,
+    /// A value to mark.
+    pub from: Option<&'a str>,
 }
 
 /// Reads a file to steps.
@@ -41,7 +43,7 @@ pub(crate) fn lower(file: &[u8], wanted: &Wanted<'_>) -> Result<Ir, PlanError> {
     let graph = model.graph.ok_or_else(|| PlanError::File("it has no graph".into()))?;
     let opset = model.opset.iter().find(|o| o.domain.is_empty()).map_or(1, |o| o.version);
     let mut lowering = Lowering {
-        ir: Ir { shapes: vec![], steps: vec![], input: 0, output: 0 },
+        ir: Ir { shapes: vec![], steps: vec![], input: 0, output: 0, marked: None },
         names: HashMap::new(),
         opset,
     };
@@ -102,6 +104,12 @@ impl Lowering {
                 return at.unsupported("more than one output");
             }
             self.names.insert(name.clone(), made);
+        }
+        if let Some(from) = wanted.from {
+            match self.names.get(from) {
+                Some(Value::Computed { id, .. }) => self.ir.marked = Some(*id),
+                _ => return Err(PlanError::File(format!("no value named `{from}` is made"))),
+            }
         }
         match self.names.get(wanted.output) {
             Some(Value::Computed { id, .. }) => {

@@ -4,6 +4,7 @@ use crate::error::{PlanError, RunError};
 use crate::fuse::fuse;
 use crate::ir::{Act, Arithmetic, Id, Ir, Op, Resample, Shape, Sliding};
 use crate::isa::Isa;
+use crate::isa::half::Half;
 use crate::layout::Layout;
 use crate::lower::{MOST_VALUES, Wanted, lower};
 use crate::run::conv::Read;
@@ -24,14 +25,23 @@ pub struct PlanOptions<'a> {
     /// Images that one thread takes through each layer together, at least 1: worth it where maps are small and
     /// weights large. Results do not depend on it.
     pub together: usize,
+    /// The value from which on dense convolutions multiply in bf16, with sums in f32; `input` for all of them. Refused
+    /// where [`bf16`] says that the processor cannot.
+    pub bf16_from: Option<&'a str>,
 }
 
 impl<'a> PlanOptions<'a> {
     /// One image at a time on the best instruction set.
     #[must_use]
     pub fn new(input: &'a str, shape: [usize; 3], output: &'a str) -> Self {
-        Self { input, shape, output, isa: Isa::best(), together: 1 }
+        Self { input, shape, output, isa: Isa::best(), together: 1, bf16_from: None }
     }
+}
+
+/// Whether this processor multiplies bf16: AMX tiles, or AVX-512 BF16, on Linux.
+#[must_use]
+pub fn bf16() -> bool {
+    Half::best().is_some()
 }
 
 /// A network ready to run: shapes settled, steps joined, weights packed. Shared between threads, each with its own [`Workspace`].
@@ -86,7 +96,7 @@ struct Slot {
 #[derive(Debug, Default)]
 pub struct Workspace {
     buffers: Vec<Vec<f32>>,
-    scratch: Vec<f32>,
+    scratch: conv::Scratch,
     inverted: inverted::Scratch,
     /// Seconds of each step, where a profile is taken.
     times: Option<Vec<f64>>,
@@ -100,15 +110,18 @@ impl Network {
     /// operator is named.
     pub fn plan(onnx: &[u8], options: &PlanOptions<'_>) -> Result<Self, PlanError> {
         let [c, h, w] = options.shape;
-        let wanted =
-            Wanted { input: options.input, shape: Shape { c, h, w }, output: options.output };
+        let (input, output) = (options.input, options.output);
+        let from = options.bf16_from;
+        let wanted = Wanted { input, shape: Shape { c, h, w }, output, from };
         let mut ir = lower(onnx, &wanted)?;
+        let late = ir.after_mark();
         fuse(&mut ir);
+        let half = from.map(|_| Half::best().ok_or(PlanError::NoBf16)).transpose()?;
         let isa = match options.isa {
             isa if Isa::available().contains(&isa) => isa,
             _ => Isa::best(),
         };
-        build(&ir, isa, options.together.max(1))
+        build(&ir, (isa, half.map(|h| (h, &*late))), options.together.max(1))
     }
 
     /// Values of one image's input.
@@ -301,7 +314,7 @@ impl Network {
         inputs: &[Read<'_>],
         out: (&mut [f32], Layout),
         n: usize,
-        (scratch, ring): (&mut Vec<f32>, &mut inverted::Scratch),
+        (scratch, ring): (&mut conv::Scratch, &mut inverted::Scratch),
     ) {
         let (isa, x) = (self.isa, inputs[0]);
         match kind {
@@ -315,7 +328,7 @@ impl Network {
             Kind::Map(act) => simple::map(isa, *act, x, out, n),
             Kind::Binary(kind, act) => simple::binary(isa, (*kind, *act), (x, inputs[1]), out, n),
             Kind::Concat => simple::concat(inputs, out, n),
-            Kind::Resize(by) => simple::resize(by, x, out, n, scratch),
+            Kind::Resize(by) => simple::resize(by, x, out, n, &mut scratch.gathered),
             Kind::MaxPool(slide) => simple::max_pool(slide, x, out, n),
             Kind::AveragePool(slide, padded) => simple::average_pool((slide, *padded), x, out, n),
             Kind::GlobalAverage => simple::global_average(x, out, n),
@@ -375,7 +388,11 @@ fn borders(ir: &Ir) -> Vec<usize> {
     pads
 }
 
-fn build(ir: &Ir, isa: Isa, together: usize) -> Result<Network, PlanError> {
+fn build(
+    ir: &Ir,
+    (isa, half): (Isa, Option<(Half, &[bool])>),
+    together: usize,
+) -> Result<Network, PlanError> {
     let pads = borders(ir);
     let layout = |id: Id| Layout::new(ir.shapes[id], pads[id]);
     let (values, buffers) = place(ir, &pads);
@@ -396,7 +413,13 @@ fn build(ir: &Ir, isa: Isa, together: usize) -> Result<Network, PlanError> {
                 let sources: Vec<Layout> =
                     step.inputs.iter().take(c.up.len()).map(|id| layout(*id)).collect();
                 let residual = step.inputs.get(c.up.len()).map(|id| layout(*id));
-                let planned = conv::Planned::new(isa, c, &sources, residual, layout(step.output));
+                let planned = conv::Planned::new(
+                    (isa, half.filter(|(_, late)| late[step.output]).map(|(half, _)| half)),
+                    c,
+                    &sources,
+                    residual,
+                    layout(step.output),
+                );
                 own = planned.macs(out);
                 Kind::Conv(planned)
             }

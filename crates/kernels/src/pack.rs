@@ -1,6 +1,8 @@
 //! Weights in the order in which the kernels read them.
 
 use crate::isa::Isa;
+use crate::isa::half::{DEPTH, SIDE, TILE};
+use half::bf16;
 
 /// Depth of one part of a product: its weights, 48 columns wide, stay in the first-level cache.
 const PART: usize = 192;
@@ -134,5 +136,64 @@ impl Packed {
 
     pub(crate) fn bytes(&self) -> usize {
         4 * self.values.len()
+    }
+}
+
+/// A matrix `[depth][columns]` in bf16, in panels of one or two tiles of columns.
+#[derive(Clone, Debug)]
+pub(crate) struct HalfPacked {
+    pub runs: Vec<Run>,
+    pub panels: Vec<HalfPanel>,
+    values: Vec<u16>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HalfPanel {
+    pub column: usize,
+    pub columns: usize,
+    pub tiles: usize,
+    at: usize,
+}
+
+impl HalfPacked {
+    /// `matrix[k * columns + n]` with the depth in the order of the runs; each run's taps are filled up to whole tiles.
+    pub(crate) fn new(columns: usize, runs: &[Run], matrix: &[f32]) -> Self {
+        let (mut panels, mut values) = (Vec::new(), Vec::new());
+        let mut column = 0;
+        while column < columns {
+            let tiles = (columns - column).div_ceil(SIDE).min(2);
+            let at = values.len();
+            let n = (tiles * SIDE).min(columns - column);
+            panels.push(HalfPanel { column, columns: n, tiles, at });
+            let mut depth = 0;
+            for run in runs {
+                for _ in 0..run.taps {
+                    for from in (0..run.len).step_by(DEPTH) {
+                        let len = DEPTH.min(run.len - from);
+                        let chunk = values.len();
+                        values.resize(chunk + tiles * TILE, 0);
+                        for k in 0..len {
+                            let row = &matrix[(depth + from + k) * columns + column..][..n];
+                            for (j, v) in row.iter().enumerate() {
+                                let tile = chunk + j / SIDE * TILE;
+                                let to = tile + k / 2 * 2 * SIDE + j % SIDE * 2 + k % 2;
+                                values[to] = bf16::from_f32(*v).to_bits();
+                            }
+                        }
+                    }
+                    depth += run.len;
+                }
+            }
+            column += n;
+        }
+        Self { runs: runs.to_vec(), panels, values }
+    }
+
+    pub(crate) fn weights(&self, panel: &HalfPanel) -> &[u16] {
+        &self.values[panel.at..]
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        2 * self.values.len()
     }
 }

@@ -62,9 +62,10 @@ struct Engine {
 }
 
 /// Every engine worth timing on a processor; `cuda` joins where a device shows.
-const ENGINES: [(EngineChoice, Provider, Precision); 7] = [
+const ENGINES: [(EngineChoice, Provider, Precision); 8] = [
     (EngineChoice::Rten, Provider::Cpu, Precision::F32),
     (EngineChoice::Native, Provider::Cpu, Precision::F32),
+    (EngineChoice::Native, Provider::Cpu, Precision::Bf16),
     (EngineChoice::OnnxRuntime, Provider::Cpu, Precision::F32),
     (EngineChoice::OnnxRuntime, Provider::OpenVino, Precision::Auto),
     (EngineChoice::OnnxRuntime, Provider::Cuda, Precision::F32),

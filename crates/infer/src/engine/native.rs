@@ -43,6 +43,7 @@ pub(crate) fn load(network: &Network<'_>, threads: usize) -> Result<Box<dyn Sess
     };
     let options = PlanOptions {
         together: images.div_ceil(threads.max(1)).clamp(1, TOGETHER),
+        bf16_from: network.bf16_from,
         ..PlanOptions::new(network.input, [c, h, w], network.output)
     };
     let plan = || kernels::Network::plan(network.onnx, &options).map_err(|e| e.to_string());

@@ -20,8 +20,12 @@ pub(super) fn bf16(asked: Precision, backend: Backend) -> Result<bool, EngineErr
         (Precision::Bf16, Backend::Torch) => Ok(true),
         (Precision::Bf16, Backend::OpenVino) if bf16_cpu() => Ok(true),
         (Precision::Bf16, Backend::OpenVino) => refuse("this processor has no bf16 instructions"),
+        (Precision::Bf16, Backend::Native) if kernels::bf16() => Ok(true),
+        (Precision::Bf16, Backend::Native) => refuse(
+            "native multiplies bf16 with AMX or AVX-512 BF16 on Linux, which this machine lacks",
+        ),
         (Precision::Bf16, other) => {
-            refuse(&format!("{other} computes in f32 only, bf16 is for openvino and torch"))
+            refuse(&format!("{other} computes in f32 only, bf16 is for native, openvino and torch"))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The kernels, written once for every register.
 
 use super::vector::Vector;
-use super::{Clamp, Depthwise, Dots, Rows, Start};
+use super::{Clamp, Depthwise, Dots, Finish, Rows, Start};
 
 /// `MR` outputs of a row from `x` on, by `NV` registers of columns.
 ///
@@ -222,6 +222,35 @@ unsafe fn dot<V: Vector, const X: usize>(d: &mut Dots<'_>, x: usize, n: usize) {
             let v = if v > high { high } else { v };
             let out = d.out.as_mut_ptr();
             *out.add(d.out_at + (x + m) * d.out_step + n) = v;
+        }
+    }
+}
+
+/// Plain Rust, which the compiler makes of registers where the caller has them.
+#[inline(always)]
+pub(super) fn finish(f: &mut Finish<'_>) {
+    let Clamp { low, high } = f.clamp;
+    let n = f.bias.len();
+    // NaN stays NaN.
+    let limit = |v: f32| {
+        let v = if v < low { low } else { v };
+        if v > high { high } else { v }
+    };
+    for x in 0..f.pixels {
+        let sums = &f.sums[x * f.wide..x * f.wide + n];
+        let out = &mut f.out[f.out_at + x * f.out_step..][..n];
+        match f.residual {
+            None => {
+                for ((o, s), b) in out.iter_mut().zip(sums).zip(f.bias) {
+                    *o = limit(s + b);
+                }
+            }
+            Some((data, at, step)) => {
+                let other = &data[at + x * step..][..n];
+                for (((o, s), b), r) in out.iter_mut().zip(sums).zip(f.bias).zip(other) {
+                    *o = limit(s + b + r);
+                }
+            }
         }
     }
 }

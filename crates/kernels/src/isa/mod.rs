@@ -5,6 +5,7 @@
 
 mod func;
 mod generic;
+pub(crate) mod half;
 mod sets;
 mod vector;
 
@@ -135,6 +136,23 @@ impl Isa {
                 #[cfg(target_arch = "aarch64")]
                 Self::Neon => sets::neon::dots(&mut d),
                 _ => sets::plain::dots(&mut d),
+            }
+        }
+    }
+
+    /// Sums to outputs: bias, residual, limits.
+    pub(crate) fn finish(self, mut f: Finish<'_>) {
+        self.assert_available();
+        // SAFETY: the extensions are there, as for `rows`; the function itself is safe.
+        unsafe {
+            match self {
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx512 => sets::avx512::finish(&mut f),
+                #[cfg(target_arch = "x86_64")]
+                Self::Avx2 => sets::avx2::finish(&mut f),
+                #[cfg(target_arch = "aarch64")]
+                Self::Neon => sets::neon::finish(&mut f),
+                _ => generic::finish(&mut f),
             }
         }
     }
@@ -344,4 +362,20 @@ impl Dots<'_> {
         let end = self.out_at + (self.pixels - 1) * self.out_step + self.columns;
         assert!(end <= self.out.len(), "an output ends at {end} of {}", self.out.len());
     }
+}
+
+/// `out[x][n] = clamp(sums[x][n] + bias[n] + residual[x][n])`.
+#[derive(Debug)]
+pub(crate) struct Finish<'a> {
+    /// `[pixel][wide]`.
+    pub sums: &'a [f32],
+    pub wide: usize,
+    pub bias: &'a [f32],
+    pub clamp: Clamp,
+    /// Values, where the first pixel's begin, and the distance between pixels.
+    pub residual: Option<(&'a [f32], usize, usize)>,
+    pub pixels: usize,
+    pub out: &'a mut [f32],
+    pub out_at: usize,
+    pub out_step: usize,
 }

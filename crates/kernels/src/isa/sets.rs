@@ -7,7 +7,7 @@ macro_rules! set {
         pub(super) mod $name {
             use super::super::func::{self, Func};
             use super::super::vector::{$vector, Vector};
-            use super::super::{Depthwise, Dots, Rows, generic};
+            use super::super::{Depthwise, Dots, Finish, Rows, generic};
 
             pub(in super::super) const LANES: usize = <$vector as Vector>::LANES;
             pub(in super::super) const WIDEST: usize = { let all = [$($nv),+]; all[0] };
@@ -67,6 +67,13 @@ macro_rules! set {
             pub(in super::super) unsafe fn dots(d: &mut Dots<'_>) {
                 // SAFETY: the caller's promise.
                 unsafe { generic::dots::<$vector>(d) }
+            }
+
+            /// # Safety
+            /// The extensions are there.
+            #[target_feature(enable = $features)]
+            pub(in super::super) unsafe fn finish(f: &mut Finish<'_>) {
+                generic::finish(f);
             }
 
             /// # Safety

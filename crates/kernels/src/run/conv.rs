@@ -6,9 +6,10 @@
 //! and column are even. Maps too narrow for a tile are gathered first, many images side by side.
 
 use crate::ir::{Act, Conv, Shape};
-use crate::isa::{Dots, Isa, Rows, Source, Start};
+use crate::isa::half::{self, Half, Products};
+use crate::isa::{Dots, Finish, Isa, Rows, Source, Start};
 use crate::layout::Layout;
-use crate::pack::{Along, Packed, Run, parts};
+use crate::pack::{Along, HalfPacked, Packed, Run, parts};
 
 /// Outputs up to this wide are gathered.
 const NARROW: usize = 20;
@@ -36,11 +37,26 @@ enum Mode {
     Dots,
 }
 
+/// Rows that are computed together in bf16: what they read is rounded once.
+const HALF_ROWS: usize = 8;
+
 /// Weights of the outputs of one parity, or of one group.
 #[derive(Debug)]
 struct Part {
     packed: Packed,
     runs: Vec<Vec<Run>>,
+    /// Weights in bf16, over all runs.
+    half: Option<HalfPacked>,
+}
+
+/// A thread's memory for convolutions.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Pixels side by side, and the rows of a resize.
+    pub gathered: Vec<f32>,
+    /// Sources of some rows in bf16.
+    values: Vec<u16>,
+    sums: Vec<f32>,
 }
 
 /// A convolution with its weights packed.
@@ -58,6 +74,8 @@ pub(crate) struct Planned {
     parity: bool,
     groups: usize,
     depth: usize,
+    /// How bf16 is multiplied, where it is.
+    half: Option<Half>,
 }
 
 /// A row of outputs: image, output row, first column, distance between columns, outputs.
@@ -71,9 +89,10 @@ struct Line {
 }
 
 impl Planned {
-    /// Packs a convolution of `sources` whose values have the borders of `layouts`.
+    /// Packs a convolution of `sources` whose values have the borders of `layouts`. Dense ones that go row after row
+    /// are multiplied in bf16 where `half` is given.
     pub(crate) fn new(
-        isa: Isa,
+        (isa, half): (Isa, Option<Half>),
         conv: &Conv,
         sources: &[Layout],
         residual: Option<Layout>,
@@ -103,6 +122,7 @@ impl Planned {
         } else {
             Mode::Rows
         };
+        let half = half.filter(|_| mode == Mode::Rows && groups == 1);
         let columns = cout / groups;
         let mut packed = Vec::new();
         let mut dots = Vec::new();
@@ -118,7 +138,12 @@ impl Planned {
                     .copied()
                     .collect();
             }
-            packed.push(Part { packed: Packed::new(isa, columns, &rows, bias), runs: parts(runs) });
+            let half = half.map(|_| HalfPacked::new(columns, runs, &rows));
+            packed.push(Part {
+                packed: Packed::new(isa, columns, &rows, bias),
+                runs: parts(runs),
+                half,
+            });
         }
         debug_assert!(kh * kw * cin / groups >= depth);
         Self {
@@ -132,12 +157,14 @@ impl Planned {
             parity,
             groups,
             depth,
+            half,
         }
     }
 
     /// Bytes of packed weights.
     pub(crate) fn bytes(&self) -> usize {
-        self.parts.iter().map(|p| p.packed.bytes()).sum::<usize>() + 4 * self.dots.len()
+        let half = |p: &Part| p.half.as_ref().map_or(0, HalfPacked::bytes);
+        self.parts.iter().map(|p| p.packed.bytes() + half(p)).sum::<usize>() + 4 * self.dots.len()
     }
 
     /// How many of the inputs are sources; the next is the residual.
@@ -157,14 +184,17 @@ impl Planned {
         (sources, residual): (&[Read<'_>], Option<Read<'_>>),
         (out, ol): (&mut [f32], Layout),
         images: usize,
-        scratch: &mut Vec<f32>,
+        scratch: &mut Scratch,
     ) {
         let mut call = Call { conv: self, isa, sources, residual, out, ol };
         match self.mode {
             Mode::Long => call.long(images),
-            Mode::Gather => call.gather(images, scratch),
+            Mode::Gather => call.gather(images, &mut scratch.gathered),
             Mode::Dots => call.dots(images),
-            Mode::Rows => call.rows(images),
+            Mode::Rows => match self.half {
+                Some(half) => call.half_rows(half, images, scratch),
+                None => call.rows(images),
+            },
         }
     }
 }
@@ -408,6 +438,118 @@ impl<'a> Call<'a, '_> {
                 }
                 y = ys.end;
             }
+        }
+    }
+
+    /// The lines of some rows for each part: its parity, or all.
+    fn lines(&self, image: usize, ys: std::ops::Range<usize>) -> Vec<Vec<Line>> {
+        let w = self.ol.w;
+        let of = |p: usize| match self.conv.parity {
+            true => {
+                let (py, x) = (p / 2, p % 2);
+                let line = |y| Line { image, y, x, step: 2, pixels: (w + 1 - x) / 2 };
+                ys.clone().filter(|y| y % 2 == py).map(line).collect()
+            }
+            false => ys.clone().map(|y| Line { image, y, x: 0, step: 1, pixels: w }).collect(),
+        };
+        (0..self.conv.parts.len()).map(of).collect()
+    }
+
+    fn half_rows(&mut self, half: Half, images: usize, scratch: &mut Scratch) {
+        let conv = self.conv;
+        let (h, w) = (self.ol.h, self.ol.w);
+        for image in 0..images {
+            for y in (0..h).step_by(HALF_ROWS) {
+                let ys = y..(y + HALF_ROWS).min(h);
+                let lines = self.lines(image, ys.clone());
+                let moved = self.rounded(half, &lines, &mut scratch.values);
+                for (part, lines) in conv.parts.iter().zip(&lines) {
+                    for line in lines {
+                        self.half_line(half, part, line, (&moved, scratch));
+                    }
+                }
+                for y in ys {
+                    self.then(self.ol.at(image, y as isize, 0), w * self.ol.c);
+                }
+            }
+        }
+    }
+
+    /// Rounds what some lines read of each source, and returns by how much each source's places move.
+    fn rounded(&self, half: Half, lines: &[Vec<Line>], to: &mut Vec<u16>) -> Vec<isize> {
+        let mut ranges = vec![(usize::MAX, 0, 0); self.sources.len()];
+        for (part, lines) in self.conv.parts.iter().zip(lines) {
+            for line in lines {
+                for run in &part.half.as_ref().expect("planned for bf16").runs {
+                    let s = self.source(run, line);
+                    let last = (line.pixels.max(1) - 1) * s.pixel + (s.taps - 1) * s.tap + s.len;
+                    let (first, end, slack) = &mut ranges[run.source];
+                    *first = s.at.min(*first);
+                    *end = (s.at + last).max(*end);
+                    // Pixels up to whole tiles, and depth up to a whole tile.
+                    *slack = (2 * half::SIDE * s.pixel + half::DEPTH).max(*slack);
+                }
+            }
+        }
+        let mut from = 0;
+        let mut moved = Vec::with_capacity(ranges.len());
+        for ((first, end, slack), source) in ranges.into_iter().zip(self.sources) {
+            let first = first.min(end);
+            let n = end - first;
+            if to.len() < from + n + slack {
+                to.resize(from + n + slack, 0);
+            }
+            half.round(&source.data[first..end], &mut to[from..from + n]);
+            to[from + n..from + n + slack].fill(0);
+            moved.push(from as isize - first as isize);
+            from += n + slack;
+        }
+        moved
+    }
+
+    /// All panels of a part over a line, in bf16.
+    fn half_line(
+        &mut self,
+        half: Half,
+        part: &Part,
+        line: &Line,
+        (moved, scratch): (&[isize], &mut Scratch),
+    ) {
+        let Some(packed) = &part.half else { unreachable!("planned for bf16") };
+        let place = |run: &Run| {
+            let s = self.source(run, line);
+            let at = s.at.wrapping_add_signed(moved[run.source]);
+            half::Source { at, pixel: s.pixel, tap: s.tap, taps: s.taps, len: s.len }
+        };
+        let sources: Vec<half::Source> = packed.runs.iter().map(place).collect();
+        let residual = self.residual_at(line);
+        let at = self.ol.at(line.image, line.y as isize, line.x as isize);
+        for panel in &packed.panels {
+            let wide = panel.tiles * half::SIDE;
+            let n = Products::computed(line.pixels) * wide;
+            if scratch.sums.len() < n {
+                scratch.sums.resize(n, 0.0);
+            }
+            half.products(Products {
+                values: &scratch.values,
+                sources: &sources,
+                pixels: line.pixels,
+                weights: packed.weights(panel),
+                tiles: panel.tiles,
+                sums: &mut scratch.sums,
+            });
+            let (column, columns) = (panel.column, panel.columns);
+            self.isa.finish(Finish {
+                sums: &scratch.sums,
+                wide,
+                bias: &self.conv.bias[column..column + columns],
+                clamp: self.conv.act.clamp,
+                residual: residual.map(|(data, at, step)| (data, at + column, step)),
+                pixels: line.pixels,
+                out: self.out,
+                out_at: at + column,
+                out_step: line.step * self.ol.c,
+            });
         }
     }
 

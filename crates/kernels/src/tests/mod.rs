@@ -326,6 +326,105 @@ fn nan_is_never_hidden() {
     }
 }
 
+/// Both ways of multiplying bf16 give what loops over rounded values give, and the whole network the same bits for any
+/// batch and thread count.
+#[test]
+fn products_in_bf16_equal_rounded_loops() {
+    use crate::isa::half::{Half, Products, SIDE, Source};
+    let round = |v: f32| half::bf16::from_f32(v).to_f32();
+    for half in Half::available() {
+        for (cin, columns, taps, pixels, seed) in [
+            (3, 5, 3, 7, 1),
+            (16, 16, 3, 40, 2),
+            (33, 40, 1, 31, 3),
+            (64, 100, 2, 1, 4),
+            (10, 70, 9, 65, 5),
+        ] {
+            let mut noise = builder::Noise::new(seed);
+            let (pixel, tap) = (cin, (pixels + 3) * cin);
+            let values = noise.list(taps * tap, 1.0);
+            let matrix = noise.list(taps * 2 * cin * columns, 0.5);
+            // Two neighbouring pixels per tap, as a kernel two wide.
+            let len = 2 * cin;
+            let run = crate::pack::Run {
+                source: 0,
+                dy: 0,
+                dx: 0,
+                taps,
+                along: crate::pack::Along::Rows(1),
+                from: 0,
+                len,
+            };
+            let packed = crate::pack::HalfPacked::new(columns, &[run], &matrix);
+            let mut rounded = vec![0; values.len() + 2 * SIDE * pixel + 32 + pixels * pixel];
+            half.round(&values, &mut rounded[..values.len()]);
+            for panel in &packed.panels {
+                let wide = panel.tiles * SIDE;
+                let mut sums = vec![f32::NAN; Products::computed(pixels) * wide];
+                half.products(Products {
+                    values: &rounded,
+                    sources: &[Source { at: 0, pixel, tap, taps, len }],
+                    pixels,
+                    weights: packed.weights(panel),
+                    tiles: panel.tiles,
+                    sums: &mut sums,
+                });
+                for x in 0..pixels {
+                    for n in 0..panel.columns {
+                        let mut want = 0.0_f64;
+                        for t in 0..taps {
+                            for k in 0..len {
+                                let a = round(values[t * tap + x * pixel + k]);
+                                let b = round(matrix[(t * len + k) * columns + panel.column + n]);
+                                want += f64::from(a) * f64::from(b);
+                            }
+                        }
+                        let off = (f64::from(sums[x * wide + n]) - want).abs();
+                        assert!(off < 1e-4, "{half:?}: {x}, {n}: off by {off}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_decoder_in_bf16_is_near_f32_and_has_the_same_bits_in_any_batch() {
+    let mut b = Builder::new(11);
+    let fine = b.conv(INPUT, (3, 24), (3, 1), 1);
+    let coarse = b.conv(INPUT, (3, 40), (3, 2), 1);
+    let up = b.twice(&coarse);
+    let cat = b.node("Concat", &[&up, &fine], vec![int("axis", 1)]);
+    let y = b.conv(&cat, (64, 40), (3, 1), 1);
+    let y = b.node("Relu", &[&y], vec![]);
+    let y = b.conv(&y, (40, 24), (3, 1), 1);
+    let y = b.node("Add", &[&y, &fine], vec![]);
+    let y = b.node("Sigmoid", &[&y], vec![]);
+    let (shape, n) = ([3, 30, 44], 3);
+    let input = images(n, shape, 5);
+    let run = |from: Option<&str>, together: usize, threads: usize, input: &[f32]| {
+        let options =
+            PlanOptions { together, bf16_from: from, ..PlanOptions::new(INPUT, shape, &y) };
+        let network = Network::plan(&b.file(), &options)?;
+        let mut out = vec![0.0; input.len() / network.input_len() * network.output_len()];
+        network.run(&mut Vec::new(), input, &mut out, threads).unwrap();
+        Ok::<_, PlanError>(out)
+    };
+    let plain = run(None, 1, 1, &input).unwrap();
+    let e = run(Some("nowhere"), 1, 1, &input).unwrap_err().to_string();
+    assert!(e.contains("nowhere"), "{e}");
+    if !crate::network::bf16() {
+        assert_eq!(run(Some(&up), 1, 1, &input).unwrap_err(), PlanError::NoBf16);
+        return;
+    }
+    let half = run(Some(&up), 1, 1, &input).unwrap();
+    let off = half.iter().zip(&plain).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(off > 1e-6 && off < 2e-2, "off by {off}");
+    assert_eq!(half, run(Some(&up), 2, 2, &input).unwrap());
+    let one = half.len() / n;
+    assert_eq!(half[2 * one..], run(Some(&up), 4, 1, &input[2 * 3 * 30 * 44..]).unwrap());
+}
+
 #[test]
 fn buffers_of_another_length_are_refused() {
     let mut b = Builder::new(6);
