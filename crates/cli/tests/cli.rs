@@ -125,7 +125,7 @@ fn wrong_flags_are_refused_in_words() {
         (&["--resume", "--overwrite"], "cannot be used with"),
         (&["--limit", "pixel=1"], "directories"),
         (&["--limit", "pixels"], "NAME=VALUE"),
-        (&["--memory", "none"], "no number"),
+        (&["--memory", "none"], "not a number"),
         (&["--mpp-table", "/nowhere.csv"], "/nowhere.csv"),
     ] {
         let (ok, _, stderr) = detect(&[&slide], &out, flags);

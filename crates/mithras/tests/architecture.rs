@@ -419,9 +419,10 @@ fn names_a_requirement(line: &str) -> bool {
         && words.into_iter().any(|w| {
             let digits = w.get(1..).unwrap_or_default();
             let letter = w.starts_with(|c| "CPKZDWSATBUR".contains(c));
-            // The slides of ICPR 2012 have such names; C0 and CF are marks in a JPEG file; S3 is a protocol.
+            // The slides of ICPR 2012 have such names; C0 and CF are marks in a JPEG file; S3 is a protocol, A4 a
+            // size of paper.
             letter
-                && w != "S3"
+                && !["S3", "A4"].contains(&w)
                 && (1..=2).contains(&digits.len())
                 && !digits.starts_with('0')
                 && digits.bytes().all(|b| b.is_ascii_digit())

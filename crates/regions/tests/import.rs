@@ -296,7 +296,7 @@ fn broken_databases() {
         "annotation 22",
         "no coordinates",
         "annotation 23",
-        "no number",
+        "not a number",
     ] {
         assert!(e.contains(part), "`{part}` is not in {e}");
     }

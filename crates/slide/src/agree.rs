@@ -5,10 +5,8 @@
 //! finer one at fixed places before it is used, by the mean colour of small squares.
 
 use crate::resample::Axis;
-use crate::source::BACKGROUND;
+use crate::source::{BACKGROUND, Disagreement};
 use crate::{Slide, SlideError};
-use serde::Serialize;
-use std::fmt;
 use std::sync::PoisonError;
 
 /// Squares per side of the grid of places.
@@ -22,29 +20,6 @@ const SIDE: u64 = 16;
 /// Mean grey levels by which a channel of one square may differ. Scanners that subsample where others
 /// average stay below 10; tissue and glass differ by 60 and more.
 const ALLOWED: f64 = 40.0;
-
-/// A level whose pixels contradict those of a finer one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Disagreement {
-    /// The coarse level. It is not used; the next finer one stands in for it.
-    pub level: usize,
-    /// The finer level that it was compared with.
-    pub against: usize,
-    /// Places that differ.
-    pub differing: usize,
-    /// Places that were compared.
-    pub compared: usize,
-}
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "level {} shows something else than level {} at {} of {} places; it is not used",
-            self.level, self.against, self.differing, self.compared
-        )
-    }
-}
 
 impl Slide {
     /// Levels whose pixels contradict those of finer levels at fixed places, coarsest last. The

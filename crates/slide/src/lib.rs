@@ -19,6 +19,7 @@ mod error;
 mod exif;
 mod file;
 mod format;
+mod icc;
 mod inventory;
 mod jpeg;
 mod limits;
@@ -38,7 +39,6 @@ mod source;
 mod tiff;
 mod tissue;
 
-pub use agree::Disagreement;
 pub use error::SlideError;
 pub use format::{
     DicomPart, FORMATS, Format, NoOpenSlide, dicom_files_beside, dicom_part, openslide_version,
@@ -52,5 +52,5 @@ pub use outline::{Outlines, Polygon};
 pub use plan::{PlannedWindow, WindowPlan};
 pub use resolution::{ANISOTROPY, CONTRADICTION, MAX_DENSITY_MPP};
 pub use slide::{MAX_READ_BYTES, Slide};
-pub use source::{AssociatedImage, BACKGROUND, Level, Rect, TileAt};
+pub use source::{AssociatedImage, BACKGROUND, Disagreement, Level, Rect, TileAt};
 pub use tissue::{TissueMask, TissueOptions, TissueRule};

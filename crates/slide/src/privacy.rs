@@ -361,6 +361,22 @@ fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
     parts.map(|p| p.split_once('=').map(|(key, value)| (key.trim(), value.trim()))).collect()
 }
 
+/// Whether bytes hold a word: four printable characters in a row, in one byte or two each.
+pub(crate) fn holds_words(bytes: &[u8]) -> bool {
+    let letter =
+        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'^' | b'-' | b'_' | b'.');
+    let plain = |b: &[u8]| {
+        b.windows(4).any(|w| w.iter().all(letter) && w.iter().any(u8::is_ascii_alphabetic))
+    };
+    let every_other =
+        |from: usize| bytes.iter().skip(from).step_by(2).copied().collect::<Vec<u8>>();
+    let wide = |from: usize| {
+        let zero = bytes.iter().skip(1 - from).step_by(2).filter(|b| **b == 0).count();
+        zero * 4 > bytes.len() && plain(&every_other(from))
+    };
+    plain(bytes) || wide(0) || wide(1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 //! [`Slide`]: one opened slide, shared by threads.
 
 use crate::SlideError;
-use crate::agree::Disagreement;
 use crate::cache::TileCache;
 use crate::file::{SlideFile, shown};
 use crate::format;
@@ -11,7 +10,7 @@ use crate::options::{MppRule, OpenOptions};
 use crate::resample::{self, Axis};
 use crate::resolution::{Refusal, decimal, given, settle};
 use crate::scratch::Scratch;
-use crate::source::{AssociatedImage, BACKGROUND, Level, Opened, Rect, TileAt};
+use crate::source::{AssociatedImage, BACKGROUND, Disagreement, Level, Opened, Rect, TileAt};
 use mitosis::{Mpp, Resolution, RgbTile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -5,6 +5,7 @@ use crate::resolution::Claim;
 use mitosis::RgbTile;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Colour of everything outside the slide and of tiles that the scanner left out.
@@ -144,4 +145,27 @@ pub(crate) struct Opened {
     pub(crate) bounds: Option<Rect>,
     pub(crate) associated: Vec<AssociatedImage>,
     pub(crate) source: Box<dyn Source>,
+}
+
+/// A level whose pixels contradict those of a finer one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Disagreement {
+    /// The coarse level. It is not used; the next finer one stands in for it.
+    pub level: usize,
+    /// The finer level that it was compared with.
+    pub against: usize,
+    /// Places that differ.
+    pub differing: usize,
+    /// Places that were compared.
+    pub compared: usize,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "level {} shows something else than level {} at {} of {} places; it is not used",
+            self.level, self.against, self.differing, self.compared
+        )
+    }
 }

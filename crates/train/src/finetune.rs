@@ -20,8 +20,9 @@ use crate::data::{Data, Source};
 use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Loop, Mining, Preset};
 use crate::ranks;
+use crate::run::Loss;
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::stage::{Loss, Stage};
+use crate::stage::Stage;
 use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
 

@@ -31,8 +31,15 @@ use crate::error::{Result, TrainError};
 use crate::plot;
 use crate::preset::{Keep, Loop};
 use crate::ranks;
-use crate::stage::Loss;
 use crate::text::write_text;
+
+/// The loss of a step.
+pub(crate) enum Loss {
+    /// Not differentiated yet.
+    Open(Tensor),
+    /// Its value; this rank's gradients of it lie in the variables.
+    Differentiated(f64),
+}
 
 /// Where a run writes and how it starts: nothing here changes a number.
 #[derive(Clone, Debug)]

@@ -17,8 +17,9 @@ use crate::batch::{images, samples};
 use crate::data::{Data, Source};
 use crate::error::Result;
 use crate::preset::{Loop, Preset, SegmentPreset};
+use crate::run::Loss;
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::stage::{Loss, Stage};
+use crate::stage::Stage;
 use crate::start::{Exported, Target, initialise, is_exported, unfold};
 
 /// Salt of the photometric draws, so that they do not repeat the spatial ones.

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use base::ahead::each_step;
-use tch::Tensor;
 
 use crate::error::Result;
-use crate::run::{Session, Validation};
+use crate::run::{Loss, Session, Validation};
 
 /// What differs between trainings: the samples, the loss and how the network is judged. [`Session`]
 /// does the rest: optimiser, average, metrics, files, resuming.
@@ -44,14 +43,6 @@ pub(crate) trait Stage {
         let _ = step;
         None
     }
-}
-
-/// The loss of a step.
-pub(crate) enum Loss {
-    /// Not differentiated yet.
-    Open(Tensor),
-    /// Its value; this rank's gradients of it lie in the variables.
-    Differentiated(f64),
 }
 
 /// An update of the weights.

@@ -209,7 +209,7 @@ impl ImageEntry {
     ///
     /// # Errors
     /// Both sizes, and what is likely.
-    pub fn agrees(&self, (width, height): (u64, u64)) -> Result<(), String> {
+    pub fn agrees(&self, (width, height): (u64, u64)) -> Result<(), SizesDiffer> {
         let (Some(w), Some(h)) = (self.width.map(u64::from), self.height.map(u64::from)) else {
             return Ok(());
         };
@@ -221,10 +221,23 @@ impl ImageEntry {
         } else {
             "the labels belong to another copy of it"
         };
-        Err(format!(
-            "the annotations state {w} x {h} px, the image has {width} x {height} px: {likely}"
-        ))
+        Err(SizesDiffer { stated: [w, h], found: [width, height], likely })
     }
+}
+
+/// Annotations and image state different sizes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the annotations state {} x {} px, the image has {} x {} px: {likely}",
+    stated[0], stated[1], found[0], found[1]
+)]
+pub struct SizesDiffer {
+    /// Width and height in the annotations, px.
+    pub stated: [u64; 2],
+    /// Width and height of the image file, px.
+    pub found: [u64; 2],
+    /// The likely cause.
+    pub likely: &'static str,
 }
 
 /// One annotation.

@@ -129,7 +129,7 @@ pub fn cut(
                                 if !annotations.sizes_are_hearsay
                                     && entry.agrees(s.dimensions()).is_err() =>
                             {
-                                Err(entry.agrees(s.dimensions()).unwrap_err())
+                                Err(entry.agrees(s.dimensions()).unwrap_err().to_string())
                             }
                             Some(Ok(s)) => {
                                 let bounds = s.bounds().map_or([0, 0], |b| [b.x, b.y]);

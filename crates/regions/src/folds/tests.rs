@@ -191,7 +191,7 @@ fn a_changed_manifest_and_a_leak_are_refused() {
     let mut far = m.clone();
     far.groups[1].place = Place::Fold(9);
     far.digest = far.own_digest();
-    assert!(refused(&far).contains("no fold 9"));
+    assert!(refused(&far).contains("fold 9 does not exist"));
     std::fs::write(&path, "{\"format\": \"mithras-split\"}").unwrap();
     assert!(FoldManifest::read(&path).unwrap_err().to_string().contains("mithras-folds"));
 }

@@ -1,6 +1,6 @@
 //! The files of a DICOM slide, with clean headers and the stored pixels.
 
-use super::{DeidentifyError, Written, disk, hex};
+use super::{DeidentifyError, Written, disk};
 use crate::format::dicom_files;
 use crate::limits::Fault;
 use crate::{OpenOptions, Slide, SlideError};
@@ -63,8 +63,8 @@ pub(super) fn write(
         main,
         removed: found.removed,
         tiles,
-        sha256: hex(own.finalize()),
-        copied: hex(copied.finalize()),
+        sha256: base::digest::hex(&own.finalize()),
+        copied: base::digest::hex(&copied.finalize()),
     })
 }
 

@@ -1,6 +1,6 @@
 //! A PNG or JPEG without texts: the pixels' own chunks and segments, byte by byte.
 
-use super::{DeidentifyError, Written, disk, hex};
+use super::{DeidentifyError, Written, disk};
 use crate::inventory::{is_technical_segment, segments};
 use crate::limits::Fault;
 use crate::{Slide, SlideError};
@@ -22,7 +22,7 @@ pub(super) fn write(slide: &Slide, output: &Path) -> Result<Written, DeidentifyE
     let clean = if slide.format() == "png" { png(&bytes) } else { jpeg(&bytes) };
     std::fs::write(output, &clean).map_err(disk(output))?;
     let written = std::fs::read(output).map_err(disk(output))?;
-    let digest = |b: &[u8]| hex(Sha256::digest(pixels(slide.format(), b)));
+    let digest = |b: &[u8]| base::digest::hex(&Sha256::digest(pixels(slide.format(), b)));
     let output = vec![output.to_path_buf()];
     let main = output[0].clone();
     let (sha256, copied) = (digest(&bytes), digest(&written));

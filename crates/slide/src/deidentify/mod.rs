@@ -187,8 +187,3 @@ fn same_resolution(slide: &Slide, copy: &Slide) -> Result<(), String> {
 fn disk(path: &Path) -> impl Fn(io::Error) -> DeidentifyError + '_ {
     move |source| DeidentifyError::Write { path: path.to_path_buf(), source }
 }
-
-/// SHA-256 as hexadecimal digits.
-fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref().iter().map(|b| format!("{b:02x}")).collect()
-}

@@ -1,8 +1,9 @@
 //! A TIFF with the levels and the thumbnail of another one, and of its fields those that are needed.
 
-use super::{DeidentifyError, Written, disk, hex};
+use super::{DeidentifyError, Written, disk};
 use crate::format::{Layout, tiff_layout};
-use crate::inventory::{blanked_icc, is_technical_segment, segments};
+use crate::icc;
+use crate::inventory::{is_technical_segment, segments};
 use crate::limits::Fault;
 use crate::privacy;
 use crate::tiff::{Ifd, TiffFile, tag};
@@ -130,7 +131,14 @@ pub(super) fn write(
     let copied = digest_of(output, options)?;
     let output = vec![output.to_path_buf()];
     let main = output[0].clone();
-    Ok(Written { output, main, removed, tiles, sha256: hex(digest.finalize()), copied })
+    Ok(Written {
+        output,
+        main,
+        removed,
+        tiles,
+        sha256: base::digest::hex(&digest.finalize()),
+        copied,
+    })
 }
 
 /// The tags of the tiles' places and sizes.
@@ -155,7 +163,7 @@ fn fields(ifd: &Ifd, aperio: bool) -> Result<Vec<Field>, Fault> {
         let value = match t {
             _ if KEPT.contains(&t) && kind != ASCII => ifd.bytes(t)?.unwrap_or_default(),
             tag::JPEG_TABLES => without_texts(&ifd.bytes(t)?.unwrap_or_default()).into_owned(),
-            tag::ICC => blanked_icc(&ifd.bytes(t)?.unwrap_or_default()),
+            tag::ICC => icc::blanked(&ifd.bytes(t)?.unwrap_or_default()),
             tag::DESCRIPTION if aperio => {
                 let text = privacy::without_persons(&ifd.text(t).unwrap_or_default());
                 [text.as_bytes(), b"\0"].concat()
@@ -266,7 +274,7 @@ fn digest_of(path: &Path, options: &OpenOptions) -> Result<String, DeidentifyErr
             digest.update(ifd.data(at, n).map_err(wrong)?);
         }
     }
-    Ok(hex(digest.finalize()))
+    Ok(base::digest::hex(&digest.finalize()))
 }
 
 /// What an unusable part makes of the slide.

@@ -1,6 +1,6 @@
 //! Texts of a JPEG stream: comments and application data.
 
-use super::{Said, Search, holds_words, icc, tags};
+use super::{Said, Search, holds_words, tags};
 use crate::exif;
 use crate::file::SlideFile;
 use crate::limits::Fault;
@@ -89,7 +89,7 @@ pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<Said> {
             _ => {}
         }
     }
-    said.extend(icc::texts(&format!("{prefix}.ICCProfile"), &profile));
+    said.extend(Said::of_profile(&format!("{prefix}.ICCProfile"), &profile));
     said
 }
 

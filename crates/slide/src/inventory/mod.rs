@@ -1,17 +1,15 @@
 //! Everything in a slide's file that may say who, when or where, by name and kind, never by value; with
 //! what was looked at to find it, and what was not.
 
-mod icc;
 mod jpeg;
 mod png;
 pub(crate) mod tags;
 mod tiff;
 
-pub(crate) use self::icc::blanked as blanked_icc;
 pub(crate) use self::jpeg::{is_technical as is_technical_segment, segments};
 
 use crate::limits::Fault;
-use crate::privacy::{self, Personal};
+use crate::privacy::{self, Personal, holds_words};
 use crate::{Limits, Slide, SlideError};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -51,6 +49,12 @@ impl Said {
         Self { name: name.into(), value: value.trim().to_owned(), kind: Some(Personal::Text) }
     }
 
+    /// The texts of a colour profile that may identify somebody.
+    fn of_profile(name: &str, profile: &[u8]) -> Vec<Self> {
+        let texts = crate::icc::texts(profile).into_iter();
+        texts.map(|(tag, text)| Self::text(format!("{name}.{tag}"), &text)).collect()
+    }
+
     /// Judged by its name; free text where that says nothing.
     fn named(name: impl Into<String>, value: &[u8]) -> Self {
         let name = name.into();
@@ -78,22 +82,6 @@ pub(crate) struct Search {
     pub(crate) said: Vec<Said>,
     pub(crate) looked_at: Vec<String>,
     pub(crate) not_looked_at: Vec<String>,
-}
-
-/// Whether bytes hold a word: four printable characters in a row, in one byte or two each.
-pub(crate) fn holds_words(bytes: &[u8]) -> bool {
-    let letter =
-        |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'^' | b'-' | b'_' | b'.');
-    let plain = |b: &[u8]| {
-        b.windows(4).any(|w| w.iter().all(letter) && w.iter().any(u8::is_ascii_alphabetic))
-    };
-    let every_other =
-        |from: usize| bytes.iter().skip(from).step_by(2).copied().collect::<Vec<u8>>();
-    let wide = |from: usize| {
-        let zero = bytes.iter().skip(1 - from).step_by(2).filter(|b| **b == 0).count();
-        zero * 4 > bytes.len() && plain(&every_other(from))
-    };
-    plain(bytes) || wide(0) || wide(1)
 }
 
 impl Slide {

@@ -1,6 +1,6 @@
 //! Texts of a PNG: keywords, EXIF, time, colour profile, and chunks that the standard does not know.
 
-use super::{Said, Search, holds_words, icc, jpeg};
+use super::{Said, Search, holds_words, jpeg};
 use crate::file::SlideFile;
 use crate::limits::Fault;
 use crate::privacy::Personal;
@@ -76,7 +76,7 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<Said> {
         }
         b"iCCP" => {
             let profile = inflated(value.get(1..).unwrap_or_default());
-            icc::texts("png.ICCProfile", &profile)
+            Said::of_profile("png.ICCProfile", &profile)
         }
         _ if holds_words(body) => {
             vec![Said::text(format!("png.{}", String::from_utf8_lossy(kind)), body)]

@@ -1,7 +1,7 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
 use super::tags::{Holds, known};
-use super::{Said, Search, holds_words, icc, jpeg};
+use super::{Said, Search, holds_words, jpeg};
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
@@ -91,7 +91,7 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
         }
         let bytes = ifd.bytes(t)?.unwrap_or_default();
         match holds {
-            Some(Holds::Profile) => search.said.extend(icc::texts(&name, &bytes)),
+            Some(Holds::Profile) => search.said.extend(Said::of_profile(&name, &bytes)),
             Some(Holds::Says(kind)) => {
                 search.said.push(Said { kind: Some(kind), ..Said::text(name, &plain(t, &bytes)) });
             }

@@ -25,8 +25,9 @@ use crate::batch::{normalised, samples};
 use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
 use crate::ranks;
+use crate::run::Loss;
 use crate::run::{Opening, RunOptions, Session, Validation};
-use crate::stage::{Loss, Stage};
+use crate::stage::Stage;
 use crate::start::{Target, initialise, is_exported, unfold_trunk};
 
 /// Salt of the order, so that it does not repeat the augmentation's draws.

@@ -70,7 +70,7 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
         if !all.sizes_are_hearsay
             && let Err(reason) = all.images[number].agrees((w.into(), h.into()))
         {
-            let name = &all.images[number].name;
+            let (name, reason) = (&all.images[number].name, reason.to_string());
             if !o.lenient {
                 return Err(RegionsError::image(name, reason));
             }

@@ -3,7 +3,7 @@
 //! identifiers are replaced consistently (action U).
 
 use super::element::{is_long, keyword, known_vr};
-use crate::inventory::blanked_icc;
+use crate::icc;
 use crate::limits::Fault;
 use crate::privacy;
 use dicom_core::{Tag, VR};
@@ -156,7 +156,7 @@ impl Cleaner<'_> {
         }
         let implicit = reader.implicit;
         if tag == tags::ICC_PROFILE {
-            return Ok(Some(written(tag, vr, &blanked_icc(value), implicit)));
+            return Ok(Some(written(tag, vr, &icc::blanked(value), implicit)));
         }
         if vr == VR::UI {
             let all = String::from_utf8_lossy(value);

@@ -1,6 +1,6 @@
 //! Texts of an ICC colour profile (ICC.1:2022, section 9.2): descriptions of profile, device and maker.
 
-use super::Said;
+use crate::privacy::holds_words;
 use std::ops::Range;
 
 /// Tags whose value is text.
@@ -85,14 +85,13 @@ fn is_technical(text: &[u8]) -> bool {
 
 /// Whether a text holds a word, and not only those of devices and colour spaces.
 fn says(text: &[u8]) -> bool {
-    super::holds_words(text) && !is_technical(text)
+    holds_words(text) && !is_technical(text)
 }
 
-/// The texts that describe neither a known device nor a colour space.
-pub(super) fn texts(name: &str, profile: &[u8]) -> Vec<Said> {
+/// The texts that describe neither a known device nor a colour space, by the name of their tag.
+pub(crate) fn texts(profile: &[u8]) -> Vec<(String, Vec<u8>)> {
     let all = places(profile).into_iter().map(|(tag, place)| (tag, letters(&profile[place])));
-    let personal = all.filter(|(_, text)| says(text));
-    personal.map(|(tag, text)| Said::text(format!("{name}.{tag}"), &text)).collect()
+    all.filter(|(_, text)| says(text)).collect()
 }
 
 /// The profile with blanks where [`texts`] finds something.
@@ -127,10 +126,10 @@ mod tests {
     #[test]
     fn names_in_profiles_are_found_and_blanked() {
         let b = profile("scanned for Jane Doe");
-        assert_eq!(texts("p", &b)[0].name, "p.desc");
-        assert!(texts("p", &blanked(&b)).is_empty());
+        assert_eq!(texts(&b)[0].0, "desc");
+        assert!(texts(&blanked(&b)).is_empty());
         assert_eq!(blanked(&b).len(), b.len());
-        assert!(texts("p", &profile("sRGB IEC61966-2.1")).is_empty());
+        assert!(texts(&profile("sRGB IEC61966-2.1")).is_empty());
         for cut in 0..b.len() {
             blanked(&b[..cut]);
         }
