@@ -7,7 +7,7 @@
 Needs numpy, Pillow, tifffile and imagecodecs; openslide-python, pydicom and scikit-image add cases where they
 are installed. Everything is drawn from a seed. A file that is refused has a remedy: what the error names is
 done to the file, or given as a flag, and the result must be read. docs/notes/reports.md says which report each
-case stands for; a new report becomes a function here.
+case is about; a new report becomes a function here.
 """
 
 import argparse
@@ -80,8 +80,8 @@ def reads(path, **more):
     return dict(file=path.name, exit=0, **more)
 
 
-def refuses(path, *says, remedy=None, flags=()):
-    return dict(file=path.name, exit=1, says=list(says), remedy=remedy, flags=list(flags))
+def refuses(path, *words, remedy=None, flags=()):
+    return dict(file=path.name, exit=1, words=list(words), remedy=remedy, flags=list(flags))
 
 
 def whole(**more):
@@ -173,7 +173,7 @@ def composite(d):
 def imagej(d):
     p = d / "imagej.tif"
     tifffile.imwrite(p, np.stack([BASE[..., 0]] * 3), imagej=True)
-    return dict(file=p.name, exit=1, says=["3 "], remedy=exported, flags=[])
+    return dict(file=p.name, exit=1, words=["3 "], remedy=exported, flags=[])
 
 
 @case("libtiff, GDAL", "mask directories")
@@ -190,7 +190,7 @@ def macro16(d):
     p = d / "macro16.svs"
     wide = dict(STRIPS, subfiletype=9, description="Aperio Image Library\nmacro 300x110")
     pages(p, (BASE, dict(TILED, description=SVS)), (MACRO.astype(np.uint16) * 257, wide))
-    return reads(p, info=whole(images=["macro"]), says=["16 bits"])
+    return reads(p, info=whole(images=["macro"]), words=["16 bits"])
 
 
 # Levels.
@@ -214,7 +214,7 @@ def holes(d):
     p = d / "holes.svs"
     pages(p, (BASE, dict(TILED, description=SVS)), (LEVELS[1], dict(TILED, description=SVS)))
     without_tiles(p, 1, lambda counts: range(0, len(counts), 2))
-    return reads(p, info=whole(levels=2), tissue=True, says=["read from the next finer level"])
+    return reads(p, info=whole(levels=2), tissue=True, words=["read from the next finer level"])
 
 
 @case("libvips, aborted exports", "a coarse level without any tile")
@@ -232,7 +232,7 @@ def blank_level(d):
         p, (BASE, dict(TILED, **RESOLVED)), (LEVELS[1], dict(TILED, subfiletype=1)),
         (np.full_like(LEVELS[2], 244), dict(TILED, subfiletype=1)),
     )
-    return reads(p, info=whole(levels=3), tissue=True, says=["shows something else"])
+    return reads(p, info=whole(levels=3), tissue=True, words=["shows something else"])
 
 
 # What a file states.
@@ -250,7 +250,7 @@ def mpp_word(d):
     p = d / "mpp_word.svs"
     pages(p, (BASE, dict(TILED, description=SVS.replace("MPP = 0.25", "MPP = not set"))))
     return dict(
-        file=p.name, command=["slide", "tissue"], exit=1, says=["`not set`", "--mpp"], remedy=None,
+        file=p.name, command=["slide", "tissue"], exit=1, words=["`not set`", "--mpp"], remedy=None,
         flags=["--mpp", "0.25"],
     )
 
@@ -259,7 +259,7 @@ def mpp_word(d):
 def no_mpp(d):
     p = d / "no_mpp.png"
     Image.fromarray(BASE).save(p)
-    return dict(file=p.name, command=["slide", "tissue"], exit=1, says=["--mpp"], remedy=None, flags=["--mpp", "0.25"])
+    return dict(file=p.name, command=["slide", "tissue"], exit=1, words=["--mpp"], remedy=None, flags=["--mpp", "0.25"])
 
 
 @case("Aperio rescans", "MPP against the density tag")
@@ -267,7 +267,7 @@ def contradiction(d):
     p = d / "contradiction.svs"
     pages(p, (BASE, dict(TILED, description=SVS, resolution=(2e4, 2e4), resolutionunit="CENTIMETER")))
     return dict(
-        file=p.name, command=["slide", "tissue"], exit=1, says=["contradict", "0.25", "0.5", "--mpp"], remedy=None,
+        file=p.name, command=["slide", "tissue"], exit=1, words=["contradict", "0.25", "0.5", "--mpp"], remedy=None,
         flags=["--mpp", "0.25", "--force-mpp"],
     )
 
@@ -439,10 +439,10 @@ def pillow_png(d):
     return reads(p, pixels=True)
 
 
-# What files say about people.
+# Personal data in files.
 
 
-def says(name, tags, found):
+def personal(name, tags, found):
     @case("de-identification", f"text in {name}")
     def draw(d):
         p = d / f"says_{name}.tif"
@@ -450,11 +450,11 @@ def says(name, tags, found):
         return reads(p, names=[found])
 
 
-says("page_name", [(285, 2, 0, "S21-1234", True)], "tiff.PageName")
-says("owner", [(42032, 2, 0, "Dr. Doe", True)], "tiff.CameraOwnerName")
-says("private", [(65000, 2, 0, "Jane Doe", True)], "tiff.(65000)")
-says("iptc", [(33723, 7, 13, b"\x1c\x02P\0\x08Jane Doe", True)], "tiff.IPTC")
-says("xmp", [(700, 1, 12, b"<x>Jane</x>\n", True)], "tiff.XMP")
+personal("page_name", [(285, 2, 0, "S21-1234", True)], "tiff.PageName")
+personal("owner", [(42032, 2, 0, "Dr. Doe", True)], "tiff.CameraOwnerName")
+personal("private", [(65000, 2, 0, "Jane Doe", True)], "tiff.(65000)")
+personal("iptc", [(33723, 7, 13, b"\x1c\x02P\0\x08Jane Doe", True)], "tiff.IPTC")
+personal("xmp", [(700, 1, 12, b"<x>Jane</x>\n", True)], "tiff.XMP")
 
 
 @case("de-identification", "comment of a JPEG")
@@ -551,8 +551,8 @@ class Asker:
         extra = ["--out", self.folder / f"{name}.tissue"] if command[-1] == "tissue" else []
         code, out, err = self.run(*command, path, *extra)
         need(code == answer["exit"], f"exit {code}, {answer['exit']} is right: {(err or out).strip()[:400]}")
-        for word in answer.get("says", []):
-            need(word in out + err, f"`{word}` is not said: {(err or out).strip()[:400]}")
+        for word in answer.get("words", []):
+            need(word in out + err, f"`{word}` is not printed: {(err or out).strip()[:400]}")
         if answer["exit"] != 0:
             return self.remedy(name, answer, command, path, extra)
         if info := answer.get("info"):
@@ -642,7 +642,7 @@ class Asker:
             need((got == BASE).all(), "OpenSlide reads other pixels from the copy")
 
     def package(self, path):
-        """An image that comes with a package: right pixels, or a refusal that says why."""
+        """An image that comes with a package: right pixels, or a refusal with its reason."""
         code, _, err = self.run("slide", "info", path)
         if code == 1:
             return need(str(path.name) in err and ": " in err, f"refused without a reason: {err.strip()[:300]}")

@@ -48,8 +48,8 @@ fn track_1_gives_points_in_millimetres() {
     let layout = common::draw(&image, 900, 800, 7, 4);
     list(&input, "histopathology-region-of-interest-cropout", "images/histopathology-roi-cropout");
     let at = [("--input", &*input), ("--output", &*output)];
-    let (ok, said) = run(&["challenge", "midog25-t1"], &at);
-    assert!(ok, "{said}");
+    let (ok, printed) = run(&["challenge", "midog25-t1"], &at);
+    assert!(ok, "{printed}");
 
     let found = json(&output.join("mitotic-figures.json"));
     assert_eq!(found["type"], "Multiple points");
@@ -73,15 +73,15 @@ fn track_1_gives_points_in_millimetres() {
             (mm[0] - px[0]).hypot(mm[1] - px[1]) <= 0.0075
         })
     };
-    assert!(!figures.is_empty() && figures.iter().any(|p| near(p)), "{said}");
+    assert!(!figures.is_empty() && figures.iter().any(|p| near(p)), "{printed}");
 
     // What `detect` exports for the platform is the same file; without the list the folder is known.
     fs::remove_file(input.join("inputs.json")).unwrap();
     let again = dir.path().join("again");
     assert!(run(&["challenge", "midog25-t1"], &[("--input", &input), ("--output", &again)]).0);
     let out = dir.path().join("out");
-    let (ok, said) = run(&["detect", image.to_str().unwrap()], &[("--out", &out)]);
-    assert!(ok, "{said}");
+    let (ok, printed) = run(&["detect", image.to_str().unwrap()], &[("--out", &out)]);
+    assert!(ok, "{printed}");
     let bytes = fs::read(out.join("007/grand-challenge.json")).unwrap();
     for folder in [&output, &again] {
         assert!(bytes == fs::read(folder.join("mitotic-figures.json")).unwrap());
@@ -94,28 +94,28 @@ fn track_1_says_what_is_missing() {
     let (input, output) = (dir.path().join("input"), dir.path().join("output"));
     let at = [("--input", &*input), ("--output", &*output)];
     let go = |more: &[&str]| run(&[&["challenge", "midog25-t1"], more].concat(), &at);
-    let (ok, said) = go(&[]);
-    assert!(!ok && said.contains("images/histopathology-roi-cropout"), "{said}");
+    let (ok, printed) = go(&[]);
+    assert!(!ok && printed.contains("images/histopathology-roi-cropout"), "{printed}");
     let images = folder(&input, "images/histopathology-roi-cropout");
-    let (ok, said) = go(&[]);
-    assert!(!ok && said.contains("0 images"), "{said}");
+    let (ok, printed) = go(&[]);
+    assert!(!ok && printed.contains("0 images"), "{printed}");
     list(&input, "stacked-histopathology-roi-cropouts", "images/stacked");
-    let (ok, said) = go(&[]);
-    assert!(!ok && said.contains("is this the other track?"), "{said}");
+    let (ok, printed) = go(&[]);
+    assert!(!ok && printed.contains("is this the other track?"), "{printed}");
     fs::remove_file(input.join("inputs.json")).unwrap();
     // An image that states no resolution has no millimetres.
     let white = image::RgbImage::from_pixel(600, 500, image::Rgb([244, 243, 244]));
     white.save(images.join("a.tiff")).unwrap();
-    let (ok, said) = go(&[]);
-    assert!(!ok && said.contains("hint: see --mpp"), "{said}");
+    let (ok, printed) = go(&[]);
+    assert!(!ok && printed.contains("hint: see --mpp"), "{printed}");
     assert!(!output.join("mitotic-figures.json").exists());
-    let (ok, said) = go(&["--mpp", "0.25"]);
-    assert!(ok, "{said}");
+    let (ok, printed) = go(&["--mpp", "0.25"]);
+    assert!(ok, "{printed}");
     let found = json(&output.join("mitotic-figures.json"));
     assert_eq!(found["points"].as_array().unwrap().len(), 0, "no tissue, no points");
     white.save(images.join("b.tif")).unwrap();
-    let (ok, said) = go(&["--mpp", "0.25"]);
-    assert!(!ok && said.contains("2 images"), "{said}");
+    let (ok, printed) = go(&["--mpp", "0.25"]);
+    assert!(!ok && printed.contains("2 images"), "{printed}");
 }
 
 #[test]
@@ -143,16 +143,16 @@ fn track_2_classifies_every_page_of_the_stack_in_its_order() {
         "images/stacked-histopathology-roi-cropouts",
     );
     let at = [("--input", &*input), ("--output", &*output)];
-    let (ok, said) = run(&["challenge", "midog25-t2"], &at);
-    assert!(ok, "{said}");
+    let (ok, printed) = run(&["challenge", "midog25-t2"], &at);
+    assert!(ok, "{printed}");
     let found = json(&output.join("multiple-mitotic-figure-classification.json"));
     let found = found.as_array().unwrap();
     assert_eq!(found.len(), layout.truth().len());
 
     let table = dir.path().join("crops.csv");
-    let (ok, said) =
+    let (ok, printed) =
         run(&["classify", crops.to_str().unwrap(), "--model", "atypical"], &[("--out", &table)]);
-    assert!(ok, "{said}");
+    assert!(ok, "{printed}");
     let table = fs::read_to_string(table).unwrap();
     let mut rows: Vec<Vec<&str>> = table.lines().skip(1).map(|l| l.split(',').collect()).collect();
     rows.sort();
@@ -164,13 +164,13 @@ fn track_2_classifies_every_page_of_the_stack_in_its_order() {
         let apart = one["confidence"].as_f64().unwrap() - row[3].parse::<f64>().unwrap();
         assert!(apart.abs() < 1e-5, "the probability of atypical, whatever was called: {row:?}");
     }
-    let said: Vec<_> = found.iter().map(|c| c["confidence"].as_f64().unwrap()).collect();
-    assert!(said.windows(2).any(|p| p[0] != p[1]), "crops differ, so do their scores");
+    let printed: Vec<_> = found.iter().map(|c| c["confidence"].as_f64().unwrap()).collect();
+    assert!(printed.windows(2).any(|p| p[0] != p[1]), "crops differ, so do their scores");
 
     // A detector's second stage tells figures, not subtypes.
-    let (ok, said) = run(&["challenge", "midog25-t2", "--model", "standard"], &at);
-    assert!(!ok && said.contains("positive one `atypical`"), "{said}");
+    let (ok, printed) = run(&["challenge", "midog25-t2", "--model", "standard"], &at);
+    assert!(!ok && printed.contains("positive one `atypical`"), "{printed}");
     fs::write(&stack, b"no TIFF").unwrap();
-    let (ok, said) = run(&["challenge", "midog25-t2"], &at);
-    assert!(!ok && said.contains("pages of one TIFF"), "{said}");
+    let (ok, printed) = run(&["challenge", "midog25-t2"], &at);
+    assert!(!ok && printed.contains("pages of one TIFF"), "{printed}");
 }

@@ -39,9 +39,9 @@ fn any_size_at_any_resolution_gives_one_row() {
     let out = dir.path().join("out.csv");
     let (ok, stdout, stderr) = classify(&[&dir.path().join("crops")], &out, &["--json"]);
     assert!(ok, "{stderr}");
-    let said: serde_json::Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((&said["images"], &said["mpp"]), (&4.into(), &0.25.into()));
-    assert_eq!(said["mpp_source"], "the model's own");
+    let printed: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((&printed["images"], &printed["mpp"]), (&4.into(), &0.25.into()));
+    assert_eq!(printed["mpp_source"], "the model's own");
     let text = fs::read_to_string(&out).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split(',').collect()).collect();
     assert_eq!(rows[0], ["file", "class", "p_a", "p_b", "p_c"]);
@@ -136,10 +136,10 @@ fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
 fn timing_encoders_says_which_build_it_needs() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
     let output = command.args(["bench", "encoders", "--device", "abacus"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     let word = if cfg!(feature = "train") { "abacus" } else { "training build" };
-    assert!(said.contains(word), "{said}");
+    assert!(printed.contains(word), "{printed}");
 }
 
 #[cfg(feature = "train")]

@@ -155,13 +155,16 @@ fn limits_of_the_environment_hold_without_the_flag() {
     ] {
         let refused = |limits: &str| {
             let output = mithras().args(words).env("MITHRAS_LIMITS", limits).output().unwrap();
-            let said = [output.stderr, output.stdout].concat();
-            (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+            let printed = [output.stderr, output.stdout].concat();
+            (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
         };
-        let (ok, said) = refused("pixels=100");
-        assert!(!ok && said.contains("pixels") && said.contains("100"), "{words:?}: {said}");
-        let (ok, said) = refused("pixel=100");
-        assert!(!ok && said.contains("MITHRAS_LIMITS"), "{words:?}: {said}");
+        let (ok, printed) = refused("pixels=100");
+        assert!(
+            !ok && printed.contains("pixels") && printed.contains("100"),
+            "{words:?}: {printed}"
+        );
+        let (ok, printed) = refused("pixel=100");
+        assert!(!ok && printed.contains("MITHRAS_LIMITS"), "{words:?}: {printed}");
     }
 }
 
@@ -226,13 +229,13 @@ fn a_full_disk_is_said() {
         eprintln!("SKIPPED: no unshare here");
         return;
     };
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    if output.status.code() == Some(77) || said.contains("unshare:") {
-        eprintln!("SKIPPED: no small disk can be made here: {said}");
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.code() == Some(77) || printed.contains("unshare:") {
+        eprintln!("SKIPPED: no small disk can be made here: {printed}");
         return;
     }
     assert!(!output.status.success());
-    assert!(said.contains("No space left"), "{said}");
+    assert!(printed.contains("No space left"), "{printed}");
 }
 
 #[test]

@@ -52,10 +52,10 @@ fn with_kills(args: &[&str], kills: usize) -> (usize, Value) {
             .spawn()
             .unwrap();
         // A line per finished slide: first after one, then anywhere, start and join included.
-        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let mut answer = BufReader::new(child.stderr.take().unwrap());
         let finished = if struck == 0 { 1 } else { rng.random_range(0..5) };
         for _ in 0..finished {
-            told.read_line(&mut String::new()).unwrap();
+            answer.read_line(&mut String::new()).unwrap();
         }
         std::thread::sleep(Duration::from_millis(rng.random_range(20..2500)));
         child.kill().unwrap();
@@ -405,8 +405,8 @@ fn a_full_disk_loses_nothing() {
     assert!(import(&good, "unlimited").status.success());
     let digest = Corpus::open(&good).unwrap().manifest().digest.clone();
     let full = import(&out, "200");
-    let told = String::from_utf8_lossy(&full.stderr).into_owned();
-    assert!(!full.status.success() && told.contains(s(&out)), "{told}");
+    let answer = String::from_utf8_lossy(&full.stderr).into_owned();
+    assert!(!full.status.success() && answer.contains(s(&out)), "{answer}");
     assert!(Corpus::open(&out).is_err(), "half a corpus passes for a whole one");
     // With space again, the same folder takes the whole corpus.
     assert!(import(&out, "unlimited").status.success());

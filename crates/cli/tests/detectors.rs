@@ -124,9 +124,9 @@ fn the_threshold_of_one_stage_is_chosen_on_left_out_slides() {
         let mut words = words.clone();
         let tissue: Vec<String> = folds.iter().map(|f| tissue(f)).collect();
         words.extend(tissue.iter().flat_map(|t| ["--tissue", t]));
-        let (ok, _, said) = run(&words, &[("--out", &at("none.json"))]);
-        assert!(!ok && !at("none.json").exists(), "{said}");
-        said
+        let (ok, _, printed) = run(&words, &[("--out", &at("none.json"))]);
+        assert!(!ok && !at("none.json").exists(), "{printed}");
+        printed
     };
     assert!(refused(&["0", "1"]).contains("sets the scale of a second stage"));
     assert!(refused(&["0"]).contains("the fold 1 was not measured on the tissue that 0 was"));

@@ -28,9 +28,9 @@ fn s(p: &Path) -> &str {
 }
 
 fn done(args: &[&str]) -> String {
-    let (code, said, err) = mithras(args);
+    let (code, printed, err) = mithras(args);
     assert_eq!(code, Some(0), "{args:?}: {err}");
-    said
+    printed
 }
 
 fn json(text: &str) -> Value {
@@ -134,11 +134,11 @@ fn a_published_file_becomes_a_package_that_embeds_as_its_weights_do() {
 
     let [whole, half] = ["f32", "f16"].map(|precision| {
         let out = desk.at(precision);
-        let (code, said, err) =
+        let (code, printed, err) =
             convert(&weights, LUNIT, &out, &["--image", "32", "--precision", precision]);
         assert_eq!(code, Some(0), "{err}");
-        assert_eq!(said.contains("libtorch on the weights"), precision == "f32", "{said}");
-        assert_eq!(said.contains("f16 weights move a feature"), precision == "f16", "{said}");
+        assert_eq!(printed.contains("libtorch on the weights"), precision == "f32", "{printed}");
+        assert_eq!(printed.contains("f16 weights move a feature"), precision == "f16", "{printed}");
         out
     });
     let bytes = |package: &Path| std::fs::metadata(package.join("encoder.onnx")).unwrap().len();
@@ -188,8 +188,8 @@ fn files_that_do_not_fit_end_with_1_and_leave_nothing() {
     let weights = desk.save("whole.safetensors", &file);
     let refused = |weights: &Path, encoder: &str, more: &[&str], words: &[&str]| {
         let out = desk.at("package");
-        let (code, said, err) = convert(weights, encoder, &out, more);
-        assert_eq!((code, said.as_str()), (Some(1), ""), "{err}");
+        let (code, printed, err) = convert(weights, encoder, &out, more);
+        assert_eq!((code, printed.as_str()), (Some(1), ""), "{err}");
         assert!(words.iter().all(|w| err.contains(w)), "{words:?} not in: {err}");
         assert!(!out.exists(), "{} was left", out.display());
         let table = desk.at("f.parquet");
@@ -292,10 +292,10 @@ fn a_shard_is_part_of_what_features_are_known_by() {
     };
     let embed = || embed_at("32");
     let package = |name: &str| {
-        let (code, said, err) =
+        let (code, printed, err) =
             convert(&index, LUNIT, &desk.at(name), &["--image", "32", "--json"]);
         assert_eq!(code, Some(0), "{err}");
-        json(&said)["card"]["encoder"]["source"]["sha256"].as_str().unwrap().to_owned()
+        json(&printed)["card"]["encoder"]["source"]["sha256"].as_str().unwrap().to_owned()
     };
     let (status, first) = embed();
     assert_eq!(status, "done");
@@ -334,10 +334,10 @@ fn encoders_with_a_head_become_classifiers() {
     let out = desk.at("impash");
     for (precision, allowed) in [("f32", 1e-4), ("f16", 1e-2)] {
         let out = desk.at(&format!("impash-{precision}"));
-        let (code, said, err) =
+        let (code, printed, err) =
             convert(&weights, "impash", &out, &[&head[..], &["--precision", precision]].concat());
         assert_eq!(code, Some(0), "{err}");
-        let made = json(&said);
+        let made = json(&printed);
         assert_eq!(made["schema"], "mithras.classifier/1");
         let card = &made["card"]["classifier"];
         assert_eq!((&card["positive"], &card["interpolation"]), (&"TUM".into(), &"bicubic".into()));
@@ -360,9 +360,9 @@ fn encoders_with_a_head_become_classifiers() {
     std::fs::write(&prompts, conch::PROMPTS).unwrap();
     let texts = ["--text", s(&prompts), "--tokenizer", s(&tokens), "--mpp", "0.5", "--image", "32"];
     let out = desk.at("conch");
-    let (code, said, err) = convert(&weights, CONCH, &out, &[&texts[..], &["--json"]].concat());
+    let (code, printed, err) = convert(&weights, CONCH, &out, &[&texts[..], &["--json"]].concat());
     assert_eq!(code, Some(0), "{err}");
-    let made = json(&said);
+    let made = json(&printed);
     let card = &made["card"]["classifier"];
     assert_eq!(card["classes"], serde_json::json!(["stroma", "tumour_epithelium"]));
     assert!(made["difference"].as_f64().unwrap() <= 1e-4, "{made}");

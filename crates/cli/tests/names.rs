@@ -74,9 +74,9 @@ fn results_stay_below_the_folder_and_nothing_is_a_command() {
     };
     for more in [&[][..], &["--overwrite"]] {
         let output = run(more);
-        let said = [output.stdout, output.stderr].concat();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-        assert!(!said.contains(&0x1b), "an escape reaches the terminal");
+        let printed = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
+        assert!(!printed.contains(&0x1b), "an escape reaches the terminal");
         for folder in [dir.path(), &results] {
             for file in ["counts.json", "state.json", "counts.csv"] {
                 assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), "mine");

@@ -100,8 +100,8 @@ mod training {
         assert!(ok, "{err}");
         let weights = whole.join("encoder.safetensors");
         let embed = ["embed", "--weights", s(&weights), "--crops", corpus, "--out", s(&table)];
-        let (ok, said, err) = mithras(&[&embed[..], &cpu].concat());
-        assert!(ok && said.contains("16 x 192"), "{said}{err}");
+        let (ok, printed, err) = mithras(&[&embed[..], &cpu].concat());
+        assert!(ok && printed.contains("16 x 192"), "{printed}{err}");
         let file = std::fs::File::open(&table).unwrap();
         let rows: Vec<_> =
             SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap().collect();
@@ -122,8 +122,8 @@ mod training {
         let convert = ["encoders", "convert", "--weights", s(&weights), "--encoder"];
         let more = ["vit_tiny_patch16_224", "--image", "48", "--out", s(&package)];
         let named = ["--name", "smoke", "--license", "none"];
-        let (ok, said, err) = mithras(&[&convert[..], &more, &named].concat());
-        assert!(ok && said.contains("libtorch on the weights"), "{said}{err}");
+        let (ok, printed, err) = mithras(&[&convert[..], &more, &named].concat());
+        assert!(ok && printed.contains("libtorch on the weights"), "{printed}{err}");
         let again = dir.path().join("again.parquet");
         let embed = ["embed", "--encoder", s(&package), "--crops", corpus, "--out", s(&again)];
         let (ok, _, err) = mithras(&[&embed[..], &["--engine", "rten"]].concat());

@@ -43,42 +43,42 @@ fn people_are_named_by_tag_and_never_by_value() {
         ],
     );
     for form in [&["slide", "info"][..], &["slide", "info", "--json"]] {
-        let (code, said) = mithras(form, &slide);
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("a scanner"), "technical tags are shown: {said}");
-        assert!(!said.contains("secret") && !said.contains("01/02/03"), "{said}");
-        assert!(said.contains("tiff.ImageDescription"), "that it is there is said: {said}");
+        let (code, printed) = mithras(form, &slide);
+        assert_eq!(code, Some(0), "{printed}");
+        assert!(printed.contains("a scanner"), "technical tags are shown: {printed}");
+        assert!(!printed.contains("secret") && !printed.contains("01/02/03"), "{printed}");
+        assert!(printed.contains("tiff.ImageDescription"), "that it is there is said: {printed}");
     }
-    let (code, said) = mithras(&["slide", "info", "--deidentified-check"], &slide);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, printed) = mithras(&["slide", "info", "--deidentified-check"], &slide);
+    assert_eq!(code, Some(1), "{printed}");
     for tag in [
         "tiff.ImageDescription: User: a person",
         "tiff.ImageDescription: Date: a date",
         "tiff[1].Artist: a person",
         "tiff[1].DateTime: a date",
     ] {
-        assert!(said.contains(tag), "{tag}: {said}");
+        assert!(printed.contains(tag), "{tag}: {printed}");
     }
-    assert!(!said.contains("secret"), "{said}");
+    assert!(!printed.contains("secret"), "{printed}");
 
     let clean = dir.path().join("clean.tif");
     tiff(&clean, 64, &[&[(Tag::ImageDescription, "Aperio Image Library v11|AppMag = 20")], &[]]);
-    let (code, said) = mithras(&["slide", "info", "--deidentified-check", "--json"], &clean);
-    let checked: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!((code, checked["findings"].as_array().unwrap().len()), (Some(0), 0), "{said}");
+    let (code, printed) = mithras(&["slide", "info", "--deidentified-check", "--json"], &clean);
+    let checked: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, checked["findings"].as_array().unwrap().len()), (Some(0), 0), "{printed}");
     assert_eq!(checked["schema"], "mithras.deidentified/2");
 }
 
 #[test]
 fn a_real_scan_names_its_user_and_its_date() {
     let Some(slide) = testkit::data("slides/CMU-1-Small-Region.svs") else { return };
-    let (code, said) = mithras(&["slide", "info", "--deidentified-check"], &slide);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, printed) = mithras(&["slide", "info", "--deidentified-check"], &slide);
+    assert_eq!(code, Some(1), "{printed}");
     for name in ["aperio.User", "aperio.Date", "aperio.Filename", "image label", "image macro"] {
-        assert!(said.contains(name), "{name}: {said}");
+        assert!(printed.contains(name), "{name}: {printed}");
     }
-    let (_, said) = mithras(&["slide", "info", "--json"], &slide);
-    let info: Value = serde_json::from_str(&said).unwrap();
+    let (_, printed) = mithras(&["slide", "info", "--json"], &slide);
+    let info: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(info["properties"]["aperio.MPP"], "0.4990");
     assert_eq!(info["properties"]["aperio.User"], Value::Null);
     assert!(info["not_shown"].to_string().contains("aperio.User"));
@@ -87,19 +87,19 @@ fn a_real_scan_names_its_user_and_its_date() {
 #[test]
 fn dicom_shows_no_patient() {
     let Some(slide) = testkit::data("slides/sm_image.dcm") else { return };
-    let (code, said) = mithras(&["slide", "info", "--json"], &slide);
-    assert_eq!(code, Some(0), "{said}");
-    let info: Value = serde_json::from_str(&said).unwrap();
+    let (code, printed) = mithras(&["slide", "info", "--json"], &slide);
+    assert_eq!(code, Some(0), "{printed}");
+    let info: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(info["reader"], "dicom");
     let shown = info["properties"].as_object().unwrap();
     assert!(shown.keys().any(|k| k.starts_with("dicom.")), "technical attributes are shown");
     for key in shown.keys() {
         assert!(!key.contains("Patient") || key.ends_with("IdentityRemoved"), "{key}");
     }
-    let (code, said) = mithras(&["slide", "info", "--deidentified-check"], &slide);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, printed) = mithras(&["slide", "info", "--deidentified-check"], &slide);
+    assert_eq!(code, Some(1), "{printed}");
     for name in ["dicom.PatientName", "dicom.AccessionNumber", "dicom.StudyDate", "TextValue"] {
-        assert!(said.contains(name), "{name}: {said}");
+        assert!(printed.contains(name), "{name}: {printed}");
     }
 }
 

@@ -71,14 +71,15 @@ fn release(binary: &Path, out: &Path) -> (i32, String) {
         .arg(out)
         .output()
         .unwrap();
-    let said = [ran.stdout, ran.stderr].concat();
-    (ran.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
+    let printed = [ran.stdout, ran.stderr].concat();
+    (ran.status.code().unwrap(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 /// The archive of a release holds what its checksums say, and the newest symbols are named if they are
 /// newer than Debian 11's.
-fn is_whole(code: i32, said: &str, out: &Path) {
-    let archive = said.lines().find(|l| l.ends_with(".tar.gz")).unwrap_or_else(|| panic!("{said}"));
+fn is_whole(code: i32, printed: &str, out: &Path) {
+    let archive =
+        printed.lines().find(|l| l.ends_with(".tar.gz")).unwrap_or_else(|| panic!("{printed}"));
     let unpacked = out.join("unpacked");
     fs::create_dir(&unpacked).unwrap();
     let tar = Process::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&unpacked).status();
@@ -101,26 +102,26 @@ fn is_whole(code: i32, said: &str, out: &Path) {
     // What is packed is the stripped program, not a link to the building machine.
     assert!(fs::symlink_metadata(folder.join("mithras")).unwrap().is_file());
     let newest =
-        said.split("needs glibc ").nth(1).and_then(|t| t.split_whitespace().next()).unwrap();
+        printed.split("needs glibc ").nth(1).and_then(|t| t.split_whitespace().next()).unwrap();
     let number = |text: &str| text.split('.').map(|p| p.parse().unwrap()).collect::<Vec<u32>>();
     let newer = newest != "none" && number(newest) > vec![2, 31];
-    assert_eq!(code, if newer { 3 } else { 0 }, "{said}");
-    assert_eq!(said.contains(&format!("GLIBC_{newest}")), newer, "{said}");
-    assert_eq!(said.contains("--target"), newer, "{said}");
+    assert_eq!(code, if newer { 3 } else { 0 }, "{printed}");
+    assert_eq!(printed.contains(&format!("GLIBC_{newest}")), newer, "{printed}");
+    assert_eq!(printed.contains("--target"), newer, "{printed}");
 }
 
 #[test]
 fn a_release_of_this_program_is_whole_or_refused_for_libtorch() {
     let dir = tempfile::tempdir().unwrap();
-    let (code, said) = release(Path::new(env!("CARGO_BIN_EXE_mithras")), dir.path());
+    let (code, printed) = release(Path::new(env!("CARGO_BIN_EXE_mithras")), dir.path());
     if cfg!(feature = "train") {
         // The training build needs what is not on every Linux, wherever it was built.
-        let named = ["libtorch", "libstdc++", "libc10"].iter().any(|l| said.contains(l));
-        assert!(code == 1 && (named || said.contains("folders of this machine")), "{said}");
-        assert!(!said.contains(".tar.gz"), "{said}");
+        let named = ["libtorch", "libstdc++", "libc10"].iter().any(|l| printed.contains(l));
+        assert!(code == 1 && (named || printed.contains("folders of this machine")), "{printed}");
+        assert!(!printed.contains(".tar.gz"), "{printed}");
         return;
     }
-    is_whole(code, &said, dir.path());
+    is_whole(code, &printed, dir.path());
 }
 
 const STAND_IN: &str = r#"
@@ -166,13 +167,13 @@ fn programs_that_run_elsewhere_are_packed_and_others_refused() {
         return;
     }
     if let Some(plain) = stand_in(dir.path(), "plain", &[]) {
-        let (code, said) = release(&plain, &at("out"));
-        is_whole(code, &said, &at("out"));
+        let (code, printed) = release(&plain, &at("out"));
+        is_whole(code, &printed, &at("out"));
     }
     if let Some(all_in_it) = stand_in(dir.path(), "static", &["-static"]) {
-        let (code, said) = release(&all_in_it, &at("out-static"));
-        assert_eq!(code, 0, "{said}");
-        is_whole(code, &said, &at("out-static"));
+        let (code, printed) = release(&all_in_it, &at("out-static"));
+        assert_eq!(code, 0, "{printed}");
+        is_whole(code, &printed, &at("out-static"));
     }
     let needs = ["-Wl,--no-as-needed", library.to_str().unwrap()];
     let names = ["-Wl,-rpath,/home/somebody/lib"];
@@ -181,8 +182,8 @@ fn programs_that_run_elsewhere_are_packed_and_others_refused() {
         ("led", &names[..], "names folders of this machine"),
     ] {
         let Some(program) = stand_in(dir.path(), name, flags) else { continue };
-        let (code, said) = release(&program, &at(&format!("out-{name}")));
-        assert!(code == 1 && said.contains(word), "{said}");
-        assert!(!said.contains(".tar.gz"), "nothing is packed: {said}");
+        let (code, printed) = release(&program, &at(&format!("out-{name}")));
+        assert!(code == 1 && printed.contains(word), "{printed}");
+        assert!(!printed.contains(".tar.gz"), "nothing is packed: {printed}");
     }
 }

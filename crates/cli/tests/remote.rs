@@ -157,10 +157,11 @@ fn features_and_crops_of_an_address_are_those_of_the_file() {
     let root = testkit::workspace();
     let onnx = root.join("crates/features/tests/golden/tiny.onnx");
     let encoder = at("tiny");
-    let told = ["--name", "tiny", "--image", "32", "--mean", "0.7,0.5,0.7", "--std", "0.2,0.2,0.2"];
+    let answer =
+        ["--name", "tiny", "--image", "32", "--mean", "0.7,0.5,0.7", "--std", "0.2,0.2,0.2"];
     let more = ["--mpp", "0.5", "--pooling", "mean", "--license", "none", "--out", &encoder];
     let convert = ["encoders", "convert", "--onnx", onnx.to_str().unwrap()];
-    let (code, words) = mithras(&server, &[&convert[..], &told, &more].concat());
+    let (code, words) = mithras(&server, &[&convert[..], &answer, &more].concat());
     assert_eq!(code, 0, "{words}");
     let model = root.join("crates/infer/tests/golden/tiny");
     for (slide, name) in [(file.to_str().unwrap(), "here"), (&*signed, "there")] {

@@ -76,15 +76,21 @@ fn a_detector_is_measured_and_its_card_says_so() {
     assert!(out.join("candidates.csv").is_file());
 
     let card = card(&package);
-    let said = &card["results"]["robustness"];
+    let printed = &card["results"]["robustness"];
     let close = |a: &toml::Value, b: &serde_json::Value| {
         (a.as_float().unwrap() - b.as_f64().unwrap()).abs() < 1e-12
     };
-    assert!(close(&said["f1_clean"], &found["rows"][0]["f1"]), "{said}");
-    assert!(close(&said["f1_mean"], &found["mean_f1"]), "{said}");
-    assert_eq!(said["worst"].as_str(), found["worst"][0].as_str());
-    assert_eq!((said["items"].as_integer(), said["changes"].as_integer()), (Some(6), Some(3)));
-    assert!(said["command"].as_str().unwrap().contains("evaluate robustness --images"), "{said}");
+    assert!(close(&printed["f1_clean"], &found["rows"][0]["f1"]), "{printed}");
+    assert!(close(&printed["f1_mean"], &found["mean_f1"]), "{printed}");
+    assert_eq!(printed["worst"].as_str(), found["worst"][0].as_str());
+    assert_eq!(
+        (printed["items"].as_integer(), printed["changes"].as_integer()),
+        (Some(6), Some(3))
+    );
+    assert!(
+        printed["command"].as_str().unwrap().contains("evaluate robustness --images"),
+        "{printed}"
+    );
     // The left half alone: half the area, and only what lies there.
     let half: String = ["image5", "image6"].map(|n| format!("{n}.png,0,0,350,600\n")).concat();
     fs::write(at("half.csv"), format!("slide,x_px,y_px,width_px,height_px\n{half}")).unwrap();
@@ -138,7 +144,7 @@ fn a_detector_is_measured_and_its_card_says_so() {
     // The package is as good as before, and a second measurement takes the place of the first.
     let again = mithras(&words);
     assert!(again.0, "{}", again.2);
-    assert_eq!(self::card(&package)["results"]["robustness"]["f1_mean"], said["f1_mean"]);
+    assert_eq!(self::card(&package)["results"]["robustness"]["f1_mean"], printed["f1_mean"]);
 }
 
 #[test]
@@ -184,8 +190,11 @@ fn a_classifier_is_measured_on_labelled_crops() {
     let head = "perturbation,f1,precision,recall,balanced_accuracy,auc,ece";
     assert_eq!(table.lines().next(), Some(head));
     assert!(fs::read_to_string(out.join("robustness.svg")).unwrap().contains("noise-8"));
-    let said = &card(&package)["results"]["robustness"];
-    assert_eq!((said["items"].as_integer(), said["changes"].as_integer()), (Some(12), Some(2)));
+    let printed = &card(&package)["results"]["robustness"];
+    assert_eq!(
+        (printed["items"].as_integer(), printed["changes"].as_integer()),
+        (Some(12), Some(2))
+    );
 
     // What is judged is what `classify` and `evaluate classification` say of the clean crops.
     let predictions = at("p.csv");

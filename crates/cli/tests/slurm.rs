@@ -267,11 +267,11 @@ fn scripts_read_how_each_slide_ended() {
     let begun: Vec<&Value> = of(&all, "slide-begun").iter().map(|e| &e["slide"]).collect();
     assert_eq!(begun, ["a", "missing", "c"]);
     let ended = of(&all, "slide-ended");
-    let said: Vec<_> = ended
+    let printed: Vec<_> = ended
         .iter()
         .map(|e| (e["status"].as_str().unwrap(), e["done"].as_u64().unwrap()))
         .collect();
-    assert_eq!(said, [("finished", 1), ("failed", 2), ("finished", 3)]);
+    assert_eq!(printed, [("finished", 1), ("failed", 2), ("finished", 3)]);
     assert!(ended[1]["reason"].as_str().unwrap().contains("missing.svs"), "{log}");
     assert!(
         ended[0]["eta_seconds"].as_f64() > Some(0.0) && ended[2]["eta_seconds"] == 0.0,
@@ -290,8 +290,11 @@ fn scripts_read_how_each_slide_ended() {
     // A refusal is a line, too.
     let (code, log) = study.mithras("detect", "out", &[], "");
     let all = events(&log);
-    let said = of(&all, "said");
-    assert_eq!((code, &said[0]["kind"], &said[1]["kind"]), (1, &"error".into(), &"hint".into()));
-    assert!(said[0]["text"].as_str().unwrap().contains("already holds results"), "{log}");
+    let printed = of(&all, "said");
+    assert_eq!(
+        (code, &printed[0]["kind"], &printed[1]["kind"]),
+        (1, &"error".into(), &"hint".into())
+    );
+    assert!(printed[0]["text"].as_str().unwrap().contains("already holds results"), "{log}");
     assert!(!Path::new("y").exists());
 }

@@ -337,17 +337,17 @@ fn items_of_the_training_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let text = "file,truth,class\nAtypical/MIDOG21_6.png,typical,typical\nTUPAC16_4.png,atypical,atypical\n";
     let table = write(folder.path(), "p.csv", text);
-    let told = |more: &[&str]| {
+    let answer = |more: &[&str]| {
         let args = [&["evaluate", "classification", "--predictions", &table, "--json"], more];
         json(&args.concat())["notes"].to_string()
     };
-    let stated = told(&["--model", "mithras-atypical"]);
+    let stated = answer(&["--model", "mithras-atypical"]);
     assert!(
         stated.contains("mithras-atypical was trained on 1 of these items")
             && stated.contains("(Atypical/MIDOG21_6.png)"),
         "{stated}"
     );
-    let asked = told(&[]);
+    let asked = answer(&[]);
     assert!(
         asked.contains("if they are its predictions: ") && asked.contains("mithras-morphology")
     );
@@ -400,13 +400,13 @@ fn classification_metrics_of_a_table() {
     let both: Value = serde_json::from_str(&mean(second).1).unwrap();
     assert_eq!(both["confusion"], serde_json::json!([[2, 0], [1, 2]]));
     close(&both["roc_auc"], &(5.5 / 6.0).into());
-    for (from, to, said) in [
+    for (from, to, printed) in [
         ("a,typical,typical", "x,typical,typical", "is not in"),
         ("a,typical,typical", "a,atypical,typical", "another true class"),
         ("a,typical,typical,0.9,0.1\n", "", "4 items"),
     ] {
         let (ok, _, err) = mean(&second.replace(from, to));
-        assert!(!ok && err.contains(said), "{err}");
+        assert!(!ok && err.contains(printed), "{err}");
     }
     let (ok, _, err) =
         mithras(&["evaluate", "classification", "--predictions", &table, "--truth", "x"]);

@@ -12,8 +12,8 @@ fn km(dir: &Path, text: &[u8], more: &[&str]) -> (Option<i32>, String) {
         .args(more)
         .output()
         .unwrap();
-    let said = [&out.stdout[..], &out.stderr].concat();
-    (out.status.code(), String::from_utf8_lossy(&said).into_owned())
+    let printed = [&out.stdout[..], &out.stderr].concat();
+    (out.status.code(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 const COLUMNS: [&str; 4] = ["--time", "months", "--event", "died"];
@@ -28,10 +28,13 @@ fn no_quotation_mark_takes_rows() {
         };
         format!("id{by}months{by}died{by}note\n") + &(1..=60).map(row).collect::<String>()
     };
-    let (code, said) = km(dir.path(), rows('\t').as_bytes(), &COLUMNS);
-    assert!(code == Some(0) && said.contains("60 rows"), "{said}");
-    let (code, said) = km(dir.path(), rows(',').as_bytes(), &COLUMNS);
-    assert!(code == Some(1) && said.contains("line 4") && said.contains("never closed"), "{said}");
+    let (code, printed) = km(dir.path(), rows('\t').as_bytes(), &COLUMNS);
+    assert!(code == Some(0) && printed.contains("60 rows"), "{printed}");
+    let (code, printed) = km(dir.path(), rows(',').as_bytes(), &COLUMNS);
+    assert!(
+        code == Some(1) && printed.contains("line 4") && printed.contains("never closed"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -45,15 +48,15 @@ fn tables_of_other_programs_are_read() {
     let sep = format!("sep=,\r\n{}", plain.replace('\n', "\r\n"));
     let german = plain.replace(',', ";").replace('.', ",");
     for text in [&utf16[..], sep.as_bytes(), german.as_bytes()] {
-        let (code, said) = km(dir.path(), text, &COLUMNS);
-        assert!(code == Some(0) && said.contains("3 rows, 2 events"), "{said}");
+        let (code, printed) = km(dir.path(), text, &COLUMNS);
+        assert!(code == Some(0) && printed.contains("3 rows, 2 events"), "{printed}");
     }
     let bio = "#Patient\tMonths\tStatus\n#1\t1\t1\nPATIENT_ID\tOS_MONTHS\tOS_STATUS\nP1\t9.4\t0:LIVING\n\
                P2\t3.7\t1:DECEASED\nP3\t[Not Available]\t1:DECEASED\n";
-    let (code, said) =
+    let (code, printed) =
         km(dir.path(), bio.as_bytes(), &["--time", "OS_MONTHS", "--event", "OS_STATUS"]);
-    assert!(code == Some(0) && said.contains("2 rows, 1 event"), "{said}");
-    assert!(said.contains("'[Not Available]' (1)"), "{said}");
+    assert!(code == Some(0) && printed.contains("2 rows, 1 event"), "{printed}");
+    assert!(printed.contains("'[Not Available]' (1)"), "{printed}");
 }
 
 #[test]
@@ -61,11 +64,11 @@ fn events_that_differ_by_case_are_refused_and_names_may_hold_commas() {
     let dir = tempfile::tempdir().unwrap();
     let text = "months,died,\"Age, years\"\n1,Dead,60\n2,dead ,61\n3,Alive,62\n";
     let more = [&COLUMNS[..], &["--event-value", "Dead"]].concat();
-    let (code, said) = km(dir.path(), text.as_bytes(), &more);
-    assert!(code == Some(1) && said.contains("several ways"), "{said}");
+    let (code, printed) = km(dir.path(), text.as_bytes(), &more);
+    assert!(code == Some(1) && printed.contains("several ways"), "{printed}");
     let more = [&COLUMNS[..], &["--group", "\"Age, years\""]].concat();
-    let (code, said) = km(dir.path(), text.replace("dead ", "Dead").as_bytes(), &more);
-    assert!(code == Some(0) && said.contains("Age, years=60"), "{said}");
+    let (code, printed) = km(dir.path(), text.replace("dead ", "Dead").as_bytes(), &more);
+    assert!(code == Some(0) && printed.contains("Age, years=60"), "{printed}");
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn special_files_and_sparse_ones_are_refused() {
             .args(["corpus", "import", "--format", "csv", path])
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && said.contains(words), "{path}: {said}");
+        let printed = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && printed.contains(words), "{path}: {printed}");
     }
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 
 fn mithras(args: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_mithras")).args(args).output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    let printed = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&printed).into_owned())
 }
 
 fn drawn(dir: &Path) {
@@ -66,31 +66,31 @@ fn folders_to_folds_to_test_to_package() {
         args.extend(more);
         mithras(&args)
     };
-    let (ok, said) = train(&["--fold", "0"]);
-    assert!(ok && said.contains("1 of 3 folds"), "{said}");
-    let (ok, said) = train(&["--fold", "3"]);
-    assert!(!ok && said.contains("from 0 to 2"), "{said}");
+    let (ok, printed) = train(&["--fold", "0"]);
+    assert!(ok && printed.contains("1 of 3 folds"), "{printed}");
+    let (ok, printed) = train(&["--fold", "3"]);
+    assert!(!ok && printed.contains("from 0 to 2"), "{printed}");
     let test = ["train", "test", "--run", &run_dir, "--data", &data, "--device", "cpu"];
-    let (ok, said) = mithras(&test);
-    assert!(!ok && said.contains("not trained yet"), "{said}");
-    let (ok, said) = train(&["--resume"]);
-    assert!(ok && said.contains("over 3 folds"), "{said}");
-    let (ok, said) = train(&["--fold", "none"]);
-    assert!(ok && run.join("final/model.safetensors").is_file(), "{said}");
-    assert!(!said.contains("folds are done"), "{said}");
-    let (ok, said) = train(&["--init", "no-such-package"]);
-    assert!(!ok && said.contains("no such file of weights, and no model `no-such"), "{said}");
+    let (ok, printed) = mithras(&test);
+    assert!(!ok && printed.contains("not trained yet"), "{printed}");
+    let (ok, printed) = train(&["--resume"]);
+    assert!(ok && printed.contains("over 3 folds"), "{printed}");
+    let (ok, printed) = train(&["--fold", "none"]);
+    assert!(ok && run.join("final/model.safetensors").is_file(), "{printed}");
+    assert!(!printed.contains("folds are done"), "{printed}");
+    let (ok, printed) = train(&["--init", "no-such-package"]);
+    assert!(!ok && printed.contains("no such file of weights, and no model `no-such"), "{printed}");
     let metrics = json(&run.join("metrics.json"));
     assert_eq!((&metrics["n"], &metrics["run"]["folds"]), (&12.into(), &3.into()));
     assert!(metrics["over_folds"]["macro_f1"]["sd"].is_number());
 
-    let (ok, said) = mithras(&test);
-    assert!(ok, "{said}");
+    let (ok, printed) = mithras(&test);
+    assert!(ok, "{printed}");
     assert_eq!(json(&run.join("test/metrics.json"))["n"], 12);
     assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
     assert_eq!(json(&run.join("test/final.json"))["n"], 4);
-    let (ok, said) = mithras(&test);
-    assert!(!ok && said.contains("scored on this test set before"), "{said}");
+    let (ok, printed) = mithras(&test);
+    assert!(!ok && printed.contains("scored on this test set before"), "{printed}");
 
     // Another set needs no --again and does not touch the first one's results, but is scored once, too.
     let other = dir.path().join("other/test");
@@ -105,8 +105,8 @@ fn folders_to_folds_to_test_to_package() {
     }
     let second = text(other.parent().unwrap());
     let second = ["train", "test", "--run", &run_dir, "--data", &second, "--device", "cpu"];
-    let (ok, said) = mithras(&second);
-    assert!(ok, "{said}");
+    let (ok, printed) = mithras(&second);
+    assert!(ok, "{printed}");
     let tested = json(&run.join("tested.json"));
     assert_eq!(
         (&tested["schema"], tested["sets"].as_array().unwrap().len()),
@@ -117,22 +117,22 @@ fn folders_to_folds_to_test_to_package() {
     assert_eq!(json(&beside.join("ensemble.json"))["n"], copied);
     assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
     for again in [&test[..], &second[..]] {
-        let (ok, said) = mithras(again);
-        assert!(!ok && said.contains("scored on this test set before"), "{said}");
+        let (ok, printed) = mithras(again);
+        assert!(!ok && printed.contains("scored on this test set before"), "{printed}");
     }
     // A note of before there were several.
     let old = &tested["sets"][0];
     let old = serde_json::json!({"test_set_sha256": old["test_set_sha256"], "items": 4});
     fs::write(run.join("tested.json"), old.to_string()).unwrap();
-    let (ok, said) = mithras(&test);
-    assert!(!ok && said.contains("scored on this test set before"), "{said}");
+    let (ok, printed) = mithras(&test);
+    assert!(!ok && printed.contains("scored on this test set before"), "{printed}");
 
     let packaged = |fold: &str| {
         let out = dir.path().join(format!("package-{fold}"));
         let (fold, folder) = (["--run", &run_dir, "--fold", fold], text(&out));
         let names = ["--license", "none", "--name", "drawn", "--out", &folder];
-        let (ok, said) = mithras(&[&["train", "package"], &fold[..], &names].concat());
-        assert!(ok, "{said}");
+        let (ok, printed) = mithras(&[&["train", "package"], &fold[..], &names].concat());
+        assert!(ok, "{printed}");
         out
     };
     let card = fs::read_to_string(packaged("none").join("card.toml")).unwrap();
@@ -140,9 +140,9 @@ fn folders_to_folds_to_test_to_package() {
     let package = text(&packaged("1"));
     let out = text(&dir.path().join("out.csv"));
     let tests = text(&Path::new(&data).join("test"));
-    let (ok, said) =
+    let (ok, printed) =
         mithras(&["classify", &tests, "--model", &package, "--out", &out, "--engine", "rten"]);
-    assert!(ok, "{said}");
+    assert!(ok, "{printed}");
     // The exported network says what the fold's model said on the test part.
     let of = |path: &Path, fold: &str| -> Vec<(String, f64)> {
         let text = fs::read_to_string(path).unwrap();

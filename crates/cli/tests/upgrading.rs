@@ -158,9 +158,9 @@ fn a_full_standard_output_is_an_error() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
         let out = verb.current_dir(dir.path()).args(words).stdout(full).output().unwrap();
-        let said = said(&out);
-        assert_eq!(out.status.code(), Some(1), "{words:?}: {said}");
-        assert!(said.contains("standard output cannot be written"), "{words:?}: {said}");
+        let printed = said(&out);
+        assert_eq!(out.status.code(), Some(1), "{words:?}: {printed}");
+        assert!(printed.contains("standard output cannot be written"), "{words:?}: {printed}");
     }
 }
 

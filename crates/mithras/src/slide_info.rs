@@ -201,7 +201,11 @@ impl fmt::Display for Deidentified {
             0 => {
                 writeln!(f, "{}: nothing that says who, when or where was found", Shown(&self.file))
             }
-            n => writeln!(f, "{}: {n} of these may say who, when or where", Shown(&self.file)),
+            n => writeln!(
+                f,
+                "{}: {n} of these may identify a person, a time or a place",
+                Shown(&self.file)
+            ),
         }
     }
 }

@@ -177,12 +177,12 @@ fn sharpness_tells_real_frames_from_blurred_ones() {
             found.sort_by(f64::total_cmp);
             let at = |share: f64| found[((found.len() - 1) as f64 * share).round() as usize];
             let [low, some, half, most] = [0.0, 0.005, 0.5, 0.99].map(at);
-            let told = found.len();
+            let answer = found.len();
             println!(
-                "{name:<26} {sigma_um:.2} um {told:>5} {low:.4} {some:.4} {half:.4} {most:.4}"
+                "{name:<26} {sigma_um:.2} um {answer:>5} {low:.4} {some:.4} {half:.4} {most:.4}"
             );
             let below = found.iter().filter(|s| **s < detect::FLAW_LIMITS.sharpness).count();
-            let share = below as f64 / told as f64;
+            let share = below as f64 / answer as f64;
             if sigma_um == 0.0 {
                 assert!(share < 0.01, "{name}: {share}");
             } else if sigma_um == 1.5 {

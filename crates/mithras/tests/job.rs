@@ -354,8 +354,8 @@ fn absent_and_unreadable_pixels_are_said() {
         )
         .remove(0);
         let counts = report::counts(&outcome.folder).unwrap();
-        let said = counts.suspect_mm2 + counts.absent_mm2;
-        assert!(said > 0.0 && said < 0.05, "{said}");
+        let printed = counts.suspect_mm2 + counts.absent_mm2;
+        assert!(printed > 0.0 && printed < 0.05, "{printed}");
     }
 }
 

@@ -151,8 +151,8 @@ fn only_what_lies_in_regions_is_read_and_counted() {
     let checked =
         job::preflight(&inputs.slides, &detector(), &dir.path().join("far"), Existing::Refuse)
             .unwrap();
-    let told = checked[0].as_ref().unwrap_err().to_string();
-    assert!(told.contains("region `far` is off the slide"), "{told}");
+    let answer = checked[0].as_ref().unwrap_err().to_string();
+    assert!(answer.contains("region `far` is off the slide"), "{answer}");
 }
 
 #[test]

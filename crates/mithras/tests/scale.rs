@@ -263,10 +263,13 @@ fn work_that_is_to_end_leaves_tables_of_what_is_done_and_goes_on() {
     let out = at("ended");
     let (outcomes, run) =
         process_with(inputs(&list), &out, Existing::Refuse, &mut first, &mut listener, &cancel);
-    let said = listener.2;
-    assert_eq!(outcomes.iter().filter(|o| o.is_done()).count(), 2, "{said:?}");
-    assert_eq!(outcomes.iter().filter(|o| o.is_stopped()).count(), 4, "{said:?}");
-    assert!(said[0].starts_with("s0: ") && said[0].contains("; 1 of 6 slides, about "), "{said:?}");
+    let printed = listener.2;
+    assert_eq!(outcomes.iter().filter(|o| o.is_done()).count(), 2, "{printed:?}");
+    assert_eq!(outcomes.iter().filter(|o| o.is_stopped()).count(), 4, "{printed:?}");
+    assert!(
+        printed[0].starts_with("s0: ") && printed[0].contains("; 1 of 6 slides, about "),
+        "{printed:?}"
+    );
     assert_eq!(State::load(&out.join("s2")).unwrap().status, Status::Running);
     assert!(!out.join("s3").exists(), "what was not begun has no folder");
     assert_eq!((run.done, run.failed, &run.unfinished[..]), (2, 0, &["s2".to_owned()][..]));
@@ -296,13 +299,13 @@ fn what_does_not_belong_together_is_not_gathered() {
     };
     let refused = gather(&["a", "b"]).unwrap_err();
     assert!(matches!(refused, ReportError::Config { .. }));
-    let said = refused.to_string();
-    assert!(said.contains("thresholds.seg was `0.35` and is `0.9`"), "{said}");
+    let printed = refused.to_string();
+    assert!(printed.contains("thresholds.seg was `0.35` and is `0.9`"), "{printed}");
     // A run into the folder of another is refused before any work.
     for existing in [Existing::Refuse, Existing::Resume, Existing::Overwrite] {
         let refused = job::preflight(&slide("s1.tiff"), &other, &at("a"), existing).unwrap_err();
-        let said = refused.to_string();
-        assert!(said.contains("slide `s0`, done with another configuration"), "{said}");
+        let printed = refused.to_string();
+        assert!(printed.contains("slide `s0`, done with another configuration"), "{printed}");
         assert!(!at("a/s1").exists());
     }
 

@@ -138,10 +138,10 @@ fn it_says_whose_slide_it_is_only_where_asked() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), "case.svs", (20_000, 10_000), "ab");
     let silent = write(dir.path(), "silent", &golden(), false).1.unwrap();
-    let said = write(dir.path(), "said", &golden(), true).1.unwrap();
+    let printed = write(dir.path(), "said", &golden(), true).1.unwrap();
     for text in ["Müller^Jane", "P-17", "19500607", "20200102", "030405", "A-99", "Ärztin"] {
         assert!(!holds(&silent, text), "{text} is told");
-        assert!(holds(&said, text), "{text} is lost");
+        assert!(holds(&printed, text), "{text} is lost");
     }
     // What archives sort by is there in both.
     assert!(holds(&silent, "1.2.826.0.1.3680043.8.498.2"));

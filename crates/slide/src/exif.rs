@@ -29,7 +29,7 @@ pub(crate) fn orientation(block: &[u8]) -> Option<u16> {
     Some(u16::from_be_bytes(value)).map(|o| o.max(1))
 }
 
-/// Every field that lies inside the block.
+/// Every field inside the block.
 pub(crate) fn fields(block: &[u8]) -> Vec<Field<'_>> {
     let big_endian = match block.get(..4) {
         Some(b"MM\0*") => true,
@@ -89,7 +89,7 @@ pub(crate) fn fields(block: &[u8]) -> Vec<Field<'_>> {
 mod tests {
     use super::*;
 
-    /// A block with an orientation, and a directory below with a name that lies behind it.
+    /// A block with an orientation, and a directory below with a name stored after it.
     fn block(big: bool, orientation: u16) -> Vec<u8> {
         let short = |v: u16| if big { v.to_be_bytes() } else { v.to_le_bytes() };
         let long = |v: u32| if big { v.to_be_bytes() } else { v.to_le_bytes() };

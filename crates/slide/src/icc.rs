@@ -41,7 +41,7 @@ const TECHNICAL: [&str; 28] = [
 /// Tags of one profile.
 const MOST: usize = 256;
 
-/// Where texts lie in a profile, by tag.
+/// Places of texts in a profile, by tag.
 fn places(b: &[u8]) -> Vec<(String, Range<usize>)> {
     let long = |at: usize| -> Option<usize> {
         let w = b.get(at..at.checked_add(4)?)?;
@@ -84,14 +84,14 @@ fn is_technical(text: &[u8]) -> bool {
 }
 
 /// Whether a text holds a word, and not only those of devices and colour spaces.
-fn says(text: &[u8]) -> bool {
+fn is_personal(text: &[u8]) -> bool {
     holds_words(text) && !is_technical(text)
 }
 
 /// The texts that describe neither a known device nor a colour space, by the name of their tag.
 pub(crate) fn texts(profile: &[u8]) -> Vec<(String, Vec<u8>)> {
     let all = places(profile).into_iter().map(|(tag, place)| (tag, letters(&profile[place])));
-    all.filter(|(_, text)| says(text)).collect()
+    all.filter(|(_, text)| is_personal(text)).collect()
 }
 
 /// The profile with blanks where [`texts`] finds something.
@@ -99,7 +99,7 @@ pub(crate) fn blanked(profile: &[u8]) -> Vec<u8> {
     let mut out = profile.to_vec();
     for (_, place) in places(profile) {
         let text = letters(&profile[place.clone()]);
-        if says(&text) {
+        if is_personal(&text) {
             for b in out[place].iter_mut().filter(|b| (33..127).contains(*b)) {
                 *b = b' ';
             }

@@ -224,7 +224,7 @@ pub(crate) fn fields_found(name: &str, value: &str) -> Option<Vec<(String, Perso
     Some(first.into_iter().chain(kinds).collect())
 }
 
-/// Fields of Aperio's descriptions that say nothing of people: those that ImageScope and the scanners'
+/// Fields of Aperio's descriptions without personal data: those that ImageScope and the scanners'
 /// consoles write (ScanScope CS, XT, AT, AT2, GT 450).
 pub(crate) const APERIO_TECHNICAL: [&str; 29] = [
     "appmag",
@@ -258,7 +258,7 @@ pub(crate) const APERIO_TECHNICAL: [&str; 29] = [
     "totaldepth",
 ];
 
-/// What a field of a description says: by its name, and as free text where nobody knows the name and the
+/// The kind of a field of a description: by its name, and as free text where nobody knows the name and the
 /// value has letters.
 fn of_field(key: &str, value: &str) -> Option<Personal> {
     personal(key).or_else(|| {

@@ -1,4 +1,4 @@
-//! Layouts that programs write and readers get wrong: which image is the slide, what lies beside it,
+//! Layouts that programs write and readers get wrong: which image is the slide, what is next to it,
 //! levels with holes or other content, orientation, opacity, texts, and copies without persons.
 
 use mitosis::Mpp;
@@ -81,7 +81,7 @@ impl Page {
 /// Pink ground with violet blobs on glass: a block that is the same at every level.
 fn tissue(x: u32, y: u32) -> [u8; 4] {
     let inside = (300..1700).contains(&x) && (200..1500).contains(&y);
-    let blob = (x / 96 + y / 96) % 3 == 0;
+    let blob = (x / 96 + y / 96).is_multiple_of(3);
     match (inside, blob) {
         (false, _) => [243, 242, 244, 255],
         (true, true) => [120, 70, 150, 255],
@@ -89,7 +89,7 @@ fn tissue(x: u32, y: u32) -> [u8; 4] {
     }
 }
 
-/// A little-endian classic TIFF. Data of the pages lie in their order, each before its directory.
+/// A little-endian classic TIFF. Data of the pages are in their order, each before its directory.
 fn tiff(pages: &[Page]) -> Vec<u8> {
     let mut out = b"II*\0\0\0\0\0".to_vec();
     let mut next = 4;
@@ -270,7 +270,7 @@ fn tiles_that_a_coarse_level_leaves_out_come_from_the_finer_one() {
         let small = slide.read_reduced(4.0, 256, 0, 256, 256).unwrap();
         assert_eq!(small, whole.read_reduced(4.0, 256, 0, 256, 256).unwrap(), "{name}");
     }
-    // What no level holds stays white and is said to be absent.
+    // What no level holds stays white and is reported as absent.
     let mut pages = describe(levels());
     pages[0].holes = |c, r| c < 4 && r < 4;
     pages[1].holes = |c, r| c == 0 && r == 0;
@@ -497,7 +497,7 @@ fn a_transparent_ground_of_undeclared_opacity_is_white() {
     assert_eq!((pixel(3), pixel(40), pixel(60)), ([255; 3], [0; 3], [90, 40, 120]));
 }
 
-/// The file is cut behind the open slide, as a share that goes away: the coarse level lies last.
+/// The file is cut behind the open slide, as a share that goes away: the coarse level is last.
 #[test]
 fn a_failed_read_is_an_error_and_not_another_level() {
     let drawn = Drawn::new();

@@ -57,7 +57,7 @@ struct Info {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Name instead what says who, when and where; exit code 1 where anything does.
+    /// Name instead what identifies a person, a time or a place; exit code 1 where anything does.
     #[arg(long)]
     deidentified_check: bool,
 }

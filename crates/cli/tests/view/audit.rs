@@ -24,8 +24,8 @@ fn sample(made: &Made, out: &Path, more: &[(&str, &Path)]) -> Output {
 }
 
 fn done(out: &Output) -> String {
-    let said = [&out.stdout[..], &out.stderr].concat();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&said));
+    let printed = [&out.stdout[..], &out.stderr].concat();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&printed));
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
@@ -67,9 +67,9 @@ fn candidates_of_a_run_are_drawn_and_cut_from_its_slides() {
     std::fs::rename(&slides, &moved).unwrap();
     let other = made.folder.path().join("other");
     let refused = sample(&made, &other, &[]);
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success(), "{told}");
-    assert!(told.contains("its file is not at") && told.contains("--slides"), "{told}");
+    let answer = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success(), "{answer}");
+    assert!(answer.contains("its file is not at") && answer.contains("--slides"), "{answer}");
     assert_eq!(std::fs::read_dir(&other).unwrap().count(), 0);
     // Found again, it is the same sample.
     done(&sample(&made, &other, &[("--slides", moved.as_path())]));
@@ -78,8 +78,8 @@ fn candidates_of_a_run_are_drawn_and_cut_from_its_slides() {
     std::fs::copy(moved.join("dots.png"), moved.join("drawn.tiff")).unwrap();
     let third = made.folder.path().join("third");
     let refused = sample(&made, &third, &[("--slides", moved.as_path())]);
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("is not the one of the run"), "{told}");
+    let answer = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && answer.contains("is not the one of the run"), "{answer}");
     // A run knows nothing of tissue.
     let tumour = ["audit", "sample", "--question", "tumour"];
     let refused = mithras(&tumour, &[("", &made.run), ("--out", &third)]);

@@ -58,8 +58,8 @@ fn as_qupath_reads(bytes: &[u8]) {
 fn exported(made: &Made) -> PathBuf {
     let out = made.folder.path().join("it's for qupath");
     let run = made.run.to_str().unwrap();
-    let told = mithras(&["export", "qupath", run, "--out", out.to_str().unwrap()]).unwrap();
-    assert!(told.starts_with("2 slides, 34 candidates"), "{told}");
+    let answer = mithras(&["export", "qupath", run, "--out", out.to_str().unwrap()]).unwrap();
+    assert!(answer.starts_with("2 slides, 34 candidates"), "{answer}");
     out
 }
 
@@ -78,9 +78,9 @@ fn a_run_goes_to_qupath_and_comes_back_unchanged() {
         assert!(text.contains(&format!("new File('{quoted}{at}')")), "{text}");
         assert!(!text.contains('@'), "{text}");
     }
-    let told = recount(&made, out.to_str().unwrap()).unwrap();
+    let answer = recount(&made, out.to_str().unwrap()).unwrap();
     for slide in [DRAWN, DOTTED] {
-        let s = &told["slides"][slide];
+        let s = &answer["slides"][slide];
         assert_eq!((&s["said"], &s["model"]), (&0.into(), &s["reviewed"]), "{s}");
         // The dirt in the corner lies before the slide's bounds, where no reader has a place for it.
         let notes = s["notes"].to_string();
@@ -132,8 +132,8 @@ fn what_was_corrected_in_qupath_counts() {
     // QuPath writes a list when it is not asked for a collection.
     let list = serde_json::to_vec(&all["features"]).unwrap();
     std::fs::write(corrected.join("drawn.geojson"), list).unwrap();
-    let told = recount(&made, corrected.to_str().unwrap()).unwrap();
-    let s = &told["slides"][DRAWN];
+    let answer = recount(&made, corrected.to_str().unwrap()).unwrap();
+    let s = &answer["slides"][DRAWN];
     for (field, n) in [("said", 5), ("taken_out", 2), ("taken_in", 1), ("added", 1)] {
         assert_eq!(s[field], n, "{field}: {s}");
     }
@@ -141,14 +141,14 @@ fn what_was_corrected_in_qupath_counts() {
     let nowhere = recount(&made, "no/such/folder").unwrap_err();
     assert!(nowhere.contains("no/such/folder: no such file"), "{nowhere}");
     // The other slide has no file: nothing is said of it.
-    assert_eq!(told["slides"][DOTTED]["model"], told["slides"][DOTTED]["reviewed"]);
+    assert_eq!(answer["slides"][DOTTED]["model"], answer["slides"][DOTTED]["reviewed"]);
     // The objects of another slide under this one's name are not believed in silence.
     let dots = std::fs::read(out.join("dots.geojson")).unwrap();
     let other = made.folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("drawn.geojson"), dots).unwrap();
-    let told = recount(&made, other.to_str().unwrap()).unwrap();
-    let notes = told["slides"][DRAWN]["notes"].to_string();
+    let answer = recount(&made, other.to_str().unwrap()).unwrap();
+    let notes = answer["slides"][DRAWN]["notes"].to_string();
     assert!(notes.contains("no object lies at a candidate"), "{notes}");
 }
 
@@ -172,11 +172,11 @@ fn reviewers_of_a_run_agree_so_far() {
             assert_eq!(server.say(who, DRAWN, at, &format!("\"{word}\""), false).status, 200);
         }
     }
-    let told = recount(&made, "anna").unwrap();
+    let answer = recount(&made, "anna").unwrap();
     // p_o = 6/9; p_e = (5/9)(6/9) + (3/9)(3/9) + 0 = 39/81.
     let kappa = (6.0 / 9.0 - 39.0 / 81.0) / (1.0 - 39.0 / 81.0);
     let voices = server.get(&format!("api/voices/{DRAWN}")).json();
-    for a in [&told["agreement"][0], &voices["agreement"][0]] {
+    for a in [&answer["agreement"][0], &voices["agreement"][0]] {
         assert_eq!((&a["reviewers"][0], &a["reviewers"][1]), (&"anna".into(), &"bert".into()));
         assert_eq!((&a["both"], &a["agree"]), (&9.into(), &6.into()));
         assert!((a["kappa"].as_f64().unwrap() - kappa).abs() < 1e-9, "{a}");
@@ -244,10 +244,10 @@ fn reviews_become_a_dataset() {
     say("anna", DOTTED, [820.5, 700.5], "figure", true);
     say("anna", DOTTED, [900.0, 800.0], "figure", true);
     say("anna", DOTTED, [900.0, 800.0], "removed", true);
-    let told: Value = serde_json::from_str(&import(&[]).unwrap()).unwrap();
-    assert_eq!((&told["open"], &told["images"]), (&1.into(), &2.into()), "{told}");
-    assert_eq!(told["classes"]["mitotic_figure"], 2);
-    assert_eq!(told["classes"]["mimicker"], 1);
+    let answer: Value = serde_json::from_str(&import(&[]).unwrap()).unwrap();
+    assert_eq!((&answer["open"], &answer["images"]), (&1.into(), &2.into()), "{answer}");
+    assert_eq!(answer["classes"]["mitotic_figure"], 2);
+    assert_eq!(answer["classes"]["mimicker"], 1);
     let set = Dataset::open(&out).unwrap();
     let training = set.training();
     let images = training.images();
@@ -274,14 +274,14 @@ fn reviews_become_a_dataset() {
 
     // One reviewer alone: the third dot is a figure, and nothing is left to others' words.
     std::fs::remove_dir_all(&out).unwrap();
-    let told: Value =
+    let answer: Value =
         serde_json::from_str(&import(&["--annotator", "anna", "--exhaustive", "none"]).unwrap())
             .unwrap();
     assert_eq!(
-        (&told["open"], &told["images"], &told["exhaustive"]),
+        (&answer["open"], &answer["images"], &answer["exhaustive"]),
         (&0.into(), &3.into(), &0.into())
     );
-    assert_eq!(told["reviewers"], serde_json::from_str::<Value>(r#"["anna"]"#).unwrap());
+    assert_eq!(answer["reviewers"], serde_json::from_str::<Value>(r#"["anna"]"#).unwrap());
 
     // On the drawn slide nobody judged most candidates: they are ignored, not taken for tissue.
     let rows = read_detections(&made.run.join("drawn/detections.csv")).unwrap();
@@ -351,8 +351,9 @@ fn from_a_detection_through_corrections_to_a_better_one() {
     for t in truth.iter().filter(|t| scored(&[**t], &all).0 == 0) {
         assert_eq!(server.say("anna", 0, *t, "\"figure\"", true).status, 200);
     }
-    let told = mithras(&["recount", &text(&run), "--reviews", "anna", "--grade", "gist"]).unwrap();
-    assert!(told.contains("recount.csv"), "{told}");
+    let answer =
+        mithras(&["recount", &text(&run), "--reviews", "anna", "--grade", "gist"]).unwrap();
+    assert!(answer.contains("recount.csv"), "{answer}");
     let (cell, page) =
         (counts_cell(&run), std::fs::read_to_string(run.join("summary.html")).unwrap());
     let n = truth.len().to_string();
@@ -409,9 +410,9 @@ fn trained_on(dir: &Path, set: &Path) {
     // Tests share the cores; libtorch's threads would wait for each other.
     train.extend(["--init", "mithras-standard", "--threads", "1"]);
     train.extend(short.iter().flat_map(|s| ["--set", *s]));
-    let told = mithras(&train).unwrap();
+    let answer = mithras(&train).unwrap();
     let package = trained.join("package");
-    assert_eq!(told.trim(), text(&package));
+    assert_eq!(answer.trim(), text(&package));
     let card = infer::ModelPackage::open(&package).unwrap().card;
     let (bundled, point) =
         (infer::ModelPackage::bundled().unwrap().card, card.operating_point.unwrap());

@@ -85,12 +85,13 @@ fn a_tile_holds_the_slides_pixels() {
         (top - 1, 2, 1, 476, 512),
         (0, 0, 0, 375, 275),
     ] {
-        let told = server.get(&format!("tile/{DRAWN}/{level}/{x}_{y}.jpg"));
-        assert_eq!(told.status, 200);
+        let answer = server.get(&format!("tile/{DRAWN}/{level}/{x}_{y}.jpg"));
+        assert_eq!(answer.status, 200);
         let factor = f64::from(1 << (top - level));
         let at = |k: i64| k * TILE as i64;
         let (exact, _) = slide.read_reduced(factor, at(x), at(y), w, h).unwrap();
-        let (same, moved) = (difference(&told.body, &exact, 0), difference(&told.body, &exact, 1));
+        let (same, moved) =
+            (difference(&answer.body, &exact, 0), difference(&answer.body, &exact, 1));
         assert!(same < 2.5 && moved > 1.3 * same, "level {level}: {same}, moved by one {moved}");
     }
     // What is read at half size is the mean of four pixels of the file.
@@ -151,9 +152,9 @@ fn only_who_has_the_whole_address_is_answered() {
         "state.json",
         "reviews/anna.jsonl",
     ] {
-        let told = server.get(path);
-        assert_eq!(told.status, 404, "{path}");
-        assert!(!told.body.windows(6).any(|w| w == b"secret"));
+        let answer = server.get(path);
+        assert_eq!(answer.status, 404, "{path}");
+        assert!(!answer.body.windows(6).any(|w| w == b"secret"));
     }
     for (who, at, verdict, added, status) in [
         ("../anna", DOTS[0], "\"figure\"", false, 400),
@@ -186,8 +187,10 @@ fn a_word_that_was_acknowledged_survives_a_kill() {
     assert_eq!(server.say("bert", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
     // A second viewer may look, and is not let at a log that this one holds.
     let second = serve(&[&made.run]);
-    let told = second.say("anna", DOTTED, DOTS[2], "\"unsure\"", false);
-    assert!(told.status == 400 && String::from_utf8_lossy(&told.body).contains("another process"));
+    let answer = second.say("anna", DOTTED, DOTS[2], "\"unsure\"", false);
+    assert!(
+        answer.status == 400 && String::from_utf8_lossy(&answer.body).contains("another process")
+    );
     drop((second, server));
     // A kill in the middle of the next line.
     let log = made.run.join("reviews/anna.jsonl");
@@ -248,11 +251,11 @@ fn a_full_disk_is_no_saved_word() {
     let mut refused = 0;
     for k in 0..60 {
         let word = ["figure", "mimicker", "unsure"][k % 3];
-        let told = server.say("anna", DOTTED, DOTS[0], &format!("\"{word}\""), false);
-        match told.status {
+        let answer = server.say("anna", DOTTED, DOTS[0], &format!("\"{word}\""), false);
+        match answer.status {
             200 => last = Some(word),
             _ => {
-                assert!(String::from_utf8_lossy(&told.body).contains("nothing was saved"));
+                assert!(String::from_utf8_lossy(&answer.body).contains("nothing was saved"));
                 refused += 1;
             }
         }
@@ -335,8 +338,8 @@ fn a_recount_is_what_a_hand_counts() {
     say([1600.0, 1100.0], "figure", true);
     server.post("api/undo", &format!(r#"{{"reviewer":"anna","slide":{DRAWN}}}"#)).json();
     // The server still holds the log; a recount only reads.
-    let told = recount(&made, "anna").unwrap();
-    let s = &told["slides"][DRAWN];
+    let answer = recount(&made, "anna").unwrap();
+    let s = &answer["slides"][DRAWN];
     for (field, n) in [("said", 7), ("taken_out", 3), ("taken_in", 1), ("added", 1), ("unsure", 1)]
     {
         assert_eq!(s[field], n, "{field}");
@@ -359,7 +362,7 @@ fn a_recount_is_what_a_hand_counts() {
     near(&s["reviewed"]["figures_95"][0], 5.491160);
     near(&s["reviewed"]["figures_95"][1], 19.682039);
     assert!(s["notes"][0].as_str().unwrap().contains("less than the 2 mm2"), "{s}");
-    let dots = &told["slides"][DOTTED];
+    let dots = &answer["slides"][DOTTED];
     assert_eq!(dots["model"], dots["reviewed"]);
     assert_eq!((&dots["said"], dots["notes"].as_array().unwrap().len()), (&0.into(), 0));
 
@@ -404,8 +407,8 @@ fn a_recount_is_what_a_hand_counts() {
     // A line that was changed afterwards is noticed by the next one.
     let changed = made.folder.path().join("changed.jsonl");
     std::fs::write(&changed, text.replacen("mimicker", "figure", 1)).unwrap();
-    let told = recount(&made, changed.to_str().unwrap()).unwrap_err();
-    assert!(told.contains("line 2") && told.contains("the log was changed"), "{told}");
+    let answer = recount(&made, changed.to_str().unwrap()).unwrap_err();
+    assert!(answer.contains("line 2") && answer.contains("the log was changed"), "{answer}");
     // Logs of earlier versions name no line before.
     let text: String =
         text.lines().map(|l| l.split(",\"previous\"").next().unwrap().to_owned() + "}\n").collect();
@@ -413,8 +416,8 @@ fn a_recount_is_what_a_hand_counts() {
     let other = made.folder.path().join("other.jsonl");
     let digest = line["slide_digest"].as_str().unwrap();
     std::fs::write(&other, text.replace(digest, &"0".repeat(64))).unwrap();
-    let told = recount(&made, other.to_str().unwrap()).unwrap();
-    let s = &told["slides"][DRAWN];
+    let answer = recount(&made, other.to_str().unwrap()).unwrap();
+    let s = &answer["slides"][DRAWN];
     assert_eq!(s["reviewed"]["figures"], 12);
     assert!(s["notes"][0].as_str().unwrap().contains("about another file"), "{s}");
     std::fs::write(&other, text.replace("mithras.review/1", "mithras.review/9")).unwrap();
@@ -425,9 +428,9 @@ fn a_recount_is_what_a_hand_counts() {
 fn what_is_not_there_is_not_shown() {
     let out = Command::new(env!("CARGO_BIN_EXE_mithras")).args(["view", "no-such-run"]).output();
     let out = out.unwrap();
-    let said = String::from_utf8_lossy(&out.stderr);
+    let printed = String::from_utf8_lossy(&out.stderr);
     assert!(
-        !out.status.success() && said.contains("no-such-run: no such file or folder"),
-        "{said}"
+        !out.status.success() && printed.contains("no-such-run: no such file or folder"),
+        "{printed}"
     );
 }

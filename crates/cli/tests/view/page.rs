@@ -70,25 +70,25 @@ fn the_page_finds_the_programs_hotspot() {
     child.stdin.take().unwrap().write_all(&serde_json::to_vec(&cases).unwrap()).unwrap();
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success());
-    let told: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
-    assert_eq!(told.len(), cases.len());
-    for (case, told) in cases.iter().zip(told) {
+    let answer: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(answer.len(), cases.len());
+    for (case, answer) in cases.iter().zip(answer) {
         let points: Vec<Point<Level0>> =
             case.points.iter().map(|p| Point::new(p[0], p[1])).collect();
         let [x, y] = case.mpp.map(|v| Mpp::new(v).unwrap());
         let resolution = Resolution { x, y, source: ResolutionSource::User };
         let Some(spot) = hotspot(&points, &resolution).unwrap() else {
-            assert_eq!(told, Value::Null);
+            assert_eq!(answer, Value::Null);
             continue;
         };
-        assert_eq!(told["count"], spot.count, "{} points", points.len());
+        assert_eq!(answer["count"], spot.count, "{} points", points.len());
         let number = |v: &Value| v.as_f64().unwrap();
         let near = |v: &Value, x: f64| assert!((number(v) - x).abs() < 1e-6, "{v} is not {x}");
-        near(&told["x"], spot.centre.x);
-        near(&told["y"], spot.centre.y);
+        near(&answer["x"], spot.centre.x);
+        near(&answer["y"], spot.centre.y);
         for (corner, at) in [("min", spot.min), ("max", spot.max)] {
-            near(&told[corner][0], at.x);
-            near(&told[corner][1], at.y);
+            near(&answer[corner][0], at.x);
+            near(&answer[corner][1], at.y);
         }
     }
 }
@@ -109,7 +109,7 @@ fn the_page_knows_who_differs_and_what_it_counts() {
 
 /// Runs a script of `tests/browser` with what it is told and a folder or file for screenshots; nothing
 /// where there is no Chromium or no Node with WebSockets.
-pub fn in_a_browser(script: &str, url: &str, told: &[String], shot: Option<&OsStr>) -> bool {
+pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&OsStr>) -> bool {
     let chromium = found(&["chromium", "chromium-browser", "google-chrome"]);
     let speaks = "typeof WebSocket === 'function' || process.exit(1)";
     let node = found(&["node"]).filter(|node| {
@@ -129,12 +129,12 @@ pub fn in_a_browser(script: &str, url: &str, told: &[String], shot: Option<&OsSt
         .arg(script)
         .arg(url)
         .arg(chromium)
-        .args(told)
+        .args(answer)
         .args(shot)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&run.stderr).into_owned();
-    assert!(run.status.success(), "{}{told}", String::from_utf8_lossy(&run.stdout));
+    let answer = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "{}{answer}", String::from_utf8_lossy(&run.stdout));
     true
 }
 
@@ -154,9 +154,9 @@ fn a_reviewer_in_a_real_browser() {
         .args(["--reviews", "anna", "--json"])
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let dots = &told["slides"][0];
-    assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{told}");
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let dots = &answer["slides"][0];
+    assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{answer}");
 }
 
 #[test]
@@ -195,16 +195,16 @@ fn hotspot_regions_comments_and_signature_in_a_real_browser() {
         .args(["--reviews", "anna", "--hotspot", "reviewed", "--json"])
         .output()
         .unwrap();
-    let told: Value = serde_json::from_slice(&out.stdout)
+    let answer: Value = serde_json::from_slice(&out.stdout)
         .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&out.stderr)));
-    let placed = &told["slides"][0]["placed_hotspot"];
+    let placed = &answer["slides"][0]["placed_hotspot"];
     assert_eq!(
         (&placed["reviewer"], &placed["preset"]),
         (&"anna".into(), &"melanoma".into()),
-        "{told}"
+        "{answer}"
     );
     assert_eq!(placed["area_mm2"], 1.0);
-    assert!(told["slides"][1]["placed_hotspot"].is_null());
+    assert!(answer["slides"][1]["placed_hotspot"].is_null());
 }
 
 #[test]
@@ -235,29 +235,29 @@ fn the_page_finds_the_densest_places_by_every_rule() {
     child.stdin.take().unwrap().write_all(&serde_json::to_vec(&(&rules, &cases)).unwrap()).unwrap();
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success());
-    let told: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
-    for (case, told) in cases.iter().zip(told) {
+    let answer: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+    for (case, answer) in cases.iter().zip(answer) {
         let points: Vec<Point<Level0>> =
             case.points.iter().map(|p| Point::new(p[0], p[1])).collect();
         let [x, y] = case.mpp.map(|v| Mpp::new(v).unwrap());
         let resolution = Resolution { x, y, source: ResolutionSource::User };
-        for (rule, told) in rules.iter().zip(told.as_array().unwrap()) {
+        for (rule, answer) in rules.iter().zip(answer.as_array().unwrap()) {
             let own = rule.densest(&points, &resolution, 3).unwrap();
             assert_eq!(
-                told.as_array().unwrap().len(),
+                answer.as_array().unwrap().len(),
                 own.len(),
                 "{rule:?}, {} points",
                 points.len()
             );
-            for (spot, told) in own.iter().zip(told.as_array().unwrap()) {
+            for (spot, answer) in own.iter().zip(answer.as_array().unwrap()) {
                 assert_eq!(
-                    (&told["count"], &told["again"]),
+                    (&answer["count"], &answer["again"]),
                     (&spot.count.into(), &spot.count.into()),
                     "{rule:?}"
                 );
                 let centres: Vec<[f64; 2]> = spot.centres.iter().map(|c| [c.x, c.y]).collect();
                 let told_centres: Vec<[f64; 2]> =
-                    serde_json::from_value(told["centres"].clone()).unwrap();
+                    serde_json::from_value(answer["centres"].clone()).unwrap();
                 // JSON is read to the last digit but one.
                 let same =
                     |(a, b): (&[f64; 2], &[f64; 2])| (0..2).all(|k| (a[k] - b[k]).abs() < 1e-9);

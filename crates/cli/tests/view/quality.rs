@@ -43,17 +43,17 @@ fn what_is_wrong_with_a_cohort_is_said() {
         .args(["--mpp", "0.25", "--json"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&made.stderr);
-    assert_eq!(made.status.code(), Some(3), "one slide cannot be read: {said}");
-    assert!(said.contains("5 of 5: "), "{said}");
-    let told: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
-    let all = told["slides"].as_array().unwrap();
+    let printed = String::from_utf8_lossy(&made.stderr);
+    assert_eq!(made.status.code(), Some(3), "one slide cannot be read: {printed}");
+    assert!(printed.contains("5 of 5: "), "{printed}");
+    let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let all = answer["slides"].as_array().unwrap();
     let names: Vec<&str> = all.iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names[0], "broken");
     let of = |name: &str| all.iter().find(|s| s["name"] == name).unwrap();
     let flags = |name: &str| of(name)["flags"].to_string();
-    assert!(flags("blurred").contains("out of focus"), "{told}");
-    assert!(flags("penned").contains("under pen"), "{told}");
+    assert!(flags("blurred").contains("out of focus"), "{answer}");
+    assert!(flags("penned").contains("under pen"), "{answer}");
     for name in ["a", "b"] {
         let flags = flags(name);
         assert!(!flags.contains("focus") && !flags.contains("pen"), "{name}: {flags}");

@@ -85,8 +85,8 @@ fn a_case_of_two_slides_has_one_page() {
         "rten",
         "--quiet",
     ]);
-    let told = mithras(&["report", &run, "--out", &out, "--mitotic-score", "gist"]);
-    assert!(told.contains("2 cases"), "{told}");
+    let answer = mithras(&["report", &run, "--out", &out, "--mitotic-score", "gist"]);
+    assert!(answer.contains("2 cases"), "{answer}");
     let pdf = std::fs::read(at("pages/Müller & Sön.pdf")).unwrap();
     assert!(pdf.starts_with(b"%PDF-1."));
     let (text, fonts) = read_back(&pdf);

@@ -1,4 +1,4 @@
-//! A copy of a slide without what says who, when or where. Only what is known to be technical is
+//! A copy of a slide without what identifies a person, a time or a place. Only what is known to be technical is
 //! written; pixels of the slide keep their stored bytes.
 
 mod dicom;
@@ -38,9 +38,9 @@ pub enum DeidentifyError {
     /// No folder for the copy can be made.
     #[error(transparent)]
     Staging(#[from] WriteError),
-    /// A format that cannot be written without what it says.
+    /// A format that that cannot be written without its personal data.
     #[error(
-        "{}: slides read by `{reader}` cannot be copied without what they say; convert it to DICOM or \
+        "{}: slides read by `{reader}` cannot be copied without their personal data; convert it to DICOM or \
          OME-TIFF first",
         Shown(path)
     )]
@@ -50,7 +50,7 @@ pub enum DeidentifyError {
         /// What reads it.
         reader: &'static str,
     },
-    /// The copy would differ from the slide, or still say something: it was removed.
+    /// The copy would differ from the slide, or still identify somebody: it was removed.
     #[error("{}: no copy was made: {reason}", Shown(path))]
     Check {
         /// The slide.
@@ -105,7 +105,7 @@ struct Written {
     copied: String,
 }
 
-/// Writes a copy of a slide without what says who, when or where: of a TIFF one file, of a DICOM slide a
+/// Writes a copy of a slide without what identifies a person, a time or a place: of a TIFF one file, of a DICOM slide a
 /// folder. Label and macro photograph are left out, the thumbnail is kept. The copy is opened, its tiles
 /// are compared with those of the slide and its [`Inventory`](crate::Inventory) has to be empty.
 ///
@@ -172,7 +172,7 @@ pub fn deidentify(
     })
 }
 
-/// Whether both say the same um/px, or both nothing.
+/// Whether both state the same um/px, or neither does.
 fn same_resolution(slide: &Slide, copy: &Slide) -> Result<(), String> {
     match (slide.resolution(), copy.resolution()) {
         (Ok(a), Ok(b)) if (a.x.get() / b.x.get() - 1.0).abs() < 1e-3 => Ok(()),

@@ -225,7 +225,7 @@ fn directories_behind(
     let n = directories.len();
     let mut next_at = if form.big_tiff { 8 } else { 4 };
     for fields in directories.into_iter().take(n) {
-        // Values that do not fit lie before their directory.
+        // Values that do not fit are stored before their directory.
         let mut entries = Vec::new();
         for f in &fields {
             let mut place = f.value.clone();

@@ -16,7 +16,7 @@ pub(crate) struct Pyramid {
     pub(crate) associated: Vec<Extra>,
 }
 
-/// An image beside the pyramid.
+/// An image next to the pyramid.
 pub(crate) struct Extra {
     pub(crate) name: String,
     /// Width and height, px.

@@ -29,7 +29,7 @@ const STEP: f64 = 1.5;
 /// Smallest second scene, px, where its resolution equals the slide's.
 const SCENE_PIXELS: u128 = 1 << 20;
 
-/// Words that programs use for images beside the slide, as whole words of a name: Aperio's
+/// Words that programs use for images next to the slide, as whole words of a name: Aperio's
 /// `ImageDescription`, the image names that Bio-Formats and QuPath write into OME-XML, DICOM's flavours.
 const NAMES: [(&str, &str); 8] = [
     ("label", "label"),
@@ -42,7 +42,7 @@ const NAMES: [(&str, &str); 8] = [
     ("preview", "thumbnail"),
 ];
 
-/// The associated image that a name stands for.
+/// The associated image that a name means.
 pub(super) fn named(text: &str) -> Option<&'static str> {
     let lower = text.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
@@ -173,9 +173,9 @@ pub(super) fn arrange(
         if e.sub && e.index != base.index {
             continue;
         }
-        let beside = e.mask || e.name.is_some() || (rule.tiles_only && !e.tiled);
-        if beside || e.is_same_data(&base) {
-            if beside {
+        let associated = e.mask || e.name.is_some() || (rule.tiles_only && !e.tiled);
+        if associated || e.is_same_data(&base) {
+            if associated {
                 others.push(e);
             }
             continue;

@@ -1,6 +1,6 @@
 //! Texts of a JPEG stream: comments and application data.
 
-use super::{Said, Search, holds_words, tags};
+use super::{FileText, Search, holds_words, tags};
 use crate::exif;
 use crate::file::SlideFile;
 use crate::limits::Fault;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 const COMMENT: u8 = 0xFE;
 
-/// A segment before, between or after scans: its marker, and where its body lies.
+/// A segment before, between or after scans: its marker, and the place of its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) marker: u8,
@@ -65,41 +65,45 @@ pub(crate) fn is_technical(marker: u8, body: &[u8]) -> bool {
 }
 
 /// The texts of a stream or of tables.
-pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<Said> {
+pub(crate) fn texts(prefix: &str, b: &[u8]) -> Vec<FileText> {
     let (all, _) = segments(b);
-    let mut said = Vec::new();
+    let mut texts_found = Vec::new();
     let mut profile = Vec::new();
     for s in all {
         let body = &b[s.body];
         match s.marker {
-            COMMENT => said.push(Said::text(format!("{prefix}.Comment"), body)),
-            0xE0 if body.starts_with(b"JFXX\0") => said.push(preview(format!("{prefix}.JFXX"))),
-            0xE1 if body.starts_with(b"Exif\0\0") => said.extend(exif_texts(prefix, &body[6..])),
+            COMMENT => texts_found.push(FileText::text(format!("{prefix}.Comment"), body)),
+            0xE0 if body.starts_with(b"JFXX\0") => {
+                texts_found.push(preview(format!("{prefix}.JFXX")))
+            }
+            0xE1 if body.starts_with(b"Exif\0\0") => {
+                texts_found.extend(exif_texts(prefix, &body[6..]))
+            }
             0xE1 if body.starts_with(b"http://ns.adobe.com/") => {
-                said.push(Said::text(format!("{prefix}.XMP"), body));
+                texts_found.push(FileText::text(format!("{prefix}.XMP"), body));
             }
             0xE2 if body.starts_with(b"ICC_PROFILE\0") => {
                 profile.extend_from_slice(body.get(14..).unwrap_or_default());
             }
-            0xED => said.push(Said::text(format!("{prefix}.Photoshop"), body)),
+            0xED => texts_found.push(FileText::text(format!("{prefix}.Photoshop"), body)),
             marker if is_technical(marker, body) => {}
             marker if holds_words(body) => {
-                said.push(Said::text(format!("{prefix}.APP{}", marker & 15), body));
+                texts_found.push(FileText::text(format!("{prefix}.APP{}", marker & 15), body));
             }
             _ => {}
         }
     }
-    said.extend(Said::of_profile(&format!("{prefix}.ICCProfile"), &profile));
-    said
+    texts_found.extend(FileText::of_profile(&format!("{prefix}.ICCProfile"), &profile));
+    texts_found
 }
 
-fn preview(name: String) -> Said {
-    Said { name, value: "preview".into(), kind: Some(Personal::Picture) }
+fn preview(name: String) -> FileText {
+    FileText { name, value: "preview".into(), kind: Some(Personal::Picture) }
 }
 
 /// The texts of an EXIF block.
-pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<Said> {
-    let mut said = Vec::new();
+pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<FileText> {
+    let mut texts_found = Vec::new();
     for f in exif::fields(block) {
         let place = match f.directory {
             "image" => format!("{prefix}.exif"),
@@ -111,34 +115,36 @@ pub(super) fn exif_texts(prefix: &str, block: &[u8]) -> Vec<Said> {
         match known.map(|k| k.1) {
             _ if f.directory == "gps" => {
                 let value = "place".into();
-                said.push(Said { name, value, kind: Some(Personal::Place) });
+                texts_found.push(FileText { name, value, kind: Some(Personal::Place) });
             }
-            Some(tags::Holds::Says(Personal::Picture)) => said.push(preview(name)),
-            Some(tags::Holds::Says(kind)) => {
+            Some(tags::Holds::Kind(Personal::Picture)) => texts_found.push(preview(name)),
+            Some(tags::Holds::Kind(kind)) => {
                 let skip = if f.tag == 37510 { 8.min(f.value.len()) } else { 0 };
                 let value: Vec<u8> = f.value[skip..].iter().copied().filter(|b| *b != 0).collect();
-                said.push(Said { kind: Some(kind), ..Said::text(name, &value) });
+                texts_found.push(FileText { kind: Some(kind), ..FileText::text(name, &value) });
             }
             Some(_) => {}
-            None if f.kind == 2 || holds_words(f.value) => said.push(Said::text(name, f.value)),
+            None if f.kind == 2 || holds_words(f.value) => {
+                texts_found.push(FileText::text(name, f.value))
+            }
             None => {}
         }
     }
-    said
+    texts_found
 }
 
 pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
     let mut bytes = vec![0; file.len as usize];
     file.read_at(&mut bytes, 0).map_err(|e| Fault::read(0, &e))?;
-    let mut said = texts("jpeg", &bytes);
+    let mut texts_found = texts("jpeg", &bytes);
     let (_, end) = segments(&bytes);
     if holds_words(&bytes[end.min(bytes.len())..]) {
-        said.push(Said::text("jpeg.after the end", &bytes[end..]));
+        texts_found.push(FileText::text("jpeg.after the end", &bytes[end..]));
     }
     let looked_at = vec![
         "comments, EXIF, GPS, XMP, IPTC, ICC, other application data, what follows the end".into(),
     ];
-    Ok(Search { said, looked_at, not_looked_at: Vec::new() })
+    Ok(Search { texts_found, looked_at, not_looked_at: Vec::new() })
 }
 
 #[cfg(test)]

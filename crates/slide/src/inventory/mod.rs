@@ -1,4 +1,4 @@
-//! Everything in a slide's file that may say who, when or where, by name and kind, never by value; with
+//! Everything in a slide's file that may identify a person, a time or a place, by name and kind, never by value; with
 //! what was looked at to find it, and what was not.
 
 mod jpeg;
@@ -14,19 +14,19 @@ use crate::{Limits, Slide, SlideError};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// What may say something about people.
+/// What may be personal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the property, tag, field or image.
     pub name: String,
-    /// What it says.
+    /// Its kind.
     pub kind: Personal,
 }
 
 /// What was found in a file, and where it was looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Inventory {
-    /// What may say who, when or where, each name once.
+    /// What may identify a person, a time or a place, each name once.
     pub findings: Vec<Finding>,
     /// What was looked at.
     pub looked_at: Vec<String>,
@@ -35,14 +35,14 @@ pub struct Inventory {
 }
 
 /// A text of a file.
-pub(crate) struct Said {
+pub(crate) struct FileText {
     pub(crate) name: String,
     pub(crate) value: String,
-    /// What it says whatever its name; without it the name is judged.
+    /// Its kind whatever its name; without it the name is judged.
     pub(crate) kind: Option<Personal>,
 }
 
-impl Said {
+impl FileText {
     fn text(name: impl Into<String>, value: &[u8]) -> Self {
         // Zeros end texts, and separate several of them.
         let value = String::from_utf8_lossy(value).replace('\0', " ");
@@ -55,7 +55,7 @@ impl Said {
         texts.map(|(tag, text)| Self::text(format!("{name}.{tag}"), &text)).collect()
     }
 
-    /// Judged by its name; free text where that says nothing.
+    /// Judged by its name; free text where that is unknown.
     fn named(name: impl Into<String>, value: &[u8]) -> Self {
         let name = name.into();
         let kind = privacy::personal(&name).unwrap_or(Personal::Text);
@@ -79,13 +79,13 @@ impl Said {
 /// What a part of the search gives.
 #[derive(Default)]
 pub(crate) struct Search {
-    pub(crate) said: Vec<Said>,
+    pub(crate) texts_found: Vec<FileText>,
     pub(crate) looked_at: Vec<String>,
     pub(crate) not_looked_at: Vec<String>,
 }
 
 impl Slide {
-    /// Looks for everything in the file that may say who, when or where: texts of every directory of a
+    /// Looks for everything in the file that may identify a person, a time or a place: texts of every directory of a
     /// TIFF with EXIF, GPS, XMP, IPTC, ICC and private tags, comments and application data of JPEG, text
     /// of PNG, attributes of every file of a DICOM slide, and associated images by what they are.
     ///
@@ -104,10 +104,10 @@ impl Slide {
         let mut names = BTreeSet::new();
         let mut findings = Vec::new();
         let properties = self.properties().iter().flat_map(|(name, v)| privacy::found(name, v));
-        let said = search.said.iter().flat_map(Said::findings);
+        let texts_found = search.texts_found.iter().flat_map(FileText::findings);
         let images = self.associated_images().iter().filter(|i| privacy::may_show_label(&i.name));
         let images = images.map(|i| (format!("image {}", i.name), Personal::Picture));
-        for (name, kind) in properties.chain(said).chain(images) {
+        for (name, kind) in properties.chain(texts_found).chain(images) {
             if names.insert(name.clone()) {
                 findings.push(Finding { name, kind });
             }
@@ -143,7 +143,7 @@ impl Slide {
         }
     }
 
-    /// The attributes of DICOM files are properties already; before them lie 128 bytes of anything.
+    /// The attributes of DICOM files are properties already; before them are 128 bytes of anything.
     fn search_dicom(&self) -> Result<Search, Fault> {
         let mut preamble = [0; 128];
         self.file.read_at(&mut preamble, 0).map_err(|e| Fault::read(0, &e))?;
@@ -160,7 +160,7 @@ impl Slide {
             ..Search::default()
         };
         if holds_words(&preamble) {
-            search.said.push(Said::text("dicom.preamble", &preamble));
+            search.texts_found.push(FileText::text("dicom.preamble", &preamble));
         }
         Ok(search)
     }

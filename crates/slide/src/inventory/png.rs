@@ -1,6 +1,6 @@
 //! Texts of a PNG: keywords, EXIF, time, colour profile, and chunks that the standard does not know.
 
-use super::{Said, Search, holds_words, jpeg};
+use super::{FileText, Search, holds_words, jpeg};
 use crate::file::SlideFile;
 use crate::limits::Fault;
 use crate::privacy::Personal;
@@ -19,7 +19,7 @@ const LONGEST: u64 = 16 << 20;
 const MOST: usize = 1 << 22;
 
 pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
-    let mut said = Vec::new();
+    let mut texts_found = Vec::new();
     let mut at = 8;
     for _ in 0..MOST {
         if at + 8 > file.len {
@@ -31,7 +31,7 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
         let next = at + 12 + len;
         if !TECHNICAL.iter().any(|t| **t == kind) {
             let body = part(file, at + 8, len.min(LONGEST).min(file.len - at - 8))?;
-            said.extend(texts(&kind, &body));
+            texts_found.extend(texts(&kind, &body));
         }
         at = next;
         if kind == *b"IEND" {
@@ -41,12 +41,12 @@ pub(super) fn search(file: &SlideFile) -> Result<Search, Fault> {
     if at < file.len {
         let rest = part(file, at, (file.len - at).min(LONGEST))?;
         if holds_words(&rest) {
-            said.push(Said::text("png.after the end", &rest));
+            texts_found.push(FileText::text("png.after the end", &rest));
         }
     }
     let looked_at =
         vec!["text chunks, EXIF, GPS, XMP, time, ICC, unknown chunks, what follows the end".into()];
-    Ok(Search { said, looked_at, not_looked_at: Vec::new() })
+    Ok(Search { texts_found, looked_at, not_looked_at: Vec::new() })
 }
 
 fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
@@ -55,7 +55,7 @@ fn part(file: &SlideFile, at: u64, n: u64) -> Result<Vec<u8>, Fault> {
     Ok(b)
 }
 
-fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<Said> {
+fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<FileText> {
     let (key, value) = match body.iter().position(|b| *b == 0) {
         Some(i) => (String::from_utf8_lossy(&body[..i]).into_owned(), &body[i + 1..]),
         None => (String::new(), body),
@@ -72,23 +72,27 @@ fn texts(kind: &[u8; 4], body: &[u8]) -> Vec<Said> {
         }
         b"eXIf" => jpeg::exif_texts("png", body),
         b"tIME" => {
-            vec![Said { name: "png.tIME".into(), value: "time".into(), kind: Some(Personal::Date) }]
+            vec![FileText {
+                name: "png.tIME".into(),
+                value: "time".into(),
+                kind: Some(Personal::Date),
+            }]
         }
         b"iCCP" => {
             let profile = inflated(value.get(1..).unwrap_or_default());
-            Said::of_profile("png.ICCProfile", &profile)
+            FileText::of_profile("png.ICCProfile", &profile)
         }
         _ if holds_words(body) => {
-            vec![Said::text(format!("png.{}", String::from_utf8_lossy(kind)), body)]
+            vec![FileText::text(format!("png.{}", String::from_utf8_lossy(kind)), body)]
         }
         _ => Vec::new(),
     }
 }
 
-/// A text under its keyword; the name of a program says nothing of people.
-fn keyword(key: &str, value: Vec<u8>) -> Said {
+/// A text under its keyword; the name of a program is not personal.
+fn keyword(key: &str, value: Vec<u8>) -> FileText {
     let value = if key.eq_ignore_ascii_case("Software") { Vec::new() } else { value };
-    Said::named(format!("png.{}", key.replace('.', " ")), &value)
+    FileText::named(format!("png.{}", key.replace('.', " ")), &value)
 }
 
 fn inflated(b: &[u8]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Texts of a TIFF: every directory, those that directories point to, and what JPEG data carry.
 
 use super::tags::{Holds, known};
-use super::{Said, Search, holds_words, jpeg};
+use super::{FileText, Search, holds_words, jpeg};
 use crate::file::SlideFile;
 use crate::limits::{Fault, Limits};
 use crate::privacy::Personal;
@@ -14,7 +14,7 @@ const ASCII: u16 = 2;
 const UNDEFINED: u16 = 7;
 /// Longest value that is searched for words; longer ones are named unread.
 const LONGEST: u64 = 16 << 20;
-/// Bytes of a tile's data that are looked at: headers lie at its start.
+/// Bytes of a tile's data that are looked at: headers are at its start.
 const HEADER: u64 = 64 << 10;
 const JPEG: u64 = 7;
 
@@ -77,33 +77,45 @@ fn directory(ifd: &Ifd, prefix: &str, search: &mut Search) -> Result<usize, Faul
         }
         fields += 1;
         if count > LONGEST {
-            search.said.push(Said { name, value: "unread".into(), kind: Some(Personal::Text) });
+            search.texts_found.push(FileText {
+                name,
+                value: "unread".into(),
+                kind: Some(Personal::Text),
+            });
             continue;
         }
         if let (true, None) = (gps, holds) {
-            search.said.push(Said { name, value: "place".into(), kind: Some(Personal::Place) });
+            search.texts_found.push(FileText {
+                name,
+                value: "place".into(),
+                kind: Some(Personal::Place),
+            });
             continue;
         }
-        if let Some(Holds::Says(Personal::Picture)) = holds {
+        if let Some(Holds::Kind(Personal::Picture)) = holds {
             let value = "preview".into();
-            search.said.push(Said { name, value, kind: Some(Personal::Picture) });
+            search.texts_found.push(FileText { name, value, kind: Some(Personal::Picture) });
             continue;
         }
         let bytes = ifd.bytes(t)?.unwrap_or_default();
         match holds {
-            Some(Holds::Profile) => search.said.extend(Said::of_profile(&name, &bytes)),
-            Some(Holds::Says(kind)) => {
-                search.said.push(Said { kind: Some(kind), ..Said::text(name, &plain(t, &bytes)) });
+            Some(Holds::Profile) => search.texts_found.extend(FileText::of_profile(&name, &bytes)),
+            Some(Holds::Kind(kind)) => {
+                search
+                    .texts_found
+                    .push(FileText { kind: Some(kind), ..FileText::text(name, &plain(t, &bytes)) });
             }
-            _ if kind == ASCII || holds_words(&bytes) => search.said.push(Said::text(name, &bytes)),
+            _ if kind == ASCII || holds_words(&bytes) => {
+                search.texts_found.push(FileText::text(name, &bytes))
+            }
             _ => {}
         }
     }
     if ifd.uint(tag::COMPRESSION).ok().flatten() == Some(JPEG) {
         let tables = ifd.bytes(tag::JPEG_TABLES)?.unwrap_or_default();
-        search.said.extend(jpeg::texts(&format!("{prefix}.JPEGTables"), &tables));
+        search.texts_found.extend(jpeg::texts(&format!("{prefix}.JPEGTables"), &tables));
         if let Some(head) = first_data(ifd)? {
-            search.said.extend(jpeg::texts(&format!("{prefix}.jpeg"), &head));
+            search.texts_found.extend(jpeg::texts(&format!("{prefix}.jpeg"), &head));
         }
     }
     Ok(fields)

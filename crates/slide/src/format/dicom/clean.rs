@@ -1,4 +1,4 @@
-//! A header without what says who, when or where: private and free-text attributes go, other personal
+//! A header without what identifies a person, a time or a place: private and free-text attributes go, other personal
 //! ones keep their place with a dummy value (DICOM PS3.15, annex E, actions X, Z and D), and unique
 //! identifiers are replaced consistently (action U).
 
@@ -22,13 +22,13 @@ const STANDARD_ROOT: &str = "1.2.840.10008.";
 const IMPLEMENTATION: &str = "2.25.139841170914307131863094834201374021376";
 const IMPLEMENTATION_NAME: &str = "MITHRAS";
 
-/// New identifiers for those of a slide, each the same wherever it stands. They are drawn, so that the
+/// New identifiers for those of a slide, each the same wherever it occurs. They are drawn, so that the
 /// copy does not lead back to the slide.
 #[derive(Default)]
 pub(crate) struct Identifiers(HashMap<String, String>);
 
 impl Identifiers {
-    /// The identifier that stands for `uid`; those of the standard stay.
+    /// The identifier that replaces `uid`; those of the standard stay.
     pub(crate) fn of(&mut self, uid: &str) -> String {
         if uid.is_empty() || uid.starts_with(STANDARD_ROOT) {
             return uid.to_owned();
@@ -45,7 +45,7 @@ struct Reader<'a> {
     implicit: bool,
 }
 
-/// An element as it stands.
+/// An element unchanged.
 struct Head {
     tag: Tag,
     vr: VR,

@@ -1,4 +1,4 @@
-//! The files of a slide with headers that say nothing of people.
+//! The files of a slide with headers without personal data.
 
 use super::clean::{Cleaner, Identifiers, meta};
 use super::header::Pixels;

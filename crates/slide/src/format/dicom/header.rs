@@ -54,7 +54,7 @@ pub(super) struct Header {
     /// Where frames start, of a table that is wider than the usual one.
     pub(super) offsets: Option<(u64, u64)>,
     pub(super) pixels: Option<Pixels>,
-    /// Where the first element behind the meta information lies.
+    /// Place of the first element after the meta information.
     pub(super) data_set: u64,
     pub(super) properties: BTreeMap<String, String>,
 }
