@@ -96,7 +96,7 @@ def exported(path):
 # Which image is the slide, and what the others are.
 
 
-@case("openslide #297, QuPath forum", "associated images of GT 450")
+@case("openslide, QuPath forum", "associated images of GT 450")
 def gt450(d):
     p = d / "gt450.svs"
     pages(
@@ -130,7 +130,7 @@ def ome_macro_first(d):
     return reads(p, info=whole(images=["macro"], mpp=MPP), pixels=True)
 
 
-@case("libvips #1492, large_image", "thumbnail before the slide")
+@case("libvips, large_image", "thumbnail before the slide")
 def thumbnail_first(d):
     p = d / "thumbnail_first.tif"
     pages(p, (LEVELS[2], STRIPS), (BASE, dict(TILED, **RESOLVED)))
@@ -144,7 +144,7 @@ def scenes(d):
     return refuses(p, "several scenes", "1024 x 1024", "900 x 700", remedy=exported)
 
 
-@case("openslide #262", "focal planes in SVS")
+@case("openslide", "focal planes in SVS")
 def focal_svs(d):
     p = d / "focal.svs"
     pages(p, *[(BASE, dict(TILED, description=f"{SVS}|OffsetZ = {z}")) for z in (0, 0.5, 1)])
@@ -185,7 +185,7 @@ def masks(d):
     return reads(p, info=whole(images=["mask"], levels=2))
 
 
-@case("openslide #184", "a macro of 16 bits")
+@case("openslide", "a macro of 16 bits")
 def macro16(d):
     p = d / "macro16.svs"
     wide = dict(STRIPS, subfiletype=9, description="Aperio Image Library\nmacro 300x110")
@@ -391,7 +391,6 @@ def bits16(d):
 
 
 def layout(name, **kw):
-    @case("tifffile, libtiff and Pillow suites", f"layout {name}")
     def draw(d):
         p = d / f"layout_{name}.tif"
         image = kw.pop("image", LEVELS[1])
@@ -400,6 +399,9 @@ def layout(name, **kw):
         with tifffile.TiffWriter(p, **writer) as t:
             t.write(image, **options)
         return reads(p, pixels=True)
+
+    draw.__name__ = f"layout_{name}"
+    case("tifffile, libtiff and Pillow suites", f"layout {name}")(draw)
 
 
 RGB = dict(photometric="rgb")
@@ -443,11 +445,13 @@ def pillow_png(d):
 
 
 def personal(name, tags, found):
-    @case("de-identification", f"text in {name}")
     def draw(d):
-        p = d / f"says_{name}.tif"
+        p = d / f"text_in_{name}.tif"
         pages(p, (BASE, dict(TILED, extratags=tags, **RESOLVED)))
         return reads(p, names=[found])
+
+    draw.__name__ = f"text_in_{name}"
+    case("de-identification", f"text in {name}")(draw)
 
 
 personal("page_name", [(285, 2, 0, "S21-1234", True)], "tiff.PageName")
@@ -663,6 +667,7 @@ def draw(folder):
     folder.mkdir(parents=True, exist_ok=True)
     answers = {}
     for name, source, kind, f in CASES:
+        assert name not in answers, f"two cases are called {name}"
         answers[name] = dict(source=source, kind=kind, **f(folder))
     plain = {n: {k: v for k, v in a.items() if k != "remedy"} for n, a in answers.items()}
     (folder / "answers.json").write_text(json.dumps(plain, indent=1, default=str) + "\n")

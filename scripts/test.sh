@@ -42,6 +42,7 @@ attack=$!
 trap 'kill $attack 2>/dev/null || true' EXIT
 python3 scripts/site_test.py
 scripts/site.py --quick --binary "$binary"
+"$venv/bin/python" scripts/oddities.py check --binary "$binary"
 wait $attack || { cat "$log"; exit 1; }
 trap - EXIT
 tail -n 3 "$log"
