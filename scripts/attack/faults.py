@@ -147,7 +147,7 @@ def absent_pixels_are_said(tool):
     out = tool.empty("out")
     done, said = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
     counts = [json.loads(p.read_text()) for p in out.rglob("counts.json")]
-    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), output
+    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), said
 
 
 def other_kinds_are_no_damage(tool):
