@@ -456,12 +456,13 @@ impl Calibration {
     fn provenance(&self) -> String {
         format!(
             "expected F1 over {} candidates of {} slides, {} of them judged ({} figures); log loss on labels left out \
-             {:.3}, {:.3} without the scale",
+             {:.3} with the scale{}, {:.3} without",
             self.figures + self.others + self.unjudged,
             self.slides,
             self.figures + self.others,
             self.figures,
             self.after.log_loss,
+            if self.kept { "" } else { ", which was not kept" },
             self.before.log_loss
         )
     }

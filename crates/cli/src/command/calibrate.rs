@@ -63,7 +63,11 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 fn read(data: &Path, reviewer: Option<&str>, package: &ModelPackage) -> anyhow::Result<Vec<Slide>> {
     if data.join("robustness.json").is_file() {
         let measured = Robustness::open(data)?;
-        if measured.model != package.card.name {
+        // A measurement names no weights; another version of a package has another point.
+        let point = &measured.operating_point;
+        let own = package.card.operating_point.as_ref();
+        let same_point = own.is_some_and(|o| (o.seg, o.cls) == (point.seg, point.cls));
+        if measured.model != package.card.name || !same_point {
             return Err(other(&data.display().to_string(), &measured.model, package).into());
         }
         return Ok(Slide::measured(&measured)?);
