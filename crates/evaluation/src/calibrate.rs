@@ -52,7 +52,7 @@ pub enum CalibrateError {
     },
     /// The candidates are another network's.
     #[error(
-        "{slide}: its candidates are those of {found}, not of {package}: other weights or another scale"
+        "{slide}: made by {found}, whose weights, scale or operating point are not those of {package}"
     )]
     OtherWeights {
         /// The slide.
