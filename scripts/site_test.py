@@ -138,6 +138,7 @@ class Repository(unittest.TestCase):
 
     def test_words_and_long_lines(self):
         self.assertEqual(words.count("It is no slide, it tells us anew."), {"is no": 1, "tells": 1, "anew": 1})
+        self.assertEqual(words.count("if it is None: it is none", code=True), {"is none": 1})
         self.assertEqual(words.count("It is no longer slow; understand the standard."), {})
         long = "word " * 30
         for allowed in (f"| {long} |", f"```\n{long}\n```", f"# {long}", "x" * 200, f"- {'x' * 200}"):
