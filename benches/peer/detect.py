@@ -57,14 +57,18 @@ def tissue(slide, mpp):
     return grey <= threshold_otsu(grey), w / grey.shape[1]
 
 
-def symmetric(classifier, x, copies):
-    """Mean answer over the first `copies` flips and quarter turns."""
-    total = 0
-    for n in range(copies):
+def symmetric(classifier, x, copies, positive, least):
+    """Mean answer over the first `copies` flips and quarter turns; where the first copy gives class `positive` less
+    than `least`, its answer alone."""
+    total = classifier(x)
+    open_ = total[:, positive] >= least
+    x = x[open_]
+    for n in range(1, copies) if len(x) else ():
         y = x.flip(3) if n & 1 else x
         y = y.flip(2) if n & 2 else y
-        total = total + classifier(y.transpose(2, 3) if n & 4 else y)
-    return total / copies
+        total[open_] += classifier(y.transpose(2, 3) if n & 4 else y)
+    total[open_] /= copies
+    return total
 
 
 def main():
@@ -146,8 +150,9 @@ def main():
     with torch.inference_mode():
         points = [(x - half, y - half) for x, y in centres]
         for _, x in batches(points, c["crop"], c, c["input"], 32):
-            s_cls.extend(symmetric(classifier, x, c.get("symmetries", 1))[
-                :, c["classes"].index(c["positive"])].tolist())
+            positive = c["classes"].index(c["positive"])
+            s_cls.extend(symmetric(classifier, x, c.get("symmetries", 1), positive, c.get("symmetries_from", 0.0))[
+                :, positive].tolist())
     # The likeliest of candidates so near to each other represents all.
     if rule.get("apart_um") and centres:
         tree, left = cKDTree(centres), set(range(len(centres)))

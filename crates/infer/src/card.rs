@@ -263,6 +263,10 @@ pub struct ClassifierCard {
     /// Flips and quarter turns of a crop whose probabilities are averaged, 1 to 8; absent: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub symmetries: u8,
+    /// Further symmetries are asked for only where the first gives `positive` this probability (before `scale`) or
+    /// more, inside (0, 1); absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub symmetries_from: Option<f32>,
     /// Of two classes: how the probabilities that the network gives are moved, after a calibration on
     /// a laboratory's own labels; absent: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -473,6 +477,10 @@ impl ModelCard {
                 let reason = format!("{} is not in 1 to 8", c.symmetries);
                 return Err(CardError::Value { key: "classifier.symmetries".into(), reason });
             }
+            let fits = |least: f32| c.symmetries > 1 && least > 0.0 && least < 1.0;
+            ensure(c.symmetries_from.is_none_or(fits), "classifier.symmetries_from", || {
+                "belongs to two symmetries or more and is inside (0, 1)".into()
+            })?;
             for (key, px) in [("classifier.crop", c.crop), ("classifier.input", c.input)] {
                 ensure((8..=4096).contains(&px), key, || format!("{px} px is outside 8 to 4096"))?;
             }

@@ -56,6 +56,7 @@ pub fn classifier(members: &[ModelPackage]) -> Result<(ClassifierCard, Vec<u8>),
             ("outputs", c.outputs == card.outputs),
             ("positive class", c.positive == card.positive),
             ("symmetries", c.symmetries == card.symmetries),
+            ("symmetries_from", c.symmetries_from == card.symmetries_from),
             // A mean is not scaled as its members are.
             ("scale", c.scale.is_none() && card.scale.is_none()),
         ];

@@ -176,6 +176,8 @@ pub trait Encoder: Send {
 pub struct Symmetric<C> {
     inner: C,
     copies: u8,
+    /// A class, and the probability of it below which a crop keeps the answer to its first copy.
+    clear: Option<(usize, f32)>,
 }
 
 impl<C: Classifier> Symmetric<C> {
@@ -186,7 +188,20 @@ impl<C: Classifier> Symmetric<C> {
     #[must_use]
     pub fn new(inner: C, copies: u8) -> Self {
         assert!((1..=8).contains(&copies), "{copies} symmetries of a square");
-        Self { inner, copies }
+        Self { inner, copies, clear: None }
+    }
+
+    /// Asks for further copies only where the first one gives the class `positive` a probability of `least` or more:
+    /// what is clearly something else costs one pass. Each answer still depends on its crop alone.
+    ///
+    /// # Panics
+    /// When `inner` has no class `positive`.
+    #[must_use]
+    pub fn from_probability(mut self, positive: usize, least: f32) -> Self {
+        let classes = self.inner.class_names().len();
+        assert!(positive < classes, "class {positive} of {classes}");
+        self.clear = Some((positive, least));
+        self
     }
 }
 
@@ -197,15 +212,20 @@ impl<C: Classifier> Classifier for Symmetric<C> {
 
     fn classes(&mut self, crops: &[RgbTile]) -> Result<Vec<ClassProbs>, PortError> {
         let mut mean = self.inner.classes(crops)?;
+        let open = |p: &ClassProbs| self.clear.is_none_or(|(class, least)| p.0[class] >= least);
+        let open: Vec<usize> = (0..crops.len()).filter(|&i| open(&mean[i])).collect();
+        if self.copies == 1 || open.is_empty() {
+            return Ok(mean);
+        }
         for symmetry in 1..self.copies {
-            let turned: Vec<RgbTile> = crops.iter().map(|c| c.symmetric(symmetry)).collect();
-            for (sum, p) in mean.iter_mut().zip(self.inner.classes(&turned)?) {
-                sum.0.iter_mut().zip(p.0).for_each(|(sum, p)| *sum += p);
+            let turned: Vec<RgbTile> = open.iter().map(|&i| crops[i].symmetric(symmetry)).collect();
+            for (&i, p) in open.iter().zip(self.inner.classes(&turned)?) {
+                mean[i].0.iter_mut().zip(p.0).for_each(|(sum, p)| *sum += p);
             }
         }
-        if self.copies > 1 {
-            let n = f32::from(self.copies);
-            mean.iter_mut().flat_map(|p| &mut p.0).for_each(|p| *p = (*p / n).min(1.0));
+        let n = f32::from(self.copies);
+        for i in open {
+            mean[i].0.iter_mut().for_each(|p| *p = (*p / n).min(1.0));
         }
         Ok(mean)
     }
@@ -307,5 +327,21 @@ mod tests {
         assert!((ask(2) - 0.1).abs() < 1e-6);
         // Every corner comes up twice among the eight.
         assert!((ask(4) - 0.4).abs() < 1e-6 && (ask(8) - 0.4).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_is_clear_keeps_the_answer_to_its_first_copy() {
+        let crop = |v: [u8; 4]| RgbTile::new(2, 2, v.iter().flat_map(|v| [*v; 3]).collect());
+        // First copies 0.04 (clear), 0.2, 0.1 (the bound itself); their mirrored copies 1.0, 0.4, 0.3.
+        let crops = [[10, 255, 0, 0], [51, 102, 0, 0], [26, 77, 0, 0]].map(crop);
+        let names = || vec!["other".to_owned(), "figure".to_owned()];
+        let ask = |least| {
+            let mut c = Symmetric::new(Corner(names()), 2).from_probability(1, least);
+            c.classes(&crops).unwrap().iter().map(|p| p.0[1]).collect::<Vec<f32>>()
+        };
+        let close = |a: Vec<f32>, b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b / 255.0).abs() < 1e-6);
+        assert!(close(ask(0.1), [10.0, 76.5, 51.5]));
+        assert!(close(ask(0.0), [132.5, 76.5, 51.5]));
+        assert!(close(ask(1.0), [10.0, 51.0, 26.0]));
     }
 }

@@ -362,6 +362,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
             scale: None,
             folds: vec![],
             symmetries: about.symmetries,
+            symmetries_from: None,
             threshold: threshold.map(|t| t as f32),
         }),
         encoder: None,

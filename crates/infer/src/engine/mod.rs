@@ -214,7 +214,10 @@ fn open_on(
         let session = loader.load(&f32_network(bytes, &shape, OUTPUT, &signature.symbols))?;
         let name = loader.report.engine.clone();
         let network = OnnxClassifier::new(session, name, card, classifier_batch);
-        let network = Symmetric::new(network, card.symmetries);
+        let mut network = Symmetric::new(network, card.symmetries);
+        if let Some(least) = card.symmetries_from {
+            network = network.from_probability(card.positive_index(), least);
+        }
         classifier = Some(match card.scale {
             Some(s) => Box::new(Scaled::new(network, card.positive_index(), s.slope, s.offset)),
             None => Box::new(network) as Box<dyn Classifier>,

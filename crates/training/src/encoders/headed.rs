@@ -155,6 +155,7 @@ pub fn classifier(
             scale: None,
             folds: vec![],
             symmetries: 1,
+            symmetries_from: None,
             threshold: None,
         }),
         encoder: None,
