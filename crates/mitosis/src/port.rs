@@ -339,7 +339,8 @@ mod tests {
             let mut c = Symmetric::new(Corner(names()), 2).from_probability(1, least);
             c.classes(&crops).unwrap().iter().map(|p| p.0[1]).collect::<Vec<f32>>()
         };
-        let close = |a: Vec<f32>, b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b / 255.0).abs() < 1e-6);
+        let close =
+            |a: Vec<f32>, b: [f32; 3]| a.iter().zip(b).all(|(a, b)| (a - b / 255.0).abs() < 1e-6);
         assert!(close(ask(0.1), [10.0, 76.5, 51.5]));
         assert!(close(ask(0.0), [132.5, 76.5, 51.5]));
         assert!(close(ask(1.0), [10.0, 51.0, 26.0]));
