@@ -15,7 +15,7 @@ pub struct Timing {
     pub load_s: f64,
     /// Median seconds per window of the segmenter.
     pub window_s: Option<f64>,
-    /// Median seconds per crop of the classifier.
+    /// Median seconds per crop of the classifier, with all its symmetric copies.
     pub crop_s: Option<f64>,
 }
 
@@ -39,8 +39,13 @@ pub fn time(
     options: &EngineOptions,
     runs: usize,
 ) -> Result<Timing, TimingError> {
+    // With all copies: the time must not depend on what the network makes of the pixels below.
+    let mut package = package.clone();
+    if let Some(c) = &mut package.card.classifier {
+        c.symmetries_from = None;
+    }
     let start = Instant::now();
-    let mut models = open(package, options)?;
+    let mut models = open(&package, options)?;
     let load_s = start.elapsed().as_secs_f64();
     let window_s = match (&package.card.segmenter, &mut models.segmenter) {
         (Some(card), Some(s)) => {

@@ -63,6 +63,21 @@ fn values_out_of_range_name_their_key() {
 }
 
 #[test]
+fn a_bound_of_further_symmetries_belongs_to_several() {
+    let with = |lines: &str| text().replacen("positive = ", &format!("{lines}\npositive = "), 1);
+    let card = ModelCard::parse(&with("symmetries = 2\nsymmetries_from = 0.1")).unwrap();
+    assert_eq!(card.classifier.unwrap().symmetries_from, Some(0.1));
+    for wrong in [
+        "symmetries_from = 0.1",
+        "symmetries = 2\nsymmetries_from = 1.0",
+        "symmetries = 2\nsymmetries_from = nan",
+    ] {
+        let why = ModelCard::parse(&with(wrong)).unwrap_err().to_string();
+        assert!(why.contains("classifier.symmetries_from"), "{why}");
+    }
+}
+
+#[test]
 fn a_scale_belongs_to_two_classes() {
     let two = text().replace(r#"classes = ["a", "b", "c"]"#, r#"classes = ["a", "b"]"#);
     let with = |text: &str, slope: &str| {

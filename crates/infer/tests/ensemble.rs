@@ -33,6 +33,32 @@ fn answers(package: &ModelPackage, crops: &[RgbTile]) -> Vec<f32> {
     all.into_iter().flat_map(|p| p.0).collect()
 }
 
+#[test]
+fn a_crop_that_is_clearly_no_figure_is_asked_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let twice = member(dir.path(), "twice");
+    let crops = noise(64, 6);
+    let asked = |name: &str, copies: u8, from: Option<f32>| {
+        let mut card = twice.card.clone();
+        let c = card.classifier.as_mut().unwrap();
+        (c.symmetries, c.symmetries_from) = (copies, from);
+        answers(&written(&card, twice.classifier().unwrap(), &dir.path().join(name)), &crops)
+    };
+    let (once, both) = (asked("once", 1, None), asked("both", 2, None));
+    let figures = |all: &[f32]| all.iter().skip(1).step_by(2).copied().collect::<Vec<f32>>();
+    let mut sorted = figures(&once);
+    sorted.sort_by(f32::total_cmp);
+    // Three crops below the bound, three at it or above.
+    let least = sorted[3];
+    assert!(sorted[2] < least && least < 1.0, "{sorted:?}");
+    let some = asked("some", 2, Some(least));
+    for (i, first) in figures(&once).into_iter().enumerate() {
+        let wanted = if first >= least { &both } else { &once };
+        assert_eq!(some[2 * i..2 * i + 2], wanted[2 * i..2 * i + 2], "crop {i}");
+    }
+    assert_ne!(once, both);
+}
+
 fn written(of: &ModelCard, onnx: &[u8], dir: &Path) -> ModelPackage {
     let mut card = of.clone();
     (card.segmenter, card.candidates, card.operating_point) = (None, None, None);

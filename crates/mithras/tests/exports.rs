@@ -69,6 +69,7 @@ fn record() -> SlideRecord {
             segmenter_sha256: "00".into(),
             classifier_sha256: Some("11".into()),
             classifier_scale: None,
+            classifier_symmetries_from: None,
             license: "none".into(),
         },
         (

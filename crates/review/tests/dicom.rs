@@ -56,6 +56,7 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             segmenter_sha256: "00".into(),
             classifier_sha256: Some("11".into()),
             classifier_scale: None,
+            classifier_symmetries_from: None,
             license: "none".into(),
         },
         (

@@ -38,8 +38,6 @@ pub struct Package {
     pub name: String,
     /// Keep f32 weights instead of f16.
     pub f32: bool,
-    /// Symmetric copies after the first one only from this score of the first on, inside (0, 1); `None`: always.
-    pub symmetries_from: Option<f32>,
 }
 
 /// Where a package's operating point comes from.
@@ -278,7 +276,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
             scale: None,
             folds: vec![],
             symmetries: settled.symmetries,
-            symmetries_from: p.symmetries_from,
+            symmetries_from: None,
             threshold: None,
         }),
         encoder: None,

@@ -295,7 +295,6 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
             license: "none".into(),
             name: name.into(),
             f32: true,
-            symmetries_from: None,
         };
         let out = options.out.join(name);
         export::package(&what, &out).unwrap();

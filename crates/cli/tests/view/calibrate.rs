@@ -94,4 +94,13 @@ fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
     assert!(refused.contains("scale"), "other scores are not mixed in: {refused}");
     let refused = calibrate(&["--reviews", "anna"]).unwrap_err();
     assert!(refused.contains("holds a package already"), "{refused}");
+
+    // Nor scores of fewer copies: the same networks, asked once where they answered twice.
+    let card = ours.join("card.toml");
+    let fewer = std::fs::read_to_string(&card)
+        .unwrap()
+        .replace("symmetries = 2", "symmetries = 2\nsymmetries_from = 0.1");
+    std::fs::write(&card, fewer).unwrap();
+    let refused = detect(&again, &["--model", text(&ours), "--resume"]).unwrap_err();
+    assert!(refused.contains("symmetries_from"), "{refused}");
 }

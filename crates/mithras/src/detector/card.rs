@@ -68,6 +68,7 @@ pub(super) fn from_card(
         segmenter_sha256: card.segmenter.sha256.clone(),
         classifier_sha256: second.map(|c| c.sha256.clone()),
         classifier_scale: second.and_then(|c| c.scale),
+        classifier_symmetries_from: second.and_then(|c| c.symmetries_from),
         license: package.card.license.clone(),
     };
     let own = match second {

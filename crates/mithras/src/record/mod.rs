@@ -54,20 +54,27 @@ pub struct ModelEntry {
     /// How the package scales the second stage's scores; none where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classifier_scale: Option<ScaleCard>,
+    /// Score from which the package asks for further symmetric copies; none where it always does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classifier_symmetries_from: Option<f32>,
     /// Licence of the weights.
     pub license: String,
 }
 
 impl ModelEntry {
     /// Whether candidates of these weights are what a package gives: the same networks, and scores on the same
-    /// scale. A run with one stage agrees with a package of two.
+    /// scale and of the same copies. A run with one stage agrees with a package of two.
     #[must_use]
     pub fn is_of(&self, card: &ModelCard) -> bool {
         let first = card.segmenter.as_ref().map(|s| s.sha256.as_str());
         let second = card.classifier.as_ref();
         first == Some(self.segmenter_sha256.as_str())
             && self.classifier_sha256.as_deref().is_none_or(|own| {
-                second.is_some_and(|c| c.sha256 == own && c.scale == self.classifier_scale)
+                second.is_some_and(|c| {
+                    c.sha256 == own
+                        && c.scale == self.classifier_scale
+                        && c.symmetries_from == self.classifier_symmetries_from
+                })
             })
     }
 }

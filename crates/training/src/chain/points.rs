@@ -95,8 +95,6 @@ fn packaged(chain: &Chain<'_>, k: Option<usize>, at: &Path) -> Result<ModelPacka
         license: p.license.clone(),
         name: k.map_or(p.name.clone(), |k| format!("{}-fold-{k}", p.name)),
         f32: p.f32,
-        // The folds are measured with all copies, as they are calibrated.
-        symmetries_from: None,
     };
     let folder = at.join("package");
     export::package(&what, &folder)?;

@@ -57,10 +57,6 @@ pub struct PackagePreset {
     pub license: String,
     /// Keep f32 weights instead of f16.
     pub f32: bool,
-    /// Symmetric copies of a crop after the first one only from this score of the first on, inside (0, 1); absent:
-    /// always. Folds are calibrated on all copies.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub symmetries_from: Option<f32>,
 }
 
 /// All of a detector.
@@ -157,11 +153,6 @@ impl Preset for DetectorPreset {
         }
         if !(1..=8).contains(&self.calibrate.symmetries) {
             return Err(Fault::new("calibrate.symmetries", "must be from 1 to 8"));
-        }
-        let open = |p: f32| self.calibrate.symmetries > 1 && p > 0.0 && p < 1.0;
-        if !self.package.symmetries_from.is_none_or(open) {
-            let why = "belongs to two symmetries or more and is above 0 and below 1";
-            return Err(Fault::new("package.symmetries_from", why));
         }
         if !(0.0..=1.0).contains(&self.candidates.threshold) {
             return Err(Fault::new("candidates.threshold", "must be from 0 to 1"));

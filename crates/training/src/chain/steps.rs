@@ -199,7 +199,6 @@ fn package(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         license,
         name: p.package.name.clone(),
         f32: p.package.f32,
-        symmetries_from: p.package.symmetries_from,
     };
     export::package(&what, &out)?;
     let mut segmenter = TorchSegmenter::open(&what.segmenter, "cpu")?;

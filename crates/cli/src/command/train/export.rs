@@ -42,10 +42,6 @@ pub struct Args {
     /// Flips and quarter turns of a crop whose probabilities are averaged
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=8))]
     symmetries: u8,
-    /// Ask for the flips and turns after the first one only where the first scores at least P: the many clear
-    /// candidates then cost one pass
-    #[arg(long, value_name = "P", value_parser = symmetries_from)]
-    symmetries_from: Option<f32>,
     /// TOML file with what the card says about its training ([training])
     #[arg(long, value_name = "FILE")]
     training: Option<PathBuf>,
@@ -61,13 +57,6 @@ pub struct Args {
     /// Keep f32 weights
     #[arg(long)]
     f32: bool,
-}
-
-fn symmetries_from(text: &str) -> std::result::Result<f32, String> {
-    match text.parse() {
-        Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
-        _ => Err(format!("`{text}` is not a number above 0 and below 1")),
-    }
 }
 
 pub fn run(args: Args) -> Result<()> {
@@ -96,7 +85,6 @@ pub fn run(args: Args) -> Result<()> {
         license: args.license,
         name: args.name,
         f32: args.f32,
-        symmetries_from: args.symmetries_from,
     };
     package(&what, &args.out)?;
     println!("{}", args.out.display());
