@@ -1,6 +1,6 @@
 //! Libraries name the fact; here it meets the flag that a user can change.
 
-use crate::progress::tell;
+use crate::progress::print_message;
 use construct::ConstructError;
 use crops::CorpusError;
 use evaluation::evaluate::EvaluateError;
@@ -43,24 +43,24 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
     })
 }
 
-/// Says what to try for slides that failed, each hint once.
-pub fn of_slides<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
+/// Prints what to try for slides that failed, each hint once.
+pub fn print_slide_hints<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
     let work = failures.filter_map(|f| match f {
         Failure::Work(e) => of(e),
         Failure::Stopped => Some(
-            "--resume, which keeps what is finished and goes on with the interrupted slide from its last stored part",
+            "--resume, which keeps finished slides and continues the interrupted one from its last stored part",
         ),
         _ => None,
     });
-    say(&work.collect::<BTreeSet<_>>());
+    print_hints(&work.collect::<BTreeSet<_>>());
 }
 
-/// Says what to try.
-pub fn say<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
-    flags.into_iter().for_each(|flags| tell("hint", &format!("see {flags}")));
+/// Prints hints.
+pub fn print_hints<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
+    flags.into_iter().for_each(|flags| print_message("hint", &format!("see {flags}")));
 }
 
-/// Of an error that may stand for another one, which is no cause of it then.
+/// The hint for an error, or for the error that it wraps.
 fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(e) = error.downcast_ref::<SlideFailure>() {
         match e {
@@ -86,7 +86,7 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
             }
             ConstructError::FilterClass { .. } => Some("--tumour-class"),
             ConstructError::UnknownCohort { .. } => {
-                Some("--any-cohort, where it is none of the excluded ones")
+                Some("--any-cohort, if it is not one of the excluded ones")
             }
             ConstructError::FilterMpp { .. } => Some("`encoders convert --mpp`"),
             _ => None,
@@ -113,10 +113,10 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
     } else if let Some(e) = error.downcast_ref::<StartError>() {
         match e {
             StartError::Exists { .. } => {
-                Some("--resume, which keeps finished ones and goes on, and --overwrite")
+                Some("--resume, which keeps finished slides and continues, and --overwrite")
             }
             StartError::Engine { .. } => Some(
-                "--accept-engine, which keeps them and goes on, and --engine, --provider and \
+                "--accept-engine, which keeps them and continues, and --engine, --provider and \
                  --precision for the engine as it was",
             ),
             StartError::Config { .. } => Some("--out for another folder, or --overwrite"),
@@ -209,7 +209,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
 fn of_import(error: &ImportError) -> Option<&'static str> {
     Some(match error {
         ImportError::Categories { .. } => {
-            "--map \"NAME=mf\" (or mimicker, other, ignore), which says what a category means"
+            "--map \"NAME=mf\" (or mimicker, other, ignore), which gives the meaning of a category"
         }
         ImportError::Records { .. } => {
             "--lenient, which leaves out and counts what cannot be used, and --mpp and --mpp-table for um/px"

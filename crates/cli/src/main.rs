@@ -77,7 +77,7 @@ fn end_quietly_on_a_closed_pipe() {
             std::process::exit(141);
         }
         if let Some(why) = text.and_then(|t| t.strip_prefix("failed printing to stdout: ")) {
-            progress::tell("error", &format!("standard output cannot be written: {why}"));
+            progress::print_message("error", &format!("standard output cannot be written: {why}"));
             std::process::exit(1);
         }
         usual(panic);
@@ -91,8 +91,8 @@ fn main() -> ExitCode {
     progress::begin(&typed);
     progress::end(run(cli).unwrap_or_else(|error| {
         // A file's name must not reach the terminal as a command.
-        progress::tell("error", &plain_lines(&said_once(error.chain())));
-        hint::say(&hint::hint(&error));
+        progress::print_message("error", &plain_lines(&said_once(error.chain())));
+        hint::print_hints(&hint::hint(&error));
         ExitCode::FAILURE
     }))
 }

@@ -176,7 +176,7 @@ fn ctrl_c_and_a_scheduler_s_wish_leave_tables_of_what_is_done() {
         let csv = table(&out);
         assert!(csv.lines().count() == 2 && csv.contains("\ncase-0,finished,"), "{name}: {csv}");
         assert!(words.contains("under way or interrupted: 1 slide\n"), "{name}: {words}");
-        assert!(words.contains("--resume, which keeps what is finished"), "{name}: {words}");
+        assert!(words.contains("--resume, which keeps finished slides"), "{name}: {words}");
         let state = fs::read_to_string(out.join("case-1/state.json")).unwrap();
         assert!(state.contains("\"running\""), "{name}: {state}");
         assert_eq!(gather(&[&out], &[]).0, 3);

@@ -121,7 +121,7 @@ fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert!(calls[0].starts_with("--parsable /") && calls[1].starts_with("--parsable --array=2 "));
     let events = events(&log);
-    let notes = of(&events, "said");
+    let notes = of(&events, "message");
     let note = notes[1]["text"].as_str().unwrap();
     assert!(note.contains("shard 2/5") && note.contains("slurmstepd: error: Killed"), "{note}");
     assert_eq!(of(&events, "progress").last().unwrap()["unit"], "shards");
@@ -198,7 +198,7 @@ fn a_job_that_is_under_way_is_watched_and_not_submitted_again() {
     let (code, log) = study.mithras("slurm", "out", &["--shards", "2"], "all");
     assert_eq!(code, 0, "{log}");
     let events = events(&log);
-    let note = of(&events, "said")[0]["text"].as_str().unwrap();
+    let note = of(&events, "message")[0]["text"].as_str().unwrap();
     assert_eq!(note, "job 101 is under way, and watched");
     assert_eq!(study.text("bin/calls").lines().count(), 1, "submitted once");
     assert_eq!(study.text("out/counts.csv").lines().count(), 3);
@@ -218,7 +218,7 @@ fn a_slide_that_cannot_be_read_fails_twice_and_is_told() {
     assert!(study.text("bin/calls").contains("%1 "));
     let events = events(&log);
     assert!(
-        of(&events, "said").iter().any(|e| e["text"].as_str().unwrap().contains("missing.svs"))
+        of(&events, "message").iter().any(|e| e["text"].as_str().unwrap().contains("missing.svs"))
     );
     assert_eq!(of(&events, "ended")[0]["exit_code"], 3);
     assert!(study.text("out/counts.csv").contains("\nmissing,failed,"));
@@ -290,7 +290,7 @@ fn scripts_read_how_each_slide_ended() {
     // A refusal is a line, too.
     let (code, log) = study.mithras("detect", "out", &[], "");
     let all = events(&log);
-    let printed = of(&all, "said");
+    let printed = of(&all, "message");
     assert_eq!(
         (code, &printed[0]["kind"], &printed[1]["kind"]),
         (1, &"error".into(), &"hint".into())

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 pub struct Report<'a> {
     /// The image.
     pub source: &'a Source,
-    /// Whether to say whose slide it is, as [`crate::Annotations::patient`].
+    /// Whether to include the patient's data, as [`crate::Annotations::patient`].
     pub patient: bool,
     /// What made it.
     pub software: Software<'a>,

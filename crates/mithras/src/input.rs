@@ -184,10 +184,10 @@ pub struct Stamp {
     etag: Option<String>,
     digest: InputDigest,
     /// The other files of a DICOM slide: size, time of change and which file it is.
-    beside: Vec<(PathBuf, u64, Option<SystemTime>, u64)>,
+    series: Vec<(PathBuf, u64, Option<SystemTime>, u64)>,
 }
 
-/// Which file it is, where the system says so.
+/// The inode, where the system has one.
 fn node(about: &Metadata) -> u64 {
     #[cfg(unix)]
     let node = std::os::unix::fs::MetadataExt::ino(about);
@@ -206,9 +206,9 @@ impl Stamp {
     /// The system's, when it cannot be read.
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::alone(path)?;
-        for path in slide::dicom_files_beside(path) {
+        for path in slide::dicom_series_files(path) {
             let about = path.metadata()?;
-            stamp.beside.push((path, about.len(), about.modified().ok(), node(&about)));
+            stamp.series.push((path, about.len(), about.modified().ok(), node(&about)));
         }
         Ok(stamp)
     }
@@ -232,7 +232,7 @@ impl Stamp {
             sha256,
         };
         let node = node(&about);
-        Ok(Self { modified, node, etag: None, digest, beside: Vec::new() })
+        Ok(Self { modified, node, etag: None, digest, series: Vec::new() })
     }
 
     fn of_object(address: &Address) -> Result<Self, RemoteError> {
@@ -244,7 +244,7 @@ impl Stamp {
             sha256: ends(object.size(), |part, at| object.read_at(part, at))?,
         };
         let etag = object.etag().map(str::to_owned);
-        Ok(Self { modified: None, node: 0, etag, digest, beside: Vec::new() })
+        Ok(Self { modified: None, node: 0, etag, digest, series: Vec::new() })
     }
 
     /// The digest that goes into the results.
@@ -264,7 +264,7 @@ impl Stamp {
             Some("its ETag")
         } else if self.node != now.node {
             Some("the file in its place")
-        } else if self.beside != now.beside {
+        } else if self.series != now.series {
             Some("another file of its series")
         } else {
             let same = self.modified == now.modified && self.digest.modified == now.digest.modified;

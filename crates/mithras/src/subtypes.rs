@@ -66,7 +66,7 @@ pub enum SubtypeError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A package for something else.
-    #[error("model `{name}` has the classes {have:?}; telling subtypes needs {MORPHOLOGY:?}")]
+    #[error("model `{name}` has the classes {have:?}; subtypes need {MORPHOLOGY:?}")]
     Classes {
         /// The package.
         name: String,

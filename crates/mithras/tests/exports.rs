@@ -107,7 +107,7 @@ fn csv_holds_every_candidate_in_pixels_and_micrometres() {
     assert!(read_detections(&broken).unwrap_err().to_string().contains("row 3"));
     std::fs::write(&broken, text.replace("out_of_focus", "blurry")).unwrap();
     let no = read_detections(&broken).unwrap_err().to_string();
-    assert!(no.contains("row 3") && no.contains("'blurry' is no flaw"), "{no}");
+    assert!(no.contains("row 3") && no.contains("'blurry' is not a flaw"), "{no}");
 }
 
 #[test]

@@ -241,7 +241,7 @@ impl Listener for Ends<'_> {
         }
     }
     fn finish(&mut self) {}
-    fn say(&mut self, line: &str) {
+    fn report(&mut self, line: &str) {
         self.2.push(line.to_owned());
     }
     fn note(&mut self, _: &str) {}

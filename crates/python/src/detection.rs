@@ -145,7 +145,7 @@ impl Listener for Notes {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, text: &str) {
         self.0.push(text.to_owned());
     }

@@ -46,7 +46,7 @@ impl Log {
                 // Begun again: what was before does not count.
                 "started" => log = Self::default(),
                 "ended" => log.code = line.exit_code,
-                "said" if line.kind.as_deref() == Some("error") => log.why = line.text,
+                "message" | "said" if line.kind.as_deref() == Some("error") => log.why = line.text,
                 "slide-ended" => log.why = line.reason.or(log.why),
                 _ => {}
             }

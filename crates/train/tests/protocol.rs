@@ -166,7 +166,7 @@ fn a_model_of_all_items_stands_beside_the_folds() {
     for list in protocol::test(&out, &test, "cpu").unwrap() {
         assert!(list.iter().zip(&rows).any(|(a, b)| a.probabilities != b.probabilities));
     }
-    // Without a fold there is no mean of the folds; without all of them no model remains.
+    // The mean needs every fold; without any fold no model remains.
     fs::remove_file(fold_dir(&out, 1).join(MODEL)).unwrap();
     assert!(protocol::test(&out, &test, "cpu").is_err());
     for k in [0, 2] {

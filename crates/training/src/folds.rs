@@ -170,7 +170,7 @@ fn unseen(
 }
 
 /// Takes every held-out frame through the models that never saw its slide, chooses one threshold pair
-/// for all folds together, and writes the report into `out`. `listener` is told of every frame.
+/// for all folds together, and writes the report into `out`. `listener` receives the progress.
 ///
 /// # Errors
 /// Images or weights that cannot be read, no figure to choose by, another run in `out`; weights that were
@@ -217,7 +217,7 @@ pub fn calibrate(
                 ImageCase { name, truth, resolution, found }.without(&image.ignore)
             };
             let found = detect(&slide, &first, &mut segmenter, None)?;
-            listener.say(&format!("{}: {}", image.name, Many(found.len(), "candidate")));
+            listener.report(&format!("{}: {}", image.name, Many(found.len(), "candidate")));
             cases[0].push(case(found));
             for (i, (net, both)) in seconds.iter_mut().enumerate() {
                 let net: &mut dyn Classifier = net;

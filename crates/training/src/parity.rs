@@ -19,7 +19,7 @@ pub struct Parity {
 pub const ALLOWED: f32 = 0.02;
 
 /// Compares a package on the embedded engine with the trained networks, on `windows` (sides that are
-/// multiples of 32) and `crops`, each averaged over as many flips and turns as the package's card says.
+/// multiples of 32) and `crops`, each averaged over the flips and turns that the package's card lists.
 ///
 /// # Errors
 /// [`DetectorError::Parity`] when they differ by more than [`ALLOWED`]; an engine that does not start.

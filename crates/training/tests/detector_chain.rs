@@ -132,7 +132,7 @@ impl Listener for Seen {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, _: &str) {}
     fn event(&mut self, event: &Event<'_>) {
         let &Event::Step { name, total, done_before, eta_seconds, .. } = event else { return };
@@ -151,7 +151,7 @@ impl Listener for Updates {
         self.0.push((done, total));
     }
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, _: &str) {}
 }
 

@@ -66,7 +66,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let bars = &mut Terminal::default();
     let out = (&*args.out, Existing::Overwrite);
     let (outcomes, run) = detect::work(inputs.slides, &mut [detector], out, bars)?;
-    detect::say(&args.out, &run, false)?;
+    detect::print_result(&args.out, &run, false)?;
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
     }

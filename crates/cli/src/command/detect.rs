@@ -2,7 +2,7 @@
 
 use super::engine::{RunArgs, words};
 use crate::hint;
-use crate::progress::{LogArgs, tell};
+use crate::progress::{LogArgs, print_message};
 use anyhow::Result;
 use base::text::{Many, Shown};
 use clap::Args as ClapArgs;
@@ -173,11 +173,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
     for name in inputs.unknown(table.keys()) {
-        tell("note", &format!("--mpp-table names `{name}`, which is none of the inputs"));
+        print_message("note", &format!("--mpp-table names `{name}`, which is none of the inputs"));
     }
     if !inputs.skipped.is_empty() {
         let n = Many(inputs.skipped.len(), "file");
-        tell("note", &format!("no slides, left aside: {n} in the folders"));
+        print_message("note", &format!("no slides, left aside: {n} in the folders"));
     }
     if let Some(shard) = args.shard {
         shard.keep(&mut inputs);
@@ -204,8 +204,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let out = (&*args.out, Existing::of(args.resume, args.overwrite));
     let listener = &mut *args.log.listener(detectors.len() == 1);
     let (outcomes, run) = work(inputs.slides, &mut detectors, out, listener)?;
-    say(&args.out, &run, args.json)?;
-    hint::of_slides(outcomes.iter().filter_map(|o| o.failure.as_ref()));
+    print_result(&args.out, &run, args.json)?;
+    hint::print_slide_hints(outcomes.iter().filter_map(|o| o.failure.as_ref()));
     let ours: Vec<_> = outcomes.iter().filter(|o| !o.is_elsewhere()).collect();
     let failed = ours.iter().filter(|o| !o.is_done()).count();
     Ok(super::exit(failed, ours.len()))
@@ -224,7 +224,7 @@ pub fn work(
 }
 
 /// The result in words or as JSON, on standard output.
-pub fn say(out: &Path, run: &RunFile, json: bool) -> Result<()> {
+pub fn print_result(out: &Path, run: &RunFile, json: bool) -> Result<()> {
     crate::show::result(json, run)?;
     if !json {
         println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));

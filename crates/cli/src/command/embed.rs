@@ -98,7 +98,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
         slides(&mut encoders, &plan, listener)?
     };
     show::result(a.json, &report)?;
-    hint::of_slides(report.failures.iter());
+    hint::print_slide_hints(report.failures.iter());
     Ok(super::exit(report.failed, report.items.len()))
 }
 
@@ -122,7 +122,10 @@ impl Args {
             let encoder = weights::open(file, name, how, &self.device)?;
             let random = &encoder.about.random;
             if !random.is_empty() {
-                show::say("warning", &[format!("as drawn from a seed, in no file: {random}")]);
+                show::print_messages(
+                    "warning",
+                    &[format!("as drawn from a seed, in no file: {random}")],
+                );
             }
             Ok(encoder)
         }

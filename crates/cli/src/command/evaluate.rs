@@ -84,7 +84,7 @@ pub fn run(args: Args) -> Result<()> {
     let truth = evaluate::read_truth(&args.truth, &options)?;
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
     let seen = evaluate::seen_in_training(&result, args.model.as_deref())?;
-    seen.inspect(|warning| crate::progress::tell("warning", warning));
+    seen.inspect(|warning| crate::progress::print_message("warning", warning));
     if let Some(stem) = &args.curve {
         result.write_curves(stem)?;
     }

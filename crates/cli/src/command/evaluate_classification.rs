@@ -1,6 +1,6 @@
 //! `mithras evaluate classification`: predicted classes against true ones.
 
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use evaluation::evaluate::classification::{ClassificationPlan, classification, seen_in_training};
 use std::path::PathBuf;
@@ -82,6 +82,6 @@ pub fn run(args: Args) -> Result<()> {
     let (model, plan) = (args.model.clone(), ClassificationPlan::from(args));
     let mut figures = classification(&plan)?;
     figures.notes.extend(seen_in_training(&plan, model.as_deref())?);
-    say("note", &figures.notes);
+    print_messages("note", &figures.notes);
     result(json, &figures)
 }

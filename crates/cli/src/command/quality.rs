@@ -1,7 +1,7 @@
 //! `mithras quality`: what is wrong with the slides of a cohort.
 
 use super::detect::mpp;
-use crate::progress::tell;
+use crate::progress::print_message;
 use crate::show::result;
 use anyhow::Result;
 use mitosis::Mpp;
@@ -39,7 +39,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
     let slides: Vec<_> = found.slides.into_iter().map(|s| (s.name, s.path)).collect();
     let told = |done: usize, name: &str, seconds: f64| {
         if !a.quiet {
-            tell("note", &format!("{done} of {}: {name}, {seconds:.1} s", slides.len()));
+            print_message("note", &format!("{done} of {}: {name}, {seconds:.1} s", slides.len()));
         }
     };
     let cohort = clinic::quality::cohort(&slides, a.mpp, &told);

@@ -1,6 +1,6 @@
 //! `mithras view` and `mithras recount`: slides in the browser, and the count after review.
 
-use crate::show::{aloud, result};
+use crate::show::{print_line, result};
 use anyhow::Context;
 use base::text::Many;
 use mithras::Thresholds;
@@ -53,7 +53,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
         eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
     }
     let (at, slides) = (listener.local_addr()?, Many(viewer.slides(), "slide"));
-    aloud(&format!("http://{at}/{}/\n{slides}; Ctrl-C ends the server", viewer.token()));
+    print_line(&format!("http://{at}/{}/\n{slides}; Ctrl-C ends the server", viewer.token()));
     web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
     Ok(())
 }
@@ -105,7 +105,7 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
         let command = crate::progress::words();
         let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
-        super::detect::say(into, &mithras::report::at_point(&of)?, a.json)?;
+        super::detect::print_result(into, &mithras::report::at_point(&of)?, a.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
@@ -117,7 +117,7 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
 
 /// Says which slides' results could not be used, and gives the exit code.
 fn left_out(failed: &std::collections::BTreeMap<String, String>, good: usize) -> ExitCode {
-    failed.values().for_each(|reason| crate::progress::tell("warning", reason));
+    failed.values().for_each(|reason| crate::progress::print_message("warning", reason));
     super::exit(failed.len(), failed.len() + good)
 }
 

@@ -345,7 +345,7 @@ pub struct Restarts(pub Vec<String>);
 
 impl Observer for Restarts {
     fn progress(&mut self, _: Progress) {}
-    fn starts_anew(&mut self, reason: &str) {
+    fn restarts(&mut self, reason: &str) {
         self.0.push(reason.to_owned());
     }
 }

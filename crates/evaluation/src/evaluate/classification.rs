@@ -288,10 +288,11 @@ pub fn classification(plan: &ClassificationPlan) -> Result<Classification> {
     })
 }
 
-/// Says which items a model was trained on: `model`, a name or a folder, else each bundled package, for a table names none.
+/// Warnings about items that were in a model's training data. `model` is a name or a folder; without it every
+/// bundled package is checked, because a table does not name its model.
 ///
 /// # Errors
-/// [`ClassificationError`] where the table cannot be read, or `model` is no package.
+/// [`ClassificationError`] when the table cannot be read or `model` is not a package.
 pub fn seen_in_training(plan: &ClassificationPlan, model: Option<&Path>) -> Result<Vec<String>> {
     let names = items::names(plan, &Table::read(&plan.predictions, &[])?)?;
     let packages = match model {
@@ -308,8 +309,12 @@ pub fn seen_in_training(plan: &ClassificationPlan, model: Option<&Path>) -> Resu
         models.entry(known).or_default().push(package.card.name);
     }
     let each = models.into_iter().filter_map(|(known, models)| {
-        let told = super::seen::warning(&models.join(", "), "items", &known)?;
-        Some(if model.is_some() { told } else { format!("if they are its predictions: {told}") })
+        let warning = super::seen::warning(&models.join(", "), "items", &known)?;
+        Some(if model.is_some() {
+            warning
+        } else {
+            format!("if they are its predictions: {warning}")
+        })
     });
     Ok(each.collect())
 }

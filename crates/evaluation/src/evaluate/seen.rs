@@ -1,4 +1,4 @@
-//! What a model has seen in training: figures on it do not tell how the model does on other slides.
+//! Slides that a model has seen in training: results on them do not show its quality on other slides.
 
 use super::{EvaluateError, Evaluation};
 use std::collections::BTreeSet;
@@ -7,8 +7,8 @@ use std::path::Path;
 /// Items named in a warning; more are counted.
 const NAMED: usize = 10;
 
-/// What a card's `[training]` lists: `slides`, names of slides, images or patients, file names and digests, where a `*` at the end
-/// stands for anything; and `slide_digests`.
+/// What a card's `[training]` lists: `slides` (names of slides, images or patients, file names and digests, where a
+/// final `*` matches anything) and `slide_digests`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     whole: BTreeSet<String>,
@@ -57,14 +57,14 @@ pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<Strin
 /// `model`, or else of the bundled one that the predictions name.
 ///
 /// # Errors
-/// [`EvaluateError::Package`] when `model` is none.
+/// [`EvaluateError::Package`] when `model` is not a package.
 pub fn seen_in_training(
     evaluation: &Evaluation,
     model: Option<&Path>,
 ) -> Result<Option<String>, EvaluateError> {
     let package = match (model, &evaluation.model) {
         (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
-        // Else a package of the user's own, which lies elsewhere.
+        // Otherwise it is a package of the user, which cannot be found by name.
         (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
             Ok(package) => package,
             Err(_) => return Ok(None),
@@ -84,7 +84,7 @@ pub(super) fn warning(model: &str, what: &str, known: &[String]) -> Option<Strin
     let count = known.len();
     (count > 0).then(|| {
         format!(
-            "{model} was trained on {count} of these {what}, by their names or digests ({}); the figures do not tell how it does \
+            "{model} was trained on {count} of these {what}, by their names or digests ({}); these results do not show its quality \
              on others",
             names.join(", ")
         )

@@ -283,7 +283,7 @@ pub fn over(
                 found,
             });
         }
-        listener.say(&format!("{} of {count}: {}", index + 1, image.name));
+        listener.report(&format!("{} of {count}: {}", index + 1, image.name));
     }
     let point = detector.config.thresholds.clone();
     let rows = changes

@@ -306,10 +306,10 @@ impl fmt::Display for Checked {
                 let counts: Vec<String> = p.counts.iter().map(ToString::to_string).collect();
                 let place =
                     p.at.as_ref().map(|a| format!(" [{}]", a.display())).unwrap_or_default();
-                let said = [counts, p.problems.clone()].concat().join("; ");
+                let text = [counts, p.problems.clone()].concat().join("; ");
                 let optional = if p.optional { " (optional)" } else { "" };
-                let sep = if said.is_empty() { "" } else { ": " };
-                writeln!(f, "  {}{optional}{sep}{said}{place}", p.what)?;
+                let sep = if text.is_empty() { "" } else { ": " };
+                writeln!(f, "  {}{optional}{sep}{text}{place}", p.what)?;
             }
         }
         match &self.remedy {

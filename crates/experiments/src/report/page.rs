@@ -136,7 +136,7 @@ fn comparison(b: &mut String, c: &Comparison) {
 }
 
 fn steps(b: &mut String, r: &Results) {
-    let done = r.steps.iter().filter(|s| s.stand == "done").count();
+    let done = r.steps.iter().filter(|s| s.state == "done").count();
     let seconds: f64 = r.steps.iter().map(|s| s.seconds).sum();
     let _ = writeln!(
         b,
@@ -151,8 +151,8 @@ fn steps(b: &mut String, r: &Results) {
             b,
             "<tr><td>{}</td><td class=\"{}\">{}{reason}</td><td>{:.1}</td><td>{memory}</td><td><code>{digest}</code></td></tr>",
             escape(&s.name),
-            s.stand,
-            s.stand,
+            s.state,
+            s.state,
             s.seconds
         );
     }
@@ -183,7 +183,7 @@ pub(super) fn index(all: &[(Experiment, Results)], note: &RunNote) -> String {
         "<main class=\"report\"><h1>{title}</h1><section class=\"card\"><table><tr><th>Experiment</th><th>Steps done</th><th>Cells with a value</th></tr>\n"
     );
     for (e, r) in all {
-        let done = r.steps.iter().filter(|s| s.stand == "done").count();
+        let done = r.steps.iter().filter(|s| s.state == "done").count();
         let cells: Vec<&Cell> =
             r.tables.iter().flat_map(|t| &t.rows).flat_map(|row| &row.cells).collect();
         let there = cells.iter().filter(|c| c.ours.is_some()).count();

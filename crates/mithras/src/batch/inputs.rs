@@ -233,7 +233,7 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
         let mpp = Mpp::new(rows.number(row, column)?)
             .map_err(|e| rows.wrong(row, column, e.to_string()))?;
         if table.insert(rows.cell(row, slide).to_owned(), mpp).is_some() {
-            return Err(rows.wrong(row, slide, "the slide stands twice").into());
+            return Err(rows.wrong(row, slide, "the slide is listed twice").into());
         }
     }
     Ok(table)

@@ -281,12 +281,12 @@ pub fn run<T: Task>(
                     listener.event(&outcome.ended(&far));
                     let name = plain(&outcome.input.name);
                     if outcome.is_stopped() {
-                        listener.say(&format!("{name}: interrupted"));
+                        listener.report(&format!("{name}: interrupted"));
                     } else if outcome.is_elsewhere() {
-                        listener.say(&format!("{name}: another process is at work on it"));
+                        listener.report(&format!("{name}: another process is at work on it"));
                     } else if !outcome.kept {
                         let line = task.line(&outcome.input.name, &outcome.state);
-                        listener.say(&plain(&(line + &far.words())));
+                        listener.report(&plain(&(line + &far.words())));
                     }
                     done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                 }
@@ -330,7 +330,7 @@ fn one<T: Task>(
         stored = kept(task);
     }
     if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
-        listener.1.say(&format!("{}: {damage}; it is done again", plain(&input.name)));
+        listener.1.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
     let result = match (checked, busy, stored) {
         (Err(reason), ..) => Err(Failure::Work(reason)),
@@ -449,8 +449,8 @@ fn finish<T: Task>(
 struct Shared<'a, 'b>(&'a Mutex<&'b mut dyn Listener>);
 
 impl Shared<'_, '_> {
-    fn with(&mut self, tell: impl FnOnce(&mut dyn Listener)) {
-        tell(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with(&mut self, report: impl FnOnce(&mut dyn Listener)) {
+        report(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -464,8 +464,8 @@ impl Listener for Shared<'_, '_> {
     fn finish(&mut self) {
         self.with(|l| l.finish());
     }
-    fn say(&mut self, line: &str) {
-        self.with(|l| l.say(line));
+    fn report(&mut self, line: &str) {
+        self.with(|l| l.report(line));
     }
     fn note(&mut self, text: &str) {
         self.with(|l| l.note(text));

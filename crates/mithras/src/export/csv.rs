@@ -28,7 +28,7 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
         "" => Ok(None),
         cell => match Flaw::of(cell) {
             Some(flaw) => Ok(Some(flaw)),
-            None => Err(table.wrong(row, column, format!("'{cell}' is no flaw"))),
+            None => Err(table.wrong(row, column, format!("'{cell}' is not a flaw"))),
         },
     };
     let subtypes = COLUMNS.map(|c| table.find(&[c]));

@@ -132,11 +132,11 @@ pub fn features(
             from_bounds(counts, at)
         });
         let mut measurements = Map::new();
-        let mut say = |name: &str, p: f32| measurements.insert(name.into(), f64::from(p).into());
-        say("s_seg", row.s_seg);
-        row.s_cls.map(|s| say("s_cls", s));
+        let mut insert = |name: &str, p: f32| measurements.insert(name.into(), f64::from(p).into());
+        insert("s_seg", row.s_seg);
+        row.s_cls.map(|s| insert("s_cls", s));
         for (name, p) in row.subtypes.iter().flat_map(|s| COLUMNS.iter().zip(s.0)) {
-            say(name, p);
+            insert(name, p);
         }
         let classification = match row.accepted {
             true => Class { name: ACCEPTED, color: [214, 39, 40] },

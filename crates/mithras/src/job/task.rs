@@ -89,8 +89,8 @@ impl Observer for Watch<'_, '_> {
         self.0.update(p.windows_done as u64, p.windows_total as u64);
     }
 
-    fn starts_anew(&mut self, reason: &str) {
-        self.0.note(&format!("{}; this slide starts anew", plain_lines(reason)));
+    fn restarts(&mut self, reason: &str) {
+        self.0.note(&format!("{}; this slide is started again", plain_lines(reason)));
     }
 }
 

@@ -97,7 +97,7 @@ pub enum PointError {
     },
     /// The slide is needed for the pictures of its figures, and is not there.
     #[error(
-        "slide `{slide}`: its file is not at {} or has changed, and the pictures of its figures are cut from it; say where the slides are",
+        "slide `{slide}`: its file is not at {} or has changed, but the pictures of its figures are cut from it; name the folder of the slides",
         Shown(path)
     )]
     Slide {

@@ -27,9 +27,9 @@ pub(super) struct Like {
 impl Like {
     /// The settings of a run of which these processes may have been part.
     pub(super) fn new(settings: BTreeMap<String, String>, records: &[RunRecord]) -> Self {
-        let beside = Self { settings: upgraded(&settings), any_engine: true };
-        let any_engine = records.iter().any(|r| r.accepts_engine && beside.has(&r.settings()));
-        Self { any_engine, ..beside }
+        let any = Self { settings: upgraded(&settings), any_engine: true };
+        let any_engine = records.iter().any(|r| r.accepts_engine && any.has(&r.settings()));
+        Self { any_engine, ..any }
     }
 
     pub(super) fn has(&self, settings: &BTreeMap<String, String>) -> bool {

@@ -1,8 +1,8 @@
 //! Regions: images or slides whose figures are labelled, the second kind of training data.
 //!
 //! A dataset is a folder with a `regions.json` (`docs/artifacts.md`) that names its images, wherever
-//! they are stored, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the first
-//! kind; there is no third.
+//! they are stored, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the only
+//! other kind.
 //!
 //! ```no_run
 //! use regions::Dataset;

@@ -10,7 +10,7 @@ mod pyramid;
 mod roles;
 
 pub(crate) use self::dicom::files as dicom_files;
-pub use self::dicom::{DicomPart, dicom_files_beside, dicom_part};
+pub use self::dicom::{DicomPart, dicom_part, dicom_series_files};
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::file::{self, SlideFile};

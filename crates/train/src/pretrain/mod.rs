@@ -119,7 +119,7 @@ struct Pretrainer<'a> {
     group: &'a Group,
     share: Share,
     device: Device,
-    /// All weights, and what the file of the encoder says.
+    /// All weights.
     variables: Vec<(String, Tensor)>,
     handed: Spec,
     /// Crops that the figures show, `[n, S, S, 3]`.
@@ -191,7 +191,7 @@ impl Stage for Pretrainer<'_> {
 /// Pretrains on the training crops of `dir`; the encoder ends in `RUN/encoder.safetensors`.
 ///
 /// # Errors
-/// [`crate::TrainError`]: corpus, preset, run directory, ranks, or a loss that is no number (its batch is
+/// [`crate::TrainError`]: corpus, preset, run directory, ranks, or a loss that is not finite (its batch is
 /// kept in `RUN/bad-batch.safetensors`).
 pub fn run(
     preset: &PretrainPreset,

@@ -199,7 +199,7 @@ fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Resu
 /// `options.out` is RUN.
 ///
 /// # Errors
-/// [`TrainError`]: preset, folds, run directory, or a loss that is no number.
+/// [`TrainError`]: preset, folds, run directory, or a loss that is not finite.
 pub fn finetune(
     preset: &FinetunePreset,
     set: &TrainingSet,

@@ -142,7 +142,7 @@ impl<'a> Chain<'a> {
     /// folds were asked for.
     ///
     /// # Errors
-    /// [`DetectorError`]; what was done stays, and the next call goes on from there.
+    /// [`DetectorError`]; finished steps stay, and the next call continues after them.
     pub fn run(&self, listener: &mut dyn Listener) -> Result<PathBuf> {
         let (out, only) = (&self.options.out, &self.options.only);
         std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
@@ -173,7 +173,7 @@ impl<'a> Chain<'a> {
             let state = if done_before { " (done before)" } else { "" };
             let (so_far, rest) = (span(begun.elapsed().as_secs_f64()), span(left));
             let what = &step.what;
-            listener.say(&format!(
+            listener.report(&format!(
                 "step {number} of {total}: {what}{state}; {so_far}, about {rest} left"
             ));
             let (name, eta_seconds) = (step.name.as_str(), left);

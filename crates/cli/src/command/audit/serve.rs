@@ -1,6 +1,6 @@
 //! `mithras audit serve`: the reviewer's page, on this machine only.
 
-use crate::show::aloud;
+use crate::show::print_line;
 use anyhow::Context;
 use base::text::{Many, Shown};
 use mithras::web;
@@ -24,7 +24,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
     let (at, pictures, reviews) = (listener.local_addr()?, desk.pictures(), desk.reviews());
     let said = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
-    aloud(&format!("http://{at}/\n{said}\nCtrl-C ends the server"));
+    print_line(&format!("http://{at}/\n{said}\nCtrl-C ends the server"));
     web::serve(&listener, move |request| desk.answer(request))?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::command::detect::EngineArgs;
 use crate::hint;
-use crate::progress::{LogArgs, tell};
+use crate::progress::{LogArgs, print_message};
 use crate::show;
 use anyhow::{Context, bail};
 use construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
@@ -109,13 +109,13 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         out: a.out.clone(),
     };
     if plan.preset.kind == Kind::PseudoLabels && a.engine.model().is_none() {
-        tell(
+        print_message(
             "note",
             "the bundled detector labels the crops; the paper's is one trained on MIDOG22: name yours with --model",
         );
     }
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;
-    hint::of_slides(report.failures.iter());
+    hint::print_slide_hints(report.failures.iter());
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,7 +1,7 @@
 //! `mithras survival cox`.
 
 use super::{Columns, Input, all, words};
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CoxPlan, Ties, TimeTransform, cox};
 
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<()> {
         max_iterations: args.max_iterations,
     };
     let model = cox(&args.input.table()?, &plan)?;
-    say("note", &model.notes);
-    say("warning", &model.warnings);
+    print_messages("note", &model.notes);
+    print_messages("warning", &model.warnings);
     result(args.input.json, &model)
 }

@@ -125,8 +125,8 @@ pub fn run(args: &Args) -> Result<()> {
     let clinical = Table::read(&args.clinical, &all(&args.missing))?;
     let plan = args.plan()?;
     let study = outcome::study(&clinical, &plan)?;
-    crate::show::say("note", &study.notes);
-    crate::show::say("warning", &study.warnings);
+    crate::show::print_messages("note", &study.notes);
+    crate::show::print_messages("warning", &study.warnings);
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
     outcome::write_report(&args.out, &clinical, &plan, &study)?;

@@ -111,7 +111,7 @@ impl Common {
         let folds = self.folds.as_deref().context("--folds: `mithras corpus split` makes them")?;
         let source = Source::open(&self.data, folds)?;
         for (fold, out) in self.each_fold(&source) {
-            self.machine.say(&format!("left out: {fold}; run directory {}", out.display()));
+            self.machine.print(&format!("left out: {fold}; run directory {}", out.display()));
             let mut options = self.options(&out, device.clone());
             let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
             options.init = options.init.map(in_fold);

@@ -48,6 +48,6 @@ pub fn run(a: &Args) -> Result<()> {
         reporter: a.machine.reporter(),
     };
     pretrain::run(&preset, &a.corpus, a.workers, &options)?;
-    a.machine.say(&format!("the encoder: {}", a.out.join(pretrain::ENCODER).display()));
+    a.machine.print(&format!("the encoder: {}", a.out.join(pretrain::ENCODER).display()));
     Ok(())
 }

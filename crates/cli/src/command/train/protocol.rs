@@ -2,7 +2,7 @@
 
 use super::learn::Common;
 use super::machine::Machine;
-use crate::progress::tell;
+use crate::progress::print_message;
 use anyhow::{Context, Result};
 use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ pub fn finetune(c: &Common) -> Result<()> {
         options.init = Some(start::classifier(&init, &c.out)?);
     }
     for part in folds_of(&c.fold, folds_in(&preset.data)?)? {
-        c.machine.say(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
+        c.machine.print(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
         train::protocol::finetune(&preset, &set, part, &options)
             .with_context(|| format!("fold {part}"))?;
     }
@@ -78,10 +78,10 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let from = (only, args.features.as_deref());
     let all = train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))?;
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
-    shortcuts.iter().for_each(|w| tell("note", &format!("shortcut: {w}")));
+    shortcuts.iter().for_each(|w| print_message("note", &format!("shortcut: {w}")));
     for probed in all {
         println!("{}", probed.run.display());
-        probed.warnings.iter().for_each(|w| tell("warning", w));
+        probed.warnings.iter().for_each(|w| print_message("warning", w));
         finish(&probed.run)?;
     }
     Ok(())
