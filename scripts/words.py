@@ -30,7 +30,7 @@ WORDS = {
     "says": (r"\b(?:say|says|said|saying)\b", "prints, reports, states"),
 }
 #: How many uses of all words together a kind of file may have.
-LIMITS = {"rs": 485, "md": 4, "other": 68}
+LIMITS = {"rs": 306, "md": 4, "other": 68}
 #: Columns of a line of prose.
 COLUMNS = 120
 

@@ -67,7 +67,7 @@ verbs! {
     View: command::view::Args => command::view::run,
 }
 
-/// A reader that went away (`| head`) is no fault: end as other tools do, without a panic. Where
+/// A closed output (`| head`) is not an error: end as other tools do, without a panic. Where
 /// nothing more can be written, as on a full disk, that is the error.
 fn end_quietly_on_a_closed_pipe() {
     let usual = std::panic::take_hook();

@@ -255,7 +255,7 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
     for path in ["/log/bert.jsonl", "/log/../audit.jsonl", "/log/..%2f..%2fkey.jsonl"] {
         assert!(get(path, "HOST").starts_with("HTTP/1.1 404"), "{path}");
     }
-    // Why initials are refused is said in words.
+    // The error names the reason why initials are refused.
     for (name, part) in [("", "nothing was entered"), ("a b", "a space cannot be used")] {
         let answer = post(&server.url, "/open", &format!(r#"{{"reviewer":"{name}"}}"#));
         assert!(answer.contains(part), "{answer}");
@@ -363,12 +363,12 @@ fn a_full_disk_is_no_saved_verdict() {
         }
     }
     assert!(refused > 10 && !saved.is_empty(), "{refused} refused");
-    // What was acknowledged, and nothing else, is what stands there.
+    // The log holds what was acknowledged, and nothing else.
     let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
     let state: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-    let stands = state["entries"].as_object().unwrap();
-    assert_eq!(stands.len(), saved.len());
+    let entries = state["entries"].as_object().unwrap();
+    assert_eq!(entries.len(), saved.len());
     for (item, word) in saved {
-        assert_eq!(stands[&item]["verdict"], word);
+        assert_eq!(entries[&item]["verdict"], word);
     }
 }

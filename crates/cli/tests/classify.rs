@@ -53,7 +53,7 @@ fn any_size_at_any_resolution_gives_one_row() {
         let index = p.iter().position(|v| *v == best).unwrap();
         assert_eq!(row[1], ["a", "b", "c"][index]);
     }
-    // The middle of an image decides, whatever lies round it.
+    // The middle of an image decides, whatever surrounds it.
     let p = |name: &str| rows.iter().find(|r| r[0].contains(name)).unwrap()[2..].to_vec();
     assert_eq!(p("exact"), p("large"));
 

@@ -18,8 +18,8 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// What a conversion is told.
-const TOLD: [&str; 14] = [
+/// Options of a conversion.
+const OPTIONS: [&str; 14] = [
     "--name",
     "tiny",
     "--image",
@@ -39,7 +39,7 @@ const TOLD: [&str; 14] = [
 fn package(dir: &Path) -> PathBuf {
     let onnx = testkit::workspace().join("crates/features/tests/golden/tiny.onnx");
     let out = dir.join("tiny");
-    let args = [&["encoders", "convert", "--onnx", s(&onnx), "--out", s(&out)][..], &TOLD];
+    let args = [&["encoders", "convert", "--onnx", s(&onnx), "--out", s(&out)][..], &OPTIONS];
     let (code, _, err) = mithras(&args.concat());
     assert_eq!(code, Some(0), "{err}");
     out
@@ -88,7 +88,7 @@ fn a_package_is_made_shown_and_listed() {
     assert!(code == Some(1) && err.contains("card.toml"), "{err}");
     let tokens = testkit::workspace().join("crates/features/tests/golden/tokens.onnx");
     let out = dir.path().join("tokens");
-    let args = [&["encoders", "convert", "--onnx", s(&tokens), "--out", s(&out)][..], &TOLD];
+    let args = [&["encoders", "convert", "--onnx", s(&tokens), "--out", s(&out)][..], &OPTIONS];
     let (code, _, err) = mithras(&args.concat());
     assert!(code == Some(1) && err.contains("3 dimensions") && !out.exists(), "{err}");
 }

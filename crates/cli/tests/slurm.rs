@@ -1,4 +1,4 @@
-//! `mithras slurm` against programs that stand for Slurm's, and the log that scripts read. On a real
+//! `mithras slurm` against imitations of Slurm's programs, and the log that scripts read. On a real
 //! Slurm: `deploy/slurm/try.sh`.
 
 #![cfg(unix)]
@@ -28,7 +28,7 @@ for k in $tasks; do
 done
 echo "$job;here"
 "#;
-/// Busy at the first look at a job, gone at the next; and busy for as many looks as `busy` says.
+/// Busy at the first look at a job, gone at the next; and busy for `busy` looks.
 const SQUEUE: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 busy=$(cat "$here/busy" 2>/dev/null || echo 0)
@@ -112,7 +112,7 @@ fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
     assert_eq!(code, 0, "{log}");
     let one = study.text("one/counts.csv");
     assert_eq!(one.lines().count(), 6);
-    // By the shards that Python gives for five: `a` lies in 1, `b` in 2.
+    // By the shards that Python gives for five: `a` is in 1, `b` in 2.
     let (code, log) = study.mithras("slurm", "out", &["--shards", "5"], "2");
     assert_eq!(code, 0, "{log}");
     assert_eq!(study.text("out/counts.csv"), one);
@@ -140,7 +140,7 @@ fn with_a_folder_for_each_shard_the_table_is_the_same() {
     let (code, log) = study.mithras("slurm", "out", &split, "2");
     assert_eq!(code, 0, "{log}");
     assert_eq!(study.text("out/counts.csv"), study.text("one/counts.csv"));
-    // Nothing but tables, parts and what Slurm needs lies in the folder itself.
+    // The folder itself contains only tables, parts and what Slurm needs.
     let listed = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(study.at(folder)).unwrap();
         let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());

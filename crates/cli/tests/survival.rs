@@ -331,7 +331,7 @@ fn a_study_from_counts_to_report() {
     assert!(graded["source"].as_str().unwrap().contains("Rindi"));
 }
 
-/// Crops that a bundled network was trained on are told from others, by their names.
+/// Crops that a bundled network was trained on are recognised by their names.
 #[test]
 fn items_of_the_training_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -351,7 +351,7 @@ fn items_of_the_training_are_told() {
     assert!(
         asked.contains("if they are its predictions: ") && asked.contains("mithras-morphology")
     );
-    // A table that names no item says nothing about any.
+    // A table without item names gives no warning.
     let unnamed = write(folder.path(), "q.csv", "truth,class\na,a\nb,b\n");
     let got = json(&["evaluate", "classification", "--predictions", &unnamed, "--json"]);
     assert!(!got["notes"].to_string().contains("trained on"), "{got}");
@@ -388,7 +388,7 @@ fn classification_metrics_of_a_table() {
     close(&point["f1"], &0.8.into());
     assert!(!at("1.5").0 && at("1.5").2.contains("inside (0, 1)"));
 
-    // The mean with a second table, whose rows stand in another order: e alone is called wrongly.
+    // The mean with a second table, whose rows are in another order: e alone is called wrongly.
     let second = "file,truth,class,p_typical,p_atypical\n\
         e,typical,atypical,0.1,0.9\nd,atypical,atypical,0.2,0.8\nc,typical,typical,0.7,0.3\n\
         b,atypical,atypical,0.3,0.7\na,typical,typical,0.9,0.1\n";

@@ -39,15 +39,15 @@ fn mithras(dir: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_mithras")).current_dir(dir).args(words).output().unwrap()
 }
 
-fn said(out: &Output) -> String {
+fn output_text(out: &Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
 }
 
-/// Runs a verb, and gives what it said; it must end with this code.
+/// Runs a verb and returns its output; it must end with this code.
 fn ends(dir: &Path, code: i32, words: &[&str]) -> String {
     let out = mithras(dir, words);
-    assert_eq!(out.status.code(), Some(code), "{words:?}: {}", said(&out));
-    said(&out)
+    assert_eq!(out.status.code(), Some(code), "{words:?}: {}", output_text(&out));
+    output_text(&out)
 }
 
 fn detect<'a>(model: &'a str, slides: &'a [&'a str], more: &'a [&'a str]) -> Vec<&'a str> {
@@ -158,7 +158,7 @@ fn a_full_standard_output_is_an_error() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
         let out = verb.current_dir(dir.path()).args(words).stdout(full).output().unwrap();
-        let printed = said(&out);
+        let printed = output_text(&out);
         assert_eq!(out.status.code(), Some(1), "{words:?}: {printed}");
         assert!(printed.contains("standard output cannot be written"), "{words:?}: {printed}");
     }
@@ -177,7 +177,7 @@ fn a_name_that_is_not_utf8_and_one_of_a_table_are_slides_as_others() {
     let words = detect(&model, &slides, &["-q"]);
     let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
     let out = verb.current_dir(dir.path()).args(words).arg(&odd).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", output_text(&out));
     assert!(dir.path().join("run/counts.csv").is_file());
     assert_eq!(json(&dir.path().join("run/run.json"))["done"], 2);
 }
@@ -191,7 +191,7 @@ fn results_keep_the_umask() {
     let words = detect(&model, &["one.tiff"], &["-q"]).join(" ");
     let line = format!("umask 077; exec {} {words}", env!("CARGO_BIN_EXE_mithras"));
     let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
-    assert!(out.status.success(), "{}", said(&out));
+    assert!(out.status.success(), "{}", output_text(&out));
     for file in ["counts.csv", "summary.html", "one/counts.json", "one/thumbnail.jpg"] {
         let mode = fs::metadata(dir.path().join("run").join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{file}: {mode:o}");

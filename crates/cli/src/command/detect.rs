@@ -66,7 +66,7 @@ pub struct Args {
     /// two numbers, first and second stage
     #[arg(long, value_name = "NAME|SEG,CLS")]
     operating_point: Option<Thresholds>,
-    /// Also tell the subtype of every accepted figure: p_atypical and eight morphologies
+    /// Also classify the subtype of every accepted figure: p_atypical and eight morphologies
     #[arg(long)]
     subtypes: bool,
     /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
@@ -77,13 +77,13 @@ pub struct Args {
     /// An OpenSlide 4 library to use instead of the one found
     #[arg(long, value_name = "FILE")]
     openslide: Option<PathBuf>,
-    /// Keep finished slides, go on with interrupted ones, try failed ones again
+    /// Keep finished slides, continue interrupted ones, try failed ones again
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
     /// With --resume: keep also what another engine did; scores may differ in the last digits
     #[arg(long, requires = "resume", conflicts_with = "overwrite")]
     accept_engine: bool,
-    /// Do every slide anew, even where results are
+    /// Run every slide again, even where results exist
     #[arg(long)]
     overwrite: bool,
     /// Print the run as JSON on standard output (the content of run.json); progress stays on
@@ -136,7 +136,7 @@ pub(super) fn mpp(text: &str) -> Result<Mpp, String> {
 }
 
 impl EngineArgs {
-    /// What `--model` says.
+    /// The value of `--model`.
     pub fn model(&self) -> Option<&Path> {
         self.model.as_deref()
     }
@@ -173,11 +173,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
     for name in inputs.unknown(table.keys()) {
-        print_message("note", &format!("--mpp-table names `{name}`, which is none of the inputs"));
+        print_message("note", &format!("--mpp-table names `{name}`, which is not one of the inputs"));
     }
     if !inputs.skipped.is_empty() {
         let n = Many(inputs.skipped.len(), "file");
-        print_message("note", &format!("no slides, left aside: {n} in the folders"));
+        print_message("note", &format!("not slides and skipped: {n} in the folders"));
     }
     if let Some(shard) = args.shard {
         shard.keep(&mut inputs);

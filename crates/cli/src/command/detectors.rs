@@ -47,11 +47,11 @@ struct Combine {
     operating_point: Option<Thresholds>,
 }
 
-/// Make a package that `detect --model` takes, tried on every engine at hand
+/// Make a package for `detect --model`, and try it on every available engine
 ///
 /// The file takes one image f32 [N, 3, S, S], RGB in 0 to 1, and gives boxes f32 [N, boxes, 6] (x0 y0 x1
 /// y1 score class) or [N, 4 + classes, boxes] (centre, width, height, a score per class). Side and class
-/// names are read from it where they stand there. A box becomes its centre, and its score `s_seg`; of
+/// names are read from the file if it has them. A box becomes its centre, and its score `s_seg`; of
 /// close ones the highest counts. docs/training.md
 #[derive(clap::Args, Debug)]
 struct Import {
@@ -79,7 +79,7 @@ struct Import {
     /// The class that counts [default: the first]
     #[arg(long, value_name = "CLASS")]
     positive: Option<String>,
-    /// Side of a window, px, where the file does not say it
+    /// Side of a window, px, where the file does not state it
     #[arg(long, value_name = "PX")]
     window: Option<usize>,
     /// Distance of neighbouring windows, px [default: 20 um less than the window]

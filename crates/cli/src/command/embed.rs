@@ -27,7 +27,7 @@ pub struct Args {
     /// A corpus, a regions dataset, AMi-Br's folder, or a folder of images
     #[arg(long, value_name = "DIR", alias = "corpus")]
     crops: Option<PathBuf>,
-    /// Encoder package; with --weights the name of the encoder, for files that do not say it
+    /// Encoder package; with --weights the name of the encoder, for files that do not contain it
     #[arg(long, value_name = "PKG")]
     encoder: Option<PathBuf>,
     /// Weights that libtorch runs (training build): of a pretraining, a classifier, or in timm's names
@@ -36,7 +36,7 @@ pub struct Args {
     /// Side of the network's input, px [default: as its makers have it, else 224]
     #[arg(long, value_name = "PX", requires = "weights")]
     image: Option<usize>,
-    /// Take of the weights what fits, and leave the rest as drawn: such features say little
+    /// Load the weights that match and initialise the rest at random: such features mean little
     #[arg(long, requires = "weights")]
     allow_partial: bool,
     /// Device of the weights: auto, cpu, cuda, cuda:N
@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
           value_parser = words::<Precision>(&["f32", "bf16"]))]
     precision: Precision,
-    /// Do every slide anew
+    /// Run every slide again
     #[arg(long)]
     overwrite: bool,
     /// Print what was done as JSON
@@ -124,7 +124,7 @@ impl Args {
             if !random.is_empty() {
                 show::print_messages(
                     "warning",
-                    &[format!("as drawn from a seed, in no file: {random}")],
+                    &[format!("not in the file, initialised at random: {random}")],
                 );
             }
             Ok(encoder)

@@ -1,4 +1,4 @@
-//! `mithras slide`: what a file is, a picture of it, where its tissue lies.
+//! `mithras slide`: properties of a file, a picture of it, its tissue.
 
 use super::detect::mpp;
 use crate::show;

@@ -13,7 +13,7 @@ pub struct Args {
     /// List of slides, as for detect
     #[arg(long, value_name = "CSV")]
     list: PathBuf,
-    /// Folder for the results, which all nodes see; job file and logs lie in its folder .slurm
+    /// Folder for the results, which all nodes see; job file and logs go into its folder .slurm
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Shards, a task each; at most one per slide

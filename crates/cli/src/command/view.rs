@@ -22,7 +22,7 @@ pub struct Args {
     /// Runs (folders of `mithras detect`), single folders of a run, slides, or folders of slides
     #[arg(required = true, value_name = "RUN|SLIDE")]
     inputs: Vec<PathBuf>,
-    /// Folder where the slides of a run lie now [default: where the run read them]
+    /// Folder with the slides of a run, if they have moved [default: where the run read them]
     #[arg(long, value_name = "DIR")]
     slides: Option<PathBuf>,
     /// Folder of the review logs [default: RUN/reviews]
@@ -62,8 +62,8 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 ///
 /// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
 /// exact 95 % Poisson interval, and the density with one over resampled windows of tissue; slides with
-/// less than 2 mm2 of tissue are marked. Writes recount.csv,
-/// and counts.csv and summary.html anew with both numbers. Says how far the reviewers of the run agree (kappa).
+/// less than 2 mm2 of tissue are marked. Writes recount.csv, writes counts.csv and summary.html again
+/// with both numbers, and reports the agreement of the run's reviewers (kappa).
 #[derive(clap::Args)]
 pub struct RecountArgs {
     /// Folder of `mithras detect`
@@ -115,7 +115,7 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
     Ok(left_out(&made.failed, made.slides.len()))
 }
 
-/// Says which slides' results could not be used, and gives the exit code.
+/// Prints the slides whose results could not be used, and returns the exit code.
 fn left_out(failed: &std::collections::BTreeMap<String, String>, good: usize) -> ExitCode {
     failed.values().for_each(|reason| crate::progress::print_message("warning", reason));
     super::exit(failed.len(), failed.len() + good)
@@ -143,12 +143,12 @@ pub enum ExportArgs {
         /// Folder to write, NAME.dcm and the structured report NAME.sr.dcm per slide; made if missing
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
-        /// Folder where the slides lie now, or, of slides that are no DICOM, their conversions: NAME.dcm or a
-        /// folder NAME [default: where the run read them]
+        /// Folder with the slides, if they have moved, or with DICOM conversions of other slides: NAME.dcm or
+        /// a folder NAME [default: where the run read them]
         #[arg(long, value_name = "DIR")]
         slides: Option<PathBuf>,
-        /// Say whose slides they are, as the images do: name, number, birth date and sex of the patient, and
-        /// the study's number, date and physician. Left empty otherwise
+        /// Copy the patient's name, number, birth date and sex, and the study's number, date and physician
+        /// from the images. Empty otherwise
         #[arg(long)]
         patient: bool,
         /// Print JSON

@@ -23,8 +23,8 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     let listener = web::listen(a.port)
         .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
     let (at, pictures, reviews) = (listener.local_addr()?, desk.pictures(), desk.reviews());
-    let said = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
-    print_line(&format!("http://{at}/\n{said}\nCtrl-C ends the server"));
+    let text = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
+    print_line(&format!("http://{at}/\n{text}\nCtrl-C ends the server"));
     web::serve(&listener, move |request| desk.answer(request))?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// The preset tumour-tiles takes two filters and no detector: its corpus is the tissue tiles that
 /// one of them keeps, and `audit sample --question tumour --by subtype` draws from it.
 ///
-/// Run the same command again to go on after a kill, a failure, or with more slides.
+/// Run the same command again to continue after an interruption or a failure, or to add slides.
 #[derive(clap::Args)]
 pub struct Args {
     /// Slides, folders or patterns.
@@ -58,7 +58,7 @@ pub struct Args {
     /// Folder of the filters that are given by name.
     #[arg(long, value_name = "DIR", default_value = "filters")]
     filters: PathBuf,
-    /// Keeps every tissue tile; the manifest says so.
+    /// Keeps every tissue tile; the manifest records it.
     #[arg(long)]
     no_tumour_filter: bool,
     /// um/px of slides that do not state theirs.

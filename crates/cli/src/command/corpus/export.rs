@@ -51,7 +51,7 @@ pub struct Args {
     across: Option<usize>,
     /// sheets: margin in which each region is mirrored in place of a seam to its neighbour, px [default: 0]
     ///
-    /// Its neighbours' seams are none that a slide has. Measure with `evaluate robustness --within OUT/regions.csv`,
+    /// A slide has no seams such as those between regions. Measure with `evaluate robustness --within OUT/regions.csv`,
     /// which leaves the margins out.
     #[arg(long, value_name = "PX")]
     mirror: Option<usize>,
@@ -101,7 +101,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         );
     }
     if left_out > 0 {
-        println!("left out: {}, in which figures may lie unlabelled", Many(left_out, "image"));
+        println!("left out: {}, which may contain unlabelled figures", Many(left_out, "image"));
     }
     Ok(())
 }

@@ -23,8 +23,8 @@ pub struct Args {
     /// layer, its points into the card
     #[arg(long, value_name = "JSON", conflicts_with = "calibration")]
     points: Option<PathBuf>,
-    /// Where tissue set the folds' scale (`evaluate operating-point --tissue`): the folder of what a
-    /// package of these two networks without --points says of the same images
+    /// Where tissue set the folds' scale (`evaluate operating-point --tissue`): the folder of the
+    /// results on the same images of a package of these two networks without --points
     #[arg(long, value_name = "DIR", requires = "points")]
     tissue: Option<PathBuf>,
     /// calibration.json of `mithras train calibrate`. Without it and without points the package has
@@ -46,7 +46,7 @@ pub struct Args {
     /// candidates then cost one pass
     #[arg(long, value_name = "P", value_parser = symmetries_from)]
     symmetries_from: Option<f32>,
-    /// TOML file with what the card says about its training ([training])
+    /// TOML file with the card's section about training ([training])
     #[arg(long, value_name = "FILE")]
     training: Option<PathBuf>,
     /// Licence of the weights

@@ -11,7 +11,7 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
         Some(DetectorError::Train(e)) => return of_train(e),
         Some(DetectorError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
         Some(DetectorError::Seen { .. } | DetectorError::Unlisted { .. }) => {
-            return Some("--allow-seen, which calibrates anyway and says so in the report");
+            return Some("--allow-seen, which calibrates anyway and records it in the report");
         }
         _ => {}
     }
@@ -21,13 +21,13 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
 fn of_train(error: &TrainError) -> Option<&'static str> {
     match error {
         TrainError::Net(NetError::Weights { fits_in_part: true, .. }) => {
-            Some("--allow-partial, which takes what fits and records what stays as drawn")
+            Some("--allow-partial, which loads what matches and records what is initialised at random")
         }
         TrainError::Preset { path, .. } if path.as_os_str() == "init" => Some("--init FILE"),
         TrainError::Preset { path, .. } if path.as_os_str() == "positive" => {
             Some("--set positive=CLASS, or `positive` in the preset")
         }
-        TrainError::There { .. } => Some("--resume to go on, or another --out"),
+        TrainError::There { .. } => Some("--resume to continue, or another --out"),
         _ => None,
     }
 }

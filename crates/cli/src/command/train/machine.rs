@@ -28,7 +28,7 @@ impl Machine {
         self.log.listener(false).report(line);
     }
 
-    /// Who is told how far the work is.
+    /// Receives the progress.
     pub fn reporter(&self) -> Reporter {
         self.log.reporter()
     }

@@ -22,7 +22,7 @@ pub struct Args {
     /// Run directory
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
-    /// Go on where a killed run stopped
+    /// Continue a run that was killed
     #[arg(long)]
     resume: bool,
     /// Change a key of the preset, e.g. train.epochs=100

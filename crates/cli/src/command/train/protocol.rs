@@ -30,11 +30,11 @@ pub struct ProbeArgs {
 /// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and sample SD, per
 /// domain), ensemble.csv and ensemble.json (mean probabilities), and, where a model was trained with none left
 /// out, final.csv and final.json; a run of ami-morph is scored on ami-br as well, by summed probabilities
-/// (*-ami-br.*). Of two classes the figures at the operating point, which is chosen on the held-out items, stand
-/// beside those of the likelier class.
+/// (*-ami-br.*). For two classes the report has two sets of values: at the operating point, which is chosen on
+/// the held-out items, and for the likelier class.
 ///
 /// Any number of test sets may be scored, each once: a second scoring on the same set (known by the digest of its
-/// crops) is refused unless --again is given, because whoever chooses by test figures has no test set left.
+/// crops) is refused unless --again is given, because a test set that was used for a choice is no longer a test set.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
     /// Run of `mithras train finetune` or `probe`, all folds trained, or the final model alone
