@@ -173,7 +173,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
     for name in inputs.unknown(table.keys()) {
-        print_message("note", &format!("--mpp-table names `{name}`, which is not one of the inputs"));
+        print_message(
+            "note",
+            &format!("--mpp-table names `{name}`, which is not one of the inputs"),
+        );
     }
     if !inputs.skipped.is_empty() {
         let n = Many(inputs.skipped.len(), "file");

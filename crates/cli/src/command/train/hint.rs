@@ -20,9 +20,9 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
 
 fn of_train(error: &TrainError) -> Option<&'static str> {
     match error {
-        TrainError::Net(NetError::Weights { fits_in_part: true, .. }) => {
-            Some("--allow-partial, which loads what matches and records what is initialised at random")
-        }
+        TrainError::Net(NetError::Weights { fits_in_part: true, .. }) => Some(
+            "--allow-partial, which loads what matches and records what is initialised at random",
+        ),
         TrainError::Preset { path, .. } if path.as_os_str() == "init" => Some("--init FILE"),
         TrainError::Preset { path, .. } if path.as_os_str() == "positive" => {
             Some("--set positive=CLASS, or `positive` in the preset")
