@@ -146,6 +146,14 @@ class Repository(unittest.TestCase):
         self.assertEqual(words.long_lines(f"a\n{long}"), [(2, 150)])
         self.assertEqual(words.long_lines(f"```\na\n```\n- {long}"), [(4, 152)])
 
+    def test_names_of_types_and_functions(self):
+        a, b = "pub struct Item;\npub fn of() {}\npub type Result<T> = T;\n", "    pub enum Item {}\npub fn off() {}\n"
+        sources = {"crates/x/src/a.rs": a, "crates/x/src/b.rs": b, "crates/y/src/a.rs": a, "crates/x/tests/t.rs": a}
+        twice, vague = words.public_names(sources)
+        self.assertEqual(twice, ["x: Item in crates/x/src/a.rs, crates/x/src/b.rs"])
+        self.assertEqual(vague, ["crates/x/src/a.rs: of", "crates/y/src/a.rs: of"])
+        self.assertEqual(words.public_names({"crates/cli/src/a.rs": a, "crates/cli/src/b.rs": b}), ([], []))
+
     def test_a_block_without_an_end(self):
         with self.assertRaisesRegex(ValueError, "line 2"):
             site.split("a\n```sh\nb\n")

@@ -39,14 +39,14 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
                 "--figures for the words that mean a figure, --label-column for another column",
             );
         }
-        e.downcast_ref::<ClassificationError>().and_then(of_classes).or_else(|| of(e))
+        e.downcast_ref::<ClassificationError>().and_then(of_classes).or_else(|| for_error(e))
     })
 }
 
 /// Prints what to try for slides that failed, each hint once.
 pub fn print_slide_hints<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
     let work = failures.filter_map(|f| match f {
-        Failure::Work(e) => of(e),
+        Failure::Work(e) => for_error(e),
         Failure::Stopped => Some(
             "--resume, which keeps finished slides and continues the interrupted one from its last stored part",
         ),
@@ -61,26 +61,26 @@ pub fn print_hints<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
 }
 
 /// The hint for an error, or for the error that it wraps.
-fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
+fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(e) = error.downcast_ref::<SlideFailure>() {
         match e {
-            SlideFailure::Slide(e) => of(e),
-            SlideFailure::Run(e) => of(e),
+            SlideFailure::Slide(e) => for_error(e),
+            SlideFailure::Run(e) => for_error(e),
             SlideFailure::Regions(_) | SlideFailure::Export(_) => None,
         }
     } else if let Some(e) = error.downcast_ref::<RunError>() {
         match e {
-            RunError::Slide(e) => of(e),
-            RunError::Detect(e) => of(e),
+            RunError::Slide(e) => for_error(e),
+            RunError::Detect(e) => for_error(e),
             RunError::Resolution { .. } => Some("--any-mpp"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<ConstructError>() {
         match e {
-            ConstructError::Slide(e) => of(e),
-            ConstructError::Detect(e) => of(e),
-            ConstructError::Detector(e) => of(e),
-            ConstructError::Engine(e) => of(e),
+            ConstructError::Slide(e) => for_error(e),
+            ConstructError::Detect(e) => for_error(e),
+            ConstructError::Detector(e) => for_error(e),
+            ConstructError::Engine(e) => for_error(e),
             ConstructError::NoCohort { .. } => {
                 Some("--table for the cohorts of slides, --cohort for that of all others")
             }
@@ -93,7 +93,9 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
         }
     } else if let Some(e) = error.downcast_ref::<DetectorError>() {
         match e {
-            DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => of(e),
+            DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => {
+                for_error(e)
+            }
             DetectorError::OneStage(_) => Some("--stages 1"),
             DetectorError::NoFirstStagePoint(_) | DetectorError::PairForOneStage { .. } => Some(
                 "--operating-point SEG,0 with a threshold from 0 to 1, as `train calibrate` or `evaluate \
@@ -104,8 +106,8 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
         }
     } else if let Some(e) = error.downcast_ref::<FeatureError>() {
         match e {
-            FeatureError::Slide(e) => of(e),
-            FeatureError::Engine(e) => of(e),
+            FeatureError::Slide(e) => for_error(e),
+            FeatureError::Engine(e) => for_error(e),
             FeatureError::Resolution(_) => Some("--tile-mpp"),
             FeatureError::Exists(_) => Some("--out"),
             _ => None,
@@ -126,11 +128,11 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
             StartError::Out { .. } => None,
         }
     } else {
-        of_one(error)
+        for_cause(error)
     }
 }
 
-fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
+fn for_cause(error: &(dyn Error + 'static)) -> Option<&'static str> {
     match error.downcast_ref::<SlideError>() {
         Some(SlideError::MissingResolution { .. } | SlideError::ImplausibleResolution { .. }) => {
             return Some("--mpp, e.g. --mpp 0.25");
@@ -190,7 +192,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
         return Some("--slides, to cut the pictures from the slides");
     }
     match error.downcast_ref() {
-        Some(SampleError::Corpus(e)) => return of(e),
+        Some(SampleError::Corpus(e)) => return for_error(e),
         Some(SampleError::Gone { .. }) => {
             return Some("--slides, for the folder in which the slides are");
         }

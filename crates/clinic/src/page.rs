@@ -189,7 +189,7 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
 
 /// The hotspot that a reviewer placed on a slide, with what lies in it.
 fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
-    let (p, spot) = (slide.placed.as_ref()?, Spot::of(slide, reviewed)?);
+    let (p, spot) = (slide.placed.as_ref()?, Spot::find(slide, reviewed)?);
     let (places, by_reviewer) = picture::figures(slide, reviewed);
     let n = spot.rule.count(&places, &spot.centres, &slide.counts.resolution().ok()?);
     Some(format!(

@@ -57,7 +57,7 @@ pub(crate) fn run(
     let &Run { source, job, recipe, workers } = of;
     let start = Instant::now();
     recipe.check()?;
-    let frame = WorkingFrame::of(source, recipe.mpp)?;
+    let frame = WorkingFrame::at_resolution(source, recipe.mpp)?;
     let windows = planned(job, recipe, &frame)?;
     let second = second::Second::new(source, recipe, classifier)?;
     let digest = run_digest(recipe, job, &windows, source.dimensions());

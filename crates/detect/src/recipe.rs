@@ -72,7 +72,7 @@ impl Recipe {
     /// # Errors
     /// When the slide has no resolution or more than 2^31 working pixels on a side.
     pub fn frame(&self, source: &dyn TileSource) -> Result<Frame, DetectError> {
-        Ok(WorkingFrame::of(source, self.mpp)?.frame)
+        Ok(WorkingFrame::at_resolution(source, self.mpp)?.frame)
     }
 
     pub(crate) fn check(&self) -> Result<(), DetectError> {

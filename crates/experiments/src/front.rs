@@ -53,7 +53,7 @@ pub struct PlannedStep {
 fn graph(chosen: &Chosen) -> Result<Graph> {
     let experiments =
         chosen.experiments.iter().map(|id| spec::find(id)).collect::<Result<Vec<_>>>()?;
-    let graph = Graph::of(&experiments, chosen.shrink)?;
+    let graph = Graph::build(&experiments, chosen.shrink)?;
     if chosen.only.is_empty() { Ok(graph) } else { graph.only(&chosen.only) }
 }
 

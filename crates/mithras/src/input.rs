@@ -39,7 +39,7 @@ impl Input {
     #[must_use]
     pub fn new(path: &Path) -> Self {
         // A query would appear in the results. Faults of an address are reported where it is opened.
-        let address = Address::of(path).ok().flatten();
+        let address = Address::parse(path).ok().flatten();
         Self {
             path: address.map_or_else(|| path.to_owned(), |a| a.path()),
             name: stem(path),
@@ -58,7 +58,7 @@ impl Input {
 }
 
 pub(crate) fn file_name(path: &Path) -> String {
-    let last = Address::of(path).ok().flatten().map(|a| a.file_name());
+    let last = Address::parse(path).ok().flatten().map(|a| a.file_name());
     let path = last.as_deref().unwrap_or(path);
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
@@ -74,7 +74,7 @@ const LONGEST: usize = 200;
 /// ([`base::table::cell`]). A name that a table over the run has gets an underscore behind it.
 #[must_use]
 pub fn stem(path: &Path) -> String {
-    let last = Address::of(path).ok().flatten().map(|a| a.file_name());
+    let last = Address::parse(path).ok().flatten().map(|a| a.file_name());
     let path = last.as_deref().unwrap_or(path);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lower = name.to_ascii_lowercase();
@@ -157,7 +157,7 @@ impl InputDigest {
     ///
     /// # Errors
     /// The system's or the server's, when it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn from_file(path: &Path) -> io::Result<Self> {
         Ok(Stamp::alone(path)?.digest)
     }
 
@@ -204,7 +204,7 @@ impl Stamp {
     ///
     /// # Errors
     /// The system's, when it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn from_file(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::alone(path)?;
         for path in slide::dicom_series_files(path) {
             let about = path.metadata()?;
@@ -214,7 +214,7 @@ impl Stamp {
     }
 
     fn alone(path: &Path) -> io::Result<Self> {
-        if let Some(address) = Address::of(path).map_err(io::Error::other)? {
+        if let Some(address) = Address::parse(path).map_err(io::Error::other)? {
             return Self::of_object(&address).map_err(io::Error::other);
         }
         let file = File::open(path)?;
@@ -306,7 +306,7 @@ mod tests {
         for file in ["a.dcm", "b.dcm", "c.dcm"] {
             std::fs::copy(drawn.join(file), dir.path().join(file)).unwrap();
         }
-        let stamp = || Stamp::of(&dir.path().join("b.dcm")).unwrap();
+        let stamp = || Stamp::from_file(&dir.path().join("b.dcm")).unwrap();
         let first = stamp();
         assert_eq!(first.differs(&stamp()), None);
         std::fs::remove_file(dir.path().join("c.dcm")).unwrap();

@@ -64,7 +64,7 @@ pub enum ResolutionInfo {
 impl SlideInfo {
     /// Asks an opened slide.
     #[must_use]
-    pub fn of(slide: &Slide) -> Self {
+    pub fn read(slide: &Slide) -> Self {
         let (width, height) = slide.dimensions();
         let all = slide.properties().clone();
         let (properties, hidden): (BTreeMap<_, _>, BTreeMap<_, _>) =

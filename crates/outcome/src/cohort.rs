@@ -45,7 +45,7 @@ impl PatientRule {
 
     /// The combined count.
     #[must_use]
-    pub fn of(self, values: &[f64]) -> f64 {
+    pub fn combine(self, values: &[f64]) -> f64 {
         let sum: f64 = values.iter().sum();
         match self {
             Self::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -232,7 +232,7 @@ impl Cohort {
             .into_iter()
             .map(|(patient, slides)| {
                 let all = |f: fn(&Slide) -> f64| {
-                    rule.of(&slides.iter().map(|s| f(s)).collect::<Vec<_>>()).to_string()
+                    rule.combine(&slides.iter().map(|s| f(s)).collect::<Vec<_>>()).to_string()
                 };
                 let names = slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" ");
                 let own = [names, patient.to_owned(), all(|s| s.hotspot), all(|s| s.density)];
@@ -294,6 +294,6 @@ mod tests {
         assert_eq!(find("TCGA-4C-A93", &rows), Some((1, true)));
         assert_eq!(find("run/s1.svs", &rows), Some((3, false)));
         assert_eq!(find("s10.svs", &rows), None);
-        assert_eq!(PatientRule::Mean.of(&[1.0, 2.0]), 1.5);
+        assert_eq!(PatientRule::Mean.combine(&[1.0, 2.0]), 1.5);
     }
 }

@@ -92,7 +92,7 @@ impl Frame {
         }
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let mut notes = Vec::new();
-        let events = Events::of(table, event, roles.event_value.as_deref(), &mut notes)?;
+        let events = Events::read(table, event, roles.event_value.as_deref(), &mut notes)?;
         let covariates = at(&roles.covariates)?;
         let groups = at(&roles.groups)?;
         let strata = at(&roles.strata)?;

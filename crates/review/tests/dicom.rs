@@ -71,7 +71,8 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
         license: "none".into(),
         atypical_from: 0.5,
     }]);
-    record.rows[0].subtypes = Some(Subtypes::of(&[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]));
+    record.rows[0].subtypes =
+        Some(Subtypes::from_morphology(&[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]));
     let folder = root.join("run/case");
     fs::create_dir_all(&folder).unwrap();
     write_all(&record, &folder).unwrap();
@@ -175,7 +176,7 @@ fn a_slide_without_its_image_has_a_reason_and_no_file() {
 fn highdicom_reads_what_was_found_on_a_dicom_slide() {
     let Some(slides) = testkit::data("slides") else { return };
     let dir = tempfile::tempdir().unwrap();
-    let digest = InputDigest::of(&slides.join("sm_image.dcm")).unwrap().sha256;
+    let digest = InputDigest::from_file(&slides.join("sm_image.dcm")).unwrap().sha256;
     let run = run(dir.path(), "sm_image.dcm", (50, 50), &digest);
     let (written, _) = write(dir.path(), "out", &slides, false);
     assert_eq!(written.failed(), 0, "{written}");

@@ -220,7 +220,7 @@ fn kaplan_meier_equals_r() {
                 (IntervalType::Log, &want.log),
                 (IntervalType::LogLog, &want.loglog),
             ] {
-                let options = km::Options {
+                let options = km::KaplanMeierOptions {
                     weights: weights.as_deref(),
                     cluster: cluster.as_deref(),
                     interval,

@@ -136,14 +136,14 @@ pub fn run(
     fold: &str,
     options: &RunOptions,
 ) -> Result<()> {
-    on(preset, &source.data(fold)?, options)
+    train_on(preset, &source.data(fold)?, options)
 }
 
 /// Trains the segmenter on images that were read before.
 ///
 /// # Errors
 /// As [`run`].
-pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
+pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
     crate::ranks::alone()?;
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;

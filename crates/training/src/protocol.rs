@@ -63,7 +63,7 @@ fn positive(about: &About, name: &str) -> Option<String> {
     }
 }
 
-fn judge(
+fn score_table(
     path: &Path,
     about: &About,
     name: &str,
@@ -102,7 +102,7 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
             let dir = fold_dir(run, k);
             let path = dir.join(&name).with_extension("csv");
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let figures = &judge(&path, &about, &name, None, None)?;
+            let figures = &score_table(&path, &about, &name, None, None)?;
             let (items, run) = ("held-out items of the fold", &about);
             put(&dir, &name, &Metrics { schema, items, run, figures, at_operating_point: None })?;
             let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
@@ -115,7 +115,7 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
         }
         let path = run.join(&name).with_extension("csv");
         file::write(&path, rows.as_bytes())?;
-        let figures = judge(&path, &about, &name, Some("fold"), None)?;
+        let figures = score_table(&path, &about, &name, Some("fold"), None)?;
         let items = "held-out items of all folds";
         let metrics =
             Metrics { schema, items, run: &about, figures: &figures, at_operating_point: None };
@@ -135,7 +135,7 @@ pub fn operating_point(run: &Path, about: &About, table: &str) -> Result<Option<
     if !path.is_file() {
         return Ok(None);
     }
-    Ok(judge(&path, about, table, None, None)?.largest_f1.map(|l| l.threshold))
+    Ok(score_table(&path, about, table, None, None)?.largest_f1.map(|l| l.threshold))
 }
 
 /// A run to be scored on its test part.
@@ -243,11 +243,11 @@ pub fn test(t: &Test) -> Result<TestResults> {
             let path = out.join(&name).with_extension("csv");
             // A threshold that fits the test items best is nobody's business.
             let blind = |c: Classification| Classification { largest_f1: None, ..c };
-            let figures = blind(judge(&path, &about, &name, fold, None)?);
+            let figures = blind(score_table(&path, &about, &name, fold, None)?);
             let held_out = name.replacen(stem, PREDICTIONS, 1);
             let threshold = operating_point(&t.run, &about, &held_out)?;
             let at = threshold
-                .map(|t| judge(&path, &about, &name, fold, Some(t)).map(blind))
+                .map(|t| score_table(&path, &about, &name, fold, Some(t)).map(blind))
                 .transpose()?;
             let metrics = Metrics {
                 schema: "mithras.classification/1",

@@ -183,7 +183,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         print_message("note", &format!("not slides and skipped: {n} in the folders"));
     }
     if let Some(shard) = args.shard {
-        shard.keep(&mut inputs);
+        shard.retain_own(&mut inputs);
     }
     if let Some(regions) = &args.regions.regions {
         let RegionArgs { region_class, exclude_class, regions_mpp, .. } = &args.regions;
@@ -204,7 +204,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .accept_engine(args.accept_engine)
         .subtypes(args.subtypes)
         .open_several(&package, args.workers.into())?;
-    let out = (&*args.out, Existing::of(args.resume, args.overwrite));
+    let out = (&*args.out, Existing::from_flags(args.resume, args.overwrite));
     let listener = &mut *args.log.listener(detectors.len() == 1);
     let (outcomes, run) = work(inputs.slides, &mut detectors, out, listener)?;
     print_result(&args.out, &run, args.json)?;

@@ -4,7 +4,7 @@ use super::detect::mpp;
 use super::engine;
 use evaluation::boxes::import;
 use evaluation::combine::{Stages, combine};
-use infer::boxes::Draft;
+use infer::boxes::BoxesDraft;
 use mithras::detector::Thresholds;
 use mitosis::{Mpp, OperatingPoint, Score};
 use std::path::PathBuf;
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let provenance = format!("confidence {} as given, not chosen on slides", a.confidence);
     let seg = Score::new(a.confidence)?;
-    let draft = Draft {
+    let draft = BoxesDraft {
         name: a.name,
         license: a.license,
         architecture: a.architecture,

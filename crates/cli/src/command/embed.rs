@@ -89,9 +89,12 @@ pub fn run(a: Args) -> Result<ExitCode> {
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {
         let how = (a.tile_mpp, side);
-        crops(&mut encoders[0], &Source::of(dir), how, batch, &a.out, listener)?
+        crops(&mut encoders[0], &Source::from_path(dir), how, batch, &a.out, listener)?
     } else {
-        ensure!(Form::of(&a.out).is_none(), "--out: slides go into a folder, a file for each");
+        ensure!(
+            Form::from_path(&a.out).is_none(),
+            "--out: slides go into a folder, a file for each"
+        );
         let found = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
         let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
         let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };

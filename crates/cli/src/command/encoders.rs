@@ -134,9 +134,9 @@ fn known() -> Vec<Listed> {
 /// Runs one of the verbs.
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
-        Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?),
+        Verb::List { folder } => show::result(a.json, &Listing::read(&folder, known())?),
         Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
-            Some(known) if !package.is_dir() => show::result(a.json, &Known::of(known)),
+            Some(known) if !package.is_dir() => show::result(a.json, &Known::new(known)),
             #[cfg(not(feature = "train"))]
             None if !package.is_dir() && package.components().count() == 1 => {
                 Err(super::train::missing("show an encoder by its name"))

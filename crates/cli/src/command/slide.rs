@@ -135,7 +135,7 @@ fn info(args: &Info) -> Result<ExitCode> {
         let found = checked.inventory.findings.len();
         return Ok(super::exit(found, found));
     }
-    show::result(args.json, &SlideInfo::of(&slide))?;
+    show::result(args.json, &SlideInfo::read(&slide))?;
     Ok(ExitCode::SUCCESS)
 }
 

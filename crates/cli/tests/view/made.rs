@@ -193,7 +193,7 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
         stages: Vec::new(),
         wall: Duration::from_secs(1),
     };
-    let input = InputDigest::of(file).unwrap();
+    let input = InputDigest::from_file(file).unwrap();
     let name = mithras::input::stem(file);
     let slide = SlideEntry {
         name: name.clone(),

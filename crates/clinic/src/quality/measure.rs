@@ -107,7 +107,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         pen,
         dirt,
         folds: folds(&overview, sx * own.x.get(), &on_tissue),
-        stains: Stains::of(stained).map(|s| [s.haematoxylin, s.eosin]),
+        stains: Stains::estimate(stained).map(|s| [s.haematoxylin, s.eosin]),
         missing_tiles: (0..slide.levels().len()).map(|l| slide.absent_tiles(l).len()).sum(),
         label,
         personal: about.inventory.findings.len(),

@@ -18,7 +18,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::of`] as `mithras
+/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::estimate`] as `mithras
 /// quality` measures them.
 pub const TRAINING: Stains =
     Stains { haematoxylin: [0.3758, 0.7928, 0.4798], eosin: [0.1193, 0.8365, 0.5349] };

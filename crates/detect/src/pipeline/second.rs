@@ -72,8 +72,10 @@ impl<'a, 'm> Second<'a, 'm> {
         let scale = if crop.mpp == recipe.mpp {
             (1.0, 1.0)
         } else {
-            let (own, other) =
-                (WorkingFrame::of(source, crop.mpp)?.scale, source.working_scale(recipe.mpp)?);
+            let (own, other) = (
+                WorkingFrame::at_resolution(source, crop.mpp)?.scale,
+                source.working_scale(recipe.mpp)?,
+            );
             (other.0 / own.0, other.1 / own.1)
         };
         Ok(Self {
@@ -135,7 +137,7 @@ impl<'a, 'm> Second<'a, 'm> {
                     let (regions, tiles): (Vec<_>, Vec<_>) = held.drain(..).unzip();
                     let scores = classify_meter.time(tiles.len(), || stage.ask(&tiles))?;
                     for (region, score) in regions.into_iter().zip(scores) {
-                        let second = checkpoint::Second::of(score);
+                        let second = checkpoint::Second::from_score(score);
                         let _ = events.send(Event::Scored(Scored { region, second }));
                     }
                 }

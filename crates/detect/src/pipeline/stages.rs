@@ -54,7 +54,7 @@ impl Read<'_> {
             let tile = self.meter.time(1, || {
                 let tile = self.source.read_at(self.recipe.mpp, x, y, side, side)?;
                 // A window that is read again was judged before.
-                let flaws = if item.warm { None } else { squares.judge(&tile, inside) };
+                let flaws = if item.warm { None } else { squares.classify(&tile, inside) };
                 Ok((tile, flaws))
             });
             if out.send((i, tile)).is_err() {

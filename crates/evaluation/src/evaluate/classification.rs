@@ -140,7 +140,7 @@ impl OverFolds {
         self.0.iter().find(|(k, _)| *k == key).map(|(_, s)| s)
     }
 
-    fn of(folds: &BTreeMap<String, ClassFigures>) -> Result<Self> {
+    fn summarise(folds: &BTreeMap<String, ClassFigures>) -> Result<Self> {
         let mut out = Vec::new();
         for (key, _) in folds.values().next().into_iter().flat_map(ClassFigures::numbers) {
             let of = |f: &ClassFigures| f.number(key);
@@ -186,7 +186,7 @@ impl ClassFigures {
         self.numbers().into_iter().find(|(k, _)| *k == key)?.1
     }
 
-    fn of(items: &Items, rows: &[usize]) -> Result<Self> {
+    fn compute(items: &Items, rows: &[usize]) -> Result<Self> {
         let k = items.classes.len();
         let pick = |v: &[usize]| rows.iter().map(|&i| v[i]).collect::<Vec<_>>();
         let (truth, predicted) = (pick(&items.truth), pick(&items.predicted));
@@ -272,16 +272,16 @@ pub fn classification(plan: &ClassificationPlan) -> Result<Classification> {
         }
         let all = groups
             .into_iter()
-            .map(|(name, rows)| Ok((name, ClassFigures::of(&items, &rows)?)))
+            .map(|(name, rows)| Ok((name, ClassFigures::compute(&items, &rows)?)))
             .collect::<Result<_>>()?;
         Ok(Some(all))
     };
     let folds = split(&plan.fold)?;
     Ok(Classification {
-        all: ClassFigures::of(&items, &rows)?,
+        all: ClassFigures::compute(&items, &rows)?,
         largest_f1: items::largest_f1(&items)?,
         threshold: plan.threshold,
-        over_folds: folds.as_ref().map(OverFolds::of).transpose()?,
+        over_folds: folds.as_ref().map(OverFolds::summarise).transpose()?,
         folds,
         domains: split(&plan.domain)?,
         notes,
@@ -304,7 +304,7 @@ pub fn seen_in_training(plan: &ClassificationPlan, model: Option<&Path>) -> Resu
     };
     let mut models: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for package in packages {
-        let listed = super::Listed::of(&package.card);
+        let listed = super::Listed::from_card(&package.card);
         let known = names.iter().filter(|n| listed.has(n)).cloned().collect();
         models.entry(known).or_default().push(package.card.name);
     }

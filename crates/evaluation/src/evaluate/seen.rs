@@ -18,7 +18,7 @@ pub struct Listed {
 impl Listed {
     /// Of a card; nothing where it lists nothing.
     #[must_use]
-    pub fn of(card: &infer::ModelCard) -> Self {
+    pub fn from_card(card: &infer::ModelCard) -> Self {
         let mut listed = Self::default();
         let arrays = ["slides", "slide_digests"].map(|key| {
             card.training.as_ref().and_then(|t| t.get(key)?.as_array()).into_iter().flatten()
@@ -48,7 +48,7 @@ impl Listed {
 /// Slides of an evaluation that a model's card lists among those it was trained on, by digest or by name.
 #[must_use]
 pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
-    let listed = Listed::of(card);
+    let listed = Listed::from_card(card);
     let known = |(name, digest): &(&String, &String)| listed.has(name) || listed.has(digest);
     evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
 }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn bundled(name: &str) -> Listed {
-        Listed::of(&infer::ModelPackage::bundled_named(name).unwrap().card)
+        Listed::from_card(&infer::ModelPackage::bundled_named(name).unwrap().card)
     }
 
     #[test]

@@ -328,14 +328,14 @@ pub fn choose(
         if let Some(given) = scale {
             return Ok(given);
         }
-        let Items { logits, figure, weight, .. } = Items::of(folds, density);
+        let Items { logits, figure, weight, .. } = Items::gather(folds, density);
         Platt::fit(&logits, &figure, &weight).map_err(|e| RobustnessError::Nothing(e.to_string()))
     };
     let all: Vec<&OnScale<'_>> = on_scale.iter().collect();
     let platt = fit(&all)?;
     let prepared: Vec<Prepared<'_>> = on_scale.iter().map(|f| Prepared::new(f, &platt)).collect();
 
-    let items = Items::of(&all, density);
+    let items = Items::gather(&all, density);
     let raw: Vec<f64> = items.raw.iter().map(|z| Platt::IDENTITY.score(&[*z])).collect();
     // Without a density every candidate counts alike.
     let weight = if density.is_some() { items.weight } else { vec![1.0; items.figure.len()] };
@@ -347,7 +347,7 @@ pub fn choose(
         // One fold alone has no others.
         let others = if others.is_empty() { vec![fold] } else { others };
         let own = fit(&others)?;
-        across.extend(Items::of(&[fold], density).logits.iter().map(|z| own.score(z)));
+        across.extend(Items::gather(&[fold], density).logits.iter().map(|z| own.score(z)));
         let prepared: Vec<Prepared<'_>> = others.iter().map(|f| Prepared::new(f, &own)).collect();
         let point = best(&prepared, Aim::Balanced, density)?;
         let here = Prepared::new(fold, &own);

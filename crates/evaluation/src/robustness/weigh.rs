@@ -103,7 +103,7 @@ pub(super) struct Items {
 
 impl Items {
     /// With a density, candidates get the weight that they have in tissue with so many figures per mm2.
-    pub(super) fn of(folds: &[&OnScale<'_>], density: Option<f64>) -> Self {
+    pub(super) fn gather(folds: &[&OnScale<'_>], density: Option<f64>) -> Self {
         let mut all = Self::default();
         for OnScale { fold, shift } in folds {
             let set = &fold.labelled;

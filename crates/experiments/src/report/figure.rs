@@ -31,12 +31,14 @@ pub(super) fn write(
                 all.push(copy(&figure.title, step, files, found, folder)?);
                 continue;
             }
-            FigureKind::Bars { table, column } => bars(&figure.title, of(results, table)?, *column),
+            FigureKind::Bars { table, column } => {
+                bars(&figure.title, find_table(results, table)?, *column)
+            }
             FigureKind::Scatter { x_label, y_label, series } => {
                 scatter(&figure.title, [x_label, y_label], series, results)?
             }
             FigureKind::Bubble { table, size, domains } => {
-                bubble(&figure.title, of(results, table)?, *size, *domains)
+                bubble(&figure.title, find_table(results, table)?, *size, *domains)
             }
         };
         let names = [format!("{}.svg", figure.id), format!("{}.png", figure.id)];
@@ -57,7 +59,7 @@ pub(super) fn write(
     Ok(all)
 }
 
-fn of<'r>(results: &'r Results, table: &str) -> Result<&'r Table> {
+fn find_table<'r>(results: &'r Results, table: &str) -> Result<&'r Table> {
     results
         .tables
         .iter()
@@ -139,7 +141,7 @@ fn bars(title: &str, table: &Table, column: usize) -> Option<Canvas> {
 type Points = Vec<(String, f64, f64)>;
 
 fn points(series: &ScatterSeries, results: &Results) -> Result<Points> {
-    let (xs, ys) = (of(results, &series.x.0)?, of(results, &series.y.0)?);
+    let (xs, ys) = (find_table(results, &series.x.0)?, find_table(results, &series.y.0)?);
     let value = |t: &Table, id: &str, column: usize| {
         t.rows.iter().find(|r| r.id == id)?.cells[column].ours.map(|v| v.estimate)
     };

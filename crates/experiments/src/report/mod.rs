@@ -116,7 +116,7 @@ pub fn write(out: &Path) -> Result<PathBuf> {
 /// # Errors
 /// A file of this program that does not follow its form.
 pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Results> {
-    let graph = Graph::of(std::slice::from_ref(experiment), note.shrink)?;
+    let graph = Graph::build(std::slice::from_ref(experiment), note.shrink)?;
     let steps: Vec<StepLine> = graph.steps().iter().map(|s| line(out, &s.name, note)).collect();
     let shrink = if note.shrink { Some(spec::shrink_words()?) } else { None };
     let dims = read_dims(&experiment.dims, &experiment.shrink, shrink.as_ref())?;

@@ -75,7 +75,7 @@ fn table(b: &mut String, t: &Table) {
             let _ = write!(b, "<td>{}</td>", escape(lead));
         }
         for (cell, column) in row.cells.iter().zip(&t.columns) {
-            let _ = write!(b, "<td>{}</td>", one(cell, column.digits));
+            let _ = write!(b, "<td>{}</td>", format_cell(cell, column.digits));
         }
         b.push_str("</tr>\n");
     }
@@ -86,7 +86,7 @@ fn table(b: &mut String, t: &Table) {
     );
 }
 
-fn one(cell: &Cell, digits: usize) -> String {
+fn format_cell(cell: &Cell, digits: usize) -> String {
     let mut out = match (&cell.ours, &cell.missing) {
         (Some(v), _) => v.text(digits),
         (None, Some(why)) => format!("<span class=\"why\">missing: {}</span>", escape(why)),

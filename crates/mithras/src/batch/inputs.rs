@@ -158,7 +158,7 @@ pub fn find(
 }
 
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
-    if let Some(address) = Address::of(argument)? {
+    if let Some(address) = Address::parse(argument)? {
         return Ok(vec![address.path()]);
     }
     let text = argument.to_string_lossy().into_owned();

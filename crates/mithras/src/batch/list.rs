@@ -45,7 +45,7 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         if cell.is_empty() {
             return Err(rows.wrong(row, slide, "is empty; a slide's path is needed").into());
         }
-        let address = Address::of(cell).map_err(|e| rows.wrong(row, slide, e.to_string()))?;
+        let address = Address::parse(cell).map_err(|e| rows.wrong(row, slide, e.to_string()))?;
         let path = address.map_or_else(|| folder.join(cell), |a| a.path());
         let name = stem(&path);
         if let Some(&first) = rows_of.get(&name) {

@@ -47,7 +47,7 @@ impl Shard {
     }
 
     /// Takes the slides of the other parts out.
-    pub fn keep(&self, inputs: &mut Inputs) {
+    pub fn retain_own(&self, inputs: &mut Inputs) {
         inputs.slides.retain(|s| self.holds(&s.name));
     }
 }

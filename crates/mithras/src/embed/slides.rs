@@ -68,7 +68,7 @@ pub fn slides(
     listener: &mut dyn Listener,
 ) -> Result<Report, FeatureError> {
     let start = Instant::now();
-    let grid = Grid::of(&encoders[0], plan.mpp, plan.side)?;
+    let grid = Grid::choose(&encoders[0], plan.mpp, plan.side)?;
     std::fs::create_dir_all(&plan.out)
         .map_err(|source| FeatureError::Io { path: plan.out.clone(), source })?;
     let states = plan.out.join(STATES);
@@ -138,7 +138,7 @@ impl Task for Embedding<'_> {
     fn keeps(&self, input: &Input, _: &Path, state: &State<Work>) -> bool {
         let file = self.plan.file(&input.name);
         self.key(input).fits(state)
-            && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
+            && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && features::package::digest(&file).is_ok_and(|d| d == state.work.features)
     }
 

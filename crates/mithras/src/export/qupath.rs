@@ -197,5 +197,5 @@ pub fn features(
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let list = record.regions.iter().flat_map(|s| &s.list);
     let regions: Vec<_> = list.map(|r| (r.name.clone(), r.area.clone())).collect();
-    features(&CountsFile::of(record), &record.rows, &regions)
+    features(&CountsFile::from_record(record), &record.rows, &regions)
 }

@@ -158,7 +158,7 @@ pub fn preflight(
                     return Err(StartError::Config { path, slide, differs });
                 }
                 // A file that cannot be read now is that slide's own failure.
-                if InputDigest::of(&input.path).is_ok_and(|d| !d.same(&state.input)) {
+                if InputDigest::from_file(&input.path).is_ok_and(|d| !d.same(&state.input)) {
                     return Err(StartError::Input { path, slide });
                 }
             }
@@ -172,10 +172,10 @@ pub fn preflight(
         .map(|input| {
             let slide = opener.open(input)?;
             opener.fitting(&slide)?;
-            let digest = InputDigest::of(&input.path)
+            let digest = InputDigest::from_file(&input.path)
                 .map_err(|source| RunError::Io { path: input.path.clone(), source })?;
             if let Some(regions) = &input.regions {
-                regions.on(&slide, &input.name, &digest.sha256)?;
+                regions.read_for(&slide, &input.name, &digest.sha256)?;
             }
             Ok(())
         })

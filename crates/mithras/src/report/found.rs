@@ -139,7 +139,7 @@ fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
                 Ok(state) => Found::new(name, folder, state?, false),
                 Err(reason) => return Some(Ok(Found::unreadable(name, folder, &reason))),
             };
-            let reviewed = found.counts.as_ref().map(|_| Reviewed::of(&found.folder)).transpose();
+            let reviewed = found.counts.as_ref().map(|_| Reviewed::read(&found.folder)).transpose();
             Some(reviewed.map(|r| Found { reviewed: r.flatten(), ..found }))
         })
         .collect()

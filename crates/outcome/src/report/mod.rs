@@ -328,7 +328,7 @@ fn write_counts(path: &Path, study: &Study) -> Result<(), WriteError> {
         let (hotspots, densities): (Vec<f64>, Vec<f64>) = counts.into_iter().unzip();
         let mut record = vec![patient.to_owned(), hotspots.len().to_string()];
         for values in [&hotspots, &densities] {
-            record.extend(PatientRule::ALL.map(|r| r.of(values).to_string()));
+            record.extend(PatientRule::ALL.map(|r| r.combine(values).to_string()));
         }
         out.push(record);
     }

@@ -231,7 +231,7 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
     warnings.dedup();
     Ok(Study {
         schema: 1,
-        protocol: Protocol::of(plan),
+        protocol: Protocol::from_plan(plan),
         slides: outcome.survival.len(),
         patients,
         events_slides: outcome.survival.events(),

@@ -88,7 +88,7 @@ pub struct ProtocolBootstrap {
 }
 
 impl Protocol {
-    pub(super) fn of(plan: &StudyPlan) -> Self {
+    pub(super) fn from_plan(plan: &StudyPlan) -> Self {
         Self {
             unit: "slide; patient-level results in addition",
             ties: ties_name(plan.ties),

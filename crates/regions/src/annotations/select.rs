@@ -207,7 +207,7 @@ impl Annotations {
         if !what.types.is_empty() {
             self.by_type(&what.types, &mut kept)?;
         }
-        self.keep(&kept)
+        self.filter(&kept)
     }
 
     fn by_split(&self, file: &Path, kept: &mut Kept) -> Result<(), ImportError> {
@@ -266,7 +266,7 @@ impl Annotations {
         Ok(())
     }
 
-    fn keep(mut self, kept: &Kept) -> Result<Self, ImportError> {
+    fn filter(mut self, kept: &Kept) -> Result<Self, ImportError> {
         let mut number_of = vec![None; kept.len()];
         let mut images = vec![];
         for ((image, kept), at) in self.images.into_iter().zip(kept).zip(&mut number_of) {

@@ -10,7 +10,7 @@ use mithras::export::CountsFile;
 use mithras::report::{self, ReportError};
 use mitosis::Mpp;
 use regions::import::{Exhaustive, Options};
-use regions::{Area, Builder, Class, Counts, Dataset, Image, Kind, Label, MppSource};
+use regions::{Area, Builder, ClassInfo, Counts, Dataset, Image, Kind, Label, MppSource};
 use regions::{RegionsError, probe};
 use serde::Serialize;
 use slide::{Slide, SlideError};
@@ -167,7 +167,7 @@ pub fn dataset(
         let who = reviewer.map_or(String::new(), |n| format!(" of {n}"));
         return Err(unsaid(format!("no review log{who} in its folder `reviews`")));
     }
-    let class = |name: &str, kind| Class { name: name.into(), kind };
+    let class = |name: &str, kind| ClassInfo { name: name.into(), kind };
     let figure = options.positive.as_deref().unwrap_or(Builder::FIGURE);
     let classes = vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
     let mut made = Making {

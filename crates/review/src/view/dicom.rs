@@ -179,8 +179,8 @@ fn source(
     let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
     let file = places.iter().find(|p| p.is_file());
     if let Some(file) = file.filter(|f| is_dicom(f)) {
-        let digest =
-            InputDigest::of(file).map_err(|source| Left::Read { path: file.clone(), source })?;
+        let digest = InputDigest::from_file(file)
+            .map_err(|source| Left::Read { path: file.clone(), source })?;
         if digest.sha256 != counts.slide.digest {
             return Err(Left::Other(file.clone()));
         }

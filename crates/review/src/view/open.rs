@@ -74,7 +74,7 @@ impl Item {
         match &self.counts {
             Some(c) => c.slide.digest.clone(),
             None => {
-                let file = self.file.as_deref().map(InputDigest::of);
+                let file = self.file.as_deref().map(InputDigest::from_file);
                 file.and_then(Result::ok).map_or_else(String::new, |d| d.sha256)
             }
         }
@@ -218,7 +218,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     };
     let same = match (&state, &item.counts) {
         (Some(s), _) if unread_same(file, &s.input) => true,
-        (_, Some(c)) => InputDigest::of(file).is_ok_and(|d| d.sha256 == c.slide.digest),
+        (_, Some(c)) => InputDigest::from_file(file).is_ok_and(|d| d.sha256 == c.slide.digest),
         // Nothing was found on it, so that nothing can be out of place.
         (_, None) => true,
     };

@@ -32,7 +32,7 @@ pub use method::{Pretraining, encoder_tensors};
 pub use micro::Micro;
 use preset::Preset as _;
 use preset::Share;
-pub use preset::{Kind as MethodKind, PretrainPreset};
+pub use preset::{MethodKind, PretrainPreset};
 
 /// The encoder a run hands on, in its directory.
 pub const ENCODER: &str = "encoder.safetensors";

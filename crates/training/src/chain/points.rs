@@ -34,10 +34,14 @@ pub(super) fn choice(chain: &Chain<'_>) -> Result<Choice> {
         Some(_) => on_tissue(chain, &packaged(chain, None, &at)?, &at)?,
         None => None,
     };
-    Ok(of(chain, Some(Box::new(chosen)), tissue))
+    Ok(points_choice(chain, Some(Box::new(chosen)), tissue))
 }
 
-fn of(chain: &Chain<'_>, chosen: Option<Box<Chosen>>, tissue: Option<Robustness>) -> Choice {
+fn points_choice(
+    chain: &Chain<'_>,
+    chosen: Option<Box<Chosen>>,
+    tissue: Option<Robustness>,
+) -> Choice {
     Choice::Points {
         chosen,
         tissue: tissue.map(Box::new),
@@ -90,7 +94,7 @@ fn packaged(chain: &Chain<'_>, k: Option<usize>, at: &Path) -> Result<ModelPacka
         classifier: chain.second_model(k),
         averaged: vec![],
         segmentation: None,
-        choice: of(chain, None, None),
+        choice: points_choice(chain, None, None),
         training: toml::Table::new(),
         license: p.license.clone(),
         name: k.map_or(p.name.clone(), |k| format!("{}-fold-{k}", p.name)),

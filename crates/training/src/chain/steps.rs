@@ -36,7 +36,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
         StepKind::Segment => {
             let data = data(chain, step)?;
             let options = options(chain, folder.join("segment"), "segmenter");
-            segment::on(&chain.preset.segment, &data, &options)?;
+            segment::train_on(&chain.preset.segment, &data, &options)?;
             Ok(vec![options.out.join(MODEL)])
         }
         StepKind::Mine => {
@@ -77,7 +77,7 @@ fn second_stage(
     let seeds = chain.preset.seeds();
     let model = out.join(MODEL);
     if let [_] = seeds[..] {
-        finetune::on(preset, data, mined, &options(chain, out, "classifier"))?;
+        finetune::train_on(preset, data, mined, &options(chain, out, "classifier"))?;
         return Ok(vec![model]);
     }
     let mut trained = vec![];
@@ -85,7 +85,7 @@ fn second_stage(
         let mut preset = preset.clone();
         preset.train.seed = seed;
         let options = options(chain, out.join(format!("seed-{seed}")), "classifier");
-        finetune::on(&preset, data, mined, &options)?;
+        finetune::train_on(&preset, data, mined, &options)?;
         trained.push(options.out.join(MODEL));
     }
     TorchClassifier::open_mean(&trained[0], &trained[1..], "cpu")?.save(&model)?;
@@ -101,7 +101,7 @@ fn on_crops(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
     };
     let out = chain.options.out.join(CLASSIFIER);
     std::fs::create_dir_all(&out).map_err(DetectorError::io(&out))?;
-    chain.source.folds.keep(&out.join("folds.json"))?;
+    chain.source.folds.write_once(&out.join("folds.json"))?;
     let set = TrainingSet::of_regions(&chain.source.set, preset.data.crop as u32, WORKING);
     let set = set.map_err(train::TrainError::from)?;
     let options = options(chain, out, "classifier");

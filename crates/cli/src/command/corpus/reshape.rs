@@ -92,7 +92,7 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
         Some(table) => FoldManifest::given(&sets, table)?,
         None => FoldManifest::of_all(&sets, scheme, a.seed)?,
     };
-    made.keep(&a.out)?;
+    made.write_once(&a.out)?;
     print!("{made}");
     Ok(())
 }

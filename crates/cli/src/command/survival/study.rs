@@ -107,7 +107,8 @@ impl Args {
             categorical: all(&self.categorical),
             boxes: all(&self.boxes),
             patient: self.patient.clone(),
-            cut: CutPoints::of(self.train.as_deref(), &self.cut).context("--train, --cut")?,
+            cut: CutPoints::from_options(self.train.as_deref(), &self.cut)
+                .context("--train, --cut")?,
             hotspot_column: self.hotspot_column.clone(),
             density_column: self.density_column.clone(),
             patient_rule: self.patient_rule,

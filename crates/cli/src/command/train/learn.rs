@@ -125,7 +125,7 @@ pub fn segment(args: SegmentArgs) -> Result<()> {
     let c = &args.common;
     c.each(|preset: &SegmentPreset, (source, fold), options| {
         let data = marked(source, fold, args.pseudo.as_deref())?;
-        Ok(segment::on(preset, &data, options)?)
+        Ok(segment::train_on(preset, &data, options)?)
     })
 }
 
@@ -137,6 +137,6 @@ pub fn finetune(args: FinetuneArgs) -> Result<()> {
             None => vec![],
         };
         let data = marked(source, fold, args.pseudo.as_deref())?;
-        Ok(finetune::on(preset, &data, &mined, options)?)
+        Ok(finetune::train_on(preset, &data, &mined, options)?)
     })
 }

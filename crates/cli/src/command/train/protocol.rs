@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
-use train::protocol::{About, FinetunePreset, ProbePreset, folds_in, folds_of, probed_fold};
+use train::protocol::{About, CropsPreset, ProbePreset, folds_in, folds_of, probed_fold};
 use training::chain::start;
 use training::protocol::{self, in_words};
 
@@ -55,7 +55,7 @@ pub struct TestArgs {
 
 pub fn finetune(c: &Common) -> Result<()> {
     let device = c.machine.set_up();
-    let preset = FinetunePreset::load(&c.preset, &c.set)?;
+    let preset = CropsPreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let mut options = c.options(&c.out, device);
     if let Some(init) = options.init {

@@ -45,7 +45,7 @@ struct Keys {
 impl Keys {
     /// The stated column, or the first usual one; AMi-Br's own table names a crop by `dataset` and
     /// `uid`.
-    fn of(table: &Table, stated: Option<&str>) -> Result<Self> {
+    fn find(table: &Table, stated: Option<&str>) -> Result<Self> {
         let column = match stated {
             Some(name) => Some(table.column(name)?),
             None => table.first_of(KEYS),
@@ -71,7 +71,7 @@ pub(super) fn names(plan: &ClassificationPlan, table: &Table) -> Result<Vec<Stri
     if !named && !pair {
         return Ok(Vec::new());
     }
-    Ok(Keys::of(table, plan.key.as_deref())?.cells)
+    Ok(Keys::find(table, plan.key.as_deref())?.cells)
 }
 
 /// Rows by key: by the whole text, else by the file name alone where only one row has it.
@@ -85,7 +85,7 @@ fn name_of(text: &str) -> &str {
 }
 
 impl<'a> Index<'a> {
-    fn of(table: &Table, keys: &'a Keys) -> Result<Self> {
+    fn build(table: &Table, keys: &'a Keys) -> Result<Self> {
         let (mut whole, mut names) = (HashMap::new(), HashMap::new());
         for (row, cell) in keys.cells.iter().enumerate() {
             if whole.insert(cell.as_str(), row).is_some() {
@@ -149,10 +149,10 @@ fn true_classes(
     let column = pick(&labels, named, TRUTH)?.or(labels.first_of(&["class"])).ok_or_else(|| {
         content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
     })?;
-    let ours = Keys::of(table, plan.key.as_deref())?;
+    let ours = Keys::find(table, plan.key.as_deref())?;
     let stated = plan.key.as_deref().filter(|k| labels.first_of(&[k]).is_some());
-    let theirs = Keys::of(&labels, stated)?;
-    let index = Index::of(&labels, &theirs)?;
+    let theirs = Keys::find(&labels, stated)?;
+    let index = Index::build(&labels, &theirs)?;
     let mut truth = ours
         .cells
         .iter()
@@ -252,7 +252,7 @@ pub(super) fn join(plan: &ClassificationPlan, table: &Table, items: &mut Items) 
     if plan.mean_with.is_empty() {
         return Ok(());
     }
-    let ours = Keys::of(table, plan.key.as_deref())?;
+    let ours = Keys::find(table, plan.key.as_deref())?;
     let k = items.classes.len();
     let none =
         |path: &PathBuf| content(path, Setting::Predicted, "no p_<class> column for each class");
@@ -269,8 +269,8 @@ pub(super) fn join(plan: &ClassificationPlan, table: &Table, items: &mut Items) 
             return refuse(format!("its classes are {a}, those of the first table {b}"));
         }
         let scores = theirs.scores.ok_or_else(|| none(path))?;
-        let keys = Keys::of(&other, plan.key.as_deref())?;
-        let index = Index::of(&other, &keys)?;
+        let keys = Keys::find(&other, plan.key.as_deref())?;
+        let index = Index::build(&other, &keys)?;
         if other.len() != table.len() {
             return refuse(format!("{} items, the first table has {}", other.len(), table.len()));
         }

@@ -45,7 +45,7 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
                 let mut names = vec![entry.name.as_str()];
                 names.extend(file.file_name().and_then(|n| n.to_str()));
                 names.extend(entry.scanner.as_deref());
-                let given = o.given.of(&names);
+                let given = o.given.lookup(&names);
                 wanted.push(Wanted { file: file.clone(), given, what: number });
             }
             None if labels[number].is_empty() => {}

@@ -32,7 +32,7 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
             continue;
         }
         let name = below.to_string_lossy().replace('\\', "/");
-        let given = o.given.of(&[&name]);
+        let given = o.given.lookup(&[&name]);
         wanted.push(Wanted { file: file.clone(), given, what: name });
     }
     if masks > 0 {
