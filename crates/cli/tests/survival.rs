@@ -168,6 +168,33 @@ fn hard_cases_are_said_in_words() {
     assert!(ok && err.contains("monotone likelihood"), "{err}");
     let got: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(got["converged"], false);
+    assert_eq!(got["coefficients"][0]["infinite"], "+");
+    assert!(err.contains("may be infinite"), "{err}");
+    // A continuous covariate that orders the events as their times do.
+    let ordered: String = (1..=20).map(|i| format!("{},1,{i}\n", 21 - i)).collect();
+    let (ok, out, err) = run("ordered.csv", &format!("t,e,x\n{ordered}"), "x");
+    assert!(ok && err.contains("may be infinite"), "{err}");
+    let got: Value = serde_json::from_str(&out).unwrap();
+    let x = &got["coefficients"][0];
+    assert_eq!(x["infinite"], "+");
+    let lower = x["profile"]["hazard_ratio_lower"].as_f64().unwrap();
+    assert!((lower.ln() - 2.33673).abs() < 1e-4, "R's limit by the profile: {x}");
+    assert!(x["profile"]["hazard_ratio_upper"].is_null(), "{x}");
+    assert!(x["se"].as_f64().unwrap() > 1000.0, "{x}");
+    let table = write(folder.path(), "again.csv", &format!("t,e,x\n{ordered}"));
+    let (ok, text, _) = mithras(&[
+        "survival",
+        "cox",
+        "--table",
+        &table,
+        "--time",
+        "t",
+        "--event",
+        "e",
+        "--covariates",
+        "x",
+    ]);
+    assert!(ok && text.lines().any(|l| l.starts_with("x ") && l.contains("inf")), "{text}");
     let collinear = "t,e,x,y\n1,1,1,2\n2,1,4,8\n3,0,2,4\n4,1,0,0\n5,1,3,6\n";
     let (ok, out, err) = run("collinear.csv", collinear, "x,y");
     assert!(ok && err.contains("collinear"), "{err}");

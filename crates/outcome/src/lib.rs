@@ -51,7 +51,9 @@ pub mod words;
 
 pub use cindex::{Bootstraps, CIndex, CIndexPlan, RiskSource, c_index};
 pub use cohort::PatientRule;
-pub use cox::{Baseline, BaselinePoint, CoxModel, CoxPlan, ProportionalHazards, TermTest, cox};
+pub use cox::{
+    Baseline, BaselinePoint, CoxModel, CoxPlan, Limits, ProportionalHazards, TermTest, cox,
+};
 pub use error::{Error, Result, Setting};
 pub use frame::Roles;
 pub use grade::{GradePlan, Graded, Grades, Rule, Scheme, grade};

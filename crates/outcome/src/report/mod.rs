@@ -186,11 +186,26 @@ fn c_rows(study: &Study) -> Vec<[String; 6]> {
     rows
 }
 
+/// The cells of a coefficient that may be infinite: what its profile likelihood says.
+fn without_estimate(c: &Coefficient) -> [String; 6] {
+    let (limits, p) = c.profile.map_or((dash(), dash()), |l| {
+        let upper = l.hazard_ratio_upper.map_or_else(|| "\u{221e}".into(), show);
+        let limits = format!("{} \u{2013} {upper} (profile)", show(l.hazard_ratio_lower));
+        (limits, format!("{} (profile)", show_p(l.lrt.p)))
+    });
+    let sign = if c.infinite == Some("-") { "-" } else { "" };
+    let ratio = if sign.is_empty() { "\u{221e}" } else { "0" };
+    [format!("no finite estimate ({sign}\u{221e})"), ratio.into(), limits, dash(), dash(), p]
+}
+
 fn cox_rows(study: &Study) -> Vec<[String; 8]> {
     let mut rows = Vec::new();
     let mut add = |title: String, m: &Model| {
         for (j, name) in m.names.iter().enumerate() {
             let cells = match m.fit.coefficient(j) {
+                Some(_) if m.coefficients[j].profile.is_some() => {
+                    without_estimate(&m.coefficients[j])
+                }
                 Some(_) if !m.fit.settled(j) => {
                     ["no finite estimate", "-", "-", "-", "-", "-"].map(String::from)
                 }
