@@ -110,6 +110,10 @@ fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
             FeatureError::Engine(e) => for_error(e),
             FeatureError::Resolution(_) => Some("--tile-mpp"),
             FeatureError::Exists(_) => Some("--out"),
+            FeatureError::Mixed { own: true, .. } => {
+                Some("--out for another folder, or --overwrite")
+            }
+            FeatureError::Mixed { own: false, .. } => Some("--out for another folder"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<StartError>() {
@@ -244,6 +248,7 @@ fn of_classes(error: &ClassificationError) -> Option<&'static str> {
 fn of_outcome(setting: Setting) -> Option<&'static str> {
     Some(match setting {
         Setting::Level => "--level",
+        Setting::Out => "--out for another folder, or --overwrite",
         Setting::Times => "--at",
         Setting::EventValue => "--event-value",
         Setting::Coding => "--missing for codes that mean missing, --categorical for categories",

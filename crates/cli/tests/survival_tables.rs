@@ -260,6 +260,14 @@ fn joins_patients_and_training_medians() {
     );
     assert_eq!(lines.next().unwrap(), "A,2,9,6.5,13,10,5.5,11");
     assert_eq!(lines.count(), 5);
+    // Another unit of time is another question: refused, until its remedy is taken.
+    let other = [&more[..], &["--time-scale", "30.44"]].concat();
+    let (good, _, err) = study(&counts, &clinical, &out, &other);
+    assert!(!good && err.contains("time_scale was 1.0 and is 30.44"), "{err}");
+    assert!(err.contains("report") && err.contains("--overwrite"), "{err}");
+    assert_eq!(std::fs::read_to_string(out.join("report.html")).unwrap(), page);
+    assert!(study(&counts, &clinical, &out, &more).0, "the same question may be asked again");
+    assert!(study(&counts, &clinical, &out, &[&other[..], &["--overwrite"]].concat()).0);
     // Holm's p-values of the table of tests.
     let tests = results["p_values"].as_array().unwrap();
     let mut p: Vec<(f64, f64)> =

@@ -88,7 +88,7 @@ pub struct ProtocolBootstrap {
 }
 
 impl Protocol {
-    pub(super) fn from_plan(plan: &StudyPlan) -> Self {
+    pub(crate) fn from_plan(plan: &StudyPlan) -> Self {
         Self {
             unit: "slide; patient-level results in addition",
             ties: ties_name(plan.ties),

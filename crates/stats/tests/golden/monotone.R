@@ -39,7 +39,7 @@ cases <- list(
   near = list(time = near, event = rep(1, 20), x = list(x = 1:20)),
   # The event itself as a covariate, as R's own collection of failures has it.
   itself = list(time = time2, event = event2, x = list(event = event2, x2 = x2)),
-  plain = list(time = time2, event = event2, x = list(x2 = x2, none = none)))
+  plain = list(time = time2, event = event2, x = list(none = none, x2 = x2)))
 
 one <- function(name) {
   s <- cases[[name]]
@@ -57,7 +57,7 @@ one <- function(name) {
     tryCatch(suppressWarnings(coxph(y ~ offset(off) + strata(str)))$loglik[1], error = function(e) -1e9)
   }
   unit <- 1 / sapply(d, sd)
-  wide <- 0.25 * 1.3^(0:26)
+  wide <- 0.25 * 1.6^(0:14)
   wide <- c(-rev(wide), 0, wide)
   best <- function(f, u) {
     l <- sapply(wide * u, f)
@@ -77,8 +77,10 @@ one <- function(name) {
     from <- (wide * unit)[which.min(sapply(wide * unit, drop))]
     step <- unit; to <- from + sign * step
     while (drop(to) < 0) { step <- step * 2; to <- to + sign * step
-      if (abs(to) > 100 * unit) return(Inf * sign) }
-    uniroot(drop, sort(c(from, to)), tol = 1e-12)$root
+      if (abs(to) > 400 * unit) return(Inf * sign) }
+    root <- uniroot(drop, sort(c(from, to)), tol = 1e-9)$root
+    # Beyond the range in which the other one is sought.
+    if (abs(root) > 100 * unit) Inf * sign else root
   }
   rows <- sapply(seq_len(p), function(j) c(limit(j, -1), limit(j, 1),
     pchisq(2 * (top - profile(j, 0)), 1, lower.tail = FALSE)))

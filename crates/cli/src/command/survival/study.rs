@@ -84,6 +84,9 @@ pub struct Args {
     /// Folder of the report: report.html, results.json, cohort tables, pictures
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
+    /// Replace a report of another question (other columns, unit of time, seed) in the folder
+    #[arg(long)]
+    overwrite: bool,
 }
 
 impl Args {
@@ -125,6 +128,9 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     let clinical = Table::read(&args.clinical, &all(&args.missing))?;
     let plan = args.plan()?;
+    if !args.overwrite {
+        outcome::check_folder(&args.out, &plan)?;
+    }
     let study = outcome::study(&clinical, &plan)?;
     crate::show::print_messages("note", &study.notes);
     crate::show::print_messages("warning", &study.warnings);
