@@ -336,7 +336,10 @@ fn estimates_without_a_finite_value_are_said_with_the_limits_of_their_profile() 
             // the last digit.
             let near = if infinite(j) { 0.02 } else { 1e-6 };
             assert!((c.beta / g.beta[j] - 1.0).abs() < near, "{name}: {} {}", c.beta, g.beta[j]);
-            assert!((c.se / g.se[j] - 1.0).abs() < 10.0 * near, "{name}: {} {}", c.se, g.se[j]);
+            // R's own error loses its digits where two coefficients run away: with 60 digits, at R's
+            // coefficients, the information gives these.
+            let se = if name == "together" { [2505.95656, 2534.06499][j] } else { g.se[j] };
+            assert!((c.se / se - 1.0).abs() < 10.0 * near, "{name}: {} {se}", c.se);
             let profile = found.profile(&data, j, 0.95).unwrap().unwrap();
             for (limit, wanted) in [(profile.lower, g.lower[j]), (profile.upper, g.upper[j])] {
                 match wanted {
