@@ -174,8 +174,8 @@ impl Cohort {
         let names = (table.path().display().to_string(), clinical.path().display().to_string());
         let sides = (names.0.as_str(), names.1.as_str());
         if slides.is_empty() {
-            let join =
-                Unmatched::from_keys(sides, &alone, &idle).map_or_else(String::new, |j| format!(": {j}"));
+            let join = Unmatched::from_keys(sides, &alone, &idle)
+                .map_or_else(String::new, |j| format!(": {j}"));
             let reason = format!(
                 "no slide ({}) matches a row of {} ({}){join}",
                 columns.join_counts,
@@ -201,8 +201,8 @@ impl Cohort {
         }
         if !unmatched.is_empty() {
             let n = Many(unmatched.len(), "slide");
-            let join =
-                Unmatched::from_keys(sides, &alone, &idle).map_or_else(String::new, |j| format!("; {j}"));
+            let join = Unmatched::from_keys(sides, &alone, &idle)
+                .map_or_else(String::new, |j| format!("; {j}"));
             notes
                 .push(format!("left out without a clinical row: {n} ({}){join}", some(&unmatched)));
         }

@@ -84,7 +84,7 @@ impl fmt::Display for CoxModel {
                 Some(l) => [l.hazard_ratio_lower, l.hazard_ratio_upper.unwrap_or(f64::INFINITY)],
                 None => [r.hazard_ratio_lower, r.hazard_ratio_upper],
             };
-            // Where the fit stopped on its way to infinity says nothing.
+            // Where the fit stopped on its way to infinity is of no use.
             let ends = match c.infinite {
                 Some("-") => ["-inf", "0"].map(String::from),
                 Some(_) => ["inf", "inf"].map(String::from),

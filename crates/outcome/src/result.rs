@@ -143,10 +143,10 @@ pub struct Coefficient {
     /// Its p-value.
     pub p: Option<f64>,
     /// `+` or `-` where the estimate may be infinite (separation, monotone likelihood): the numbers
-    /// beside it are those where the fit stopped, and mean nothing.
+    /// next to it are those where the fit stopped, and mean nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infinite: Option<&'static str>,
-    /// What the profile likelihood says, where it was asked for or the estimate may be infinite.
+    /// Limits by the profile likelihood, if asked for or if the estimate may be infinite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileLimits>,
     /// The rest.

@@ -297,7 +297,7 @@ fn concordance_equals_r() {
     assert!(checked >= 5);
 }
 
-/// One drawn table of `golden/monotone.R` with what R says of it.
+/// One drawn table of `golden/monotone.R` with R's results.
 #[derive(Deserialize)]
 struct Monotone {
     time: Vec<f64>,

@@ -117,7 +117,7 @@ impl Unmatched {
     }
 
     /// What two tables do not share, where a join by rules of its own has found the keys without a
-    /// partner; `None` when there are none.
+    /// partner; `None` without any.
     #[must_use]
     pub fn from_keys(names: (&str, &str), alone: &[&str], others: &[&str]) -> Option<Self> {
         if alone.is_empty() && others.is_empty() {

@@ -72,7 +72,7 @@ pub fn check_folder(out: &Path, plan: &StudyPlan) -> Result<()> {
     let (Some(former), Some(now)) = (former["protocol"].as_object(), now.as_object()) else {
         return Ok(());
     };
-    // A setting that an earlier version did not write is no difference.
+    // A setting that an earlier version did not write does not count.
     let differs = now.iter().find(|(name, v)| former.get(*name).is_some_and(|f| f != *v));
     let Some((name, value)) = differs else { return Ok(()) };
     let reason = format!(
@@ -214,7 +214,7 @@ fn c_rows(study: &Study) -> Vec<[String; 6]> {
     rows
 }
 
-/// The cells of a coefficient that may be infinite: what its profile likelihood says.
+/// The cells of a coefficient that may be infinite: limits and test of its profile likelihood.
 fn without_estimate(c: &Coefficient) -> [String; 6] {
     let dash = || "-".to_owned();
     let (limits, p) = c.profile.map_or((dash(), dash()), |l| {

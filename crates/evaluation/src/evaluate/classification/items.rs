@@ -139,7 +139,7 @@ fn probability(table: &Table, row: usize, column: usize) -> Result<f64> {
         return Ok(p);
     }
     let reason = format!(
-        "{p} is not a probability, which lies between 0 and 1; divide percentages by 100, and apply \
+        "{p} is not a probability, a number from 0 to 1; divide percentages by 100, and apply \
          softmax to logits"
     );
     Err(wrong(table, row, column, reason))

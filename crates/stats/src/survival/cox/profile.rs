@@ -6,13 +6,14 @@
 use super::derivatives::Derivatives;
 use super::fit::{centre_and_scale, pick};
 use super::risk::Sorted;
+use super::stable::Stable;
 use super::ties::Ties;
 use super::{ChiSquared, CoxData, CoxFit};
 use crate::distribution::normal_critical;
 use crate::survival::data::SurvivalError;
 use crate::survival::linear::Ldl;
 
-/// What the profile likelihood says of one coefficient.
+/// One coefficient by its profile likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Profile {
     /// Lower limit of the log hazard ratio; minus infinity where the likelihood never falls enough.
@@ -96,7 +97,7 @@ impl Search<'_> {
             if !here.finite() {
                 break;
             }
-            let step = self.step(&here, held);
+            let step = self.step(&top.beta, held);
             let mut part = 1.0;
             let gained = loop {
                 let moved: Vec<f64> =
@@ -119,7 +120,8 @@ impl Search<'_> {
         top
     }
 
-    fn step(&self, here: &Derivatives, held: Option<usize>) -> Vec<f64> {
+    fn step(&self, beta: &[f64], held: Option<usize>) -> Vec<f64> {
+        let here = Stable::at(self.sorted, self.ties, beta);
         let q = self.sorted.p;
         let free: Vec<usize> = (0..q).filter(|i| Some(*i) != held).collect();
         let mut step = vec![0.0; q];
@@ -132,7 +134,8 @@ impl Search<'_> {
         let found = Ldl::new(&part, free.len(), 1e-12).solve(&score);
         for (&i, s) in free.iter().zip(found) {
             // Where the likelihood is flat a Newton step may leave the range of exp().
-            step[i] = if s.is_finite() { s.clamp(-5.0, 5.0) } else { 0.0 };
+            let uphill = if s.is_finite() && s != 0.0 { s } else { here.score[i].signum() };
+            step[i] = uphill.clamp(-5.0, 5.0);
         }
         step
     }

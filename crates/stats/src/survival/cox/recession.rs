@@ -101,7 +101,7 @@ fn direction(rows: &[Vec<f64>], q: usize) -> Option<Vec<f64>> {
         return None;
     }
     let d: Vec<f64> = rest.into_iter().map(|r| r / length).collect();
-    // The certificate: nothing is claimed that the rows do not say.
+    // The certificate: only what all rows confirm is claimed.
     let along = || rows.iter().map(|z| dot(z, &d));
     (along().all(|v| v <= ZERO) && along().any(|v| v < -ZERO)).then_some(d)
 }
