@@ -127,11 +127,11 @@ pub fn overview(slide: &Slide, reviewed: bool) -> Vec<Picture> {
 fn hotspot(slide: &Slide, spot: &Spot, reviewed: bool) -> Option<Picture> {
     let c = &slide.counts;
     let mpp = [c.resolution.x, c.resolution.y];
-    // Of fields that lie apart the first is shown.
+    // Of several fields the first is shown.
     let rings = spot.rings(mpp);
     let (centre, ring) = (spot.centres.first()?, rings.first()?);
     let file = review::view::opened(slide.file.as_deref()?, c).ok()?;
-    // What of it lies on the slide, um.
+    // Its part on the slide, um.
     let (at, half) = ([centre.x * mpp[0], centre.y * mpp[1]], spot.rule.reach_um() * AROUND);
     let size = [c.slide.width as f64 * mpp[0], c.slide.height as f64 * mpp[1]];
     let from = [0, 1].map(|k| (at[k] - half).max(0.0));

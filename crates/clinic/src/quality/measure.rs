@@ -48,11 +48,11 @@ pub struct Measured {
     pub folds: f64,
     /// Stain vectors; none where too little is stained.
     pub stains: Option<[[f64; 3]; 2]>,
-    /// Tiles that the file says were left out, on all levels.
+    /// Tiles that the file lists as left out, on all levels.
     pub missing_tiles: usize,
     /// Whether a picture of the label is in the file.
     pub label: bool,
-    /// Names in the file that say who, when or where.
+    /// Names in the file that may identify a person, a time or a place.
     pub personal: usize,
     /// Seconds that it took.
     pub seconds: f64,

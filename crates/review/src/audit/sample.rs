@@ -242,7 +242,7 @@ impl Surroundings {
     fn cut(&mut self, meta: &CropMeta, crop: &RgbTile) -> Result<RgbTile, SampleError> {
         let gone = |reason: String| SampleError::Gone { slide: meta.slide.clone(), reason };
         let place = meta.centroid.ok_or_else(|| {
-            gone(format!("the corpus does not say where its crop {} lies", meta.path))
+            gone(format!("the corpus has no place for its crop {}", meta.path))
         })?;
         let known = [meta.slide.clone(), stem(Path::new(&meta.slide))];
         let file = known.iter().find_map(|n| self.files.get(n)).cloned();

@@ -143,7 +143,7 @@ struct Place {
 ///
 /// A slide is too large to train on whole: frames of 128 um at 0.25 um/px around the judged places are
 /// written as PNG into `out`; they belong to their slide when folds are made. Their other tissue counts
-/// as free of figures, because who judged a place saw what is around it, unless `options` says that no
+/// as free of figures, because who judged a place saw what is around it, unless `options` states that no
 /// image is exhaustive.
 ///
 /// # Errors
@@ -325,10 +325,10 @@ impl Making<'_> {
 
 /// What all words about a place come to.
 fn place(words: &[&Entry]) -> Place {
-    let said: BTreeSet<u8> =
+    let verdicts: BTreeSet<u8> =
         words.iter().filter_map(|e| Some(Word::from(e.verdict?) as u8)).collect();
     let all = |v: Verdict| words.iter().all(|e| e.verdict == Some(v));
-    let only = |w: Word| said.len() == 1 && said.contains(&(w as u8));
+    let only = |w: Word| verdicts.len() == 1 && verdicts.contains(&(w as u8));
     let added = words.iter().any(|e| e.added);
     let what = match () {
         () if only(Word::Yes) => Settled::Figure { atypical: all(Verdict::Atypical) },

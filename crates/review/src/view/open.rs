@@ -89,8 +89,8 @@ pub struct Opened {
 }
 
 /// Opens runs (folders that `mithras detect` wrote), single folders of a run, and slides. A slide of a
-/// run is looked for in `slides`, where given, and then where the run read it; one that is not there or
-/// not the same any more is said so in its note.
+/// run is looked for in `slides`, where given, and then where the run read it; a missing or
+/// changed one has a note.
 ///
 /// # Errors
 /// [`OpenError`].
