@@ -307,7 +307,14 @@ impl Server {
     }
 
     /// Sends a verdict on a place; `verdict` as JSON.
-    pub fn review(&self, who: &str, slide: usize, at: [f64; 2], verdict: &str, added: bool) -> Reply {
+    pub fn review(
+        &self,
+        who: &str,
+        slide: usize,
+        at: [f64; 2],
+        verdict: &str,
+        added: bool,
+    ) -> Reply {
         let [x, y] = at;
         let plus = if added { "+" } else { "" };
         let body = format!(

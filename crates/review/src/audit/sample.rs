@@ -241,9 +241,9 @@ impl Surroundings {
     /// The crop's place and what is around it, at the crop's um/px.
     fn cut(&mut self, meta: &CropMeta, crop: &RgbTile) -> Result<RgbTile, SampleError> {
         let gone = |reason: String| SampleError::Gone { slide: meta.slide.clone(), reason };
-        let place = meta.centroid.ok_or_else(|| {
-            gone(format!("the corpus has no place for its crop {}", meta.path))
-        })?;
+        let place = meta
+            .centroid
+            .ok_or_else(|| gone(format!("the corpus has no place for its crop {}", meta.path)))?;
         let known = [meta.slide.clone(), stem(Path::new(&meta.slide))];
         let file = known.iter().find_map(|n| self.files.get(n)).cloned();
         let file = file.ok_or_else(|| gone(format!("not in {}", Shown(&self.folder))))?;
