@@ -15,7 +15,7 @@ pub struct Timing {
     pub load_s: f64,
     /// Median seconds per window of the segmenter.
     pub window_s: Option<f64>,
-    /// Median seconds per crop of the classifier.
+    /// Median seconds of one pass of the classifier, per crop; flips and turns are further passes.
     pub crop_s: Option<f64>,
 }
 
@@ -39,8 +39,12 @@ pub fn time(
     options: &EngineOptions,
     runs: usize,
 ) -> Result<Timing, TimingError> {
+    let mut package = package.clone();
+    if let Some(c) = &mut package.card.classifier {
+        (c.symmetries, c.symmetries_from) = (1, None);
+    }
     let start = Instant::now();
-    let mut models = open(package, options)?;
+    let mut models = open(&package, options)?;
     let load_s = start.elapsed().as_secs_f64();
     let window_s = match (&package.card.segmenter, &mut models.segmenter) {
         (Some(card), Some(s)) => {
