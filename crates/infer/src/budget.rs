@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// How many crops a mm2 of tissue brings to the second stage.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Load {
+pub struct Workload {
     /// Candidates per mm2.
     pub candidates_per_mm2: f64,
     /// Share of them whose first copy scores high enough for further symmetric copies, 0 to 1; all of them where the
@@ -28,7 +28,7 @@ pub struct Budget {
     schema: &'static str,
     version: &'static str,
     model: String,
-    load: Load,
+    load: Workload,
     machine: Machine,
     networks: Vec<NetworkCost>,
     engines: Vec<EngineCost>,
@@ -82,7 +82,7 @@ struct StageCost {
     s_per_mm2: f64,
 }
 
-impl Load {
+impl Workload {
     /// Candidates per mm2 of `mithras-standard` on cellular frames, and the share that `symmetries_from = 0.1` leaves
     /// open (docs/notes/fast-detector.md).
     pub const COUNTED: Self = Self { candidates_per_mm2: 154.0, open_share: 0.34 };
@@ -101,7 +101,7 @@ impl Budget {
         package: &ModelPackage,
         engines: &[EngineOptions],
         runs: usize,
-        load: Load,
+        load: Workload,
     ) -> Self {
         let peaks = Peaks::measure(Duration::from_millis(500));
         let networks = networks(package, load, peaks.flops);
@@ -123,7 +123,7 @@ impl Budget {
     }
 }
 
-fn networks(package: &ModelPackage, load: Load, peak: f64) -> Vec<NetworkCost> {
+fn networks(package: &ModelPackage, load: Workload, peak: f64) -> Vec<NetworkCost> {
     let card = &package.card;
     let cost = |stage, passes_per_mm2, onnx: Option<&[u8]>, side: usize| {
         let options = PlanOptions::new(INPUT, [3, side, side], OUTPUT);

@@ -1,7 +1,7 @@
 //! `mithras bench`: how fast things run on this machine.
 
 use anyhow::Result;
-use infer::budget::{Budget, Load};
+use infer::budget::{Budget, Workload};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use std::path::PathBuf;
 
@@ -39,10 +39,10 @@ struct Detect {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: u16,
     /// Candidates per mm2 of tissue that the second stage looks at
-    #[arg(long, value_name = "N", default_value_t = Load::COUNTED.candidates_per_mm2, value_parser = candidates)]
+    #[arg(long, value_name = "N", default_value_t = Workload::COUNTED.candidates_per_mm2, value_parser = candidates)]
     candidates: f64,
     /// Share of candidates that are asked again, flipped, where the package asks only the likely ones
-    #[arg(long, value_name = "SHARE", default_value_t = Load::COUNTED.open_share, value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value_t = Workload::COUNTED.open_share, value_parser = share)]
     open_share: f64,
     /// Print JSON (`mithras.budget/1`)
     #[arg(long)]
@@ -152,7 +152,7 @@ fn detect(a: &Detect) -> Result<()> {
         !engines.is_empty(),
         "only engines on the processor are timed here: native, openvino, onnxruntime, rten"
     );
-    let load = Load { candidates_per_mm2: a.candidates, open_share: a.open_share };
+    let load = Workload { candidates_per_mm2: a.candidates, open_share: a.open_share };
     crate::show::result(a.json, &Budget::measure(&package, &engines, a.runs.into(), load))
 }
 
