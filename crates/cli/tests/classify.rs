@@ -136,10 +136,19 @@ fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
 fn what_detection_costs_is_held_against_the_peak() {
     let bench = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
-        let output = command.args(["bench", "detect", "--model", "fast", "--runs", "1"]).args(more).output().unwrap();
-        (output.status.success(), output.stdout, String::from_utf8_lossy(&output.stderr).into_owned())
+        let output = command
+            .args(["bench", "detect", "--model", "fast", "--runs", "1"])
+            .args(more)
+            .output()
+            .unwrap();
+        (
+            output.status.success(),
+            output.stdout,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
     };
-    let (fine, json, error) = bench(&["--engine", "native", "--candidates", "58", "--open-share", "0.5", "--json"]);
+    let (fine, json, error) =
+        bench(&["--engine", "native", "--candidates", "58", "--open-share", "0.5", "--json"]);
     assert!(fine, "{error}");
     let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(found["schema"], "mithras.budget/1");
@@ -158,7 +167,9 @@ fn what_detection_costs_is_held_against_the_peak() {
     let stages = native["stages"].as_array().unwrap();
     let sum: f64 = stages.iter().map(|s| number(&s["s_per_mm2"])).sum();
     assert!(stages.len() == 2 && (number(&native["s_per_mm2"]) - sum).abs() < 1e-9);
-    for (wrong, word) in [(["--engine", "torch"], "on the processor"), (["--open-share", "2"], "from 0 to 1")] {
+    for (wrong, word) in
+        [(["--engine", "torch"], "on the processor"), (["--open-share", "2"], "from 0 to 1")]
+    {
         let (fine, _, error) = bench(&wrong);
         assert!(!fine && error.contains(word), "{error}");
     }
