@@ -46,15 +46,14 @@ pub struct Args {
 pub fn run(a: Args) -> anyhow::Result<()> {
     let opened = open(&a.inputs, a.slides.as_deref(), a.reviews.as_deref())?;
     let viewer = Viewer::new(opened).blinded(a.blinded);
-    let listener = web::listen_on(a.host, a.port)
+    let server = web::Server::bind(a.host, a.port)
         .with_context(|| format!("{}:{}: choose another --port", a.host, a.port))?;
-    let anywhere = !a.host.is_loopback();
-    if anywhere {
+    if !a.host.is_loopback() {
         eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
     }
-    let (at, slides) = (listener.local_addr()?, Many(viewer.slides(), "slide"));
-    print_line(&format!("http://{at}/{}/\n{slides}; Ctrl-C ends the server", viewer.token()));
-    web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
+    let slides = Many(viewer.slides(), "slide");
+    print_line(&format!("{}\n{slides}; Ctrl-C ends the server", server.url()?));
+    server.serve(move |request| viewer.answer(request))?;
     Ok(())
 }
 
