@@ -62,6 +62,7 @@ verbs! {
     Report: command::report::Args => command::report::run,
     Slide: command::slide::Args => command::slide::run,
     Slurm: command::slurm::Args => command::slurm::run,
+    Start: command::start::Args => command::start::run,
     Survival: command::survival::Args => command::survival::run,
     Train: command::train::Args => command::train::run,
     View: command::view::Args => command::view::run,
@@ -86,7 +87,8 @@ fn end_quietly_on_a_closed_pipe() {
 
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
-    let typed = examples::with_examples(Cli::command()).get_matches();
+    let words = command::start::words(std::env::args_os().collect(), cfg!(windows));
+    let typed = examples::with_examples(Cli::command()).get_matches_from(words);
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit());
     progress::begin(&typed);
     progress::end(run(cli).unwrap_or_else(|error| {

@@ -38,4 +38,4 @@ pub use engine::{
     EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
     Precision, Provider, Session, Started, open,
 };
-pub use package::{ModelPackage, PackageError};
+pub use package::{DEFAULT, ModelPackage, PackageError};

@@ -97,6 +97,7 @@ const RESERVED: &[&str] = &[
     "summary.html",
     "recount.csv",
     "reviews",
+    "reports",
     "truth.csv",
     "slides.csv",
     "build.json",

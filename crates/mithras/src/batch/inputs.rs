@@ -206,7 +206,9 @@ const SUFFIXES: &[&str] = &[
     "zvi",
 ];
 
-fn named_as_slide(path: &Path) -> bool {
+/// Whether a file has the suffix of a slide, or of a picture that can be one; nothing is opened.
+#[must_use]
+pub fn named_as_slide(path: &Path) -> bool {
     let suffix = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     suffix.is_some_and(|s| SUFFIXES.contains(&s.as_str()))
 }
