@@ -21,4 +21,4 @@ mod server;
 mod work;
 
 pub use server::{Settings, Start};
-pub use work::{Phase, SlideState, Standing};
+pub use work::{Phase, Progress, SlideState};

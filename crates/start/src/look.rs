@@ -44,7 +44,7 @@ pub fn look(input: &Input, opener: &Opener) -> Look {
         Ok(slide) => slide,
         Err(e) => return Look { usable: false, error: Some(words(&e)), about: None },
     };
-    let info = SlideInfo::of(&slide);
+    let info = SlideInfo::read(&slide);
     let (mpp, mpp_source) = match info.resolution {
         ResolutionInfo::Known { x_um, y_um, source } => {
             (Some([x_um.get(), y_um.get()]), Some(source))

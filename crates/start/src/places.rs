@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Entries of one folder that are sent; a folder of more is cut, and says so.
+/// Entries of one folder that are sent; the rest is counted.
 const MOST: usize = 5000;
 
 /// What an entry is, by its kind and suffix alone: nothing is opened.
@@ -42,7 +42,7 @@ pub struct Listing {
     entries: Vec<Entry>,
     /// Entries beyond the first 5000.
     cut: usize,
-    /// Entries whose names are no Unicode text, which a page cannot name.
+    /// Entries whose names are not Unicode text, which a page cannot name.
     unnamed: usize,
 }
 
@@ -108,7 +108,7 @@ pub fn list(folder: &Path) -> Result<Listing, String> {
     entries.truncate(MOST);
     let text = |p: &Path| p.to_str().map(str::to_owned);
     Ok(Listing {
-        path: text(folder).ok_or_else(|| fail(&"its name is no Unicode text"))?,
+        path: text(folder).ok_or_else(|| fail(&"its name is not Unicode text"))?,
         parent: folder.parent().and_then(text),
         kind: kind(folder),
         entries,
@@ -145,7 +145,10 @@ pub fn fresh(parent: &Path, slides: &[PathBuf]) -> PathBuf {
         [one] => mithras::input::stem(one),
         [first, ..] => {
             let folder = first.parent().and_then(Path::file_name);
-            folder.map_or_else(|| "slides".to_owned(), |f| mithras::input::stem(&Path::new(f).join("x")))
+            folder.map_or_else(
+                || "slides".to_owned(),
+                |f| mithras::input::stem(&Path::new(f).join("x")),
+            )
         }
     };
     let numbered = (2_u32..).map(|k| format!("{name}-{k}"));
@@ -171,7 +174,10 @@ mod tests {
         let listing = list(dir.path()).unwrap();
         let seen: Vec<_> = listing.entries.iter().map(|e| (&*e.name, e.kind)).collect();
         use Kind::{Folder, Other, Regions, Run, Slide};
-        assert_eq!(seen, [("z", Folder), ("a.txt", Other), ("b.SVS", Slide), ("c.geojson", Regions)]);
+        assert_eq!(
+            seen,
+            [("z", Folder), ("a.txt", Other), ("b.SVS", Slide), ("c.geojson", Regions)]
+        );
         assert_eq!(list(&dir.path().join("z")).unwrap().entries[0].kind, Run);
         assert!(list(&dir.path().join("a.txt")).unwrap_err().contains("is a file"));
         assert!(list(&dir.path().join("none")).unwrap_err().contains("no such folder"));

@@ -3,7 +3,7 @@
 use crate::look::{self, words};
 use crate::places::{self, Place};
 use crate::results::results;
-use crate::work::{Desk, Plan, Standing};
+use crate::work::{Desk, Plan, Progress};
 use infer::{EngineOptions, ModelCard, ModelPackage};
 use mithras::job::{self, Existing, Input};
 use mithras::regions::Classes;
@@ -28,7 +28,7 @@ const SCRIPTS: [(&str, &str); 2] =
 /// Folder of the reports, in that of the run.
 const REPORTS: &str = "reports";
 
-/// What the command line says.
+/// Settings of the command line.
 #[derive(Clone, Default)]
 pub struct Settings {
     /// A package of one's own; without it the bundled ones can be chosen.
@@ -75,7 +75,7 @@ struct Begin<'a> {
 #[derive(Serialize)]
 struct Chosen {
     slides: Vec<ChosenSlide>,
-    /// Files in the folders that are no slides.
+    /// Files in the folders that are not slides.
     skipped: usize,
     /// A folder for their results, which does not exist yet.
     out: String,
@@ -213,8 +213,8 @@ impl Start {
 
     /// How far the run is.
     #[must_use]
-    pub fn standing(&self) -> Standing {
-        self.desk.standing()
+    pub fn progress(&self) -> Progress {
+        self.desk.progress()
     }
 
     /// Answers one request.
@@ -248,7 +248,7 @@ impl Start {
         let parts: Vec<&str> = path.split('/').collect();
         match parts[..] {
             ["api", "begin"] => Ok(Answer::json(200, &self.begin())),
-            ["api", "run"] => Ok(Answer::json(200, &self.desk.standing())),
+            ["api", "run"] => Ok(Answer::json(200, &self.desk.progress())),
             ["picture", file] => {
                 let id = file.strip_suffix(".jpg").ok_or_else(nothing)?;
                 let input = self.input(number(id)?, None)?;
@@ -310,7 +310,7 @@ impl Start {
     }
 
     fn model(&self, name: &str) -> Result<&Model, Answer> {
-        let unknown = || refusal(&format!("`{name}` is no model of this page"));
+        let unknown = || refusal(&format!("`{name}` is not a model of this page"));
         self.models.iter().find(|m| m.name == name).ok_or_else(unknown)
     }
 
@@ -345,7 +345,7 @@ impl Start {
         Ok(Answer::json(200, &look::look(&input, &opener)))
     }
 
-    fn start(&self, g: Go) -> Result<Standing, String> {
+    fn start(&self, g: Go) -> Result<Progress, String> {
         if g.slides.is_empty() {
             return Err("no slide is chosen".into());
         }
@@ -376,10 +376,10 @@ impl Start {
         let out = g.out.clone();
         let slides = found.slides;
         let plan = Plan { slides, package, thresholds, out, existing, engine, command };
-        let standing = self.desk.begin(plan)?;
+        let progress = self.desk.begin(plan)?;
         // A viewer opened before shows what was there then.
         held(&self.viewers).retain(|(run, _)| *run != g.out);
-        Ok(standing)
+        Ok(progress)
     }
 
     fn viewer(&self, token: &str) -> Option<Arc<Viewer>> {

@@ -11,10 +11,10 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Notes that are kept; a page is no log.
+/// Notes that are kept; a page is not a log.
 const NOTES: usize = 200;
 
-/// Where a run stands.
+/// Phase of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -27,7 +27,7 @@ pub enum Phase {
     Running,
     /// It ends as soon as the windows at hand are done.
     Cancelling,
-    /// It was cancelled; it can be gone on with.
+    /// It was cancelled; it can be resumed.
     Cancelled,
     /// It ended; slides may have failed.
     Done,
@@ -68,8 +68,8 @@ pub struct SlideState {
 
 /// How far a run is.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Standing {
-    /// Where it stands.
+pub struct Progress {
+    /// Its phase.
     pub phase: Phase,
     /// Number of the run since the server began.
     pub number: u64,
@@ -109,20 +109,20 @@ pub struct Plan {
 
 /// The desk at which one run at a time is done.
 #[derive(Clone, Default)]
-pub struct Desk(Arc<Mutex<(Standing, CancelToken)>>);
+pub struct Desk(Arc<Mutex<(Progress, CancelToken)>>);
 
 impl Desk {
-    fn lock(&self) -> MutexGuard<'_, (Standing, CancelToken)> {
+    fn lock(&self) -> MutexGuard<'_, (Progress, CancelToken)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How far the run is.
-    pub fn standing(&self) -> Standing {
+    pub fn progress(&self) -> Progress {
         self.lock().0.clone()
     }
 
     /// Ends the run as soon as the windows at hand are done; nothing where none is at work.
-    pub fn cancel(&self) -> Standing {
+    pub fn cancel(&self) -> Progress {
         let mut held = self.lock();
         if held.0.phase.is_busy() {
             held.1.cancel();
@@ -135,7 +135,7 @@ impl Desk {
     ///
     /// # Errors
     /// Where one is at work already, or no thread is left.
-    pub fn begin(&self, plan: Plan) -> Result<Standing, String> {
+    pub fn begin(&self, plan: Plan) -> Result<Progress, String> {
         let cancel = CancelToken::new();
         let begun = {
             let mut held = self.lock();
@@ -145,7 +145,7 @@ impl Desk {
             let number = held.0.number + 1;
             let slides = plan.slides.iter().map(|s| waiting(&s.name)).collect();
             let (phase, out) = (Phase::Opening, Some(plan.out.clone()));
-            held.0 = Standing { phase, number, out, slides, ..Standing::default() };
+            held.0 = Progress { phase, number, out, slides, ..Progress::default() };
             held.1 = cancel.clone();
             held.0.clone()
         };
@@ -165,12 +165,12 @@ impl Desk {
         }
     }
 
-    /// Does all of it; gives the last phase, or why there is none.
+    /// Does all of it, and returns the last phase.
     fn work(&self, plan: Plan, cancel: &CancelToken) -> Result<Phase, Fault> {
         let builder = Builder::default().suited_to(plan.engine).thresholds(plan.thresholds);
         let mut detector =
             [builder.open(&plan.package).map_err(|e| Fault { words: words(&e), exists: false })?];
-        let mut listener = Told(self.clone());
+        let mut listener = Watch(self.clone());
         let place = (&*plan.out, plan.existing);
         let (slides, command) = (plan.slides, &*plan.command);
         let run = report::run(slides, &mut detector, place, command, &mut listener, cancel);
@@ -189,7 +189,7 @@ struct Fault {
     exists: bool,
 }
 
-/// Says how the run ended, also where its thread panicked: else it would be at work for ever.
+/// Records how the run ended, also where its thread panicked: else it would be at work for ever.
 struct End {
     desk: Desk,
     how: Option<Result<Phase, Fault>>,
@@ -199,7 +199,7 @@ impl Drop for End {
     fn drop(&mut self) {
         let mut held = self.desk.lock();
         let how = self.how.take().unwrap_or_else(|| {
-            let words = "the run ended by a fault of the program; what it printed tells more. What was found so far is kept".into();
+            let words = "the run ended by a fault of the program; its console has the details. What was found so far is kept".into();
             Err(Fault { words, exists: false })
         });
         match how {
@@ -228,9 +228,9 @@ fn waiting(name: &str) -> SlideState {
 }
 
 /// Writes progress down where the page asks for it.
-struct Told(Desk);
+struct Watch(Desk);
 
-impl Told {
+impl Watch {
     fn slide(&self, name: &str, change: impl FnOnce(&mut SlideState)) {
         let mut held = self.0.lock();
         held.0.slides.iter_mut().find(|s| s.name == name).map(change);
@@ -244,11 +244,11 @@ impl Told {
     }
 }
 
-impl Listener for Told {
+impl Listener for Watch {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, line: &str) {
+    fn report(&mut self, line: &str) {
         self.keep(line);
     }
     fn note(&mut self, text: &str) {

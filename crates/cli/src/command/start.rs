@@ -1,8 +1,8 @@
 //! `mithras start`: the start page, for people without a command line.
 
 use super::detect::EngineArgs;
-use crate::progress::tell;
-use crate::show::aloud;
+use crate::progress::print_message;
+use crate::show::print_line;
 use anyhow::{Context, anyhow};
 use mithras::web;
 use start::{Settings, Start};
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// Pick slides, run detection and look at the results in a browser, without a command line
 ///
 /// Opens a page of this computer in the browser: slides or folders are picked (drives, home, or a typed path), with regions if
-/// there are any; every slide is shown with um/px, scanner and warnings; detection runs with its progress, can be cancelled and gone
-/// on with; then come figures, hotspot and counts, the viewer, the report as PDF, and the folder. Only this computer is answered, and
+/// there are any; every slide is shown with um/px, scanner and warnings; detection runs with its progress, can be cancelled and
+/// resumed; then come figures, hotspot and counts, the viewer, the report as PDF, and the folder. Only this computer is answered, and
 /// only with the whole address. On Windows a double click on mithras.exe does the same. See docs/start.md.
 #[derive(clap::Args)]
 pub struct Args {
@@ -43,9 +43,11 @@ pub fn run(a: Args) -> anyhow::Result<()> {
     let listener = web::listen(a.port)
         .with_context(|| format!("port {}: choose another --port, or none", a.port))?;
     let url = format!("http://{}/{}/", listener.local_addr()?, start.token());
-    aloud(&format!("{url}\nthe page is open as long as this runs; Ctrl-C ends it"));
-    if !a.no_browser && let Err(e) = open::that_detached(&url) {
-        tell("note", &format!("no browser could be opened ({e}); open the address above"));
+    print_line(&format!("{url}\nthe page is open as long as this runs; Ctrl-C ends it"));
+    if !a.no_browser
+        && let Err(e) = open::that_detached(&url)
+    {
+        print_message("note", &format!("no browser could be opened ({e}); open the address above"));
     }
     web::serve(&listener, move |request| start.answer(request))?;
     Ok(())

@@ -7,6 +7,7 @@ mod made;
 mod page;
 mod quality;
 mod report;
+mod start_page;
 
 use made::{DOTS, made, score, serve, start};
 use mithras::export::read_detections;

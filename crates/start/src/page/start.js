@@ -9,7 +9,7 @@ let here = null;
 let chosen = [];
 /** Number of the run whose results were shown last. */
 let shown = 0;
-let standing = null;
+let state = null;
 /** The run whose results are on the page. */
 let run = null;
 /** Whether the folder for results was typed. */
@@ -21,7 +21,7 @@ const STATES = {
 };
 const PHASES = {
   opening: 'Opening the networks and checking the slides …', running: 'Searching …', cancelling: 'Cancelling: the windows at hand are finished first …',
-  cancelled: 'Cancelled. What was found so far is kept, and can be gone on with.', done: 'Done.', failed: 'Detection did not run.',
+  cancelled: 'Cancelled. What was found so far is kept, and can be continued.', done: 'Done.', failed: 'Detection did not run.',
 };
 
 function make(tag, text, set = {}) {
@@ -109,7 +109,7 @@ async function add(paths) {
   if (!paths.length) { $('list-error').textContent = 'No slide is ticked.'; return; }
   await attempt('list-error', async () => {
     const { slides, skipped } = await post('api/choose', { paths });
-    $('list-note').textContent = skipped ? `${skipped} files in the folder are no slides and were left aside.` : '';
+    $('list-note').textContent = skipped ? `${skipped} files in the folder are not slides and were left aside.` : '';
     for (const s of slides) if (!chosen.some((c) => c.id === s.id)) chosen.push(s);
     await propose();
     document.querySelectorAll('#entries input:checked').forEach((box) => { box.checked = false; });
@@ -153,7 +153,7 @@ function table() {
   if (held) body.querySelector(`[data-id="${held}"]`)?.focus();
   const usable = chosen.filter((c) => c.look?.usable).length;
   const looking = chosen.some((c) => !c.look);
-  const busy = standing && ['opening', 'running', 'cancelling'].includes(standing.phase);
+  const busy = state && ['opening', 'running', 'cancelling'].includes(state.phase);
   $('start').disabled = busy || looking || !usable;
   const failing = chosen.filter((c) => c.look && !c.look.usable).length;
   $('start-note').textContent = busy ? 'A run is at work.' : looking ? 'The slides are being looked at …' : !chosen.length ? 'Choose slides first.'
@@ -226,13 +226,13 @@ function follow() {
 }
 
 function words(id, text) {
-  // A screen reader hears what changed, not what is said again.
+  // A screen reader hears what changed, not what is repeated.
   if ($(id).textContent !== text) $(id).textContent = text;
 }
 
 function show(s) {
-  const before = standing;
-  standing = s;
+  const before = state;
+  state = s;
   const busy = ['opening', 'running', 'cancelling'].includes(s.phase);
   $('run').hidden = s.phase === 'idle' || (s.phase === 'failed' && s.exists);
   if (before?.phase !== s.phase || before?.number !== s.number) table();
@@ -261,12 +261,12 @@ function show(s) {
   $('rate').textContent = busy ? facts.join('; ') : '';
   $('slides').tBodies[0].replaceChildren(...s.slides.map((x) => {
     const tr = make('tr');
-    const state = make('td', STATES[x.status] ?? x.status);
-    if (x.reason) state.append(make('div', x.reason, { className: 'fault' }));
+    const cell = make('td', STATES[x.status] ?? x.status);
+    if (x.reason) cell.append(make('div', x.reason, { className: 'fault' }));
     const far = make('td');
     if (x.status === 'running' && x.total) far.append(make('progress', undefined, { className: 'small', max: x.total, value: x.done, ariaLabel: `Progress of ${x.name}` }));
     else if (x.seconds) far.append(time(x.seconds));
-    tr.append(make('td', x.name), state, far);
+    tr.append(make('td', x.name), cell, far);
     return tr;
   }));
   if (['done', 'cancelled'].includes(s.phase) && shown !== s.number) {
@@ -376,10 +376,10 @@ $('places').replaceChildren(...first.places.map((p) => {
   b.onclick = () => list(p.path);
   return b;
 }));
-standing = await get('api/run');
+state = await get('api/run');
 const at = sessionStorage.getItem('at') ?? first.at;
 if (at) await list(at);
-show(standing);
+show(state);
 follow();
 const paths = JSON.parse(sessionStorage.getItem('chosen') ?? '[]');
 if (paths.length) await add(paths);
