@@ -402,8 +402,7 @@ fn stalled_requests_hold_up_nobody() {
     let long =
         raw(&server.url, "POST /set HTTP/1.1\r\nHost: HOST\r\nContent-Length: 9999999\r\n\r\n");
     assert!(long.starts_with("HTTP/1.1 413"), "{long}");
-    let tunnel =
-        raw(&server.url, &format!("GET {base} HTTP/1.1\r\nHost: localhost:9000\r\n\r\n"));
+    let tunnel = raw(&server.url, &format!("GET {base} HTTP/1.1\r\nHost: localhost:9000\r\n\r\n"));
     assert!(tunnel.starts_with("HTTP/1.1 200"), "{tunnel}");
 }
 

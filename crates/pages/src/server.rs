@@ -74,6 +74,12 @@ impl Answer {
 }
 
 impl Request {
+    /// The same request for another path.
+    #[must_use]
+    pub fn at(&self, path: String) -> Self {
+        Self { path, ..self.clone() }
+    }
+
     /// The body as JSON, or the answer with its error.
     ///
     /// # Errors
@@ -384,7 +390,8 @@ mod tests {
     fn only_paths_below_the_token_are_answered() {
         assert_eq!(below_token("/secret/", "secret"), Some("/"));
         assert_eq!(below_token("/secret/a/b?c", "secret"), Some("/a/b?c"));
-        for path in ["", "/", "/secret", "/secreT/", "//secret/", "secret/", "/secretx/", "/sécré/"] {
+        for path in ["", "/", "/secret", "/secreT/", "//secret/", "secret/", "/secretx/", "/sécré/"]
+        {
             assert_eq!(below_token(path, "secret"), None, "{path}");
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | `server` | answers the page's requests; viewers of runs live below tokens of their own |
+//! | `server` | answers the page's requests; viewers of runs below `view/N/` |
 //! | `places` | drives, folders and files of this computer |
 //! | `look` | what a slide is, before anything runs |
 //! | `work` | one run at a time, and how far it is |

@@ -158,22 +158,28 @@ struct ReportOf {
     field_diameter: Option<f64>,
 }
 
-/// The start page's server. Every path below its token is answered, none without it.
+/// A run under view.
+struct Viewed {
+    id: usize,
+    run: PathBuf,
+    viewer: Arc<Viewer>,
+}
+
+/// The start page: answers requests by their path below the server's token.
 pub struct Start {
-    token: String,
     settings: Settings,
     models: Vec<Model>,
     desk: Desk,
     /// Slides that were chosen, by their number.
     chosen: Mutex<Vec<PathBuf>>,
-    /// Viewers of runs, each below a token of its own.
-    viewers: Mutex<Vec<(PathBuf, Arc<Viewer>)>>,
+    /// Viewers of runs, below `view/N/`, and the next N.
+    viewers: Mutex<(Vec<Viewed>, usize)>,
     /// Pages of reports, by their number.
     reports: Mutex<Vec<PathBuf>>,
 }
 
 impl Start {
-    /// A page with a new token.
+    /// A page on which nothing is chosen yet.
     ///
     /// # Errors
     /// In words, where no package can be used.
@@ -195,7 +201,6 @@ impl Start {
             return Err("no package for detection; give one with --model".into());
         }
         Ok(Self {
-            token: uuid::Uuid::new_v4().simple().to_string(),
             settings,
             models,
             desk: Desk::default(),
@@ -203,12 +208,6 @@ impl Start {
             viewers: Mutex::default(),
             reports: Mutex::default(),
         })
-    }
-
-    /// The secret part of the address before every path: other users of this machine do not know it.
-    #[must_use]
-    pub fn token(&self) -> &str {
-        &self.token
     }
 
     /// How far the run is.
@@ -219,15 +218,11 @@ impl Start {
 
     /// Answers one request.
     pub fn answer(&self, request: &Request) -> Answer {
-        let (path, _) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        let mut parts = path.trim_start_matches('/').splitn(2, '/');
-        let (token, below) = (parts.next().unwrap_or_default(), parts.next());
-        if let Some(viewer) = self.viewer(token) {
-            return viewer.answer(request);
+        if let Some((viewer, path)) = self.viewer(&request.path) {
+            return viewer.answer(&request.at(path));
         }
-        let Some(below) = below.filter(|_| path.starts_with(&format!("/{}/", self.token))) else {
-            return Answer::refusal(403, "the address is not whole");
-        };
+        let (path, _) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        let below = path.strip_prefix('/').unwrap_or(path);
         let result = match request.method.as_str() {
             "GET" => self.get(below),
             "POST" => self.post(below, request),
@@ -378,25 +373,32 @@ impl Start {
         let plan = Plan { slides, package, thresholds, out, existing, engine, command };
         let progress = self.desk.begin(plan)?;
         // A viewer opened before shows what was there then.
-        held(&self.viewers).retain(|(run, _)| *run != g.out);
+        held(&self.viewers).0.retain(|v| v.run != g.out);
         Ok(progress)
     }
 
-    fn viewer(&self, token: &str) -> Option<Arc<Viewer>> {
+    /// The viewer that a path below `view/N` belongs to, and what follows.
+    fn viewer(&self, path: &str) -> Option<(Arc<Viewer>, String)> {
+        let (id, below) = path.strip_prefix("/view/")?.split_once('/')?;
+        let id = number(id).ok()?;
         let viewers = held(&self.viewers);
-        viewers.iter().find(|(_, v)| v.token() == token).map(|(_, v)| Arc::clone(v))
+        let found = viewers.0.iter().find(|v| v.id == id)?;
+        Some((Arc::clone(&found.viewer), format!("/{below}")))
     }
 
     /// The address of the viewer of a run, or of a slide.
     fn view(&self, at: &At) -> Result<Answer, Answer> {
-        let url = |v: &Viewer| Address { url: format!("/{}/", v.token()) };
-        if let Some((_, viewer)) = held(&self.viewers).iter().find(|(run, _)| *run == at.path) {
-            return Ok(Answer::json(200, &url(viewer)));
+        let address = |id: usize| Answer::json(200, &Address { url: format!("view/{id}/") });
+        if let Some(v) = held(&self.viewers).0.iter().find(|v| v.run == at.path) {
+            return Ok(address(v.id));
         }
         let opened = open(std::slice::from_ref(&at.path), None, None);
         let viewer = Arc::new(Viewer::new(opened.map_err(|e| refusal(&words(&e)))?));
-        held(&self.viewers).push((at.path.clone(), Arc::clone(&viewer)));
-        Ok(Answer::json(200, &url(&viewer)))
+        let (viewers, next) = &mut *held(&self.viewers);
+        let id = *next;
+        *next += 1;
+        viewers.push(Viewed { id, run: at.path.clone(), viewer });
+        Ok(address(id))
     }
 
     /// Writes the pages of a run's cases and gives their addresses.

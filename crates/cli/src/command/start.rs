@@ -6,6 +6,7 @@ use crate::show::print_line;
 use anyhow::{Context, anyhow};
 use mithras::web;
 use start::{Settings, Start};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 /// Pick slides, run detection and look at the results in a browser, without a command line
@@ -40,16 +41,16 @@ pub fn run(a: Args) -> anyhow::Result<()> {
         reveal: Some(reveal),
     };
     let start = Start::new(settings).map_err(|words| anyhow!(words))?;
-    let listener = web::listen(a.port)
+    let server = web::Server::bind(Ipv4Addr::LOCALHOST.into(), a.port)
         .with_context(|| format!("port {}: choose another --port, or none", a.port))?;
-    let url = format!("http://{}/{}/", listener.local_addr()?, start.token());
+    let url = server.url()?;
     print_line(&format!("{url}\nthe page is open as long as this runs; Ctrl-C ends it"));
     if !a.no_browser
         && let Err(e) = open::that_detached(&url)
     {
         print_message("note", &format!("no browser could be opened ({e}); open the address above"));
     }
-    web::serve(&listener, move |request| start.answer(request))?;
+    server.serve(move |request| start.answer(request))?;
     Ok(())
 }
 

@@ -174,9 +174,9 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     let (figures, i) = (good["figures"].as_f64().unwrap(), &good["figures_95"]);
     assert!(i[0].as_f64().unwrap() <= figures && figures < i[1].as_f64().unwrap(), "{good}");
 
-    // The viewer of the run answers below a token of its own.
+    // The viewer of the run answers below a path of its own.
     let url = given(&server, "api/view", &json!({"path": out}))["url"].as_str().unwrap().to_owned();
-    let index = server.raw(&format!("GET {url}api/index HTTP/1.1\r\nHost: HOST\r\n\r\n"));
+    let index = server.get(&format!("{url}api/index"));
     assert!(index.json()["slides"].as_array().unwrap().iter().any(|s| s["name"] == "good"));
     let report =
         given(&server, "api/report", &json!({"path": out, "scheme": null, "field_diameter": null}));
