@@ -314,7 +314,7 @@ impl Done {
             job.tissue.is_some_and(|t| !t.near(d.candidate.centroid, TISSUE_MARGIN_UM))
         };
         let mut outside_tissue: Vec<bool> = detections.iter().map(outside).collect();
-        if let Some(um) = recipe.apart_um {
+        if let Some(um) = recipe.min_separation_um {
             let stays = apart(&detections, &places, &outside_tissue, (recipe.mpp, Microns(um)));
             detections = only(detections, &stays);
             flaws = only(flaws, &stays);

@@ -136,7 +136,7 @@ pub fn convert(
             threshold: draft.threshold,
             opening_radius: 0,
             min_area_px: 0,
-            apart_um: None,
+            min_separation_um: None,
             min_distance_px: Some(px(draft.distance_um) as u32),
         }),
         classifier: None,

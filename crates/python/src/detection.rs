@@ -154,11 +154,11 @@ impl Listener for Notes {
 /// Slides without a result: path and reason.
 type Failed = Vec<(PathBuf, String)>;
 /// Columns, failed slides, what should be known.
-type Found<'py> = (Bound<'py, PyDict>, Failed, Vec<String>);
+type DetectResult<'py> = (Bound<'py, PyDict>, Failed, Vec<String>);
 
 /// Detects without writing a file.
 #[pyfunction]
-pub fn detect(py: Python<'_>, plan: Plan) -> PyResult<Found<'_>> {
+pub fn detect(py: Python<'_>, plan: Plan) -> PyResult<DetectResult<'_>> {
     let (slides, mut detector) = plan.ready(py)?;
     let cancel = CancelToken::new();
     let (mut rows, mut failed, mut notes) = (Rows::default(), Failed::new(), Vec::new());
@@ -194,7 +194,7 @@ pub fn detect_into(
     out: PathBuf,
     resume: bool,
     overwrite: bool,
-) -> PyResult<Found<'_>> {
+) -> PyResult<DetectResult<'_>> {
     let (slides, detector) = plan.ready(py)?;
     let (cancel, mut notes) = (CancelToken::new(), Notes::default());
     let (detectors, command) = (&mut [detector], ["mithras.detect (Python)".to_owned()]);

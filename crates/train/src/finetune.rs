@@ -21,7 +21,7 @@ use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Loop, Mining, Preset};
 use crate::ranks;
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
 use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
@@ -287,7 +287,7 @@ pub fn train_on(
         mined: mined.len(),
         validation_crops: held.len(),
     };
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "finetune",
         groups,
         adam: AdamWConfig::default(),

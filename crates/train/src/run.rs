@@ -116,7 +116,7 @@ pub const MODEL: &str = "model.safetensors";
 pub const RANDOM: &str = "random_at_start";
 
 /// What a run begins with.
-pub(crate) struct Opening<A> {
+pub(crate) struct RunSetup<A> {
     /// Name of the stage.
     pub stage: &'static str,
     /// Weights by decay and rate.
@@ -206,11 +206,21 @@ impl Session {
     /// Opens the run directory, and continues from its state if requested.
     pub fn open(
         vs: VarStore,
-        opening: Opening<impl Serialize>,
+        opening: RunSetup<impl Serialize>,
         options: &RunOptions,
     ) -> Result<Self> {
-        let Opening { stage, groups, adam, settings, preset, mut spec, about, random, lora, ranks } =
-            opening;
+        let RunSetup {
+            stage,
+            groups,
+            adam,
+            settings,
+            preset,
+            mut spec,
+            about,
+            random,
+            lora,
+            ranks,
+        } = opening;
         let parameters = parameters(&vs, &groups);
         let writes = ranks.is_first();
         spec.preset_hash = base::digest::sha256(&preset);

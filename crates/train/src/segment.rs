@@ -18,7 +18,7 @@ use crate::data::{Data, Source};
 use crate::error::Result;
 use crate::preset::{Loop, Preset, SegmentPreset};
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
 use crate::start::{Exported, Target, initialise, is_exported, unfold};
 
@@ -196,7 +196,7 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
         validation_patches: held.len(),
         shortcuts,
     };
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "segment",
         groups,
         adam: AdamWConfig::default(),

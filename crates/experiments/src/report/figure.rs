@@ -1,7 +1,7 @@
 //! Figures in the paper's form, drawn from the tables alone.
 
 use super::table::Table;
-use super::{Found, Results};
+use super::{Results, StepOutputs};
 use crate::error::{ExperimentError, Result};
 use crate::spec::{Experiment, FigureKind, ScatterSeries};
 use pages::canvas::{
@@ -21,7 +21,7 @@ pub(super) struct Drawn {
 pub(super) fn write(
     experiment: &Experiment,
     results: &Results,
-    found: &Found<'_>,
+    found: &StepOutputs<'_>,
     folder: &Path,
 ) -> Result<Vec<Drawn>> {
     let mut all = vec![];
@@ -71,7 +71,7 @@ fn copy(
     title: &str,
     step: &str,
     files: &[String],
-    found: &Found<'_>,
+    found: &StepOutputs<'_>,
     folder: &Path,
 ) -> Result<Drawn> {
     let mut drawn = Drawn { title: title.to_owned(), files: vec![], missing: None };

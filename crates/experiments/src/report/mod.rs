@@ -62,12 +62,12 @@ pub struct StepLine {
 }
 
 /// Steps and where their results are.
-pub(crate) struct Found<'a> {
+pub(crate) struct StepOutputs<'a> {
     pub(crate) out: &'a Path,
     pub(crate) steps: Vec<StepLine>,
 }
 
-impl Found<'_> {
+impl StepOutputs<'_> {
     /// The folder of a step that is done, or the reason that it is not.
     pub(crate) fn folder(&self, step: &str) -> std::result::Result<PathBuf, String> {
         match self.steps.iter().find(|s| s.name == step) {
@@ -100,7 +100,7 @@ pub fn write(out: &Path) -> Result<PathBuf> {
             base::file::write(&own.join(format!("{}.csv", t.id)), &text::csv(t))?;
             base::file::write(&own.join(format!("{}.tex", t.id)), text::latex(t).as_bytes())?;
         }
-        let found = Found { out, steps: results.steps.clone() };
+        let found = StepOutputs { out, steps: results.steps.clone() };
         let figures = figure::write(&experiment, &results, &found, &own)?;
         let page = page::experiment(&experiment, &results, &figures);
         base::file::write(&own.join("index.html"), page.as_bytes())?;
@@ -120,7 +120,7 @@ pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Re
     let steps: Vec<StepLine> = graph.steps().iter().map(|s| line(out, &s.name, note)).collect();
     let shrink = if note.shrink { Some(spec::shrink_words()?) } else { None };
     let dims = read_dims(&experiment.dims, &experiment.shrink, shrink.as_ref())?;
-    let found = Found { out, steps };
+    let found = StepOutputs { out, steps };
     let tables = experiment
         .tables
         .iter()

@@ -7,7 +7,7 @@ pub use import::{CropsPlan, ImportedCrops};
 
 use crate::annotations::{Annotation, Annotations, Class, ImportError, Problem};
 use crate::dataset::Given;
-use crate::found::Found;
+use crate::image_index::ImageIndex;
 use crops::Encoding;
 use crops::error::CorpusError;
 use crops::manifest::Header;
@@ -76,7 +76,7 @@ pub fn cut(
     out: &Path,
     options: &CutOptions,
 ) -> Result<CutReport, ImportError> {
-    let found = Found::below(images)?;
+    let found = ImageIndex::below(images)?;
     let mut report = CutReport::default();
     let mut by_image: BTreeMap<usize, Vec<&Annotation>> = BTreeMap::new();
     for a in &annotations.annotations {

@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::preset::Loop;
 use crate::ranks;
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation, value};
+use crate::run::{RunOptions, RunSetup, Session, Validation, value};
 use crate::stage::{Stage, Updated};
 pub use method::{Pretraining, encoder_tensors};
 pub use micro::Micro;
@@ -126,7 +126,7 @@ struct Pretrainer<'a> {
     shown: Vec<u8>,
     terms: RefCell<log::TermLog>,
     /// The step under way.
-    current: RefCell<(Vec<Micro>, Option<step::Found>)>,
+    current: RefCell<(Vec<Micro>, Option<step::StepResult>)>,
 }
 
 impl Pretrainer<'_> {
@@ -234,7 +234,7 @@ pub fn run(
         steps,
     };
     let writes = group.is_first();
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "pretrain",
         groups,
         adam: AdamWConfig { beta1: p.train.betas[0], beta2: p.train.betas[1], eps: 1e-8 },

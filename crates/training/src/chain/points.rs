@@ -3,7 +3,7 @@
 
 use super::super::export::{self, Choice, Package};
 use super::super::folds::WORKING;
-use super::super::{DetectorError, Result};
+use super::super::{Result, TrainingError};
 use super::Chain;
 use base::json;
 use evaluation::robustness::fold::FoldRun;
@@ -28,7 +28,7 @@ fn file(chain: &Chain<'_>) -> PathBuf {
 /// Where the package's operating points come from, once they are chosen.
 pub(super) fn choice(chain: &Chain<'_>) -> Result<Choice> {
     let path = file(chain);
-    let chosen: Chosen = json::read(&path).map_err(|e| DetectorError::file(&path, e))?;
+    let chosen: Chosen = json::read(&path).map_err(|e| TrainingError::file(&path, e))?;
     let at = chain.options.out.join("calibration").join("final");
     let tissue = match chosen.tissue {
         Some(_) => on_tissue(chain, &packaged(chain, None, &at)?, &at)?,
@@ -129,7 +129,7 @@ fn measured(
         &options,
         &mut base::progress::Silent,
     )?;
-    std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
+    std::fs::create_dir_all(folder).map_err(TrainingError::io(folder))?;
     found.write(folder)?;
     Ok(found)
 }

@@ -3,14 +3,14 @@
 use net::NetError;
 use std::error::Error;
 use train::TrainError;
-use training::DetectorError;
+use training::TrainingError;
 
 /// The flag that helps, if one does.
 pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     match error.downcast_ref() {
-        Some(DetectorError::Train(e)) => return of_train(e),
-        Some(DetectorError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
-        Some(DetectorError::Seen { .. } | DetectorError::Unlisted { .. }) => {
+        Some(TrainingError::Train(e)) => return of_train(e),
+        Some(TrainingError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
+        Some(TrainingError::Seen { .. } | TrainingError::Unlisted { .. }) => {
             return Some("--allow-seen, which calibrates anyway and records it in the report");
         }
         _ => {}
