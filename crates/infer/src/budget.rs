@@ -6,7 +6,7 @@ use crate::engine::{EngineOptions, EngineReport};
 use crate::onnx::{INPUT, OUTPUT};
 use crate::package::ModelPackage;
 use crate::timing::{self, TimingError};
-use base::guard;
+use base::panics;
 use kernels::{Network, Peaks, PlanOptions};
 use serde::Serialize;
 use std::fmt;
@@ -128,7 +128,7 @@ fn networks(package: &ModelPackage, load: Workload, peak: f64) -> Vec<NetworkCos
     let cost = |stage, passes_per_mm2, onnx: Option<&[u8]>, side: usize| {
         let options = PlanOptions::new(INPUT, [3, side, side], OUTPUT);
         let plan = || Network::plan(onnx.unwrap_or_default(), &options).map_err(|e| e.to_string());
-        let planned = guard::caught(plan).ok();
+        let planned = panics::catch_panic(plan).ok();
         let flop = planned.as_ref().map(|n| 2.0 * n.macs() as f64);
         NetworkCost {
             stage,

@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
 use crate::ranks;
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
 use crate::start::{Target, initialise, is_exported, unfold_trunk};
 
@@ -321,7 +321,7 @@ pub(super) fn fold(
     }
     let mut spec = spec_of(&preset.model, set, manifest)?;
     start.note(&mut spec, super::trained_on(set, &fold.train));
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "finetune",
         groups,
         adam: AdamWConfig::default(),

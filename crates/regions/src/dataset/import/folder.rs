@@ -4,7 +4,7 @@
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::annotations::Problem;
 use crate::dataset::{Part, RegionsError, Result};
-use crate::found::files_below;
+use crate::image_index::files_below;
 use std::path::Path;
 
 const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "tif", "tiff", "svs"];
