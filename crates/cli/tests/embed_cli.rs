@@ -181,6 +181,15 @@ fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
     refused(&fourth, &[]);
     refused(&fourth, &["--overwrite"]);
     assert!(!out.join("e.h5").exists());
+    // A list names the same slides, whose features are there already.
+    let list = dir.path().join("list.csv");
+    std::fs::write(&list, "slide,mpp\nslides/a.png,0.5\n").unwrap();
+    let listed = ["embed", "--list", s(&list), "--encoder", s(&made), "--out"];
+    let of_list = dir.path().join("of_list");
+    let how = [s(&of_list), "--engine", "rten", "--threads", "1", "--quiet", "--tile", "64"];
+    let (code, _, err) = mithras(&[&listed[..], &how].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(of_list.join("a.h5").exists() && !of_list.join("b.h5").exists());
     // The remedy that it names.
     let (_, report, _) = embed(&["--tile", "64", "--overwrite"]);
     assert_eq!(status(&report)[0], "done", "{report}");

@@ -89,6 +89,44 @@ fn a_run_of_the_former_release_goes_through_every_verb() {
     ends(at, 0, &["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"]);
 }
 
+/// The commands of `docs/upgrading.md`, in the order of the page, on the run of the former release.
+#[test]
+fn the_page_on_upgrading_works_as_written() {
+    let dir = former();
+    let at = dir.path();
+    fs::create_dir(at.join("slides")).unwrap();
+    fs::rename(at.join("one.tiff"), at.join("slides/one.tiff")).unwrap();
+    let page = fs::read_to_string(testkit::workspace().join("docs/upgrading.md")).unwrap();
+    let blocks = page.split("```sh\n").skip(1).map(|b| b.split("```").next().unwrap());
+    let commands: Vec<&str> =
+        blocks.flat_map(str::lines).filter_map(|l| l.strip_prefix("mithras ")).collect();
+    let verbs: Vec<&str> = commands.iter().map(|c| c.split(' ').next().unwrap()).collect();
+    assert_eq!(verbs, ["detect", "gather", "recount", "export", "view"]);
+    let model = tiny();
+    for command in commands {
+        let mut words: Vec<&str> =
+            command.split(' ').map(|w| if w == "MODEL" { &*model } else { w }).collect();
+        match words[0] {
+            "detect" => {
+                words.extend(["--engine", "rten", "--threads", "1", "-q"]);
+                ends(at, 0, &words);
+                let line = json(&at.join("run/run.json"))["slides"][0].clone();
+                assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()));
+            }
+            "view" => {
+                let mut view = Command::new(env!("CARGO_BIN_EXE_mithras"));
+                view.current_dir(at).args(&words).args(["--port", "0", "--no-browser"]);
+                let server = crate::view::made::start(&mut view).expect("an address");
+                let page = server.get("");
+                assert_eq!(page.status, 200);
+                assert_eq!(server.get("api/index").status, 200);
+            }
+            _ => drop(ends(at, 0, &words)),
+        }
+    }
+    assert!(at.join("geojson/one.geojson").is_file());
+}
+
 /// A run of two slides of this release.
 fn two() -> (tempfile::TempDir, String) {
     let (dir, model) = (former(), tiny());

@@ -269,8 +269,11 @@ pub(crate) fn add_profiles(
 
 /// The diagnoses of a fit in words, with column names.
 pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
+    let endless = fit.diagnoses.iter().any(|d| matches!(d, Diagnosis::Infinite { .. }));
     fit.diagnoses
         .iter()
+        // A likelihood that rises for ever has no end that the steps could reach; that is said below.
+        .filter(|d| !(endless && matches!(d, Diagnosis::NotConverged { .. })))
         .map(|d| match *d {
             Diagnosis::Constant { column } => format!(
                 "'{}' has one value in all rows (constant covariate); it was left out",

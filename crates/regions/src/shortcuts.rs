@@ -115,6 +115,9 @@ impl Report {
     }
 }
 
+/// Sources with too few crops that are named.
+const LISTED: usize = 5;
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for s in &self.sources {
@@ -128,8 +131,20 @@ impl fmt::Display for Report {
                 writeln!(f, "  {mark} {:.3}  {:<34} {kind}", v.auc, v.feature)?;
             }
         }
+        // Where each crop is a source of its own there are as many lines as crops.
         let few = |source| writeln!(f, "{source}: too few crops of a class to judge");
-        self.too_few.iter().try_for_each(few)
+        self.too_few.iter().take(LISTED).try_for_each(few)?;
+        if self.too_few.len() > LISTED {
+            let others = Many(self.too_few.len() - LISTED, "other source");
+            writeln!(f, "{others}: too few crops of a class to judge, too")?;
+        }
+        if self.sources.is_empty() {
+            writeln!(
+                f,
+                "no verdict: {FEWEST} crops of each class are needed, of one source or of all together"
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::batch::{Shard, read_list};
+use mithras::input::Input;
 use mithras::job::{self, Existing, Outcome};
 use mithras::progress::Listener;
 use mithras::regions::Classes;
@@ -161,6 +162,20 @@ impl EngineArgs {
         let (package, builder) = self.builder()?;
         builder.open(&package)
     }
+}
+
+/// The slides of a list, or else those named one by one.
+pub fn slides(
+    list: Option<&Path>,
+    named: &[PathBuf],
+    mpp: Option<Mpp>,
+    mpps: &BTreeMap<String, Mpp>,
+) -> Result<Vec<Input>> {
+    Ok(match list {
+        Some(list) => read_list(list, mpp, &[])?,
+        None => job::find(named, mpp, mpps)?,
+    }
+    .slides)
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {

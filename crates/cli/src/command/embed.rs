@@ -1,12 +1,11 @@
 //! `mithras embed`: features of crops, images and slides.
 
-use super::detect::mpp;
+use super::detect::{mpp, slides as slides_of};
 use super::engine::{RunArgs, words};
 use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
 use infer::Precision;
-use mithras::batch::find;
 use mithras::embed::{Form, Frozen, Plan, Source, crops, slides};
 use mitosis::Mpp;
 use std::collections::BTreeMap;
@@ -19,11 +18,15 @@ use std::process::ExitCode;
 /// TRIDENT read it (`features` [n, d], `coords` [n, 2]). What is done is kept; a slide that fails stops
 /// no other. Crops: one file FILE.parquet. Exit codes: 0 all done, 3 some failed, 1 all did.
 #[derive(clap::Args, Debug)]
-#[command(group(clap::ArgGroup::new("input").required(true).args(["slides", "crops"])))]
+#[command(group(clap::ArgGroup::new("input").required(true).args(["slides", "list", "crops"])))]
 pub struct Args {
     /// Slide files, folders of slides, or patterns
     #[arg(value_name = "SLIDE")]
     slides: Vec<PathBuf>,
+    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as detect
+    /// reads it
+    #[arg(long, value_name = "CSV")]
+    list: Option<PathBuf>,
     /// A corpus, a regions dataset, AMi-Br's folder, or a folder of images
     #[arg(long, value_name = "DIR", alias = "corpus")]
     crops: Option<PathBuf>,
@@ -95,7 +98,7 @@ pub fn run(a: Args) -> Result<ExitCode> {
             Form::from_path(&a.out).is_none(),
             "--out: slides go into a folder, a file for each"
         );
-        let found = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
+        let found = slides_of(a.list.as_deref(), &a.slides, a.mpp, &BTreeMap::new())?;
         let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
         let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };
         slides(&mut encoders, &plan, listener)?

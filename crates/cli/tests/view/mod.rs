@@ -3,7 +3,7 @@
 mod audit;
 mod back;
 mod calibrate;
-mod made;
+pub(crate) mod made;
 mod page;
 mod quality;
 mod report;

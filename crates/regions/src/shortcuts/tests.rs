@@ -99,3 +99,12 @@ fn the_error_of_an_auc_is_hanley_s() {
     assert!((error(0.893, 51.0, 58.0) - 0.032_51).abs() < 1e-5);
     assert_eq!(error(1.0, 10.0, 10.0), 0.0);
 }
+
+#[test]
+fn sources_with_too_few_crops_are_summed_up_and_no_verdict_is_said() {
+    let too_few = (0..3720).map(|i| format!("crop {i}.png")).collect();
+    let text = Report { sources: vec![], too_few }.to_string();
+    assert_eq!(text.lines().count(), 7, "{text}");
+    assert!(text.contains("3715 other sources: too few"), "{text}");
+    assert!(text.contains("no verdict"), "{text}");
+}

@@ -1,6 +1,6 @@
 //! `mithras corpus build`.
 
-use crate::command::detect::EngineArgs;
+use crate::command::detect::{EngineArgs, slides};
 use crate::hint;
 use crate::progress::{LogArgs, print_message};
 use crate::show;
@@ -20,8 +20,12 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 pub struct Args {
     /// Slides, folders or patterns.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "list")]
     slides: Vec<PathBuf>,
+    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as
+    /// detect reads it.
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["slides", "mpp_table"])]
+    list: Option<PathBuf>,
     /// Bundled preset (tcga-mf-pseudo, tcga-unlabeled, tumour-tiles) or a preset file.
     #[arg(long)]
     preset: String,
@@ -98,7 +102,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let mpp = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
     let mpps = a.mpp_table.as_deref().map(job::read_mpp_table).transpose()?.unwrap_or_default();
     let plan = Plan {
-        slides: job::find(&a.slides, mpp, &mpps)?.slides,
+        slides: slides(a.list.as_deref(), &a.slides, mpp, &mpps)?,
         origins: a.table.as_deref().map(Origins::read).transpose()?.unwrap_or_default(),
         cohort: a.cohort.clone(),
         exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?
