@@ -325,3 +325,80 @@ fn bad_joins_are_refused_in_words() {
     fails(&counts, &clinical, &time, &["not a positive number"]);
     assert!(!out.join("report.html").exists(), "no half report");
 }
+
+/// A table with a fault, a word of the error, and what that error advises: the table and further words of
+/// the command line.
+struct Remedy {
+    table: Vec<u8>,
+    advice: &'static str,
+    mended: Vec<u8>,
+    flags: &'static [&'static str],
+}
+
+#[test]
+fn the_remedy_that_an_error_about_a_table_names_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |x: &dyn Fn(usize) -> String| -> String {
+        (1..=12).map(|i| format!("{i},{},{}\n", i % 3 / 2, x(i))).collect()
+    };
+    let number = |i: usize| (i * 7 % 5).to_string();
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let utf8 = bytes(&format!("t,e,x,n\n{}", rows(&number).replace('\n', ",caf\u{e9}\n")));
+    let latin = utf8
+        .iter()
+        .copied()
+        .filter(|b| *b != 0xc3)
+        .map(|b| if b == 0xa9 { 0xe9 } else { b })
+        .collect();
+    let with = |i: usize, cell: &str| {
+        let of = |row: usize| if row == i { cell.to_owned() } else { number(row) };
+        bytes(&format!("t,e,x\n{}", rows(&of)))
+    };
+    let named: String = format!("t,e,x\n{}", rows(&|i| format!("\"name {i}\"")));
+    let cases = [
+        Remedy {
+            table: with(3, "\"4"),
+            advice: "close it or remove it",
+            mended: with(3, "4"),
+            flags: &[],
+        },
+        Remedy { table: latin, advice: "save the table as UTF-8", mended: utf8, flags: &[] },
+        Remedy {
+            table: with(2, "4,5"),
+            advice: "quotation marks",
+            mended: with(2, "4.5"),
+            flags: &[],
+        },
+        Remedy {
+            table: with(2, "\"4,5\""),
+            advice: "with a point",
+            mended: with(2, "4.5"),
+            flags: &[],
+        },
+        Remedy {
+            table: with(2, "lost"),
+            advice: "--missing",
+            mended: with(2, "lost"),
+            flags: &["--missing", "lost"],
+        },
+        Remedy {
+            table: bytes(&named),
+            advice: "--categorical",
+            mended: bytes(&named),
+            flags: &["--categorical", "x"],
+        },
+    ];
+    for Remedy { table, advice, mended, flags } in cases {
+        let path = folder.path().join("t.csv");
+        let run = |table: &[u8], flags: &[&str]| {
+            std::fs::write(&path, table).unwrap();
+            let cox = ["survival", "cox", "--table", path.to_str().unwrap(), "--time", "t"];
+            let cox = [&cox[..], &["--event", "e", "--covariates", "x"], flags].concat();
+            mithras(&cox)
+        };
+        let (good, _, err) = run(&table, &[]);
+        assert!(!good && err.contains(advice), "{advice}: {err}");
+        let (good, _, err) = run(&mended, flags);
+        assert!(good, "{advice} was followed: {err}");
+    }
+}

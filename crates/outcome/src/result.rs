@@ -272,7 +272,7 @@ pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
     let endless = fit.diagnoses.iter().any(|d| matches!(d, Diagnosis::Infinite { .. }));
     fit.diagnoses
         .iter()
-        // A likelihood that rises for ever has no end that the steps could reach; that is said below.
+        // A likelihood that rises for ever has no end that the steps could reach.
         .filter(|d| !(endless && matches!(d, Diagnosis::NotConverged { .. })))
         .map(|d| match *d {
             Diagnosis::Constant { column } => format!(

@@ -17,7 +17,8 @@ pub(super) struct Sheet {
 /// What to name instead of a folder, of whose tables the first are listed.
 fn of_folder(folder: &Path) -> String {
     let table = |p: &PathBuf| {
-        p.extension().is_some_and(|e| ["csv", "tsv", "txt"].iter().any(|t| e.eq_ignore_ascii_case(t)))
+        p.extension()
+            .is_some_and(|e| ["csv", "tsv", "txt"].iter().any(|t| e.eq_ignore_ascii_case(t)))
     };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut tables: Vec<PathBuf> = entries.map(|e| e.path()).filter(table).collect();
