@@ -324,7 +324,8 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
         })
     {
         let reason = format!(
-            "'{}' looks like a number with a decimal comma; write decimals with a point",
+            "'{}' is a number with a comma, which may part thousands or be a decimal point: write it \
+             without, or with a point",
             table.cell(row, j).unwrap_or_default()
         );
         return Err(table.wrong(row, j, reason));
