@@ -405,7 +405,7 @@ fn what_detect_writes_is_read_back_under_the_slides_name() {
 fn a_folder_is_read_by_its_table_or_the_table_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let table = "slide,x,y,dataset,uid,majority_atypical\na.tiff,64,64,MIDOG21,1,True\n";
-    std::fs::write(dir.path().join("labels.csv"), table).unwrap();
+    fs::write(dir.path().join("labels.csv"), table).unwrap();
     let of_folder = read("ami-br", dir.path(), &plain()).unwrap();
     let of_table = read("ami-br", &dir.path().join("labels.csv"), &plain()).unwrap();
     assert_eq!(figures(&of_folder), figures(&of_table));

@@ -9,7 +9,6 @@ use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::batch::{Shard, read_list};
-use mithras::input::Input;
 use mithras::job::{self, Existing, Outcome};
 use mithras::progress::Listener;
 use mithras::regions::Classes;
@@ -170,7 +169,7 @@ pub fn slides(
     named: &[PathBuf],
     mpp: Option<Mpp>,
     mpps: &BTreeMap<String, Mpp>,
-) -> Result<Vec<Input>> {
+) -> Result<Vec<job::Input>> {
     Ok(match list {
         Some(list) => read_list(list, mpp, &[])?,
         None => job::find(named, mpp, mpps)?,
