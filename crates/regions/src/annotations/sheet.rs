@@ -34,7 +34,7 @@ impl Sheet {
     /// Reads the file as every table is read; rows may be shorter than the header.
     pub fn read(file: &Path) -> Result<Self, ImportError> {
         if file.is_dir() {
-            return Err(broken(file, &of_folder(file)));
+            return Err(broken(file, of_folder(file)));
         }
         let bytes = read_bytes(file)?;
         let format = Format { ragged: true, no_rows: true, ..Format::default() };
