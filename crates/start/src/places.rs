@@ -144,11 +144,9 @@ pub fn fresh(parent: &Path, slides: &[PathBuf]) -> PathBuf {
         [] => "results".to_owned(),
         [one] => mithras::input::stem(one),
         [first, ..] => {
-            let folder = first.parent().and_then(Path::file_name);
-            folder.map_or_else(
-                || "slides".to_owned(),
-                |f| mithras::input::stem(&Path::new(f).join("x")),
-            )
+            let folder = first.parent().and_then(Path::file_name).unwrap_or("slides".as_ref());
+            // A suffix for `stem` to take off: the folder's own name may hold a dot.
+            mithras::input::stem(Path::new(&format!("{}.x", folder.to_string_lossy())))
         }
     };
     let numbered = (2_u32..).map(|k| format!("{name}-{k}"));
@@ -192,6 +190,6 @@ mod tests {
         std::fs::create_dir(dir.path().join("M\u{fc}ller 1")).unwrap();
         assert_eq!(fresh(dir.path(), &one), dir.path().join("M\u{fc}ller 1-2"));
         let two = [PathBuf::from("/cohort.2/a.svs"), PathBuf::from("/cohort.2/b.svs")];
-        assert_eq!(fresh(dir.path(), &two).parent(), Some(dir.path()));
+        assert_eq!(fresh(dir.path(), &two), dir.path().join("cohort.2"));
     }
 }
