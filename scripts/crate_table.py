@@ -39,7 +39,7 @@ def table():
 def main():
     page = PAGE.read_text(encoding="utf-8")
     if page.count(BEGIN) != 1 or page.count(END) != 1:
-        sys.exit(f"{PAGE}: the lines {BEGIN.strip()} and {END.strip()} must stand in it once each")
+        sys.exit(f"{PAGE}: the lines {BEGIN.strip()} and {END.strip()} must each occur once")
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     made = before + BEGIN + "\n" + table() + "\n" + END + after

@@ -36,8 +36,8 @@ class Repository(unittest.TestCase):
             (self.root / name).mkdir(parents=True)
         self.write("docs/SUMMARY.md", "- [a](a.md)\n")
         self.write("docs/a.md", "# One `thing`, twice\n## Twice\n## Twice\n")
-        # A stand-in for the program: prints its arguments, and fails on request.
-        self.write("bin/mithras", '#!/bin/sh\necho "said $*"\n[ "$1" != fail ] || exit 1\n').chmod(0o755)
+        # A substitute for the program: prints its arguments, and fails on request.
+        self.write("bin/mithras", '#!/bin/sh\necho "ran $*"\n[ "$1" != fail ] || exit 1\n').chmod(0o755)
 
     def tearDown(self):
         self.folder.cleanup()
@@ -121,11 +121,11 @@ class Repository(unittest.TestCase):
         self.assertEqual(len(faults("```sh not-run\nmithras\n```\n```text\nx\n```")), 1)
 
     def test_tutorials(self):
-        self.assertEqual(self.run_page("```sh\nmithras a\nls\n```\n```text\nsaid ...\n...\npresets\n```"), ([], False))
+        self.assertEqual(self.run_page("```sh\nmithras a\nls\n```\n```text\nran ...\n...\npresets\n```"), ([], False))
         for bad in (
-            "```sh\nmithras a\n```\n```text\nsaid b\n```",
+            "```sh\nmithras a\n```\n```text\nran b\n```",
             "```sh\nmithras a\n```\n```text\n```",
-            "```sh\nmithras a\n```\n```text\nsaid a\nmore\n```",
+            "```sh\nmithras a\n```\n```text\nran a\nmore\n```",
             "```sh\nmithras fail\n```",
             "```sh\nmithras fail | cat\n```",
             "```sh exit=1\nmithras a\n```",
@@ -145,6 +145,14 @@ class Repository(unittest.TestCase):
             self.assertEqual(words.long_lines(allowed), [], allowed)
         self.assertEqual(words.long_lines(f"a\n{long}"), [(2, 150)])
         self.assertEqual(words.long_lines(f"```\na\n```\n- {long}"), [(4, 152)])
+
+    def test_names_of_types_and_functions(self):
+        a, b = "pub struct Item;\npub fn of() {}\npub type Result<T> = T;\n", "    pub enum Item {}\npub fn off() {}\n"
+        sources = {"crates/x/src/a.rs": a, "crates/x/src/b.rs": b, "crates/y/src/a.rs": a, "crates/x/tests/t.rs": a}
+        twice, vague = words.public_names(sources)
+        self.assertEqual(twice, ["x: Item in crates/x/src/a.rs, crates/x/src/b.rs"])
+        self.assertEqual(vague, ["crates/x/src/a.rs: of", "crates/y/src/a.rs: of"])
+        self.assertEqual(words.public_names({"crates/cli/src/a.rs": a, "crates/cli/src/b.rs": b}), ([], []))
 
     def test_a_block_without_an_end(self):
         with self.assertRaisesRegex(ValueError, "line 2"):

@@ -5,7 +5,7 @@
 
 DATA holds icpr2012/, ami_br/, extra_he/monuseg_1000/ and extra_he/consep_256/. `slides` of a card's [training] gets the
 names of slides, images and patients, a prefix with * at its end; `slide_digests` the SHA-256 of every image file that is
-a slide of its own (patches have names alone). --check only says whether the cards are up to date.
+a slide of its own (patches have names alone). --check only reports whether the cards are up to date.
 """
 
 import csv
@@ -56,7 +56,7 @@ def main():
         old += new != text
         if not check:
             card.write_text(new, encoding="utf-8")
-    print(f"{len(names)} names, {len(digests)} digests; {old} cards {'are out of date' if check else 'written anew'}")
+    print(f"{len(names)} names, {len(digests)} digests; {old} cards {'are out of date' if check else 'written again'}")
     return int(check and old > 0)
 
 

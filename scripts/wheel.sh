@@ -46,7 +46,7 @@ trap tidy EXIT
 
 # The program; `python` is named so that what both depend on is built as maturin will ask for it. Then the
 # weights, which are in the wheel once; what packages share, in the first of them (crates/infer/build.rs).
-features=infer/weights-beside
+features=infer/external-weights
 # After the tests, whose crates serve here, too.
 [ "$profile" != dev ] || features=$features,python/as-tested
 cargo build --locked --profile "$profile" -p cli -p python --bin mithras --features "$features"

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Counts words of the house's old dialect, and lines of prose that are too long.
+"""Counts words of the house's old dialect, names that say too little, and lines of prose that are too long.
 
   scripts/words.py [--list WORD] [--by-folder] [--check]
 
 The house writes plain English: CONTRIBUTING.md, "Words", has the rules. This script counts the words
 that the rules replace, in sources, pages and scripts. Some uses are proper ("a cell beside a vessel"),
 so there is a limit and not a ban: --check fails when a kind of file has more of them than LIMITS
-allows, or when a page has a line of prose over 120 columns. Lower a limit when a count has fallen.
+allows, or when a page has a line of prose over 120 columns. Two kinds of names have limits, too: a
+public type whose name another public type of the same crate has, and a public function named by a
+preposition or a participle. Lower a limit when a count has fallen.
 """
 
 import argparse
@@ -30,9 +32,15 @@ WORDS = {
     "says": (r"\b(?:say|says|said|saying)\b", "prints, reports, states"),
 }
 #: How many uses of all words together a kind of file may have.
-LIMITS = {"rs": 780, "md": 35, "other": 90}
+LIMITS = {"rs": 130, "md": 3, "other": 66}
 #: Columns of a line of prose.
 COLUMNS = 120
+#: How many names of public types occur twice in a crate, and how many public functions are named so.
+NAME_LIMITS = {"types": 7, "functions": 1}
+#: Function names that do not say what is returned or done.
+VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "keep")
+#: A type with two versions for two builds, of which one is compiled.
+TWO_BUILDS = {("remote", "Object")}
 
 
 def files():
@@ -83,6 +91,24 @@ def long_lines(text):
     return faults
 
 
+def public_names(sources):
+    """`(types, functions)` of `{file name: text}`: names that occur twice in a crate, and vague function names."""
+    places, functions = {}, []
+    for name, text in sources.items():
+        crate, _, path = name.removeprefix("crates/").partition("/")
+        # The command line is a program: nothing outside sees its types.
+        if not path.startswith("src/") or path.startswith("src/main.rs") or crate == "cli":
+            continue
+        for word in re.findall(r"^\s*pub (?:unsafe )?(?:struct|enum|trait|type) (\w+)", text, re.M):
+            if word != "Result" and (crate, word) not in TWO_BUILDS:
+                places.setdefault((crate, word), set()).add(name)
+        for word in re.findall(r"^\s*pub (?:const |async |unsafe )*fn (\w+)", text, re.M):
+            if word in VAGUE:
+                functions.append(f"{name}: {word}")
+    twice = [f"{c}: {w} in {', '.join(sorted(at))}" for (c, w), at in sorted(places.items()) if len(at) > 1]
+    return twice, functions
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--check", action="store_true", help="fail above a limit")
@@ -90,13 +116,15 @@ def main():
     parser.add_argument("--list", metavar="WORD", help="print the lines with a word, or with `all` of them")
     parser.add_argument("paths", nargs="*", help="only files whose name begins so")
     a = parser.parse_args()
-    kinds, folders, faults = {}, {}, []
+    kinds, folders, faults, sources = {}, {}, [], {}
     for name in files():
         sort = kind(name)
         if sort is None or (a.paths and not name.startswith(tuple(a.paths))):
             continue
         text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
         found = count(text, name.endswith(".py"))
+        if name.endswith(".rs"):
+            sources[name] = text
         kinds.setdefault(sort, Counter()).update(found)
         parts = name.split("/")
         folder = "/".join(parts[:2]) if len(parts) > 2 else parts[0]
@@ -113,7 +141,13 @@ def main():
         print(head)
         for title, found in sorted((folders if a.by_folder else kinds).items()):
             print(f"{title:28}" + "".join(f"{found[w]:9}" for w in WORDS) + f"{sum(found.values()):9}")
+    twice, vague = public_names(sources)
+    if not a.list:
+        print(f"names of public types that occur twice in a crate: {len(twice)}; vague public functions: {len(vague)}")
     if a.check:
+        for sort, found in (("types", twice), ("functions", vague)):
+            if len(found) > NAME_LIMITS[sort]:
+                faults.append(f"{len(found)} names of {sort}, more than {NAME_LIMITS[sort]}: {'; '.join(found)}")
         for sort, found in kinds.items():
             if sum(found.values()) > LIMITS[sort]:
                 faults.append(

@@ -1,6 +1,6 @@
 //! Embeds every package under `models/` (its card and its ONNX files), so that a new package
 //! needs no code; a network that several packages share is embedded once. With the feature
-//! `weights-beside` only the cards.
+//! `external-weights` only the cards.
 
 use std::fmt::Write as _;
 use std::path::Path;

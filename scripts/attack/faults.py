@@ -122,8 +122,8 @@ def within_bounds(tool, commands):
 
 def strips_are_decoded_once(tool):
     out = ["--mpp", "0.25", "--stages", "1", "--operating-point", "0.3,0", *TINY, "--out", tool.empty("out")]
-    done, said = passes(tool, "detect", tool.data / "hostile/strip4000.tif", *out)
-    return done is not None and done.returncode == 0, said
+    done, output = passes(tool, "detect", tool.data / "hostile/strip4000.tif", *out)
+    return done is not None and done.returncode == 0, output
 
 
 def directories_have_a_budget(tool):
@@ -139,15 +139,15 @@ def bombs_cost_little(tool):
 
 def one_tile_is_not_the_slide(tool):
     out = ["--max-unread", "1", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", tool.empty("out")]
-    done, said = passes(tool, "detect", tool.data / "hostile/one_zero_tile.svs", *out)
-    return done is not None and done.returncode == 0, said
+    done, output = passes(tool, "detect", tool.data / "hostile/one_zero_tile.svs", *out)
+    return done is not None and done.returncode == 0, output
 
 
-def absent_pixels_are_said(tool):
+def absent_pixels_are_reported(tool):
     out = tool.empty("out")
-    done, said = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
+    done, output = passes(tool, "detect", tool.data / "hostile/third_counts_zero.svs", *TINY, "--stages", "1", "--operating-point", "0.3,0", "--out", out)
     counts = [json.loads(p.read_text()) for p in out.rglob("counts.json")]
-    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), said
+    return bool(counts) and all(c.get("absent_mm2", 0) > 0 for c in counts), output
 
 
 def other_kinds_are_no_damage(tool):
@@ -204,7 +204,7 @@ FAULTS = [
     directories_have_a_budget,
     a_stalled_request_holds_up_nobody,
     one_tile_is_not_the_slide,
-    absent_pixels_are_said,
+    absent_pixels_are_reported,
     bombs_cost_little,
     other_kinds_are_no_damage,
     models_and_corpora_may_lie,

@@ -11,10 +11,10 @@
 //! | [`table`] | delimited text: columns by name, cells with their place |
 //! | [`progress`] | how far work is, for people and for scripts |
 //! | [`preset`] | what every preset file has in common |
-//! | [`ahead`] | a loop whose next steps are drawn while this one works |
+//! | [`prefetch`] | a loop whose next steps are drawn while this one works |
 //! | [`text`] | text from outside as it is shown, numbers of things |
 //! | [`fenwick`] | prefix sums that change |
-//! | [`guard`] | a panic of other people's code becomes an error |
+//! | [`panics`] | a panic of other people's code becomes an error |
 //!
 //! ```
 //! use base::table::{Format, Table};
@@ -29,14 +29,14 @@
 
 #![forbid(unsafe_code)]
 
-pub mod ahead;
 pub mod chain;
 pub mod digest;
 pub mod fenwick;
 pub mod file;
-pub mod guard;
 pub mod json;
 pub mod log;
+pub mod panics;
+pub mod prefetch;
 pub mod preset;
 pub mod progress;
 pub mod table;

@@ -24,7 +24,7 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
 /// [`ReadError`] when a folder cannot be listed.
 pub fn files(folder: &Path, wanted: &dyn Fn(&Path) -> bool) -> Result<Vec<PathBuf>, ReadError> {
     let mut all = Vec::new();
-    // Folders still to be listed lie on a stack, not on the call stack: depth costs memory alone.
+    // Folders to list are kept in a vector, not on the call stack: a deep tree costs memory only.
     let mut open = vec![folder.to_owned()];
     while let Some(path) = open.pop() {
         if path != folder && !is_folder(&path)? {
@@ -75,7 +75,7 @@ mod tests {
         std::os::unix::fs::symlink(dir.path(), dir.path().join("a/up")).unwrap();
         std::fs::write(dir.path().join("a/x"), "").unwrap();
         let found = files(dir.path(), &|_| true).unwrap();
-        // The link itself is named, not what lies behind it.
+        // The link itself is listed, not its target.
         assert_eq!(found, [dir.path().join("a/up"), dir.path().join("a/x")]);
     }
 

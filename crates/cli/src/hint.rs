@@ -1,6 +1,6 @@
 //! Libraries name the fact; here it meets the flag that a user can change.
 
-use crate::progress::tell;
+use crate::progress::print_message;
 use construct::ConstructError;
 use crops::CorpusError;
 use evaluation::evaluate::EvaluateError;
@@ -39,61 +39,63 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
                 "--figures for the words that mean a figure, --label-column for another column",
             );
         }
-        e.downcast_ref::<ClassificationError>().and_then(of_classes).or_else(|| of(e))
+        e.downcast_ref::<ClassificationError>().and_then(of_classes).or_else(|| for_error(e))
     })
 }
 
-/// Says what to try for slides that failed, each hint once.
-pub fn of_slides<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
+/// Prints what to try for slides that failed, each hint once.
+pub fn print_slide_hints<'a, E: Error + 'static>(failures: impl Iterator<Item = &'a Failure<E>>) {
     let work = failures.filter_map(|f| match f {
-        Failure::Work(e) => of(e),
+        Failure::Work(e) => for_error(e),
         Failure::Stopped => Some(
-            "--resume, which keeps what is finished and goes on with the interrupted slide from its last stored part",
+            "--resume, which keeps finished slides and continues the interrupted one from its last stored part",
         ),
         _ => None,
     });
-    say(&work.collect::<BTreeSet<_>>());
+    print_hints(&work.collect::<BTreeSet<_>>());
 }
 
-/// Says what to try.
-pub fn say<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
-    flags.into_iter().for_each(|flags| tell("hint", &format!("see {flags}")));
+/// Prints hints.
+pub fn print_hints<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
+    flags.into_iter().for_each(|flags| print_message("hint", &format!("see {flags}")));
 }
 
-/// Of an error that may stand for another one, which is no cause of it then.
-fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
+/// The hint for an error, or for the error that it wraps.
+fn for_error(error: &(dyn Error + 'static)) -> Option<&'static str> {
     if let Some(e) = error.downcast_ref::<SlideFailure>() {
         match e {
-            SlideFailure::Slide(e) => of(e),
-            SlideFailure::Run(e) => of(e),
+            SlideFailure::Slide(e) => for_error(e),
+            SlideFailure::Run(e) => for_error(e),
             SlideFailure::Regions(_) | SlideFailure::Export(_) => None,
         }
     } else if let Some(e) = error.downcast_ref::<RunError>() {
         match e {
-            RunError::Slide(e) => of(e),
-            RunError::Detect(e) => of(e),
+            RunError::Slide(e) => for_error(e),
+            RunError::Detect(e) => for_error(e),
             RunError::Resolution { .. } => Some("--any-mpp"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<ConstructError>() {
         match e {
-            ConstructError::Slide(e) => of(e),
-            ConstructError::Detect(e) => of(e),
-            ConstructError::Detector(e) => of(e),
-            ConstructError::Engine(e) => of(e),
+            ConstructError::Slide(e) => for_error(e),
+            ConstructError::Detect(e) => for_error(e),
+            ConstructError::Detector(e) => for_error(e),
+            ConstructError::Engine(e) => for_error(e),
             ConstructError::NoCohort { .. } => {
                 Some("--table for the cohorts of slides, --cohort for that of all others")
             }
             ConstructError::FilterClass { .. } => Some("--tumour-class"),
             ConstructError::UnknownCohort { .. } => {
-                Some("--any-cohort, where it is none of the excluded ones")
+                Some("--any-cohort, if it is not one of the excluded ones")
             }
             ConstructError::FilterMpp { .. } => Some("`encoders convert --mpp`"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<DetectorError>() {
         match e {
-            DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => of(e),
+            DetectorError::Engine(e) | DetectorError::Subtypes(SubtypeError::Engine(e)) => {
+                for_error(e)
+            }
             DetectorError::OneStage(_) => Some("--stages 1"),
             DetectorError::NoFirstStagePoint(_) | DetectorError::PairForOneStage { .. } => Some(
                 "--operating-point SEG,0 with a threshold from 0 to 1, as `train calibrate` or `evaluate \
@@ -104,19 +106,23 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
         }
     } else if let Some(e) = error.downcast_ref::<FeatureError>() {
         match e {
-            FeatureError::Slide(e) => of(e),
-            FeatureError::Engine(e) => of(e),
+            FeatureError::Slide(e) => for_error(e),
+            FeatureError::Engine(e) => for_error(e),
             FeatureError::Resolution(_) => Some("--tile-mpp"),
             FeatureError::Exists(_) => Some("--out"),
+            FeatureError::Mixed { own: true, .. } => {
+                Some("--out for another folder, or --overwrite")
+            }
+            FeatureError::Mixed { own: false, .. } => Some("--out for another folder"),
             _ => None,
         }
     } else if let Some(e) = error.downcast_ref::<StartError>() {
         match e {
             StartError::Exists { .. } => {
-                Some("--resume, which keeps finished ones and goes on, and --overwrite")
+                Some("--resume, which keeps finished slides and continues, and --overwrite")
             }
             StartError::Engine { .. } => Some(
-                "--accept-engine, which keeps them and goes on, and --engine, --provider and \
+                "--accept-engine, which keeps them and continues, and --engine, --provider and \
                  --precision for the engine as it was",
             ),
             StartError::Config { .. } => Some("--out for another folder, or --overwrite"),
@@ -126,11 +132,11 @@ fn of(error: &(dyn Error + 'static)) -> Option<&'static str> {
             StartError::Out { .. } => None,
         }
     } else {
-        of_one(error)
+        for_cause(error)
     }
 }
 
-fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
+fn for_cause(error: &(dyn Error + 'static)) -> Option<&'static str> {
     match error.downcast_ref::<SlideError>() {
         Some(SlideError::MissingResolution { .. } | SlideError::ImplausibleResolution { .. }) => {
             return Some("--mpp, e.g. --mpp 0.25");
@@ -190,7 +196,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
         return Some("--slides, to cut the pictures from the slides");
     }
     match error.downcast_ref() {
-        Some(SampleError::Corpus(e)) => return of(e),
+        Some(SampleError::Corpus(e)) => return for_error(e),
         Some(SampleError::Gone { .. }) => {
             return Some("--slides, for the folder in which the slides are");
         }
@@ -209,7 +215,7 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<&'static str> {
 fn of_import(error: &ImportError) -> Option<&'static str> {
     Some(match error {
         ImportError::Categories { .. } => {
-            "--map \"NAME=mf\" (or mimicker, other, ignore), which says what a category means"
+            "--map \"NAME=mf\" (or mimicker, other, ignore), which gives the meaning of a category"
         }
         ImportError::Records { .. } => {
             "--lenient, which leaves out and counts what cannot be used, and --mpp and --mpp-table for um/px"
@@ -242,6 +248,7 @@ fn of_classes(error: &ClassificationError) -> Option<&'static str> {
 fn of_outcome(setting: Setting) -> Option<&'static str> {
     Some(match setting {
         Setting::Level => "--level",
+        Setting::Out => "--out for another folder, or --overwrite",
         Setting::Times => "--at",
         Setting::EventValue => "--event-value",
         Setting::Coding => "--missing for codes that mean missing, --categorical for categories",

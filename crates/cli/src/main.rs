@@ -62,12 +62,13 @@ verbs! {
     Report: command::report::Args => command::report::run,
     Slide: command::slide::Args => command::slide::run,
     Slurm: command::slurm::Args => command::slurm::run,
+    Start: command::start::Args => command::start::run,
     Survival: command::survival::Args => command::survival::run,
     Train: command::train::Args => command::train::run,
     View: command::view::Args => command::view::run,
 }
 
-/// A reader that went away (`| head`) is no fault: end as other tools do, without a panic. Where
+/// A closed output (`| head`) is not an error: end as other tools do, without a panic. Where
 /// nothing more can be written, as on a full disk, that is the error.
 fn end_quietly_on_a_closed_pipe() {
     let usual = std::panic::take_hook();
@@ -77,7 +78,7 @@ fn end_quietly_on_a_closed_pipe() {
             std::process::exit(141);
         }
         if let Some(why) = text.and_then(|t| t.strip_prefix("failed printing to stdout: ")) {
-            progress::tell("error", &format!("standard output cannot be written: {why}"));
+            progress::print_message("error", &format!("standard output cannot be written: {why}"));
             std::process::exit(1);
         }
         usual(panic);
@@ -86,13 +87,14 @@ fn end_quietly_on_a_closed_pipe() {
 
 fn main() -> ExitCode {
     end_quietly_on_a_closed_pipe();
-    let typed = examples::with_examples(Cli::command()).get_matches();
+    let words = command::start::words(std::env::args_os().collect(), cfg!(windows));
+    let typed = examples::with_examples(Cli::command()).get_matches_from(words);
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit());
     progress::begin(&typed);
     progress::end(run(cli).unwrap_or_else(|error| {
         // A file's name must not reach the terminal as a command.
-        progress::tell("error", &plain_lines(&said_once(error.chain())));
-        hint::say(&hint::hint(&error));
+        progress::print_message("error", &plain_lines(&said_once(error.chain())));
+        hint::print_hints(&hint::hint(&error));
         ExitCode::FAILURE
     }))
 }

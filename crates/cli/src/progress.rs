@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Where events go, of a process that tells them as JSON.
+/// Where events go when a process writes them as JSON.
 static JSON: OnceLock<JsonLog> = OnceLock::new();
 
-/// How progress is told.
+/// How progress is shown.
 #[derive(clap::Args, Clone, Debug)]
 pub struct LogArgs {
     /// No progress
@@ -23,7 +23,7 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// Who is told; `meters` are for work on one piece at a time.
+    /// The listener; `meters` are for work on one piece at a time.
     pub fn listener(&self, meters: bool) -> Box<dyn Listener> {
         match JSON.get() {
             Some(log) => Box::new(log.clone()),
@@ -66,10 +66,10 @@ pub fn end(code: ExitCode) -> ExitCode {
     code
 }
 
-/// Says a `note`, `warning`, `error` or `hint` on standard error.
-pub fn tell(kind: &str, text: &str) {
+/// Prints a `note`, `warning`, `error` or `hint` on standard error.
+pub fn print_message(kind: &str, text: &str) {
     match JSON.get() {
-        Some(log) => log.write(&Event::Said { kind, text }),
+        Some(log) => log.write(&Event::Message { kind, text }),
         None => eprintln!("{kind}: {text}"),
     }
 }
@@ -81,11 +81,11 @@ const EVERY: Duration = Duration::from_secs(10);
 pub struct Meter {
     label: String,
     unit: &'static str,
-    /// What is said in place of the rate, if anything.
+    /// Text in place of the rate, if any.
     status: Option<String>,
     bar: Option<ProgressBar>,
     started: Instant,
-    said: Instant,
+    printed: Instant,
     quiet: bool,
 }
 
@@ -105,7 +105,7 @@ impl Meter {
             bar
         });
         let now = Instant::now();
-        Self { label, unit, status: None, bar, started: now, said: now, quiet }
+        Self { label, unit, status: None, bar, started: now, printed: now, quiet }
     }
 
     /// `done` of `total` units.
@@ -116,8 +116,8 @@ impl Meter {
             bar.set_length(total);
             bar.set_position(done);
             bar.set_message(format!("{} {status}", self.unit));
-        } else if !self.quiet && self.said.elapsed() >= EVERY {
-            self.said = Instant::now();
+        } else if !self.quiet && self.printed.elapsed() >= EVERY {
+            self.printed = Instant::now();
             eprintln!("{}: {done}/{total} {}, {status}", self.label, self.unit);
         }
     }
@@ -179,13 +179,13 @@ impl Listener for Terminal {
         }
     }
 
-    fn say(&mut self, line: &str) {
+    fn report(&mut self, line: &str) {
         if !self.quiet {
             self.above(|| eprintln!("{line}"));
         }
     }
 
     fn note(&mut self, text: &str) {
-        self.above(|| tell("note", text));
+        self.above(|| print_message("note", text));
     }
 }

@@ -19,14 +19,14 @@ pub fn result(as_json: bool, result: &(impl Serialize + Display)) -> anyhow::Res
     }
 }
 
-/// A line of a server, on standard output; nobody has to go on reading it.
-pub fn aloud(text: &str) {
+/// Prints a server's line on standard output; a closed output is ignored.
+pub fn print_line(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 /// Notes and warnings on standard error, so that JSON on standard output stays clean.
-pub fn say(kind: &str, lines: &[String]) {
+pub fn print_messages(kind: &str, lines: &[String]) {
     for line in lines {
-        crate::progress::tell(kind, line);
+        crate::progress::print_message(kind, line);
     }
 }

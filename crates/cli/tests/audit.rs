@@ -8,6 +8,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tempfile::tempdir;
 
 fn mithras(args: &[&str]) -> (bool, String, String) {
@@ -166,8 +169,18 @@ fn serve(package: &Path) -> Server {
     Server { child, url: line.trim().to_owned() }
 }
 
+/// Host and port of an address.
+fn address(url: &str) -> &str {
+    url.trim_start_matches("http://").split('/').next().unwrap()
+}
+
+/// The token of an address, between slashes.
+fn base(url: &str) -> String {
+    format!("/{}", url.trim_start_matches("http://").split_once('/').unwrap().1)
+}
+
 fn raw(url: &str, request: &str) -> String {
-    let address = url.trim_start_matches("http://").trim_end_matches('/');
+    let address = address(url);
     let mut s = TcpStream::connect(address).unwrap();
     s.write_all(request.replace("HOST", address).as_bytes()).unwrap();
     let mut out = Vec::new();
@@ -179,7 +192,9 @@ fn post(url: &str, path: &str, body: &str) -> String {
     raw(
         url,
         &format!(
-            "POST {path} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST {}{} HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            base(url),
+            path.trim_start_matches('/'),
             body.len()
         ),
     )
@@ -213,7 +228,11 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
     let get = |path: &str, host: &str| {
         raw(
             &server.url,
-            &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+            &format!(
+                "GET {}{} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n",
+                base(&server.url),
+                path.trim_start_matches('/')
+            ),
         )
     };
     assert!(get("/", "HOST").starts_with("HTTP/1.1 200"));
@@ -255,11 +274,81 @@ fn the_server_is_for_this_machine_and_tells_nothing() {
     for path in ["/log/bert.jsonl", "/log/../audit.jsonl", "/log/..%2f..%2fkey.jsonl"] {
         assert!(get(path, "HOST").starts_with("HTTP/1.1 404"), "{path}");
     }
-    // Why initials are refused is said in words.
+    // The error names the reason why initials are refused.
     for (name, part) in [("", "nothing was entered"), ("a b", "a space cannot be used")] {
         let answer = post(&server.url, "/open", &format!(r#"{{"reviewer":"{name}"}}"#));
         assert!(answer.contains(part), "{answer}");
     }
+}
+
+/// Another user of the machine reaches the port, but does not know the address.
+#[test]
+fn without_the_address_nothing_is_seen_or_saved() {
+    let dir = tempdir().unwrap();
+    let package = draw(dir.path()).join("package");
+    let server = serve(&package);
+    let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
+    let state: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let item = state["items"][0]["id"].as_str().unwrap();
+    let verdict =
+        format!(r#"{{"reviewer":"anna","item":"{item}","entry":{{"verdict":"confirmed"}}}}"#);
+    assert!(post(&server.url, "/set", &verdict).starts_with("HTTP/1.1 200"));
+    let log = package.join("reviews/anna.jsonl");
+    let saved = std::fs::read(&log).unwrap();
+    let stranger = format!("http://{}/{}/", address(&server.url), "0".repeat(32));
+    let bare = format!("http://{}/", address(&server.url));
+    for url in [stranger, bare] {
+        let base = base(&url);
+        for path in ["", "log/anna.jsonl", "page.js", &format!("image/{item}.png")] {
+            let asked = format!("GET {base}{path} HTTP/1.1\r\nHost: HOST\r\n\r\n");
+            let answer = raw(&url, &asked);
+            assert!(answer.starts_with("HTTP/1.1 403"), "{base}{path}: {answer}");
+            assert!(!answer.contains("verdict"), "{answer}");
+        }
+        for path in ["/open", "/set", "/undo"] {
+            let answer = post(&url, path, &verdict.replace("confirmed", "unsure"));
+            assert!(answer.starts_with("HTTP/1.1 403"), "{path}: {answer}");
+        }
+    }
+    assert_eq!(std::fs::read(&log).unwrap(), saved);
+    assert_eq!(std::fs::read_dir(package.join("reviews")).unwrap().count(), 1);
+}
+
+/// Two hundred clients that never finish a request, and come back as soon as they are turned away.
+#[test]
+fn clients_that_never_finish_do_not_lock_out_who_has_the_address() {
+    let dir = tempdir().unwrap();
+    let package = draw(dir.path()).join("package");
+    let server = serve(&package);
+    let ended = Arc::new(AtomicBool::new(false));
+    let hogs: Vec<_> = (0..200)
+        .map(|_| {
+            let (address, ended) = (address(&server.url).to_owned(), Arc::clone(&ended));
+            std::thread::spawn(move || {
+                while !ended.load(Ordering::SeqCst) {
+                    let Ok(mut s) = TcpStream::connect(&address) else { continue };
+                    let _ = s.set_read_timeout(Some(Duration::from_millis(500)));
+                    let _ = s.write_all(b"GET /");
+                    while !ended.load(Ordering::SeqCst) {
+                        match s.read(&mut [0; 9]) {
+                            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                            _ => break,
+                        }
+                    }
+                }
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let asked = format!("GET {} HTTP/1.1\r\nHost: HOST\r\n\r\n", base(&server.url));
+    for _ in 0..8 {
+        let start = Instant::now();
+        let answer = raw(&server.url, &asked);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+    ended.store(true, Ordering::SeqCst);
+    hogs.into_iter().for_each(|h| h.join().unwrap());
 }
 
 #[test]
@@ -287,11 +376,12 @@ fn stalled_requests_hold_up_nobody() {
     let dir = tempdir().unwrap();
     let out = draw(dir.path());
     let server = serve(&out.join("package"));
-    let address = server.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = address(&server.url).to_owned();
+    let base = base(&server.url);
     // Half a head, half a body, nothing at all: all stay open.
     let half_head = "GET / HTTP/1.1\r\nHost: ";
     let half_body = format!(
-        "POST /set HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+        "POST {base}set HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Content-Length: 500\r\n\r\n{{"
     );
     let stalled: Vec<TcpStream> = (0..30)
@@ -301,7 +391,7 @@ fn stalled_requests_hold_up_nobody() {
             s
         })
         .collect();
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
     assert!(state.starts_with("HTTP/1.1 200"), "{state}");
     assert!(started.elapsed().as_secs() < 8, "{:?}", started.elapsed());
@@ -312,7 +402,7 @@ fn stalled_requests_hold_up_nobody() {
     let long =
         raw(&server.url, "POST /set HTTP/1.1\r\nHost: HOST\r\nContent-Length: 9999999\r\n\r\n");
     assert!(long.starts_with("HTTP/1.1 413"), "{long}");
-    let tunnel = raw(&server.url, "GET / HTTP/1.1\r\nHost: localhost:9000\r\n\r\n");
+    let tunnel = raw(&server.url, &format!("GET {base} HTTP/1.1\r\nHost: localhost:9000\r\n\r\n"));
     assert!(tunnel.starts_with("HTTP/1.1 200"), "{tunnel}");
 }
 
@@ -363,12 +453,12 @@ fn a_full_disk_is_no_saved_verdict() {
         }
     }
     assert!(refused > 10 && !saved.is_empty(), "{refused} refused");
-    // What was acknowledged, and nothing else, is what stands there.
+    // The log holds what was acknowledged, and nothing else.
     let state = post(&server.url, "/open", r#"{"reviewer":"anna"}"#);
     let state: Value = serde_json::from_str(state.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-    let stands = state["entries"].as_object().unwrap();
-    assert_eq!(stands.len(), saved.len());
+    let entries = state["entries"].as_object().unwrap();
+    assert_eq!(entries.len(), saved.len());
     for (item, word) in saved {
-        assert_eq!(stands[&item]["verdict"], word);
+        assert_eq!(entries[&item]["verdict"], word);
     }
 }

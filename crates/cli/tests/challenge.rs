@@ -167,7 +167,7 @@ fn track_2_classifies_every_page_of_the_stack_in_its_order() {
     let printed: Vec<_> = found.iter().map(|c| c["confidence"].as_f64().unwrap()).collect();
     assert!(printed.windows(2).any(|p| p[0] != p[1]), "crops differ, so do their scores");
 
-    // A detector's second stage tells figures, not subtypes.
+    // A detector's second stage knows figures, not subtypes.
     let (ok, printed) = run(&["challenge", "midog25-t2", "--model", "standard"], &at);
     assert!(!ok && printed.contains("positive one `atypical`"), "{printed}");
     fs::write(&stack, b"no TIFF").unwrap();

@@ -53,7 +53,7 @@ fn any_size_at_any_resolution_gives_one_row() {
         let index = p.iter().position(|v| *v == best).unwrap();
         assert_eq!(row[1], ["a", "b", "c"][index]);
     }
-    // The middle of an image decides, whatever lies round it.
+    // The middle of an image decides, whatever surrounds it.
     let p = |name: &str| rows.iter().find(|r| r[0].contains(name)).unwrap()[2..].to_vec();
     assert_eq!(p("exact"), p("large"));
 
@@ -130,6 +130,49 @@ fn the_subtype_models_go_by_short_names_where_they_are_bundled() {
     let card = infer::ModelPackage::bundled_named("atypical").unwrap().card.classifier.unwrap();
     let threshold = f64::from(card.threshold.expect("the bundled card has an operating point"));
     assert_eq!(p == "atypical", two[1] >= threshold);
+}
+
+#[test]
+fn what_detection_costs_is_held_against_the_peak() {
+    let bench = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+        let output = command
+            .args(["bench", "detect", "--model", "fast", "--runs", "1"])
+            .args(more)
+            .output()
+            .unwrap();
+        (
+            output.status.success(),
+            output.stdout,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (fine, json, error) =
+        bench(&["--engine", "native", "--candidates", "58", "--open-share", "0.5", "--json"]);
+    assert!(fine, "{error}");
+    let found: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(found["schema"], "mithras.budget/1");
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let [first, second] = [0, 1].map(|i| &found["networks"][i]);
+    // A window for each square of 200 um, and 58 crops of which half are flipped, too.
+    assert!((number(&first["passes_per_mm2"]) - 25.0).abs() < 1e-9);
+    assert!((number(&second["passes_per_mm2"]) - 87.0).abs() < 1e-9);
+    let peak = number(&found["machine"]["peak_flops"]);
+    for network in [first, second] {
+        let least = number(&network["flop"]) * number(&network["passes_per_mm2"]) / peak;
+        assert!((number(&network["least_s_per_mm2"]) / least - 1.0).abs() < 1e-9);
+    }
+    let native = &found["engines"][0];
+    assert_eq!(native["engine"], "native");
+    let stages = native["stages"].as_array().unwrap();
+    let sum: f64 = stages.iter().map(|s| number(&s["s_per_mm2"])).sum();
+    assert!(stages.len() == 2 && (number(&native["s_per_mm2"]) - sum).abs() < 1e-9);
+    for (wrong, word) in
+        [(["--engine", "torch"], "on the processor"), (["--open-share", "2"], "from 0 to 1")]
+    {
+        let (fine, _, error) = bench(&wrong);
+        assert!(!fine && error.contains(word), "{error}");
+    }
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn inputs_that_cannot_be_read_are_named_with_the_reason() {
     let dir = tempfile::tempdir().unwrap();
     let at = |n: &str| dir.path().join(n);
     fs::write(at("empty.svs"), b"").unwrap();
-    fs::write(at("text.svs"), b"this is no slide at all").unwrap();
+    fs::write(at("text.svs"), b"this is not a slide at all").unwrap();
     white(&at("plain.png"));
     let missing = at("missing.svs");
     let inputs = [missing, at("empty.svs"), at("text.svs"), at("plain.png")];
@@ -80,7 +80,7 @@ fn inputs_that_cannot_be_read_are_named_with_the_reason() {
     assert!(stdout.contains("4 of 4 slides failed"), "{stdout}{stderr}");
     let csv = fs::read_to_string(out.join("counts.csv")).unwrap();
     assert_eq!(csv.lines().count(), 5);
-    assert!(csv.contains("have to be given"), "a missing resolution says what is wanted: {csv}");
+    assert!(csv.contains("have to be given"), "a missing resolution is asked for: {csv}");
     assert!(stderr.contains("hint: see --mpp"), "and the flag is named: {stderr}");
     assert!(csv.contains("empty"), "{csv}");
     let html = fs::read_to_string(out.join("summary.html")).unwrap();
@@ -92,14 +92,14 @@ fn a_folder_is_searched_by_content() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("slides/deep");
     fs::create_dir_all(&folder).unwrap();
-    // A PNG under a slide's suffix, and a note that is no slide.
+    // A PNG under a slide's suffix, and a text file.
     white(&folder.join("a.png"));
     fs::rename(folder.join("a.png"), folder.join("a.svs")).unwrap();
     fs::write(folder.join("note.txt"), "hello").unwrap();
     let out = dir.path().join("out");
     let (ok, stdout, stderr) = detect(&[&dir.path().join("slides")], &out, &["--mpp", "0.25"]);
     assert!(ok, "{stderr}");
-    assert!(stderr.contains("no slides, left aside: 1 file in the folders"), "{stderr}");
+    assert!(stderr.contains("not slides and skipped: 1 file in the folders"), "{stderr}");
     assert!(stdout.contains("1 of 1 slide without tissue"), "{stdout}");
 
     let nothing = dir.path().join("nothing");

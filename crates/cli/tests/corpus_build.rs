@@ -131,7 +131,7 @@ fn kills_change_nothing_at_scale() {
     killed_and_not(56, 8);
 }
 
-/// Two tiles of 4 x 4 sub-patches; one sub-patch of the second is no tumour.
+/// Two tiles of 4 x 4 sub-patches; one sub-patch of the second is not tumour.
 fn two_tiles(path: &Path) {
     let mut picture = image::RgbImage::new(1792, 896);
     for (x, y, p) in picture.enumerate_pixels_mut() {
@@ -186,7 +186,7 @@ fn a_tile_is_kept_when_all_sixteen_patches_are_tumour() {
     assert!(ok && report["funnel"]["tiles kept by the filter"] == 0, "{text}");
     let (ok, _, err) = build(&dir.path().join("n"), &of("TUM"));
     assert!(!ok && err.contains("`TUM`") && err.contains("smooth_muscle"), "{err}");
-    // Without a filter only on demand, and the manifest says so.
+    // Without a filter only on demand, and the manifest records it.
     let (ok, _, err) = build(&dir.path().join("n"), &[]);
     assert!(!ok && err.contains("--no-tumour-filter"), "{err}");
     let (ok, text, _) = build(&dir.path().join("w"), &["--no-tumour-filter"]);
@@ -195,7 +195,7 @@ fn a_tile_is_kept_when_all_sixteen_patches_are_tumour() {
     let corpus = Corpus::open(dir.path().join("w")).unwrap();
     let used = corpus.manifest().header.notes["build"]["tumour_filter"].as_str().unwrap();
     assert!(used.contains("every tissue tile was kept"), "{used}");
-    // A package whose crops have another size is no filter for these tiles.
+    // A package whose crops have another size cannot filter these tiles.
     let odd = dir.path().join("odd");
     std::fs::create_dir(&odd).unwrap();
     std::fs::copy(filter.join("classifier.onnx"), odd.join("classifier.onnx")).unwrap();
@@ -361,7 +361,7 @@ fn four_magnifications_of_real_slides() {
                 found.push(mpp);
             }
             if i % 40 == 0 {
-                // The centre is where it says, and the pixels are the slide's at that resolution.
+                // The centre is correct, and the pixels are the slide's at that resolution.
                 let c = crop.meta.centroid.unwrap();
                 let corner = |v: f64| (v * own / mpp - 112.0).round() as i64;
                 let there =
@@ -378,7 +378,7 @@ fn four_magnifications_of_real_slides() {
     }
 }
 
-/// A limit on file size stands for the full disk: writing fails in the middle of a shard.
+/// A limit on file size imitates a full disk: writing fails in the middle of a shard.
 #[test]
 fn a_full_disk_loses_nothing() {
     let dir = tempdir().unwrap();

@@ -232,7 +232,7 @@ fn shortcuts_of_a_pasted_cue_are_named_and_a_clean_dataset_passes() {
     assert_eq!(of("fine detail of Cb")["warns"], true);
     assert_eq!(of("together")["warns"], true);
     assert!(of("together, all")["auc"].as_f64().unwrap() > 0.9);
-    // Without --strict it warns and goes on.
+    // Without --strict it warns and continues.
     let (ok, _, err) = mithras(&["corpus", "shortcuts", s(&cued)]);
     assert!(ok && err.contains("fine detail of Cb"), "{err}");
 }

@@ -44,7 +44,7 @@ fn an_environment_that_merely_lies_above_is_left_aside_and_named() {
     let work = dir.join("a/b");
     fs::create_dir_all(&work).unwrap();
     let (above, engines) = venv(&dir.join(".venv"));
-    let (beside, other) = venv(&work.join("venv"));
+    let (active, other) = venv(&work.join("venv"));
     let report = doctor(&work, None);
     assert_eq!(report["schema"], "mithras.doctor/1");
     let advice = report["advice"].to_string();
@@ -55,7 +55,7 @@ fn an_environment_that_merely_lies_above_is_left_aside_and_named() {
     assert!(advice.contains(&format!("VIRTUAL_ENV={}", above.display())), "{advice}");
 
     // Asked for, by being active.
-    let report = doctor(&work, Some(&beside));
+    let report = doctor(&work, Some(&active));
     let advice = report["advice"].to_string();
     for (taken, left) in other.iter().zip(&engines) {
         assert!(listed(&report, taken) && !listed(&report, left), "{report}");

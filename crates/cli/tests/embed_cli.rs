@@ -18,8 +18,8 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// What a conversion is told.
-const TOLD: [&str; 14] = [
+/// Options of a conversion.
+const OPTIONS: [&str; 14] = [
     "--name",
     "tiny",
     "--image",
@@ -39,7 +39,7 @@ const TOLD: [&str; 14] = [
 fn package(dir: &Path) -> PathBuf {
     let onnx = testkit::workspace().join("crates/features/tests/golden/tiny.onnx");
     let out = dir.join("tiny");
-    let args = [&["encoders", "convert", "--onnx", s(&onnx), "--out", s(&out)][..], &TOLD];
+    let args = [&["encoders", "convert", "--onnx", s(&onnx), "--out", s(&out)][..], &OPTIONS];
     let (code, _, err) = mithras(&args.concat());
     assert_eq!(code, Some(0), "{err}");
     out
@@ -88,7 +88,7 @@ fn a_package_is_made_shown_and_listed() {
     assert!(code == Some(1) && err.contains("card.toml"), "{err}");
     let tokens = testkit::workspace().join("crates/features/tests/golden/tokens.onnx");
     let out = dir.path().join("tokens");
-    let args = [&["encoders", "convert", "--onnx", s(&tokens), "--out", s(&out)][..], &TOLD];
+    let args = [&["encoders", "convert", "--onnx", s(&tokens), "--out", s(&out)][..], &OPTIONS];
     let (code, _, err) = mithras(&args.concat());
     assert!(code == Some(1) && err.contains("3 dimensions") && !out.exists(), "{err}");
 }
@@ -141,8 +141,17 @@ fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
     let how = ["--engine", "rten", "--precision", "bf16"];
     let (code, _, err) = mithras(&[&args[..], &how].concat());
     assert!(code == Some(1) && err.contains("take the precision f32"), "{err}");
-    let how =
-        ["--engine", "openvino", "--precision", "bf16", "--threads", "1", "--json", "--quiet"];
+    let how = [
+        "--engine",
+        "openvino",
+        "--precision",
+        "bf16",
+        "--threads",
+        "1",
+        "--json",
+        "--quiet",
+        "--overwrite",
+    ];
     let (code, report, err) = mithras(&[&args[..], &how].concat());
     if code == Some(1) && ["no libopenvino_c", "no bf16"].iter().any(|w| err.contains(w)) {
         eprintln!("SKIPPED: {err}");
@@ -153,8 +162,36 @@ fn slides_are_embedded_resumed_and_a_bad_one_stops_none() {
         assert!(report["engine"].as_str().unwrap().contains("bf16"), "{report}");
         assert!(["a.h5", "b.h5", "d.h5"].map(bytes) != first);
     }
-    // Another grid is other work.
-    let (_, report, _) = embed(&["--tile", "64"]);
+    // Another grid is other work, which does not replace or join what is there in silence.
+    let kept = bytes("a.h5");
+    let refused = |slides: &Path, more: &[&str]| {
+        let args = ["embed", s(slides), "--encoder", s(&made), "--out", s(&out), "--mpp", "0.5"];
+        let how = ["--engine", "rten", "--tile", "64", "--quiet"];
+        let (code, _, err) = mithras(&[&args[..], &how, more].concat());
+        assert_eq!(code, Some(1), "{err}");
+        for words in ["features", "slide `a`", "side was", "`64`", "--out"] {
+            assert!(err.contains(words), "{words}: {err}");
+        }
+        assert_eq!(bytes("a.h5"), kept);
+        err
+    };
+    assert!(refused(&slides, &[]).contains("--overwrite"));
+    let fourth = dir.path().join("e.png");
+    draw(&fourth, 3);
+    refused(&fourth, &[]);
+    refused(&fourth, &["--overwrite"]);
+    assert!(!out.join("e.h5").exists());
+    // A list names the same slides, whose features are there already.
+    let list = dir.path().join("list.csv");
+    std::fs::write(&list, "slide,mpp\nslides/a.png,0.5\n").unwrap();
+    let listed = ["embed", "--list", s(&list), "--encoder", s(&made), "--out"];
+    let of_list = dir.path().join("of_list");
+    let how = [s(&of_list), "--engine", "rten", "--threads", "1", "--quiet", "--tile", "64"];
+    let (code, _, err) = mithras(&[&listed[..], &how].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(of_list.join("a.h5").exists() && !of_list.join("b.h5").exists());
+    // The remedy that it names.
+    let (_, report, _) = embed(&["--tile", "64", "--overwrite"]);
     assert_eq!(status(&report)[0], "done", "{report}");
 
     let file = hdf5_pure::File::open(out.join("a.h5")).unwrap();

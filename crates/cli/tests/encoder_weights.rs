@@ -209,7 +209,7 @@ fn files_that_do_not_fit_end_with_1_and_leave_nothing() {
     let _ = file.tensors.get_mut("blocks.3.norm1.weight").expect("a norm").fill_(f64::NAN);
     let nan = desk.save("nan.safetensors", &file);
     refused(&nan, LUNIT, &small, &["nan.safetensors", "blocks.3.norm1.weight"]);
-    // Giants become several files, but a classifier has one: said before the weights are read.
+    // Giants become several files, but a classifier has one: refused before the weights are read.
     let none = desk.at("none.safetensors");
     refused(&none, "gigapath", &["--precision", "f16"], &["none.safetensors"]);
     let head = ["--classes", "a,b", "--positive", "a", "--mpp", "0.5"];

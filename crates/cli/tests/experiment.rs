@@ -15,16 +15,16 @@ fn json(path: &Path) -> Value {
 fn run(out: &Path, more: &[&str]) -> (bool, Value, String) {
     let out = out.to_str().unwrap();
     let o = mithras(&[&["experiment", "run"], more, &["--out", out, "--json"]].concat());
-    let said = String::from_utf8_lossy(&o.stderr).into_owned();
-    (o.status.success(), serde_json::from_slice(&o.stdout).unwrap_or_default(), said)
+    let stderr = String::from_utf8_lossy(&o.stderr).into_owned();
+    (o.status.success(), serde_json::from_slice(&o.stdout).unwrap_or_default(), stderr)
 }
 
 /// Every number of the paper's two review tables, from its counts, to the last digit that it prints.
 #[test]
 fn the_review_tables_agree_with_the_paper() {
     let dir = tempfile::tempdir().unwrap();
-    let (ok, _, said) = run(dir.path(), &["pseudo-label-review", "tumour-review"]);
-    assert!(ok, "{said}");
+    let (ok, _, stderr) = run(dir.path(), &["pseudo-label-review", "tumour-review"]);
+    assert!(ok, "{stderr}");
     let mut cells = 0;
     for (id, tables) in [("pseudo-label-review", 2), ("tumour-review", 1)] {
         let results = json(&dir.path().join("report").join(id).join("results.json"));
@@ -67,17 +67,17 @@ fn own_counts_come_first_and_bad_ones_fail_with_their_reason() {
     let text = "cohort,stratum,pool,confirmed,not_confirmed,unsure\nOV,mitotic_figure,10,3,1,0\n";
     std::fs::write(&counts, text).unwrap();
     let more = ["pseudo-label-review", "--data", data.to_str().unwrap()];
-    let (ok, _, said) = run(&out, &more);
-    assert!(ok, "{said}");
+    let (ok, _, stderr) = run(&out, &more);
+    assert!(ok, "{stderr}");
     let results = json(&out.join("report/pseudo-label-review/results.json"));
     let rows = results["tables"][0]["rows"].as_array().unwrap();
     let row = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap()["cells"][1].clone();
     assert_eq!(row("OV")["ours"]["ends"], serde_json::from_str::<Value>("[0.75, 0.75]").unwrap());
-    // A cell without data says what is missing.
+    // A cell without data names what is missing.
     assert!(row("BRCA")["missing"].as_str().unwrap().contains("no number"), "{}", row("BRCA"));
     std::fs::write(&counts, "cohort,stratum,confirmed\nOV,x,many\n").unwrap();
-    let (ok, failed, said) = run(&out, &more);
-    assert!(!ok && said.contains("failed: review/score"), "{said}");
+    let (ok, failed, stderr) = run(&out, &more);
+    assert!(!ok && stderr.contains("failed: review/score"), "{stderr}");
     assert!(failed["steps"][0][1]["reason"].as_str().unwrap().contains("counts.csv"), "{failed}");
     let results = json(&out.join("report/pseudo-label-review/results.json"));
     let cell = &results["tables"][0]["rows"][0]["cells"][0];
@@ -94,8 +94,8 @@ fn wrong_names_are_told_with_those_that_there_are() {
         (&["experiment", "report", "/no/such/folder"], "is not the folder of a run"),
     ] {
         let o = mithras(args);
-        let said = String::from_utf8_lossy(&o.stderr);
-        assert!(!o.status.success() && said.contains(word), "{args:?}: {said}");
+        let stderr = String::from_utf8_lossy(&o.stderr);
+        assert!(!o.status.success() && stderr.contains(word), "{args:?}: {stderr}");
     }
 }
 

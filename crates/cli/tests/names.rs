@@ -84,7 +84,7 @@ fn results_stay_below_the_folder_and_nothing_is_a_command() {
         }
         let outside = tree(dir.path()).into_iter().filter(|(p, _)| !p.starts_with(&out));
         assert_eq!(outside.count(), 6 + 1 + names.len(), "a file outside of the results");
-        // One folder below the results for each slide; over the run there are no slide's files.
+        // One folder below the results for each slide; the run's own folder has no slide's files.
         let folders = std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().path());
         assert_eq!(folders.filter(|p| p.join("counts.json").is_file()).count(), 1 + names.len());
         assert!(!out.join("counts.json").exists());

@@ -128,6 +128,6 @@ fn its_description_names_its_inputs_and_outputs() {
         assert!(about.split("\noutput:\n").next().unwrap().contains(input), "{input}");
     }
     let tests = fs::read_to_string(module().join("tests/main.nf.test")).unwrap();
-    assert!(!tests.contains("snapshot("), "there are no snapshots to compare with");
+    assert!(!tests.contains("snapshot("), "the repository has no snapshots for these tests");
     assert!(text.contains("environment.yml") && module().join("environment.yml").is_file());
 }

@@ -72,7 +72,12 @@ fn same(ones: &[Row], others: &[Row]) {
         let apart = |b: &&Row| (a.at[0] - b.at[0]).hypot(a.at[1] - b.at[1]);
         let nearest = others.iter().min_by(|b, c| apart(b).total_cmp(&apart(c))).unwrap();
         if apart(&nearest) > 1.0 {
-            assert!(!a.accepted && a.scores[0] < 0.45, "{:?} stands alone: {:?}", a.at, a.scores);
+            assert!(
+                !a.accepted && a.scores[0] < 0.45,
+                "{:?} has no counterpart: {:?}",
+                a.at,
+                a.scores
+            );
             alone += 1;
             continue;
         }
@@ -85,11 +90,11 @@ fn same(ones: &[Row], others: &[Row]) {
             assert!(seg <= 5e-3 && cls <= 1.5e-2, "{seg}, {cls} at {:?}", a.at);
         }
     }
-    assert!(alone <= 2, "{alone} of {} candidates stand alone", ones.len());
+    assert!(alone <= 2, "{alone} of {} candidates have no counterpart", ones.len());
 }
 
-/// How far scores may move from engine to engine, as it is said where another one is refused.
-const SAID: f64 = 1e-3;
+/// How far scores may move between engines, as in the error that refuses another engine.
+const TOLERANCE: f64 = 1e-3;
 
 #[test]
 fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said() {
@@ -138,6 +143,6 @@ fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said()
     for (a, b) in one.iter().zip(&other) {
         assert_eq!((a.accepted, a.at), (b.accepted, b.at));
         let moved = [0, 1].map(|i| (a.scores[i] - b.scores[i]).abs());
-        assert!(moved.iter().all(|m| *m <= SAID), "{moved:?} at {:?}", a.at);
+        assert!(moved.iter().all(|m| *m <= TOLERANCE), "{moved:?} at {:?}", a.at);
     }
 }

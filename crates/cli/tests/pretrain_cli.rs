@@ -89,7 +89,7 @@ mod training {
         assert!(!ok && err.contains("lower the batch"), "{err}");
 
         let (weights, table) = (run.join("encoder.safetensors"), dir.path().join("f.parquet"));
-        // The smoke preset's encoder is shallower than its name says, and that is not hidden.
+        // The smoke preset's encoder is shallower than its name suggests, and that is reported.
         let embed = ["embed", "--weights", s(&weights), "--corpus", corpus, "--out", s(&table)];
         let (ok, _, err) = mithras(&[&embed[..], &cpu].concat());
         assert!(!ok && err.contains("missing"), "{err}");

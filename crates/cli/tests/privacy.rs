@@ -1,4 +1,4 @@
-//! What a slide's file says about people, and slides that need a library.
+//! Personal data in slide files, and slides that need a library.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -47,7 +47,7 @@ fn people_are_named_by_tag_and_never_by_value() {
         assert_eq!(code, Some(0), "{printed}");
         assert!(printed.contains("a scanner"), "technical tags are shown: {printed}");
         assert!(!printed.contains("secret") && !printed.contains("01/02/03"), "{printed}");
-        assert!(printed.contains("tiff.ImageDescription"), "that it is there is said: {printed}");
+        assert!(printed.contains("tiff.ImageDescription"), "its presence is reported: {printed}");
     }
     let (code, printed) = mithras(&["slide", "info", "--deidentified-check"], &slide);
     assert_eq!(code, Some(1), "{printed}");
@@ -109,7 +109,7 @@ fn slides_that_need_a_library_fail_as_rows_that_say_so() {
     let slides = dir.path().join("slides");
     fs::create_dir(&slides).unwrap();
     tiff(&slides.join("a.ndpi"), 64, &[&[(Tag::Unknown(65421), "20")]]);
-    // NDPI beyond 4 GB is no valid TIFF to others.
+    // NDPI beyond 4 GB is not a valid TIFF to others.
     fs::write(slides.join("b.ndpi"), b"II*\0\xff\xff\xff\xff and more").unwrap();
     // The main file of a MIRAX slide is a picture, but not the slide.
     let picture = image::RgbImage::from_pixel(80, 60, image::Rgb([240, 240, 240]));

@@ -1,4 +1,4 @@
-//! What goes into an archive beside the program, and what `scripts/release.sh` makes and refuses.
+//! What an archive contains in addition to the program, and what `scripts/release.sh` makes and refuses.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn the_bill_of_materials_names_what_is_built_in_and_no_more() {
     assert!(texts.contains("Permission is hereby granted") && texts.contains("mithras-standard:"));
 }
 
-/// Exit code and all that `scripts/release.sh` says of a program.
+/// Exit code and output of `scripts/release.sh` for a program.
 fn release(binary: &Path, out: &Path) -> (i32, String) {
     let script = testkit::workspace().join("scripts/release.sh");
     let ran = Process::new("bash")
@@ -75,7 +75,7 @@ fn release(binary: &Path, out: &Path) -> (i32, String) {
     (ran.status.code().unwrap(), String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// The archive of a release holds what its checksums say, and the newest symbols are named if they are
+/// The archive of a release matches its checksums, and the newest symbols are named if they are
 /// newer than Debian 11's.
 fn is_whole(code: i32, printed: &str, out: &Path) {
     let archive =
@@ -136,7 +136,7 @@ int main(int n, char **word) {
 }
 "#;
 
-/// A program of some lines that stands for `mithras manual`; none without a C compiler.
+/// A short program in place of `mithras manual`; none without a C compiler.
 fn stand_in(dir: &Path, name: &str, flags: &[&str]) -> Option<PathBuf> {
     let source = dir.join("stand_in.c");
     fs::write(&source, STAND_IN).unwrap();

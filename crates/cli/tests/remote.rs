@@ -1,4 +1,4 @@
-//! Slides on servers on the command line: the tables are those of the files, and no secret is told.
+//! Slides on servers on the command line: the tables are those of the files, and no secret is printed.
 
 #![cfg(feature = "remote")]
 
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use testkit::server::{Faults, Server};
 
-/// What must not be told: the key's secret, its token, the query of a signed address.
+/// What must not be printed: the key's secret, its token, the query of a signed address.
 const SECRETS: [&str; 3] = ["husher-schluessel", "hushes-zeichen", "hushe-frage"];
 
-/// Exit code and all that was said, of a process with credentials and no others.
+/// Exit code and output of a process with these credentials and no others.
 fn mithras(server: &Server, args: &[&str]) -> (i32, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
     let foreign = std::env::vars().filter(|(n, _)| n.starts_with("AWS_")).map(|(n, _)| n);
@@ -216,7 +216,7 @@ fn an_address_that_expires_in_the_middle_fails_its_slide_and_is_gone_on_with() {
     let signed = format!("{url}?sig={}", SECRETS[2]);
     let (code, words) = detect(&server, &out, &[&signed, &here]);
     assert!(code == 3 && words.contains(&url) && words.contains("403"), "{code} {words}");
-    assert!(!out.join("large/detections.csv").exists(), "half a slide is no result");
+    assert!(!out.join("large/detections.csv").exists(), "half a slide does not give a result");
     let table = fs::read_to_string(out.join("counts.csv")).unwrap();
     assert!(table.contains("403") && table.contains("small"), "{table}");
 

@@ -91,7 +91,7 @@ fn a_detector_is_measured_and_its_card_says_so() {
         printed["command"].as_str().unwrap().contains("evaluate robustness --images"),
         "{printed}"
     );
-    // The left half alone: half the area, and only what lies there.
+    // The left half alone: half the area, and only its figures.
     let half: String = ["image5", "image6"].map(|n| format!("{n}.png,0,0,350,600\n")).concat();
     fs::write(at("half.csv"), format!("slide,x_px,y_px,width_px,height_px\n{half}")).unwrap();
     let clean = |truth: &Path, out: &str, more: &[&str]| {
@@ -196,7 +196,7 @@ fn a_classifier_is_measured_on_labelled_crops() {
         (Some(12), Some(2))
     );
 
-    // What is judged is what `classify` and `evaluate classification` say of the clean crops.
+    // The values are those of `classify` and `evaluate classification` on the clean crops.
     let predictions = at("p.csv");
     let classify = ["classify", s(&data), "--model", s(&package), "--out", s(&predictions)];
     assert!(mithras(&[&classify[..], &["--engine", "rten"]].concat()).0);

@@ -24,16 +24,16 @@ fn detect(list: &Path, out: &Path, more: &[&str]) -> Child {
 }
 
 fn ends(process: Child) -> (i32, String) {
-    said(process.wait_with_output().unwrap())
+    text_of(process.wait_with_output().unwrap())
 }
 
-fn said(output: Output) -> (i32, String) {
+fn text_of(output: Output) -> (i32, String) {
     let text = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&text).into_owned())
 }
 
 fn gather(outs: &[&Path], more: &[&str]) -> (i32, String) {
-    said(mithras("gather").args(outs).args(more).output().unwrap())
+    text_of(mithras("gather").args(outs).args(more).output().unwrap())
 }
 
 fn study(dir: &Path) -> PathBuf {
@@ -135,7 +135,7 @@ fn exit_codes_say_how_many_are_done() {
         let (was, words) = run(some, "refused", &["--shard", shard]);
         assert!(was == code && words.contains("K/N"), "{shard}: {words}");
     }
-    // A shard without slides is no failure.
+    // A shard without slides is not a failure.
     let empty = (1..=9).map(|k| run(some, "many", &["--shard", &format!("{k}/9"), "--resume"]));
     assert!(empty.filter(|(code, _)| *code == 0).count() >= 7);
 }
@@ -176,7 +176,7 @@ fn ctrl_c_and_a_scheduler_s_wish_leave_tables_of_what_is_done() {
         let csv = table(&out);
         assert!(csv.lines().count() == 2 && csv.contains("\ncase-0,finished,"), "{name}: {csv}");
         assert!(words.contains("under way or interrupted: 1 slide\n"), "{name}: {words}");
-        assert!(words.contains("--resume, which keeps what is finished"), "{name}: {words}");
+        assert!(words.contains("--resume, which keeps finished slides"), "{name}: {words}");
         let state = fs::read_to_string(out.join("case-1/state.json")).unwrap();
         assert!(state.contains("\"running\""), "{name}: {state}");
         assert_eq!(gather(&[&out], &[]).0, 3);

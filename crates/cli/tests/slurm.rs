@@ -1,4 +1,4 @@
-//! `mithras slurm` against programs that stand for Slurm's, and the log that scripts read. On a real
+//! `mithras slurm` against imitations of Slurm's programs, and the log that scripts read. On a real
 //! Slurm: `deploy/slurm/try.sh`.
 
 #![cfg(unix)]
@@ -28,7 +28,7 @@ for k in $tasks; do
 done
 echo "$job;here"
 "#;
-/// Busy at the first look at a job, gone at the next; and busy for as many looks as `busy` says.
+/// Busy at the first look at a job, gone at the next; and busy for `busy` looks.
 const SQUEUE: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 busy=$(cat "$here/busy" 2>/dev/null || echo 0)
@@ -112,7 +112,7 @@ fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
     assert_eq!(code, 0, "{log}");
     let one = study.text("one/counts.csv");
     assert_eq!(one.lines().count(), 6);
-    // By the shards that Python gives for five: `a` lies in 1, `b` in 2.
+    // By the shards that Python gives for five: `a` is in 1, `b` in 2.
     let (code, log) = study.mithras("slurm", "out", &["--shards", "5"], "2");
     assert_eq!(code, 0, "{log}");
     assert_eq!(study.text("out/counts.csv"), one);
@@ -121,7 +121,7 @@ fn a_killed_shard_runs_once_more_and_the_table_is_that_of_one_process() {
     assert_eq!(calls.len(), 2, "{calls:?}");
     assert!(calls[0].starts_with("--parsable /") && calls[1].starts_with("--parsable --array=2 "));
     let events = events(&log);
-    let notes = of(&events, "said");
+    let notes = of(&events, "message");
     let note = notes[1]["text"].as_str().unwrap();
     assert!(note.contains("shard 2/5") && note.contains("slurmstepd: error: Killed"), "{note}");
     assert_eq!(of(&events, "progress").last().unwrap()["unit"], "shards");
@@ -140,7 +140,7 @@ fn with_a_folder_for_each_shard_the_table_is_the_same() {
     let (code, log) = study.mithras("slurm", "out", &split, "2");
     assert_eq!(code, 0, "{log}");
     assert_eq!(study.text("out/counts.csv"), study.text("one/counts.csv"));
-    // Nothing but tables, parts and what Slurm needs lies in the folder itself.
+    // The folder itself contains only tables, parts and what Slurm needs.
     let listed = |folder: &str| -> Vec<String> {
         let entries = fs::read_dir(study.at(folder)).unwrap();
         let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -198,7 +198,7 @@ fn a_job_that_is_under_way_is_watched_and_not_submitted_again() {
     let (code, log) = study.mithras("slurm", "out", &["--shards", "2"], "all");
     assert_eq!(code, 0, "{log}");
     let events = events(&log);
-    let note = of(&events, "said")[0]["text"].as_str().unwrap();
+    let note = of(&events, "message")[0]["text"].as_str().unwrap();
     assert_eq!(note, "job 101 is under way, and watched");
     assert_eq!(study.text("bin/calls").lines().count(), 1, "submitted once");
     assert_eq!(study.text("out/counts.csv").lines().count(), 3);
@@ -218,7 +218,7 @@ fn a_slide_that_cannot_be_read_fails_twice_and_is_told() {
     assert!(study.text("bin/calls").contains("%1 "));
     let events = events(&log);
     assert!(
-        of(&events, "said").iter().any(|e| e["text"].as_str().unwrap().contains("missing.svs"))
+        of(&events, "message").iter().any(|e| e["text"].as_str().unwrap().contains("missing.svs"))
     );
     assert_eq!(of(&events, "ended")[0]["exit_code"], 3);
     assert!(study.text("out/counts.csv").contains("\nmissing,failed,"));
@@ -290,7 +290,7 @@ fn scripts_read_how_each_slide_ended() {
     // A refusal is a line, too.
     let (code, log) = study.mithras("detect", "out", &[], "");
     let all = events(&log);
-    let printed = of(&all, "said");
+    let printed = of(&all, "message");
     assert_eq!(
         (code, &printed[0]["kind"], &printed[1]["kind"]),
         (1, &"error".into(), &"hint".into())

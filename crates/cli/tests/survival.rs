@@ -168,6 +168,33 @@ fn hard_cases_are_said_in_words() {
     assert!(ok && err.contains("monotone likelihood"), "{err}");
     let got: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(got["converged"], false);
+    assert_eq!(got["coefficients"][0]["infinite"], "+");
+    assert!(err.contains("may be infinite"), "{err}");
+    // A continuous covariate that orders the events as their times do.
+    let ordered: String = (1..=20).map(|i| format!("{},1,{i}\n", 21 - i)).collect();
+    let (ok, out, err) = run("ordered.csv", &format!("t,e,x\n{ordered}"), "x");
+    assert!(ok && err.contains("may be infinite"), "{err}");
+    let got: Value = serde_json::from_str(&out).unwrap();
+    let x = &got["coefficients"][0];
+    assert_eq!(x["infinite"], "+");
+    let lower = x["profile"]["hazard_ratio_lower"].as_f64().unwrap();
+    assert!((lower.ln() - 2.33673).abs() < 1e-4, "R's limit by the profile: {x}");
+    assert!(x["profile"]["hazard_ratio_upper"].is_null(), "{x}");
+    assert!(x["se"].as_f64().unwrap() > 1000.0, "{x}");
+    let table = write(folder.path(), "again.csv", &format!("t,e,x\n{ordered}"));
+    let (ok, text, _) = mithras(&[
+        "survival",
+        "cox",
+        "--table",
+        &table,
+        "--time",
+        "t",
+        "--event",
+        "e",
+        "--covariates",
+        "x",
+    ]);
+    assert!(ok && text.lines().any(|l| l.starts_with("x ") && l.contains("inf")), "{text}");
     let collinear = "t,e,x,y\n1,1,1,2\n2,1,4,8\n3,0,2,4\n4,1,0,0\n5,1,3,6\n";
     let (ok, out, err) = run("collinear.csv", collinear, "x,y");
     assert!(ok && err.contains("collinear"), "{err}");
@@ -331,7 +358,7 @@ fn a_study_from_counts_to_report() {
     assert!(graded["source"].as_str().unwrap().contains("Rindi"));
 }
 
-/// Crops that a bundled network was trained on are told from others, by their names.
+/// Crops that a bundled network was trained on are recognised by their names.
 #[test]
 fn items_of_the_training_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -351,7 +378,7 @@ fn items_of_the_training_are_told() {
     assert!(
         asked.contains("if they are its predictions: ") && asked.contains("mithras-morphology")
     );
-    // A table that names no item says nothing about any.
+    // A table without item names gives no warning.
     let unnamed = write(folder.path(), "q.csv", "truth,class\na,a\nb,b\n");
     let got = json(&["evaluate", "classification", "--predictions", &unnamed, "--json"]);
     assert!(!got["notes"].to_string().contains("trained on"), "{got}");
@@ -388,7 +415,7 @@ fn classification_metrics_of_a_table() {
     close(&point["f1"], &0.8.into());
     assert!(!at("1.5").0 && at("1.5").2.contains("inside (0, 1)"));
 
-    // The mean with a second table, whose rows stand in another order: e alone is called wrongly.
+    // The mean with a second table, whose rows are in another order: e alone is called wrongly.
     let second = "file,truth,class,p_typical,p_atypical\n\
         e,typical,atypical,0.1,0.9\nd,atypical,atypical,0.2,0.8\nc,typical,typical,0.7,0.3\n\
         b,atypical,atypical,0.3,0.7\na,typical,typical,0.9,0.1\n";

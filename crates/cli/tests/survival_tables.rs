@@ -132,24 +132,24 @@ fn what_cannot_be_analysed_is_refused_in_words() {
     let run = |name: &str, text: &str, verb: &str, more: &[&str]| {
         command(verb, &write(folder.path(), name, text), more)
     };
-    let says = |result: (bool, String, String), word: &str| {
+    let fails = |result: (bool, String, String), word: &str| {
         assert!(!result.0 && result.2.contains(word), "{word}: {}", result.2);
     };
     let x = ["--covariates", "x"];
     // Where semicolons separate, a comma is the decimal one.
     assert!(run("comma.csv", "t;e;x\n1,5;1;1,5\n2;1;2,5\n3;1;2\n", "cox", &x).0);
-    says(run("inf.csv", "t,e,x\n1,1,inf\n2,1,2\n", "cox", &x), "not a finite number");
-    says(run("gaps.csv", "t,e,x\n1,1,NA\nNA,1,2\n", "cox", &x), "no row is complete");
-    says(run("one.csv", "t,e,x\n1,1,a\n2,1,a\n", "logrank", &x), "only one group");
-    says(run("none.csv", "t,e,x\n1,0,a\n2,0,b\n", "logrank", &x), "no events");
-    says(run("pairs.csv", "t,e,x\n1,0,5\n2,1,6\n", "cindex", &x), "no comparable pairs");
-    says(
+    fails(run("inf.csv", "t,e,x\n1,1,inf\n2,1,2\n", "cox", &x), "not a finite number");
+    fails(run("gaps.csv", "t,e,x\n1,1,NA\nNA,1,2\n", "cox", &x), "no row is complete");
+    fails(run("one.csv", "t,e,x\n1,1,a\n2,1,a\n", "logrank", &x), "only one group");
+    fails(run("none.csv", "t,e,x\n1,0,a\n2,0,b\n", "logrank", &x), "no events");
+    fails(run("pairs.csv", "t,e,x\n1,0,5\n2,1,6\n", "cindex", &x), "no comparable pairs");
+    fails(
         run("weight.csv", "t,e,x\n1,1,0\n2,1,6\n", "cox", &["--covariates", "x", "--weights", "x"]),
         "not > 0",
     );
     let text = "a,t,e,x\n0,1,1,1\n1,2,1,2\n";
     let table = write(folder.path(), "entry.csv", text);
-    says(
+    fails(
         mithras(&[
             "survival",
             "cox",
@@ -164,7 +164,7 @@ fn what_cannot_be_analysed_is_refused_in_words() {
         ]),
         "left truncation",
     );
-    // Analysed, and said.
+    // Analysed, and reported.
     let got = ok(run("censored.csv", "t,e\n1,0\n2,0\n", "km", &[]));
     assert!(got["groups"][0]["median"].is_null());
     assert_eq!(got["groups"][0]["points"][1]["survival"], 1.0);
@@ -260,6 +260,14 @@ fn joins_patients_and_training_medians() {
     );
     assert_eq!(lines.next().unwrap(), "A,2,9,6.5,13,10,5.5,11");
     assert_eq!(lines.count(), 5);
+    // Another unit of time is another question: refused, until its remedy is taken.
+    let other = [&more[..], &["--time-scale", "30.44"]].concat();
+    let (good, _, err) = study(&counts, &clinical, &out, &other);
+    assert!(!good && err.contains("time_scale was 1.0 and is 30.44"), "{err}");
+    assert!(err.contains("report") && err.contains("--overwrite"), "{err}");
+    assert_eq!(std::fs::read_to_string(out.join("report.html")).unwrap(), page);
+    assert!(study(&counts, &clinical, &out, &more).0, "the same question may be asked again");
+    assert!(study(&counts, &clinical, &out, &[&other[..], &["--overwrite"]].concat()).0);
     // Holm's p-values of the table of tests.
     let tests = results["p_values"].as_array().unwrap();
     let mut p: Vec<(f64, f64)> =
@@ -284,7 +292,7 @@ fn bad_joins_are_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let (counts, clinical) = cohort(folder.path());
     let out = folder.path().join("report");
-    let says = |counts: &str, clinical: &str, more: &[&str], words: &[&str]| {
+    let fails = |counts: &str, clinical: &str, more: &[&str], words: &[&str]| {
         let (good, _, err) = study(counts, clinical, &out, more);
         assert!(!good, "{words:?}");
         for word in words {
@@ -292,28 +300,105 @@ fn bad_joins_are_refused_in_words() {
         }
     };
     let join = ["--join", "slide=id"];
-    says(&counts, &clinical, &["--join", "slide=ID"], &["no column 'ID'", "did you mean 'id'"]);
-    says(&counts, &clinical, &["--join", "file=id"], &["no column 'file'", "slide"]);
-    says(&counts, &clinical, &["--join", "slide=sex"], &["occurs twice"]);
-    says(
+    fails(&counts, &clinical, &["--join", "slide=ID"], &["no column 'ID'", "did you mean 'id'"]);
+    fails(&counts, &clinical, &["--join", "file=id"], &["no column 'file'", "slide"]);
+    fails(&counts, &clinical, &["--join", "slide=sex"], &["occurs twice"]);
+    fails(
         &counts,
         &clinical,
         &["--join", "slide=months"],
         &["no slide (slide)", "matches a row of"],
     );
-    says(&counts, &clinical, &["--join", "=id"], &["--join", "of the form A=B"]);
+    fails(&counts, &clinical, &["--join", "=id"], &["--join", "of the form A=B"]);
     let twice =
         write(folder.path(), "twice.csv", "slide,hotspot_count,density\nA-1,1,2\nA-1,2,3\n");
-    says(&twice, &clinical, &join, &["'A-1' is already in row 1"]);
+    fails(&twice, &clinical, &join, &["'A-1' is already in row 1"]);
     let negative = write(folder.path(), "neg.csv", "slide,hotspot_count,density\nA-1,-1,2\n");
-    says(&negative, &clinical, &join, &["-1 is negative"]);
+    fails(&negative, &clinical, &join, &["-1 is negative"]);
     let bare = write(folder.path(), "bare.csv", "slide,count\nA-1,1\n");
-    says(&bare, &clinical, &join, &["hotspot_count"]);
+    fails(&bare, &clinical, &join, &["hotspot_count"]);
     let part = [&join[..], &["--train", "part=training"]].concat();
-    says(&counts, &clinical, &part, &["no slide with an outcome has 'training'"]);
+    fails(&counts, &clinical, &part, &["no slide with an outcome has 'training'"]);
     let cut = [&join[..], &["--cut", "hot=5"]].concat();
-    says(&counts, &clinical, &cut, &["the features are hotspot and density"]);
+    fails(&counts, &clinical, &cut, &["the features are hotspot and density"]);
     let time = [&join[..], &["--time-scale", "0"]].concat();
-    says(&counts, &clinical, &time, &["not a positive number"]);
+    fails(&counts, &clinical, &time, &["not a positive number"]);
     assert!(!out.join("report.html").exists(), "no half report");
+}
+
+/// A table with a fault, a word of the error, and what that error advises: the table and further words of
+/// the command line.
+struct Remedy {
+    table: Vec<u8>,
+    advice: &'static str,
+    mended: Vec<u8>,
+    flags: &'static [&'static str],
+}
+
+#[test]
+fn the_remedy_that_an_error_about_a_table_names_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = |x: &dyn Fn(usize) -> String| -> String {
+        (1..=12).map(|i| format!("{i},{},{}\n", i % 3 / 2, x(i))).collect()
+    };
+    let number = |i: usize| (i * 7 % 5).to_string();
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    let utf8 = bytes(&format!("t,e,x,n\n{}", rows(&number).replace('\n', ",caf\u{e9}\n")));
+    let latin = utf8
+        .iter()
+        .copied()
+        .filter(|b| *b != 0xc3)
+        .map(|b| if b == 0xa9 { 0xe9 } else { b })
+        .collect();
+    let with = |i: usize, cell: &str| {
+        let of = |row: usize| if row == i { cell.to_owned() } else { number(row) };
+        bytes(&format!("t,e,x\n{}", rows(&of)))
+    };
+    let named: String = format!("t,e,x\n{}", rows(&|i| format!("\"name {i}\"")));
+    let cases = [
+        Remedy {
+            table: with(3, "\"4"),
+            advice: "close it or remove it",
+            mended: with(3, "4"),
+            flags: &[],
+        },
+        Remedy { table: latin, advice: "save the table as UTF-8", mended: utf8, flags: &[] },
+        Remedy {
+            table: with(2, "4,5"),
+            advice: "quotation marks",
+            mended: with(2, "4.5"),
+            flags: &[],
+        },
+        Remedy {
+            table: with(2, "\"4,5\""),
+            advice: "with a point",
+            mended: with(2, "4.5"),
+            flags: &[],
+        },
+        Remedy {
+            table: with(2, "lost"),
+            advice: "--missing",
+            mended: with(2, "lost"),
+            flags: &["--missing", "lost"],
+        },
+        Remedy {
+            table: bytes(&named),
+            advice: "--categorical",
+            mended: bytes(&named),
+            flags: &["--categorical", "x"],
+        },
+    ];
+    for Remedy { table, advice, mended, flags } in cases {
+        let path = folder.path().join("t.csv");
+        let run = |table: &[u8], flags: &[&str]| {
+            std::fs::write(&path, table).unwrap();
+            let cox = ["survival", "cox", "--table", path.to_str().unwrap(), "--time", "t"];
+            let cox = [&cox[..], &["--event", "e", "--covariates", "x"], flags].concat();
+            mithras(&cox)
+        };
+        let (good, _, err) = run(&table, &[]);
+        assert!(!good && err.contains(advice), "{advice}: {err}");
+        let (good, _, err) = run(&mended, flags);
+        assert!(good, "{advice} was followed: {err}");
+    }
 }

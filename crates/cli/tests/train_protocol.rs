@@ -113,8 +113,8 @@ fn folders_to_folds_to_test_to_package() {
         (&"mithras.tested/2".into(), 2)
     );
     let digest = tested["sets"][1]["test_set_sha256"].as_str().unwrap();
-    let beside = run.join(format!("test-{}", &digest[..8]));
-    assert_eq!(json(&beside.join("ensemble.json"))["n"], copied);
+    let numbered = run.join(format!("test-{}", &digest[..8]));
+    assert_eq!(json(&numbered.join("ensemble.json"))["n"], copied);
     assert_eq!(json(&run.join("test/ensemble.json"))["n"], 4);
     for again in [&test[..], &second[..]] {
         let (ok, printed) = mithras(again);
@@ -143,7 +143,7 @@ fn folders_to_folds_to_test_to_package() {
     let (ok, printed) =
         mithras(&["classify", &tests, "--model", &package, "--out", &out, "--engine", "rten"]);
     assert!(ok, "{printed}");
-    // The exported network says what the fold's model said on the test part.
+    // The exported network gives the same results as the fold's model on the test part.
     let of = |path: &Path, fold: &str| -> Vec<(String, f64)> {
         let text = fs::read_to_string(path).unwrap();
         let rows = text.lines().skip(1).map(|l| l.split(',').collect::<Vec<_>>());

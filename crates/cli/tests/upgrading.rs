@@ -39,15 +39,15 @@ fn mithras(dir: &Path, words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_mithras")).current_dir(dir).args(words).output().unwrap()
 }
 
-fn said(out: &Output) -> String {
+fn output_text(out: &Output) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
 }
 
-/// Runs a verb, and gives what it said; it must end with this code.
+/// Runs a verb and returns its output; it must end with this code.
 fn ends(dir: &Path, code: i32, words: &[&str]) -> String {
     let out = mithras(dir, words);
-    assert_eq!(out.status.code(), Some(code), "{words:?}: {}", said(&out));
-    said(&out)
+    assert_eq!(out.status.code(), Some(code), "{words:?}: {}", output_text(&out));
+    output_text(&out)
 }
 
 fn detect<'a>(model: &'a str, slides: &'a [&'a str], more: &'a [&'a str]) -> Vec<&'a str> {
@@ -87,6 +87,44 @@ fn a_run_of_the_former_release_goes_through_every_verb() {
     assert!(at.join("q/one.geojson").is_file());
     fs::write(at.join("truth.csv"), "slide,x,y\none,375,335\n").unwrap();
     ends(at, 0, &["evaluate", "detections", "--predictions", "run", "--truth", "truth.csv"]);
+}
+
+/// The commands of `docs/upgrading.md`, in the order of the page, on the run of the former release.
+#[test]
+fn the_page_on_upgrading_works_as_written() {
+    let dir = former();
+    let at = dir.path();
+    fs::create_dir(at.join("slides")).unwrap();
+    fs::rename(at.join("one.tiff"), at.join("slides/one.tiff")).unwrap();
+    let page = fs::read_to_string(testkit::workspace().join("docs/upgrading.md")).unwrap();
+    let blocks = page.split("```sh\n").skip(1).map(|b| b.split("```").next().unwrap());
+    let commands: Vec<&str> =
+        blocks.flat_map(str::lines).filter_map(|l| l.strip_prefix("mithras ")).collect();
+    let verbs: Vec<&str> = commands.iter().map(|c| c.split(' ').next().unwrap()).collect();
+    assert_eq!(verbs, ["detect", "gather", "recount", "export", "view"]);
+    let model = tiny();
+    for command in commands {
+        let mut words: Vec<&str> =
+            command.split(' ').map(|w| if w == "MODEL" { &*model } else { w }).collect();
+        match words[0] {
+            "detect" => {
+                words.extend(["--engine", "rten", "--threads", "1", "-q"]);
+                ends(at, 0, &words);
+                let line = json(&at.join("run/run.json"))["slides"][0].clone();
+                assert_eq!((&line["status"], &line["kept"]), (&"finished".into(), &true.into()));
+            }
+            "view" => {
+                let mut view = Command::new(env!("CARGO_BIN_EXE_mithras"));
+                view.current_dir(at).args(&words).args(["--port", "0", "--no-browser"]);
+                let server = crate::view::made::start(&mut view).expect("an address");
+                let page = server.get("");
+                assert_eq!(page.status, 200);
+                assert_eq!(server.get("api/index").status, 200);
+            }
+            _ => drop(ends(at, 0, &words)),
+        }
+    }
+    assert!(at.join("geojson/one.geojson").is_file());
 }
 
 /// A run of two slides of this release.
@@ -158,7 +196,7 @@ fn a_full_standard_output_is_an_error() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
         let out = verb.current_dir(dir.path()).args(words).stdout(full).output().unwrap();
-        let printed = said(&out);
+        let printed = output_text(&out);
         assert_eq!(out.status.code(), Some(1), "{words:?}: {printed}");
         assert!(printed.contains("standard output cannot be written"), "{words:?}: {printed}");
     }
@@ -177,7 +215,7 @@ fn a_name_that_is_not_utf8_and_one_of_a_table_are_slides_as_others() {
     let words = detect(&model, &slides, &["-q"]);
     let mut verb = Command::new(env!("CARGO_BIN_EXE_mithras"));
     let out = verb.current_dir(dir.path()).args(words).arg(&odd).output().unwrap();
-    assert_eq!(out.status.code(), Some(0), "{}", said(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", output_text(&out));
     assert!(dir.path().join("run/counts.csv").is_file());
     assert_eq!(json(&dir.path().join("run/run.json"))["done"], 2);
 }
@@ -191,7 +229,7 @@ fn results_keep_the_umask() {
     let words = detect(&model, &["one.tiff"], &["-q"]).join(" ");
     let line = format!("umask 077; exec {} {words}", env!("CARGO_BIN_EXE_mithras"));
     let out = Command::new("sh").current_dir(dir.path()).args(["-c", &line]).output().unwrap();
-    assert!(out.status.success(), "{}", said(&out));
+    assert!(out.status.success(), "{}", output_text(&out));
     for file in ["counts.csv", "summary.html", "one/counts.json", "one/thumbnail.jpg"] {
         let mode = fs::metadata(dir.path().join("run").join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{file}: {mode:o}");

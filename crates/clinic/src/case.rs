@@ -1,4 +1,4 @@
-//! What a run and its reviews say of each case.
+//! A run's results and reviews by case.
 
 use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
@@ -64,7 +64,7 @@ pub struct Slide {
     pub rows: Vec<DetectionRow>,
     /// The same with a reviewer's words.
     pub reviewed: Option<Reviewed>,
-    /// Where the reviewer's figures lie; none where the log is not in the run, or was changed after the recount.
+    /// Places of the reviewer's figures; none where the log is not in the run, or was changed after the recount.
     pub reviewed_places: Option<Vec<Point<Level0>>>,
     /// The hotspot that a reviewer placed.
     pub placed: Option<PlacedHotspot>,
@@ -91,7 +91,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// The cases of a run, by name. `slides`: a folder where the slides' files lie now.
+    /// The cases of a run, by name. `slides`: the folder of the slides' files, if they have moved.
     ///
     /// # Errors
     /// [`CaseError`].
@@ -169,7 +169,7 @@ fn slide(
         .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
         .map(|d| d.as_secs());
     let places = match &reviewed {
-        // A recount may have been made of a log that lies elsewhere, whose name is no name of a reviewer.
+        // A recount may use a log from elsewhere, whose name is not a reviewer's name.
         Some(r) if base::log::check_name(&r.reviewer).is_ok() => {
             review::view::figures_by(&reviews, &r.reviewer, &counts, &rows)?
         }

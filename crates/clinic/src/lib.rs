@@ -2,7 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`case`] | what a run and its reviews say of each case |
+//! | [`case`] | a run's results and reviews by case |
 //! | [`page`] | the page as blocks: headings, rows, pictures |
 //! | [`picture`] | slide, hotspot and figures as pictures |
 //! | [`pdf`] | the blocks as PDF, fonts inside |
@@ -23,7 +23,7 @@ use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Why there are no pages.
+/// Why no page can be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The run.
@@ -77,8 +77,8 @@ fn file_name(case: &str, earlier: &[(String, String)]) -> String {
     std::iter::once(name.clone()).chain(numbered).find(free).unwrap_or(name)
 }
 
-/// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `slides` is where
-/// the slides' files lie now, for pictures of the hotspot; `grading` adds a mitotic score.
+/// Writes `CASE.pdf` and `CASE.html` into a folder for every case of a run; a slide without a case is one of its own. `slides` is
+/// the folder of the slides' files, if they have moved, for pictures of the hotspot; `grading` adds a mitotic score.
 ///
 /// # Errors
 /// [`ReportError`].

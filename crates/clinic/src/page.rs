@@ -88,7 +88,7 @@ pub fn page(case: &Case, grading: Option<&Grading>) -> Page {
     }
 }
 
-/// The number that counts, or why there is none.
+/// The number that counts, or why it is missing.
 fn head(case: &Case, count: &Total) -> Block {
     let outside = case.slides.iter().find(|s| s.counts.is_outside_range());
     if let Some(slide) = outside {
@@ -150,17 +150,17 @@ fn interval(figures: usize, analysed_mm2: f64) -> String {
 
 fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String, String)> {
     let mut rows = Vec::new();
-    let mut say = |name: &str, value: String| rows.push((name.to_owned(), value));
+    let mut add = |name: &str, value: String| rows.push((name.to_owned(), value));
     if let Some(best) = case.best() {
         let centre = match (&best.reviewed, case.is_reviewed()) {
             (Some(r), true) => r.hotspot_px,
             _ => best.counts.hotspot.map(|h| h.centre_px),
         };
         if let Some([x, y]) = centre {
-            say("Hotspot", format!("{}, centred on x {x:.0}, y {y:.0} px", cut(&best.name)));
+            add("Hotspot", format!("{}, centred on x {x:.0}, y {y:.0} px", cut(&best.name)));
         }
         if let Some(text) = placed(best, case.is_reviewed()) {
-            say("Placed by hand", text);
+            add("Placed by hand", text);
         }
     }
     if let Some(g) = grading {
@@ -171,25 +171,25 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         };
         let mut name = g.gives.clone();
         name[..1].make_ascii_uppercase();
-        say(&name, value);
+        add(&name, value);
     }
     if count.analysed_mm2 > 0.0 {
         let density = count.figures as f64 / count.analysed_mm2 * DENSITY_REFERENCE_MM2;
-        say(
+        add(
             "Density",
             format!("{density:.1} per 20 mm\u{b2}{}", interval(count.figures, count.analysed_mm2)),
         );
     }
-    say(
+    add(
         "Figures",
         format!("{} on {:.2} mm\u{b2} of analysed tissue", count.figures, count.analysed_mm2),
     );
     rows
 }
 
-/// The hotspot that a reviewer placed on a slide, with what lies in it.
+/// The hotspot that a reviewer placed on a slide, with its figures.
 fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
-    let (p, spot) = (slide.placed.as_ref()?, Spot::of(slide, reviewed)?);
+    let (p, spot) = (slide.placed.as_ref()?, Spot::find(slide, reviewed)?);
     let (places, by_reviewer) = picture::figures(slide, reviewed);
     let n = spot.rule.count(&places, &spot.centres, &slide.counts.resolution().ok()?);
     Some(format!(
@@ -264,11 +264,11 @@ fn notes(case: &Case) -> Vec<String> {
 
 fn made(case: &Case) -> Vec<(String, String)> {
     let mut rows = Vec::new();
-    let mut say = |name: &str, value: String| rows.push((name.to_owned(), value));
+    let mut add = |name: &str, value: String| rows.push((name.to_owned(), value));
     if let Some(s) = case.slides.first() {
         let c = &s.counts;
-        say("Model", format!("{} ({})", c.model.name, c.model.license));
-        say(
+        add("Model", format!("{} ({})", c.model.name, c.model.license));
+        add(
             "Operating point",
             format!(
                 "{}: s_seg \u{2265} {:.3}, s_cls \u{2265} {:.3}",
@@ -278,19 +278,19 @@ fn made(case: &Case) -> Vec<(String, String)> {
             ),
         );
         if let Some(t) = s.searched {
-            say("Searched", date(t as f64));
+            add("Searched", date(t as f64));
         }
     }
     let reviewer = case.slides.iter().find_map(|s| s.reviewed.as_ref()).map(|r| r.reviewer.clone());
-    say("Reviewer", reviewer.unwrap_or_else(|| "nobody".into()));
+    add("Reviewer", reviewer.unwrap_or_else(|| "nobody".into()));
     let all = !case.slides.is_empty() && case.slides.iter().all(|s| s.signed.is_some());
     match case.slides.iter().find_map(|s| s.signed.as_ref()).filter(|_| all) {
         Some(s) => {
-            say("Signed", format!("{}, {}, version {}", s.reviewer, date(s.time), s.version))
+            add("Signed", format!("{}, {}, version {}", s.reviewer, date(s.time), s.version))
         }
-        None => say("Signed", "not signed".into()),
+        None => add("Signed", "not signed".into()),
     }
-    say(
+    add(
         "Program",
         format!(
             "mithras {}, configuration {}",

@@ -334,7 +334,7 @@ fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), PdfError> {
     }
     match end(SMALLEST, 0.0)? <= bottom {
         true => Ok((SMALLEST, 0.0)),
-        false => Err("there is more to say than a page holds".into()),
+        false => Err("the text is longer than a page".into()),
     }
 }
 

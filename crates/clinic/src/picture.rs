@@ -41,7 +41,7 @@ pub struct Spot {
 impl Spot {
     /// The one that counts on the page. `reviewed`: a reviewer's words count.
     #[must_use]
-    pub fn of(slide: &Slide, reviewed: bool) -> Option<Self> {
+    pub fn find(slide: &Slide, reviewed: bool) -> Option<Self> {
         if let Some(p) = &slide.placed {
             let centres = p.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
             return Some(Self { rule: p.rule, centres });
@@ -100,7 +100,7 @@ pub fn overview(slide: &Slide, reviewed: bool) -> Vec<Picture> {
     let c = &slide.counts;
     let (w, h) = (c.slide.width as f64, c.slide.height as f64);
     let mpp = [c.resolution.x, c.resolution.y];
-    let spot = Spot::of(slide, reviewed);
+    let spot = Spot::find(slide, reviewed);
     let mut all = Vec::new();
     if let Ok(jpeg) = std::fs::read(slide.folder.join(pictures::THUMBNAIL)) {
         let share = |ring: Vec<[f64; 2]>| {
@@ -127,11 +127,11 @@ pub fn overview(slide: &Slide, reviewed: bool) -> Vec<Picture> {
 fn hotspot(slide: &Slide, spot: &Spot, reviewed: bool) -> Option<Picture> {
     let c = &slide.counts;
     let mpp = [c.resolution.x, c.resolution.y];
-    // Of fields that lie apart the first is shown.
+    // Of several fields the first is shown.
     let rings = spot.rings(mpp);
     let (centre, ring) = (spot.centres.first()?, rings.first()?);
     let file = review::view::opened(slide.file.as_deref()?, c).ok()?;
-    // What of it lies on the slide, um.
+    // Its part on the slide, um.
     let (at, half) = ([centre.x * mpp[0], centre.y * mpp[1]], spot.rule.reach_um() * AROUND);
     let size = [c.slide.width as f64 * mpp[0], c.slide.height as f64 * mpp[1]];
     let from = [0, 1].map(|k| (at[k] - half).max(0.0));
@@ -181,7 +181,7 @@ pub fn gallery(slide: &Slide, reviewed: bool) -> Option<(Picture, usize)> {
         return (shown > 0).then_some((picture, rows));
     };
     let resolution = slide.counts.resolution().ok()?;
-    let spot = Spot::of(slide, reviewed);
+    let spot = Spot::find(slide, reviewed);
     let inside = |p: &Point<Level0>| {
         spot.as_ref().is_some_and(|s| s.rule.count(&[*p], &s.centres, &resolution) == 1)
     };

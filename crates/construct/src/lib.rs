@@ -144,7 +144,7 @@ pub fn construct(
     let resumed = outcomes.iter().filter(|o| o.kept).count();
     for outcome in &outcomes {
         let origin = &origins[&outcome.input.name];
-        lines.insert(outcome.input.name.clone(), Line::of(outcome, origin));
+        lines.insert(outcome.input.name.clone(), Line::from_outcome(outcome, origin));
     }
     let lines: Vec<Line> = lines.into_values().collect();
     let digest = join::join(plan, config, &lines, &parts)?;

@@ -61,7 +61,10 @@ impl Line {
         }
     }
 
-    pub(super) fn of<E: std::error::Error>(outcome: &Outcome<Work, E>, origin: &Origin) -> Self {
+    pub(super) fn from_outcome<E: std::error::Error>(
+        outcome: &Outcome<Work, E>,
+        origin: &Origin,
+    ) -> Self {
         let state: &state::State<Work> = &outcome.state;
         let done = outcome.is_done();
         Self {

@@ -209,7 +209,7 @@ fn detect_on(
 /// A slide this much coarser than a resolution does not have it; scanners of 40x differ by less.
 const COARSER: f64 = 1.3;
 
-/// Patches inside the slide whose centre lies on tissue, at every resolution that the slide has.
+/// Patches inside the slide whose centre is on tissue, at every resolution that the slide has.
 fn unlabeled(out: &mut Out<'_>, p: &Patches, mask: &TissueMask) -> Result<Funnel, ConstructError> {
     let mut funnel = Funnel::default();
     let side = p.side as usize;

@@ -66,7 +66,7 @@ impl Task for Construction<'_> {
     /// A slide of this very construction whose part is whole.
     fn keeps(&self, input: &Input, folder: &Path, state: &State<Work>) -> bool {
         self.key(input).fits(state)
-            && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
+            && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && Corpus::open(folder.join(PART)).is_ok()
     }
 

@@ -341,7 +341,7 @@ impl Shard {
 /// Runs the Parquet reader on bytes that may be wrong: if it panics, the shard is at fault.
 fn walled<T>(path: &Path, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let refused = |e: String| CorpusError::shard(path)(ParquetError::General(e));
-    base::guard::caught(|| Ok(work())).map_err(refused)?
+    base::panics::catch_panic(|| Ok(work())).map_err(refused)?
 }
 
 /// Values, definition levels, rows, level of a value that is there.

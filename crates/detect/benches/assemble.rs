@@ -71,7 +71,7 @@ fn main() {
                 mpp: Mpp::PAPER,
                 grid: Grid::new(512, 400).expect("a valid grid"),
                 candidates: rule,
-                apart_um: None,
+                min_separation_um: None,
                 crops: None,
                 max_unread_share: Recipe::MAX_UNREAD_SHARE,
             };

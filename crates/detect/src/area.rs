@@ -43,7 +43,7 @@ pub fn analysed_area(
     read: &BTreeSet<WindowAt>,
     tissue: &dyn Tissue,
 ) -> Result<Mm2, ReadError> {
-    let frame = WorkingFrame::of(source, mpp)?;
+    let frame = WorkingFrame::at_resolution(source, mpp)?;
     Ok(area(read, grid, &frame, Some(tissue)))
 }
 

@@ -54,7 +54,7 @@ pub(crate) enum Second {
 }
 
 impl Second {
-    pub(crate) fn of(score: Score) -> Self {
+    pub(crate) fn from_score(score: Score) -> Self {
         Self::Bits(score.get().to_bits())
     }
 }

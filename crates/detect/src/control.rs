@@ -64,7 +64,7 @@ pub trait Observer {
     fn progress(&mut self, progress: Progress);
 
     /// A stored state cannot be used, for this reason, and the slide starts again.
-    fn starts_anew(&mut self, reason: &str) {
+    fn restarts(&mut self, reason: &str) {
         let _ = reason;
     }
 }

@@ -81,7 +81,7 @@ impl Detector<'_> {
 
 fn restart(control: &mut Control<'_>, reason: &str) {
     if let Some(observer) = &mut control.observer {
-        observer.starts_anew(reason);
+        observer.restarts(reason);
     }
     if let Some(store) = &mut control.store {
         store.discard();

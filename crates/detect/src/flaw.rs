@@ -47,7 +47,7 @@ impl Flaw {
 
     /// The one of a [`Self::name`].
     #[must_use]
-    pub fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|f| f.name() == name)
     }
 }
@@ -121,7 +121,7 @@ impl Squares {
 
     /// The flaws of a window's squares, row by row, of which the first `inside` pixels are on the
     /// slide; `None` for a sound one.
-    pub(crate) fn judge(&self, tile: &RgbTile, inside: (usize, usize)) -> Option<Verdicts> {
+    pub(crate) fn classify(&self, tile: &RgbTile, inside: (usize, usize)) -> Option<Verdicts> {
         let (w, h) = (inside.0.min(tile.width), inside.1.min(tile.height));
         let mut all = self.colours(tile, (w, h));
         for (flaw, sharpness) in all.iter_mut().zip(self.sharpness(tile, (w, h))) {
@@ -167,7 +167,7 @@ impl Squares {
         if side == 0 {
             return vec![None; n * n];
         }
-        let luma = Luma::of(tile, inside, self.pool);
+        let luma = Luma::from_tile(tile, inside, self.pool);
         let mut steps = vec![[Steps::default(); 4]; n * n];
         for y in 0..luma.height {
             let own = luma.row(y);
@@ -256,7 +256,7 @@ struct Luma {
 }
 
 impl Luma {
-    fn of(tile: &RgbTile, inside: (usize, usize), pool: usize) -> Self {
+    fn from_tile(tile: &RgbTile, inside: (usize, usize), pool: usize) -> Self {
         let (width, height) = (inside.0 / pool, inside.1 / pool);
         let mut data = vec![0; width * height];
         for (y, row) in data.chunks_exact_mut(width.max(1)).enumerate() {

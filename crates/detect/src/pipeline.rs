@@ -57,7 +57,7 @@ pub(crate) fn run(
     let &Run { source, job, recipe, workers } = of;
     let start = Instant::now();
     recipe.check()?;
-    let frame = WorkingFrame::of(source, recipe.mpp)?;
+    let frame = WorkingFrame::at_resolution(source, recipe.mpp)?;
     let windows = planned(job, recipe, &frame)?;
     let second = second::Second::new(source, recipe, classifier)?;
     let digest = run_digest(recipe, job, &windows, source.dimensions());
@@ -314,7 +314,7 @@ impl Done {
             job.tissue.is_some_and(|t| !t.near(d.candidate.centroid, TISSUE_MARGIN_UM))
         };
         let mut outside_tissue: Vec<bool> = detections.iter().map(outside).collect();
-        if let Some(um) = recipe.apart_um {
+        if let Some(um) = recipe.min_separation_um {
             let stays = apart(&detections, &places, &outside_tissue, (recipe.mpp, Microns(um)));
             detections = only(detections, &stays);
             flaws = only(flaws, &stays);

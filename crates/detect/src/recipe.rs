@@ -20,9 +20,9 @@ pub struct Recipe {
     pub overlap: Overlap,
     /// From probabilities to candidates.
     pub candidates: CandidateRule,
-    /// Of candidates within so many um of each other the likeliest alone is kept; `None`: all are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub apart_um: Option<f64>,
+    /// Of candidates closer than this, um, only the likeliest is kept; `None` keeps all.
+    #[serde(rename = "apart_um", skip_serializing_if = "Option::is_none")]
+    pub min_separation_um: Option<f64>,
     /// The second stage; `None` for a segmentation-only run.
     pub crops: Option<CropRecipe>,
     /// Largest share of the planned windows that may be unreadable before the slide fails, in
@@ -64,7 +64,7 @@ impl Recipe {
     /// Default of [`Recipe::max_unread_share`].
     pub const MAX_UNREAD_SHARE: f64 = 0.05;
 
-    /// Largest [`Recipe::apart_um`]: farther apart than the halves of any division.
+    /// Largest [`Recipe::min_separation_um`]: farther apart than the halves of any division.
     pub const FARTHEST_UM: f64 = 50.0;
 
     /// The working frame of a slide under this recipe.
@@ -72,7 +72,7 @@ impl Recipe {
     /// # Errors
     /// When the slide has no resolution or more than 2^31 working pixels on a side.
     pub fn frame(&self, source: &dyn TileSource) -> Result<Frame, DetectError> {
-        Ok(WorkingFrame::of(source, self.mpp)?.frame)
+        Ok(WorkingFrame::at_resolution(source, self.mpp)?.frame)
     }
 
     pub(crate) fn check(&self) -> Result<(), DetectError> {
@@ -80,7 +80,9 @@ impl Recipe {
         if !(0.0..=1.0).contains(&self.max_unread_share) {
             return wrong(format!("max_unread_share {} is not a share", self.max_unread_share));
         }
-        if let Some(um) = self.apart_um.filter(|um| !(*um > 0.0 && *um <= Self::FARTHEST_UM)) {
+        if let Some(um) =
+            self.min_separation_um.filter(|um| !(*um > 0.0 && *um <= Self::FARTHEST_UM))
+        {
             return wrong(format!("candidates {um} um apart"));
         }
         if let Some(side) = self.crops.as_ref().map(|c| c.side).filter(|s| !(1..=8192).contains(s))

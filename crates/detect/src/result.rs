@@ -46,9 +46,9 @@ impl SlideResult {
     pub fn retain(&mut self, mut wanted: impl FnMut(Point<Level0>) -> bool) {
         let stays: Vec<bool> =
             self.detections.iter().map(|d| wanted(d.candidate.centroid)).collect();
-        keep(&mut self.detections, &stays);
-        keep(&mut self.outside_tissue, &stays);
-        keep(&mut self.flaws, &stays);
+        retain_marked(&mut self.detections, &stays);
+        retain_marked(&mut self.outside_tissue, &stays);
+        retain_marked(&mut self.flaws, &stays);
         self.unclassified.retain(|u| wanted(u.candidate.centroid));
     }
 
@@ -88,7 +88,7 @@ impl SlideResult {
 }
 
 /// Leaves the items that stay; a list shorter than that is left as it is.
-fn keep<T>(items: &mut Vec<T>, stays: &[bool]) {
+fn retain_marked<T>(items: &mut Vec<T>, stays: &[bool]) {
     let mut at = stays.iter();
     items.retain(|_| at.next().copied().unwrap_or(true));
 }

@@ -99,7 +99,7 @@ pub(crate) struct WorkingFrame {
 }
 
 impl WorkingFrame {
-    pub(crate) fn of(source: &dyn TileSource, mpp: Mpp) -> Result<Self, ReadError> {
+    pub(crate) fn at_resolution(source: &dyn TileSource, mpp: Mpp) -> Result<Self, ReadError> {
         let (w, h) = source.working_dimensions(mpp)?;
         let side = |n: u64| {
             u32::try_from(n).ok().filter(|&n| n < u32::MAX / 2).ok_or_else(|| {

@@ -173,7 +173,7 @@ fn of_candidates_near_each_other_the_likeliest_stays() {
     let source = Drawn::new(400, 400, 11);
     let all = recipe(32, 25, 0);
     let um = 4.0;
-    let apart = Recipe { apart_um: Some(um), ..all.clone() };
+    let apart = Recipe { min_separation_um: Some(um), ..all.clone() };
     let job = Job::whole(&source, &all).unwrap();
     let before = detect(&source, &job, &all, &workers());
     let after = detect(&source, &job, &apart, &workers());
@@ -194,7 +194,7 @@ fn of_candidates_near_each_other_the_likeliest_stays() {
     let alone = detect(&source, &job, &first, &workers());
     assert!(alone.detections.iter().all(|d| d.s_cls.is_none()));
     assert!(alone.detections.len() < n);
-    let far = Recipe { apart_um: Some(51.0), ..apart };
+    let far = Recipe { min_separation_um: Some(51.0), ..apart };
     let e = far.frame(&source).and_then(|_| {
         let mut mean = Mean::default();
         let second = Some(&mut mean as &mut dyn mitosis::Classifier);

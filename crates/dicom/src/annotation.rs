@@ -168,13 +168,24 @@ impl Annotations<'_> {
     #[must_use]
     pub fn instance_uid(&self) -> String {
         let person = if self.patient { "person" } else { "" };
-        uid::of(&["instance", &self.source.instance, self.digest, self.software.version, person])
+        uid::from_words(&[
+            "instance",
+            &self.source.instance,
+            self.digest,
+            self.software.version,
+            person,
+        ])
     }
 
     /// Identifier of its series: of the image's series and the weights.
     #[must_use]
     pub fn series_uid(&self) -> String {
-        uid::of(&["series", &self.source.series, &self.source.instance, self.software.model_digest])
+        uid::from_words(&[
+            "series",
+            &self.source.series,
+            &self.source.instance,
+            self.software.model_digest,
+        ])
     }
 
     /// The file, Explicit VR Little Endian; the same annotations give the same bytes.
@@ -278,7 +289,7 @@ impl Annotations<'_> {
             group.kind.under(tags::ANNOTATION_PROPERTY_TYPE_CODE_SEQUENCE),
             items(tags::ANNOTATION_GROUP_ALGORITHM_IDENTIFICATION_SEQUENCE, vec![algorithm]),
         ]);
-        let own = uid::of(&["group", &self.instance_uid(), &group.label]);
+        let own = uid::from_words(&["group", &self.instance_uid(), &group.label]);
         for (tag, vr, value) in [
             (tags::ANNOTATION_GROUP_UID, VR::UI, own.as_str()),
             (tags::ANNOTATION_GROUP_LABEL, VR::LO, &group.label),

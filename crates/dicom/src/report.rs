@@ -15,7 +15,7 @@ use std::time::SystemTime;
 pub struct Report<'a> {
     /// The image.
     pub source: &'a Source,
-    /// Whether to say whose slide it is, as [`crate::Annotations::patient`].
+    /// Whether to include the patient's data, as [`crate::Annotations::patient`].
     pub patient: bool,
     /// What made it.
     pub software: Software<'a>,
@@ -140,7 +140,13 @@ impl Report<'_> {
     #[must_use]
     pub fn instance_uid(&self) -> String {
         let person = if self.patient { "person" } else { "" };
-        uid::of(&["report", &self.source.instance, self.digest, self.software.version, person])
+        uid::from_words(&[
+            "report",
+            &self.source.instance,
+            self.digest,
+            self.software.version,
+            person,
+        ])
     }
 
     /// The file, Explicit VR Little Endian; the same measurements give the same bytes.
@@ -160,7 +166,8 @@ impl Report<'_> {
         let made = DateTime::<Utc>::from(self.made);
         let (date, time) = (made.format("%Y%m%d").to_string(), made.format("%H%M%S").to_string());
         let (s, source) = (&self.software, self.source);
-        let series = uid::of(&["report series", &source.series, &source.instance, s.model_digest]);
+        let series =
+            uid::from_words(&["report series", &source.series, &source.instance, s.model_digest]);
         for (tag, vr, value) in source.person(self.patient) {
             text(&mut all, tag, vr, value);
         }
@@ -212,7 +219,7 @@ impl Report<'_> {
     fn content(&self) -> Vec<InMemDicomObject> {
         let s = &self.software;
         let groups = self.groups.iter().map(|g| self.group(g)).collect();
-        let device = uid::of(&["device", s.name, s.version, s.model_digest]);
+        let device = uid::from_words(&["device", s.name, s.version, s.model_digest]);
         let observer = "HAS OBS CONTEXT";
         let mut all = vec![
             coded("HAS CONCEPT MOD", LANGUAGE, ENGLISH),
@@ -232,7 +239,7 @@ impl Report<'_> {
     }
 
     fn group(&self, group: &Measured) -> InMemDicomObject {
-        let own = uid::of(&["report group", &self.instance_uid(), &group.name]);
+        let own = uid::from_words(&["report group", &self.instance_uid(), &group.name]);
         let mut content = vec![
             worded("HAS OBS CONTEXT", TRACKING, &group.name),
             identified("HAS OBS CONTEXT", TRACKING_UID, &own),

@@ -137,7 +137,7 @@ impl Source {
             false => {
                 let first = header(path)?;
                 if size(&first) == Some((width, height)) {
-                    return Self::of(&first, path);
+                    return Self::from_header(&first, path);
                 }
                 others.extend(size(&first));
                 series = field(&first, tags::SERIES_INSTANCE_UID);
@@ -158,7 +158,7 @@ impl Source {
             let Ok(header) = header(file) else { continue };
             let same = series.is_none() || series == field(&header, tags::SERIES_INSTANCE_UID);
             match size(&header).filter(|_| same) {
-                Some(s) if s == (width, height) => return Self::of(&header, file),
+                Some(s) if s == (width, height) => return Self::from_header(&header, file),
                 Some(s) => others.push(s),
                 None => {}
             }
@@ -168,7 +168,7 @@ impl Source {
         Err(SourceError::None { path: path.to_owned(), width, height, others })
     }
 
-    fn of(header: &Header, path: &Path) -> Result<Self, SourceError> {
+    fn from_header(header: &Header, path: &Path) -> Result<Self, SourceError> {
         let need = |tag, name| {
             field(header, tag)
                 .ok_or_else(|| SourceError::Field { path: path.to_owned(), field: name })

@@ -267,7 +267,7 @@ impl Stain {
     /// A mitotic figure in its cleared, rounded cell, or a mimicker in its own.
     fn special(&mut self, cell: &Cell, kind: Kind, phase: Phase) {
         let mut d = Dice::new(cell.seed ^ 0xCE11);
-        let chromatin = Chromatin::of(phase, cell.seed);
+        let chromatin = Chromatin::for_phase(phase, cell.seed);
         let (radius, cyto_h, cyto_e, strength) = match (kind, phase) {
             (Kind::Mitotic, _) => {
                 let room = if phase.is_wide() { 7.0 } else { 0.0 };

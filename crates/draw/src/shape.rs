@@ -66,7 +66,7 @@ impl Chromatin {
     }
 
     /// The chromatin of a figure or mimicker.
-    pub(crate) fn of(phase: Phase, seed: u64) -> Self {
+    pub(crate) fn for_phase(phase: Phase, seed: u64) -> Self {
         let mut d = Dice::new(seed ^ 0x5A5A);
         let dark = d.range(1.9, 2.6);
         let turn = d.range(0.0, PI);

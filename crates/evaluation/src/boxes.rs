@@ -3,7 +3,7 @@
 use crate::robustness::point::Chosen;
 use base::digest::sha256;
 use base::file;
-use infer::boxes::{self, Draft};
+use infer::boxes::{self, BoxesDraft};
 use infer::convert::ConvertError;
 use infer::{EngineOptions, ModelPackage};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub fn import(
     onnx: &Path,
     points: Option<&Path>,
     out: &Path,
-    mut draft: Draft,
+    mut draft: BoxesDraft,
     options: &EngineOptions,
 ) -> Result<ModelPackage, ImportError> {
     let card = out.join("card.toml");
@@ -82,8 +82,9 @@ pub fn import(
         }
         (draft.operating_points, draft.results) = (named, Some(results));
     }
-    let boxes::Converted { card: made, onnx: network } = boxes::convert(&bytes, &draft, options)
-        .map_err(|e| ImportError::Convert { path: onnx.to_owned(), source: Box::new(e) })?;
+    let boxes::ConvertedBoxes { card: made, onnx: network } =
+        boxes::convert(&bytes, &draft, options)
+            .map_err(|e| ImportError::Convert { path: onnx.to_owned(), source: Box::new(e) })?;
     std::fs::create_dir_all(out)
         .map_err(|source| file::WriteError { path: out.to_owned(), source })?;
     file::write(&out.join(boxes::FILE), &network)?;

@@ -5,7 +5,7 @@ use crate::drawn;
 use crate::error::{ExperimentError, Result};
 use crate::graph::Graph;
 use crate::report;
-use crate::run::{self, NOTE, Options, Places, Record, RunNote, Stand, Summary, Watch};
+use crate::run::{self, NOTE, Options, Places, Record, RunNote, StepState, Summary, Watch};
 use crate::spec;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct PlannedStep {
     /// One line.
     pub about: String,
     /// `done`, `to do` or `blocked`.
-    pub stand: &'static str,
+    pub state: &'static str,
     /// Why it is blocked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -53,7 +53,7 @@ pub struct PlannedStep {
 fn graph(chosen: &Chosen) -> Result<Graph> {
     let experiments =
         chosen.experiments.iter().map(|id| spec::find(id)).collect::<Result<Vec<_>>>()?;
-    let graph = Graph::of(&experiments, chosen.shrink)?;
+    let graph = Graph::build(&experiments, chosen.shrink)?;
     if chosen.only.is_empty() { Ok(graph) } else { graph.only(&chosen.only) }
 }
 
@@ -86,7 +86,7 @@ pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
         if let Some(reason) = &reason {
             blocked.insert(&step.name, reason.clone());
         }
-        let stand = match (&reason, done) {
+        let state = match (&reason, done) {
             (Some(_), _) => "blocked",
             (None, true) => "done",
             (None, false) => "to do",
@@ -94,12 +94,12 @@ pub fn plan(chosen: &Chosen, options: &Options) -> Result<Planned> {
         steps.push(PlannedStep {
             name: step.name.clone(),
             about: step.about.clone(),
-            stand,
+            state,
             reason,
             hours: step.hours,
         });
     }
-    let hours = steps.iter().filter(|s| s.stand == "to do").map(|s| s.hours).sum();
+    let hours = steps.iter().filter(|s| s.state == "to do").map(|s| s.hours).sum();
     let bytes = options.data.as_deref().map_or(0, |data| bytes(&graph, data));
     Ok(Planned { steps, bytes, hours })
 }
@@ -112,7 +112,7 @@ fn done(
     if step.needs.iter().any(|n| !results.contains_key(n)) {
         return false;
     }
-    let Some(Record { key, stand: Stand::Done { result }, .. }) =
+    let Some(Record { key, state: StepState::Done { result }, .. }) =
         Record::read(places.out(), &step.name)
     else {
         return false;
@@ -191,9 +191,9 @@ impl fmt::Display for Planned {
             let hours =
                 if s.hours > 0.0 { format!(", about {:.1} h", s.hours) } else { String::new() };
             let reason = s.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
-            writeln!(f, "{:<8} {}{hours}{reason}", s.stand, s.name)?;
+            writeln!(f, "{:<8} {}{hours}{reason}", s.state, s.name)?;
         }
-        let count = |stand| self.steps.iter().filter(|s| s.stand == stand).count();
+        let count = |state| self.steps.iter().filter(|s| s.state == state).count();
         let gib = self.bytes as f64 / (1u64 << 30) as f64;
         writeln!(
             f,

@@ -70,7 +70,7 @@ impl Graph {
     ///
     /// # Errors
     /// A file that does not follow its form, a reference to nothing, a circle.
-    pub fn of(experiments: &[Experiment], shrink: bool) -> Result<Self> {
+    pub fn build(experiments: &[Experiment], shrink: bool) -> Result<Self> {
         let sets = dataset::all()?;
         let shrink = if shrink { Some(spec::shrink_words()?) } else { None };
         let mut b = Builder { sets, shrink, made: BTreeMap::new() };

@@ -14,7 +14,7 @@
 //! let set = experiments::dataset::find("MIDOG22")?;
 //! assert_eq!(set.types().len(), 5);
 //! let experiment = experiments::spec::find("pseudo-label-review")?;
-//! let graph = experiments::graph::Graph::of(&[experiment], false)?;
+//! let graph = experiments::graph::Graph::build(&[experiment], false)?;
 //! assert_eq!(graph.steps()[0].name, "review/score");
 //! # Ok::<(), experiments::ExperimentError>(())
 //! ```

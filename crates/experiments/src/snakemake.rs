@@ -27,7 +27,7 @@ pub struct Workflow<'a> {
 pub fn workflow(chosen: &Chosen, w: &Workflow<'_>) -> Result<String> {
     let experiments =
         chosen.experiments.iter().map(|id| spec::find(id)).collect::<Result<Vec<_>>>()?;
-    let graph = Graph::of(&experiments, chosen.shrink)?;
+    let graph = Graph::build(&experiments, chosen.shrink)?;
     let mark = |name: &str| {
         quoted(&w.out.join("snakemake").join(format!("{name}.done")).display().to_string())
     };

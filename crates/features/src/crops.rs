@@ -33,7 +33,7 @@ pub enum Source {
 impl Source {
     /// What a path contains, by its files.
     #[must_use]
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let own = path.to_owned();
         let labels = |dir: &Path| dir.join("labels.csv").is_file() && dir.join("Atypical").is_dir();
         if path.join("manifest.json").is_file() {
@@ -103,7 +103,7 @@ pub fn embed(
         }
         Source::Regions(dir) => {
             let dataset = Dataset::open(dir)?;
-            let grid = Grid::of(encoder, mpp, side)?;
+            let grid = Grid::choose(encoder, mpp, side)?;
             let total = dataset.images().iter().map(|i| i.labels.len() as u64).sum();
             run(encoder, labels(&dataset, grid), total, batch, progress)
         }

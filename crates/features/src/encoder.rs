@@ -64,7 +64,7 @@ impl Grid {
     ///
     /// # Errors
     /// [`FeatureError::Resolution`] where neither states um/px.
-    pub fn of(
+    pub fn choose(
         encoder: &Frozen,
         mpp: Option<Mpp>,
         side: Option<usize>,

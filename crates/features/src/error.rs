@@ -25,6 +25,22 @@ pub enum FeatureError {
     /// A package is there already.
     #[error("{}: there is a package already; choose another folder", Shown(.0))]
     Exists(PathBuf),
+    /// Features of other settings are in the folder: one folder holds those of one encoder and scale.
+    #[error(
+        "{} holds the features of slide `{slide}`, made with other settings: {differs}; one folder holds \
+         the features of one encoder and grid",
+        Shown(path)
+    )]
+    Mixed {
+        /// The folder.
+        path: PathBuf,
+        /// The slide.
+        slide: String,
+        /// Which settings differ, with both values.
+        differs: String,
+        /// Whether the slide is among those to do, so that it could be done again.
+        own: bool,
+    },
     /// A file of features that is not of an earlier run.
     #[error("{}: is there already, and no earlier run wrote it; choose another folder", Shown(.0))]
     Others(PathBuf),

@@ -6,7 +6,7 @@
 //!
 //! let mut encoder = Frozen::open("encoders/lunit".as_ref(), &EngineOptions::default())?;
 //! let slide = slide::Slide::open("case.svs")?;
-//! let grid = Grid::of(&encoder, None, None)?;
+//! let grid = Grid::choose(&encoder, None, None)?;
 //! let table: Table = tiles::embed(&mut encoder, &slide, grid, 32, &mut |_, _| {})?;
 //! table.write("case.h5".as_ref())?;
 //! # Ok::<(), features::FeatureError>(())

@@ -68,7 +68,7 @@ pub struct Known {
 impl Known {
     /// What is known of it.
     #[must_use]
-    pub fn of(encoder: &Listed) -> Self {
+    pub fn new(encoder: &Listed) -> Self {
         Self { schema: "mithras.encoder-known/1", encoder: encoder.clone() }
     }
 }
@@ -95,7 +95,7 @@ impl Facts {
         writeln!(f, "normalised  mean {mean:?}, deviation {std:?}")
     }
 
-    fn of(card: &EncoderCard) -> Self {
+    fn from_card(card: &EncoderCard) -> Self {
         let (fit, pooling) = (card.fit(), card.pooling.clone());
         let (mean, std, layouts) = (card.mean, card.std, vec![]);
         Self { mean, std, resize: fit.resize, interpolation: fit.by, pooling, layouts }
@@ -121,7 +121,7 @@ impl Listing {
     ///
     /// # Errors
     /// [`FeatureError::Io`] when the folder cannot be listed.
-    pub fn of(folder: &Path, known: Vec<Listed>) -> Result<Self, FeatureError> {
+    pub fn read(folder: &Path, known: Vec<Listed>) -> Result<Self, FeatureError> {
         let fail = |e: ReadError| FeatureError::Io { path: e.path, source: e.source };
         let mut folders = vec![folder.to_owned()];
         folders.extend(base::walk::entries(folder).map_err(fail)?);
@@ -130,7 +130,7 @@ impl Listing {
             let path = folder.join(CARD);
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
             match ModelCard::parse(&text) {
-                Ok(card) => packages.extend(Listed::of(&card, &folder)),
+                Ok(card) => packages.extend(Listed::from_card(&card, &folder)),
                 Err(e) => broken.push(format!("{}: {e}", path.display())),
             }
         }
@@ -139,7 +139,7 @@ impl Listing {
 }
 
 impl Listed {
-    fn of(card: &ModelCard, folder: &Path) -> Option<Self> {
+    fn from_card(card: &ModelCard, folder: &Path) -> Option<Self> {
         let e = card.encoder.as_ref()?;
         Some(Self {
             name: card.name.clone(),
@@ -149,7 +149,7 @@ impl Listed {
             input: e.input,
             mpp: e.mpp.map(mitosis::Mpp::get),
             license: Some(card.license.clone()),
-            facts: Facts::of(e),
+            facts: Facts::from_card(e),
         })
     }
 }
@@ -216,7 +216,7 @@ impl fmt::Display for Package {
         writeln!(f, "{}: {}, {} numbers, {}", self.card.name, e.architecture, e.width, e.pooling)?;
         let mpp = e.mpp.map_or_else(|| "no resolution stated".into(), |m| m.to_string());
         writeln!(f, "input       {} px, {mpp}", e.input)?;
-        Facts::of(e).fmt(f, e.input)?;
+        Facts::from_card(e).fmt(f, e.input)?;
         writeln!(f, "licence     {}", self.card.license)?;
         writeln!(f, "source      {}, SHA-256 {}", e.source.file, e.source.sha256)?;
         match e.rest.len() {

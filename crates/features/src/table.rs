@@ -28,7 +28,7 @@ pub enum Form {
 impl Form {
     /// By a file's suffix.
     #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
+    pub fn from_path(path: &Path) -> Option<Self> {
         match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
             "parquet" => Some(Self::Parquet),
             "h5" | "hdf5" => Some(Self::Hdf5),
@@ -127,14 +127,15 @@ impl Table {
     /// # Errors
     /// [`FeatureError`].
     pub fn write(&self, path: &Path) -> Result<(), FeatureError> {
-        let bytes = match Form::of(path).ok_or_else(|| FeatureError::Form(path.to_owned()))? {
-            Form::Parquet => self.parquet()?,
-            Form::Hdf5 => {
-                let tiles = self.tiles.as_ref();
-                let tiles = tiles.ok_or_else(|| FeatureError::Crops(path.to_owned()))?;
-                hdf5::encode(&self.about, &self.rows, &self.values, tiles)?
-            }
-        };
+        let bytes =
+            match Form::from_path(path).ok_or_else(|| FeatureError::Form(path.to_owned()))? {
+                Form::Parquet => self.parquet()?,
+                Form::Hdf5 => {
+                    let tiles = self.tiles.as_ref();
+                    let tiles = tiles.ok_or_else(|| FeatureError::Crops(path.to_owned()))?;
+                    hdf5::encode(&self.about, &self.rows, &self.values, tiles)?
+                }
+            };
         Ok(file::write(path, &bytes)?)
     }
 

@@ -213,7 +213,7 @@ fn the_card_says_where_it_comes_from_and_how_far_engines_agree() {
     assert!(parity.engines.iter().all(|e| e.difference <= 1e-3 * parity.largest));
     assert!(opened.to_string().contains("mean of patches"), "{opened}");
 
-    let listing = Listing::of(dir.path(), vec![]).unwrap();
+    let listing = Listing::read(dir.path(), vec![]).unwrap();
     assert_eq!(listing.packages.len(), 1, "{listing}");
     assert_eq!(listing.packages[0].name, "tiny");
     let open = dir.path().join("open");
@@ -325,7 +325,7 @@ fn embedded_slide(dir: &Path, batch: usize) -> Table {
     let options = slide::OpenOptions { mpp: Some(mpp), ..slide::OpenOptions::default() };
     let slide = slide::Slide::open_with(&path, &options).unwrap();
     let mut encoder = Frozen::open(&package, &rten()).unwrap();
-    let grid = Grid::of(&encoder, None, None).unwrap();
+    let grid = Grid::choose(&encoder, None, None).unwrap();
     assert_eq!(grid, Grid { mpp, side: SIDE }, "the card's");
     let mut seen = vec![];
     let table =
@@ -408,7 +408,7 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
     }
     std::fs::write(images.join("class0/broken.png"), b"no image").unwrap();
     let mut encoder = Frozen::open(&package, &rten()).unwrap();
-    let source = Source::of(&images);
+    let source = Source::from_path(&images);
     assert!(matches!(source, Source::Images(_)));
     let made = crops::embed(&mut encoder, &source, (None, None), 2, &mut |_, _| {}).unwrap();
     assert_eq!(made.table.len(), 5);
@@ -419,7 +419,7 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
         assert_eq!(row.subtype, format!("class{}", k % 2));
         assert!(farthest(vector, &floats(&expected[k])) < CLOSE, "{}", row.name);
     }
-    let nowhere = Source::of(&dir.path().join("nowhere"));
+    let nowhere = Source::from_path(&dir.path().join("nowhere"));
     let e = crops::embed(&mut encoder, &nowhere, (None, None), 2, &mut |_, _| {}).unwrap_err();
     assert!(matches!(e, FeatureError::Files(_)), "{e}");
 }
@@ -429,7 +429,7 @@ fn an_encoder_without_a_resolution_asks_for_one() {
     let dir = tempfile::tempdir().unwrap();
     let package = made(dir.path(), Draft { mpp: None, ..draft() });
     let encoder = Frozen::open(&package, &rten()).unwrap();
-    assert!(matches!(Grid::of(&encoder, None, None), Err(FeatureError::Resolution(_))));
+    assert!(matches!(Grid::choose(&encoder, None, None), Err(FeatureError::Resolution(_))));
     let half = Mpp::new(0.5).unwrap();
-    assert_eq!(Grid::of(&encoder, Some(half), Some(64)).unwrap(), Grid { mpp: half, side: 64 });
+    assert_eq!(Grid::choose(&encoder, Some(half), Some(64)).unwrap(), Grid { mpp: half, side: 64 });
 }

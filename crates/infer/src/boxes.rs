@@ -24,7 +24,7 @@ pub const TOLERANCE: f32 = 1e-3;
 
 /// What a file cannot state of itself.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct BoxesDraft {
     /// Name of the package.
     pub name: String,
     /// Licence of the weights.
@@ -59,7 +59,7 @@ pub struct Draft {
 
 /// A package before it is written.
 #[derive(Clone, Debug)]
-pub struct Converted {
+pub struct ConvertedBoxes {
     /// Its card.
     pub card: ModelCard,
     /// Its network.
@@ -73,9 +73,9 @@ pub struct Converted {
 /// [`ConvertError`].
 pub fn convert(
     file: &[u8],
-    draft: &Draft,
+    draft: &BoxesDraft,
     options: &EngineOptions,
-) -> Result<Converted, ConvertError> {
+) -> Result<ConvertedBoxes, ConvertError> {
     let refused = |what: &str| ConvertError::File(what.into());
     let own = onnx::side(file).map_err(ConvertError::File)?;
     let window = draft.window.or(own);
@@ -136,7 +136,7 @@ pub fn convert(
             threshold: draft.threshold,
             opening_radius: 0,
             min_area_px: 0,
-            apart_um: None,
+            min_separation_um: None,
             min_distance_px: Some(px(draft.distance_um) as u32),
         }),
         classifier: None,
@@ -150,7 +150,7 @@ pub fn convert(
     };
     card.check().map_err(|e: CardError| ConvertError::File(e.to_string()))?;
     tried(&card, &adapted.onnx, window, options)?;
-    Ok(Converted { card, onnx: adapted.onnx })
+    Ok(ConvertedBoxes { card, onnx: adapted.onnx })
 }
 
 /// Class names as Ultralytics writes them: `{0: 'figure', 1: 'other'}`.

@@ -222,10 +222,15 @@ pub struct CandidateCard {
     /// model's resolution, at least 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_distance_px: Option<u32>,
-    /// Of candidates within so many um of each other the likeliest alone is kept, as the halves of a
-    /// division are one figure; absent: all are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart_um: Option<f64>,
+    /// Of candidates closer than this, um, only the likeliest is kept, as the halves of a division are one
+    /// figure; without it all are kept.
+    #[serde(
+        rename = "apart_um",
+        alias = "min_separation_um",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub min_separation_um: Option<f64>,
 }
 
 /// A classification network: input `image` f32 `[N,3,input,input]`, output `probability`
@@ -466,7 +471,7 @@ impl ModelCard {
             ensure(fits, "candidates.min_distance_px", || {
                 "belongs to the method `peaks`, which needs 1 px or more".into()
             })?;
-            let far = c.apart_um.unwrap_or(1.0);
+            let far = c.min_separation_um.unwrap_or(1.0);
             ensure(far > 0.0 && far <= 50.0, "candidates.apart_um", || {
                 format!("{far} um is not above 0 and at most 50")
             })?;

@@ -18,8 +18,10 @@
 //! | [`engine`] | `rten` embedded, OpenVINO and ONNX Runtime opened at run time |
 //! | [`preprocess`] | pixels to network input, the same for training |
 //! | [`timing`] | seconds per window and per crop |
+//! | [`budget`] | operations, bytes and seconds per mm2, and the share of the peak |
 
 pub mod boxes;
+pub mod budget;
 pub mod card;
 pub mod convert;
 pub mod engine;
@@ -36,4 +38,4 @@ pub use engine::{
     EngineChoice, EngineError, EngineOptions, EngineReport, Models, Network, Plug, Plugin,
     Precision, Provider, Session, Started, open,
 };
-pub use package::{ModelPackage, PackageError};
+pub use package::{DEFAULT, ModelPackage, PackageError};

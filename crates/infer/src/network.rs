@@ -3,7 +3,7 @@
 use crate::card::{BoxesCard, ClassifierCard, EncoderCard, SegmenterCard};
 use crate::preprocess::Normalisation;
 use crate::session::Session;
-use base::guard;
+use base::panics;
 use mitosis::{ClassProbs, Classifier, Encoder, PortError, ProbMap, RgbTile, Segmenter};
 use pixels::resize::Fit;
 
@@ -61,7 +61,7 @@ impl Runner {
         if n == 0 {
             return Ok(Vec::new());
         }
-        let mut output = guard::caught(|| self.session.run_first(n)).map_err(fail)?;
+        let mut output = panics::catch_panic(|| self.session.run_first(n)).map_err(fail)?;
         if output.len() != self.batch * values && output.len() != n * values {
             return Err(fail(format!(
                 "the network returned {} values for {} images, {} were expected",

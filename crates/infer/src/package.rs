@@ -11,7 +11,7 @@ include!(concat!(env!("OUT_DIR"), "/bundled.rs"));
 /// The bundled package that runs when none is named.
 pub const DEFAULT: &str = "mithras-standard";
 
-/// Where a program without weights of its own (feature `weights-beside`) looks for those of the bundled
+/// Where a program without weights of its own (feature `external-weights`) looks for those of the bundled
 /// packages, from the folder above its own: one folder each, where no earlier one has the same file.
 pub const WEIGHTS: &str = "share/mithras/models";
 

@@ -45,7 +45,7 @@ pub(crate) struct Chain(Vec<Box<dyn Session>>);
 
 impl Chain {
     /// Of sessions in the order in which they run.
-    pub(crate) fn of(sessions: Vec<Box<dyn Session>>) -> Self {
+    pub(crate) fn new(sessions: Vec<Box<dyn Session>>) -> Self {
         Self(sessions)
     }
 }

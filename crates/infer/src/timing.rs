@@ -15,7 +15,7 @@ pub struct Timing {
     pub load_s: f64,
     /// Median seconds per window of the segmenter.
     pub window_s: Option<f64>,
-    /// Median seconds per crop of the classifier, with all its symmetric copies.
+    /// Median seconds of one pass of the classifier, per crop; flips and turns are further passes.
     pub crop_s: Option<f64>,
 }
 
@@ -39,10 +39,10 @@ pub fn time(
     options: &EngineOptions,
     runs: usize,
 ) -> Result<Timing, TimingError> {
-    // With all copies: the time must not depend on what the network makes of the pixels below.
+    // One pass of every crop: the time must not depend on what the network makes of the pixels below.
     let mut package = package.clone();
     if let Some(c) = &mut package.card.classifier {
-        c.symmetries_from = None;
+        (c.symmetries, c.symmetries_from) = (1, None);
     }
     let start = Instant::now();
     let mut models = open(&package, options)?;

@@ -1,6 +1,6 @@
 //! Detectors of boxes: networks in the shapes of YOLOv10's and YOLOv8's exports (`golden/boxes.py`), by hand.
 
-use infer::boxes::{Draft, convert};
+use infer::boxes::{BoxesDraft, convert};
 use infer::card::BoxLayout;
 use infer::convert::ConvertError;
 use infer::{EngineChoice, EngineOptions, ModelPackage, open};
@@ -17,8 +17,8 @@ fn file() -> Vec<u8> {
     read("boxes.onnx")
 }
 
-fn draft() -> Draft {
-    Draft {
+fn draft() -> BoxesDraft {
+    BoxesDraft {
         name: "boxes".into(),
         license: "none".into(),
         architecture: "cells".into(),
@@ -108,19 +108,19 @@ fn a_column_per_box_gives_what_a_row_does() {
     assert_eq!(columns[0].data.iter().filter(|p| **p > 0.1).count(), 4);
 
     // With another number of classes it is neither form.
-    let draft = Draft { classes: ["a", "b", "c"].map(String::from).to_vec(), ..draft() };
+    let draft = BoxesDraft { classes: ["a", "b", "c"].map(String::from).to_vec(), ..draft() };
     let why = convert(&read("boxes_columns.onnx"), &draft, &rten).unwrap_err().to_string();
     assert!(why.contains("[N,6,256]") && why.contains("[N,7,boxes]"), "{why}");
 }
 
 #[test]
 fn what_is_no_detector_of_boxes_is_refused_in_words() {
-    let refused = |file: &[u8], draft: Draft| match convert(file, &draft, &EngineOptions::default())
-    {
-        Err(ConvertError::File(reason)) => reason,
-        other => panic!("{other:?}"),
-    };
-    let with = |change: fn(&mut Draft)| {
+    let refused =
+        |file: &[u8], draft: BoxesDraft| match convert(file, &draft, &EngineOptions::default()) {
+            Err(ConvertError::File(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+    let with = |change: fn(&mut BoxesDraft)| {
         let mut d = draft();
         change(&mut d);
         d

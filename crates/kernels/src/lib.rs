@@ -24,6 +24,7 @@
 //! | `fuse` | steps joined |
 //! | `network` | buffers, packed weights, the run |
 //! | `run` | the steps |
+//! | `peak` | what the processor can do at best |
 //! | `isa` | register kernels for AVX-512, AVX2, NEON and none of them; all `unsafe` is there |
 
 mod error;
@@ -34,6 +35,7 @@ mod layout;
 mod lower;
 mod network;
 mod pack;
+mod peak;
 mod proto;
 mod run;
 mod tensor;
@@ -44,3 +46,4 @@ pub use error::{PlanError, RunError};
 pub use isa::Isa;
 pub use lower::MOST_VALUES;
 pub use network::{Network, PlanOptions, Workspace, bf16};
+pub use peak::Peaks;

@@ -56,28 +56,28 @@ impl Tensor {
         let raw = &stored.raw_data;
         let (floats, ints): (Vec<f32>, Vec<i64>) = match stored.data_type {
             1 => (
-                of(raw, f32::from_le_bytes).chain(stored.float_data.iter().copied()).collect(),
+                decode(raw, f32::from_le_bytes).chain(stored.float_data.iter().copied()).collect(),
                 vec![],
             ),
             10 => {
                 let list = stored.int32_data.iter().map(|v| f16::from_bits(*v as u16));
-                (of(raw, f16::from_le_bytes).chain(list).map(f16::to_f32).collect(), vec![])
+                (decode(raw, f16::from_le_bytes).chain(list).map(f16::to_f32).collect(), vec![])
             }
             16 => {
                 let list = stored.int32_data.iter().map(|v| bf16::from_bits(*v as u16));
-                (of(raw, bf16::from_le_bytes).chain(list).map(bf16::to_f32).collect(), vec![])
+                (decode(raw, bf16::from_le_bytes).chain(list).map(bf16::to_f32).collect(), vec![])
             }
             11 => {
                 let list = stored.double_data.iter().copied();
-                (of(raw, f64::from_le_bytes).chain(list).map(|v| v as f32).collect(), vec![])
+                (decode(raw, f64::from_le_bytes).chain(list).map(|v| v as f32).collect(), vec![])
             }
             7 => (
                 vec![],
-                of(raw, i64::from_le_bytes).chain(stored.int64_data.iter().copied()).collect(),
+                decode(raw, i64::from_le_bytes).chain(stored.int64_data.iter().copied()).collect(),
             ),
             6 => {
                 let list = stored.int32_data.iter().copied();
-                (vec![], of(raw, i32::from_le_bytes).chain(list).map(i64::from).collect())
+                (vec![], decode(raw, i32::from_le_bytes).chain(list).map(i64::from).collect())
             }
             other => return bad(&format!("ONNX type {other} is not supported")),
         };
@@ -89,6 +89,6 @@ impl Tensor {
     }
 }
 
-fn of<const N: usize, T>(raw: &[u8], read: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
+fn decode<const N: usize, T>(raw: &[u8], read: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
     raw.as_chunks::<N>().0.iter().map(move |b| read(*b))
 }

@@ -102,7 +102,7 @@ pub fn fit(image: &RgbTile, own: Mpp, card: &ClassifierCard) -> Result<RgbTile, 
     let (w, h) = (image.width, image.height);
     if w.max(h) > LARGEST {
         return Err(NoCrop(format!(
-            "{w}x{h} px is no crop (at most {LARGEST}); slides go through `mithras detect`"
+            "{w}x{h} px is too large for a crop (at most {LARGEST}); use `mithras detect` for slides"
         )));
     }
     let least = w.min(h) as f64 / own.ratio(card.mpp);

@@ -239,7 +239,7 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "\n{:<13}{:<10}{:<6}{:>8}{:>12}{:>10}",
-                "engine", "provider", "", "load s", "ms/window", "ms/crop"
+                "engine", "provider", "", "load s", "ms/window", "ms/pass"
             )?;
         }
         let ms = |s: Option<f64>| s.map_or_else(|| "-".into(), |s| format!("{:.1}", 1e3 * s));

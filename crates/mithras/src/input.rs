@@ -39,7 +39,7 @@ impl Input {
     #[must_use]
     pub fn new(path: &Path) -> Self {
         // A query would appear in the results. Faults of an address are reported where it is opened.
-        let address = Address::of(path).ok().flatten();
+        let address = Address::parse(path).ok().flatten();
         Self {
             path: address.map_or_else(|| path.to_owned(), |a| a.path()),
             name: stem(path),
@@ -58,7 +58,7 @@ impl Input {
 }
 
 pub(crate) fn file_name(path: &Path) -> String {
-    let last = Address::of(path).ok().flatten().map(|a| a.file_name());
+    let last = Address::parse(path).ok().flatten().map(|a| a.file_name());
     let path = last.as_deref().unwrap_or(path);
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
@@ -74,7 +74,7 @@ const LONGEST: usize = 200;
 /// ([`base::table::cell`]). A name that a table over the run has gets an underscore behind it.
 #[must_use]
 pub fn stem(path: &Path) -> String {
-    let last = Address::of(path).ok().flatten().map(|a| a.file_name());
+    let last = Address::parse(path).ok().flatten().map(|a| a.file_name());
     let path = last.as_deref().unwrap_or(path);
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let lower = name.to_ascii_lowercase();
@@ -97,6 +97,7 @@ const RESERVED: &[&str] = &[
     "summary.html",
     "recount.csv",
     "reviews",
+    "reports",
     "truth.csv",
     "slides.csv",
     "build.json",
@@ -157,7 +158,7 @@ impl InputDigest {
     ///
     /// # Errors
     /// The system's or the server's, when it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn from_file(path: &Path) -> io::Result<Self> {
         Ok(Stamp::alone(path)?.digest)
     }
 
@@ -184,10 +185,10 @@ pub struct Stamp {
     etag: Option<String>,
     digest: InputDigest,
     /// The other files of a DICOM slide: size, time of change and which file it is.
-    beside: Vec<(PathBuf, u64, Option<SystemTime>, u64)>,
+    series: Vec<(PathBuf, u64, Option<SystemTime>, u64)>,
 }
 
-/// Which file it is, where the system says so.
+/// The inode, where the system has one.
 fn node(about: &Metadata) -> u64 {
     #[cfg(unix)]
     let node = std::os::unix::fs::MetadataExt::ino(about);
@@ -204,17 +205,17 @@ impl Stamp {
     ///
     /// # Errors
     /// The system's, when it cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn from_file(path: &Path) -> io::Result<Self> {
         let mut stamp = Self::alone(path)?;
-        for path in slide::dicom_files_beside(path) {
+        for path in slide::dicom_series_files(path) {
             let about = path.metadata()?;
-            stamp.beside.push((path, about.len(), about.modified().ok(), node(&about)));
+            stamp.series.push((path, about.len(), about.modified().ok(), node(&about)));
         }
         Ok(stamp)
     }
 
     fn alone(path: &Path) -> io::Result<Self> {
-        if let Some(address) = Address::of(path).map_err(io::Error::other)? {
+        if let Some(address) = Address::parse(path).map_err(io::Error::other)? {
             return Self::of_object(&address).map_err(io::Error::other);
         }
         let file = File::open(path)?;
@@ -232,7 +233,7 @@ impl Stamp {
             sha256,
         };
         let node = node(&about);
-        Ok(Self { modified, node, etag: None, digest, beside: Vec::new() })
+        Ok(Self { modified, node, etag: None, digest, series: Vec::new() })
     }
 
     fn of_object(address: &Address) -> Result<Self, RemoteError> {
@@ -244,7 +245,7 @@ impl Stamp {
             sha256: ends(object.size(), |part, at| object.read_at(part, at))?,
         };
         let etag = object.etag().map(str::to_owned);
-        Ok(Self { modified: None, node: 0, etag, digest, beside: Vec::new() })
+        Ok(Self { modified: None, node: 0, etag, digest, series: Vec::new() })
     }
 
     /// The digest that goes into the results.
@@ -264,7 +265,7 @@ impl Stamp {
             Some("its ETag")
         } else if self.node != now.node {
             Some("the file in its place")
-        } else if self.beside != now.beside {
+        } else if self.series != now.series {
             Some("another file of its series")
         } else {
             let same = self.modified == now.modified && self.digest.modified == now.digest.modified;
@@ -306,7 +307,7 @@ mod tests {
         for file in ["a.dcm", "b.dcm", "c.dcm"] {
             std::fs::copy(drawn.join(file), dir.path().join(file)).unwrap();
         }
-        let stamp = || Stamp::of(&dir.path().join("b.dcm")).unwrap();
+        let stamp = || Stamp::from_file(&dir.path().join("b.dcm")).unwrap();
         let first = stamp();
         assert_eq!(first.differs(&stamp()), None);
         std::fs::remove_file(dir.path().join("c.dcm")).unwrap();

@@ -39,7 +39,12 @@ impl RegionSource {
     ///
     /// # Errors
     /// [`SlideRegionError`].
-    pub fn on(&self, slide: &Slide, name: &str, digest: &str) -> Result<Regions, SlideRegionError> {
+    pub fn read_for(
+        &self,
+        slide: &Slide,
+        name: &str,
+        digest: &str,
+    ) -> Result<Regions, SlideRegionError> {
         let r = slide.resolution()?;
         let (width, height) = slide.dimensions();
         let frame = SlideFrame {
@@ -50,7 +55,7 @@ impl RegionSource {
             mpp: [r.x.get(), r.y.get()],
             digest: digest.to_owned(),
         };
-        Ok(Regions::on(&self.file, &self.classes, &frame)?)
+        Ok(Regions::for_slide(&self.file, &self.classes, &frame)?)
     }
 
     /// What of it changes a number, in words.

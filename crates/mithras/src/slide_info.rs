@@ -64,7 +64,7 @@ pub enum ResolutionInfo {
 impl SlideInfo {
     /// Asks an opened slide.
     #[must_use]
-    pub fn of(slide: &Slide) -> Self {
+    pub fn read(slide: &Slide) -> Self {
         let (width, height) = slide.dimensions();
         let all = slide.properties().clone();
         let (properties, hidden): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -199,7 +199,11 @@ impl fmt::Display for Deidentified {
         writeln!(f, "not looked at  {}", not_looked_at.join("; "))?;
         match findings.len() {
             0 => {
-                writeln!(f, "{}: nothing that says who, when or where was found", Shown(&self.file))
+                writeln!(
+                    f,
+                    "{}: nothing that may identify a person, a time or a place was found",
+                    Shown(&self.file)
+                )
             }
             n => writeln!(
                 f,
@@ -210,14 +214,14 @@ impl fmt::Display for Deidentified {
     }
 }
 
-/// Where a slide's tissue lies.
+/// The tissue of a slide.
 #[derive(Clone, Debug, Serialize)]
 pub struct TissueInfo {
     /// The slide.
     pub file: PathBuf,
     /// Area of the tissue.
     pub area_mm2: f64,
-    /// Whether there is none.
+    /// Whether the slide has no tissue.
     pub empty: bool,
     /// How it was found.
     pub rule: TissueRule,

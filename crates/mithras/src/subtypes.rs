@@ -32,7 +32,10 @@ pub struct SubtypeCounts {
 impl SubtypeCounts {
     /// Counts the accepted rows.
     #[must_use]
-    pub fn of<'a>(rows: impl Iterator<Item = &'a DetectionRow>, models: &[SubtypeModel]) -> Self {
+    pub fn count<'a>(
+        rows: impl Iterator<Item = &'a DetectionRow>,
+        models: &[SubtypeModel],
+    ) -> Self {
         let mut out = Self {
             atypical: 0,
             typical: 0,
@@ -66,7 +69,7 @@ pub enum SubtypeError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A package for something else.
-    #[error("model `{name}` has the classes {have:?}; telling subtypes needs {MORPHOLOGY:?}")]
+    #[error("model `{name}` has the classes {have:?}; subtypes need {MORPHOLOGY:?}")]
     Classes {
         /// The package.
         name: String,
@@ -151,7 +154,7 @@ impl SubtypeNetwork {
                 }
             }
             for (row, p) in there.into_iter().zip(self.classifier.classes(&crops)?) {
-                row.subtypes = Some(Subtypes::of(&self.order.map(|i| p.0[i])));
+                row.subtypes = Some(Subtypes::from_morphology(&self.order.map(|i| p.0[i])));
             }
         }
         Ok(())
@@ -176,7 +179,7 @@ mod tests {
     fn the_likeliest_morphology_is_named_and_atypical_is_a_sum() {
         let mut p = [0.05; 8];
         p[5] = 0.65;
-        let s = Subtypes::of(&p);
+        let s = Subtypes::from_morphology(&p);
         assert!((s.atypical() - 0.8).abs() < 1e-6);
         assert_eq!(s.morphology(), "multipolar");
     }

@@ -65,7 +65,7 @@ pub fn second_stage(run: &Path) -> Result<SecondStage, TimesError> {
     let text = std::fs::read(&path).map_err(|source| ReadError { path: path.clone(), source })?;
     let record: Record = serde_json::from_slice(&text).map_err(|e| TimesError::Record {
         path: path.clone(),
-        reason: format!("is no record of a detection run ({e})"),
+        reason: format!("is not the record of a detection run ({e})"),
     })?;
     let whole = record.slides.iter().filter(|s| s.status == "finished" && s.resumed_windows == 0);
     let stages = whole.filter_map(|s| s.stages.iter().find(|t| t.stage == SECOND));

@@ -81,6 +81,7 @@ fn every_crate_is_there() {
         "roi",
         "slide",
         "slurm",
+        "start",
         "stats",
         "testkit",
         "train",

@@ -266,7 +266,7 @@ fn a_circle_is_seen() {
     write("a.rs", "//! A.\nuse crate::B;\npub struct A(B);\n");
     write("b/mod.rs", "//! B.\nmod c;\npub use c::B;\n");
     write("b/c.rs", "//! C.\nuse std::path::Path;\npub struct B;\n");
-    assert!(circles(&edges(&read(dir.path()))).is_empty(), "re-exports are no circle");
+    assert!(circles(&edges(&read(dir.path()))).is_empty(), "re-exports do not make a circle");
     write("b/c.rs", "//! C.\nuse crate::{A};\npub struct B(Option<Box<A>>);\n");
     let found = circles(&edges(&read(dir.path())));
     assert_eq!(found.len(), 1);

@@ -108,7 +108,7 @@ fn csv_holds_every_candidate_in_pixels_and_micrometres() {
     assert!(read_detections(&broken).unwrap_err().to_string().contains("row 3"));
     std::fs::write(&broken, text.replace("out_of_focus", "blurry")).unwrap();
     let no = read_detections(&broken).unwrap_err().to_string();
-    assert!(no.contains("row 3") && no.contains("'blurry' is no flaw"), "{no}");
+    assert!(no.contains("row 3") && no.contains("'blurry' is not a flaw"), "{no}");
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn counts_say_what_was_measured() {
     assert!((hotspot.max_px[0] - hotspot.min_px[0] - 5656.85).abs() < 0.02);
     assert!((hotspot.max_px[1] - hotspot.min_px[1] - 2828.43).abs() < 0.02);
     assert_eq!(counts.resolution.source, "aperio.MPP");
-    assert_eq!(counts, CountsFile::of(&record()));
+    assert_eq!(counts, CountsFile::from_record(&record()));
     let other = String::from_utf8(bytes("counts.json")).unwrap().replace("counts/1", "counts/9");
     assert!(CountsFile::parse(&other).unwrap_err().to_string().contains("counts/9"));
 }

@@ -29,7 +29,7 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     let (good, bad, blank) =
         (dir.path().join("good.tiff"), dir.path().join("bad.svs"), dir.path().join("blank.png"));
     let layout = draw(&good, 1600, 1300, 3, 6);
-    std::fs::write(&bad, b"II*\0 this is no slide").unwrap();
+    std::fs::write(&bad, b"II*\0 this is not a slide").unwrap();
     let white = image::RgbImage::from_pixel(900, 700, image::Rgb([243, 242, 244]));
     white.save(&blank).unwrap();
     let out = dir.path().join("out");
@@ -269,7 +269,7 @@ fn a_resolution_that_the_model_is_not_made_for_is_refused_or_marked() {
     };
     for (name, r) in [("coarse", range(0.1, 0.2, None)), ("fine", range(0.3, 0.6, None))] {
         let reason = go(name, r, false).0.unwrap();
-        assert!(reason.contains("0.25 um/px lies outside"), "{reason}");
+        assert!(reason.contains("0.25 um/px is outside"), "{reason}");
         let (reason, note) = go(&format!("{name}-forced"), r, true);
         assert!(reason.is_none() && note.unwrap().contains("mean nothing"));
     }
@@ -285,7 +285,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     std::fs::create_dir_all(folder.join("deep")).unwrap();
     draw(&folder.join("good.tiff"), 1024, 1024, 5, 3);
     let file = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
-    file("text.svs", b"this is no slide at all");
+    file("text.svs", b"this is not a slide at all");
     file("deep/empty.ndpi", b"");
     file("note.txt", b"hello");
     file("dicom-without-suffix", &[&[0; 128][..], b"DICM", &[0; 40]].concat());
@@ -315,7 +315,7 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
         assert!(csv.lines().any(|l| l.starts_with(&format!("{name},failed,"))), "{name}: {csv}");
     }
     let again = find();
-    assert_eq!(again.1, names, "the pictures of a run are no slides");
+    assert_eq!(again.1, names, "the pictures of a run are not slides");
     assert!(job::preflight(&again.0, &setup, &out, Existing::Resume).is_ok());
 }
 

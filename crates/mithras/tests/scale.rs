@@ -100,7 +100,7 @@ fn shards_in_any_folders_come_to_the_tables_of_one_process() {
     let mut sizes = Vec::new();
     for (k, list) in [(3, &other), (1, &list), (2, &other)] {
         let mut part = Inputs { slides: inputs(list), ..Inputs::default() };
-        format!("{k}/3").parse::<Shard>().unwrap().keep(&mut part);
+        format!("{k}/3").parse::<Shard>().unwrap().retain_own(&mut part);
         sizes.push(part.slides.len());
         process(part.slides.clone(), &at("shared"), Existing::Refuse);
         process(part.slides, &at(&format!("part-{k}")), Existing::Refuse);
@@ -241,7 +241,7 @@ impl Listener for Ends<'_> {
         }
     }
     fn finish(&mut self) {}
-    fn say(&mut self, line: &str) {
+    fn report(&mut self, line: &str) {
         self.2.push(line.to_owned());
     }
     fn note(&mut self, _: &str) {}

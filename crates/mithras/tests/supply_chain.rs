@@ -84,7 +84,7 @@ fn doubled_and_refused_crates_are_those_listed() {
         versions.iter().filter(|(_, v)| v.len() > 1).map(|(n, _)| n.as_str()).collect();
     let listed: BTreeSet<&str> = rules.bans.skip.iter().map(|s| s.name.as_str()).collect();
     let unlisted: Vec<_> = doubled.difference(&listed).collect();
-    assert!(unlisted.is_empty(), "deny.toml says why these are there twice: {unlisted:?}");
+    assert!(unlisted.is_empty(), "deny.toml gives no reason for these duplicates: {unlisted:?}");
     assert!(doubled.len() > 5, "{doubled:?}");
 }
 
@@ -108,7 +108,7 @@ fn built(dev: bool, of: &[&str]) -> BTreeSet<String> {
 #[test]
 fn the_wheel_of_the_tests_is_built_on_their_crates() {
     let tests = built(true, &["--workspace", "--features", "cli/train"]);
-    let features = "infer/weights-beside,python/as-tested";
+    let features = "infer/external-weights,python/as-tested";
     let wheel = built(false, &["--package", "cli", "--package", "python", "--features", features]);
     let again: Vec<&String> = wheel.difference(&tests).collect();
     let ours =

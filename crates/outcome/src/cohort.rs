@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::table::Table;
+use base::table::Unmatched;
 use base::text::Many;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Column names that the cohort adds to the clinical ones.
 pub(crate) const SLIDE: &str = "mithras_slide";
@@ -45,7 +46,7 @@ impl PatientRule {
 
     /// The combined count.
     #[must_use]
-    pub fn of(self, values: &[f64]) -> f64 {
+    pub fn combine(self, values: &[f64]) -> f64 {
         let sum: f64 = values.iter().sum();
         match self {
             Self::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
@@ -122,6 +123,7 @@ impl Cohort {
         let (mut slides, mut notes) = (Vec::new(), Vec::new());
         let (mut unmatched, mut uncounted, mut small) = (Vec::new(), Vec::new(), 0);
         let mut by_prefix = 0;
+        let mut used = HashSet::new();
         for row in 0..table.len() {
             let Some(name) = table.cell(row, key) else {
                 return Err(table.wrong(row, key, "the slide has no name"));
@@ -144,6 +146,7 @@ impl Cohort {
                 continue;
             };
             by_prefix += usize::from(prefix);
+            used.insert(found);
             small += usize::from(match analysed {
                 Some(a) if table.cell(row, a).is_some() => table.number(row, a)? < 2.0,
                 _ => false,
@@ -164,9 +167,17 @@ impl Cohort {
                 density: non_negative(density)?,
             });
         }
+        let mut idle: Vec<&str> =
+            rows.iter().filter(|(_, row)| !used.contains(*row)).map(|(k, _)| *k).collect();
+        idle.sort_unstable();
+        let alone: Vec<&str> = unmatched.iter().map(String::as_str).collect();
+        let names = (table.path().display().to_string(), clinical.path().display().to_string());
+        let sides = (names.0.as_str(), names.1.as_str());
         if slides.is_empty() {
+            let join = Unmatched::from_keys(sides, &alone, &idle)
+                .map_or_else(String::new, |j| format!(": {j}"));
             let reason = format!(
-                "no slide ({}) matches a row of {} ({})",
+                "no slide ({}) matches a row of {} ({}){join}",
                 columns.join_counts,
                 clinical.path().display(),
                 columns.join_clinical
@@ -190,7 +201,10 @@ impl Cohort {
         }
         if !unmatched.is_empty() {
             let n = Many(unmatched.len(), "slide");
-            notes.push(format!("left out without a clinical row: {n} ({})", some(&unmatched)));
+            let join = Unmatched::from_keys(sides, &alone, &idle)
+                .map_or_else(String::new, |j| format!("; {j}"));
+            notes
+                .push(format!("left out without a clinical row: {n} ({}){join}", some(&unmatched)));
         }
         if !uncounted.is_empty() {
             let n = Many(uncounted.len(), "slide");
@@ -232,7 +246,7 @@ impl Cohort {
             .into_iter()
             .map(|(patient, slides)| {
                 let all = |f: fn(&Slide) -> f64| {
-                    rule.of(&slides.iter().map(|s| f(s)).collect::<Vec<_>>()).to_string()
+                    rule.combine(&slides.iter().map(|s| f(s)).collect::<Vec<_>>()).to_string()
                 };
                 let names = slides.iter().map(|s| s.slide.as_str()).collect::<Vec<_>>().join(" ");
                 let own = [names, patient.to_owned(), all(|s| s.hotspot), all(|s| s.density)];
@@ -288,12 +302,37 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_does_not_meet_is_named_on_both_sides_with_the_rule_that_would_join_it() {
+        let parse = |name: &str, text: &str| {
+            Table::parse(std::path::Path::new(name), text.as_bytes()).unwrap()
+        };
+        let columns = Columns {
+            join_counts: "slide",
+            join_clinical: "id",
+            patient: None,
+            hotspot: None,
+            density: None,
+        };
+        let counts = "slide,hotspot,density\n0001,1,2\n0002,3,4\n7,1,1\n";
+        let counts = parse("counts.csv", counts);
+        let clinical = parse("clinical.csv", "id,t\n1,5\n2,6\n7,1\n");
+        let joined = Cohort::join(&counts, &clinical, &columns).unwrap();
+        let note = joined.notes.iter().find(|n| n.contains("without a clinical row")).unwrap();
+        for words in ["'0001'", "'1'", "2 would match without leading zeros", "clinical.csv"] {
+            assert!(note.contains(words), "{words}: {note}");
+        }
+        let clinical = parse("clinical.csv", "id,t\n1,5\n2,6\n");
+        let refused = Cohort::join(&counts, &clinical, &columns).err().unwrap().to_string();
+        assert!(refused.contains("'0002'") && refused.contains("leading zeros"), "{refused}");
+    }
+
+    #[test]
     fn slides_find_their_patient() {
         let rows = HashMap::from([("TCGA-4C-A93U", 0), ("TCGA-4C", 1), ("a b", 2), ("s1", 3)]);
         assert_eq!(find("TCGA-4C-A93U-01Z-00-DX1.ABC.svs", &rows), Some((0, true)));
         assert_eq!(find("TCGA-4C-A93", &rows), Some((1, true)));
         assert_eq!(find("run/s1.svs", &rows), Some((3, false)));
         assert_eq!(find("s10.svs", &rows), None);
-        assert_eq!(PatientRule::Mean.of(&[1.0, 2.0]), 1.5);
+        assert_eq!(PatientRule::Mean.combine(&[1.0, 2.0]), 1.5);
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
-use crate::result::{Agreement, Coefficient, Summary, Test, coefficients, diagnoses, few_events};
+use crate::result::{
+    Agreement, Coefficient, Summary, Test, add_profiles, coefficients, diagnoses, few_events,
+};
 use crate::{Table, check_level, ties_name};
 use serde::Serialize;
 use stats::survival::cox::{Options, Ties, TimeTransform, ZphTest, fit};
@@ -22,6 +24,35 @@ pub struct CoxPlan {
     pub baseline: bool,
     /// Newton steps at most.
     pub max_iterations: usize,
+    /// How the limits of hazard ratios are found.
+    pub limits: Limits,
+}
+
+/// How the limits of hazard ratios are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limits {
+    /// From standard errors; by the profile likelihood for an estimate that may be infinite.
+    #[default]
+    Wald,
+    /// By the profile likelihood throughout.
+    Profile,
+}
+
+impl Limits {
+    /// Every choice by its word.
+    pub const WORDS: &[&str] = &["wald", "profile"];
+}
+
+impl std::str::FromStr for Limits {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "wald" => Ok(Self::Wald),
+            "profile" => Ok(Self::Profile),
+            _ => Err(format!("`{word}` is not one of {}", Self::WORDS.join(", "))),
+        }
+    }
 }
 
 impl Default for CoxPlan {
@@ -33,6 +64,7 @@ impl Default for CoxPlan {
             transform: TimeTransform::Km,
             baseline: false,
             max_iterations: 20,
+            limits: Limits::default(),
         }
     }
 }
@@ -94,6 +126,9 @@ pub struct CoxModel {
     /// Covariates as the plan names them.
     #[serde(skip)]
     pub terms: Vec<String>,
+    /// How the limits of the table were found.
+    #[serde(skip)]
+    pub limits: Limits,
 }
 
 /// Whether hazards are proportional.
@@ -184,11 +219,21 @@ pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
     } else {
         None
     };
+    let mut found = coefficients(&fitted, &frame.names, plan.level);
+    add_profiles(&mut found, &fitted, &data, plan.level, plan.limits == Limits::Profile)?;
+    if fitted.robust && found.iter().any(|c| c.profile.is_some()) {
+        warnings.push(
+            "limits by the profile likelihood take rows for independent: clusters and fractional \
+             weights play no part in them"
+                .into(),
+        );
+    }
     let square = |m: &[f64]| m.chunks_exact(frame.names.len()).map(<[f64]>::to_vec).collect();
     Ok(CoxModel {
         summary: frame.summary("cox"),
         ties: ties_name(plan.ties),
-        coefficients: coefficients(&fitted, &frame.names, plan.level),
+        coefficients: found,
+        limits: plan.limits,
         level: plan.level,
         robust: fitted.robust,
         loglik_null: fitted.loglik_null,

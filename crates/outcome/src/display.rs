@@ -1,7 +1,7 @@
 //! Results in words, as tables.
 
 use crate::cindex::CIndex;
-use crate::cox::CoxModel;
+use crate::cox::{CoxModel, Limits};
 use crate::grade::Grades;
 use crate::km::Curves;
 use crate::logrank::LogRank;
@@ -80,12 +80,33 @@ impl fmt::Display for CoxModel {
                 continue;
             };
             let mut row = vec![c.name.clone()];
-            let ratio = [r.hazard_ratio, r.hazard_ratio_lower, r.hazard_ratio_upper];
-            row.extend([beta, ratio[0], ratio[1], ratio[2], se, z].map(show));
-            row.push(show_p(p));
+            let limits = match c.profile {
+                Some(l) => [l.hazard_ratio_lower, l.hazard_ratio_upper.unwrap_or(f64::INFINITY)],
+                None => [r.hazard_ratio_lower, r.hazard_ratio_upper],
+            };
+            // Where the fit stopped on its way to infinity is of no use.
+            let ends = match c.infinite {
+                Some("-") => ["-inf", "0"].map(String::from),
+                Some(_) => ["inf", "inf"].map(String::from),
+                None => [beta, r.hazard_ratio].map(show),
+            };
+            let limit = |v: f64| if v == f64::INFINITY { "inf".into() } else { show(v) };
+            row.extend(ends.into_iter().chain(limits.map(limit)));
+            if c.infinite.is_some() {
+                row.extend(["-".into(), "-".into()]);
+                row.push(c.profile.map_or_else(|| "-".into(), |l| show_p(l.lrt.p)));
+            } else {
+                row.extend([se, z].map(show));
+                row.push(show_p(p));
+            }
             rows.push(row);
         }
         f.write_str(&columns(&rows))?;
+        if model.limits == Limits::Profile {
+            writeln!(f, "limits by the profile likelihood")?;
+        } else if model.coefficients.iter().any(|c| c.infinite.is_some()) {
+            writeln!(f, "inf: limits and p of these by the profile likelihood")?;
+        }
         writeln!(f)?;
         writeln!(f, "log-likelihood {} -> {}", show(model.loglik_null), show(model.loglik))?;
         let mut tests =

@@ -151,6 +151,8 @@ pub enum Setting {
     FieldDiameter,
     /// The area that counts refer to.
     Area,
+    /// The folder of results.
+    Out,
 }
 
 impl Error {

@@ -92,7 +92,7 @@ impl Frame {
         }
         let (time, event) = (table.column(&roles.time)?, table.column(&roles.event)?);
         let mut notes = Vec::new();
-        let events = Events::of(table, event, roles.event_value.as_deref(), &mut notes)?;
+        let events = Events::read(table, event, roles.event_value.as_deref(), &mut notes)?;
         let covariates = at(&roles.covariates)?;
         let groups = at(&roles.groups)?;
         let strata = at(&roles.strata)?;
@@ -316,6 +316,20 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
     if !forced && numbers == rows.len() {
         return Ok(Coding::Numeric);
     }
+    if !forced
+        && let Some(row) = rows.iter().copied().find(|&r| {
+            table
+                .cell(r, j)
+                .is_some_and(|c| c.contains(',') && c.replacen(',', ".", 1).parse::<f64>().is_ok())
+        })
+    {
+        let reason = format!(
+            "'{}' is a number with a comma, which may part thousands or be a decimal point: write it \
+             without, or with a point",
+            table.cell(row, j).unwrap_or_default()
+        );
+        return Err(table.wrong(row, j, reason));
+    }
     let distinct: BTreeSet<&str> = cells().filter(|c| c.parse::<f64>().is_ok()).collect();
     // A number that is missing in most rows has many values, a coded category few.
     if !forced && (2 * numbers > rows.len() || distinct.len() > MOST_CODES) {
@@ -334,19 +348,6 @@ fn coding(table: &Table, rows: &[usize], j: usize, forced: bool) -> Result<Codin
             ),
             setting: Some(Setting::Coding),
         });
-    }
-    if !forced
-        && let Some(row) = rows.iter().copied().find(|&r| {
-            table
-                .cell(r, j)
-                .is_some_and(|c| c.contains(',') && c.replacen(',', ".", 1).parse::<f64>().is_ok())
-        })
-    {
-        let reason = format!(
-            "'{}' looks like a number with a decimal comma; write decimals with a point",
-            table.cell(row, j).unwrap_or_default()
-        );
-        return Err(table.wrong(row, j, reason));
     }
     let mut levels: Vec<String> =
         cells().collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect();

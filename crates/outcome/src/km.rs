@@ -5,7 +5,9 @@ use crate::frame::{Frame, Roles};
 use crate::result::Summary;
 use crate::{Table, check_level};
 use serde::Serialize;
-use stats::survival::km::{IntervalType, KaplanMeier, Options, Point, kaplan_meier as fit};
+use stats::survival::km::{
+    IntervalType, KaplanMeier, KaplanMeierOptions, Point, kaplan_meier as fit,
+};
 
 /// Which curves.
 #[derive(Clone, Debug)]
@@ -148,7 +150,7 @@ fn curve(frame: &Frame, group: usize, plan: &CurvesPlan) -> Result<KaplanMeier> 
     let pick = |v: &Vec<f64>| rows.iter().map(|&i| v[i]).collect::<Vec<_>>();
     let weights = frame.weights.as_ref().map(pick);
     let cluster = frame.cluster.as_ref().map(|c| rows.iter().map(|&i| c[i]).collect::<Vec<_>>());
-    let options = Options {
+    let options = KaplanMeierOptions {
         weights: weights.as_deref(),
         cluster: cluster.as_deref(),
         interval: plan.interval,

@@ -51,7 +51,9 @@ pub mod words;
 
 pub use cindex::{Bootstraps, CIndex, CIndexPlan, RiskSource, c_index};
 pub use cohort::PatientRule;
-pub use cox::{Baseline, BaselinePoint, CoxModel, CoxPlan, ProportionalHazards, TermTest, cox};
+pub use cox::{
+    Baseline, BaselinePoint, CoxModel, CoxPlan, Limits, ProportionalHazards, TermTest, cox,
+};
 pub use error::{Error, Result, Setting};
 pub use frame::Roles;
 pub use grade::{GradePlan, Graded, Grades, Rule, Scheme, grade};
@@ -59,7 +61,7 @@ pub use km::{Curve, CurveAt, CurvePoint, Curves, CurvesPlan, kaplan_meier};
 pub use logrank::{Cut, GroupLine, LogRank, LogRankPlan, log_rank};
 pub use lrt::{LikelihoodRatio, LrtPlan, NestedModel, likelihood_ratio};
 #[cfg(feature = "report")]
-pub use report::write as write_report;
+pub use report::{check_folder, write as write_report};
 pub use result::{Agreement, Coefficient, PairCounts, Ratio, Resampled, Rest, Summary, Test};
 pub use stats::survival::cox::{Ties, TimeTransform};
 pub use stats::survival::km::IntervalType;

@@ -3,8 +3,9 @@
 use serde::Serialize;
 use stats::bootstrap::Bootstrap;
 use stats::survival::ChiSquared;
+use stats::survival::SurvivalError;
 use stats::survival::concordance::Concordance;
-use stats::survival::cox::{self, CoxFit, Diagnosis};
+use stats::survival::cox::{self, CoxData, CoxFit, Diagnosis};
 use std::collections::BTreeMap;
 
 /// What every analysis reports about its rows.
@@ -141,6 +142,13 @@ pub struct Coefficient {
     pub z: Option<f64>,
     /// Its p-value.
     pub p: Option<f64>,
+    /// `+` or `-` where the estimate may be infinite (separation, monotone likelihood): the numbers
+    /// next to it are those where the fit stopped, and mean nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub infinite: Option<&'static str>,
+    /// Limits by the profile likelihood, if asked for or if the estimate may be infinite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileLimits>,
     /// The rest.
     #[serde(flatten)]
     pub rest: Rest,
@@ -180,6 +188,17 @@ pub struct Ratio {
     pub p_holm: Option<f64>,
 }
 
+/// Limits of a hazard ratio by the profile likelihood, which exist where the estimate is infinite, too.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProfileLimits {
+    /// Lower limit; 0 where the likelihood never falls enough.
+    pub hazard_ratio_lower: f64,
+    /// Upper limit; absent where it is infinite.
+    pub hazard_ratio_upper: Option<f64>,
+    /// Likelihood-ratio test of this coefficient alone.
+    pub lrt: Test,
+}
+
 impl Coefficient {
     /// The hazard ratio, unless the covariate was left out.
     #[must_use]
@@ -196,11 +215,12 @@ pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Co
     let found: Vec<_> = (0..names.len()).map(|j| fit.coefficient(j)).collect();
     let p: Vec<f64> = found.iter().flatten().map(|c| c.p).filter(|p| p.is_finite()).collect();
     let mut adjusted = stats::interval::holm(&p).unwrap_or_default().into_iter();
-    let mut one = |name: &String, c: &Option<cox::Coefficient>| {
+    let mut one = |(j, name): (usize, &String), c: &Option<cox::Coefficient>| {
         let Some(c) = c else {
             let (beta, se, z, p) = (None, None, None, None);
             let rest = Rest::LeftOut { left_out: true };
-            return Coefficient { name: name.clone(), beta, se, z, p, rest };
+            let (infinite, profile) = (None, None);
+            return Coefficient { name: name.clone(), beta, se, z, p, infinite, profile, rest };
         };
         let (hazard_ratio, hazard_ratio_lower, hazard_ratio_upper) = c.hazard_ratio(level);
         let robust = fit.robust.then_some(c.se);
@@ -210,6 +230,8 @@ pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Co
             se: Some(c.se),
             z: Some(c.z),
             p: Some(c.p),
+            infinite: fit.infinite(j).map(|sign| if sign < 0.0 { "-" } else { "+" }),
+            profile: None,
             rest: Rest::Estimated(Ratio {
                 hazard_ratio,
                 hazard_ratio_lower,
@@ -221,13 +243,37 @@ pub(crate) fn coefficients(fit: &CoxFit, names: &[String], level: f64) -> Vec<Co
             }),
         }
     };
-    names.iter().zip(&found).map(|(n, c)| one(n, c)).collect()
+    names.iter().enumerate().zip(&found).map(|(n, c)| one(n, c)).collect()
+}
+
+/// Adds the profile's limits to the coefficients that may be infinite, or to all.
+pub(crate) fn add_profiles(
+    coefficients: &mut [Coefficient],
+    fit: &CoxFit,
+    data: &CoxData,
+    level: f64,
+    all: bool,
+) -> Result<(), SurvivalError> {
+    for (j, c) in coefficients.iter_mut().enumerate() {
+        if !all && c.infinite.is_none() {
+            continue;
+        }
+        c.profile = fit.profile(data, j, level)?.map(|p| ProfileLimits {
+            hazard_ratio_lower: p.lower.exp(),
+            hazard_ratio_upper: Some(p.upper.exp()).filter(|u| u.is_finite()),
+            lrt: p.test.into(),
+        });
+    }
+    Ok(())
 }
 
 /// The diagnoses of a fit in words, with column names.
 pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
+    let endless = fit.diagnoses.iter().any(|d| matches!(d, Diagnosis::Infinite { .. }));
     fit.diagnoses
         .iter()
+        // A likelihood that rises for ever has no end that the steps could reach.
+        .filter(|d| !(endless && matches!(d, Diagnosis::NotConverged { .. })))
         .map(|d| match *d {
             Diagnosis::Constant { column } => format!(
                 "'{}' has one value in all rows (constant covariate); it was left out",
@@ -240,8 +286,8 @@ pub(crate) fn diagnoses(fit: &CoxFit, names: &[String]) -> Vec<String> {
             ),
             Diagnosis::Infinite { column } => format!(
                 "the likelihood keeps rising as the coefficient of '{}' grows (separation, \
-                 monotone likelihood): the estimate is infinite; its value, error and Wald test \
-                 mean nothing, the likelihood-ratio test holds",
+                 monotone likelihood): the estimate may be infinite; its value, error and Wald \
+                 test mean nothing; the limits and test of its profile likelihood hold",
                 names[column]
             ),
             Diagnosis::NotConverged { iterations } => {

@@ -1,7 +1,7 @@
 //! A table of text cells from CSV, TSV or Parquet, and errors that name file, column and row.
 
 use crate::error::{Error, Result};
-use base::guard::{Stopped, caught};
+use base::panics::{Stopped, catch_panic};
 use base::table::{Format, LARGEST, Table as Text, TableError, decimal_comma, is_missing};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,10 +32,8 @@ impl Table {
         let parquet = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("parquet"));
         let mut table = if parquet {
             // The reader of others takes some damaged files for a fault of its own.
-            caught(|| Ok(Self::read_parquet(path))).map_err(|stopped: Stopped| Error::Parquet {
-                path: path.to_owned(),
-                what: "damaged",
-                source: Box::new(stopped),
+            catch_panic(|| Ok(Self::read_parquet(path))).map_err(|stopped: Stopped| {
+                Error::Parquet { path: path.to_owned(), what: "damaged", source: Box::new(stopped) }
             })?
         } else {
             Self::parse(path, &base::file::read(path, LARGEST)?)

@@ -4,9 +4,9 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest request line and headers, bytes.
@@ -15,15 +15,17 @@ const HEAD: usize = 16 << 10;
 const BODY: usize = 64 << 10;
 /// A request is here after this time, or never; an answer is taken in this time, or never.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections served at once; one more is turned away.
+/// Connections served at once.
 const MOST: usize = 128;
+/// Where all places are taken, a connection that has not sent the token keeps its own for this time.
+const CHANCE: Duration = Duration::from_millis(100);
 
 /// A whole request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `GET`, `POST`, ...
     pub method: String,
-    /// Path and query, as sent.
+    /// Path and query, below the token of the server's address; begins with `/`.
     pub path: String,
     headers: Vec<(String, String)>,
     /// At most 64 KiB.
@@ -72,6 +74,12 @@ impl Answer {
 }
 
 impl Request {
+    /// The same request for another path.
+    #[must_use]
+    pub fn at(&self, path: String) -> Self {
+        Self { path, ..self.clone() }
+    }
+
     /// The body as JSON, or the answer with its error.
     ///
     /// # Errors
@@ -109,94 +117,166 @@ impl Request {
     }
 }
 
-/// Listens on this machine alone; port 0 takes a free one.
-///
-/// # Errors
-/// When the port is taken.
-pub fn listen(port: u16) -> io::Result<TcpListener> {
-    TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+/// A server of one page. Every path below the token of its address is answered, none without it.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    token: String,
 }
 
-/// Listens on one of this machine's addresses, which others may reach unless it is loopback.
-///
-/// # Errors
-/// When the port is taken, or the address is not one of this machine.
-pub fn listen_on(address: IpAddr, port: u16) -> io::Result<TcpListener> {
-    TcpListener::bind(SocketAddr::from((address, port)))
-}
+impl Server {
+    /// Listens on one of this machine's addresses; others may reach it unless it is loopback. Port 0 takes a free one.
+    ///
+    /// # Errors
+    /// When the port is taken, or the address is not one of this machine.
+    pub fn bind(address: IpAddr, port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from((address, port)))?;
+        Ok(Self { listener, token: uuid::Uuid::new_v4().simple().to_string() })
+    }
 
-/// Answers requests of pages on this machine, each on a thread of its own, until the process ends.
-///
-/// # Errors
-/// When the listener itself fails.
-pub fn serve(
-    listener: &TcpListener,
-    answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
-) -> io::Result<()> {
-    serve_from(listener, false, answer)
-}
+    /// The address of the page. Its path is secret: other users of this machine do not know it.
+    ///
+    /// # Errors
+    /// When the listener has no address.
+    pub fn url(&self) -> io::Result<String> {
+        Ok(format!("http://{}/{}/", self.listener.local_addr()?, self.token))
+    }
 
-/// [`serve`]; `anywhere`: requests may name this machine as others do.
-///
-/// # Errors
-/// When the listener itself fails.
-pub fn serve_from(
-    listener: &TcpListener,
-    anywhere: bool,
-    answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
-) -> io::Result<()> {
-    let answer = Arc::new(answer);
-    let busy = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming() {
-        let stream = match stream {
-            Ok(stream) => stream,
-            // A client that is gone again, or no file handle left for the moment.
-            Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Err(e),
-            Err(_) => {
-                std::thread::sleep(Duration::from_millis(20));
-                continue;
+    /// Answers requests until the process ends, each on a thread of its own. `answer` sees paths below the token.
+    ///
+    /// # Errors
+    /// When the listener itself fails.
+    pub fn serve(
+        self,
+        answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+    ) -> io::Result<()> {
+        let anywhere = !self.listener.local_addr()?.ip().is_loopback();
+        let door = Arc::new(Door { token: self.token, anywhere, places: Mutex::default() });
+        let answer = Arc::new(answer);
+        for stream in self.listener.incoming() {
+            let stream = match stream {
+                Ok(stream) => Arc::new(stream),
+                Err(e) if e.kind() == io::ErrorKind::InvalidInput => return Err(e),
+                // A client that is gone again, or no file handle left for the moment.
+                Err(_) => {
+                    door.make_room();
+                    std::thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
+            };
+            while !door.has_room() {
+                std::thread::sleep(Duration::from_millis(5));
             }
-        };
-        if busy.fetch_add(1, Ordering::SeqCst) >= MOST {
-            busy.fetch_sub(1, Ordering::SeqCst);
-            continue;
+            let (answer, place) = (Arc::clone(&answer), Door::enter(&door, &stream));
+            let spawned = std::thread::Builder::new().spawn(move || {
+                // A closed browser must not stop the server.
+                let _ = serve_connection(&stream, &place, &*answer);
+            });
+            // Without a thread its closure is dropped, and the connection with it.
+            drop(spawned);
         }
-        let (answer, left) = (Arc::clone(&answer), ConnectionCount(Arc::clone(&busy)));
-        let spawned = std::thread::Builder::new().spawn(move || {
-            let _left = left;
-            // A closed browser must not stop the server.
-            let _ = serve_connection(&stream, anywhere, &*answer);
-        });
-        // Without a thread its closure is dropped, and the connection with it.
-        drop(spawned);
+        Ok(())
     }
-    Ok(())
 }
 
-struct ConnectionCount(Arc<AtomicUsize>);
+/// Who may enter, and who is inside.
+#[derive(Debug)]
+struct Door {
+    token: String,
+    /// Other machines may name this one as they like.
+    anywhere: bool,
+    places: Mutex<Vec<Arc<Held>>>,
+}
 
-impl Drop for ConnectionCount {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+/// A connection that is served.
+#[derive(Debug)]
+struct Held {
+    stream: Arc<TcpStream>,
+    since: Instant,
+    /// It sent the token.
+    known: AtomicBool,
+}
+
+impl Door {
+    fn places(&self) -> MutexGuard<'_, Vec<Arc<Held>>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn has_room(&self) -> bool {
+        self.places().len() < MOST || self.make_room()
+    }
+
+    /// Closes the connection that has waited longest without sending the token, once it had its chance.
+    fn make_room(&self) -> bool {
+        let mut places = self.places();
+        let unknown = |h: &Arc<Held>| !h.known.load(Ordering::SeqCst);
+        // They stand in the order in which they came.
+        let Some(at) = places.iter().position(unknown) else { return false };
+        if places[at].since.elapsed() < CHANCE {
+            return false;
+        }
+        let _ = places.remove(at).stream.shutdown(Shutdown::Both);
+        true
+    }
+
+    fn enter(door: &Arc<Self>, stream: &Arc<TcpStream>) -> Place {
+        let held = Arc::new(Held {
+            stream: Arc::clone(stream),
+            since: Instant::now(),
+            known: AtomicBool::new(false),
+        });
+        door.places().push(Arc::clone(&held));
+        Place { door: Arc::clone(door), held }
+    }
+}
+
+/// The place of one connection; free again when it is dropped.
+struct Place {
+    door: Arc<Door>,
+    held: Arc<Held>,
+}
+
+impl Place {
+    /// The path below the token, if the request may be answered.
+    fn admit(&self, request: &Request) -> Result<String, Answer> {
+        if !request.is_own(self.door.anywhere) {
+            return Err(Answer::text(403, "only from this machine"));
+        }
+        let below = below_token(&request.path, &self.door.token)
+            .ok_or_else(|| Answer::refusal(403, "the address is not whole"))?;
+        self.held.known.store(true, Ordering::SeqCst);
+        Ok(below.to_owned())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.door.places().retain(|h| !Arc::ptr_eq(h, &self.held));
+    }
+}
+
+/// What follows `/TOKEN` in a path. How long a comparison takes depends on no byte of the token.
+fn below_token<'a>(path: &'a str, token: &str) -> Option<&'a str> {
+    let (sent, below) = path.strip_prefix('/')?.split_at_checked(token.len())?;
+    let differ = sent.bytes().zip(token.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    (differ == 0 && below.starts_with('/')).then_some(below)
 }
 
 fn serve_connection(
     stream: &TcpStream,
-    anywhere: bool,
+    place: &Place,
     answer: &impl Fn(&Request) -> Answer,
 ) -> io::Result<()> {
-    let answer = match request(stream, Instant::now() + PATIENCE) {
-        Ok(request) if request.is_own(anywhere) => answer(&request),
-        Ok(_) => Answer::text(403, "only from this machine"),
+    let answer = match request(stream, place, Instant::now() + PATIENCE) {
+        Ok(request) => answer(&request),
         Err(Refused::Gone) => return Ok(()),
-        Err(Refused::With(status, why)) => Answer::text(status, why),
+        Err(Refused::With(answer)) => answer,
     };
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut out = stream;
     let head = format!(
         "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
-         X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'self'; \
+         X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nContent-Security-Policy: default-src 'self'; \
          style-src 'self' 'unsafe-inline'; frame-ancestors 'none'\r\nConnection: close\r\n\r\n",
         answer.status,
         phrase(answer.status),
@@ -226,20 +306,21 @@ fn phrase(status: u16) -> &'static str {
 }
 
 enum Refused {
-    With(u16, &'static str),
+    With(Answer),
     Gone,
 }
 
 /// Reads a whole request before `end`.
-fn request(stream: &TcpStream, end: Instant) -> Result<Request, Refused> {
-    let bad = |why| Refused::With(400, why);
+fn request(stream: &TcpStream, place: &Place, end: Instant) -> Result<Request, Refused> {
+    let refused = |status, why| Refused::With(Answer::text(status, why));
+    let bad = |why| refused(400, why);
     let mut held = Vec::new();
     let head = loop {
         if let Some(at) = held.windows(4).position(|w| w == b"\r\n\r\n") {
             break at;
         }
         if held.len() > HEAD {
-            return Err(Refused::With(431, "the headers are too long"));
+            return Err(refused(431, "the headers are too long"));
         }
         more(stream, end, &mut held)?;
     };
@@ -256,29 +337,32 @@ fn request(stream: &TcpStream, end: Instant) -> Result<Request, Refused> {
         .map(|l| l.split_once(':').map(|(n, v)| (n.to_owned(), v.trim().to_owned())))
         .collect::<Option<Vec<_>>>()
         .ok_or(bad("a header without a colon"))?;
-    let mut request = Request { method, path, headers, body: Vec::new() };
+    let request = Request { method, path, headers, body: Vec::new() };
     if request.header("Transfer-Encoding").is_some() {
-        return Err(Refused::With(411, "the length of the body is missing"));
+        return Err(refused(411, "the length of the body is missing"));
     }
     let length = match request.header("Content-Length") {
         None => 0,
         Some(n) => n.parse::<usize>().map_err(|_| bad("a body of no length"))?,
     };
     if length > BODY {
-        return Err(Refused::With(413, "the body is too long"));
+        return Err(refused(413, "the body is too long"));
     }
+    // Once the token is here the connection is safe; the rest of another one's request is read, too, since a
+    // client that still sends would not see the answer.
+    let admitted = place.admit(&request);
     let mut body = held.split_off(head + 4);
     while body.len() < length {
         more(stream, end, &mut body)?;
     }
     body.truncate(length);
-    request.body = body;
-    Ok(request)
+    let path = admitted.map_err(Refused::With)?;
+    Ok(Request { path, body, ..request })
 }
 
 /// Some more bytes, if they come before `end`.
 fn more(mut stream: &TcpStream, end: Instant, held: &mut Vec<u8>) -> Result<(), Refused> {
-    let late = Refused::With(408, "the request took too long");
+    let late = Refused::With(Answer::text(408, "the request took too long"));
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
         return Err(late);
@@ -301,6 +385,16 @@ fn more(mut stream: &TcpStream, end: Instant, held: &mut Vec<u8>) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_paths_below_the_token_are_answered() {
+        assert_eq!(below_token("/secret/", "secret"), Some("/"));
+        assert_eq!(below_token("/secret/a/b?c", "secret"), Some("/a/b?c"));
+        for path in ["", "/", "/secret", "/secreT/", "//secret/", "secret/", "/secretx/", "/sécré/"]
+        {
+            assert_eq!(below_token(path, "secret"), None, "{path}");
+        }
+    }
 
     fn from(headers: &[(&str, &str)]) -> bool {
         let headers = headers.iter().map(|(n, v)| ((*n).into(), (*v).into())).collect();

@@ -11,7 +11,7 @@ use crate::resize::resize;
 /// Random placement of the square that the network sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Placement {
+pub struct RandomPlacement {
     /// The square's side is the crop's times 1 +- this.
     pub zoom: f32,
     /// Its centre moves by up to this many pixels from the image's centre, on each axis.
@@ -40,7 +40,7 @@ fn cut(tile: &RgbTile, x0: i64, y0: i64, crop: usize, side: usize) -> RgbTile {
     resize(&RgbTile::new(crop, crop, data), side, side)
 }
 
-impl Placement {
+impl RandomPlacement {
     /// A `side` px square of about `crop` px round the image's centre.
     #[must_use]
     pub fn apply(&self, tile: &RgbTile, crop: usize, side: usize, rng: &mut impl Rng) -> RgbTile {
@@ -124,9 +124,9 @@ mod tests {
         assert_eq!((c.pixel(0, 0), c.pixel(7, 7)), ([6, 6, 7], [13, 13, 7]));
         // Larger than the image: mirrored.
         assert_eq!(centred(&t, 24, 24).pixel(0, 2), [2, 0, 7]);
-        let still = Placement { zoom: 0.0, jitter: 0.0, flips: false, turns: false };
+        let still = RandomPlacement { zoom: 0.0, jitter: 0.0, flips: false, turns: false };
         assert_eq!(still.apply(&t, 8, 8, &mut rng_of(1, 1)), c);
-        let moving = Placement { zoom: 0.2, jitter: 3.0, flips: true, turns: true };
+        let moving = RandomPlacement { zoom: 0.2, jitter: 3.0, flips: true, turns: true };
         assert_ne!(
             moving.apply(&t, 8, 8, &mut rng_of(1, 1)),
             moving.apply(&t, 8, 8, &mut rng_of(1, 2))

@@ -11,7 +11,7 @@ use rand::Rng;
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 
-pub use ops::Op;
+pub use ops::RandOp;
 
 /// timm's fill: ImageNet's mean in 8 bits.
 pub const FILL: [u8; 3] = [124, 116, 104];
@@ -93,26 +93,26 @@ impl RandAugment {
     /// Operation `kind` (0..15, timm's order) at a level in [0, 10]; `negate` turns the direction of
     /// those that have one. timm's `LEVEL_TO_ARG`.
     #[must_use]
-    pub fn op(kind: usize, level: f64, negate: bool) -> Op {
+    pub fn op(kind: usize, level: f64, negate: bool) -> RandOp {
         let share = level / 10.0;
         let signed = |v: f64| if negate { -v } else { v };
         let enhance = || (1.0 + signed(share * 0.9)).max(0.1) as f32;
         match kind {
-            0 => Op::AutoContrast,
-            1 => Op::Equalize,
-            2 => Op::Invert,
-            3 => Op::Rotate(signed(share * 30.0)),
-            4 => Op::Posterize(4 - (share * 4.0) as u8),
-            5 => Op::Solarize(256 - ((share * 256.0) as u16).min(256)),
-            6 => Op::SolarizeAdd(((share * 110.0) as u8).min(128)),
-            7 => Op::Color(enhance()),
-            8 => Op::Contrast(enhance()),
-            9 => Op::Brightness(enhance()),
-            10 => Op::Sharpness(enhance()),
-            11 => Op::ShearX(signed(share * 0.3)),
-            12 => Op::ShearY(signed(share * 0.3)),
-            13 => Op::TranslateX(signed(share * 0.45)),
-            _ => Op::TranslateY(signed(share * 0.45)),
+            0 => RandOp::AutoContrast,
+            1 => RandOp::Equalize,
+            2 => RandOp::Invert,
+            3 => RandOp::Rotate(signed(share * 30.0)),
+            4 => RandOp::Posterize(4 - (share * 4.0) as u8),
+            5 => RandOp::Solarize(256 - ((share * 256.0) as u16).min(256)),
+            6 => RandOp::SolarizeAdd(((share * 110.0) as u8).min(128)),
+            7 => RandOp::Color(enhance()),
+            8 => RandOp::Contrast(enhance()),
+            9 => RandOp::Brightness(enhance()),
+            10 => RandOp::Sharpness(enhance()),
+            11 => RandOp::ShearX(signed(share * 0.3)),
+            12 => RandOp::ShearY(signed(share * 0.3)),
+            13 => RandOp::TranslateX(signed(share * 0.45)),
+            _ => RandOp::TranslateY(signed(share * 0.45)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `mithras.Corpus`: crops by their number.
 
-use crate::error::{CorpusError, of};
+use crate::error::{CorpusError, with_path};
 use crate::image;
 use crops::shard::Shard;
 use crops::{Columns, Crop, Label};
@@ -88,7 +88,7 @@ impl Corpus {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let dir = path.clone();
-        py.detach(|| Self::open(dir)).map_err(of::<CorpusError, _>(&path))
+        py.detach(|| Self::open(dir)).map_err(with_path::<CorpusError, _>(&path))
     }
 
     /// Its folder.
@@ -121,14 +121,14 @@ impl Corpus {
     fn image<'py>(&self, py: Python<'py>, i: usize) -> PyResult<Bound<'py, PyArray3<u8>>> {
         self.check(i)?;
         let decoded = py.detach(|| self.with(i, Crop::decode));
-        image::array(py, decoded.map_err(of::<CorpusError, _>(&self.dir))?)
+        image::array(py, decoded.map_err(with_path::<CorpusError, _>(&self.dir))?)
     }
 
     /// All that is known of a crop, as the dataset's schema names it.
     fn _meta(&self, py: Python<'_>, i: usize) -> PyResult<String> {
         self.check(i)?;
         let meta = py.detach(|| self.with(i, |c| Ok(c.meta.clone())));
-        let meta = meta.map_err(of::<CorpusError, _>(&self.dir))?;
+        let meta = meta.map_err(with_path::<CorpusError, _>(&self.dir))?;
         crate::tables::json(&meta)
     }
 }

@@ -1,6 +1,6 @@
 //! Detection: in memory, or as the resumable run that the binary does.
 
-use crate::error::{DetectionError, ModelError, about, of, plain};
+use crate::error::{DetectionError, ModelError, about, plain, with_path};
 use crate::slides::mpp;
 use crate::work::interruptible;
 use ::detect::{CancelToken, Control};
@@ -145,7 +145,7 @@ impl Listener for Notes {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, text: &str) {
         self.0.push(text.to_owned());
     }
@@ -154,11 +154,11 @@ impl Listener for Notes {
 /// Slides without a result: path and reason.
 type Failed = Vec<(PathBuf, String)>;
 /// Columns, failed slides, what should be known.
-type Found<'py> = (Bound<'py, PyDict>, Failed, Vec<String>);
+type DetectResult<'py> = (Bound<'py, PyDict>, Failed, Vec<String>);
 
 /// Detects without writing a file.
 #[pyfunction]
-pub fn detect(py: Python<'_>, plan: Plan) -> PyResult<Found<'_>> {
+pub fn detect(py: Python<'_>, plan: Plan) -> PyResult<DetectResult<'_>> {
     let (slides, mut detector) = plan.ready(py)?;
     let cancel = CancelToken::new();
     let (mut rows, mut failed, mut notes) = (Rows::default(), Failed::new(), Vec::new());
@@ -194,22 +194,22 @@ pub fn detect_into(
     out: PathBuf,
     resume: bool,
     overwrite: bool,
-) -> PyResult<Found<'_>> {
+) -> PyResult<DetectResult<'_>> {
     let (slides, detector) = plan.ready(py)?;
     let (cancel, mut notes) = (CancelToken::new(), Notes::default());
     let (detectors, command) = (&mut [detector], ["mithras.detect (Python)".to_owned()]);
-    let into = (&*out, Existing::of(resume, overwrite));
+    let into = (&*out, Existing::from_flags(resume, overwrite));
     let (outcomes, _) = interruptible(py, &cancel, || {
         report::run(slides, detectors, into, &command, &mut notes, &cancel)
     })?
-    .map_err(of::<DetectionError, _>(&out))?;
+    .map_err(with_path::<DetectionError, _>(&out))?;
     let (mut rows, mut failed) = (Rows::default(), Failed::new());
     for outcome in outcomes {
         if outcome.is_done() {
             let file = outcome.folder.join("detections.csv");
             rows.add(
                 &outcome.input.name,
-                read_table(&file).map_err(of::<DetectionError, _>(&file))?,
+                read_table(&file).map_err(with_path::<DetectionError, _>(&file))?,
             );
         } else {
             let reason = outcome.failure.map_or_else(String::new, |f| f.to_string());
@@ -228,6 +228,6 @@ pub fn read_detections(
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut rows = Rows::default();
     let read = py.detach(|| read_table(&file));
-    rows.add(&slide, read.map_err(of::<DetectionError, _>(&file))?);
+    rows.add(&slide, read.map_err(with_path::<DetectionError, _>(&file))?);
     rows.columns(py, false)
 }

@@ -34,11 +34,11 @@ pub fn about<E: pyo3::PyTypeInfo>(path: Option<&Path>, reason: &dyn Display) -> 
 }
 
 /// As [`about`], for `map_err`.
-pub fn of<E: pyo3::PyTypeInfo, R: Display>(path: &Path) -> impl FnOnce(R) -> PyErr {
+pub fn with_path<E: pyo3::PyTypeInfo, R: Display>(path: &Path) -> impl FnOnce(R) -> PyErr {
     move |reason| about::<E>(Some(path), &reason)
 }
 
-/// As [`of`], where no file is meant.
+/// As [`with_path`], where no file is meant.
 pub fn plain<E: pyo3::PyTypeInfo, R: Display>(reason: R) -> PyErr {
     about::<E>(None, &reason)
 }

@@ -1,7 +1,7 @@
 //! `mithras.Classifier` and `mithras.Encoder`: packages at work on images.
 
 use crate::detection::Engine;
-use crate::error::{ModelError, about, of, plain};
+use crate::error::{ModelError, about, plain, with_path};
 use crate::image;
 use crate::slides::mpp;
 use features::Frozen;
@@ -135,7 +135,7 @@ impl Encoder {
     fn new(py: Python<'_>, package: PathBuf, engine: Engine) -> PyResult<Self> {
         let options = engine.options()?;
         let opened = py.detach(|| Frozen::open(&package, &options));
-        let frozen = opened.map_err(of::<ModelError, _>(&package))?;
+        let frozen = opened.map_err(with_path::<ModelError, _>(&package))?;
         Ok(Self {
             name: frozen.about.encoder.clone(),
             width: frozen.about.width,

@@ -1,6 +1,6 @@
 //! `mithras.Slide`.
 
-use crate::error::{SlideError, of};
+use crate::error::{SlideError, with_path};
 use crate::image;
 use mitosis::Mpp;
 use numpy::PyArray3;
@@ -28,7 +28,8 @@ impl Slide {
         py: Python<'py>,
         read: impl FnOnce(&slide::Slide) -> Result<mitosis::RgbTile, slide::SlideError> + Send,
     ) -> PyResult<Bound<'py, PyArray3<u8>>> {
-        let tile = py.detach(|| read(&self.0)).map_err(of::<SlideError, _>(self.0.path()))?;
+        let tile =
+            py.detach(|| read(&self.0)).map_err(with_path::<SlideError, _>(self.0.path()))?;
         image::array(py, tile)
     }
 }
@@ -48,7 +49,7 @@ impl Slide {
         let options =
             OpenOptions { mpp: self::mpp(mpp)?, mpp_rule, openslide, ..OpenOptions::default() };
         let opened = py.detach(|| slide::Slide::open_with(&path, &options));
-        opened.map(Self).map_err(of::<SlideError, _>(&path))
+        opened.map(Self).map_err(with_path::<SlideError, _>(&path))
     }
 
     /// The file.
@@ -78,7 +79,7 @@ impl Slide {
     /// Level-0 um/px, horizontally and vertically; `SlideError` where the file states none.
     #[getter]
     fn mpp(&self) -> PyResult<(f64, f64)> {
-        let r = self.0.resolution().map_err(of::<SlideError, _>(self.0.path()))?;
+        let r = self.0.resolution().map_err(with_path::<SlideError, _>(self.0.path()))?;
         Ok((r.x.get(), r.y.get()))
     }
 

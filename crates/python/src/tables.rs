@@ -1,6 +1,6 @@
 //! Evaluation, survival and drawn slides. Results are JSON, as the binary prints it.
 
-use crate::error::{Error, EvaluationError, SurvivalError, of, plain};
+use crate::error::{Error, EvaluationError, SurvivalError, plain, with_path};
 use evaluation::evaluate::{self as scores, TruthOptions};
 use mithras::demo::{self, Container, Layout};
 use mitosis::Microns;
@@ -38,7 +38,7 @@ impl Source {
             Self::Memory(bytes) => Table::parse(self.path(), bytes),
             Self::File(path) => Table::read(path, missing),
         }
-        .map_err(of::<SurvivalError, _>(self.path()))
+        .map_err(with_path::<SurvivalError, _>(self.path()))
     }
 }
 
@@ -71,7 +71,7 @@ pub fn evaluate(
         let truth = scores::read_truth(&truth, &options)?;
         scores::evaluate(&predictions, &truth, Microns(radius_um), &rules)
     };
-    json(&py.detach(work).map_err(of::<EvaluationError, _>(&predictions))?)
+    json(&py.detach(work).map_err(with_path::<EvaluationError, _>(&predictions))?)
 }
 
 /// Columns and their parts.
@@ -113,7 +113,7 @@ pub fn cox(py: Python<'_>, table: Source, columns: CoxColumns) -> PyResult<Strin
     let path = table.path().to_owned();
     let model = py.detach(|| {
         let table = table.table(&c.missing)?;
-        outcome::cox(&table, &plan).map_err(of::<SurvivalError, _>(&path))
+        outcome::cox(&table, &plan).map_err(with_path::<SurvivalError, _>(&path))
     })?;
     json(&model)
 }
@@ -162,7 +162,8 @@ pub fn study(
             categorical: c.categorical,
             boxes: c.boxes,
             patient: c.patient,
-            cut: CutPoints::of(c.train.as_deref(), &c.cut).map_err(plain::<SurvivalError, _>)?,
+            cut: CutPoints::from_options(c.train.as_deref(), &c.cut)
+                .map_err(plain::<SurvivalError, _>)?,
             replicates: c.replicates,
             seed: c.seed,
             horizon: c.horizon,
@@ -171,10 +172,10 @@ pub fn study(
             ..StudyPlan::default()
         };
         let table = clinical.table(&c.missing)?;
-        let fail = |e: &dyn std::fmt::Display| of::<SurvivalError, _>(clinical.path())(e);
+        let fail = |e: &dyn std::fmt::Display| with_path::<SurvivalError, _>(clinical.path())(e);
         let study = outcome::study(&table, &plan).map_err(|e| fail(&e))?;
         if let Some(out) = &out {
-            std::fs::create_dir_all(out).map_err(of::<SurvivalError, _>(out))?;
+            std::fs::create_dir_all(out).map_err(with_path::<SurvivalError, _>(out))?;
             outcome::write_report(out, &table, &plan, &study).map_err(|e| fail(&e))?;
         }
         Ok::<_, PyErr>(study)
@@ -193,11 +194,11 @@ pub fn draw(
 ) -> PyResult<()> {
     py.detach(|| {
         let spec = demo::Spec::new(size.0, size.1, seed, figures);
-        let layout = spec.and_then(Layout::new).map_err(of::<Error, _>(&path))?;
+        let layout = spec.and_then(Layout::new).map_err(with_path::<Error, _>(&path))?;
         demo::write(&layout, &path, Container::Auto, &mut |_, _| {})
-            .map_err(of::<Error, _>(&path))?;
+            .map_err(with_path::<Error, _>(&path))?;
         let truth = path.with_file_name("truth.csv");
         let name = mithras::job::stem(&path);
-        demo::write_truth(&layout, &name, &truth).map_err(of::<Error, _>(&truth))
+        demo::write_truth(&layout, &name, &truth).map_err(with_path::<Error, _>(&truth))
     })
 }

@@ -6,6 +6,6 @@ pub mod domain;
 pub mod sample;
 
 pub use crop::{CropPool, CropRecipe, CropSample, PoolShare};
-pub use domain::{Domain, Place, PlaceKind};
+pub use domain::{Domain, PlaceKind, SampledPlace};
 pub use pixels::{Photometric, geometry, photometric, rand_augment, rng_of, view};
 pub use sample::{CellShares, SegmentPool, SegmentSample, SegmentShares, Spatial};

@@ -21,7 +21,7 @@ pub mod dataset;
 pub mod export;
 pub mod fold;
 pub mod folds;
-mod found;
+mod image_index;
 pub mod labelled;
 pub mod scene;
 pub mod sheets;

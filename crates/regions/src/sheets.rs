@@ -7,7 +7,7 @@
 //! OUT/regions.csv    where each region is, and how much of it counts
 //! ```
 //! Neighbours are of one scanner and slide where they can be, so that seams are as slight as they can be. Where
-//! regions meet is a seam all the same, which no slide has. With [`Options::mirror`] each region is surrounded by its own
+//! regions meet is a seam all the same, which no slide has. With [`SheetOptions::mirror`] each region is surrounded by its own
 //! mirror image instead, and `evaluate robustness --within OUT/regions.csv` counts only the regions, without the [`RIM`]
 //! where a nucleus that the edge cuts meets its mirror image.
 
@@ -31,7 +31,7 @@ pub const RIM: usize = 8;
 
 /// How sheets are laid out.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct SheetOptions {
     /// Their resolution.
     pub mpp: Mpp,
     /// Regions side by side, and below each other; 1 to 32.
@@ -42,7 +42,7 @@ pub struct Options {
 
 /// What was written.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Written {
+pub struct WrittenSheets {
     /// Version of this record.
     pub schema: &'static str,
     /// Images.
@@ -66,8 +66,8 @@ pub fn write(
     images: &[&Image],
     prefix: &str,
     out: &Path,
-    options: &Options,
-) -> Result<Written, ExportError> {
+    options: &SheetOptions,
+) -> Result<WrittenSheets, ExportError> {
     let across = options.across;
     if !(1..=32).contains(&across) {
         return Err(ExportError::Options(format!("{across} regions side by side; 1 to 32 can be")));
@@ -80,11 +80,11 @@ pub fn write(
     }
     whole.sort_by_key(|i| (&i.scanner, &i.slide, &i.name));
     let unfinished = Unfinished::new(out)?;
-    let mut written = Written {
+    let mut written = WrittenSheets {
         schema: "mithras.sheets/1",
         regions: whole.len(),
         left_out: partly.len(),
-        ..Written::default()
+        ..WrittenSheets::default()
     };
     let mut truth = Writer::new(["slide", "x_px", "y_px"]);
     let mut places = Writer::new([

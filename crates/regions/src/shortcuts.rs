@@ -35,7 +35,7 @@ const FOLDS: usize = 5;
 
 /// One labelled crop.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct ShortcutItem {
     /// Its pixels as stored, not resampled.
     pub tile: RgbTile,
     /// Whether a figure is at its centre.
@@ -115,6 +115,9 @@ impl Report {
     }
 }
 
+/// Sources with too few crops that are named.
+const LISTED: usize = 5;
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for s in &self.sources {
@@ -128,14 +131,26 @@ impl fmt::Display for Report {
                 writeln!(f, "  {mark} {:.3}  {:<34} {kind}", v.auc, v.feature)?;
             }
         }
+        // Where each crop is a source of its own there are as many lines as crops.
         let few = |source| writeln!(f, "{source}: too few crops of a class to judge");
-        self.too_few.iter().try_for_each(few)
+        self.too_few.iter().take(LISTED).try_for_each(few)?;
+        if self.too_few.len() > LISTED {
+            let others = Many(self.too_few.len() - LISTED, "other source");
+            writeln!(f, "{others}: too few crops of a class to judge, too")?;
+        }
+        if self.sources.is_empty() {
+            writeln!(
+                f,
+                "no verdict: {FEWEST} crops of each class are needed, of one source or of all together"
+            )?;
+        }
+        Ok(())
     }
 }
 
 /// Judges every source with enough crops of both classes, and all of them together.
 #[must_use]
-pub fn check(items: &[Item]) -> Report {
+pub fn check(items: &[ShortcutItem]) -> Report {
     let figure: Vec<bool> = items.iter().map(|i| i.figure).collect();
     report(items, &figure, &measured(items))
 }
@@ -143,7 +158,11 @@ pub fn check(items: &[Item]) -> Report {
 /// Judges each class against the rest, of two classes the second alone: they are each other's rest.
 /// `of` is each item's class.
 #[must_use]
-pub fn check_classes(items: &[Item], of: &[usize], classes: &[String]) -> Vec<(String, Report)> {
+pub fn check_classes(
+    items: &[ShortcutItem],
+    of: &[usize],
+    classes: &[String],
+) -> Vec<(String, Report)> {
     let features = measured(items);
     let first = usize::from(classes.len() == 2);
     let judged = classes.iter().enumerate().skip(first).map(|(class, name)| {
@@ -159,26 +178,26 @@ pub fn class_warnings(reports: &[(String, Report)]) -> Vec<String> {
     reports.iter().flat_map(|(class, r)| r.warnings_about(&format!("`{class}`"))).collect()
 }
 
-fn measured(items: &[Item]) -> Vec<Vec<f64>> {
+fn measured(items: &[ShortcutItem]) -> Vec<Vec<f64>> {
     use rayon::prelude::*;
-    items.par_iter().map(features::of).collect()
+    items.par_iter().map(features::measure).collect()
 }
 
-fn report(items: &[Item], figure: &[bool], features: &[Vec<f64>]) -> Report {
+fn report(items: &[ShortcutItem], figure: &[bool], features: &[Vec<f64>]) -> Report {
     let mut by: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (i, item) in items.iter().enumerate() {
         by.entry(&item.source).or_default().push(i);
     }
     let (mut sources, mut too_few) = (vec![], vec![]);
     for (name, members) in &by {
-        match judge(name, members, items, figure, features) {
+        match measure_source(name, members, items, figure, features) {
             Some(report) => sources.push(report),
             None => too_few.push((*name).to_owned()),
         }
     }
     if by.len() > 1 {
         let all: Vec<usize> = (0..items.len()).collect();
-        sources.extend(judge("all", &all, items, figure, features));
+        sources.extend(measure_source("all", &all, items, figure, features));
     }
     Report { sources, too_few }
 }
@@ -195,10 +214,10 @@ fn error(auc: f64, a: f64, b: f64) -> f64 {
     (variance / (a * b)).max(0.0).sqrt()
 }
 
-fn judge(
+fn measure_source(
     name: &str,
     members: &[usize],
-    items: &[Item],
+    items: &[ShortcutItem],
     figure: &[bool],
     features: &[Vec<f64>],
 ) -> Option<SourceReport> {

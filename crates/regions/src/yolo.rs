@@ -27,7 +27,7 @@ const SHOWN: f64 = 0.5;
 
 /// How windows are cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct YoloOptions {
     /// Resolution of the windows.
     pub mpp: Mpp,
     /// Their side, px.
@@ -53,7 +53,7 @@ pub struct Side {
 
 /// What was written, and what was not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Written {
+pub struct WrittenYolo {
     /// Version of this record.
     pub schema: &'static str,
     /// To train on.
@@ -72,9 +72,9 @@ pub fn write(
     set: &Dataset,
     fold: &RegionFold<'_>,
     out: &Path,
-    options: &Options,
-) -> Result<Written, ExportError> {
-    let Options { window, stride, box_um, .. } = *options;
+    options: &YoloOptions,
+) -> Result<WrittenYolo, ExportError> {
+    let YoloOptions { window, stride, box_um, .. } = *options;
     if !(32..=8192).contains(&window) || stride == 0 || stride > window {
         return Err(ExportError::Options(format!("windows of {window} px every {stride} px")));
     }
@@ -83,7 +83,7 @@ pub fn write(
     }
     let unfinished = Unfinished::new(out)?;
     let root = unfinished.path();
-    let mut written = Written { schema: "mithras.yolo/1", ..Written::default() };
+    let mut written = WrittenYolo { schema: "mithras.yolo/1", ..WrittenYolo::default() };
     for (name, images) in [("train", &fold.train), ("val", &fold.validation)] {
         for kind in ["images", "labels"] {
             let folder = root.join(kind).join(name);
@@ -95,7 +95,7 @@ pub fn write(
         let sides: Vec<Side> = whole
             .par_iter()
             .enumerate()
-            .map(|(k, image)| one(set, image, &format!("{k:05}"), (root, name), options))
+            .map(|(k, image)| write_image(set, image, &format!("{k:05}"), (root, name), options))
             .collect::<Result<_, _>>()?;
         let sum = if name == "train" { &mut written.train } else { &mut written.val };
         for s in sides {
@@ -127,12 +127,12 @@ fn description(set: &Dataset) -> String {
 }
 
 /// All windows of one image.
-fn one(
+fn write_image(
     set: &Dataset,
     image: &Image,
     number: &str,
     (root, part): (&Path, &str),
-    options: &Options,
+    options: &YoloOptions,
 ) -> Result<Side, ExportError> {
     let slide = set.open_image(image)?;
     let (fx, fy) = image.scale(options.mpp);

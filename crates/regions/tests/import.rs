@@ -400,3 +400,16 @@ fn what_detect_writes_is_read_back_under_the_slides_name() {
     let e = read(dir.path()).unwrap_err().to_string();
     assert!(e.contains("holds no GeoJSON features"), "{e}");
 }
+
+#[test]
+fn a_folder_is_read_by_its_table_or_the_table_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = "slide,x,y,dataset,uid,majority_atypical\na.tiff,64,64,MIDOG21,1,True\n";
+    fs::write(dir.path().join("labels.csv"), table).unwrap();
+    let of_folder = read("ami-br", dir.path(), &plain()).unwrap();
+    let of_table = read("ami-br", &dir.path().join("labels.csv"), &plain()).unwrap();
+    assert_eq!(figures(&of_folder), figures(&of_table));
+    assert_eq!(of_folder.figures, 1);
+    let error = read("midog25-csv", dir.path(), &plain()).unwrap_err().to_string();
+    assert!(error.contains("name the table in it") && error.contains("labels.csv"), "{error}");
+}

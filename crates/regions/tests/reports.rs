@@ -125,7 +125,7 @@ fn frames_of_every_qupath_release_are_not_areas_to_be_ignored() {
         frame(json!({"isLocked": false, "measurements": []}), "TMACoreObject".into()),
         frame(json!({"isLocked": false, "measurements": []}), "PathTileObject".into()),
         frame(json!({"object_type": "tile"}), Value::Null),
-        // An outline that nobody classified, and one that is no larger than a cell but holds a figure.
+        // An unclassified outline, and one of a cell's size that contains a figure.
         frame(json!({"objectType": "annotation"}), Value::Null),
         frame(json!({"isLocked": true}), "PathAnnotationObject".into()),
     ] {

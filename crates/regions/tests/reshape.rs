@@ -410,7 +410,7 @@ fn verdicts_survive_crashes_and_can_be_undone() {
     assert!(added.ends_with('\n'), "{added}");
     let rows = tally(&key, log.entries()).unwrap();
     let total =
-        |f: fn(&crops::audit::Counts) -> u64| rows.iter().map(|r| f(&r.counts)).sum::<u64>();
+        |f: fn(&crops::audit::ReviewCounts) -> u64| rows.iter().map(|r| f(&r.counts)).sum::<u64>();
     assert_eq!(
         (total(|c| c.confirmed), total(|c| c.not_confirmed), total(|c| c.unsure)),
         (1, 1, 0)

@@ -2,12 +2,12 @@
 
 use mitosis::Mpp;
 use regions::export::ExportError;
-use regions::sheets::{Options, write};
+use regions::sheets::{SheetOptions, write};
 use regions::{Area, Builder, Dataset, Image, Kind, Label, MppSource, probe};
 use std::fs;
 use std::path::Path;
 
-const OPTIONS: Options = Options { mpp: Mpp::PAPER, across: 2, mirror: 0 };
+const OPTIONS: SheetOptions = SheetOptions { mpp: Mpp::PAPER, across: 2, mirror: 0 };
 
 /// `n` regions of 40 x 30 px, each of its own grey, with a figure at (10 + i, 20) and a look-alike.
 fn dataset(dir: &Path, n: u8, also: impl Fn(&mut Image, u8)) -> Dataset {
@@ -85,7 +85,7 @@ fn a_margin_mirrors_each_region_in_itself() {
     let set = painted(dir.path(), 2, pixel, |_, _| ());
     let images: Vec<&Image> = set.images().iter().collect();
     let out = dir.path().join("sheets");
-    let written = write(&set, &images, "a", &out, &Options { mirror: 3, ..OPTIONS }).unwrap();
+    let written = write(&set, &images, "a", &out, &SheetOptions { mirror: 3, ..OPTIONS }).unwrap();
     assert!((written.mm2 - 2.0 * 1200.0 * 0.0625e-6).abs() < 1e-12, "the regions' own area");
     let sheet = image::open(out.join("a-000.png")).unwrap().into_rgb8();
     assert_eq!(sheet.dimensions(), (92, 36));
@@ -98,7 +98,7 @@ fn a_margin_mirrors_each_region_in_itself() {
     assert!(truth.contains("a-000.png,13.00,23.00\na-000.png,60.00,23.00"), "{truth}");
     let places = fs::read_to_string(out.join("regions.csv")).unwrap();
     assert!(places.contains("a-000.png,57,11,24,14,1,one,"), "{places}");
-    let wide = Options { mirror: 30, ..OPTIONS };
+    let wide = SheetOptions { mirror: 30, ..OPTIONS };
     let e = write(&set, &images, "a", &dir.path().join("wide"), &wide).unwrap_err().to_string();
     assert!(e.contains("30 px around regions of 40 x 30"), "{e}");
 }
@@ -146,7 +146,7 @@ fn sizes_that_do_not_fit_are_refused_and_leave_nothing() {
     let large: Vec<&Image> = merged.images().iter().filter(|i| i.name == "c").collect();
     let e = write(&merged, &large, "a", &out, &OPTIONS).unwrap_err().to_string();
     assert!(e.contains("1025 x 30") && e.contains("as they are"), "{e}");
-    let e = write(&merged, &large, "a", &out, &Options { across: 0, ..OPTIONS }).unwrap_err();
+    let e = write(&merged, &large, "a", &out, &SheetOptions { across: 0, ..OPTIONS }).unwrap_err();
     assert!(matches!(e, ExportError::Options(_)));
     assert!(!out.exists());
 }

@@ -3,12 +3,12 @@
 use mitosis::Mpp;
 use regions::export::ExportError;
 use regions::folds::RegionFold;
-use regions::yolo::{Options, Side, write};
+use regions::yolo::{Side, YoloOptions, write};
 use regions::{Area, Builder, Dataset, Kind, Label, MppSource, probe};
 use std::fs;
 use std::path::Path;
 
-const OPTIONS: Options = Options { mpp: Mpp::PAPER, window: 64, stride: 48, box_um: 5.0 };
+const OPTIONS: YoloOptions = YoloOptions { mpp: Mpp::PAPER, window: 64, stride: 48, box_um: 5.0 };
 
 /// Two images of 100 x 64 px at 0.25 um/px; the second may contain unlabelled figures.
 fn dataset(dir: &Path) -> Dataset {
@@ -60,7 +60,7 @@ fn windows_and_boxes_are_where_they_are() {
 
     // Nothing is written over, and nothing half-written stays.
     assert!(matches!(write(&set, &fold, &out, &OPTIONS), Err(ExportError::Exists(_))));
-    let bad = Options { stride: 65, ..OPTIONS };
+    let bad = YoloOptions { stride: 65, ..OPTIONS };
     let other = dir.path().join("other");
     assert!(write(&set, &fold, &other, &bad).unwrap_err().to_string().contains("65 px"));
     fs::remove_file(dir.path().join("a.png")).unwrap();

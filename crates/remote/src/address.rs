@@ -93,7 +93,7 @@ impl Address {
     ///
     /// # Errors
     /// [`AddressError`]; no message holds a query or a password.
-    pub fn of(path: impl AsRef<OsStr>) -> Result<Option<Self>, AddressError> {
+    pub fn parse(path: impl AsRef<OsStr>) -> Result<Option<Self>, AddressError> {
         let path = path.as_ref();
         let Some(text) = path.to_str() else {
             let lossy = path.to_string_lossy();
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Result<Option<Address>, AddressError> {
-        Address::of(text)
+        Address::parse(text)
     }
 
     #[test]

@@ -45,10 +45,10 @@ impl S3 {
     /// [`RemoteError::Credentials`] for a half pair of keys, a profile that is not there, and one whose keys
     /// come from elsewhere (single sign-on, roles, programs).
     pub fn from_environment() -> Result<Self, RemoteError> {
-        Self::of(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
+        Self::from_env(&|name| std::env::var(name).ok().filter(|v| !v.is_empty()))
     }
 
-    fn of(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, RemoteError> {
+    fn from_env(env: &dyn Fn(&str) -> Option<String>) -> Result<Self, RemoteError> {
         let home = env("HOME").or_else(|| env("USERPROFILE")).map(PathBuf::from);
         let file = |name: &str, default: &str| {
             env(name).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".aws").join(default)))
@@ -135,7 +135,7 @@ mod tests {
 
     fn of(set: &[(&str, &str)]) -> Result<S3, String> {
         let get = |n: &str| set.iter().find(|(k, _)| *k == n).map(|(_, v)| (*v).to_owned());
-        S3::of(&get).map_err(|e| e.to_string())
+        S3::from_env(&get).map_err(|e| e.to_string())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Bytes of objects on a server: `https://`, `http://` and `s3://`, in ranges, read-only.
 //!
 //! ```no_run
-//! let address = remote::Address::of("https://host/a.svs")?.expect("an address, no path");
+//! let address = remote::Address::parse("https://host/a.svs")?.expect("an address, no path");
 //! let object = remote::Object::open(&address)?;
 //! let mut head = [0; 64];
 //! object.read_at(&mut head, 0)?;

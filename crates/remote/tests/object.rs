@@ -24,7 +24,7 @@ fn bytes(n: usize) -> Vec<u8> {
 }
 
 fn address(text: &str) -> Address {
-    Address::of(text).unwrap().unwrap()
+    Address::parse(text).unwrap().unwrap()
 }
 
 fn open(client: &Arc<Client>, text: &str) -> Result<Object, RemoteError> {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A run of one slide `case` of this size, its candidates placed in hundredths of a pixel: two
-/// figures at the left edge, so that the hotspot hangs over it, and two that are none.
+/// figures at the left edge, so that the hotspot hangs over it, and two that do not count.
 fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> PathBuf {
     let score = |p| Score::new(p).unwrap();
     let at = |x, y, seg, cls: Option<f32>| Detection {
@@ -72,7 +72,8 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
         license: "none".into(),
         atypical_from: 0.5,
     }]);
-    record.rows[0].subtypes = Some(Subtypes::of(&[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]));
+    record.rows[0].subtypes =
+        Some(Subtypes::from_morphology(&[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]));
     let folder = root.join("run/case");
     fs::create_dir_all(&folder).unwrap();
     write_all(&record, &folder).unwrap();
@@ -94,7 +95,7 @@ fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|w| w == text.as_bytes())
 }
 
-/// Lets highdicom read and compare; says so where it is missing.
+/// Lets highdicom read and compare; prints a note where it is missing.
 fn read_back(run: &Path, written: &Path) {
     let script = testkit::workspace().join("crates/review/tests/read_annotations.py");
     let python = std::env::var_os("VIRTUAL_ENV")
@@ -121,7 +122,7 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
     let row = &written.slides[0];
     assert_eq!((row.figures, row.candidates, written.failed()), (2, 4, 0), "{row:?}");
     let bytes = bytes.unwrap();
-    // The level of the slide's size, not the label that lies before it.
+    // The level of the slide's size, not the label before it.
     assert!(holds(&bytes, "1.2.826.0.1.3680043.8.498.3.1") && !holds(&bytes, "8.498.3.3"));
     read_back(&run, &root.join("out"));
     // Once more, to the same bytes; another result is another object.
@@ -135,13 +136,13 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
 }
 
 #[test]
-fn it_says_whose_slide_it_is_only_where_asked() {
+fn patient_data_are_written_only_on_request() {
     let dir = tempfile::tempdir().unwrap();
     run(dir.path(), "case.svs", (20_000, 10_000), "ab");
     let silent = write(dir.path(), "silent", &golden(), false).1.unwrap();
-    let printed = write(dir.path(), "said", &golden(), true).1.unwrap();
+    let printed = write(dir.path(), "with-patient", &golden(), true).1.unwrap();
     for text in ["Müller^Jane", "P-17", "19500607", "20200102", "030405", "A-99", "Ärztin"] {
-        assert!(!holds(&silent, text), "{text} is told");
+        assert!(!holds(&silent, text), "{text} was written");
         assert!(holds(&printed, text), "{text} is lost");
     }
     // What archives sort by is there in both.
@@ -176,7 +177,7 @@ fn a_slide_without_its_image_has_a_reason_and_no_file() {
 fn highdicom_reads_what_was_found_on_a_dicom_slide() {
     let Some(slides) = testkit::data("slides") else { return };
     let dir = tempfile::tempdir().unwrap();
-    let digest = InputDigest::of(&slides.join("sm_image.dcm")).unwrap().sha256;
+    let digest = InputDigest::from_file(&slides.join("sm_image.dcm")).unwrap().sha256;
     let run = run(dir.path(), "sm_image.dcm", (50, 50), &digest);
     let (written, _) = write(dir.path(), "out", &slides, false);
     assert_eq!(written.failed(), 0, "{written}");

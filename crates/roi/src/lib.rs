@@ -19,7 +19,7 @@
 //! let slide = SlideFrame {
 //!     name: "case".into(), width: 20_000, height: 10_000, bounds_offset: [0, 0], mpp: [0.25, 0.25], digest: String::new(),
 //! };
-//! let regions = Regions::on(&DrawnFile::read(&path, None)?, &Classes::default(), &slide)?;
+//! let regions = Regions::for_slide(&DrawnFile::read(&path, None)?, &Classes::default(), &slide)?;
 //! // 1 mm x 1 mm.
 //! assert!((regions.all.mm2(slide.mpp) - 1.0).abs() < 1e-9);
 //! assert_eq!(regions.list[0].name, "tumour front");

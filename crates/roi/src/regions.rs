@@ -125,7 +125,7 @@ impl Regions {
     /// # Errors
     /// [`RegionError::OtherSlide`] where the file states another slide or another resolution, or more than 1 % of a region is
     /// off the slide; [`RegionError::Nothing`] where nothing is left.
-    pub fn on(
+    pub fn for_slide(
         file: &DrawnFile,
         classes: &Classes,
         slide: &SlideFrame,
@@ -325,7 +325,7 @@ mod tests {
             drawn("", "Stroma", [500.0, 500.0, 600.0, 600.0]),
         ];
         let classes = Classes { include: vec!["tumour".into()], exclude: vec!["Necrosis".into()] };
-        let on = Regions::on(&file(Frame::Bounds, regions), &classes, &slide()).unwrap();
+        let on = Regions::for_slide(&file(Frame::Bounds, regions), &classes, &slide()).unwrap();
         let sizes: Vec<f64> = on.list.iter().map(|r| r.area.px2().round()).collect();
         assert_eq!(sizes, [8000.0, 9000.0]);
         assert_eq!((on.all.px2().round(), on.excluded.px2().round()), (12_000.0, 3000.0));
@@ -344,7 +344,7 @@ mod tests {
     fn regions_of_another_slide_are_refused() {
         let ok = || vec![drawn("r", "", [0.0, 0.0, 100.0, 100.0])];
         let refused = |file: &DrawnFile| {
-            Regions::on(file, &Classes::default(), &slide()).unwrap_err().to_string()
+            Regions::for_slide(file, &Classes::default(), &slide()).unwrap_err().to_string()
         };
         let off = file(Frame::Level0, vec![drawn("r", "", [950.0, 0.0, 1050.0, 100.0])]);
         assert!(
@@ -367,14 +367,15 @@ mod tests {
         assert!(refused(&file(Frame::Level0, vec![named])).contains("none of this slide"));
         // A hair over the edge is cut off.
         let hair = file(Frame::Level0, vec![drawn("r", "", [-1.0, 0.0, 999.0, 100.0])]);
-        let on = Regions::on(&hair, &Classes::default(), &slide()).unwrap();
+        let on = Regions::for_slide(&hair, &Classes::default(), &slide()).unwrap();
         assert_eq!(on.all.px2().round(), 99_900.0);
     }
 
     #[test]
     fn an_excluded_region_leaves_nothing() {
         let all = file(Frame::Level0, vec![drawn("r", "Tumour", [0.0, 0.0, 10.0, 10.0])]);
-        let refused = |classes| Regions::on(&all, &classes, &slide()).unwrap_err().to_string();
+        let refused =
+            |classes| Regions::for_slide(&all, &classes, &slide()).unwrap_err().to_string();
         let exclude = Classes { exclude: vec!["tumour".into()], ..Classes::default() };
         assert!(refused(exclude).contains("every region is excluded"));
         let include = Classes { include: vec!["stroma".into()], ..Classes::default() };

@@ -84,7 +84,7 @@ impl TileCache {
         }
         // Other tiles of this slide make room where the memory is full.
         let kept = loop {
-            match self.slide.memory().keep(size as u64) {
+            match self.slide.memory().reserve(size as u64) {
                 Some(kept) => break kept,
                 None if !is_large => return,
                 None => {
@@ -189,7 +189,7 @@ mod tests {
         let cache = TileCache::new(memory.slide(), 1 << 20);
         cache.put((0, 0, 0), &tile(1));
         assert_eq!((cache.bytes(), memory.in_use()), (192, 192));
-        let all = memory.keep((1 << 19) - 192).unwrap();
+        let all = memory.reserve((1 << 19) - 192).unwrap();
         cache.put((0, 1, 0), &tile(1));
         assert!(cache.get((0, 1, 0)).is_none() && cache.get((0, 0, 0)).is_some());
         drop(all);

@@ -31,7 +31,7 @@ pub(crate) fn shown(path: &Path) -> Result<PathBuf, SlideError> {
         path: PathBuf::from(remote::without_query(&path.to_string_lossy())),
         source: e.into(),
     };
-    Ok(Address::of(path).map_err(fail)?.map_or_else(|| path.to_path_buf(), |a| a.path()))
+    Ok(Address::parse(path).map_err(fail)?.map_or_else(|| path.to_path_buf(), |a| a.path()))
 }
 
 impl SlideFile {
@@ -39,12 +39,12 @@ impl SlideFile {
     pub(crate) fn open(path: &Path, limits: &Limits) -> Result<Self, SlideError> {
         let shown = || path.to_path_buf();
         let remote = |source| SlideError::Remote { path: shown(), source };
-        if let Some(address) = Address::of(path).map_err(|e| remote(e.into()))? {
+        if let Some(address) = Address::parse(path).map_err(|e| remote(e.into()))? {
             // All objects of a process share their blocks, and take their memory once.
             static BLOCKS: OnceLock<Option<Kept>> = OnceLock::new();
             let most = BLOCK_BYTES.min(limits.memory.total() / 8);
             remote::allow_memory(most);
-            BLOCKS.get_or_init(|| limits.memory.keep(most));
+            BLOCKS.get_or_init(|| limits.memory.reserve(most));
             let object = Object::open(&address).map_err(remote)?;
             let len = object.size();
             return match len {

@@ -41,7 +41,7 @@ mod tissue;
 
 pub use error::SlideError;
 pub use format::{
-    DicomPart, FORMATS, Format, NoOpenSlide, dicom_files_beside, dicom_part, openslide_version,
+    DicomPart, FORMATS, Format, NoOpenSlide, dicom_part, dicom_series_files, openslide_version,
     read_pages,
 };
 pub use inventory::{Finding, Inventory};

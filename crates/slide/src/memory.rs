@@ -47,7 +47,7 @@ impl Memory {
     /// Takes bytes for as long as the result lives; `None` where what is kept would then be more
     /// than half of the budget, or leave no room for what is being decoded.
     #[must_use]
-    pub fn keep(&self, bytes: u64) -> Option<Kept> {
+    pub fn reserve(&self, bytes: u64) -> Option<Kept> {
         let mut now = self.now();
         let kept = now.kept.checked_add(bytes).filter(|kept| *kept <= self.0.total / 2)?;
         if now.working > 0 && kept + now.working > self.decoded() {
@@ -152,16 +152,17 @@ mod tests {
     #[test]
     fn half_is_kept_at_most_and_given_back() {
         let memory = Memory::new(800);
-        let first = memory.keep(300).unwrap();
+        let first = memory.reserve(300).unwrap();
         let other = memory.clone();
-        assert!(other.keep(101).is_none() && other.keep(u64::MAX).is_none());
-        let second = other.keep(100).unwrap();
+        assert!(other.reserve(101).is_none() && other.reserve(u64::MAX).is_none());
+        let second = other.reserve(100).unwrap();
         assert_eq!(memory.in_use(), 400);
         drop(first);
         drop(second);
         assert_eq!(memory.in_use(), 0);
         // In addition to a piece of half the budget, no more than an eighth short of all.
-        memory.work(400, || assert!(memory.keep(301).is_none() && memory.keep(300).is_some()));
+        memory
+            .work(400, || assert!(memory.reserve(301).is_none() && memory.reserve(300).is_some()));
         assert_eq!(memory.in_use(), 0);
     }
 
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn decoding_waits_for_room_and_one_always_goes() {
         let memory = Memory::new(160);
-        let _kept = memory.keep(40).unwrap();
+        let _kept = memory.reserve(40).unwrap();
         let now = AtomicU64::new(0);
         std::thread::scope(|s| {
             for bytes in [60, 60, 40, 1000, 10, 10] {

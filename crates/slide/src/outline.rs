@@ -52,12 +52,12 @@ struct Class {
 impl Outlines {
     /// The tissue; `offset` (level-0 px) is taken off every coordinate.
     pub(crate) fn new(polygons: &[Polygon], offset: (i64, i64)) -> Self {
-        Self::of([("Tissue", [0, 128, 0], polygons)], offset)
+        Self::from_layers([("Tissue", [0, 128, 0], polygons)], offset)
     }
 
     /// Polygons in level-0 px by class and its colour; `offset` (level-0 px) is taken off every coordinate.
     #[must_use]
-    pub fn of<'a>(
+    pub fn from_layers<'a>(
         layers: impl IntoIterator<Item = (&'static str, [u8; 3], &'a [Polygon])>,
         offset: (i64, i64),
     ) -> Self {

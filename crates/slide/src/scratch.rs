@@ -143,7 +143,7 @@ impl Scratch {
         check("decoded", self.limit, all.into(), || {
             "strips and flat images that are decoded whole".into()
         })?;
-        if let Some(kept) = self.memory.keep(bytes) {
+        if let Some(kept) = self.memory.reserve(bytes) {
             // A file that is about its size gets memory for what it holds.
             let store = Store::Memory(Vec::with_capacity(bytes.min(CHUNK as u64) as usize));
             let mut rows = Rows { store, width, height, done: 0 };

@@ -150,7 +150,7 @@ pub(crate) struct Opened {
 /// A level whose pixels contradict those of a finer one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Disagreement {
-    /// The coarse level. It is not used; the next finer one stands in for it.
+    /// The coarse level. It is not used; the next finer one replaces it.
     pub level: usize,
     /// The finer level that it was compared with.
     pub against: usize,

@@ -31,10 +31,10 @@ impl Log {
     pub(super) fn read(out: &Path, job: &str, task: u32) -> Self {
         let path = out.join(FOLDER).join(format!("{job}-{task}.log"));
         std::fs::read(path)
-            .map_or_else(|_| Self::default(), |b| Self::of(&String::from_utf8_lossy(&b)))
+            .map_or_else(|_| Self::default(), |b| Self::parse(&String::from_utf8_lossy(&b)))
     }
 
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut log = Self::default();
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
             let Ok(line) = serde_json::from_str::<Line>(line) else {
@@ -46,7 +46,7 @@ impl Log {
                 // Begun again: what was before does not count.
                 "started" => log = Self::default(),
                 "ended" => log.code = line.exit_code,
-                "said" if line.kind.as_deref() == Some("error") => log.why = line.text,
+                "message" | "said" if line.kind.as_deref() == Some("error") => log.why = line.text,
                 "slide-ended" => log.why = line.reason.or(log.why),
                 _ => {}
             }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_log_tells_how_its_last_start_ended() {
         let of = |text: &str| {
-            let log = Log::of(text);
+            let log = Log::parse(text);
             (log.code, log.why.unwrap_or_default())
         };
         let first = "{\"event\":\"started\"}\n{\"event\":\"slide-ended\",\"reason\":\"no room\"}\n";

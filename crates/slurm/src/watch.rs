@@ -94,7 +94,7 @@ fn outs(plan: &Plan, of: NonZeroU32) -> Vec<PathBuf> {
     if parts.is_empty() { vec![plan.out.clone()] } else { parts }
 }
 
-/// The jobs that were submitted with this very file and have not ended; without a round if there are none.
+/// The jobs that were submitted with this very file and have not ended; without any, a value without a round.
 fn under_way(plan: &Plan, file: &Path) -> Result<Jobs, SlurmError> {
     let text =
         std::fs::read(file).map_err(|source| SlurmError::Io { path: file.to_owned(), source })?;

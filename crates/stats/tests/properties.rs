@@ -186,9 +186,9 @@ proptest! {
                 prop_assert!(near(a.variance[0], b.variance[0]));
             }
         }
-        let options = km::Options { weights: Some(&weights), ..km::Options::default() };
+        let options = km::KaplanMeierOptions { weights: Some(&weights), ..km::KaplanMeierOptions::default() };
         let a = kaplan_meier(&once, &options).unwrap();
-        let b = kaplan_meier(&many, &km::Options::default()).unwrap();
+        let b = kaplan_meier(&many, &km::KaplanMeierOptions::default()).unwrap();
         prop_assert_eq!(a.points.len(), b.points.len());
         for (p, q) in a.points.iter().zip(&b.points) {
             prop_assert!(near(p.survival, q.survival) && near(p.at_risk, q.at_risk));
@@ -202,8 +202,8 @@ proptest! {
         let mut turned = t.pick(&reversed);
         turned.time.iter_mut().for_each(|v| *v *= 30.4375);
         let (one, two) = (t.survival(), turned.survival());
-        let a = kaplan_meier(&one, &km::Options::default()).unwrap();
-        let b = kaplan_meier(&two, &km::Options::default()).unwrap();
+        let a = kaplan_meier(&one, &km::KaplanMeierOptions::default()).unwrap();
+        let b = kaplan_meier(&two, &km::KaplanMeierOptions::default()).unwrap();
         prop_assert_eq!(a.points.len(), b.points.len());
         for (p, q) in a.points.iter().zip(&b.points) {
             prop_assert!(near(p.time * 30.4375, q.time) && near(p.survival, q.survival));
@@ -224,7 +224,7 @@ proptest! {
     #[test]
     fn curves_fall_within_their_limits(t in tables()) {
         for interval in [km::IntervalType::Plain, km::IntervalType::Log, km::IntervalType::LogLog] {
-            let options = km::Options { interval, ..km::Options::default() };
+            let options = km::KaplanMeierOptions { interval, ..km::KaplanMeierOptions::default() };
             let curve = kaplan_meier(&t.survival(), &options).unwrap();
             let mut last = 1.0;
             for p in &curve.points {
@@ -329,10 +329,13 @@ fn bad_input_is_an_error() {
     let censored = Survival::new(&[1.0, 2.0], &[false, false]).unwrap();
     assert_eq!(logrank(&censored, &[0, 1], 2, None, 0.0), Err(SurvivalError::NoEvents { rows: 2 }));
     assert_eq!(concordance(&censored, &[1.0, 2.0]), Err(SurvivalError::NoPairs));
-    let curve = kaplan_meier(&censored, &km::Options::default()).unwrap();
+    let curve = kaplan_meier(&censored, &km::KaplanMeierOptions::default()).unwrap();
     assert!(curve.points.iter().all(|p| p.survival == 1.0));
     assert_eq!(curve.median(), km::Quantile::default());
-    assert!(kaplan_meier(&censored, &km::Options { level: 1.0, ..Default::default() }).is_err());
+    assert!(
+        kaplan_meier(&censored, &km::KaplanMeierOptions { level: 1.0, ..Default::default() })
+            .is_err()
+    );
 }
 
 #[test]

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn steps_come_in_order_whatever_the_start() {
-        use base::ahead::each_step;
+        use base::prefetch::each_step;
         use std::ops::ControlFlow::{Break, Continue};
         let run = |from| {
             let mut seen = vec![];

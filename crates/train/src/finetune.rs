@@ -10,7 +10,7 @@ use net::encoder::{self, Encoder};
 use net::loss::CrossEntropy;
 use net::optim::AdamWConfig;
 use pixels::input::Normalisation;
-use regions::augment::{CropPool, CropRecipe, CropSample, Domain, Place};
+use regions::augment::{CropPool, CropRecipe, CropSample, Domain, SampledPlace};
 use serde::{Deserialize, Serialize};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -21,7 +21,7 @@ use crate::error::{Result, TrainError};
 use crate::preset::{FinetunePreset, Loop, Mining, Preset};
 use crate::ranks;
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
 use crate::start::{Exported, Target, describe, initialise, is_exported, unfold};
 use crate::text::write_text;
@@ -137,8 +137,8 @@ struct Round {
     aside: Vec<(usize, usize, f32, f32)>,
 }
 
-fn places(listed: &[(usize, usize, f32, f32)]) -> Vec<(usize, Place)> {
-    listed.iter().map(|&(d, scene, x, y)| (d, Place { scene, x, y })).collect()
+fn places(listed: &[(usize, usize, f32, f32)]) -> Vec<(usize, SampledPlace)> {
+    listed.iter().map(|&(d, scene, x, y)| (d, SampledPlace { scene, x, y })).collect()
 }
 
 /// The first rank's round, on every rank.
@@ -157,7 +157,7 @@ fn mine(stage: &Classification<'_>, how: &Mining, seed: u64, file: &Path) -> Res
         return known.then_some(round).ok_or_else(|| TrainError::run(file, "of another version"));
     }
     let places = pool.candidates(seed, how.scored);
-    let mut scored: Vec<(f64, (usize, Place))> = vec![];
+    let mut scored: Vec<(f64, (usize, SampledPlace))> = vec![];
     for part in places.chunks(stage.settings.batch) {
         let crops: Vec<RgbTile> = part.iter().map(|p| pool.plain(*p)).collect();
         let p = tch::no_grad(|| {
@@ -210,14 +210,14 @@ pub fn run(
     mined: &[Mined],
     options: &RunOptions,
 ) -> Result<()> {
-    on(preset, &source.data(fold)?, mined, options)
+    train_on(preset, &source.data(fold)?, mined, options)
 }
 
 /// Trains the classifier on images that were read before.
 ///
 /// # Errors
 /// As [`run`].
-pub fn on(
+pub fn train_on(
     preset: &FinetunePreset,
     data: &Data,
     mined: &[Mined],
@@ -287,7 +287,7 @@ pub fn on(
         mined: mined.len(),
         validation_crops: held.len(),
     };
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "finetune",
         groups,
         adam: AdamWConfig::default(),

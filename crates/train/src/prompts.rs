@@ -110,7 +110,7 @@ impl Tokens {
     }
 
     /// Tokens of a text with those before and after it, at most `most` of them.
-    fn of(&self, text: &str, most: usize) -> std::result::Result<Vec<i64>, String> {
+    fn tokenise(&self, text: &str, most: usize) -> std::result::Result<Vec<i64>, String> {
         let mut tokenizer = self.0.clone();
         let cut = TruncationParams { max_length: most, ..Default::default() };
         tokenizer.with_truncation(Some(cut)).map_err(|e| e.to_string())?;
@@ -138,7 +138,7 @@ pub fn vectors(
         let mut all = Vec::new();
         let mut count = 0;
         for text in class.texts(&prompts.templates) {
-            let mut ids = tokens.of(&text, context).map_err(bad)?;
+            let mut ids = tokens.tokenise(&text, context).map_err(bad)?;
             if let Some(id) = ids.iter().find(|&&id| id < 0 || id as usize >= known) {
                 let reason = format!(
                     "the tokenizer has a token {id}, the text tower {known} tokens: they do not belong together"

@@ -37,7 +37,7 @@ use crate::text::write_text;
 pub(crate) enum Loss {
     /// Not differentiated yet.
     Open(Tensor),
-    /// Its value; this rank's gradients of it lie in the variables.
+    /// Its value; its gradients on this rank are in the variables.
     Differentiated(f64),
 }
 
@@ -52,11 +52,11 @@ pub struct RunOptions {
     pub device: String,
     /// File of starting weights, for presets whose `init` asks for one.
     pub init: Option<PathBuf>,
-    /// Take of that file what fits, and leave the rest as drawn.
+    /// Load the weights of that file that match, and initialise the rest at random.
     pub allow_partial: bool,
     /// Stop after this many steps of this call (for tests of resuming); 0 = never.
     pub stop_after: usize,
-    /// Who is told how far the run is.
+    /// Receives the run's progress.
     pub reporter: Reporter,
 }
 
@@ -66,7 +66,7 @@ impl RunOptions {
         (self.init.as_deref(), self.allow_partial)
     }
 
-    /// Notes what tells classes apart without seeing the cells.
+    /// Reports properties that separate the classes without the cells.
     pub(crate) fn report_shortcuts(&self, shortcuts: &[String]) {
         for warning in shortcuts {
             self.reporter.note(&format!("shortcut: {warning}"));
@@ -116,7 +116,7 @@ pub const MODEL: &str = "model.safetensors";
 pub const RANDOM: &str = "random_at_start";
 
 /// What a run begins with.
-pub(crate) struct Opening<A> {
+pub(crate) struct RunSetup<A> {
     /// Name of the stage.
     pub stage: &'static str,
     /// Weights by decay and rate.
@@ -206,11 +206,21 @@ impl Session {
     /// Opens the run directory, and continues from its state if requested.
     pub fn open(
         vs: VarStore,
-        opening: Opening<impl Serialize>,
+        opening: RunSetup<impl Serialize>,
         options: &RunOptions,
     ) -> Result<Self> {
-        let Opening { stage, groups, adam, settings, preset, mut spec, about, random, lora, ranks } =
-            opening;
+        let RunSetup {
+            stage,
+            groups,
+            adam,
+            settings,
+            preset,
+            mut spec,
+            about,
+            random,
+            lora,
+            ranks,
+        } = opening;
         let parameters = parameters(&vs, &groups);
         let writes = ranks.is_first();
         spec.preset_hash = base::digest::sha256(&preset);
@@ -359,8 +369,10 @@ impl Session {
         self.optimiser.zero_grad();
     }
 
-    /// Clip, step, average with the gradients at hand of a loss of this value; gives their norm.
-    /// Stops at numbers that are none.
+    /// Clips the gradients of a loss of this value, takes a step and updates the average; returns their norm.
+    ///
+    /// # Errors
+    /// A loss or a norm that is not finite.
     fn apply(&mut self, step: usize, value: f64) -> Result<f64> {
         if !value.is_finite() {
             return Err(TrainError::NotFinite { step, value });
@@ -456,7 +468,7 @@ impl Session {
         let held =
             found.map(|v| format!(", validation loss {:.4}, metric {:.4}", v.loss, v.metric));
         let held = held.unwrap_or_default();
-        self.reporter.say(&format!("step {step}: loss {loss:.4}{held}, {speed:.1} images/s"));
+        self.reporter.report(&format!("step {step}: loss {loss:.4}{held}, {speed:.1} images/s"));
         self.reporter.event(&Event::EpochEnded {
             of: self.stage,
             step,

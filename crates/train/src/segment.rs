@@ -18,7 +18,7 @@ use crate::data::{Data, Source};
 use crate::error::Result;
 use crate::preset::{Loop, Preset, SegmentPreset};
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
 use crate::start::{Exported, Target, initialise, is_exported, unfold};
 
@@ -136,14 +136,14 @@ pub fn run(
     fold: &str,
     options: &RunOptions,
 ) -> Result<()> {
-    on(preset, &source.data(fold)?, options)
+    train_on(preset, &source.data(fold)?, options)
 }
 
 /// Trains the segmenter on images that were read before.
 ///
 /// # Errors
 /// As [`run`].
-pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
+pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<()> {
     crate::ranks::alone()?;
     let p = &preset.train;
     let device = net::device::pick(&options.device)?;
@@ -196,7 +196,7 @@ pub fn on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Result<(
         validation_patches: held.len(),
         shortcuts,
     };
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "segment",
         groups,
         adam: AdamWConfig::default(),

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use base::ahead::each_step;
+use base::prefetch::each_step;
 
 use crate::error::Result;
 use crate::run::{Loss, Session, Validation};

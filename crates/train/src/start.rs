@@ -104,7 +104,7 @@ pub(crate) fn unfold(
     }?;
     let (_, sha256) = base::digest::sha256_file(file).map_err(|e| TrainError::run(file, e))?;
     let text =
-        format!("the exported network {} ({sha256}), its norms measured anew", file.display());
+        format!("the exported network {} ({sha256}), its norms measured again", file.display());
     Ok(Start { text, ..Start::default() })
 }
 

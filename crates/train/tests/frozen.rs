@@ -16,7 +16,7 @@ use tch::{Device, Kind, Tensor, nn::VarStore};
 use train::batch::normalised;
 use train::port::TorchClassifier;
 use train::preset::Preset as _;
-use train::protocol::{self, About, FinetunePreset, ProbePreset, fold_dir};
+use train::protocol::{self, About, CropsPreset, ProbePreset, fold_dir};
 use train::run::{MODEL, RunOptions};
 
 const VIT: &str = "vit_tiny_patch16_224";
@@ -54,7 +54,7 @@ fn file(name: &str) -> PathBuf {
     testkit::workspace().join("presets").join(name)
 }
 
-fn lora(more: &[&str]) -> FinetunePreset {
+fn lora(more: &[&str]) -> CropsPreset {
     let short = [
         "train.epochs=2",
         "train.warmup_epochs=0.0",
@@ -65,7 +65,7 @@ fn lora(more: &[&str]) -> FinetunePreset {
         "model.mean=[0.5, 0.25, 0.75]",
     ];
     let all = keys(&[&short[..], more].concat());
-    FinetunePreset::load(&file("finetune-ami-br-lora-vit-base.toml"), &all).unwrap()
+    CropsPreset::load(&file("finetune-ami-br-lora-vit-base.toml"), &all).unwrap()
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn adapters_are_trained_and_merged_into_a_plain_network() {
 
     let refused = |more: &[&str]| {
         let preset = file("finetune-ami-br-lora-vit-base.toml");
-        FinetunePreset::load(&preset, &keys(more)).unwrap_err().to_string()
+        CropsPreset::load(&preset, &keys(more)).unwrap_err().to_string()
     };
     assert!(refused(&["init=\"scratch\""]).contains("adapts the weights of a file"));
     assert!(refused(&["model.name=\"resnet50\""]).contains("no attention"));

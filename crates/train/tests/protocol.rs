@@ -13,7 +13,7 @@ use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 use train::TrainError;
 use train::preset::Preset as _;
-use train::protocol::{self, FinetunePreset, Part, ProbePreset, fold_dir, task_of};
+use train::protocol::{self, CropsPreset, Part, ProbePreset, fold_dir, task_of};
 use train::run::{MODEL, RunOptions};
 
 /// Folders of two classes have to name the positive one; tasks of their own state theirs.
@@ -21,7 +21,7 @@ fn positive(set: &[&str]) -> &'static [&'static str] {
     if set.iter().any(|s| s.starts_with("task=")) { &[] } else { &["positive=\"marked\""] }
 }
 
-pub fn preset(name: &str, set: &[&str]) -> FinetunePreset {
+pub fn preset(name: &str, set: &[&str]) -> CropsPreset {
     let set: Vec<String> = [
         "task=\"folder\"",
         "model.name=\"vit_tiny_patch16_224\"",
@@ -40,7 +40,7 @@ pub fn preset(name: &str, set: &[&str]) -> FinetunePreset {
     .chain(set)
     .map(|s| (*s).to_string())
     .collect();
-    FinetunePreset::load(&testkit::workspace().join("presets").join(name), &set).unwrap()
+    CropsPreset::load(&testkit::workspace().join("presets").join(name), &set).unwrap()
 }
 
 pub const VIT: &str = "finetune-ami-br-vit-tiny.toml";
@@ -124,7 +124,7 @@ fn morphologies_are_also_told_as_typical_or_atypical() {
     let model = |run: &Path| fs::read(fold_dir(run, 0).join(MODEL)).unwrap();
     assert!(model(&other) != model(&out));
     let file = testkit::workspace().join("presets").join(VIT);
-    let refused = FinetunePreset::load(&file, &["coarse=1.0".into()]).unwrap_err().to_string();
+    let refused = CropsPreset::load(&file, &["coarse=1.0".into()]).unwrap_err().to_string();
     assert!(refused.contains("no coarser"), "{refused}");
 }
 
@@ -166,7 +166,7 @@ fn a_model_of_all_items_stands_beside_the_folds() {
     for list in protocol::test(&out, &test, "cpu").unwrap() {
         assert!(list.iter().zip(&rows).any(|(a, b)| a.probabilities != b.probabilities));
     }
-    // Without a fold there is no mean of the folds; without all of them no model remains.
+    // The mean needs every fold; without any fold no model remains.
     fs::remove_file(fold_dir(&out, 1).join(MODEL)).unwrap();
     assert!(protocol::test(&out, &test, "cpu").is_err());
     for k in [0, 2] {
@@ -351,7 +351,7 @@ fn what_cannot_be_trained_is_said() {
     assert!(init.contains("starts from a file of weights"), "{init}");
     let file = testkit::workspace().join("presets").join(VIT);
     for (key, word) in [("balance=2.0", "balance"), ("symmetries=3", "symmetries")] {
-        let bad = FinetunePreset::load(&file, &[key.to_string()]).unwrap_err().to_string();
+        let bad = CropsPreset::load(&file, &[key.to_string()]).unwrap_err().to_string();
         assert!(bad.contains(word), "{bad}");
     }
 }
@@ -364,7 +364,7 @@ fn presets_with_a_task_parse_and_say_how_they_are_run() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let verb = match name.split_once('-').map(|(v, _)| v) {
             Some("finetune") if task_of(&path).unwrap().is_some() => {
-                FinetunePreset::load(&path, &[]).unwrap_or_else(|e| panic!("{e}"));
+                CropsPreset::load(&path, &[]).unwrap_or_else(|e| panic!("{e}"));
                 "finetune"
             }
             Some("probe") => {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use train::preset::Preset as _;
-use train::protocol::{self, FinetunePreset};
+use train::protocol::{self, CropsPreset};
 
 const HERE: &str = module_path!();
 /// Epochs of a run that is not to end by itself.
@@ -32,7 +32,7 @@ fn drawn(dir: &Path) {
     }
 }
 
-fn preset(epochs: usize) -> FinetunePreset {
+fn preset(epochs: usize) -> CropsPreset {
     let path = testkit::workspace().join("presets/finetune-ami-br-vit-tiny.toml");
     let set = [
         "task=\"folder\"",
@@ -47,7 +47,7 @@ fn preset(epochs: usize) -> FinetunePreset {
         "symmetries=1",
         &format!("train.epochs={epochs}"),
     ];
-    FinetunePreset::load(&path, &set.map(str::to_owned)).unwrap()
+    CropsPreset::load(&path, &set.map(str::to_owned)).unwrap()
 }
 
 fn finetune(task: &Task) -> train::Result<()> {

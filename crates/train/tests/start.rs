@@ -11,7 +11,7 @@ use regions::task::{Task, TrainingSet};
 use tch::{Device, Tensor, nn::VarStore};
 use train::embed::Embedder;
 use train::preset::Preset as _;
-use train::protocol::{self, FinetunePreset, ProbePreset, fold_dir};
+use train::protocol::{self, CropsPreset, ProbePreset, fold_dir};
 use train::run::{MODEL, RANDOM, RunOptions};
 
 const VIT: &str = "vit_tiny_patch16_224";
@@ -41,10 +41,10 @@ fn file(name: &str) -> PathBuf {
     testkit::workspace().join("presets").join(name)
 }
 
-fn finetune() -> FinetunePreset {
+fn finetune() -> CropsPreset {
     let more = ["train.epochs=1", "train.warmup_epochs=0.0", "train.batch=4", "symmetries=1"];
     let more = [&more[..], &["train.precision=\"f32\""]].concat();
-    FinetunePreset::load(&file("finetune-ami-br-vit-tiny.toml"), &keys(&more)).unwrap()
+    CropsPreset::load(&file("finetune-ami-br-vit-tiny.toml"), &keys(&more)).unwrap()
 }
 
 fn options(out: &Path, init: &Path, allow_partial: bool) -> RunOptions {

@@ -2,7 +2,7 @@
 
 use super::calibrate::FIRST;
 use super::frames::{Candidates, STRIDE, WINDOW};
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use base::{digest, file};
 use evaluation::robustness::point::Chosen;
 use evaluation::robustness::{Robustness, RobustnessError};
@@ -95,7 +95,7 @@ fn by_regions(c: &Candidates) -> CandidateCard {
         opening_radius: c.opening_radius,
         min_area_px: c.min_area_px,
         min_distance_px: None,
-        apart_um: c.apart_um,
+        min_separation_um: c.min_separation_um,
     }
 }
 
@@ -108,8 +108,8 @@ pub fn segmentation_point(file: &Path) -> Result<OperatingPoint> {
 }
 
 fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
-    let bad = |reason: String| DetectorError::file(file, reason);
-    let text = std::fs::read(file).map_err(DetectorError::io(file))?;
+    let bad = |reason: String| TrainingError::file(file, reason);
+    let text = std::fs::read(file).map_err(TrainingError::io(file))?;
     let calibration: Value = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
     let point = calibration["stages"][stage]["operating_point"].clone();
     let point =
@@ -121,7 +121,7 @@ fn calibrated(file: &Path, stage: &str) -> Result<Settled> {
             threshold: get(&["candidates", "threshold"])? as f32,
             opening_radius: get(&["candidates", "opening_radius"])? as u32,
             min_area_px: get(&["candidates", "min_area_px"])? as u32,
-            apart_um: calibration["candidates"]["apart_um"].as_f64(),
+            min_separation_um: calibration["candidates"]["apart_um"].as_f64(),
         }),
         crop: get(&["crop"])? as usize,
         symmetries: get(&["symmetries"])? as u8,
@@ -135,7 +135,7 @@ fn settle(choice: &Choice) -> Result<Settled> {
     match choice {
         Choice::Calibration { file, stage } => calibrated(file, stage),
         Choice::Points { chosen, tissue, candidates, crop, symmetries } => {
-            let invalid = |e: RobustnessError| DetectorError::Invalid(e.to_string());
+            let invalid = |e: RobustnessError| TrainingError::Invalid(e.to_string());
             let scale = chosen.as_ref().map(|c| c.scale_of(tissue.as_deref())).transpose();
             let scale = scale.map_err(invalid)?;
             let (points, results) = match chosen.as_ref().zip(scale.as_ref()) {
@@ -184,7 +184,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result<String> {
 /// A number of the calibration.
 fn number(calibration: &Value, path: &Path, keys: &[&str]) -> Result<f64> {
     let found = keys.iter().fold(calibration, |v, k| &v[*k]);
-    found.as_f64().ok_or_else(|| DetectorError::file(path, format!("has no {}", keys.join("."))))
+    found.as_f64().ok_or_else(|| TrainingError::file(path, format!("has no {}", keys.join("."))))
 }
 
 /// Names the slides that models were trained on, so that an evaluation on them is noticed.
@@ -220,7 +220,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
     if let Some((slope, offset)) = settled.platt {
         classifier = classifier.scaled(slope, offset)?;
     }
-    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    std::fs::create_dir_all(out).map_err(TrainingError::io(out))?;
     let options = ExportOptions {
         weights: if p.f32 { WeightKind::F32 } else { WeightKind::F16 },
         metadata: vec![],
@@ -241,7 +241,7 @@ pub fn package(p: &Package, out: &Path) -> Result<()> {
         note_weights(&mut training, &format!("{stage}_"), spec);
     }
     note_slides(&mut training, &[s, c]);
-    let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| DetectorError::file(file, e));
+    let mpp = |v: f64, file: &Path| Mpp::new(v).map_err(|e| TrainingError::file(file, e));
     let mut stages = vec![(p.segmenter.as_path(), s), (&p.classifier, c)];
     stages.extend(p.averaged.iter().map(|f| (f.as_path(), c)));
     let card = ModelCard {

@@ -3,7 +3,7 @@
 
 use super::calibrate::{FIRST, ImageCase, RADIUS, Report, Settings, Stage, report};
 use super::frames::{Candidates, Remembering, WINDOW, detect};
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use ::detect::Grid;
 use base::file::{self, Lock};
 use base::progress::Listener;
@@ -60,7 +60,7 @@ pub fn mine(
     let mut segmenter = TorchSegmenter::open(&m.segmenter, &m.device)?;
     let mut recipe = m.candidates.recipe(&segmenter.spec, None)?;
     // However near to each other, each is a place of its own to learn from.
-    recipe.apart_um = None;
+    recipe.min_separation_um = None;
     let mut table = Writer::new(["frame", "x", "y", "s_seg"]);
     let (mut n, mut images) = (0, 0);
     for image in &fold.train {
@@ -108,7 +108,7 @@ fn window(image: &Image, mpp: Mpp) -> u32 {
 /// # Errors
 /// A table that is not there or malformed.
 pub fn read_mined(path: &Path) -> Result<Vec<Mined>> {
-    let fail = |e: base::table::TableError| DetectorError::file(path, e);
+    let fail = |e: base::table::TableError| TrainingError::file(path, e);
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;
     let column = |name: &str| table.need(&[name]).map_err(fail);
     let (frame, x, y) = (column("frame")?, column("x")?, column("y")?);
@@ -155,7 +155,7 @@ fn unseen(
 ) -> Result<Option<String>> {
     let path = path.to_path_buf();
     let Some(seen) = &spec.trained_on else {
-        let refused = DetectorError::Unlisted { path: path.clone() };
+        let refused = TrainingError::Unlisted { path: path.clone() };
         return if allowed { Ok(Some(refused.to_string())) } else { Err(refused) };
     };
     let names = seen.slides.iter().chain(&seen.patients).map(String::as_str);
@@ -165,12 +165,12 @@ fn unseen(
     }
     let shown = leaked.iter().take(5).copied().collect::<Vec<_>>().join(", ");
     let (fold, count) = (fold.to_owned(), leaked.len());
-    let refused = DetectorError::Seen { path, fold, count, shown };
+    let refused = TrainingError::Seen { path, fold, count, shown };
     if allowed { Ok(Some(refused.to_string())) } else { Err(refused) }
 }
 
 /// Takes every held-out frame through the models that never saw its slide, chooses one threshold pair
-/// for all folds together, and writes the report into `out`. `listener` is told of every frame.
+/// for all folds together, and writes the report into `out`. `listener` receives the progress.
 ///
 /// # Errors
 /// Images or weights that cannot be read, no figure to choose by, another run in `out`; weights that were
@@ -181,10 +181,10 @@ pub fn calibrate(
     out: &Path,
     listener: &mut dyn Listener,
 ) -> Result<Report> {
-    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    std::fs::create_dir_all(out).map_err(TrainingError::io(out))?;
     let _lock = Lock::take(out)?;
     if let Some(dir) = &c.cache {
-        std::fs::create_dir_all(dir).map_err(DetectorError::io(dir))?;
+        std::fs::create_dir_all(dir).map_err(TrainingError::io(dir))?;
     }
     let names = std::iter::once(FIRST.to_owned()).chain(c.classifiers.iter().map(|s| s.0.clone()));
     let mut stages: Vec<Stage> =
@@ -192,7 +192,7 @@ pub fn calibrate(
     let mut notes = vec![];
     for (k, fold) in source.folds.folds.iter().enumerate() {
         let weights = &c.segmenters[k];
-        let bytes = std::fs::read(weights).map_err(DetectorError::io(weights))?;
+        let bytes = std::fs::read(weights).map_err(TrainingError::io(weights))?;
         let inner = TorchSegmenter::open(weights, &c.device)?;
         let at = (k, fold.as_str());
         notes.extend(unseen(source, at, (weights, &inner.spec), c.allow_seen)?);
@@ -217,7 +217,7 @@ pub fn calibrate(
                 ImageCase { name, truth, resolution, found }.without(&image.ignore)
             };
             let found = detect(&slide, &first, &mut segmenter, None)?;
-            listener.say(&format!("{}: {}", image.name, Many(found.len(), "candidate")));
+            listener.report(&format!("{}: {}", image.name, Many(found.len(), "candidate")));
             cases[0].push(case(found));
             for (i, (net, both)) in seconds.iter_mut().enumerate() {
                 let net: &mut dyn Classifier = net;

@@ -1,6 +1,6 @@
 //! Detection on labelled images with trained weights, through the same `detect` as on slides.
 
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use detect::{CandidateRule, Control, CropRecipe, Detector, Grid, Job, Models, Recipe, Workers};
 use mitosis::{Classifier, Detection, Mpp, PortError, ProbMap, RgbTile, Score, Segmenter};
 use net::checkpoint::Spec;
@@ -19,9 +19,14 @@ pub struct Candidates {
     pub opening_radius: u32,
     /// Smallest region, px.
     pub min_area_px: u32,
-    /// Of candidates within so many um of each other the likeliest alone is kept; absent: all are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub apart_um: Option<f64>,
+    /// Of candidates closer than this, um, only the likeliest is kept; without it all are kept.
+    #[serde(
+        rename = "apart_um",
+        alias = "min_separation_um",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub min_separation_um: Option<f64>,
 }
 
 /// Windows of the first stage, px.
@@ -42,8 +47,8 @@ impl Candidates {
             CropRecipe { mpp, side: side as u32, positive }
         });
         let threshold = Score::new(self.threshold)
-            .map_err(|e| DetectorError::Invalid(format!("candidates.threshold: {e}")))?;
-        let mpp = Mpp::new(first.mpp).map_err(|e| DetectorError::Invalid(e.to_string()))?;
+            .map_err(|e| TrainingError::Invalid(format!("candidates.threshold: {e}")))?;
+        let mpp = Mpp::new(first.mpp).map_err(|e| TrainingError::Invalid(e.to_string()))?;
         Ok(Recipe {
             mpp,
             grid: Grid::new(WINDOW, STRIDE)?,
@@ -53,7 +58,7 @@ impl Candidates {
                 opening_radius: self.opening_radius,
                 min_area_px: u64::from(self.min_area_px),
             },
-            apart_um: self.apart_um,
+            min_separation_um: self.min_separation_um,
             crops,
             max_unread_share: 0.0,
         })
@@ -122,7 +127,7 @@ impl<S: Segmenter> Segmenter for Remembering<S> {
 /// All candidates of one image, accepted or not, in level-0 pixels.
 ///
 /// # Errors
-/// [`DetectorError`]: a window or crop that cannot be read, or a model that gives no answer.
+/// [`TrainingError`]: a window or crop that cannot be read, or a model that gives no answer.
 pub fn detect(
     slide: &Slide,
     recipe: &Recipe,
@@ -137,7 +142,7 @@ pub fn detect(
     match found.unclassified.first() {
         Some(u) => {
             let reason = format!("a crop could not be read: {}", u.reason);
-            Err(DetectorError::file(slide.path(), reason))
+            Err(TrainingError::file(slide.path(), reason))
         }
         None => Ok(found.detections),
     }

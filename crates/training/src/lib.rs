@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a detector could not be trained, calibrated or packaged.
 #[derive(Debug, thiserror::Error)]
-pub enum DetectorError {
+pub enum TrainingError {
     /// A file or folder.
     #[error(transparent)]
     File(#[from] FileError),
@@ -148,9 +148,9 @@ pub enum DetectorError {
 }
 
 /// Shorthand.
-pub type Result<T, E = DetectorError> = std::result::Result<T, E>;
+pub type Result<T, E = TrainingError> = std::result::Result<T, E>;
 
-impl DetectorError {
+impl TrainingError {
     pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
         FileError::content(path, reason)
     }

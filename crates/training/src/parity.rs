@@ -1,6 +1,6 @@
 //! Whether a package gives the same scores as the trained networks.
 
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use infer::{EngineChoice, EngineOptions, ModelPackage};
 use mitosis::{Classifier, RgbTile, Segmenter, Symmetric};
 use serde::Serialize;
@@ -19,10 +19,10 @@ pub struct Parity {
 pub const ALLOWED: f32 = 0.02;
 
 /// Compares a package on the embedded engine with the trained networks, on `windows` (sides that are
-/// multiples of 32) and `crops`, each averaged over as many flips and turns as the package's card says.
+/// multiples of 32) and `crops`, each averaged over the flips and turns that the package's card lists.
 ///
 /// # Errors
-/// [`DetectorError::Parity`] when they differ by more than [`ALLOWED`]; an engine that does not start.
+/// [`TrainingError::Parity`] when they differ by more than [`ALLOWED`]; an engine that does not start.
 pub fn check(
     package: &Path,
     segmenter: &mut dyn Segmenter,
@@ -33,7 +33,7 @@ pub fn check(
     let package = ModelPackage::open(package)?;
     let options = EngineOptions { engine: EngineChoice::Rten, ..EngineOptions::default() };
     let mut models = infer::open(&package, &options)?;
-    let missing = || DetectorError::Invalid("the package lacks one of its two stages".into());
+    let missing = || TrainingError::Invalid("the package lacks one of its two stages".into());
     let exported = models.segmenter.as_mut().ok_or_else(missing)?;
     let mut found = Parity { segmenter: 0.0, classifier: 0.0 };
     for w in windows {
@@ -52,7 +52,7 @@ pub fn check(
     }
     for (network, found) in [("segmenter", found.segmenter), ("classifier", found.classifier)] {
         if found.is_nan() || found > ALLOWED {
-            return Err(DetectorError::Parity { network, found, allowed: ALLOWED });
+            return Err(TrainingError::Parity { network, found, allowed: ALLOWED });
         }
     }
     Ok(found)

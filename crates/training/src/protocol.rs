@@ -5,7 +5,7 @@
 //! the threshold is chosen.
 
 use super::export::{note_slides, note_weights};
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use base::file::{self, Lock};
 use evaluation::evaluate::classification::{Classification, ClassificationPlan, classification};
 use infer::card::{ClassifierCard, ModelCard, SCHEMA};
@@ -63,7 +63,7 @@ fn positive(about: &About, name: &str) -> Option<String> {
     }
 }
 
-fn judge(
+fn score_table(
     path: &Path,
     about: &About,
     name: &str,
@@ -83,7 +83,7 @@ fn judge(
 /// Writes the metrics of the table `name`: `metrics.json` for `predictions.csv`, and so on.
 fn put(dir: &Path, name: &str, metrics: &Metrics<'_>) -> Result<()> {
     let path = dir.join(name.replace(PREDICTIONS, "metrics")).with_extension("json");
-    let text = serde_json::to_string_pretty(metrics).map_err(|e| DetectorError::file(&path, e))?;
+    let text = serde_json::to_string_pretty(metrics).map_err(|e| TrainingError::file(&path, e))?;
     Ok(file::write(&path, text.as_bytes())?)
 }
 
@@ -102,7 +102,7 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
             let dir = fold_dir(run, k);
             let path = dir.join(&name).with_extension("csv");
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
-            let figures = &judge(&path, &about, &name, None, None)?;
+            let figures = &score_table(&path, &about, &name, None, None)?;
             let (items, run) = ("held-out items of the fold", &about);
             put(&dir, &name, &Metrics { schema, items, run, figures, at_operating_point: None })?;
             let body = if rows.is_empty() { 0 } else { text.find('\n').map_or(0, |n| n + 1) };
@@ -115,7 +115,7 @@ pub fn finish(run: &Path) -> Result<Vec<Judged>> {
         }
         let path = run.join(&name).with_extension("csv");
         file::write(&path, rows.as_bytes())?;
-        let figures = judge(&path, &about, &name, Some("fold"), None)?;
+        let figures = score_table(&path, &about, &name, Some("fold"), None)?;
         let items = "held-out items of all folds";
         let metrics =
             Metrics { schema, items, run: &about, figures: &figures, at_operating_point: None };
@@ -135,7 +135,7 @@ pub fn operating_point(run: &Path, about: &About, table: &str) -> Result<Option<
     if !path.is_file() {
         return Ok(None);
     }
-    Ok(judge(&path, about, table, None, None)?.largest_f1.map(|l| l.threshold))
+    Ok(score_table(&path, about, table, None, None)?.largest_f1.map(|l| l.threshold))
 }
 
 /// A run to be scored on its test part.
@@ -180,13 +180,13 @@ impl Tested {
         if !path.exists() {
             return Ok(empty());
         }
-        let text = std::fs::read(path).map_err(DetectorError::io(path))?;
+        let text = std::fs::read(path).map_err(TrainingError::io(path))?;
         if let Ok(one) = serde_json::from_slice::<Scored>(&text) {
             return Ok(Self { sets: vec![one], ..empty() });
         }
-        let all: Self = serde_json::from_slice(&text).map_err(|e| DetectorError::file(path, e))?;
+        let all: Self = serde_json::from_slice(&text).map_err(|e| TrainingError::file(path, e))?;
         if all.schema != TESTED {
-            return Err(DetectorError::file(path, format!("schema `{}` is not known", all.schema)));
+            return Err(TrainingError::file(path, format!("schema `{}` is not known", all.schema)));
         }
         Ok(all)
     }
@@ -217,7 +217,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
     let before = tested.sets.iter().find(|s| s.test_set_sha256 == sha256);
     if let (Some(scored), false) = (before, t.again) {
         let note = format!("{} crops, set {}", scored.items, &sha256[..8.min(sha256.len())]);
-        return Err(DetectorError::ScoredBefore { run: t.run.clone(), note });
+        return Err(TrainingError::ScoredBefore { run: t.run.clone(), note });
     }
     let own = || match (before, tested.sets.is_empty()) {
         (Some(Scored { out: Some(out), .. }), _) => out.clone(),
@@ -226,7 +226,7 @@ pub fn test(t: &Test) -> Result<TestResults> {
     };
     let out = t.out.clone().unwrap_or_else(own);
     let mut lists = predict(&t.run, &set, &t.device)?;
-    std::fs::create_dir_all(&out).map_err(DetectorError::io(&out))?;
+    std::fs::create_dir_all(&out).map_err(TrainingError::io(&out))?;
     let ensemble = lists.pop();
     let rows = ensemble.is_some().then(|| lists.concat());
     let whole = test_final(&t.run, &set, &t.device)?;
@@ -243,11 +243,11 @@ pub fn test(t: &Test) -> Result<TestResults> {
             let path = out.join(&name).with_extension("csv");
             // A threshold that fits the test items best is nobody's business.
             let blind = |c: Classification| Classification { largest_f1: None, ..c };
-            let figures = blind(judge(&path, &about, &name, fold, None)?);
+            let figures = blind(score_table(&path, &about, &name, fold, None)?);
             let held_out = name.replacen(stem, PREDICTIONS, 1);
             let threshold = operating_point(&t.run, &about, &held_out)?;
             let at = threshold
-                .map(|t| judge(&path, &about, &name, fold, Some(t)).map(blind))
+                .map(|t| score_table(&path, &about, &name, fold, Some(t)).map(blind))
                 .transpose()?;
             let metrics = Metrics {
                 schema: "mithras.classification/1",
@@ -303,7 +303,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
     let options = ExportOptions { weights: p.weights, metadata: vec![] };
     let coarser = about.task.coarser().filter(|_| p.coarse);
     if coarser.is_some() != p.coarse {
-        return Err(DetectorError::Invalid("the run's task has no coarser one".into()));
+        return Err(TrainingError::Invalid("the run's task has no coarser one".into()));
     }
     let (classes, outputs) = match coarser {
         Some(c) => (
@@ -313,7 +313,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
         None => (spec.classes.clone(), vec![]),
     };
     let bytes = onnx::classifier(model.net(), i64::from(spec.input), &options)?;
-    std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+    std::fs::create_dir_all(out).map_err(TrainingError::io(out))?;
     file::write(&out.join("classifier.onnx"), &bytes)?;
     let mut about_run = p.about.clone();
     let mut take = |key: &str| match about_run.remove(key) {
@@ -335,7 +335,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
     let of_run = positive(&about, &table);
     // More than two classes have none of their own; the card names one all the same.
     let chosen = p.positive.clone().or(of_run.clone()).or_else(|| classes.first().cloned());
-    let chosen = chosen.ok_or_else(|| DetectorError::file(&weights, "has no classes"))?;
+    let chosen = chosen.ok_or_else(|| TrainingError::file(&weights, "has no classes"))?;
     let threshold = match of_run {
         Some(name) if name == chosen => operating_point(&p.run, &about, &table)?,
         _ => None,
@@ -350,7 +350,7 @@ pub fn package(p: &PartPackage, out: &Path) -> Result<()> {
             file: "classifier.onnx".into(),
             sha256: base::digest::sha256(&bytes),
             architecture: spec.architecture.clone(),
-            mpp: Mpp::new(spec.mpp).map_err(|e| DetectorError::file(&weights, e))?,
+            mpp: Mpp::new(spec.mpp).map_err(|e| TrainingError::file(&weights, e))?,
             crop: about.crop,
             input: spec.input as usize,
             interpolation: Default::default(),

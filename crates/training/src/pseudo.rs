@@ -1,7 +1,7 @@
 //! Pseudo-labels for self-training: a detector's labels of a fold's unlabelled training images.
 
 use super::folds::WORKING;
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use ::detect::{Control, Job};
 use base::file;
 use base::progress::{Listener, Piece};
@@ -43,7 +43,7 @@ pub fn label(
     listener: &mut dyn Listener,
 ) -> Result<Counts> {
     let lowest = detector.config.recipe.candidates.lowest();
-    rule.reachable(lowest).map_err(|e| DetectorError::Invalid(e.to_string()))?;
+    rule.reachable(lowest).map_err(|e| TrainingError::Invalid(e.to_string()))?;
     let unlabelled = fold.train.iter().filter(|i| !i.exhaustive && i.labels.is_empty());
     let images: Vec<_> = unlabelled.collect();
     let mut table = Writer::new(["frame", "x", "y", "label", "s_seg", "s_cls"]);
@@ -52,14 +52,14 @@ pub fn label(
     for (done, image) in images.iter().enumerate() {
         piece.update(done as u64, images.len() as u64);
         let slide = source.set.open_image(image)?;
-        let fail = |e: ::detect::DetectError| DetectorError::file(slide.path(), e);
+        let fail = |e: ::detect::DetectError| TrainingError::file(slide.path(), e);
         let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
         let found = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
         let (fx, fy) = image.scale(WORKING);
         for d in &found.detections {
             let (c, s_seg) = (d.candidate.centroid, d.candidate.s_seg);
             let s_cls = d.s_cls.ok_or_else(|| {
-                DetectorError::Invalid(
+                TrainingError::Invalid(
                     "pseudo-labels need a second stage, and the model has none".into(),
                 )
             })?;
@@ -96,7 +96,7 @@ pub fn label(
 /// # Errors
 /// A table that is missing or malformed, or an unknown label.
 pub fn read(path: &Path) -> Result<Vec<Pseudo>> {
-    let fail = |e: base::table::TableError| DetectorError::file(path, e);
+    let fail = |e: base::table::TableError| TrainingError::file(path, e);
     let table = Table::read(path, &Format { no_rows: true, ..Format::default() }).map_err(fail)?;
     let column = |name: &str| table.need(&[name]).map_err(fail);
     let (frame, x, y, label) = (column("frame")?, column("x")?, column("y")?, column("label")?);

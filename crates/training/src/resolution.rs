@@ -1,6 +1,6 @@
 //! The resolutions of slides that a detector's training covered, for its card.
 
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use base::digest;
 use infer::card::ResolutionCard;
 use mitosis::Mpp;
@@ -71,7 +71,7 @@ pub(super) fn covered(stages: &[(&Path, &Spec)]) -> Result<ResolutionCard> {
     }
     let own = Mpp::PAPER.get();
     let mpp =
-        |v: f64| Mpp::new((v * 1e3).round() / 1e3).map_err(|e| DetectorError::file(stages[0].0, e));
+        |v: f64| Mpp::new((v * 1e3).round() / 1e3).map_err(|e| TrainingError::file(stages[0].0, e));
     let max = own * least.coarsest.max(least.zoomed) * SCATTER;
     let warn = own * least.zoomed * SCATTER;
     let warn_above = (warn < max).then(|| mpp(warn)).transpose()?;
@@ -84,7 +84,7 @@ fn seen(model: &Path, spec: &Spec) -> Result<Seen> {
         Ok(text) if digest::sha256(&text) == spec.preset_hash => text,
         _ => return Ok(Seen { zoomed: 1.0, coarsest: 1.0 }),
     };
-    let preset: Preset = toml::from_str(&text).map_err(|e| DetectorError::file(&file, e))?;
+    let preset: Preset = toml::from_str(&text).map_err(|e| TrainingError::file(&file, e))?;
     let (zoom, changes) = match (preset.spatial, preset.augment) {
         (Some(spatial), _) => (spatial.scale, preset.photometric),
         (None, Some(augment)) => (augment.placement.zoom, augment.photometric),

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use train::data::{Data, Pseudo, Source};
 use train::preset::{Init, Preset as _};
-use training::DetectorError;
+use training::TrainingError;
 use training::chain::{Chain, ChainOptions, DetectorPreset, StepKind};
 use training::export::{self, Choice, Package};
 use training::folds::{Calibrate, calibrate};
@@ -132,7 +132,7 @@ impl Listener for Seen {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, _: &str) {}
     fn event(&mut self, event: &Event<'_>) {
         let &Event::Step { name, total, done_before, eta_seconds, .. } = event else { return };
@@ -151,7 +151,7 @@ impl Listener for Updates {
         self.0.push((done, total));
     }
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, _: &str) {}
 }
 
@@ -230,7 +230,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     drop(other);
     let missing = ChainOptions { only: Some(vec![None, Some(7)]), ..options.clone() };
     let refused = Chain::new(&preset, set.clone(), &missing).map(|_| ()).unwrap_err();
-    assert!(matches!(refused, DetectorError::NoFold { fold: 7, .. }), "{refused}");
+    assert!(matches!(refused, TrainingError::NoFold { fold: 7, .. }), "{refused}");
 
     let mut seen = Seen::default();
     let package = chain.run(&mut seen).unwrap();
@@ -349,7 +349,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let source = Source { set: set.clone(), folds: chain.folds().clone() };
     let out = dir.path().join("leak");
     let seen = calibrate(&source, &what, &out, &mut Silent).unwrap_err();
-    assert!(matches!(&seen, DetectorError::Seen { count: 3, fold, .. } if fold == "0"), "{seen}");
+    assert!(matches!(&seen, TrainingError::Seen { count: 3, fold, .. } if fold == "0"), "{seen}");
     let allowed = Calibrate { allow_seen: true, ..what.clone() };
     let report = calibrate(&source, &allowed, &out, &mut Silent).unwrap();
     assert_eq!(report.markdown.matches("Not held out: ").count(), 2, "{}", report.markdown);
@@ -369,7 +369,7 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     checkpoint::save_described(&old, &tensors, &spec).unwrap();
     own.classifiers[0].1[0] = old;
     let unlisted = calibrate(&source, &own, &out, &mut Silent).unwrap_err();
-    assert!(matches!(unlisted, DetectorError::Unlisted { .. }), "{unlisted}");
+    assert!(matches!(unlisted, TrainingError::Unlisted { .. }), "{unlisted}");
 
     // A run that was killed before its last marks does what is missing, and no more.
     fs::remove_file(options.out.join("steps/package.json")).unwrap();
@@ -382,5 +382,5 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     // Another preset cannot resume in this folder.
     let other = self::preset(&["finetune.train.seed=9"]);
     let refused = Chain::new(&other, set.clone(), &options).unwrap().run(&mut Silent).unwrap_err();
-    assert!(matches!(refused, DetectorError::OtherRun { .. }), "{refused}");
+    assert!(matches!(refused, TrainingError::OtherRun { .. }), "{refused}");
 }

@@ -107,7 +107,7 @@ fn three_files_give_what_one_gives_on_every_engine() {
         let own = whole.card.encoder().unwrap().sha256.clone();
         assert_eq!(Frozen::open(&whole.folder, &rten()).unwrap().about.sha256, own);
     }
-    let listed = Listing::of(desk.0.path(), vec![]).unwrap();
+    let listed = Listing::read(desk.0.path(), vec![]).unwrap();
     assert_eq!((listed.packages.len(), listed.broken.len()), (4, 0), "{listed}");
     // An existing package is not overwritten, and the error comes before the weights are read.
     let none = Path::new("no-such.safetensors");

@@ -9,7 +9,7 @@ use regions::task::{Task, TrainingSet};
 use std::path::Path;
 use train::port::TorchClassifier;
 use train::preset::Preset as _;
-use train::protocol::{self, FinetunePreset, ProbePreset, fold_dir};
+use train::protocol::{self, CropsPreset, ProbePreset, fold_dir};
 use train::run::{MODEL, RunOptions};
 
 /// A row of each family, the transformers with the switches that plain ones lack (LayerScale, SwiGLU, registers,
@@ -33,7 +33,7 @@ fn keys(name: &str, image: i64, more: &[&str]) -> Vec<String> {
     own.into_iter().chain(more.iter().map(|s| (*s).to_owned())).collect()
 }
 
-fn one_step(name: &str, image: i64) -> FinetunePreset {
+fn one_step(name: &str, image: i64) -> CropsPreset {
     let file = testkit::workspace().join("presets/finetune-ami-br-paper-vit-base.toml");
     let short = [
         "init=\"scratch\"",
@@ -44,7 +44,7 @@ fn one_step(name: &str, image: i64) -> FinetunePreset {
         "train.keep=\"last\"",
         "train.precision=\"f32\"",
     ];
-    FinetunePreset::load(&file, &keys(name, image, &short)).unwrap()
+    CropsPreset::load(&file, &keys(name, image, &short)).unwrap()
 }
 
 fn probe(name: &str, image: i64) -> ProbePreset {

@@ -7,7 +7,7 @@ use regions::task::{Task, TrainingSet};
 use std::fs;
 use std::path::Path;
 use train::preset::Preset as _;
-use train::protocol::{About, FinetunePreset, finetune, fold_dir};
+use train::protocol::{About, CropsPreset, finetune, fold_dir};
 use train::run::{MODEL, RunOptions};
 use training::protocol::{PartPackage, finish, operating_point, package};
 
@@ -29,7 +29,7 @@ pub fn drawn(dir: &Path, figure: &str, other: &str) {
     }
 }
 
-fn preset(positive: Option<&str>) -> FinetunePreset {
+fn preset(positive: Option<&str>) -> CropsPreset {
     let file = testkit::workspace().join("presets/finetune-ami-br-vit-tiny.toml");
     let mut set: Vec<String> = [
         "task=\"folder\"",
@@ -47,7 +47,7 @@ fn preset(positive: Option<&str>) -> FinetunePreset {
     .map(str::to_owned)
     .to_vec();
     set.extend(positive.map(|p| format!("positive=\"{p}\"")));
-    FinetunePreset::load(&file, &set).unwrap()
+    CropsPreset::load(&file, &set).unwrap()
 }
 
 pub fn options(out: &Path) -> RunOptions {

@@ -92,8 +92,8 @@ pub enum Event<'a> {
         /// Estimated seconds to the end of the chain.
         eta_seconds: f64,
     },
-    /// Something that a person would be told.
-    Said {
+    /// A line that people see.
+    Message {
         /// `note`, `warning`, `error` or `hint`.
         kind: &'a str,
         /// In words.
@@ -130,7 +130,7 @@ pub enum SlideStatus {
     Kept,
     /// See the reason.
     Failed,
-    /// It can be gone on with.
+    /// It can be resumed.
     Interrupted,
     /// Another process is at work on it.
     Elsewhere,

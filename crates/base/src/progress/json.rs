@@ -69,14 +69,14 @@ impl JsonLog {
     }
 }
 
-/// Everything that scripts are told is an event; words for people are not repeated.
+/// Scripts get events only; lines for people are not repeated.
 impl Listener for JsonLog {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, text: &str) {
-        self.write(&Event::Said { kind: "note", text });
+        self.write(&Event::Message { kind: "note", text });
     }
     fn event(&mut self, event: &Event<'_>) {
         self.write(event);
@@ -109,7 +109,7 @@ mod tests {
         log.note("two\nlines \u{1b}[31m");
         let mut piece = Piece::begin(&mut log, "[1/2] a", "a", "windows");
         piece.update(1, 4);
-        // Within the same second, so not said.
+        // Within the same second, so not written.
         piece.update(2, 4);
         piece.update(4, 4);
         piece.finish();
@@ -133,7 +133,8 @@ mod tests {
         let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
         assert!(lines.iter().all(|l| l["schema"] == SCHEMA && l["time"].as_f64() > Some(1.6e9)));
         let events: Vec<&str> = lines.iter().map(|l| l["event"].as_str().unwrap()).collect();
-        let wanted = ["said", "progress", "progress", "slide-ended", "slide-ended", "slide-ended"];
+        let wanted =
+            ["message", "progress", "progress", "slide-ended", "slide-ended", "slide-ended"];
         assert_eq!(events[..6], wanted, "{text}");
         assert_eq!(lines[0]["text"], "two\nlines \u{1b}[31m");
         assert_eq!((&lines[1]["of"], &lines[1]["done"]), (&"a".into(), &1.into()));

@@ -1,4 +1,4 @@
-//! Listeners, and the pieces of work that they are told of.
+//! Listeners, and the pieces of work that report to them.
 
 use super::event::Event;
 use std::fmt;
@@ -11,17 +11,17 @@ pub trait Listener: Send {
     fn begin(&mut self, label: &str, unit: &'static str);
     /// `done` of `total` units.
     fn update(&mut self, done: u64, total: u64);
-    /// What the live line says besides how far it is; a listener without one leaves it.
+    /// Text on the live line, next to the progress; ignored by a listener without such a line.
     fn status(&mut self, text: &str) {
         let _ = text;
     }
     /// The piece of work ended.
     fn finish(&mut self);
-    /// What came of it, in one line.
-    fn say(&mut self, line: &str);
+    /// The result of the piece of work, in one line.
+    fn report(&mut self, line: &str);
     /// Something that a reader should know even of quiet work.
     fn note(&mut self, text: &str);
-    /// The same and more for scripts; a listener for people leaves it.
+    /// The same and more for scripts; ignored by a listener for people.
     fn event(&mut self, event: &Event<'_>) {
         let _ = event;
     }
@@ -35,7 +35,7 @@ impl Listener for Silent {
     fn begin(&mut self, _: &str, _: &'static str) {}
     fn update(&mut self, _: u64, _: u64) {}
     fn finish(&mut self) {}
-    fn say(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
     fn note(&mut self, _: &str) {}
 }
 
@@ -92,8 +92,8 @@ impl Listener for Reporter {
     fn finish(&mut self) {
         self.with(|l| l.finish());
     }
-    fn say(&mut self, line: &str) {
-        self.with(|l| l.say(line));
+    fn report(&mut self, line: &str) {
+        self.with(|l| l.report(line));
     }
     fn note(&mut self, text: &str) {
         self.with(|l| l.note(text));
@@ -103,7 +103,7 @@ impl Listener for Reporter {
     }
 }
 
-/// How often scripts are told of progress.
+/// Interval of progress events for scripts.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Speed of a piece of work, and when scripts heard of it last.
@@ -145,7 +145,7 @@ impl Pace {
     }
 }
 
-/// A piece of work under way: one slide among several at once, say.
+/// A piece of work under way, for example one slide among several at once.
 pub struct Piece<'a> {
     listener: &'a mut dyn Listener,
     name: &'a str,

@@ -113,14 +113,21 @@ impl Unmatched {
         let right: BTreeSet<&str> = right.into_iter().collect();
         let alone: Vec<&str> = left.difference(&right).copied().collect();
         let others: Vec<&str> = right.difference(&left).copied().collect();
+        Self::from_keys(names, &alone, &others)
+    }
+
+    /// What two tables do not share, where a join by rules of its own has found the keys without a
+    /// partner; `None` without any.
+    #[must_use]
+    pub fn from_keys(names: (&str, &str), alone: &[&str], others: &[&str]) -> Option<Self> {
         if alone.is_empty() && others.is_empty() {
             return None;
         }
         let first =
             |all: &[&str]| (all.iter().take(NAMED).map(|k| (*k).to_owned()).collect(), all.len());
-        let rule = best(&alone, &others);
+        let rule = best(alone, others);
         let names = (names.0.to_owned(), names.1.to_owned());
-        Some(Self { left: first(&alone), right: first(&others), rule, names })
+        Some(Self { left: first(alone), right: first(others), rule, names })
     }
 }
 

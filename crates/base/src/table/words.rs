@@ -93,7 +93,7 @@ const OPEN: &[&str] = &["unknown", "unspecified", "not reported", "not available
 
 /// What a cell of an event column means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum EventCell {
     /// It happened.
     Happened,
     /// It had not happened at the end of the observation.
@@ -106,14 +106,15 @@ pub enum Event {
 /// (`1:DECEASED`, `0:LIVING`) count, the word behind them need not be known. `None` for a word that is
 /// not in the lists.
 #[must_use]
-pub fn event(cell: &str) -> Option<Event> {
+pub fn event(cell: &str) -> Option<EventCell> {
     let word = cell.trim().to_lowercase();
     match word.split_once(':') {
-        Some(("1", _)) => return Some(Event::Happened),
-        Some(("0", _)) => return Some(Event::Censored),
+        Some(("1", _)) => return Some(EventCell::Happened),
+        Some(("0", _)) => return Some(EventCell::Censored),
         _ => {}
     }
-    let lists = [(EVENT, Event::Happened), (CENSORED, Event::Censored), (OPEN, Event::Open)];
+    let lists =
+        [(EVENT, EventCell::Happened), (CENSORED, EventCell::Censored), (OPEN, EventCell::Open)];
     lists.into_iter().find(|(list, _)| list.contains(&word.as_str())).map(|(_, e)| e)
 }
 
@@ -134,9 +135,9 @@ mod tests {
     #[test]
     fn events() {
         let of = |words: &[&str]| words.iter().map(|w| event(w)).collect::<Vec<_>>();
-        assert_eq!(of(&["Dead", "1:DECEASED", "YES"]), [Some(Event::Happened); 3]);
-        assert_eq!(of(&["Alive", "0:LIVING", "0:DiseaseFree"]), [Some(Event::Censored); 3]);
-        assert_eq!(of(&["Unknown", "not reported"]), [Some(Event::Open); 2]);
+        assert_eq!(of(&["Dead", "1:DECEASED", "YES"]), [Some(EventCell::Happened); 3]);
+        assert_eq!(of(&["Alive", "0:LIVING", "0:DiseaseFree"]), [Some(EventCell::Censored); 3]);
+        assert_eq!(of(&["Unknown", "not reported"]), [Some(EventCell::Open); 2]);
         assert_eq!(of(&["1", "0", "maybe", "12:x"]), [None; 4]);
     }
 }

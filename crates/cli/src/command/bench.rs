@@ -1,6 +1,8 @@
 //! `mithras bench`: how fast things run on this machine.
 
 use anyhow::Result;
+use infer::budget::{Budget, Workload};
+use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use std::path::PathBuf;
 
 /// Measure speed on this machine
@@ -12,7 +14,49 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
+    Detect(Detect),
     Encoders(Encoders),
+}
+
+/// Operations, seconds and share of the machine's peak of each stage of detection, per mm2 of tissue
+///
+/// Each engine that runs here is timed on one thread, from 8-bit pixels to probabilities. The peak is that of one core
+/// on data in its cache, measured in the same run: run it on an idle machine. Reading the slide is not part of it.
+///
+/// Examples:
+///   mithras bench detect
+///   mithras bench detect --model fast --candidates 58 --json > budget.json
+#[derive(clap::Args, Debug)]
+#[command(verbatim_doc_comment)]
+struct Detect {
+    /// Model package: a folder, or the name of a bundled one
+    #[arg(long)]
+    model: Option<PathBuf>,
+    /// Only this engine: rten, native, onnxruntime, openvino [default: all that run]
+    #[arg(long, value_name = "E", value_parser = super::engine::words::<EngineChoice>(EngineChoice::WORDS))]
+    engine: Option<EngineChoice>,
+    /// Runs of each network, of which the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: u16,
+    /// Candidates per mm2 of tissue that the second stage looks at
+    #[arg(long, value_name = "N", default_value_t = Workload::COUNTED.candidates_per_mm2, value_parser = candidates)]
+    candidates: f64,
+    /// Share of candidates that are asked again, flipped, where the package asks only the likely ones
+    #[arg(long, value_name = "SHARE", default_value_t = Workload::COUNTED.open_share, value_parser = share)]
+    open_share: f64,
+    /// Print JSON (`mithras.budget/1`)
+    #[arg(long)]
+    json: bool,
+}
+
+fn candidates(text: &str) -> Result<f64, String> {
+    let n = text.parse().ok().filter(|n: &f64| (0.0..=1e6).contains(n));
+    n.ok_or_else(|| format!("`{text}` is not a number from 0 to 1000000"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let n = text.parse().ok().filter(|n: &f64| (0.0..=1.0).contains(n));
+    n.ok_or_else(|| format!("`{text}` is not a share from 0 to 1"))
 }
 
 /// Seconds per crop of every encoder, relative to ViT-base (needs the training build)
@@ -79,8 +123,37 @@ fn run_of(text: &str) -> Result<(String, PathBuf), String> {
 
 /// Runs one of the benchmarks.
 pub fn run(args: Args) -> Result<()> {
-    let What::Encoders(a) = args.what;
-    encoders(&a)
+    match args.what {
+        What::Detect(a) => detect(&a),
+        What::Encoders(a) => encoders(&a),
+    }
+}
+
+fn detect(a: &Detect) -> Result<()> {
+    let package = ModelPackage::find(a.model.as_deref())?;
+    let all = [
+        (EngineChoice::Native, Provider::Cpu, Precision::F32),
+        (EngineChoice::Native, Provider::Cpu, Precision::Bf16),
+        (EngineChoice::OpenVino, Provider::OpenVino, Precision::F32),
+        (EngineChoice::OpenVino, Provider::OpenVino, Precision::Bf16),
+        (EngineChoice::OnnxRuntime, Provider::Cpu, Precision::F32),
+        (EngineChoice::Rten, Provider::Cpu, Precision::F32),
+    ];
+    let asked = all.into_iter().filter(|(e, ..)| a.engine.is_none_or(|only| only == *e));
+    let engines: Vec<EngineOptions> = asked
+        .map(|(engine, provider, precision)| EngineOptions {
+            engine,
+            provider,
+            precision,
+            ..super::engine::options()
+        })
+        .collect();
+    anyhow::ensure!(
+        !engines.is_empty(),
+        "only engines on the processor are timed here: native, openvino, onnxruntime, rten"
+    );
+    let load = Workload { candidates_per_mm2: a.candidates, open_share: a.open_share };
+    crate::show::result(a.json, &Budget::measure(&package, &engines, a.runs.into(), load))
 }
 
 #[cfg(not(feature = "train"))]

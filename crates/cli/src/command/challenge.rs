@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 /// Do one job of a challenge on Grand Challenge: MIDOG 2025, Track 1 or 2
 ///
-/// Reads the one image in the folders that the platform gives and writes the one file that it wants.
-/// Without --model: the package in /opt/ml/model, or the bundled one where nothing lies there. See
+/// Reads the image in the platform's input folder and writes the file that the platform expects.
+/// Without --model: the package in /opt/ml/model, or the bundled one if that folder is empty. See
 /// docs/challenge.md.
 #[derive(clap::Args)]
 pub struct Args {

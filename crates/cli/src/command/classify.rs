@@ -43,7 +43,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let files = images(&args.inputs)?;
     let terminal = &mut *args.log.listener(true);
     let done = classify(&package, &args.engine.options(), &files, args.mpp, &args.out, terminal)?;
-    show::say("error", &done.failed);
+    show::print_messages("error", &done.failed);
     show::result(args.json, &done)?;
     Ok(if done.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

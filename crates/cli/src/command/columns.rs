@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Names parted by commas. A name that holds a comma stands in quotation marks, as in a CSV file:
+/// Names separated by commas. A name that contains a comma is put in quotation marks, as in a CSV file:
 /// `'"Age, years",sex'`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(Vec<String>);

@@ -42,7 +42,7 @@ enum What {
         #[arg(long, value_name = "JSON")]
         out: PathBuf,
     },
-    /// Count what a folder contains of each data set, and say which experiments can run
+    /// Count what a folder contains of each data set, and list the experiments that can run
     ///
     /// Labels are read and counted; images that they name are looked for. What is missing is named with
     /// the page where it is to be had.

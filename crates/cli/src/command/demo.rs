@@ -66,7 +66,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let bars = &mut Terminal::default();
     let out = (&*args.out, Existing::Overwrite);
     let (outcomes, run) = detect::work(inputs.slides, &mut [detector], out, bars)?;
-    detect::say(&args.out, &run, false)?;
+    detect::print_result(&args.out, &run, false)?;
     if outcomes.iter().any(|o| !o.is_done()) {
         return Ok(ExitCode::FAILURE);
     }
@@ -74,15 +74,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
         evaluate::read_truth(&args.out.join("truth.csv"), &evaluate::TruthOptions::default())?;
     let result = evaluate::evaluate(&args.out, &truth, PAPER_RADIUS, &Rule::ALL)?;
     base::file::write(&args.out.join("evaluation.json"), &serde_json::to_vec_pretty(&result)?)?;
-    println!("\n{result}\nThis slide is drawn: the score above says nothing about real tissue.");
+    println!("\n{result}\nThis slide is drawn: the score above does not apply to real tissue.");
     Ok(ExitCode::SUCCESS)
 }
 
-/// Draws the slide and writes `truth.csv` beside it.
+/// Draws the slide and writes `truth.csv` next to it.
 fn draw(args: &Args, slide: &Path) -> Result<()> {
     let mut spec = Spec::new(args.size.0, args.size.1, args.seed, args.figures)?;
     if let Some(mm2) = args.tissue_mm2 {
-        anyhow::ensure!(mm2.is_finite() && mm2 > 0.0, "--tissue-mm2 {mm2} is no area");
+        anyhow::ensure!(mm2.is_finite() && mm2 > 0.0, "--tissue-mm2 {mm2} is not an area");
         spec.tissue_mm2 = mm2;
     }
     let layout = Layout::new(spec)?;

@@ -2,7 +2,7 @@
 
 use super::engine::{RunArgs, words};
 use crate::hint;
-use crate::progress::{LogArgs, tell};
+use crate::progress::{LogArgs, print_message};
 use anyhow::Result;
 use base::text::{Many, Shown};
 use clap::Args as ClapArgs;
@@ -66,7 +66,7 @@ pub struct Args {
     /// two numbers, first and second stage
     #[arg(long, value_name = "NAME|SEG,CLS")]
     operating_point: Option<Thresholds>,
-    /// Also tell the subtype of every accepted figure: p_atypical and eight morphologies
+    /// Also classify the subtype of every accepted figure: p_atypical and eight morphologies
     #[arg(long)]
     subtypes: bool,
     /// Largest share of windows that may be unreadable before a slide fails, 0 to 1
@@ -77,13 +77,13 @@ pub struct Args {
     /// An OpenSlide 4 library to use instead of the one found
     #[arg(long, value_name = "FILE")]
     openslide: Option<PathBuf>,
-    /// Keep finished slides, go on with interrupted ones, try failed ones again
+    /// Keep finished slides, continue interrupted ones, try failed ones again
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
     /// With --resume: keep also what another engine did; scores may differ in the last digits
     #[arg(long, requires = "resume", conflicts_with = "overwrite")]
     accept_engine: bool,
-    /// Do every slide anew, even where results are
+    /// Run every slide again, even where results exist
     #[arg(long)]
     overwrite: bool,
     /// Print the run as JSON on standard output (the content of run.json); progress stays on
@@ -136,7 +136,7 @@ pub(super) fn mpp(text: &str) -> Result<Mpp, String> {
 }
 
 impl EngineArgs {
-    /// What `--model` says.
+    /// The value of `--model`.
     pub fn model(&self) -> Option<&Path> {
         self.model.as_deref()
     }
@@ -163,6 +163,20 @@ impl EngineArgs {
     }
 }
 
+/// The slides of a list, or else those named one by one.
+pub fn slides(
+    list: Option<&Path>,
+    named: &[PathBuf],
+    mpp: Option<Mpp>,
+    mpps: &BTreeMap<String, Mpp>,
+) -> Result<Vec<job::Input>> {
+    Ok(match list {
+        Some(list) => read_list(list, mpp, &[])?,
+        None => job::find(named, mpp, mpps)?,
+    }
+    .slides)
+}
+
 pub fn run(args: Args) -> Result<ExitCode> {
     let table = match &args.mpp_table {
         None => BTreeMap::new(),
@@ -173,14 +187,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Some(list) => read_list(list, args.mpp, &report::COLUMNS)?,
     };
     for name in inputs.unknown(table.keys()) {
-        tell("note", &format!("--mpp-table names `{name}`, which is none of the inputs"));
+        print_message(
+            "note",
+            &format!("--mpp-table names `{name}`, which is not one of the inputs"),
+        );
     }
     if !inputs.skipped.is_empty() {
         let n = Many(inputs.skipped.len(), "file");
-        tell("note", &format!("no slides, left aside: {n} in the folders"));
+        print_message("note", &format!("not slides and skipped: {n} in the folders"));
     }
     if let Some(shard) = args.shard {
-        shard.keep(&mut inputs);
+        shard.retain_own(&mut inputs);
     }
     if let Some(regions) = &args.regions.regions {
         let RegionArgs { region_class, exclude_class, regions_mpp, .. } = &args.regions;
@@ -201,11 +218,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .accept_engine(args.accept_engine)
         .subtypes(args.subtypes)
         .open_several(&package, args.workers.into())?;
-    let out = (&*args.out, Existing::of(args.resume, args.overwrite));
+    let out = (&*args.out, Existing::from_flags(args.resume, args.overwrite));
     let listener = &mut *args.log.listener(detectors.len() == 1);
     let (outcomes, run) = work(inputs.slides, &mut detectors, out, listener)?;
-    say(&args.out, &run, args.json)?;
-    hint::of_slides(outcomes.iter().filter_map(|o| o.failure.as_ref()));
+    print_result(&args.out, &run, args.json)?;
+    hint::print_slide_hints(outcomes.iter().filter_map(|o| o.failure.as_ref()));
     let ours: Vec<_> = outcomes.iter().filter(|o| !o.is_elsewhere()).collect();
     let failed = ours.iter().filter(|o| !o.is_done()).count();
     Ok(super::exit(failed, ours.len()))
@@ -224,7 +241,7 @@ pub fn work(
 }
 
 /// The result in words or as JSON, on standard output.
-pub fn say(out: &Path, run: &RunFile, json: bool) -> Result<()> {
+pub fn print_result(out: &Path, run: &RunFile, json: bool) -> Result<()> {
     crate::show::result(json, run)?;
     if !json {
         println!("written to {}; see {}", Shown(out), Shown(&out.join("summary.html")));

@@ -4,7 +4,7 @@ use super::detect::mpp;
 use super::engine;
 use evaluation::boxes::import;
 use evaluation::combine::{Stages, combine};
-use infer::boxes::Draft;
+use infer::boxes::BoxesDraft;
 use mithras::detector::Thresholds;
 use mitosis::{Mpp, OperatingPoint, Score};
 use std::path::PathBuf;
@@ -47,11 +47,11 @@ struct Combine {
     operating_point: Option<Thresholds>,
 }
 
-/// Make a package that `detect --model` takes, tried on every engine at hand
+/// Make a package for `detect --model`, and try it on every available engine
 ///
 /// The file takes one image f32 [N, 3, S, S], RGB in 0 to 1, and gives boxes f32 [N, boxes, 6] (x0 y0 x1
 /// y1 score class) or [N, 4 + classes, boxes] (centre, width, height, a score per class). Side and class
-/// names are read from it where they stand there. A box becomes its centre, and its score `s_seg`; of
+/// names are read from the file if it has them. A box becomes its centre, and its score `s_seg`; of
 /// close ones the highest counts. docs/training.md
 #[derive(clap::Args, Debug)]
 struct Import {
@@ -79,7 +79,7 @@ struct Import {
     /// The class that counts [default: the first]
     #[arg(long, value_name = "CLASS")]
     positive: Option<String>,
-    /// Side of a window, px, where the file does not say it
+    /// Side of a window, px, where the file does not state it
     #[arg(long, value_name = "PX")]
     window: Option<usize>,
     /// Distance of neighbouring windows, px [default: 20 um less than the window]
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     };
     let provenance = format!("confidence {} as given, not chosen on slides", a.confidence);
     let seg = Score::new(a.confidence)?;
-    let draft = Draft {
+    let draft = BoxesDraft {
         name: a.name,
         license: a.license,
         architecture: a.architecture,

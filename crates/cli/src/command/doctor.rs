@@ -6,7 +6,7 @@ use infer::EngineOptions;
 use mithras::doctor::examine;
 use std::path::PathBuf;
 
-/// Say what is found here, how fast it is on one window, and what to install.
+/// Print the engines on this machine, their speed on one window, and what to install.
 #[derive(clap::Args)]
 pub struct Args {
     /// Print JSON.

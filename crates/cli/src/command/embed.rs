@@ -1,12 +1,11 @@
 //! `mithras embed`: features of crops, images and slides.
 
-use super::detect::mpp;
+use super::detect::{mpp, slides as slides_of};
 use super::engine::{RunArgs, words};
 use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
 use infer::Precision;
-use mithras::batch::find;
 use mithras::embed::{Form, Frozen, Plan, Source, crops, slides};
 use mitosis::Mpp;
 use std::collections::BTreeMap;
@@ -19,15 +18,19 @@ use std::process::ExitCode;
 /// TRIDENT read it (`features` [n, d], `coords` [n, 2]). What is done is kept; a slide that fails stops
 /// no other. Crops: one file FILE.parquet. Exit codes: 0 all done, 3 some failed, 1 all did.
 #[derive(clap::Args, Debug)]
-#[command(group(clap::ArgGroup::new("input").required(true).args(["slides", "crops"])))]
+#[command(group(clap::ArgGroup::new("input").required(true).args(["slides", "list", "crops"])))]
 pub struct Args {
     /// Slide files, folders of slides, or patterns
     #[arg(value_name = "SLIDE")]
     slides: Vec<PathBuf>,
+    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as detect
+    /// reads it
+    #[arg(long, value_name = "CSV")]
+    list: Option<PathBuf>,
     /// A corpus, a regions dataset, AMi-Br's folder, or a folder of images
     #[arg(long, value_name = "DIR", alias = "corpus")]
     crops: Option<PathBuf>,
-    /// Encoder package; with --weights the name of the encoder, for files that do not say it
+    /// Encoder package; with --weights the name of the encoder, for files that do not contain it
     #[arg(long, value_name = "PKG")]
     encoder: Option<PathBuf>,
     /// Weights that libtorch runs (training build): of a pretraining, a classifier, or in timm's names
@@ -36,7 +39,7 @@ pub struct Args {
     /// Side of the network's input, px [default: as its makers have it, else 224]
     #[arg(long, value_name = "PX", requires = "weights")]
     image: Option<usize>,
-    /// Take of the weights what fits, and leave the rest as drawn: such features say little
+    /// Load the weights that match and initialise the rest at random: such features mean little
     #[arg(long, requires = "weights")]
     allow_partial: bool,
     /// Device of the weights: auto, cpu, cuda, cuda:N
@@ -70,7 +73,7 @@ pub struct Args {
     #[arg(long, value_name = "P", default_value = "f32", conflicts_with = "weights",
           value_parser = words::<Precision>(&["f32", "bf16"]))]
     precision: Precision,
-    /// Do every slide anew
+    /// Run every slide again
     #[arg(long)]
     overwrite: bool,
     /// Print what was done as JSON
@@ -89,16 +92,19 @@ pub fn run(a: Args) -> Result<ExitCode> {
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {
         let how = (a.tile_mpp, side);
-        crops(&mut encoders[0], &Source::of(dir), how, batch, &a.out, listener)?
+        crops(&mut encoders[0], &Source::from_path(dir), how, batch, &a.out, listener)?
     } else {
-        ensure!(Form::of(&a.out).is_none(), "--out: slides go into a folder, a file for each");
-        let found = find(&a.slides, a.mpp, &BTreeMap::new())?.slides;
+        ensure!(
+            Form::from_path(&a.out).is_none(),
+            "--out: slides go into a folder, a file for each"
+        );
+        let found = slides_of(a.list.as_deref(), &a.slides, a.mpp, &BTreeMap::new())?;
         let (mpp, form, out, overwrite) = (a.tile_mpp, a.format, a.out, a.overwrite);
         let plan = Plan { slides: found, mpp, side, batch, form, out, overwrite };
         slides(&mut encoders, &plan, listener)?
     };
     show::result(a.json, &report)?;
-    hint::of_slides(report.failures.iter());
+    hint::print_slide_hints(report.failures.iter());
     Ok(super::exit(report.failed, report.items.len()))
 }
 
@@ -122,7 +128,10 @@ impl Args {
             let encoder = weights::open(file, name, how, &self.device)?;
             let random = &encoder.about.random;
             if !random.is_empty() {
-                show::say("warning", &[format!("as drawn from a seed, in no file: {random}")]);
+                show::print_messages(
+                    "warning",
+                    &[format!("not in the file, initialised at random: {random}")],
+                );
             }
             Ok(encoder)
         }

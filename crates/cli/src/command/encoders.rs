@@ -38,10 +38,10 @@ enum Verb {
     Convert(Convert),
 }
 
-/// Make a package of an ONNX file, tried on every engine at hand
+/// Make a package of an ONNX file, and try it on every available engine
 ///
 /// The file takes one image f32 [N, 3, S, S] and gives vectors [N, D], pooled inside. It is refused
-/// when engines disagree, when a vector is NaN, and when it depends on the image beside it.
+/// when engines disagree, when a vector is NaN, and when it depends on the other images of a batch.
 ///
 /// With --classes or --text the package is a classifier, as a tumour filter: of the encoder and the
 /// linear layer in its file, or of the likeness of images to texts.
@@ -87,7 +87,7 @@ struct Convert {
     /// What the vector is, e.g. "class token"
     #[arg(long)]
     pooling: Option<String>,
-    /// Numbers per vector, where the file does not say it
+    /// Numbers per vector, where the file does not state it
     #[arg(long, value_name = "D")]
     width: Option<usize>,
     /// Which output, of a file with several
@@ -100,10 +100,10 @@ struct Convert {
     /// (presets/classes/impash.toml)
     #[arg(long, value_name = "A,B,...|TOML", value_delimiter = ',', requires_all = ["weights", "mpp"])]
     classes: Vec<String>,
-    /// The class that counts, where no file says it
+    /// The class that counts, where no file states it
     #[arg(long, value_name = "CLASS", requires = "classes")]
     positive: Option<String>,
-    /// Texts that stand for classes: presets/prompts/tumour.toml, or one of your own
+    /// Texts that describe the classes: presets/prompts/tumour.toml, or a file of your own
     #[arg(long, value_name = "TOML", requires_all = ["weights", "mpp", "tokenizer"], conflicts_with = "classes")]
     text: Option<PathBuf>,
     /// Tokenizer of the text tower (tokenizer.json)
@@ -134,9 +134,9 @@ fn known() -> Vec<Listed> {
 /// Runs one of the verbs.
 pub fn run(a: Args) -> Result<()> {
     match a.verb {
-        Verb::List { folder } => show::result(a.json, &Listing::of(&folder, known())?),
+        Verb::List { folder } => show::result(a.json, &Listing::read(&folder, known())?),
         Verb::Show { package } => match known().iter().find(|k| package.as_os_str() == &*k.name) {
-            Some(known) if !package.is_dir() => show::result(a.json, &Known::of(known)),
+            Some(known) if !package.is_dir() => show::result(a.json, &Known::new(known)),
             #[cfg(not(feature = "train"))]
             None if !package.is_dir() && package.components().count() == 1 => {
                 Err(super::train::missing("show an encoder by its name"))

@@ -26,7 +26,7 @@ enum What {
 /// Detection F1 within a radius: per slide, pooled, per tumour type
 ///
 /// Reads the folders that `mithras detect` wrote and a CSV of true figures. The recorded threshold
-/// pair is used as it stands. Rules: midog is greedy in ground-truth order, nearest unclaimed
+/// pair is used unchanged. Rules: midog is greedy in ground-truth order, nearest unclaimed
 /// prediction; optimal is one to one with the most pairs.
 #[derive(ClapArgs, Debug)]
 struct Detections {
@@ -36,7 +36,7 @@ struct Detections {
     /// True figures
     #[arg(long, value_name = "CSV")]
     truth: PathBuf,
-    /// Column that says what a row is [default: label, else kind]
+    /// Column with the kind of a row [default: label, else kind]
     #[arg(long, value_name = "COLUMN")]
     label_column: Option<String>,
     /// Words of that column that mean a mitotic figure [default: mf, mitotic, mitotic figure, mitosis,
@@ -84,7 +84,7 @@ pub fn run(args: Args) -> Result<()> {
     let truth = evaluate::read_truth(&args.truth, &options)?;
     let result = evaluate::evaluate(&args.predictions, &truth, Microns(args.radius_um), &rules)?;
     let seen = evaluate::seen_in_training(&result, args.model.as_deref())?;
-    seen.inspect(|warning| crate::progress::tell("warning", warning));
+    seen.inspect(|warning| crate::progress::print_message("warning", warning));
     if let Some(stem) = &args.curve {
         result.write_curves(stem)?;
     }

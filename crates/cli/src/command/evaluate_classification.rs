@@ -1,6 +1,6 @@
 //! `mithras evaluate classification`: predicted classes against true ones.
 
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use evaluation::evaluate::classification::{ClassificationPlan, classification, seen_in_training};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub struct Args {
     /// Call the positive class from this probability on, instead of the predicted class (two classes)
     #[arg(long, value_name = "P", value_parser = probability)]
     threshold: Option<f64>,
-    /// The package that predicted, a name or a folder: says how many items it was trained on [default: asks of every bundled one]
+    /// The package that predicted, a name or a folder, to warn about items that it was trained on [default: every bundled one]
     #[arg(long, value_name = "NAME|DIR")]
     model: Option<PathBuf>,
     /// Column of folds: mean and sample SD over them as well
@@ -82,6 +82,6 @@ pub fn run(args: Args) -> Result<()> {
     let (model, plan) = (args.model.clone(), ClassificationPlan::from(args));
     let mut figures = classification(&plan)?;
     figures.notes.extend(seen_in_training(&plan, model.as_deref())?);
-    say("note", &figures.notes);
+    print_messages("note", &figures.notes);
     result(json, &figures)
 }

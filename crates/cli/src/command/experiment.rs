@@ -55,7 +55,7 @@ struct Run {
     /// Experiments, or `all`
     #[arg(required = true)]
     ids: Vec<String>,
-    /// Folder of the data sets (`data check` says what is missing)
+    /// Folder of the data sets (`data check` lists what is missing)
     #[arg(long, value_name = "ROOT")]
     data: Option<PathBuf>,
     /// Folder of encoders' weights, under the file names that `experiment show` prints
@@ -85,7 +85,7 @@ struct Run {
     /// Print the steps with their state and an estimate of hours, and stop
     #[arg(long)]
     dry_run: bool,
-    /// Run this step and nothing else, beside other processes (for workflows)
+    /// Run this step and nothing else, while other processes run other steps (for workflows)
     #[arg(long, value_name = "STEP", hide = true)]
     alone: Option<String>,
     /// Print what came of each step as JSON

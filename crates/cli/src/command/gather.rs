@@ -1,6 +1,6 @@
 //! `mithras gather`: the tables over runs, made of the slides' folders.
 
-use super::detect::say;
+use super::detect::print_result;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub struct Args {
 
 pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     let run = mithras::report::gather(&a.outs, a.into.as_deref())?;
-    say(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
+    print_result(a.into.as_ref().unwrap_or(&a.outs[0]), &run, a.json)?;
     let open = run.failed + run.unfinished.len();
     Ok(super::exit(open, run.done + open))
 }

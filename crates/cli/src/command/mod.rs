@@ -26,6 +26,7 @@ pub mod report;
 pub mod robustness;
 pub mod slide;
 pub mod slurm;
+pub mod start;
 pub mod survival;
 #[cfg(feature = "train")]
 pub mod train;

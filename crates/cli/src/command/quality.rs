@@ -1,7 +1,7 @@
 //! `mithras quality`: what is wrong with the slides of a cohort.
 
 use super::detect::mpp;
-use crate::progress::tell;
+use crate::progress::print_message;
 use crate::show::result;
 use anyhow::Result;
 use mitosis::Mpp;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Say what is wrong with the slides of a cohort, before anything is counted
+/// Check the quality of a cohort's slides, before anything is counted
 ///
 /// Of every slide um/px, scanner, levels, tissue, shares out of focus, under pen, of dirt and of folds, stain vectors with their
 /// distance from the cohort's and from the training data's, missing tiles, and whether the label is in the file. Writes quality.csv
@@ -37,12 +37,12 @@ pub struct Args {
 pub fn run(a: Args) -> Result<ExitCode> {
     let found = mithras::batch::find(&a.slides, a.mpp, &BTreeMap::new())?;
     let slides: Vec<_> = found.slides.into_iter().map(|s| (s.name, s.path)).collect();
-    let told = |done: usize, name: &str, seconds: f64| {
+    let report = |done: usize, name: &str, seconds: f64| {
         if !a.quiet {
-            tell("note", &format!("{done} of {}: {name}, {seconds:.1} s", slides.len()));
+            print_message("note", &format!("{done} of {}: {name}, {seconds:.1} s", slides.len()));
         }
     };
-    let cohort = clinic::quality::cohort(&slides, a.mpp, &told);
+    let cohort = clinic::quality::cohort(&slides, a.mpp, &report);
     clinic::quality::write(&cohort, &a.out)?;
     result(a.json, &cohort)?;
     let failed = cohort.slides.iter().filter(|s| s.measured.is_none()).count();

@@ -17,7 +17,7 @@ pub struct Args {
     /// Folder for CASE.pdf and CASE.html; made if missing
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Folder where the slides of the run lie now, for pictures of hotspot and figures [default: where the run read them]
+    /// Folder with the slides of the run, if they have moved, for pictures of hotspot and figures [default: where the run read them]
     #[arg(long, value_name = "DIR")]
     slides: Option<PathBuf>,
     /// Mitotic score of the hotspot by a scheme: nottingham, fnclcc, gist, who-net, or a TOML file of the same form

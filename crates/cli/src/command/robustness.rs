@@ -138,8 +138,8 @@ pub struct PointArgs {
     tissue: Vec<String>,
     /// Count every fold as one mm2 of tissue with so many figures, whatever it holds
     ///
-    /// For folds cut around figures, which hold hundreds per mm2, beside whole frames. The scale of
-    /// the scores is for tissue of that density, too.
+    /// For folds of patches cut around figures, which have hundreds per mm2, next to folds of whole frames. The
+    /// scale of the scores is for tissue of that density, too.
     #[arg(long, value_name = "PER_MM2", value_parser = density)]
     density: Option<f64>,
     /// Keep the scale of the scores that an earlier choice has, of a detector with the same second stage

@@ -1,4 +1,4 @@
-//! `mithras slide`: what a file is, a picture of it, where its tissue lies.
+//! `mithras slide`: properties of a file, a picture of it, its tissue.
 
 use super::detect::mpp;
 use crate::show;
@@ -135,7 +135,7 @@ fn info(args: &Info) -> Result<ExitCode> {
         let found = checked.inventory.findings.len();
         return Ok(super::exit(found, found));
     }
-    show::result(args.json, &SlideInfo::of(&slide))?;
+    show::result(args.json, &SlideInfo::read(&slide))?;
     Ok(ExitCode::SUCCESS)
 }
 

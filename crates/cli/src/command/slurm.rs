@@ -1,6 +1,6 @@
 //! `mithras slurm`: detection on a cluster.
 
-use super::detect::say;
+use super::detect::print_result;
 use crate::progress::LogArgs;
 use detect::CancelToken;
 use slurm::{Plan, run as submit, write};
@@ -13,7 +13,7 @@ pub struct Args {
     /// List of slides, as for detect
     #[arg(long, value_name = "CSV")]
     list: PathBuf,
-    /// Folder for the results, which all nodes see; job file and logs lie in its folder .slurm
+    /// Folder for the results, which all nodes see; job file and logs go into its folder .slurm
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Shards, a task each; at most one per slide
@@ -55,6 +55,6 @@ pub fn run(a: Args) -> anyhow::Result<ExitCode> {
     let cancel = CancelToken::new();
     crate::interrupt::cancels(&cancel)?;
     let ended = submit(&plan, &mut *a.log.listener(true), &cancel)?;
-    say(&plan.out, &ended.run, false)?;
+    print_result(&plan.out, &ended.run, false)?;
     Ok(super::exit(ended.left, ended.slides))
 }

@@ -1,8 +1,8 @@
-//! `mithras train` in a build without libtorch: says how to get the one with it.
+//! `mithras train` in a build without libtorch: explains how to get the training build.
 
 use anyhow::Result;
 
-/// Train models (this build has no libtorch; the verb says how to get the training build)
+/// Train models (this build has no libtorch; the verb explains how to get the training build)
 #[derive(clap::Args, Debug)]
 pub struct Args {
     /// What would be trained
@@ -10,7 +10,7 @@ pub struct Args {
     _rest: Vec<String>,
 }
 
-/// Says how to get the training build.
+/// Explains how to get the training build.
 pub fn run(_: Args) -> Result<()> {
     Err(missing("train"))
 }

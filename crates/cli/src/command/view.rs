@@ -1,6 +1,6 @@
 //! `mithras view` and `mithras recount`: slides in the browser, and the count after review.
 
-use crate::show::{aloud, result};
+use crate::show::{print_line, result};
 use anyhow::Context;
 use base::text::Many;
 use mithras::Thresholds;
@@ -22,7 +22,7 @@ pub struct Args {
     /// Runs (folders of `mithras detect`), single folders of a run, slides, or folders of slides
     #[arg(required = true, value_name = "RUN|SLIDE")]
     inputs: Vec<PathBuf>,
-    /// Folder where the slides of a run lie now [default: where the run read them]
+    /// Folder with the slides of a run, if they have moved [default: where the run read them]
     #[arg(long, value_name = "DIR")]
     slides: Option<PathBuf>,
     /// Folder of the review logs [default: RUN/reviews]
@@ -46,15 +46,14 @@ pub struct Args {
 pub fn run(a: Args) -> anyhow::Result<()> {
     let opened = open(&a.inputs, a.slides.as_deref(), a.reviews.as_deref())?;
     let viewer = Viewer::new(opened).blinded(a.blinded);
-    let listener = web::listen_on(a.host, a.port)
+    let server = web::Server::bind(a.host, a.port)
         .with_context(|| format!("{}:{}: choose another --port", a.host, a.port))?;
-    let anywhere = !a.host.is_loopback();
-    if anywhere {
+    if !a.host.is_loopback() {
         eprintln!("warning: every machine that reaches {} and has the address can look", a.host);
     }
-    let (at, slides) = (listener.local_addr()?, Many(viewer.slides(), "slide"));
-    aloud(&format!("http://{at}/{}/\n{slides}; Ctrl-C ends the server", viewer.token()));
-    web::serve_from(&listener, anywhere, move |request| viewer.answer(request))?;
+    let slides = Many(viewer.slides(), "slide");
+    print_line(&format!("{}\n{slides}; Ctrl-C ends the server", server.url()?));
+    server.serve(move |request| viewer.answer(request))?;
     Ok(())
 }
 
@@ -62,8 +61,8 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 ///
 /// Figures, hotspot and density as the network has them and as reviewed, side by side, each with its
 /// exact 95 % Poisson interval, and the density with one over resampled windows of tissue; slides with
-/// less than 2 mm2 of tissue are marked. Writes recount.csv,
-/// and counts.csv and summary.html anew with both numbers. Says how far the reviewers of the run agree (kappa).
+/// less than 2 mm2 of tissue are marked. Writes recount.csv, writes counts.csv and summary.html again
+/// with both numbers, and reports the agreement of the run's reviewers (kappa).
 #[derive(clap::Args)]
 pub struct RecountArgs {
     /// Folder of `mithras detect`
@@ -105,7 +104,7 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
         let command = crate::progress::words();
         let (package, slides) = (a.model.as_deref(), a.slides.as_deref());
         let of = AtPoint { run: &a.run, into, thresholds, package, slides, command: &command };
-        super::detect::say(into, &mithras::report::at_point(&of)?, a.json)?;
+        super::detect::print_result(into, &mithras::report::at_point(&of)?, a.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let grading = a.mitotic_score.map(|g| Grading::load(&g, a.field_diameter)).transpose()?;
@@ -115,9 +114,9 @@ pub fn recount(a: RecountArgs) -> anyhow::Result<ExitCode> {
     Ok(left_out(&made.failed, made.slides.len()))
 }
 
-/// Says which slides' results could not be used, and gives the exit code.
+/// Prints the slides whose results could not be used, and returns the exit code.
 fn left_out(failed: &std::collections::BTreeMap<String, String>, good: usize) -> ExitCode {
-    failed.values().for_each(|reason| crate::progress::tell("warning", reason));
+    failed.values().for_each(|reason| crate::progress::print_message("warning", reason));
     super::exit(failed.len(), failed.len() + good)
 }
 
@@ -143,12 +142,12 @@ pub enum ExportArgs {
         /// Folder to write, NAME.dcm and the structured report NAME.sr.dcm per slide; made if missing
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
-        /// Folder where the slides lie now, or, of slides that are no DICOM, their conversions: NAME.dcm or a
-        /// folder NAME [default: where the run read them]
+        /// Folder with the slides, if they have moved, or with DICOM conversions of other slides: NAME.dcm or
+        /// a folder NAME [default: where the run read them]
         #[arg(long, value_name = "DIR")]
         slides: Option<PathBuf>,
-        /// Say whose slides they are, as the images do: name, number, birth date and sex of the patient, and
-        /// the study's number, date and physician. Left empty otherwise
+        /// Copy the patient's name, number, birth date and sex, and the study's number, date and physician
+        /// from the images. Empty otherwise
         #[arg(long)]
         patient: bool,
         /// Print JSON

@@ -62,7 +62,7 @@ fn candidates_of_a_run_are_drawn_and_cut_from_its_slides() {
         }
     }
 
-    // A slide that was moved is an error that says how to go on, and leaves nothing behind.
+    // A slide that was moved is an error with a remedy, and nothing is written.
     let (slides, moved) = (made.folder.path().join("slides"), made.folder.path().join("moved"));
     std::fs::rename(&slides, &moved).unwrap();
     let other = made.folder.path().join("other");
@@ -74,7 +74,7 @@ fn candidates_of_a_run_are_drawn_and_cut_from_its_slides() {
     // Found again, it is the same sample.
     done(&sample(&made, &other, &[("--slides", moved.as_path())]));
     assert_eq!(Key::read(&other.join("key.json")).unwrap(), key);
-    // Another slide under its name is none.
+    // Another slide under its name is refused.
     std::fs::copy(moved.join("dots.png"), moved.join("drawn.tiff")).unwrap();
     let third = made.folder.path().join("third");
     let refused = sample(&made, &third, &[("--slides", moved.as_path())]);

@@ -82,7 +82,7 @@ fn a_run_goes_to_qupath_and_comes_back_unchanged() {
     for slide in [DRAWN, DOTTED] {
         let s = &answer["slides"][slide];
         assert_eq!((&s["said"], &s["model"]), (&0.into(), &s["reviewed"]), "{s}");
-        // The dirt in the corner lies before the slide's bounds, where no reader has a place for it.
+        // The dirt in the corner is before the slide's bounds, where no reader has a place for it.
         let notes = s["notes"].to_string();
         assert_eq!(notes.contains("1 objects cannot be placed"), slide == DRAWN, "{notes}");
     }
@@ -140,7 +140,7 @@ fn what_was_corrected_in_qupath_counts() {
     assert_eq!((&s["model"]["figures"], &s["reviewed"]["figures"]), (&12.into(), &12.into()));
     let nowhere = recount(&made, "no/such/folder").unwrap_err();
     assert!(nowhere.contains("no/such/folder: no such file"), "{nowhere}");
-    // The other slide has no file: nothing is said of it.
+    // The other slide has no file, so it has no verdicts.
     assert_eq!(answer["slides"][DOTTED]["model"], answer["slides"][DOTTED]["reviewed"]);
     // The objects of another slide under this one's name are not believed in silence.
     let dots = std::fs::read(out.join("dots.geojson")).unwrap();
@@ -149,7 +149,7 @@ fn what_was_corrected_in_qupath_counts() {
     std::fs::write(other.join("drawn.geojson"), dots).unwrap();
     let answer = recount(&made, other.to_str().unwrap()).unwrap();
     let notes = answer["slides"][DRAWN]["notes"].to_string();
-    assert!(notes.contains("no object lies at a candidate"), "{notes}");
+    assert!(notes.contains("no object is at a candidate"), "{notes}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn reviewers_of_a_run_agree_so_far() {
     for (k, (a, b)) in anna.iter().zip(&bert).enumerate() {
         let at = [rows[k].x_px, rows[k].y_px];
         for (who, word) in [("anna", a), ("bert", b)] {
-            assert_eq!(server.say(who, DRAWN, at, &format!("\"{word}\""), false).status, 200);
+            assert_eq!(server.review(who, DRAWN, at, &format!("\"{word}\""), false).status, 200);
         }
     }
     let answer = recount(&made, "anna").unwrap();
@@ -191,29 +191,29 @@ fn reviewers_of_a_run_agree_so_far() {
         Value::Array(vec![])
     );
 
-    // A morphology is kept, taken back with its word, and refused where it is none.
+    // A morphology is kept, taken back with its word, and refused where it is unknown.
     let [x, y] = DOTS[0];
-    let say = |verdict: &str, morphology: &str| {
+    let review = |verdict: &str, morphology: &str| {
         let body = format!(
             r#"{{"reviewer":"cleo","slide":{DOTTED},"key":"{x:.2},{y:.2}","x":{x},"y":{y},"verdict":"{verdict}","added":false,"morphology":"{morphology}"}}"#
         );
         server.post("api/review", &body).status
     };
-    let stands =
+    let entry =
         || server.get(&format!("api/reviews/{DOTTED}?reviewer=cleo")).json()["entries"][0].clone();
-    assert_eq!(say("figure", "metaphase"), 200);
-    assert_eq!(say("atypical", "multipolar"), 200);
-    assert_eq!(stands()["morphology"], "multipolar");
-    assert_eq!((say("figure", "atypical"), say("mimicker", "metaphase")), (400, 400));
+    assert_eq!(review("figure", "metaphase"), 200);
+    assert_eq!(review("atypical", "multipolar"), 200);
+    assert_eq!(entry()["morphology"], "multipolar");
+    assert_eq!((review("figure", "atypical"), review("mimicker", "metaphase")), (400, 400));
     let undo = format!(r#"{{"reviewer":"cleo","slide":{DOTTED}}}"#);
     assert_eq!(server.post("api/undo", &undo).json()["entry"]["morphology"], "metaphase");
     assert_eq!(
-        (&stands()["verdict"], &stands()["morphology"]),
+        (&entry()["verdict"], &entry()["morphology"]),
         (&"figure".into(), &"metaphase".into())
     );
 }
 
-/// Whether a frame is dark at a place and light beside it.
+/// Whether a frame is dark at a place and light next to it.
 fn is_dot(file: &Path, x: f64, y: f64) -> bool {
     let image = image::open(file).unwrap().into_rgb8();
     let at = |x: f64, y: f64| image.get_pixel(x as u32, y as u32).0[0];
@@ -231,19 +231,19 @@ fn reviews_become_a_dataset() {
     };
     assert!(import(&[]).unwrap_err().contains("no review log"));
     let server = serve(&[&made.run]);
-    let say = |who: &str, slide, at, word: &str, added| {
-        assert_eq!(server.say(who, slide, at, &format!("\"{word}\""), added).status, 200);
+    let review = |who: &str, slide, at, word: &str, added| {
+        assert_eq!(server.review(who, slide, at, &format!("\"{word}\""), added).status, 200);
     };
     // The first dot is a figure to both, the second a mimicker, on the third they differ.
     for who in ["anna", "bert"] {
-        say(who, DOTTED, DOTS[0], "atypical", false);
-        say(who, DOTTED, DOTS[1], "mimicker", false);
+        review(who, DOTTED, DOTS[0], "atypical", false);
+        review(who, DOTTED, DOTS[1], "mimicker", false);
     }
-    say("anna", DOTTED, DOTS[2], "figure", false);
-    say("bert", DOTTED, DOTS[2], "mimicker", false);
-    say("anna", DOTTED, [820.5, 700.5], "figure", true);
-    say("anna", DOTTED, [900.0, 800.0], "figure", true);
-    say("anna", DOTTED, [900.0, 800.0], "removed", true);
+    review("anna", DOTTED, DOTS[2], "figure", false);
+    review("bert", DOTTED, DOTS[2], "mimicker", false);
+    review("anna", DOTTED, [820.5, 700.5], "figure", true);
+    review("anna", DOTTED, [900.0, 800.0], "figure", true);
+    review("anna", DOTTED, [900.0, 800.0], "removed", true);
     let answer: Value = serde_json::from_str(&import(&[]).unwrap()).unwrap();
     assert_eq!((&answer["open"], &answer["images"]), (&1.into(), &2.into()), "{answer}");
     assert_eq!(answer["classes"]["mitotic_figure"], 2);
@@ -255,7 +255,7 @@ fn reviews_become_a_dataset() {
     for image in images {
         assert_eq!((image.slide.as_str(), image.exhaustive), ("dots", true));
         assert!(image.width >= 512 && image.height >= 512);
-        // What the labels say lies where the pixels do.
+        // Labels and pixels agree in place.
         let file = out.join(&image.file);
         for l in &image.labels {
             let added = (l.x, l.y) == (820.5 - 512.0, 700.5 - 512.0);
@@ -286,7 +286,7 @@ fn reviews_become_a_dataset() {
     // On the drawn slide nobody judged most candidates: they are ignored, not taken for tissue.
     let rows = read_detections(&made.run.join("drawn/detections.csv")).unwrap();
     let at = [rows[10].x_px, rows[10].y_px];
-    say("dora", DRAWN, at, "figure", false);
+    review("dora", DRAWN, at, "figure", false);
     std::fs::remove_dir_all(&out).unwrap();
     import(&["--annotator", "dora"]).unwrap();
     let set = Dataset::open(&out).unwrap();
@@ -341,15 +341,15 @@ fn from_a_detection_through_corrections_to_a_better_one() {
     let truth = demo(&run, "3");
     let rows = read_detections(&run.join("drawn/detections.csv")).unwrap();
     let before = scored(&truth, &accepted(&run));
-    // Somebody who knows the truth says every candidate, and adds what was missed.
+    // Somebody who knows the truth judges every candidate and adds what was missed.
     let server = serve(&[&run]);
     let all: Vec<[f64; 2]> = rows.iter().map(|r| [r.x_px, r.y_px]).collect();
     for at in &all {
         let word = if scored(&truth, &[*at]).2 == 0 { "\"figure\"" } else { "\"mimicker\"" };
-        assert_eq!(server.say("anna", 0, *at, word, false).status, 200);
+        assert_eq!(server.review("anna", 0, *at, word, false).status, 200);
     }
     for t in truth.iter().filter(|t| scored(&[**t], &all).0 == 0) {
-        assert_eq!(server.say("anna", 0, *t, "\"figure\"", true).status, 200);
+        assert_eq!(server.review("anna", 0, *t, "\"figure\"", true).status, 200);
     }
     let answer =
         mithras(&["recount", &text(&run), "--reviews", "anna", "--grade", "gist"]).unwrap();
@@ -363,7 +363,7 @@ fn from_a_detection_through_corrections_to_a_better_one() {
         !cell("reviewed_mitotic_score").is_empty() && page.contains("Reviewed by anna:"),
         "{page}"
     );
-    // Who said nothing takes nothing in; a count of its own is another count.
+    // A reviewer without verdicts takes nothing in; a count of its own is another count.
     let counts = run.join("drawn/counts.json");
     let same = std::fs::read(&counts).unwrap();
     std::fs::write(&counts, [&same[..], b"\n"].concat()).unwrap();

@@ -43,7 +43,7 @@ fn judged_candidates_set_the_scale_and_the_points_of_a_package() {
         for r in &before[..up_to] {
             let at = [r.x_px, r.y_px];
             let word = if is_figure(at) { "\"figure\"" } else { "\"mimicker\"" };
-            assert_eq!(server.say(who, 0, at, word, false).status, 200);
+            assert_eq!(server.review(who, 0, at, word, false).status, 200);
         }
     };
     judge("bert", 3);

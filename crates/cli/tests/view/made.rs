@@ -43,7 +43,7 @@ pub fn made() -> Made {
     let drawn = made.slide("drawn.tiff");
     std::fs::write(&drawn, bytes).unwrap();
     let found = layout.truth().iter().enumerate().map(|(k, t)| {
-        // The first figure stands exactly at the threshold, which rounds differently in two precisions.
+        // The first figure is exactly at the threshold, which rounds differently in two precisions.
         let cls = match (t.kind, k) {
             (Kind::Mitotic, k) if first(layout) == k => 0.7,
             (Kind::Mitotic, k) => 0.8 + k as f32 / 1000.0,
@@ -64,7 +64,7 @@ pub fn dotted() -> Made {
     std::fs::create_dir_all(&slides).unwrap();
     let mut image = image::RgbImage::from_pixel(2600, 2100, image::Rgb([255; 3]));
     for [x, y] in DOTS {
-        // Nine px wide around the centre of the pixel that the place lies in the middle of.
+        // Nine px wide around the centre of the place's pixel.
         for (dx, dy) in (0..10).flat_map(|dy| (0..10).map(move |dx| (dx, dy))) {
             let at = (x as u32 - 5 + dx, y as u32 - 5 + dy);
             image.put_pixel(at.0, at.1, image::Rgb([0, 0, 0]));
@@ -193,7 +193,7 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
         stages: Vec::new(),
         wall: Duration::from_secs(1),
     };
-    let input = InputDigest::of(file).unwrap();
+    let input = InputDigest::from_file(file).unwrap();
     let name = mithras::input::stem(file);
     let slide = SlideEntry {
         name: name.clone(),
@@ -261,12 +261,12 @@ pub fn start(command: &mut Command) -> Option<Server> {
 }
 
 /// An answer: status and body.
-pub struct Told {
+pub struct Reply {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-impl Told {
+impl Reply {
     pub fn json(&self) -> Value {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
         serde_json::from_slice(&self.body).unwrap()
@@ -282,23 +282,23 @@ impl Server {
         self.url.trim_end_matches('/').rsplit('/').next().unwrap()
     }
 
-    /// Sends a whole request; `HOST` stands for the server's own.
-    pub fn raw(&self, request: &str) -> Told {
+    /// Sends a whole request; `HOST` is replaced by the server's own.
+    pub fn raw(&self, request: &str) -> Reply {
         let mut stream = TcpStream::connect(self.address()).unwrap();
         stream.write_all(request.replace("HOST", self.address()).as_bytes()).unwrap();
         let mut all = Vec::new();
         stream.read_to_end(&mut all).unwrap();
         let head = all.windows(4).position(|w| w == b"\r\n\r\n").expect("an answer");
         let status = std::str::from_utf8(&all[9..12]).unwrap().parse().unwrap();
-        Told { status, body: all.split_off(head + 4) }
+        Reply { status, body: all.split_off(head + 4) }
     }
 
     /// A path below the token.
-    pub fn get(&self, path: &str) -> Told {
+    pub fn get(&self, path: &str) -> Reply {
         self.raw(&format!("GET /{}/{path} HTTP/1.1\r\nHost: HOST\r\n\r\n", self.token()))
     }
 
-    pub fn post(&self, path: &str, body: &str) -> Told {
+    pub fn post(&self, path: &str, body: &str) -> Reply {
         self.raw(&format!(
             "POST /{}/{path} HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
@@ -307,8 +307,15 @@ impl Server {
         ))
     }
 
-    /// Says a word about a place; `verdict` as JSON.
-    pub fn say(&self, who: &str, slide: usize, at: [f64; 2], verdict: &str, added: bool) -> Told {
+    /// Sends a verdict on a place; `verdict` as JSON.
+    pub fn review(
+        &self,
+        who: &str,
+        slide: usize,
+        at: [f64; 2],
+        verdict: &str,
+        added: bool,
+    ) -> Reply {
         let [x, y] = at;
         let plus = if added { "+" } else { "" };
         let body = format!(
@@ -317,8 +324,8 @@ impl Server {
         self.post("api/review", &body)
     }
 
-    /// What stands, as `key: verdict`.
-    pub fn standing(&self, who: &str, slide: usize) -> Vec<(String, String)> {
+    /// The current verdicts, as `(key, verdict)`.
+    pub fn verdicts(&self, who: &str, slide: usize) -> Vec<(String, String)> {
         let all = self.get(&format!("api/reviews/{slide}?reviewer={who}")).json();
         let entries = all["entries"].as_array().unwrap().iter();
         let text = |v: &Value| v.as_str().unwrap().to_owned();

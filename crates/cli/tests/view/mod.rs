@@ -3,10 +3,11 @@
 mod audit;
 mod back;
 mod calibrate;
-mod made;
+pub(crate) mod made;
 mod page;
 mod quality;
 mod report;
+mod start_page;
 
 use made::{DOTS, made, score, serve, start};
 use mithras::export::read_detections;
@@ -14,7 +15,7 @@ use review::view::{TILE, max_level};
 use serde_json::Value;
 use std::process::Command;
 
-/// Where the slides stand in the list: by name.
+/// The slides' positions in the list, which is sorted by name.
 const DRAWN: usize = 1;
 const DOTTED: usize = 0;
 
@@ -164,7 +165,7 @@ fn only_who_has_the_whole_address_is_answered() {
         ("anna", [-1.0, 2.0], "\"figure\"", true, 400),
         ("anna", [1.0, 1e9], "\"figure\"", true, 400),
     ] {
-        assert_eq!(server.say(who, DOTTED, at, verdict, added).status, status, "{who} {at:?}");
+        assert_eq!(server.review(who, DOTTED, at, verdict, added).status, status, "{who} {at:?}");
     }
     assert!(!made.run.join("anna.jsonl").exists());
     let long =
@@ -175,19 +176,19 @@ fn only_who_has_the_whole_address_is_answered() {
          Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
     );
     assert_eq!(server.raw(&other).status, 403);
-    assert!(!made.run.join("reviews/anna.jsonl").exists(), "nothing was said");
+    assert!(!made.run.join("reviews/anna.jsonl").exists(), "no verdict was sent");
 }
 
 #[test]
 fn a_word_that_was_acknowledged_survives_a_kill() {
     let made = made();
     let server = serve(&[&made.run]);
-    assert_eq!(server.say("anna", DOTTED, DOTS[0], "\"mimicker\"", false).status, 200);
-    assert_eq!(server.say("anna", DOTTED, DOTS[1], "\"atypical\"", false).status, 200);
-    assert_eq!(server.say("bert", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
+    assert_eq!(server.review("anna", DOTTED, DOTS[0], "\"mimicker\"", false).status, 200);
+    assert_eq!(server.review("anna", DOTTED, DOTS[1], "\"atypical\"", false).status, 200);
+    assert_eq!(server.review("bert", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
     // A second viewer may look, and is not let at a log that this one holds.
     let second = serve(&[&made.run]);
-    let answer = second.say("anna", DOTTED, DOTS[2], "\"unsure\"", false);
+    let answer = second.review("anna", DOTTED, DOTS[2], "\"unsure\"", false);
     assert!(
         answer.status == 400 && String::from_utf8_lossy(&answer.body).contains("another process")
     );
@@ -213,21 +214,21 @@ fn a_word_that_was_acknowledged_survives_a_kill() {
     let server = serve(&[&made.run]);
     let key = |k: usize| format!("{:.2},{:.2}", DOTS[k][0], DOTS[k][1]);
     let both = [(key(1), "atypical".to_owned()), (key(0), "mimicker".to_owned())];
-    assert_eq!(server.standing("anna", DOTTED), both);
-    assert_eq!(server.standing("bert", DOTTED), [(key(0), "figure".to_owned())]);
-    assert_eq!(server.standing("anna", DRAWN), []);
-    // The last word on a key stands; what is taken back stands as before it, of an earlier session, too.
-    assert_eq!(server.say("anna", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
-    assert_eq!(server.standing("anna", DOTTED)[1].1, "figure");
+    assert_eq!(server.verdicts("anna", DOTTED), both);
+    assert_eq!(server.verdicts("bert", DOTTED), [(key(0), "figure".to_owned())]);
+    assert_eq!(server.verdicts("anna", DRAWN), []);
+    // The last verdict on a key counts; after an undo the one before it, of an earlier session, too.
+    assert_eq!(server.review("anna", DOTTED, DOTS[0], "\"figure\"", false).status, 200);
+    assert_eq!(server.verdicts("anna", DOTTED)[1].1, "figure");
     let undo =
         || server.post("api/undo", &format!(r#"{{"reviewer":"anna","slide":{DOTTED}}}"#)).json();
     assert_eq!(undo()["entry"]["verdict"], "mimicker");
-    assert_eq!(server.standing("anna", DOTTED), both);
+    assert_eq!(server.verdicts("anna", DOTTED), both);
     assert_eq!(undo()["entry"]["verdict"], Value::Null);
-    assert_eq!(server.standing("anna", DOTTED), both[1..]);
+    assert_eq!(server.verdicts("anna", DOTTED), both[1..]);
     undo();
     assert_eq!(undo()["entry"], Value::Null, "nothing is left to take back");
-    assert_eq!(server.standing("anna", DOTTED), []);
+    assert_eq!(server.verdicts("anna", DOTTED), []);
     let text = std::fs::read_to_string(&log).unwrap();
     assert_eq!(text.lines().count(), 6, "nothing is ever rewritten");
     assert!(text.lines().all(|l| serde_json::from_str::<Value>(l).is_ok()), "{text}");
@@ -251,7 +252,7 @@ fn a_full_disk_is_no_saved_word() {
     let mut refused = 0;
     for k in 0..60 {
         let word = ["figure", "mimicker", "unsure"][k % 3];
-        let answer = server.say("anna", DOTTED, DOTS[0], &format!("\"{word}\""), false);
+        let answer = server.review("anna", DOTTED, DOTS[0], &format!("\"{word}\""), false);
         match answer.status {
             200 => last = Some(word),
             _ => {
@@ -261,7 +262,7 @@ fn a_full_disk_is_no_saved_word() {
         }
     }
     assert!(refused > 5, "{refused} refused");
-    assert_eq!(server.standing("anna", DOTTED)[0].1, last.unwrap());
+    assert_eq!(server.verdicts("anna", DOTTED)[0].1, last.unwrap());
 }
 
 #[test]
@@ -293,10 +294,10 @@ fn slides_that_are_gone_or_changed_are_said_and_the_rest_works() {
     assert_eq!(lines(&bare)[0]["width"], 2600);
     let detail = bare.get("api/slide/0").json();
     assert!(detail["searched"] == false && detail["mpp"] == Value::Null);
-    assert_eq!(bare.say("anna", 0, DOTS[0], "\"figure\"", true).status, 400);
+    assert_eq!(bare.review("anna", 0, DOTS[0], "\"figure\"", true).status, 400);
     let words = made.folder.path().join("words");
     let bare = serve(&[&made.slide("dots.png"), "--reviews".as_ref(), &words]);
-    assert_eq!(bare.say("anna", 0, DOTS[0], "\"figure\"", true).status, 200);
+    assert_eq!(bare.review("anna", 0, DOTS[0], "\"figure\"", true).status, 200);
     assert!(words.join("anna.jsonl").is_file());
 }
 
@@ -324,18 +325,18 @@ fn a_recount_is_what_a_hand_counts() {
         [row.x_px, row.y_px]
     };
     let server = serve(&[&made.run]);
-    let say = |at, word: &str, added| {
-        assert_eq!(server.say("anna", DRAWN, at, &format!("\"{word}\""), added).status, 200);
+    let review = |at, word: &str, added| {
+        assert_eq!(server.review("anna", DRAWN, at, &format!("\"{word}\""), added).status, 200);
     };
     // 12 figures: three out (one by removal), one in, one added, one added and taken back, one unsure.
-    say(place(true, 0), "mimicker", false);
-    say(place(true, 1), "mimicker", false);
-    say(place(true, 2), "removed", false);
-    say(place(true, 3), "unsure", false);
-    say(place(true, 4), "atypical", false);
-    say(place(false, 0), "figure", false);
-    say([1500.25, 1100.5], "figure", true);
-    say([1600.0, 1100.0], "figure", true);
+    review(place(true, 0), "mimicker", false);
+    review(place(true, 1), "mimicker", false);
+    review(place(true, 2), "removed", false);
+    review(place(true, 3), "unsure", false);
+    review(place(true, 4), "atypical", false);
+    review(place(false, 0), "figure", false);
+    review([1500.25, 1100.5], "figure", true);
+    review([1600.0, 1100.0], "figure", true);
     server.post("api/undo", &format!(r#"{{"reviewer":"anna","slide":{DRAWN}}}"#)).json();
     // The server still holds the log; a recount only reads.
     let answer = recount(&made, "anna").unwrap();

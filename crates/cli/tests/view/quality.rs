@@ -1,4 +1,4 @@
-//! `mithras quality`: what is wrong with a cohort is said, in a table and on a page that sorts.
+//! `mithras quality`: a cohort's faults in a table and on a page that sorts.
 
 use super::page::in_a_browser;
 use mithras::demo::{Container, Layout, Spec, write};

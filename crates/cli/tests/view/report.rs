@@ -28,7 +28,7 @@ fn read_back(pdf: &[u8]) -> (String, Vec<String>) {
     (text.split_whitespace().collect::<Vec<_>>().join(" "), inside.map(name).collect())
 }
 
-/// A case with more to say than fits keeps to one page, in smaller letters.
+/// A case with much text keeps to one page, in smaller letters.
 #[test]
 fn a_case_with_many_words_has_one_page() {
     let dir = tempfile::tempdir().unwrap();
@@ -134,13 +134,13 @@ fn a_case_of_two_slides_has_one_page() {
     assert_eq!(std::fs::read(at("pages/Müller & Sön.pdf")).unwrap(), pdf);
     assert!(at("pages/B_2.pdf").is_file());
 
-    // Reviewed and signed, the page says so.
+    // Reviewed and signed, as the page shows.
     let server = serve(&[Path::new(&run)]);
     let index = server.get("api/index").json();
     for name in ["one", "two"] {
         let slide =
             index["slides"].as_array().unwrap().iter().position(|s| s["name"] == name).unwrap();
-        assert_eq!(server.say("anna", slide, [400.0, 400.0], "\"figure\"", true).status, 200);
+        assert_eq!(server.review("anna", slide, [400.0, 400.0], "\"figure\"", true).status, 200);
     }
     let one = index["slides"].as_array().unwrap().iter().position(|s| s["name"] == "one").unwrap();
     let signed = server.post("api/sign", &format!(r#"{{"reviewer":"anna","slide":{one}}}"#)).json();

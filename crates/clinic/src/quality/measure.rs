@@ -48,11 +48,11 @@ pub struct Measured {
     pub folds: f64,
     /// Stain vectors; none where too little is stained.
     pub stains: Option<[[f64; 3]; 2]>,
-    /// Tiles that the file says were left out, on all levels.
+    /// Tiles that the file lists as left out, on all levels.
     pub missing_tiles: usize,
     /// Whether a picture of the label is in the file.
     pub label: bool,
-    /// Names in the file that say who, when or where.
+    /// Names in the file that may identify a person, a time or a place.
     pub personal: usize,
     /// Seconds that it took.
     pub seconds: f64,
@@ -107,7 +107,7 @@ pub fn measure(file: &Path, mpp: Option<Mpp>) -> Result<Measured, SlideError> {
         pen,
         dirt,
         folds: folds(&overview, sx * own.x.get(), &on_tissue),
-        stains: Stains::of(stained).map(|s| [s.haematoxylin, s.eosin]),
+        stains: Stains::estimate(stained).map(|s| [s.haematoxylin, s.eosin]),
         missing_tiles: (0..slide.levels().len()).map(|l| slide.absent_tiles(l).len()).sum(),
         label,
         personal: about.inventory.findings.len(),

@@ -18,14 +18,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::of`] as `mithras
+/// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::estimate`] as `mithras
 /// quality` measures them.
 pub const TRAINING: Stains =
     Stains { haematoxylin: [0.3758, 0.7928, 0.4798], eosin: [0.1193, 0.8365, 0.5349] };
 
-/// From here on the stain is said to be another, degrees.
+/// From here on the stain is reported as different, degrees.
 const OTHER_STAIN: f64 = 15.0;
-/// Shares from which pen, dirt and folds are said.
+/// Shares from which pen, dirt and folds are reported.
 const PEN: f64 = 0.002;
 const DIRT: f64 = 0.002;
 const FOLDS: f64 = 0.05;
@@ -172,27 +172,27 @@ fn distances(slides: &[Looked]) -> Vec<Vec<(&'static str, f64)>> {
 fn flags(m: &Measured, from_training: Option<f64>) -> Vec<String> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let mut flags = Vec::new();
-    let mut say = |holds: bool, text: String| {
+    let mut flag = |holds: bool, text: String| {
         if holds {
             flags.push(text);
         }
     };
     let coarse = m.mpp[0].max(m.mpp[1]);
-    say(coarse > COARSE, format!("{coarse:.3} um/px, coarser than {COARSE}: figures are missed"));
-    say(m.tissue_mm2 == 0.0, "no tissue".into());
-    say(
+    flag(coarse > COARSE, format!("{coarse:.3} um/px, coarser than {COARSE}: figures are missed"));
+    flag(m.tissue_mm2 == 0.0, "no tissue".into());
+    flag(
         m.tissue_mm2 > 0.0 && m.tissue_mm2 < HOTSPOT_MM2,
         format!("{:.2} mm2 of tissue, less than a hotspot", m.tissue_mm2),
     );
     let blurred = m.out_of_focus.unwrap_or(0.0);
-    say(blurred > OUT_OF_FOCUS_SHARE, format!("{} out of focus", percent(blurred)));
-    say(m.pen > PEN, format!("{} under pen", percent(m.pen)));
-    say(m.dirt > DIRT, format!("{} dirt", percent(m.dirt)));
-    say(m.folds > FOLDS, format!("{} of the tissue as dense as folds", percent(m.folds)));
+    flag(blurred > OUT_OF_FOCUS_SHARE, format!("{} out of focus", percent(blurred)));
+    flag(m.pen > PEN, format!("{} under pen", percent(m.pen)));
+    flag(m.dirt > DIRT, format!("{} dirt", percent(m.dirt)));
+    flag(m.folds > FOLDS, format!("{} of the tissue as dense as folds", percent(m.folds)));
     let stain = from_training.unwrap_or(0.0);
-    say(stain > OTHER_STAIN, format!("stain {stain:.0} degrees from the training data's"));
-    say(m.missing_tiles > 0, format!("{} missing", Many(m.missing_tiles, "tile")));
-    say(m.label, "the label is in the file".into());
+    flag(stain > OTHER_STAIN, format!("stain {stain:.0} degrees from the training data's"));
+    flag(m.missing_tiles > 0, format!("{} missing", Many(m.missing_tiles, "tile")));
+    flag(m.label, "the label is in the file".into());
     flags
 }
 
@@ -245,7 +245,7 @@ impl fmt::Display for Cohort {
             writeln!(f, "{}: {}", plain(&s.name), plain(&s.flags.join("; ")))?;
         }
         let sound = self.slides.iter().filter(|s| s.flags.is_empty()).count();
-        writeln!(f, "{sound} of {} without anything to say", Many(self.slides.len(), "slide"))
+        writeln!(f, "{sound} of {} without a finding", Many(self.slides.len(), "slide"))
     }
 }
 
@@ -306,7 +306,7 @@ mod tests {
         assert!(of("coarse").flags.iter().any(|f| f == "resolution unlike the cohort's"));
         assert!(of("s3").flags.is_empty() && of("s3").distance < 3.0, "{:?}", of("s3"));
         assert_eq!(of("s3").stain_from_training, Some(0.0));
-        // Few slides are no cohort; what is wrong by itself is still said.
+        // Few slides do not make a cohort; what is wrong by itself is still reported.
         let few = compared(vec![looked("a", 0.4), looked("b", 0.0)]);
         assert_eq!(few.slides[0].flags, ["40.0 % out of focus"]);
     }

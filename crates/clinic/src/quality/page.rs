@@ -19,7 +19,7 @@ const STYLE: &str = "
 const SCRIPT: &str = "
 const table = document.querySelector('.quality table');
 const body = table.tBodies[0];
-const said = document.querySelector('[role=status]');
+const message = document.querySelector('[role=status]');
 table.querySelectorAll('th button').forEach((button) => button.addEventListener('click', () => {
   const head = button.closest('th');
   const up = head.getAttribute('aria-sort') !== 'ascending';
@@ -33,7 +33,7 @@ table.querySelectorAll('th button').forEach((button) => button.addEventListener(
     return up ? order : -order;
   });
   rows.forEach(([, row]) => body.append(row));
-  said.textContent = `sorted by ${button.textContent}, ${up ? 'ascending' : 'descending'}`;
+  message.textContent = `sorted by ${button.textContent}, ${up ? 'ascending' : 'descending'}`;
 }));
 ";
 

@@ -28,7 +28,7 @@ pub fn density(pixel: [u8; 3]) -> [f64; 3] {
 impl Stains {
     /// Of pixels; none where too few of them are stained, or all have one colour.
     #[must_use]
-    pub fn of(pixels: &[[u8; 3]]) -> Option<Self> {
+    pub fn estimate(pixels: &[[u8; 3]]) -> Option<Self> {
         let all: Vec<[f64; 3]> = pixels.iter().map(|p| density(*p)).collect();
         let all: Vec<[f64; 3]> =
             all.into_iter().filter(|d| d.iter().all(|v| *v >= LEAST)).collect();
@@ -163,11 +163,11 @@ mod tests {
                 })
             })
             .collect();
-        let found = Stains::of(&pixels).unwrap();
+        let found = Stains::estimate(&pixels).unwrap();
         assert!(found.degrees_from(&known) < 2.0, "{found:?}");
         let turned = Stains { haematoxylin: known.eosin, eosin: known.haematoxylin };
         assert!(found.degrees_from(&turned) > 20.0);
-        assert_eq!(Stains::of(&[[250; 3]; 1000]), None, "ground alone");
-        assert_eq!(Stains::of(&[[120, 80, 140]; 1000]), None, "one colour");
+        assert_eq!(Stains::estimate(&[[250; 3]; 1000]), None, "ground alone");
+        assert_eq!(Stains::estimate(&[[120, 80, 140]; 1000]), None, "one colour");
     }
 }

@@ -11,4 +11,4 @@ mod tally;
 pub use package::{Drawn, Item, Key, KeyItem, Package, PackageWriter, Pools, Question, Stratum};
 pub use review::{BoxSize, Entry, ReviewLog, Verdict};
 pub use sample::{CountsError, SampleOptions, StratumBy, counts, sample, sample_wider};
-pub use tally::{Counts, Row, tally};
+pub use tally::{ReviewCounts, Row, tally};

@@ -160,7 +160,7 @@ fn parse(text: &str, path: &Path, audit: &str) -> Result<BTreeMap<String, Entry>
             path: path.into(),
             reason: format!("line {}: {reason}", i + 1),
         };
-        let line = one(line).map_err(|e| bad(e.to_string()))?;
+        let line = parse_line(line).map_err(|e| bad(e.to_string()))?;
         if line.audit != audit {
             return Err(bad(format!("belongs to the audit {}, not {audit}", line.audit)));
         }
@@ -174,7 +174,7 @@ fn parse(text: &str, path: &Path, audit: &str) -> Result<BTreeMap<String, Entry>
 
 /// A line. Earlier versions left half a line on a full disk and glued the next one to it: that one
 /// was answered as saved, and counts.
-fn one(line: &str) -> serde_json::Result<Line> {
+fn parse_line(line: &str) -> serde_json::Result<Line> {
     serde_json::from_str(line).or_else(|e| {
         let glued = line.rfind(r#"{"audit":"#).filter(|at| *at > 0);
         glued.map_or(Err(e), |at| serde_json::from_str(&line[at..]))

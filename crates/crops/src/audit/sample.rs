@@ -39,7 +39,7 @@ impl StratumBy {
     /// Crops per cohort for each stratum, from `NAME=COUNT`; labels have default counts.
     ///
     /// # Errors
-    /// A text that is not such a pair, or no pairs where there are no default counts.
+    /// A text that is not such a pair; an empty list where no defaults exist.
     pub fn counts(self, pairs: &[String]) -> Result<BTreeMap<String, usize>, CountsError> {
         match self {
             Self::Label => counts(pairs, &[("mitotic_figure", 30), ("mimicker", 20)]),
@@ -51,7 +51,7 @@ impl StratumBy {
 /// Crops per cohort for each stratum, from `NAME=COUNT`; the `usual` ones when none are given.
 ///
 /// # Errors
-/// A text that is not such a pair, or no pairs where there are no default counts.
+/// A text that is not such a pair; an empty list where no defaults exist.
 pub fn counts(
     pairs: &[String],
     usual: &[(&str, usize)],

@@ -6,9 +6,9 @@ use crate::error::{CorpusError, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts of verdicts.
+/// ReviewCounts of verdicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct ReviewCounts {
     /// Confirmed.
     pub confirmed: u64,
     /// Not confirmed.
@@ -32,9 +32,9 @@ pub struct Row {
     pub stratum: String,
     /// Size of the stratum in the corpus; `None` when unknown.
     pub pool: Option<u64>,
-    /// Counts.
+    /// ReviewCounts.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: ReviewCounts,
 }
 
 /// One reviewer's rows, in the key's order of strata. Pictures without a verdict are left out.
@@ -54,7 +54,7 @@ pub fn tally(key: &Key, entries: &BTreeMap<String, Entry>) -> Result<Vec<Row>> {
             cohort: s.cohort.clone(),
             stratum: s.stratum.clone(),
             pool: Some(s.pool),
-            counts: Counts::default(),
+            counts: ReviewCounts::default(),
         })
         .collect();
     for (id, entry) in entries {

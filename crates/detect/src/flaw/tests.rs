@@ -46,7 +46,7 @@ fn squares_are_whole_parts_of_the_stride() {
 fn what_is_sharp_is_sound_and_what_is_soft_is_out_of_focus() {
     for (mpp, unit) in [(0.25, 1.0), (0.5, 0.5)] {
         let s = squares(512, 400, mpp);
-        let judge = |soft: f64| s.judge(&spotted(512, soft), (512, 512));
+        let judge = |soft: f64| s.classify(&spotted(512, soft), (512, 512));
         assert_eq!(judge(1.0), None);
         assert_eq!(judge(3.0 * unit), None);
         let soft = judge(60.0).unwrap();
@@ -57,11 +57,11 @@ fn what_is_sharp_is_sound_and_what_is_soft_is_out_of_focus() {
     }
     // An even ground is neither: nothing on it could be sharp.
     let s = squares(512, 400, 0.25);
-    assert_eq!(s.judge(&RgbTile::filled(512, 512, [225, 170, 205]), (512, 512)), None);
-    assert_eq!(s.judge(&RgbTile::filled(512, 512, [255; 3]), (512, 512)), None);
+    assert_eq!(s.classify(&RgbTile::filled(512, 512, [225, 170, 205]), (512, 512)), None);
+    assert_eq!(s.classify(&RgbTile::filled(512, 512, [255; 3]), (512, 512)), None);
     // What is outside the slide means nothing.
-    assert_eq!(s.judge(&spotted(512, 60.0), (0, 512)), None);
-    let edge = s.judge(&spotted(512, 60.0), (150, 512)).unwrap();
+    assert_eq!(s.classify(&spotted(512, 60.0), (0, 512)), None);
+    let edge = s.classify(&spotted(512, 60.0), (150, 512)).unwrap();
     let first = |row: usize| (edge.0[3 * row], edge.0[3 * row + 1], edge.0[3 * row + 2]);
     assert_eq!(first(0), (Some(Flaw::OutOfFocus), None, None));
 }
@@ -96,14 +96,14 @@ fn a_square_has_one_flaw_and_its_neighbours_none() {
     let mut tile = spotted(512, 1.0);
     paint(&mut tile, (210, 10), (150, 150), [30, 120, 60]);
     paint(&mut tile, (10, 210), (100, 100), [30, 30, 32]);
-    let Verdicts(all) = s.judge(&tile, (512, 512)).unwrap();
+    let Verdicts(all) = s.classify(&tile, (512, 512)).unwrap();
     let expected = [None, Some(Flaw::Pen), None, Some(Flaw::Dirt)];
     assert_eq!(all[..4], expected);
     assert!(all[4..].iter().all(Option::is_none));
     // A speck is not a dirty area.
     let mut tile = spotted(512, 1.0);
     paint(&mut tile, (10, 210), (40, 40), [30, 30, 32]);
-    assert_eq!(s.judge(&tile, (512, 512)), None);
+    assert_eq!(s.classify(&tile, (512, 512)), None);
 }
 
 fn frame(width: u32, height: u32) -> WorkingFrame {

@@ -2,7 +2,7 @@
 
 use super::flow::{Event, Stored};
 use super::shared::{Meter, Shared};
-use super::stages::Found;
+use super::stages::StageOutput;
 use crate::candidates::Region;
 use crate::checkpoint::{self, Scored};
 use crate::error::DetectError;
@@ -72,8 +72,10 @@ impl<'a, 'm> Second<'a, 'm> {
         let scale = if crop.mpp == recipe.mpp {
             (1.0, 1.0)
         } else {
-            let (own, other) =
-                (WorkingFrame::of(source, crop.mpp)?.scale, source.working_scale(recipe.mpp)?);
+            let (own, other) = (
+                WorkingFrame::at_resolution(source, crop.mpp)?.scale,
+                source.working_scale(recipe.mpp)?,
+            );
             (other.0 / own.0, other.1 / own.1)
         };
         Ok(Self {
@@ -89,7 +91,7 @@ impl<'a, 'm> Second<'a, 'm> {
         (crop_meter, classify_meter): (&'scope Meter, &'scope Meter),
         batch: usize,
         (regions, crop_out, crops_in, events): (
-            Receiver<Found>,
+            Receiver<StageOutput>,
             Sender<Cropped>,
             Receiver<Cropped>,
             Sender<Event>,
@@ -102,12 +104,12 @@ impl<'a, 'm> Second<'a, 'm> {
         control.spawn(scope, "crop", move || {
             for found in regions {
                 let next = match found {
-                    Found::Region(region) => match &crops {
+                    StageOutput::Region(region) => match &crops {
                         Some(crops) => crop_meter.time(1, || crops.cut(region)),
                         None => Cropped::Final(Scored { region, second: checkpoint::Second::None }),
                     },
-                    Found::UnitEnd(stored) => Cropped::UnitEnd(stored),
-                    Found::End => Cropped::End,
+                    StageOutput::UnitEnd(stored) => Cropped::UnitEnd(stored),
+                    StageOutput::End => Cropped::End,
                 };
                 if crop_out.send(next).is_err() || control.stopped() {
                     break;
@@ -135,7 +137,7 @@ impl<'a, 'm> Second<'a, 'm> {
                     let (regions, tiles): (Vec<_>, Vec<_>) = held.drain(..).unzip();
                     let scores = classify_meter.time(tiles.len(), || stage.ask(&tiles))?;
                     for (region, score) in regions.into_iter().zip(scores) {
-                        let second = checkpoint::Second::of(score);
+                        let second = checkpoint::Second::from_score(score);
                         let _ = events.send(Event::Scored(Scored { region, second }));
                     }
                 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Between the assembling stage and the second stage.
-pub(super) enum Found {
+pub(super) enum StageOutput {
     Region(Region),
     UnitEnd(Box<Stored>),
     End,
@@ -54,7 +54,7 @@ impl Read<'_> {
             let tile = self.meter.time(1, || {
                 let tile = self.source.read_at(self.recipe.mpp, x, y, side, side)?;
                 // A window that is read again was judged before.
-                let flaws = if item.warm { None } else { squares.judge(&tile, inside) };
+                let flaws = if item.warm { None } else { squares.classify(&tile, inside) };
                 Ok((tile, flaws))
             });
             if out.send((i, tile)).is_err() {
@@ -238,7 +238,7 @@ impl Assemble<'_> {
         first_row: u32,
         extractor: Extractor,
         maps: &Receiver<(usize, Option<ProbMap>)>,
-        out: &Sender<Found>,
+        out: &Sender<StageOutput>,
         events: &Sender<Event>,
         control: &Shared,
     ) -> Result<(), DetectError> {
@@ -262,11 +262,12 @@ impl Assemble<'_> {
             if !item.warm && events.send(Event::WindowDone).is_err() {
                 return Ok(());
             }
-            let mut found: Vec<Found> = rows.done.drain(..).map(Found::Region).collect();
+            let mut found: Vec<StageOutput> =
+                rows.done.drain(..).map(StageOutput::Region).collect();
             if item.unit_end {
                 let extractor = rows.extractor.clone();
                 let next_row = item.at.row + 1;
-                found.push(Found::UnitEnd(Box::new(Stored { next_row, extractor })));
+                found.push(StageOutput::UnitEnd(Box::new(Stored { next_row, extractor })));
             }
             if found.into_iter().any(|f| out.send(f).is_err()) || control.stopped() {
                 return Ok(());
@@ -278,11 +279,11 @@ impl Assemble<'_> {
             std::mem::replace(extractor, Extractor::new(&self.recipe.candidates)).finish(done);
         });
         for region in rows.done {
-            if out.send(Found::Region(region)).is_err() {
+            if out.send(StageOutput::Region(region)).is_err() {
                 return Ok(());
             }
         }
-        let _ = out.send(Found::End);
+        let _ = out.send(StageOutput::End);
         Ok(())
     }
 }

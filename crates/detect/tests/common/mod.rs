@@ -237,7 +237,7 @@ pub fn recipe(window: u32, stride: u32, radius: u32) -> Recipe {
             opening_radius: radius,
             min_area_px: 2,
         },
-        apart_um: None,
+        min_separation_um: None,
         crops: Some(CropRecipe { mpp: mpp(0.25), side: 8, positive: "mitotic".into() }),
         max_unread_share: 1.0,
     }
@@ -345,7 +345,7 @@ pub struct Restarts(pub Vec<String>);
 
 impl Observer for Restarts {
     fn progress(&mut self, _: Progress) {}
-    fn starts_anew(&mut self, reason: &str) {
+    fn restarts(&mut self, reason: &str) {
         self.0.push(reason.to_owned());
     }
 }

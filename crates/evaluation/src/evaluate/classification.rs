@@ -140,7 +140,7 @@ impl OverFolds {
         self.0.iter().find(|(k, _)| *k == key).map(|(_, s)| s)
     }
 
-    fn of(folds: &BTreeMap<String, ClassFigures>) -> Result<Self> {
+    fn summarise(folds: &BTreeMap<String, ClassFigures>) -> Result<Self> {
         let mut out = Vec::new();
         for (key, _) in folds.values().next().into_iter().flat_map(ClassFigures::numbers) {
             let of = |f: &ClassFigures| f.number(key);
@@ -186,7 +186,7 @@ impl ClassFigures {
         self.numbers().into_iter().find(|(k, _)| *k == key)?.1
     }
 
-    fn of(items: &Items, rows: &[usize]) -> Result<Self> {
+    fn compute(items: &Items, rows: &[usize]) -> Result<Self> {
         let k = items.classes.len();
         let pick = |v: &[usize]| rows.iter().map(|&i| v[i]).collect::<Vec<_>>();
         let (truth, predicted) = (pick(&items.truth), pick(&items.predicted));
@@ -272,26 +272,27 @@ pub fn classification(plan: &ClassificationPlan) -> Result<Classification> {
         }
         let all = groups
             .into_iter()
-            .map(|(name, rows)| Ok((name, ClassFigures::of(&items, &rows)?)))
+            .map(|(name, rows)| Ok((name, ClassFigures::compute(&items, &rows)?)))
             .collect::<Result<_>>()?;
         Ok(Some(all))
     };
     let folds = split(&plan.fold)?;
     Ok(Classification {
-        all: ClassFigures::of(&items, &rows)?,
+        all: ClassFigures::compute(&items, &rows)?,
         largest_f1: items::largest_f1(&items)?,
         threshold: plan.threshold,
-        over_folds: folds.as_ref().map(OverFolds::of).transpose()?,
+        over_folds: folds.as_ref().map(OverFolds::summarise).transpose()?,
         folds,
         domains: split(&plan.domain)?,
         notes,
     })
 }
 
-/// Says which items a model was trained on: `model`, a name or a folder, else each bundled package, for a table names none.
+/// Warnings about items that were in a model's training data. `model` is a name or a folder; without it every
+/// bundled package is checked, because a table does not name its model.
 ///
 /// # Errors
-/// [`ClassificationError`] where the table cannot be read, or `model` is no package.
+/// [`ClassificationError`] when the table cannot be read or `model` is not a package.
 pub fn seen_in_training(plan: &ClassificationPlan, model: Option<&Path>) -> Result<Vec<String>> {
     let names = items::names(plan, &Table::read(&plan.predictions, &[])?)?;
     let packages = match model {
@@ -303,13 +304,17 @@ pub fn seen_in_training(plan: &ClassificationPlan, model: Option<&Path>) -> Resu
     };
     let mut models: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for package in packages {
-        let listed = super::Listed::of(&package.card);
+        let listed = super::Listed::from_card(&package.card);
         let known = names.iter().filter(|n| listed.has(n)).cloned().collect();
         models.entry(known).or_default().push(package.card.name);
     }
     let each = models.into_iter().filter_map(|(known, models)| {
-        let told = super::seen::warning(&models.join(", "), "items", &known)?;
-        Some(if model.is_some() { told } else { format!("if they are its predictions: {told}") })
+        let warning = super::seen::warning(&models.join(", "), "items", &known)?;
+        Some(if model.is_some() {
+            warning
+        } else {
+            format!("if they are its predictions: {warning}")
+        })
     });
     Ok(each.collect())
 }

@@ -149,7 +149,7 @@ impl Intervals {
     const PLAN: Plan = Plan { replicates: 1000, seed: 0, level: 0.95 };
 
     /// `None` with fewer than two slides, which cannot be resampled.
-    fn of(slides: &[Tally]) -> Option<Self> {
+    fn compute(slides: &[Tally]) -> Option<Self> {
         if slides.len() < 2 {
             return None;
         }
@@ -373,7 +373,7 @@ fn one_rule(
     Ok(RuleResult {
         rule,
         pooled: pooled.into(),
-        intervals: Intervals::of(&slides),
+        intervals: Intervals::compute(&slides),
         tumours: tumours.into_iter().map(|(k, v)| (k, v.into())).collect(),
         cases: own,
         sweep,

@@ -1,4 +1,4 @@
-//! What a model has seen in training: figures on it do not tell how the model does on other slides.
+//! Slides that a model has seen in training: results on them do not show its quality on other slides.
 
 use super::{EvaluateError, Evaluation};
 use std::collections::BTreeSet;
@@ -7,8 +7,8 @@ use std::path::Path;
 /// Items named in a warning; more are counted.
 const NAMED: usize = 10;
 
-/// What a card's `[training]` lists: `slides`, names of slides, images or patients, file names and digests, where a `*` at the end
-/// stands for anything; and `slide_digests`.
+/// What a card's `[training]` lists: `slides` (names of slides, images or patients, file names and digests, where a
+/// final `*` matches anything) and `slide_digests`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     whole: BTreeSet<String>,
@@ -18,7 +18,7 @@ pub struct Listed {
 impl Listed {
     /// Of a card; nothing where it lists nothing.
     #[must_use]
-    pub fn of(card: &infer::ModelCard) -> Self {
+    pub fn from_card(card: &infer::ModelCard) -> Self {
         let mut listed = Self::default();
         let arrays = ["slides", "slide_digests"].map(|key| {
             card.training.as_ref().and_then(|t| t.get(key)?.as_array()).into_iter().flatten()
@@ -48,7 +48,7 @@ impl Listed {
 /// Slides of an evaluation that a model's card lists among those it was trained on, by digest or by name.
 #[must_use]
 pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<String> {
-    let listed = Listed::of(card);
+    let listed = Listed::from_card(card);
     let known = |(name, digest): &(&String, &String)| listed.has(name) || listed.has(digest);
     evaluation.digests.iter().filter(known).map(|(name, _)| name.clone()).collect()
 }
@@ -57,14 +57,14 @@ pub fn trained_on(evaluation: &Evaluation, card: &infer::ModelCard) -> Vec<Strin
 /// `model`, or else of the bundled one that the predictions name.
 ///
 /// # Errors
-/// [`EvaluateError::Package`] when `model` is none.
+/// [`EvaluateError::Package`] when `model` is not a package.
 pub fn seen_in_training(
     evaluation: &Evaluation,
     model: Option<&Path>,
 ) -> Result<Option<String>, EvaluateError> {
     let package = match (model, &evaluation.model) {
         (Some(dir), _) => infer::ModelPackage::find(Some(dir))?,
-        // Else a package of the user's own, which lies elsewhere.
+        // Otherwise it is a package of the user, which cannot be found by name.
         (None, Some(name)) => match infer::ModelPackage::find(Some(name.as_ref())) {
             Ok(package) => package,
             Err(_) => return Ok(None),
@@ -84,7 +84,7 @@ pub(super) fn warning(model: &str, what: &str, known: &[String]) -> Option<Strin
     let count = known.len();
     (count > 0).then(|| {
         format!(
-            "{model} was trained on {count} of these {what}, by their names or digests ({}); the figures do not tell how it does \
+            "{model} was trained on {count} of these {what}, by their names or digests ({}); these results do not show its quality \
              on others",
             names.join(", ")
         )
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn bundled(name: &str) -> Listed {
-        Listed::of(&infer::ModelPackage::bundled_named(name).unwrap().card)
+        Listed::from_card(&infer::ModelPackage::bundled_named(name).unwrap().card)
     }
 
     #[test]

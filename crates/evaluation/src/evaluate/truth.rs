@@ -1,7 +1,7 @@
 //! Ground truth of detections: a table of figures, as annotators and importers write it.
 
 use super::EvaluateError;
-use base::table::{Format, Table};
+use base::table::{Format, Table, Unmatched};
 use mithras::input::stem;
 use mithras::record::SlideEntry;
 use mitosis::{Level0, Physical, Point, Resolution};
@@ -166,7 +166,10 @@ pub fn read_truth(path: &Path, options: &TruthOptions) -> Result<Truth, Evaluate
         let wanted: BTreeSet<String> =
             options.only.iter().map(|name| stem(Path::new(name))).collect();
         if let Some(name) = wanted.iter().find(|name| !truth.contains_key(*name)) {
-            return Err(fail(format!("names no slide `{name}`, which was to be kept")));
+            let (kept, own) = (wanted.iter().map(String::as_str), truth.keys().map(String::as_str));
+            let join = Unmatched::between(("the slides to keep", "the truth"), kept, own)
+                .map_or_else(String::new, |j| format!(" ({j})"));
+            return Err(fail(format!("names no slide `{name}`, which was to be kept{join}")));
         }
         truth.retain(|name, _| wanted.contains(name));
     }

@@ -141,7 +141,7 @@ pub fn run(
             found.extend(network.classes(&tiles)?.into_iter().map(|ClassProbs(p)| p));
         }
         rows.push(judged(change.to_string(), card, &truth, &found)?);
-        listener.say(&format!("{} of {}: {change}", n + 1, all.len()));
+        listener.report(&format!("{} of {}: {change}", n + 1, all.len()));
     }
     let two = card.classes.len() == 2;
     let lowest =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, Robustness, RobustnessError};
+use super::{Robustness, RobustnessError, ScoredCandidate};
 
 /// One fold's measurements: the labelled images it left out, and foreign tissue it never saw.
 pub struct FoldRun {
@@ -105,7 +105,7 @@ impl FoldRun {
     }
 
     /// The logit of the last stage as its model gives it.
-    pub(super) fn raw(found: &Found) -> f64 {
+    pub(super) fn raw(found: &ScoredCandidate) -> f64 {
         logit(f64::from(found.s_cls.unwrap_or(found.s_seg)))
     }
 

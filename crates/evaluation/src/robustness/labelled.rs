@@ -50,7 +50,7 @@ impl Labelled {
             None => (vec![], vec![]),
         };
         let within = match &options.within {
-            Some(areas) => within::of(areas, &name, (w, h)).map_err(fail)?,
+            Some(areas) => within::areas_in(areas, &name, (w, h)).map_err(fail)?,
             None => vec![],
         };
         let tile = RgbTile::new(w, h, decoded.into_raw());

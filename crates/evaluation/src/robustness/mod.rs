@@ -135,7 +135,7 @@ impl Default for Options {
 
 /// A candidate of a changed image.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct ScoredCandidate {
     /// Place, um from the image's corner.
     pub x_um: f64,
     /// Place, um.
@@ -154,7 +154,7 @@ pub struct Looked {
     /// True figures, um.
     pub truth: Vec<(f64, f64)>,
     /// Every candidate.
-    pub found: Vec<Found>,
+    pub found: Vec<ScoredCandidate>,
 }
 
 /// One change over all images.
@@ -207,8 +207,8 @@ pub struct Robustness {
 impl Looked {
     /// As the matching code takes it.
     #[must_use]
-    pub fn case(&self, of: impl Fn(&Found) -> (Score, Option<Score>)) -> Case {
-        let scored = |f: &Found| {
+    pub fn case(&self, of: impl Fn(&ScoredCandidate) -> (Score, Option<Score>)) -> Case {
+        let scored = |f: &ScoredCandidate| {
             let (s_seg, s_cls) = of(f);
             Scored { at: Point::new(f.x_um, f.y_um), s_seg, s_cls }
         };
@@ -222,8 +222,9 @@ impl Looked {
     /// Whether each candidate is within `radius` of a true figure.
     #[must_use]
     pub fn near_figures(&self, radius: f64) -> Vec<bool> {
-        let near =
-            |f: &Found| self.truth.iter().any(|(x, y)| (x - f.x_um).hypot(y - f.y_um) <= radius);
+        let near = |f: &ScoredCandidate| {
+            self.truth.iter().any(|(x, y)| (x - f.x_um).hypot(y - f.y_um) <= radius)
+        };
         self.found.iter().map(near).collect()
     }
 }
@@ -233,7 +234,7 @@ fn score(v: f32) -> Score {
     Score::new(v.clamp(0.0, 1.0)).unwrap_or(Score::ZERO)
 }
 
-fn plain(f: &Found) -> (Score, Option<Score>) {
+fn plain(f: &ScoredCandidate) -> (Score, Option<Score>) {
     (score(f.s_seg), f.s_cls.map(score))
 }
 
@@ -283,7 +284,7 @@ pub fn over(
                 found,
             });
         }
-        listener.say(&format!("{} of {count}: {}", index + 1, image.name));
+        listener.report(&format!("{} of {count}: {}", index + 1, image.name));
     }
     let point = detector.config.thresholds.clone();
     let rows = changes
@@ -343,7 +344,7 @@ fn look(
     change: Perturbation,
     index: u64,
     folder: &Path,
-) -> Result<Vec<Found>, RobustnessError> {
+) -> Result<Vec<ScoredCandidate>, RobustnessError> {
     let path = folder.join("image.png");
     let bad = |reason: String| RobustnessError::Image { path: path.clone(), reason };
     let tile = change.apply(&image.tile, index);
@@ -367,7 +368,7 @@ fn look(
     let found = result.detections.iter().filter(counts).map(|d| {
         // Pixels are where they were: the true resolution places them.
         let at = image.resolution.to_physical(d.candidate.centroid);
-        Found {
+        ScoredCandidate {
             x_um: at.x,
             y_um: at.y,
             s_seg: d.candidate.s_seg.get(),

@@ -328,14 +328,14 @@ pub fn choose(
         if let Some(given) = scale {
             return Ok(given);
         }
-        let Items { logits, figure, weight, .. } = Items::of(folds, density);
+        let Items { logits, figure, weight, .. } = Items::gather(folds, density);
         Platt::fit(&logits, &figure, &weight).map_err(|e| RobustnessError::Nothing(e.to_string()))
     };
     let all: Vec<&OnScale<'_>> = on_scale.iter().collect();
     let platt = fit(&all)?;
     let prepared: Vec<Prepared<'_>> = on_scale.iter().map(|f| Prepared::new(f, &platt)).collect();
 
-    let items = Items::of(&all, density);
+    let items = Items::gather(&all, density);
     let raw: Vec<f64> = items.raw.iter().map(|z| Platt::IDENTITY.score(&[*z])).collect();
     // Without a density every candidate counts alike.
     let weight = if density.is_some() { items.weight } else { vec![1.0; items.figure.len()] };
@@ -347,7 +347,7 @@ pub fn choose(
         // One fold alone has no others.
         let others = if others.is_empty() { vec![fold] } else { others };
         let own = fit(&others)?;
-        across.extend(Items::of(&[fold], density).logits.iter().map(|z| own.score(z)));
+        across.extend(Items::gather(&[fold], density).logits.iter().map(|z| own.score(z)));
         let prepared: Vec<Prepared<'_>> = others.iter().map(|f| Prepared::new(f, &own)).collect();
         let point = best(&prepared, Aim::Balanced, density)?;
         let here = Prepared::new(fold, &own);
@@ -420,7 +420,7 @@ pub fn choose(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Found, Looked, Robustness, Row, SCHEMA};
+    use super::super::{Looked, Robustness, Row, SCHEMA, ScoredCandidate};
     use super::*;
     use mitosis::matching::{Rule, Tally};
 
@@ -430,7 +430,7 @@ mod tests {
         let found = |i: usize| {
             let (figure, k) = (i < 10, i % 10);
             let z = if figure { k as f64 / 3.0 - 0.5 } else { -2.5 + k as f64 / 4.0 };
-            Found { x_um: 100.0 * i as f64, y_um: 0.0, s_seg: 0.9, s_cls: Some(s(z)) }
+            ScoredCandidate { x_um: 100.0 * i as f64, y_um: 0.0, s_seg: 0.9, s_cls: Some(s(z)) }
         };
         let image = Looked {
             image: "a".into(),
@@ -527,7 +527,8 @@ mod tests {
             let runs = [measured(0.0), measured(0.3)];
             let all = runs.iter().flat_map(|r| &r.rows[0].images[0].found);
             let logit = |s: f64| (s / (1.0 - s)).ln();
-            let scaled = |f: &Found| with.scale().score(&[logit(f64::from(f.s_cls.unwrap()))]);
+            let scaled =
+                |f: &ScoredCandidate| with.scale().score(&[logit(f64::from(f.s_cls.unwrap()))]);
             all.filter(|f| scaled(f) as f32 >= p.cls).count()
         };
         assert_eq!(chosen.foreign_per_mm2, Some(accepted(chosen) as f64 / 2.0));

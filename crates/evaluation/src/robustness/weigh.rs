@@ -5,7 +5,7 @@ use mitosis::{Microns, OperatingPoint, Score};
 use stats::platt::Platt;
 
 use super::fold::FoldRun;
-use super::{Found, Robustness, RobustnessError, score};
+use super::{Robustness, RobustnessError, ScoredCandidate, score};
 
 /// Figures found, false ones and figures missed; in parts, where folds are weighed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -103,7 +103,7 @@ pub(super) struct Items {
 
 impl Items {
     /// With a density, candidates get the weight that they have in tissue with so many figures per mm2.
-    pub(super) fn of(folds: &[&OnScale<'_>], density: Option<f64>) -> Self {
+    pub(super) fn gather(folds: &[&OnScale<'_>], density: Option<f64>) -> Self {
         let mut all = Self::default();
         for OnScale { fold, shift } in folds {
             let set = &fold.labelled;
@@ -141,7 +141,7 @@ pub(super) struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     pub(super) fn new(&OnScale { fold, shift }: &OnScale<'a>, platt: &Platt) -> Self {
-        let scaled = |f: &Found| {
+        let scaled = |f: &ScoredCandidate| {
             let s = f.s_cls.map(|_| score(platt.score(&[FoldRun::raw(f) - shift]) as f32));
             (score(f.s_seg), s)
         };

@@ -1,7 +1,7 @@
 //! Counts what a folder contains of a data set against what it should contain.
 
 use super::{DataSet, Expected, Kind, Piece, Rows, Stated};
-use base::table::{Format, Table};
+use base::table::{Format, Table, Unmatched};
 use regions::annotations::{Annotations, Class, ImportOptions, importer};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -228,7 +228,13 @@ fn images(at: &Path, named_by: &str, labels: &[(String, Annotations)], found: &m
     if !missing.is_empty() {
         let first = missing.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
         let more = if missing.len() > 3 { ", ..." } else { "" };
-        found.problems.push(format!("{} images are missing: {first}{more}", missing.len()));
+        let needed: BTreeSet<String> = labelled.iter().map(base).collect();
+        let idle: Vec<&str> = there.difference(&needed).map(String::as_str).collect();
+        let alone: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let join = Unmatched::from_keys(("the labels", "the folder"), &alone, &idle)
+            .map_or_else(String::new, |j| format!("; {j}"));
+        let n = missing.len();
+        found.problems.push(format!("{n} images are missing: {first}{more}{join}"));
     }
 }
 
@@ -306,10 +312,10 @@ impl fmt::Display for Checked {
                 let counts: Vec<String> = p.counts.iter().map(ToString::to_string).collect();
                 let place =
                     p.at.as_ref().map(|a| format!(" [{}]", a.display())).unwrap_or_default();
-                let said = [counts, p.problems.clone()].concat().join("; ");
+                let text = [counts, p.problems.clone()].concat().join("; ");
                 let optional = if p.optional { " (optional)" } else { "" };
-                let sep = if said.is_empty() { "" } else { ": " };
-                writeln!(f, "  {}{optional}{sep}{said}{place}", p.what)?;
+                let sep = if text.is_empty() { "" } else { ": " };
+                writeln!(f, "  {}{optional}{sep}{text}{place}", p.what)?;
             }
         }
         match &self.remedy {

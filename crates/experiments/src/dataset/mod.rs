@@ -318,8 +318,9 @@ impl std::fmt::Display for DataSet {
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let numbers = |e: &Expected| {
-            let said = e.named().into_iter().filter_map(|(name, n)| Some(format!("{} {name}", n?)));
-            said.collect::<Vec<_>>().join(", ")
+            let parts =
+                e.named().into_iter().filter_map(|(name, n)| Some(format!("{} {name}", n?)));
+            parts.collect::<Vec<_>>().join(", ")
         };
         match self {
             Self::Annotations { format, types, expect, paper } => {
@@ -337,8 +338,8 @@ impl std::fmt::Display for Kind {
                 write!(f, "{count} files ({})", extensions.join(", "))
             }
             Self::Table { rows } => {
-                let said = rows.iter().map(|r| format!("{} {}", r.count, r.name));
-                f.write_str(&said.collect::<Vec<_>>().join(", "))
+                let counts = rows.iter().map(|r| format!("{} {}", r.count, r.name));
+                f.write_str(&counts.collect::<Vec<_>>().join(", "))
             }
             Self::Folder => f.write_str("the whole folder"),
         }

@@ -10,8 +10,8 @@ use std::path::Path;
 /// annotations it has. Images without a label stay out: they are not labelled exhaustively.
 ///
 /// # Errors
-/// A data set that is no part of a collection, a file of another form, no label of its tumour types in
-/// the file, a full disk.
+/// A data set that is not part of a collection, a file in another format, a file without labels of these
+/// tumour types, a full disk.
 pub fn part(set: &DataSet, labels: &Path, out: &Path) -> Result<[usize; 2]> {
     let bad = |reason: &str| ExperimentError::path(labels, reason);
     let types = set.types();

@@ -5,7 +5,7 @@
 //! share of draws on the rarer side of zero (at least one draw in all). Holm's correction is over the
 //! rows of one comparison.
 
-use super::Found;
+use super::StepOutputs;
 use crate::error::Result;
 use crate::graph::{Dims, envs};
 use crate::spec::{CompareSpec, expand};
@@ -66,7 +66,11 @@ struct Model {
     folds: BTreeMap<String, BTreeMap<String, ConfusionMatrix>>,
 }
 
-pub(super) fn compute(spec: &CompareSpec, dims: &Dims, found: &Found<'_>) -> Result<Comparison> {
+pub(super) fn compute(
+    spec: &CompareSpec,
+    dims: &Dims,
+    found: &StepOutputs<'_>,
+) -> Result<Comparison> {
     let mut models = vec![];
     for env in envs(&[&spec.rows], dims)? {
         let step = expand(&spec.step, &env)?;

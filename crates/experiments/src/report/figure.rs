@@ -1,7 +1,7 @@
 //! Figures in the paper's form, drawn from the tables alone.
 
 use super::table::Table;
-use super::{Found, Results};
+use super::{Results, StepOutputs};
 use crate::error::{ExperimentError, Result};
 use crate::spec::{Experiment, FigureKind, ScatterSeries};
 use pages::canvas::{
@@ -21,7 +21,7 @@ pub(super) struct Drawn {
 pub(super) fn write(
     experiment: &Experiment,
     results: &Results,
-    found: &Found<'_>,
+    found: &StepOutputs<'_>,
     folder: &Path,
 ) -> Result<Vec<Drawn>> {
     let mut all = vec![];
@@ -31,12 +31,14 @@ pub(super) fn write(
                 all.push(copy(&figure.title, step, files, found, folder)?);
                 continue;
             }
-            FigureKind::Bars { table, column } => bars(&figure.title, of(results, table)?, *column),
+            FigureKind::Bars { table, column } => {
+                bars(&figure.title, find_table(results, table)?, *column)
+            }
             FigureKind::Scatter { x_label, y_label, series } => {
                 scatter(&figure.title, [x_label, y_label], series, results)?
             }
             FigureKind::Bubble { table, size, domains } => {
-                bubble(&figure.title, of(results, table)?, *size, *domains)
+                bubble(&figure.title, find_table(results, table)?, *size, *domains)
             }
         };
         let names = [format!("{}.svg", figure.id), format!("{}.png", figure.id)];
@@ -57,7 +59,7 @@ pub(super) fn write(
     Ok(all)
 }
 
-fn of<'r>(results: &'r Results, table: &str) -> Result<&'r Table> {
+fn find_table<'r>(results: &'r Results, table: &str) -> Result<&'r Table> {
     results
         .tables
         .iter()
@@ -69,7 +71,7 @@ fn copy(
     title: &str,
     step: &str,
     files: &[String],
-    found: &Found<'_>,
+    found: &StepOutputs<'_>,
     folder: &Path,
 ) -> Result<Drawn> {
     let mut drawn = Drawn { title: title.to_owned(), files: vec![], missing: None };
@@ -139,7 +141,7 @@ fn bars(title: &str, table: &Table, column: usize) -> Option<Canvas> {
 type Points = Vec<(String, f64, f64)>;
 
 fn points(series: &ScatterSeries, results: &Results) -> Result<Points> {
-    let (xs, ys) = (of(results, &series.x.0)?, of(results, &series.y.0)?);
+    let (xs, ys) = (find_table(results, &series.x.0)?, find_table(results, &series.y.0)?);
     let value = |t: &Table, id: &str, column: usize| {
         t.rows.iter().find(|r| r.id == id)?.cells[column].ours.map(|v| v.estimate)
     };

@@ -16,7 +16,7 @@ pub use table::{Cell, Column, Row, Table};
 
 use crate::error::{ExperimentError, Result};
 use crate::graph::{Graph, read_dims};
-use crate::run::{NOTE, NOTE_SCHEMA, Record, RunNote, Stand};
+use crate::run::{NOTE, NOTE_SCHEMA, Record, RunNote, StepState};
 use crate::spec::{self, Experiment};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub struct StepLine {
     /// Its name.
     pub name: String,
     /// done, failed, or missing.
-    pub stand: &'static str,
+    pub state: &'static str,
     /// Why it is not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -62,16 +62,16 @@ pub struct StepLine {
 }
 
 /// Steps and where their results are.
-pub(crate) struct Found<'a> {
+pub(crate) struct StepOutputs<'a> {
     pub(crate) out: &'a Path,
     pub(crate) steps: Vec<StepLine>,
 }
 
-impl Found<'_> {
+impl StepOutputs<'_> {
     /// The folder of a step that is done, or the reason that it is not.
     pub(crate) fn folder(&self, step: &str) -> std::result::Result<PathBuf, String> {
         match self.steps.iter().find(|s| s.name == step) {
-            Some(line) if line.stand == "done" => Ok(self.out.join("steps").join(step)),
+            Some(line) if line.state == "done" => Ok(self.out.join("steps").join(step)),
             Some(StepLine { reason: Some(reason), .. }) => Err(reason.clone()),
             _ => Err(format!("step {step} has not run")),
         }
@@ -100,7 +100,7 @@ pub fn write(out: &Path) -> Result<PathBuf> {
             base::file::write(&own.join(format!("{}.csv", t.id)), &text::csv(t))?;
             base::file::write(&own.join(format!("{}.tex", t.id)), text::latex(t).as_bytes())?;
         }
-        let found = Found { out, steps: results.steps.clone() };
+        let found = StepOutputs { out, steps: results.steps.clone() };
         let figures = figure::write(&experiment, &results, &found, &own)?;
         let page = page::experiment(&experiment, &results, &figures);
         base::file::write(&own.join("index.html"), page.as_bytes())?;
@@ -116,11 +116,11 @@ pub fn write(out: &Path) -> Result<PathBuf> {
 /// # Errors
 /// A file of this program that does not follow its form.
 pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Results> {
-    let graph = Graph::of(std::slice::from_ref(experiment), note.shrink)?;
+    let graph = Graph::build(std::slice::from_ref(experiment), note.shrink)?;
     let steps: Vec<StepLine> = graph.steps().iter().map(|s| line(out, &s.name, note)).collect();
     let shrink = if note.shrink { Some(spec::shrink_words()?) } else { None };
     let dims = read_dims(&experiment.dims, &experiment.shrink, shrink.as_ref())?;
-    let found = Found { out, steps };
+    let found = StepOutputs { out, steps };
     let tables = experiment
         .tables
         .iter()
@@ -144,16 +144,16 @@ pub fn results(experiment: &Experiment, note: &RunNote, out: &Path) -> Result<Re
 fn line(out: &Path, step: &str, note: &RunNote) -> StepLine {
     let blocked = note.blocked.get(step).cloned();
     let record = Record::read(out, step);
-    let (stand, reason, digest) = match (record.as_ref().map(|r| &r.stand), blocked) {
-        (Some(Stand::Done { result }), None) => ("done", None, Some(result.clone())),
-        (Some(Stand::Failed { reason }), None) => ("failed", Some(reason.clone()), None),
-        (Some(Stand::Running), None) => ("missing", Some("was stopped".into()), None),
+    let (state, reason, digest) = match (record.as_ref().map(|r| &r.state), blocked) {
+        (Some(StepState::Done { result }), None) => ("done", None, Some(result.clone())),
+        (Some(StepState::Failed { reason }), None) => ("failed", Some(reason.clone()), None),
+        (Some(StepState::Running), None) => ("missing", Some("was stopped".into()), None),
         (None, None) => ("missing", None, None),
         (_, Some(reason)) => ("missing", Some(reason), None),
     };
     StepLine {
         name: step.to_owned(),
-        stand,
+        state,
         reason,
         seconds: record.as_ref().map_or(0.0, |r| r.seconds),
         peak_mib: record.and_then(|r| r.peak_mib),

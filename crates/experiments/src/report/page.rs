@@ -75,7 +75,7 @@ fn table(b: &mut String, t: &Table) {
             let _ = write!(b, "<td>{}</td>", escape(lead));
         }
         for (cell, column) in row.cells.iter().zip(&t.columns) {
-            let _ = write!(b, "<td>{}</td>", one(cell, column.digits));
+            let _ = write!(b, "<td>{}</td>", format_cell(cell, column.digits));
         }
         b.push_str("</tr>\n");
     }
@@ -86,7 +86,7 @@ fn table(b: &mut String, t: &Table) {
     );
 }
 
-fn one(cell: &Cell, digits: usize) -> String {
+fn format_cell(cell: &Cell, digits: usize) -> String {
     let mut out = match (&cell.ours, &cell.missing) {
         (Some(v), _) => v.text(digits),
         (None, Some(why)) => format!("<span class=\"why\">missing: {}</span>", escape(why)),
@@ -136,7 +136,7 @@ fn comparison(b: &mut String, c: &Comparison) {
 }
 
 fn steps(b: &mut String, r: &Results) {
-    let done = r.steps.iter().filter(|s| s.stand == "done").count();
+    let done = r.steps.iter().filter(|s| s.state == "done").count();
     let seconds: f64 = r.steps.iter().map(|s| s.seconds).sum();
     let _ = writeln!(
         b,
@@ -151,8 +151,8 @@ fn steps(b: &mut String, r: &Results) {
             b,
             "<tr><td>{}</td><td class=\"{}\">{}{reason}</td><td>{:.1}</td><td>{memory}</td><td><code>{digest}</code></td></tr>",
             escape(&s.name),
-            s.stand,
-            s.stand,
+            s.state,
+            s.state,
             s.seconds
         );
     }
@@ -183,7 +183,7 @@ pub(super) fn index(all: &[(Experiment, Results)], note: &RunNote) -> String {
         "<main class=\"report\"><h1>{title}</h1><section class=\"card\"><table><tr><th>Experiment</th><th>Steps done</th><th>Cells with a value</th></tr>\n"
     );
     for (e, r) in all {
-        let done = r.steps.iter().filter(|s| s.stand == "done").count();
+        let done = r.steps.iter().filter(|s| s.state == "done").count();
         let cells: Vec<&Cell> =
             r.tables.iter().flat_map(|t| &t.rows).flat_map(|row| &row.cells).collect();
         let there = cells.iter().filter(|c| c.ours.is_some()).count();

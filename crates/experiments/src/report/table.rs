@@ -1,6 +1,6 @@
 //! Tables: our numbers next to the paper's.
 
-use super::Found;
+use super::StepOutputs;
 use crate::error::Result;
 use crate::graph::{Dims, envs};
 use crate::spec::{ColumnSpec, Env, Source, TableSpec, expand};
@@ -70,7 +70,7 @@ pub struct Cell {
     pub missing: Option<String>,
 }
 
-pub(super) fn compute(spec: &TableSpec, dims: &Dims, found: &Found<'_>) -> Result<Table> {
+pub(super) fn compute(spec: &TableSpec, dims: &Dims, found: &StepOutputs<'_>) -> Result<Table> {
     let mut files = Files::default();
     let mut rows = vec![];
     for env in envs(&[&spec.rows], dims)? {
@@ -128,7 +128,7 @@ fn read(
     source: &Source,
     env: &Env,
     dims: &Dims,
-    found: &Found<'_>,
+    found: &StepOutputs<'_>,
     files: &mut Files,
 ) -> Result<Cell> {
     let overs: Vec<&str> = source.over.as_deref().into_iter().collect();

@@ -33,17 +33,17 @@ pub(super) fn run(step: &Step, places: &Places, options: &Options) -> Result<Don
         std::fs::create_dir_all(dir).map_err(|e| ExperimentError::path(dir, e))?;
     }
     let open = |path: &Path| File::create(path).map_err(|e| ExperimentError::path(path, e));
-    let said = open(&log)?;
+    let stderr = open(&log)?;
     let out = match &step.stdout {
         Some(name) => open(&folder.join(name))?,
-        None => said.try_clone().map_err(|e| ExperimentError::path(&log, e))?,
+        None => stderr.try_clone().map_err(|e| ExperimentError::path(&log, e))?,
     };
     let mut child = Command::new(&options.program)
         .args(&words)
         .env("OMP_NUM_THREADS", options.threads.to_string())
         .stdin(Stdio::null())
         .stdout(out)
-        .stderr(said)
+        .stderr(stderr)
         .spawn()
         .map_err(|e| ExperimentError::path(&options.program, e))?;
     let mut peak_mib = None;
@@ -79,12 +79,12 @@ fn reason(log: &Path, status: std::process::ExitStatus) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last = |prefix: &str| text.lines().rev().find(|l| l.starts_with(prefix)).map(str::to_owned);
-    let said: Vec<String> = [last("error:"), last("hint:")].into_iter().flatten().collect();
-    if said.is_empty() {
-        let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("it said nothing");
+    let lines: Vec<String> = [last("error:"), last("hint:")].into_iter().flatten().collect();
+    if lines.is_empty() {
+        let line = text.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("no output");
         format!("{status}: {line} (see {})", log.display())
     } else {
-        said.join("; ")
+        lines.join("; ")
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which step runs when.
 
 use super::child::{self, Done, End};
-use super::{NOTE, Options, Places, Record, RunNote, Stand, digest};
+use super::{NOTE, Options, Places, Record, RunNote, StepState, digest};
 use crate::error::{ExperimentError, Result};
 use crate::graph::{Graph, Step};
 use serde::Serialize;
@@ -110,7 +110,7 @@ pub fn run(
     let of = graph.steps().len();
     work.others();
     std::thread::scope(|scope| -> Result<()> {
-        let (tell, told) = mpsc::channel::<(String, Result<Done>)>();
+        let (sender, receiver) = mpsc::channel::<(String, Result<Done>)>();
         loop {
             work.settle(watch)?;
             while let Some(step) = work.next() {
@@ -120,11 +120,11 @@ pub fn run(
                 }
                 watch.begins(step, work.ended.len(), of);
                 work.running.insert(step.name.clone(), (Instant::now(), key));
-                let (tell, places) = (tell.clone(), work.places);
+                let (sender, places) = (sender.clone(), work.places);
                 scope.spawn(move || {
                     let done = child::run(step, places, options);
                     // The receiver lives until no step runs.
-                    let _ = tell.send((step.name.clone(), done));
+                    let _ = sender.send((step.name.clone(), done));
                 });
             }
             if work.running.is_empty() {
@@ -138,7 +138,7 @@ pub fn run(
                 }
                 continue;
             }
-            if let Ok((name, done)) = told.recv() {
+            if let Ok((name, done)) = receiver.recv() {
                 work.finish(&name, done, watch)?;
             }
         }
@@ -163,8 +163,8 @@ impl<'a> Work<'a> {
     fn others(&mut self) {
         let Some(alone) = &self.options.alone else { return };
         for step in self.graph.steps().iter().filter(|s| s.name != *alone) {
-            let ended = match Record::read(self.places.out(), &step.name).map(|r| r.stand) {
-                Some(Stand::Done { result }) => {
+            let ended = match Record::read(self.places.out(), &step.name).map(|r| r.state) {
+                Some(StepState::Done { result }) => {
                     self.results.insert(step.name.clone(), result);
                     Ended::Before
                 }
@@ -232,7 +232,7 @@ impl<'a> Work<'a> {
         let out = self.places.out();
         let folder = self.places.step(&step.name);
         let before = Record::read(out, &step.name).filter(|r| r.key == key);
-        if let Some(Record { stand: Stand::Done { result }, .. }) = &before
+        if let Some(Record { state: StepState::Done { result }, .. }) = &before
             && digest::of_result(&folder, &step.makes).is_ok_and(|d| d == *result)
         {
             self.results.insert(step.name.clone(), result.clone());
@@ -256,8 +256,8 @@ impl<'a> Work<'a> {
         let folder = self.places.step(&step.name);
         match digest::of_result(&folder, &step.makes) {
             Ok(result) => {
-                let stand = Stand::Done { result: result.clone() };
-                Record { stand, ..Record::begun(step, key) }.write(self.places.out())?;
+                let state = StepState::Done { result: result.clone() };
+                Record { state, ..Record::begun(step, key) }.write(self.places.out())?;
                 self.results.insert(step.name.clone(), result);
                 self.end(step, Ended::Before, watch);
             }
@@ -288,7 +288,7 @@ impl<'a> Work<'a> {
         let ended = match end {
             End::Well => match digest::of_result(&self.places.step(name), &step.makes) {
                 Ok(result) => {
-                    record.stand = Stand::Done { result: result.clone() };
+                    record.state = StepState::Done { result: result.clone() };
                     self.results.insert(name.to_owned(), result);
                     Ended::Done { seconds }
                 }
@@ -298,7 +298,7 @@ impl<'a> Work<'a> {
             End::Cancelled => Ended::Cancelled,
         };
         if let Ended::Failed { reason } = &ended {
-            record.stand = Stand::Failed { reason: reason.clone() };
+            record.state = StepState::Failed { reason: reason.clone() };
         }
         record.write(self.places.out())?;
         self.end(step, ended, watch);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 /// Name and version of the form.
 pub const SCHEMA: &str = "mithras.step/1";
 
-/// How far a step came.
+/// The state of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
-pub enum Stand {
+pub enum StepState {
     /// It began and has not ended, or its process was killed.
     Running,
     /// It is done.
@@ -34,9 +34,9 @@ pub struct Record {
     pub step: String,
     /// Digest of its command and of all that it read.
     pub key: String,
-    /// How far it came.
+    /// Its state.
     #[serde(flatten)]
-    pub stand: Stand,
+    pub state: StepState,
     /// Seconds that it took.
     #[serde(default)]
     pub seconds: f64,
@@ -57,7 +57,7 @@ impl Record {
             schema: SCHEMA.into(),
             step: step.name.clone(),
             key: key.into(),
-            stand: Stand::Running,
+            state: StepState::Running,
             seconds: 0.0,
             peak_mib: None,
             words: step.words.clone(),

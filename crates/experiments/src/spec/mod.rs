@@ -500,7 +500,7 @@ impl Experiment {
     /// # Errors
     /// A file that does not follow the form.
     pub fn data_sets(&self) -> Result<Vec<String>> {
-        let graph = crate::graph::Graph::of(std::slice::from_ref(self), false)?;
+        let graph = crate::graph::Graph::build(std::slice::from_ref(self), false)?;
         let mut sets: Vec<String> = graph.data_sets().into_iter().collect();
         sets.sort();
         Ok(sets)
@@ -513,7 +513,7 @@ impl Experiment {
     /// # Errors
     /// A file that does not follow the form.
     pub fn described(&self) -> Result<String> {
-        let graph = crate::graph::Graph::of(std::slice::from_ref(self), false)?;
+        let graph = crate::graph::Graph::build(std::slice::from_ref(self), false)?;
         let mut out = format!("{}: {}\n{}\n\n", self.id, self.title, self.about.trim());
         for p in &self.paper {
             out += &format!("paper    {}, lines {}-{}\n", p.label, p.lines[0], p.lines[1]);

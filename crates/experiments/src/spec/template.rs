@@ -2,7 +2,7 @@
 //!
 //! `{list}` and `{list.property}` are filled when steps are made from families. What remains names
 //! things that have a place on disk only when the step runs: [`Reference`].
-//! `{=word}` stands for `{word}` as a command wants it.
+//! `{=word}` becomes the literal `{word}`, as a command expects it.
 
 use crate::error::{ExperimentError, Result};
 use std::collections::BTreeMap;

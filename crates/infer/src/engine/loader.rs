@@ -137,7 +137,7 @@ impl Loader {
             [whole] => self.load(whole),
             files => {
                 let sessions = files.iter().map(|f| self.load(f)).collect::<Result<_, _>>()?;
-                Ok(Box::new(Chain::of(sessions)))
+                Ok(Box::new(Chain::new(sessions)))
             }
         }
     }

@@ -34,7 +34,7 @@ use crate::card::BoxesCard;
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
 use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT};
 use crate::package::ModelPackage;
-use base::guard;
+use base::panics;
 use loader::{Backend, Loader};
 use mitosis::{Classifier, Encoder, Scaled, Segmenter, Symmetric};
 use std::fmt;
@@ -297,7 +297,7 @@ pub(crate) fn width(
     let run = |backend| {
         let mut session = Loader::new(backend, options, 1)?.load(&network)?;
         session.input().map_err(misfit)?.fill(0.0);
-        let output = guard::caught(|| session.run()).map_err(misfit)?;
+        let output = panics::catch_panic(|| session.run()).map_err(misfit)?;
         Ok(output.len() / batch)
     };
     let mut last = misfit("no engine was tried".into());

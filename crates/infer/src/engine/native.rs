@@ -1,7 +1,7 @@
 //! The project's own executor for convolutional networks (crate `kernels`): part of the binary.
 
 use super::{Network, Session};
-use base::guard;
+use base::panics;
 use kernels::{Isa, PlanOptions, Workspace};
 
 /// Images that one thread takes through each layer together, at most.
@@ -48,7 +48,7 @@ pub(crate) fn load(network: &Network<'_>, threads: usize) -> Result<Box<dyn Sess
     };
     let plan = || kernels::Network::plan(network.onnx, &options).map_err(|e| e.to_string());
     Ok(Box::new(Native {
-        network: guard::caught(plan)?,
+        network: panics::catch_panic(plan)?,
         workspaces: vec![],
         threads,
         buffer: vec![0.0; images * c * h * w],

@@ -313,10 +313,10 @@ impl Half {
 
     pub(crate) fn products(self, p: Products<'_>) {
         p.check();
-        unreachable!("there is no bf16 here")
+        unreachable!("bf16 exists on x86-64 only")
     }
 
     pub(crate) fn round(self, _: &[f32], _: &mut [u16]) {
-        unreachable!("there is no bf16 here")
+        unreachable!("bf16 exists on x86-64 only")
     }
 }

@@ -158,7 +158,7 @@ pub fn find(
 }
 
 fn expand(argument: &Path) -> Result<Vec<PathBuf>, InputError> {
-    if let Some(address) = Address::of(argument)? {
+    if let Some(address) = Address::parse(argument)? {
         return Ok(vec![address.path()]);
     }
     let text = argument.to_string_lossy().into_owned();
@@ -206,7 +206,9 @@ const SUFFIXES: &[&str] = &[
     "zvi",
 ];
 
-fn named_as_slide(path: &Path) -> bool {
+/// Whether a file has the suffix of a slide, or of a picture that can be one; nothing is opened.
+#[must_use]
+pub fn named_as_slide(path: &Path) -> bool {
     let suffix = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     suffix.is_some_and(|s| SUFFIXES.contains(&s.as_str()))
 }
@@ -233,7 +235,7 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
         let mpp = Mpp::new(rows.number(row, column)?)
             .map_err(|e| rows.wrong(row, column, e.to_string()))?;
         if table.insert(rows.cell(row, slide).to_owned(), mpp).is_some() {
-            return Err(rows.wrong(row, slide, "the slide stands twice").into());
+            return Err(rows.wrong(row, slide, "the slide is listed twice").into());
         }
     }
     Ok(table)

@@ -45,14 +45,14 @@ pub fn read_list(path: &Path, mpp: Option<Mpp>, taken: &[&str]) -> Result<Inputs
         if cell.is_empty() {
             return Err(rows.wrong(row, slide, "is empty; a slide's path is needed").into());
         }
-        let address = Address::of(cell).map_err(|e| rows.wrong(row, slide, e.to_string()))?;
+        let address = Address::parse(cell).map_err(|e| rows.wrong(row, slide, e.to_string()))?;
         let path = address.map_or_else(|| folder.join(cell), |a| a.path());
         let name = stem(&path);
         if let Some(&first) = rows_of.get(&name) {
             let line = rows.line(first);
             let reason = if found.slides[first].path == path {
                 let cell = remote::without_query(cell);
-                format!("'{cell}' stands in line {line} already; take one of them out")
+                format!("'{cell}' is already in line {line}; remove one of them")
             } else {
                 let cell = remote::without_query(cell);
                 format!(
@@ -125,7 +125,7 @@ mod tests {
         let paths: Vec<_> = found.iter().map(|s| s.path.to_str().unwrap()).collect();
         assert_eq!(paths, ["s3://b/c/one.svs", "https://h/two.svs", "3.svs"]);
         let e = read("slide\nhttps://h/a.svs?x=hush\nhttps://h/a.svs?x=hush\n").unwrap_err();
-        assert!(e.contains("stands in line 2") && !e.contains("hush"), "{e}");
+        assert!(e.contains("already in line 2") && !e.contains("hush"), "{e}");
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             ("file,mpp\na.svs,0.25\n", &["no column 'slide'"][..]),
             ("slide\n", &["no rows"]),
             ("slide,x\n,1\n", &["row 1 (line 2)", "is empty"]),
-            ("slide\na.svs\nb.svs\na.svs\n", &["row 3 (line 4)", "stands in line 2 already"]),
+            ("slide\na.svs\nb.svs\na.svs\n", &["row 3 (line 4)", "already in line 2"]),
             ("slide\nx/a.svs\ny/a.tiff\n", &["row 2 (line 3)", "the folder `a`", "rename"]),
             ("slide,mpp\na.svs,0.25\nb.svs,wide\n", &["column 'mpp', row 2", "'wide'"]),
             ("slide,mpp\na.svs,-1\n", &["column 'mpp', row 1", "implausible"]),
@@ -144,9 +144,9 @@ mod tests {
             ("slide,Figures\na.svs,1\n", &["column 2: is called 'Figures'", "another name"]),
             ("slide,a\na.svs\n", &["line 2: 1 cells"]),
         ] {
-            let said = read(text).unwrap_err();
-            assert!(words.iter().all(|w| said.contains(w)), "{text}: {said}");
-            assert!(said.contains("slides.csv"), "{said}");
+            let error = read(text).unwrap_err();
+            assert!(words.iter().all(|w| error.contains(w)), "{text}: {error}");
+            assert!(error.contains("slides.csv"), "{error}");
         }
     }
 }

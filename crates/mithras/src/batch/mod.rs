@@ -12,7 +12,7 @@ mod series;
 mod shard;
 pub mod state;
 
-pub use inputs::{InputError, Inputs, find, read_mpp_table};
+pub use inputs::{InputError, Inputs, find, named_as_slide, read_mpp_table};
 pub use list::read_list;
 pub use run::{Ended, Existing, Failure, Key, Outcome, Task, run};
 pub use shard::{Shard, ShardError};

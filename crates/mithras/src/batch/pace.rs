@@ -13,7 +13,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn of(total: usize) -> Self {
+    pub(super) fn new(total: usize) -> Self {
         Self { start: Instant::now(), total, past: 0, worked: 0 }
     }
 
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn kept_slides_take_no_time() {
-        let mut pace = Pace::of(4);
+        let mut pace = Pace::new(4);
         assert_eq!(pace.next(false).left(), None);
         let start = pace.start;
         pace.start = start.checked_sub(std::time::Duration::from_secs(60)).unwrap();
@@ -74,12 +74,12 @@ mod tests {
         assert_eq!(far.words(), "; 2 of 4 slides, about 2 min left");
         pace.next(true);
         assert_eq!(pace.next(true).words(), "; 4 of 4 slides");
-        assert_eq!(Pace::of(1).next(true).words(), "");
+        assert_eq!(Pace::new(1).next(true).words(), "");
     }
 
     #[test]
     fn durations_in_words() {
-        let said = [0.4, 59.4, 61.0, 3600.0, 5400.0, 100_000.0].map(duration);
-        assert_eq!(said, ["0 s", "59 s", "2 min", "1 h 0 min", "1 h 30 min", "1 d 3 h"]);
+        let texts = [0.4, 59.4, 61.0, 3600.0, 5400.0, 100_000.0].map(duration);
+        assert_eq!(texts, ["0 s", "59 s", "2 min", "1 h 0 min", "1 h 30 min", "1 d 3 h"]);
     }
 }

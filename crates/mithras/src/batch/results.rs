@@ -102,15 +102,15 @@ mod tests {
         };
         let (one, sealed) = folder("one");
         let (two, other) = folder("two");
-        let told = |folder: &Path, sealed: &Sealed| {
+        let check = |folder: &Path, sealed: &Sealed| {
             sealed.check(folder, |_| true).map_err(|e| e.to_string())
         };
-        assert_eq!(told(&one, &sealed), Ok(()));
-        assert!(told(&one, &other).unwrap_err().contains("results of the slide `two`"));
+        assert_eq!(check(&one, &sealed), Ok(()));
+        assert!(check(&one, &other).unwrap_err().contains("results of the slide `two`"));
         std::fs::copy(two.join("a"), one.join("a")).unwrap();
-        assert!(told(&one, &sealed).unwrap_err().contains("not the file"));
+        assert!(check(&one, &sealed).unwrap_err().contains("not the file"));
         assert!(sealed.check(&one, |name| name == "b").is_ok());
         std::fs::remove_file(one.join("a")).unwrap();
-        assert!(told(&one, &sealed).unwrap_err().contains("missing"));
+        assert!(check(&one, &sealed).unwrap_err().contains("missing"));
     }
 }

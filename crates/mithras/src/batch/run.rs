@@ -28,7 +28,7 @@ pub enum Existing {
 impl Existing {
     /// By two wishes that exclude each other.
     #[must_use]
-    pub fn of(resume: bool, overwrite: bool) -> Self {
+    pub fn from_flags(resume: bool, overwrite: bool) -> Self {
         match (resume, overwrite) {
             (true, _) => Self::Resume,
             (_, true) => Self::Overwrite,
@@ -254,7 +254,7 @@ pub fn run<T: Task>(
     let queue: Mutex<VecDeque<_>> = Mutex::new(inputs.into_iter().enumerate().collect());
     let done: Mutex<Vec<Option<Ended<T>>>> = Mutex::new((0..total).map(|_| None).collect());
     let shared = Mutex::new(listener);
-    let pace = Mutex::new(Pace::of(total));
+    let pace = Mutex::new(Pace::new(total));
     std::thread::scope(|scope| {
         for task in workers {
             let (queue, done, shared, pace) = (&queue, &done, &shared, &pace);
@@ -275,18 +275,19 @@ pub fn run<T: Task>(
                         continue;
                     }
                     listener.event(&Event::SlideBegun { slide: &input.name });
-                    let outcome = one(task, input, checked, out, existing, (&label, &mut listener));
+                    let outcome =
+                        process_slide(task, input, checked, out, existing, (&label, &mut listener));
                     let far =
                         pace.lock().unwrap_or_else(PoisonError::into_inner).next(outcome.is_work());
                     listener.event(&outcome.ended(&far));
                     let name = plain(&outcome.input.name);
                     if outcome.is_stopped() {
-                        listener.say(&format!("{name}: interrupted"));
+                        listener.report(&format!("{name}: interrupted"));
                     } else if outcome.is_elsewhere() {
-                        listener.say(&format!("{name}: another process is at work on it"));
+                        listener.report(&format!("{name}: another process is at work on it"));
                     } else if !outcome.kept {
                         let line = task.line(&outcome.input.name, &outcome.state);
-                        listener.say(&plain(&(line + &far.words())));
+                        listener.report(&plain(&(line + &far.words())));
                     }
                     done.lock().unwrap_or_else(PoisonError::into_inner)[k] = Some(outcome);
                 }
@@ -297,7 +298,7 @@ pub fn run<T: Task>(
     done.into_iter().map(|o| o.expect("every slide was taken from the queue")).collect()
 }
 
-fn one<T: Task>(
+fn process_slide<T: Task>(
     task: &mut T,
     input: Input,
     checked: Result<(), T::Error>,
@@ -330,12 +331,12 @@ fn one<T: Task>(
         stored = kept(task);
     }
     if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
-        listener.1.say(&format!("{}: {damage}; it is done again", plain(&input.name)));
+        listener.1.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
     let result = match (checked, busy, stored) {
         (Err(reason), ..) => Err(Failure::Work(reason)),
         (_, Some(busy), _) => Err(busy.into()),
-        (_, _, Some(state)) => match keep(state, &key, &input, &folder) {
+        (_, _, Some(state)) => match reuse(state, &key, &input, &folder) {
             Ok(state) => return Outcome { input, folder, state, kept: true, failure: None },
             Err(failure) => Err(failure),
         },
@@ -370,7 +371,7 @@ where
         sha256: String::new(),
     };
     // Thousands that were not begun are not read now.
-    let digest = if stopped { None } else { InputDigest::of(&input.path).ok() };
+    let digest = if stopped { None } else { InputDigest::from_file(&input.path).ok() };
     let mut state = State::running(&key.digest, digest.unwrap_or_else(unseen));
     state.settings.clone_from(&key.settings);
     state.columns.clone_from(&input.columns);
@@ -382,7 +383,7 @@ where
 }
 
 /// Keeps what is done, with the cells of the list at hand. The caller holds the folder.
-fn keep<W, E>(
+fn reuse<W, E>(
     mut state: State<W>,
     key: &Key,
     input: &Input,
@@ -421,7 +422,7 @@ fn finish<T: Task>(
     }
     let start = Instant::now();
     std::fs::create_dir_all(folder).map_err(io(folder))?;
-    let before = Stamp::of(&input.path).map_err(io(&input.path))?;
+    let before = Stamp::from_file(&input.path).map_err(io(&input.path))?;
     let mut state = State::running(&key.digest, before.digest().clone());
     state.settings.clone_from(&key.settings);
     state.columns.clone_from(&input.columns);
@@ -432,7 +433,7 @@ fn finish<T: Task>(
     let status = worked.map_err(Failure::Work)?;
     let sealed = Sealed::new(folder, &input.name, &task.files());
     state.results = Some(sealed.map_err(|e| Failure::Io { path: e.path, source: e.source })?);
-    let now = Stamp::of(&input.path).map_err(io(&input.path))?;
+    let now = Stamp::from_file(&input.path).map_err(io(&input.path))?;
     if let Some(what) = before.differs(&now) {
         // Nothing of this may stay, a stored state least of all.
         task.clear(folder).map_err(|(path, source)| Failure::Io { path, source })?;
@@ -449,8 +450,8 @@ fn finish<T: Task>(
 struct Shared<'a, 'b>(&'a Mutex<&'b mut dyn Listener>);
 
 impl Shared<'_, '_> {
-    fn with(&mut self, tell: impl FnOnce(&mut dyn Listener)) {
-        tell(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with(&mut self, report: impl FnOnce(&mut dyn Listener)) {
+        report(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -464,8 +465,8 @@ impl Listener for Shared<'_, '_> {
     fn finish(&mut self) {
         self.with(|l| l.finish());
     }
-    fn say(&mut self, line: &str) {
-        self.with(|l| l.say(line));
+    fn report(&mut self, line: &str) {
+        self.with(|l| l.report(line));
     }
     fn note(&mut self, text: &str) {
         self.with(|l| l.note(text));

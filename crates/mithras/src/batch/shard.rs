@@ -17,7 +17,7 @@ const MOST: u64 = 1_000_000;
 
 /// Text that is not a shard.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no part such as 2/16: K/N with 1 <= K <= N <= {MOST}")]
+#[error("`{0}` is not a part such as 2/16: K/N with 1 <= K <= N <= {MOST}")]
 pub struct ShardError(String);
 
 impl FromStr for Shard {
@@ -47,7 +47,7 @@ impl Shard {
     }
 
     /// Takes the slides of the other parts out.
-    pub fn keep(&self, inputs: &mut Inputs) {
+    pub fn retain_own(&self, inputs: &mut Inputs) {
         inputs.slides.retain(|s| self.holds(&s.name));
     }
 }

@@ -70,7 +70,7 @@ impl std::str::FromStr for Track {
         match word {
             "midog25-t1" => Ok(Self::Midog25T1),
             "midog25-t2" => Ok(Self::Midog25T2),
-            _ => Err(format!("`{word}` is none of {}", Self::WORDS.join(", "))),
+            _ => Err(format!("`{word}` is not one of {}", Self::WORDS.join(", "))),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use super::card::from_card;
 use super::error::DetectorError;
+use super::opener::Opener;
 use super::options::{Stages, Thresholds};
 use super::run::Detector;
 use crate::record::{GIVEN_POINT, OWN_POINT};
 use crate::subtypes::SubtypeNetwork;
 use detect::{Recipe, Workers};
-use infer::{CardError, EngineChoice, EngineOptions, ModelPackage};
-use slide::Limits;
+use infer::{CardError, EngineChoice, EngineOptions, ModelCard, ModelPackage};
+use slide::{Limits, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// What a detector is opened with; every setting has a default.
@@ -156,6 +157,18 @@ impl Builder {
     pub fn subtypes(mut self, subtypes: bool) -> Self {
         self.subtypes = subtypes;
         self
+    }
+
+    /// How a detector of a package with this card would read slides, and which it would take, without opening its networks.
+    #[must_use]
+    pub fn opener(&self, card: &ModelCard) -> Opener {
+        let (openslide, limits) = (self.openslide.clone(), self.limits.clone());
+        Opener {
+            force_mpp: self.force_mpp,
+            any_mpp: self.any_mpp,
+            range: card.resolution,
+            options: OpenOptions { openslide, limits, ..OpenOptions::default() },
+        }
     }
 
     /// Opens the bundled package.

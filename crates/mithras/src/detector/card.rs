@@ -59,7 +59,7 @@ pub(super) fn from_card(
             Some(_) => Overlap::Highest,
         },
         candidates,
-        apart_um: card.candidates.apart_um,
+        min_separation_um: card.candidates.min_separation_um,
         crops,
         max_unread_share: Recipe::MAX_UNREAD_SHARE,
     };

@@ -62,8 +62,7 @@ pub enum RunError {
     Slide(#[from] SlideError),
     /// The model is not made for its resolution.
     #[error(
-        "{}: {found} um/px lies outside what the model is made for, {min} to {max} um/px: what it \
-         finds there means nothing, unless it is forced to",
+        "{}: {found} um/px is outside the model's range, {min} to {max} um/px; its results would mean nothing",
         Shown(path)
     )]
     Resolution {

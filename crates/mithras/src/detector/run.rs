@@ -97,7 +97,7 @@ impl Detector {
     /// # Errors
     /// [`RunError`].
     pub fn run(&mut self, slide: &Slide) -> Result<SlideRecord, RunError> {
-        let digest = InputDigest::of(slide.path())
+        let digest = InputDigest::from_file(slide.path())
             .map_err(|source| RunError::Io { path: slide.path().into(), source })?;
         let name = crate::input::stem(slide.path());
         Ok(self.examine(slide, &name, &digest.sha256, "", Control::default())?.record)
@@ -281,7 +281,7 @@ impl Detector {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         self.workers.in_flight = self.workers.in_flight.min(most);
         self.workers.candidates = usize::try_from(self.limits.candidates).unwrap_or(usize::MAX);
-        self.queue = memory.keep(self.workers.in_flight as u64 * window);
+        self.queue = memory.reserve(self.workers.in_flight as u64 * window);
     }
 
     /// The same with models of any make; tests use fakes.

@@ -30,7 +30,7 @@ pub fn crops(
     out: &Path,
     listener: &mut dyn Listener,
 ) -> Result<Report, FeatureError> {
-    match Form::of(out) {
+    match Form::from_path(out) {
         Some(Form::Parquet) => {}
         Some(Form::Hdf5) => return Err(FeatureError::Crops(out.to_owned())),
         None => return Err(FeatureError::Form(out.to_owned())),

@@ -68,7 +68,7 @@ pub fn slides(
     listener: &mut dyn Listener,
 ) -> Result<Report, FeatureError> {
     let start = Instant::now();
-    let grid = Grid::of(&encoders[0], plan.mpp, plan.side)?;
+    let grid = Grid::choose(&encoders[0], plan.mpp, plan.side)?;
     std::fs::create_dir_all(&plan.out)
         .map_err(|source| FeatureError::Io { path: plan.out.clone(), source })?;
     let states = plan.out.join(STATES);
@@ -78,6 +78,7 @@ pub fn slides(
     if let Some(file) = others.map(|s| plan.file(&s.name)).find(|f| f.exists()) {
         return Err(FeatureError::Others(file));
     }
+    mixed(&encoders[0], plan, grid, &states)?;
     let todo = plan.slides.iter().map(|s| (s.clone(), Ok(()))).collect();
     let existing = if plan.overwrite { Existing::Overwrite } else { Existing::Resume };
     let worker = |encoder| Embedding { encoder, plan, grid };
@@ -88,6 +89,69 @@ pub fn slides(
     let mut report = Report::new(&encoders[0], &plan.out, items, start.elapsed());
     report.failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
     Ok(report)
+}
+
+/// Refuses a folder with features of another encoder, grid or form: those of slides to do unless they
+/// shall be replaced, those of other slides in any case.
+fn mixed(encoder: &Frozen, plan: &Plan, grid: Grid, states: &Path) -> Result<(), FeatureError> {
+    let Ok(entries) = std::fs::read_dir(states) else { return Ok(()) };
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    for slide in names {
+        let input = plan.slides.iter().find(|s| s.name == slide);
+        if input.is_some() && plan.overwrite {
+            continue;
+        }
+        let state = State::<Work>::load(&states.join(&slide));
+        let Some(state) = state.filter(|s| s.is_done() && !s.settings.is_empty()) else {
+            continue;
+        };
+        let mut now = settings(encoder, plan, grid, input);
+        let mut before = state::upgraded(&state.settings);
+        if input.is_none() {
+            now.remove(GIVEN);
+            before.remove(GIVEN);
+        }
+        if before != now {
+            let differs = state::differences(&before, &now);
+            let (path, own) = (plan.out.clone(), input.is_some());
+            return Err(FeatureError::Mixed { path, slide, differs, own });
+        }
+    }
+    Ok(())
+}
+
+/// The um/px that was given for a slide, among the settings.
+const GIVEN: &str = "slide_mpp";
+
+/// Everything that changes a number, for a slide.
+fn settings(
+    encoder: &Frozen,
+    plan: &Plan,
+    grid: Grid,
+    input: Option<&Input>,
+) -> BTreeMap<String, String> {
+    let Grid { mpp, side } = grid;
+    let given = input.and_then(|i| i.mpp).map_or_else(|| "none".into(), |m| m.get().to_string());
+    let mut settings = BTreeMap::from([
+        ("encoder".to_owned(), encoder.about.sha256.clone()),
+        ("mpp".into(), mpp.get().to_string()),
+        ("side".into(), side.to_string()),
+        ("form".into(), plan.form.suffix().into()),
+        (GIVEN.into(), given),
+        (RESULTS_SETTING.into(), RESULTS_VERSION.to_string()),
+    ]);
+    let Frozen { about, fit, engine, .. } = encoder;
+    if about.bf16 {
+        settings.insert("precision".into(), about.precision().into());
+    }
+    // One file of weights may be several encoders, at several sides; a package is one network.
+    if engine.is_none() || side != fit.input {
+        let name = engine.as_ref().map_or(&*about.encoder, |_| "");
+        settings.insert("fed".into(), format!("{name} {fit:?}"));
+    }
+    settings
 }
 
 fn line(outcome: &Outcome<Work, FeatureError>, plan: &Plan) -> Line {
@@ -113,32 +177,14 @@ impl Task for Embedding<'_> {
     type Error = FeatureError;
 
     fn key(&self, input: &Input) -> Key {
-        let Grid { mpp, side } = self.grid;
-        let given = input.mpp.map_or_else(|| "none".into(), |m| m.get().to_string());
-        let mut settings = BTreeMap::from([
-            ("encoder".to_owned(), self.encoder.about.sha256.clone()),
-            ("mpp".into(), mpp.get().to_string()),
-            ("side".into(), side.to_string()),
-            ("form".into(), self.plan.form.suffix().into()),
-            ("slide_mpp".into(), given),
-            (RESULTS_SETTING.into(), RESULTS_VERSION.to_string()),
-        ]);
-        let Frozen { about, fit, engine, .. } = &*self.encoder;
-        if about.bf16 {
-            settings.insert("precision".into(), about.precision().into());
-        }
-        // One file of weights may be several encoders, at several sides; a package is one network.
-        if engine.is_none() || side != fit.input {
-            let name = engine.as_ref().map_or(&*about.encoder, |_| "");
-            settings.insert("fed".into(), format!("{name} {fit:?}"));
-        }
+        let settings = settings(self.encoder, self.plan, self.grid, Some(input));
         Key { digest: sha256(format!("{settings:?}")), settings, ..Key::default() }
     }
 
     fn keeps(&self, input: &Input, _: &Path, state: &State<Work>) -> bool {
         let file = self.plan.file(&input.name);
         self.key(input).fits(state)
-            && InputDigest::of(&input.path).is_ok_and(|d| d.same_content(&state.input))
+            && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
             && features::package::digest(&file).is_ok_and(|d| d == state.work.features)
     }
 

@@ -143,7 +143,7 @@ pub struct UnreadEntry {
 impl CountsFile {
     /// The file's content.
     #[must_use]
-    pub fn of(record: &SlideRecord) -> Self {
+    pub fn from_record(record: &SlideRecord) -> Self {
         let count = record.count.as_ref();
         let r = &record.resolution;
         let round = |v: f64, steps: f64| (v * steps).round() / steps;
@@ -193,7 +193,7 @@ impl CountsFile {
             suspect_reasons: record.condition.suspect_reasons.clone(),
             resolution_note: record.condition.resolution_note.clone(),
             level_notes: record.condition.level_notes.clone(),
-            subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::of(record.figures(), m)),
+            subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::count(record.figures(), m)),
             regions: record
                 .regions
                 .as_ref()
@@ -281,5 +281,5 @@ impl CountsFile {
 }
 
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
-    json(EXPORT.file, &CountsFile::of(record))
+    json(EXPORT.file, &CountsFile::from_record(record))
 }

@@ -26,9 +26,9 @@ pub fn read(path: &Path) -> Result<Vec<DetectionRow>, TableError> {
     let flaw = table.find(&["flaw"]);
     let flawed = |row: usize, column: usize| match table.cell(row, column) {
         "" => Ok(None),
-        cell => match Flaw::of(cell) {
+        cell => match Flaw::from_name(cell) {
             Some(flaw) => Ok(Some(flaw)),
-            None => Err(table.wrong(row, column, format!("'{cell}' is no flaw"))),
+            None => Err(table.wrong(row, column, format!("'{cell}' is not a flaw"))),
         },
     };
     let subtypes = COLUMNS.map(|c| table.find(&[c]));

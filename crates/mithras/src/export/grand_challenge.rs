@@ -33,7 +33,7 @@ struct Version {
 }
 
 impl Point {
-    fn of(r: &DetectionRow) -> Self {
+    fn from_row(r: &DetectionRow) -> Self {
         Self {
             name: if r.accepted { "mitotic figure" } else { "non-mitotic figure" },
             point: [mm(r.x_um), mm(r.y_um), 0.0],
@@ -52,7 +52,7 @@ fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
             record.point.cls.get()
         ),
         r#type: "Multiple points",
-        points: record.rows.iter().map(Point::of).collect(),
+        points: record.rows.iter().map(Point::from_row).collect(),
         version: Version { major: 1, minor: 0 },
     };
     json(EXPORT.file, &document)

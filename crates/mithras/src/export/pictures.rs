@@ -95,7 +95,7 @@ fn flaws(record: &SlideRecord) -> Outlines {
     ];
     let offset = record.slide.bounds_offset;
     let layers = layers.iter().map(|(name, color, p)| (*name, *color, &p[..]));
-    Outlines::of(layers, (offset[0], offset[1]))
+    Outlines::from_layers(layers, (offset[0], offset[1]))
 }
 
 fn figures(slide: &Slide, record: &SlideRecord) -> Result<RgbTile, ExportError> {

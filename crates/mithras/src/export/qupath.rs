@@ -132,11 +132,11 @@ pub fn features(
             from_bounds(counts, at)
         });
         let mut measurements = Map::new();
-        let mut say = |name: &str, p: f32| measurements.insert(name.into(), f64::from(p).into());
-        say("s_seg", row.s_seg);
-        row.s_cls.map(|s| say("s_cls", s));
+        let mut insert = |name: &str, p: f32| measurements.insert(name.into(), f64::from(p).into());
+        insert("s_seg", row.s_seg);
+        row.s_cls.map(|s| insert("s_cls", s));
         for (name, p) in row.subtypes.iter().flat_map(|s| COLUMNS.iter().zip(s.0)) {
-            say(name, p);
+            insert(name, p);
         }
         let classification = match row.accepted {
             true => Class { name: ACCEPTED, color: [214, 39, 40] },
@@ -197,5 +197,5 @@ pub fn features(
 fn bytes(record: &SlideRecord) -> Result<Vec<u8>, ExportError> {
     let list = record.regions.iter().flat_map(|s| &s.list);
     let regions: Vec<_> = list.map(|r| (r.name.clone(), r.area.clone())).collect();
-    features(&CountsFile::of(record), &record.rows, &regions)
+    features(&CountsFile::from_record(record), &record.rows, &regions)
 }

@@ -77,11 +77,11 @@ fn cells(row: &BTreeMap<String, u64>) -> [u64; 4] {
 }
 
 fn parts(c: &Counts) -> Vec<(&'static str, String)> {
-    let said = |table: &BTreeMap<String, u64>| {
+    let text = |table: &BTreeMap<String, u64>| {
         table.iter().map(|(k, n)| format!("{k} {n}")).collect::<Vec<_>>().join(", ")
     };
     let both = [("Subtypes", &c.subtypes), ("Splits", &c.splits)];
-    both.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, t)| (name, said(t))).collect()
+    both.into_iter().filter(|(_, t)| !t.is_empty()).map(|(name, t)| (name, text(t))).collect()
 }
 
 /// How many candidates every stage of a build left.

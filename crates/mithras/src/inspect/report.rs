@@ -4,7 +4,7 @@ use base::text::Many;
 use crops::contradiction::{SameImage, repeated_images};
 use crops::inspect::{BINS, Histograms, histograms};
 use crops::{Corpus, CorpusError};
-use regions::{Class, Counts, Dataset, Image};
+use regions::{ClassInfo, Counts, Dataset, Image};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ impl CropsReport {
     ///
     /// # Errors
     /// When one cannot be read.
-    pub fn of(corpus: &Corpus) -> Result<Self, CorpusError> {
+    pub fn from_corpus(corpus: &Corpus) -> Result<Self, CorpusError> {
         let repeated_images = repeated_images(corpus)?;
         Ok(Self {
             manifest: corpus.manifest().clone(),
@@ -121,7 +121,7 @@ pub struct RegionsReport<'a> {
     name: &'a str,
     digest: &'a str,
     builder: &'a str,
-    classes: &'a [Class],
+    classes: &'a [ClassInfo],
     notes: &'a BTreeMap<String, String>,
     counts: Counts,
     training: Counts,
@@ -132,7 +132,7 @@ pub struct RegionsReport<'a> {
 impl<'a> RegionsReport<'a> {
     /// Counts in all, per part and per source.
     #[must_use]
-    pub fn of(set: &'a Dataset) -> Self {
+    pub fn from_dataset(set: &'a Dataset) -> Self {
         let mut sources: BTreeMap<&str, Vec<&Image>> = BTreeMap::new();
         for image in set.images() {
             sources.entry(&image.source).or_default().push(image);
@@ -147,7 +147,7 @@ impl<'a> RegionsReport<'a> {
             counts: set.counts(),
             training: set.training().counts(),
             test: set.test().counts(),
-            sources: sources.into_iter().map(|(n, i)| (n.to_owned(), Counts::of(i))).collect(),
+            sources: sources.into_iter().map(|(n, i)| (n.to_owned(), Counts::count(i))).collect(),
         }
     }
 }

@@ -27,8 +27,7 @@ pub enum StartError {
     },
     /// There are results already, and neither resuming nor overwriting was requested.
     #[error(
-        "{} already holds results of {count} of these slides, and it was not said whether to go on \
-         with them or to do them anew",
+        "{} already holds results of {count} of these slides; choose whether to resume or to overwrite them",
         Shown(path)
     )]
     Exists {
@@ -52,7 +51,7 @@ pub enum StartError {
     },
     /// The stored results were made by another engine, and by nothing else that differs.
     #[error(
-        "cannot resume in {}: slide `{slide}` was done by {before}, and this run would go on by \
+        "cannot resume in {}: slide `{slide}` was done with {before}, and this run would use \
          {now}; {}",
         Shown(path),
         how_far(before, now)
@@ -107,9 +106,9 @@ pub enum StartError {
 fn how_far(before: &str, now: &str) -> &'static str {
     if [before, now].iter().any(|engine| engine.contains("bf16")) {
         "between f32 and bf16 the scores of figures moved by up to 0.005 on real frames, those of \
-         rejected candidates by up to 0.14, so that candidates beside a threshold may change sides"
+         rejected candidates by up to 0.14, so candidates near a threshold may change sides"
     } else {
-        "between engines in f32 scores move by up to 0.001, so that a candidate which lies so close to \
+        "between engines in f32 scores move by up to 0.001, so a candidate this close to \
          a threshold may change sides"
     }
 }
@@ -159,7 +158,7 @@ pub fn preflight(
                     return Err(StartError::Config { path, slide, differs });
                 }
                 // A file that cannot be read now is that slide's own failure.
-                if InputDigest::of(&input.path).is_ok_and(|d| !d.same(&state.input)) {
+                if InputDigest::from_file(&input.path).is_ok_and(|d| !d.same(&state.input)) {
                     return Err(StartError::Input { path, slide });
                 }
             }
@@ -173,10 +172,10 @@ pub fn preflight(
         .map(|input| {
             let slide = opener.open(input)?;
             opener.fitting(&slide)?;
-            let digest = InputDigest::of(&input.path)
+            let digest = InputDigest::from_file(&input.path)
                 .map_err(|source| RunError::Io { path: input.path.clone(), source })?;
             if let Some(regions) = &input.regions {
-                regions.on(&slide, &input.name, &digest.sha256)?;
+                regions.read_for(&slide, &input.name, &digest.sha256)?;
             }
             Ok(())
         })

@@ -89,8 +89,8 @@ impl Observer for Watch<'_, '_> {
         self.0.update(p.windows_done as u64, p.windows_total as u64);
     }
 
-    fn starts_anew(&mut self, reason: &str) {
-        self.0.note(&format!("{}; this slide starts anew", plain_lines(reason)));
+    fn restarts(&mut self, reason: &str) {
+        self.0.note(&format!("{}; this slide is started again", plain_lines(reason)));
     }
 }
 
@@ -122,7 +122,7 @@ impl Task for Detection<'_> {
         let digest = &state.input.sha256;
         let regions = match &input.regions {
             None => None,
-            Some(source) => Some(source.on(&slide, &input.name, digest)?),
+            Some(source) => Some(source.read_for(&slide, &input.name, digest)?),
         };
         let subject = Subject {
             name: &input.name,

@@ -24,7 +24,7 @@ impl Subtypes {
     /// From the probabilities of [`MORPHOLOGY`]: a figure is atypical as likely as it is one of the
     /// four atypical morphologies.
     #[must_use]
-    pub fn of(morphology: &[f32; 8]) -> Self {
+    pub fn from_morphology(morphology: &[f32; 8]) -> Self {
         let mut all = [0.0; 9];
         all[1..].copy_from_slice(morphology);
         let coarser = Task::AmiMorph.coarser().expect("morphologies are typical or atypical");

@@ -4,7 +4,7 @@ use super::counts::counts;
 use super::error::ReportError;
 use super::found::OWN;
 use super::gather::gather;
-use super::record::{keep, records};
+use super::record::{records, write_record};
 use super::run_file::RunFile;
 use crate::batch::results::Sealed;
 use crate::batch::state::Status;
@@ -97,7 +97,7 @@ pub enum PointError {
     },
     /// The slide is needed for the pictures of its figures, and is not there.
     #[error(
-        "slide `{slide}`: its file is not at {} or has changed, and the pictures of its figures are cut from it; say where the slides are",
+        "slide `{slide}`: its file is not at {} or has changed, but the pictures of its figures are cut from it; name the folder of the slides",
         Shown(path)
     )]
     Slide {
@@ -148,7 +148,7 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
             moved(&mut record.config, &name, &point);
             record.config_sha256 = digest(&record.config);
             record.command = of.command.to_vec();
-            keep(of.into, &record)?;
+            write_record(of.into, &record)?;
             configs.push((before, record.config));
         }
         for (folder, state) in &folders {
@@ -327,7 +327,7 @@ fn figures(
     let recorded = PathBuf::from(&state.input.path);
     let path = of.slides.map_or_else(|| recorded.clone(), |d| d.join(&record.slide.file));
     let lost = || PointError::Slide { slide: slide.to_owned(), path: path.clone() };
-    let digest = InputDigest::of(&path).map_err(|_| lost())?;
+    let digest = InputDigest::from_file(&path).map_err(|_| lost())?;
     if digest.sha256 != record.slide.digest {
         return Err(lost());
     }

@@ -131,7 +131,7 @@ fn line(case: &str, slides: &[&SlideLine], under_way: Vec<String>) -> CaseLine {
     }
     if one.is_none() && done.iter().any(|(s, _)| s.reviewed.is_some()) {
         notes.push(
-            "reviewed in part, or by several reviewers: the network's numbers stand".to_owned(),
+            "reviewed in part, or by several reviewers: these are the network's numbers".to_owned(),
         );
     }
     CaseLine {

@@ -35,8 +35,8 @@ pub enum ReportError {
     },
     /// The record of the run is missing.
     #[error(
-        "{}: there are slides, and no record of what they were made with; run detection there once \
-         more, going on with what is done, which writes it",
+        "{}: there are results of slides, but no record of the settings; run detection again and resume, \
+         which writes the record",
         paths(outs)
     )]
     NoRecord {
@@ -46,7 +46,7 @@ pub enum ReportError {
     /// Slides that do not belong into one table.
     #[error(
         "{} and {} were made with different configurations, which do not belong into one table: \
-         {differs}; gather them apart, or do one anew",
+         {differs}; gather them separately, or run one again",
         Shown(first),
         Shown(second)
     )]
@@ -61,7 +61,7 @@ pub enum ReportError {
     /// Results of two files under one name.
     #[error(
         "{} and {} are results of two different files, and would both be the slide `{name}`; \
-         rename one of the files and do it anew, or gather them apart",
+         rename one of the files and run it again, or gather them separately",
         Shown(first),
         Shown(second)
     )]

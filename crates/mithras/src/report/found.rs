@@ -27,9 +27,9 @@ pub(super) struct Like {
 impl Like {
     /// The settings of a run of which these processes may have been part.
     pub(super) fn new(settings: BTreeMap<String, String>, records: &[RunRecord]) -> Self {
-        let beside = Self { settings: upgraded(&settings), any_engine: true };
-        let any_engine = records.iter().any(|r| r.accepts_engine && beside.has(&r.settings()));
-        Self { any_engine, ..beside }
+        let any = Self { settings: upgraded(&settings), any_engine: true };
+        let any_engine = records.iter().any(|r| r.accepts_engine && any.has(&r.settings()));
+        Self { any_engine, ..any }
     }
 
     pub(super) fn has(&self, settings: &BTreeMap<String, String>) -> bool {
@@ -139,7 +139,7 @@ fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
                 Ok(state) => Found::new(name, folder, state?, false),
                 Err(reason) => return Some(Ok(Found::unreadable(name, folder, &reason))),
             };
-            let reviewed = found.counts.as_ref().map(|_| Reviewed::of(&found.folder)).transpose();
+            let reviewed = found.counts.as_ref().map(|_| Reviewed::read(&found.folder)).transpose();
             Some(reviewed.map(|r| Found { reviewed: r.flatten(), ..found }))
         })
         .collect()

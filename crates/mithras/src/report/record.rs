@@ -48,7 +48,7 @@ pub struct Workers {
 }
 
 impl RunRecord {
-    fn of(detector: &Detector, command: &[String]) -> Self {
+    fn new(detector: &Detector, command: &[String]) -> Self {
         let w = &detector.workers;
         // By way of its text, so that scores, which are f32, keep the digits that they are written in.
         let text = serde_json::to_vec(&detector.config).expect("plain data becomes JSON");
@@ -87,11 +87,11 @@ impl RunRecord {
 /// # Errors
 /// [`ReportError::Write`].
 pub fn begin(out: &Path, detector: &Detector, command: &[String]) -> Result<(), ReportError> {
-    keep(out, &RunRecord::of(detector, command))
+    write_record(out, &RunRecord::new(detector, command))
 }
 
 /// Writes a record into a run's folder. The same again makes no second file.
-pub(super) fn keep(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
+pub(super) fn write_record(out: &Path, record: &RunRecord) -> Result<(), ReportError> {
     let bytes = base::json::pretty(record);
     let folder = out.join(FOLDER);
     std::fs::create_dir_all(&folder)

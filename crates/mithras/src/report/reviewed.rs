@@ -63,7 +63,7 @@ impl Reviewed {
     ///
     /// # Errors
     /// A file that is damaged or of another version.
-    pub(super) fn of(folder: &Path) -> Result<Option<Self>, ReportError> {
+    pub(super) fn read(folder: &Path) -> Result<Option<Self>, ReportError> {
         let path = folder.join(FILE);
         if !path.is_file() {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Reviewed {
     ///
     /// # Errors
     /// The file system's.
-    pub fn keep(self, folder: &Path) -> Result<(), ReportError> {
+    pub fn write(self, folder: &Path) -> Result<(), ReportError> {
         let counts_sha256 = digest_of_counts(folder)?;
         let kept = Kept { schema: SCHEMA.into(), counts_sha256, reviewed: self };
         Ok(base::json::write(&folder.join(FILE), &kept)?)

@@ -49,7 +49,7 @@ pub fn run(
     let checked = preflight(&slides, &detectors[0], out, existing).map_err(WholeError::Start)?;
     let (all, usable) = (slides.len(), checked.iter().filter(|c| c.is_ok()).count());
     let all = Many(all, "slide");
-    listener.say(&format!("{all} checked, {usable} usable; {}", detectors[0].engine));
+    listener.report(&format!("{all} checked, {usable} usable; {}", detectors[0].engine));
     begin(out, &detectors[0], command).map_err(WholeError::Begin)?;
     let outcomes = run_several(slides, checked, detectors, out, existing, listener, cancel);
     let run = write(out, &outcomes, &detectors[0], command)

@@ -91,7 +91,7 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
             opening_radius: 1,
             min_area_px: 30,
         },
-        apart_um: None,
+        min_separation_um: None,
         crops: two.then(|| CropRecipe { mpp: Mpp::PAPER, side: 128, positive: "mitotic".into() }),
         max_unread_share: Recipe::MAX_UNREAD_SHARE,
     };

@@ -150,7 +150,7 @@ impl EncoderEntry {
 
 /// Switches of a vision transformer, one after the other.
 impl VitConfig {
-    pub(super) const fn of(size: Size, patch: i64) -> Self {
+    pub(super) const fn from_size(size: Size, patch: i64) -> Self {
         Self { patch, ..Self::new(size, 0) }
     }
 

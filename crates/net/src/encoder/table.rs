@@ -38,18 +38,18 @@ const fn pooled(name: &'static str, architecture: Architecture, dim: i64) -> Enc
     EncoderEntry::published(name, architecture, (224, Pool::Mean, dim))
 }
 
-const S8: VitConfig = VitConfig::of(Size::Small, 8);
-const S14: VitConfig = VitConfig::of(Size::Small, 14);
-const S16: VitConfig = VitConfig::of(Size::Small, 16);
-const B8: VitConfig = VitConfig::of(Size::Base, 8);
-const B14: VitConfig = VitConfig::of(Size::Base, 14);
-const B16: VitConfig = VitConfig::of(Size::Base, 16);
-const B32: VitConfig = VitConfig::of(Size::Base, 32);
-const L14: VitConfig = VitConfig::of(Size::Large, 14);
-const L16: VitConfig = VitConfig::of(Size::Large, 16);
-const H14: VitConfig = VitConfig::of(Size::Huge, 14);
-const G14: VitConfig = VitConfig::of(Size::Giant, 14).scaled().swiglu(SWIGLU);
-const G16: VitConfig = VitConfig::of(Size::Giant, 16).scaled().swiglu(SWIGLU);
+const S8: VitConfig = VitConfig::from_size(Size::Small, 8);
+const S14: VitConfig = VitConfig::from_size(Size::Small, 14);
+const S16: VitConfig = VitConfig::from_size(Size::Small, 16);
+const B8: VitConfig = VitConfig::from_size(Size::Base, 8);
+const B14: VitConfig = VitConfig::from_size(Size::Base, 14);
+const B16: VitConfig = VitConfig::from_size(Size::Base, 16);
+const B32: VitConfig = VitConfig::from_size(Size::Base, 32);
+const L14: VitConfig = VitConfig::from_size(Size::Large, 14);
+const L16: VitConfig = VitConfig::from_size(Size::Large, 16);
+const H14: VitConfig = VitConfig::from_size(Size::Huge, 14);
+const G14: VitConfig = VitConfig::from_size(Size::Giant, 14).scaled().swiglu(SWIGLU);
+const G16: VitConfig = VitConfig::from_size(Size::Giant, 16).scaled().swiglu(SWIGLU);
 const UNI2: VitConfig = VitConfig { depth: 24, ..G14.free_registers(8) };
 const VIRCHOW: VitConfig = H14.scaled().swiglu(5.3375).pooled_by(Pool::ClsMean);
 /// Facebook's own at 518 px; timm's, DINOv2's and Hugging Face's names are all in use.

@@ -43,7 +43,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    fn of(norm: &BatchNorm) -> Option<Self> {
+    fn read(norm: &BatchNorm) -> Option<Self> {
         Some(Self {
             weight: norm.weight.as_ref()?.shallow_clone(),
             bias: norm.bias.as_ref()?.shallow_clone(),
@@ -267,7 +267,7 @@ impl Graph {
     ) -> Value {
         let (weight, bias) = folded(conv, norm);
         let (weight, bias, output) = self.conv_raw(x, conv, &weight, Some(&bias), pads);
-        if let (Some(bias), Some(norm), None) = (bias, Statistics::of(norm), &conv.bias) {
+        if let (Some(bias), Some(norm), None) = (bias, Statistics::read(norm), &conv.bias) {
             let (conv, output) = (conv.weight.shallow_clone(), output.clone());
             self.parts.push(Part::Folded { weight, bias, output, conv, norm });
         }
@@ -293,7 +293,7 @@ impl Graph {
         }
         let (scale, shift) = (scale.reshape([-1, 1, 1]), shift.reshape([-1, 1, 1]));
         let (scale, shift) = (self.weight(&scale), self.weight(&shift));
-        if let Some(norm) = Statistics::of(norm) {
+        if let Some(norm) = Statistics::read(norm) {
             let (scale, shift, input) = (scale.clone(), shift.clone(), x.to_owned());
             self.parts.push(Part::Norm { scale, shift, input, norm });
         }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, Setting};
 use crate::table::Table;
-use base::table::{Event, event as known};
+use base::table::{EventCell, event as known};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An event column and how it is read. All its rows decide, not only the complete ones, so that the
@@ -26,7 +26,7 @@ const LISTED: usize = 12;
 
 impl Events {
     /// Decides how a column is read, with a note if it is not simply 0 and 1.
-    pub fn of(
+    pub fn read(
         table: &Table,
         column: usize,
         value: Option<&str>,
@@ -46,10 +46,10 @@ impl Events {
             if events == 0 {
                 notes.push(format!("no row of column '{name}' holds the event value '{value}'"));
             }
-            let open = |c: &str| !same(c, value) && known(c) == Some(Event::Open);
+            let open = |c: &str| !same(c, value) && known(c) == Some(EventCell::Open);
             let rest = counts.iter().filter(|(c, _)| !same(c, value));
             let censored: Vec<_> = rest.clone().filter(|(c, _)| !open(c)).collect();
-            if censored.iter().any(|(c, _)| known(c) != Some(Event::Censored) && **c != "0") {
+            if censored.iter().any(|(c, _)| known(c) != Some(EventCell::Censored) && **c != "0") {
                 notes.push(format!(
                     "column '{name}': '{value}' is the event ({events} rows); every other value is \
                      taken as censored: {}",
@@ -75,11 +75,11 @@ impl Events {
                 let none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
                 notes.push(format!(
                     "column '{name}' holds words: read as the event {}; as censored {}",
-                    none(listed(&of(Event::Happened))),
-                    none(listed(&of(Event::Censored)))
+                    none(listed(&of(EventCell::Happened))),
+                    none(listed(&of(EventCell::Censored)))
                 ));
             }
-            note_open(name, of(Event::Open), notes);
+            note_open(name, of(EventCell::Open), notes);
             Coding::Words
         } else {
             Coding::Number(1.0)
@@ -91,8 +91,8 @@ impl Events {
     pub fn is_open(&self, table: &Table, row: usize) -> bool {
         let Some(cell) = table.cell(row, self.column) else { return true };
         match &self.coding {
-            Coding::Value(value) => !same(cell, value) && known(cell) == Some(Event::Open),
-            Coding::Words => known(cell) == Some(Event::Open),
+            Coding::Value(value) => !same(cell, value) && known(cell) == Some(EventCell::Open),
+            Coding::Words => known(cell) == Some(EventCell::Open),
             Coding::Number(_) => false,
         }
     }
@@ -102,7 +102,7 @@ impl Events {
         let cell = table.cell(row, self.column).unwrap_or_default();
         let event = match &self.coding {
             Coding::Value(value) => return Ok(same(cell, value)),
-            Coding::Words => return Ok(known(cell) == Some(Event::Happened)),
+            Coding::Words => return Ok(known(cell) == Some(EventCell::Happened)),
             Coding::Number(event) => *event,
         };
         match (cell.to_ascii_lowercase().as_str(), cell.parse::<f64>()) {
@@ -180,7 +180,7 @@ mod tests {
         let text: String = cells.iter().fold("e,x\n".into(), |t, c| format!("{t}{c},1\n"));
         let table = Table::parse(Path::new("t.csv"), text.as_bytes()).unwrap();
         let mut notes = Vec::new();
-        let read = Events::of(&table, 0, value, &mut notes).and_then(|events| {
+        let read = Events::read(&table, 0, value, &mut notes).and_then(|events| {
             let rows = (0..table.len()).filter(|&r| !events.is_open(&table, r));
             rows.map(|r| events.happened(&table, r)).collect()
         });

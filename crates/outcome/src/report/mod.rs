@@ -4,8 +4,9 @@ mod pictures;
 mod plot;
 
 use crate::cohort::PatientRule;
-use crate::error::Result;
-use crate::study::{CStudy, Feature, Model, PatientResult, Study, StudyPlan, Tested};
+use crate::error::{Error, Result, Setting};
+use crate::result::Coefficient;
+use crate::study::{CStudy, Feature, Model, PatientResult, Protocol, Study, StudyPlan, Tested};
 use crate::table::Table;
 use crate::ties_name;
 use crate::words::{show, show_p};
@@ -57,6 +58,33 @@ struct Body<'a> {
     tables: Vec<Shown>,
     version: &'static str,
 }
+
+/// Refuses a folder whose results were asked for in another way: another event, unit of time, seed.
+/// Results of the same question, of older tables, may be replaced.
+///
+/// # Errors
+/// [`Error::Content`] with the first setting that differs and both its values.
+pub fn check_folder(out: &Path, plan: &StudyPlan) -> Result<()> {
+    let path = out.join("results.json");
+    let Ok(bytes) = file::read(&path, LARGEST_RESULTS) else { return Ok(()) };
+    let former = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap_or_default();
+    let Ok(now) = serde_json::to_value(Protocol::from_plan(plan)) else { return Ok(()) };
+    let (Some(former), Some(now)) = (former["protocol"].as_object(), now.as_object()) else {
+        return Ok(());
+    };
+    // A setting that an earlier version did not write does not count.
+    let differs = now.iter().find(|(name, v)| former.get(*name).is_some_and(|f| f != *v));
+    let Some((name, value)) = differs else { return Ok(()) };
+    let reason = format!(
+        "{} holds a study of another question: {name} was {} and is {value}; its report would be lost",
+        out.display(),
+        former[name]
+    );
+    Err(Error::Content { path, reason, setting: Some(Setting::Out) })
+}
+
+/// Largest `results.json` that is read, bytes.
+const LARGEST_RESULTS: u64 = 64 << 20;
 
 /// Writes the report of a study into a folder that exists: `report.html`, `results.json`, the cohort's
 /// tables and every picture as SVG and PNG. Each file appears whole or not at all; pictures of an older
@@ -186,11 +214,27 @@ fn c_rows(study: &Study) -> Vec<[String; 6]> {
     rows
 }
 
+/// The cells of a coefficient that may be infinite: limits and test of its profile likelihood.
+fn without_estimate(c: &Coefficient) -> [String; 6] {
+    let dash = || "-".to_owned();
+    let (limits, p) = c.profile.map_or((dash(), dash()), |l| {
+        let upper = l.hazard_ratio_upper.map_or_else(|| "\u{221e}".into(), show);
+        let limits = format!("{} \u{2013} {upper} (profile)", show(l.hazard_ratio_lower));
+        (limits, format!("{} (profile)", show_p(l.lrt.p)))
+    });
+    let sign = if c.infinite == Some("-") { "-" } else { "" };
+    let ratio = if sign.is_empty() { "\u{221e}" } else { "0" };
+    [format!("no finite estimate ({sign}\u{221e})"), ratio.into(), limits, dash(), dash(), p]
+}
+
 fn cox_rows(study: &Study) -> Vec<[String; 8]> {
     let mut rows = Vec::new();
     let mut add = |title: String, m: &Model| {
         for (j, name) in m.names.iter().enumerate() {
             let cells = match m.fit.coefficient(j) {
+                Some(_) if m.coefficients[j].profile.is_some() => {
+                    without_estimate(&m.coefficients[j])
+                }
                 Some(_) if !m.fit.settled(j) => {
                     ["no finite estimate", "-", "-", "-", "-", "-"].map(String::from)
                 }
@@ -328,7 +372,7 @@ fn write_counts(path: &Path, study: &Study) -> Result<(), WriteError> {
         let (hotspots, densities): (Vec<f64>, Vec<f64>) = counts.into_iter().unzip();
         let mut record = vec![patient.to_owned(), hotspots.len().to_string()];
         for values in [&hotspots, &densities] {
-            record.extend(PatientRule::ALL.map(|r| r.of(values).to_string()));
+            record.extend(PatientRule::ALL.map(|r| r.combine(values).to_string()));
         }
         out.push(record);
     }

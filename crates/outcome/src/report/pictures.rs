@@ -1,7 +1,7 @@
 //! Which pictures a study has, and the data behind each.
 
 use super::plot::{
-    BoxGroup, CalibrationGroup, Curve, Picture, Row, Scale, boxes, calibration, forest,
+    BoxGroup, CalibrationGroup, Picture, PlottedCurve, Row, Scale, boxes, calibration, forest,
     kaplan_meier,
 };
 use crate::cohort::{DENSITY, HOTSPOT};
@@ -11,7 +11,7 @@ use crate::study::{
 };
 use crate::words::plain_p;
 use base::text::Many;
-use stats::survival::km::{IntervalType, Options, kaplan_meier as fit_km};
+use stats::survival::km::{IntervalType, KaplanMeierOptions, kaplan_meier as fit_km};
 use std::collections::BTreeMap;
 
 /// Draws them all.
@@ -27,9 +27,12 @@ pub fn draw(plan: &StudyPlan, main: &Joined, study: &Study) -> Result<Vec<Pictur
             if rows.is_empty() {
                 continue;
             }
-            let options = Options { interval: IntervalType::LogLog, ..Options::default() };
+            let options = KaplanMeierOptions {
+                interval: IntervalType::LogLog,
+                ..KaplanMeierOptions::default()
+            };
             let km = fit_km(&split.survival.select(&rows)?, &options)?;
-            curves.push(Curve { name: name.clone(), km });
+            curves.push(PlottedCurve { name: name.clone(), km });
         }
         let test = match &logrank.all {
             Tested::Done { p, .. } => format!("Log-rank p\u{a0}=\u{a0}{}", plain_p(*p)),
@@ -219,7 +222,8 @@ fn calibration_plot(plan: &StudyPlan, main: &Joined) -> Option<Picture> {
         if rows.is_empty() {
             continue;
         }
-        let options = Options { interval: IntervalType::LogLog, ..Options::default() };
+        let options =
+            KaplanMeierOptions { interval: IntervalType::LogLog, ..KaplanMeierOptions::default() };
         let km = fit_km(&f.survival.select(rows).ok()?, &options).ok()?;
         let predicted = rows.iter().map(|&i| baseline.survival(horizon, lp[i])).sum::<f64>();
         let point = km.at(horizon);

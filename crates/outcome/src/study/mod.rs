@@ -14,7 +14,7 @@ pub use results::{
 use crate::cohort::{Cohort, Columns, DENSITY, HOTSPOT, PATIENT, PatientRule};
 use crate::error::{Error, Result, Setting};
 use crate::frame::{Frame, Roles};
-use crate::result::{coefficients, diagnoses, few_events};
+use crate::result::{add_profiles, coefficients, diagnoses, few_events};
 use crate::table::Table;
 pub(crate) use results::Joined;
 use results::{SLIDES, Split};
@@ -92,10 +92,12 @@ pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Resul
         })
         .collect();
     let names: Vec<String> = columns.iter().map(|&j| frame.names[j].clone()).collect();
+    let mut found = coefficients(&fitted, &names, 0.95);
+    add_profiles(&mut found, &fitted, &data, 0.95, false)?;
     Ok(Model {
         n: fitted.n,
         events: fitted.events,
-        coefficients: coefficients(&fitted, &names, 0.95),
+        coefficients: found,
         loglik_null: fitted.loglik_null,
         loglik: fitted.loglik,
         lrt: fitted.likelihood_ratio().into(),
@@ -231,7 +233,7 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
     warnings.dedup();
     Ok(Study {
         schema: 1,
-        protocol: Protocol::of(plan),
+        protocol: Protocol::from_plan(plan),
         slides: outcome.survival.len(),
         patients,
         events_slides: outcome.survival.events(),

@@ -65,7 +65,7 @@ impl CutPoints {
     ///
     /// # Errors
     /// [`NoPair`].
-    pub fn of(training: Option<&str>, fixed: &[String]) -> Result<Self, NoPair> {
+    pub fn from_options(training: Option<&str>, fixed: &[String]) -> Result<Self, NoPair> {
         if let Some(training) = training {
             let (column, value) = pair(training)?;
             return Ok(Self::Training { column, value });

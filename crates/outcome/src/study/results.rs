@@ -88,9 +88,9 @@ pub struct ProtocolBootstrap {
 }
 
 impl Protocol {
-    pub(super) fn of(plan: &StudyPlan) -> Self {
+    pub(crate) fn from_plan(plan: &StudyPlan) -> Self {
         Self {
-            unit: "slide; patient-level results beside it",
+            unit: "slide; patient-level results in addition",
             ties: ties_name(plan.ties),
             bootstrap: ProtocolBootstrap {
                 replicates: plan.replicates,

@@ -7,7 +7,7 @@ use crate::view;
 
 /// One operation with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Op {
+pub enum RandOp {
     /// Each channel stretched to 0..=255.
     AutoContrast,
     /// Each channel's histogram made even.
@@ -40,7 +40,7 @@ pub enum Op {
     TranslateY(f64),
 }
 
-impl Op {
+impl RandOp {
     /// The changed image.
     #[must_use]
     pub fn apply(self, tile: &RgbTile) -> RgbTile {

@@ -64,7 +64,7 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
                 Err(reason) => c.problem(format!("feature {i}"), reason),
             }
         }
-        // Some exports list children below their parents and once more beside them.
+        // Some exports list children below their parents and again at the top level.
         let mut seen = HashSet::new();
         if all.len() > features.len() {
             all.retain(|(_, f)| match f["id"].as_str() {
@@ -113,8 +113,8 @@ pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, 
 /// at 0.25 um/px.
 const LARGEST_CELL_PX: f64 = 256.0;
 
-/// Which unclassified shapes are outlines of regions, not cells that nobody labelled: those larger than
-/// any cell, and those in which the centre of a smaller, classified object lies.
+/// Which unclassified shapes are outlines of regions and not unlabelled cells: those larger than any cell,
+/// and those that contain the centre of a smaller, classified object.
 fn outlines(all: &[Raw]) -> Vec<bool> {
     let corners = |r: &Raw| match r.place {
         Place::Point(x, y) => [x, y, x, y],

@@ -108,6 +108,9 @@ fn votes(sheet: &Sheet, row: &[String], columns: &[usize]) -> BTreeMap<String, S
 }
 
 pub(super) fn ami_br(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
+    // The data set is a folder with this table, as the import of its patches takes it.
+    let within = file.join("labels.csv");
+    let file = if file.is_dir() && within.is_file() { &within } else { file };
     let sheet = Sheet::read(file)?;
     let [image, x, y] = sheet.need([
         ("the image", &["slide", "filename", "file_name"]),

@@ -4,6 +4,7 @@ use super::collect::{broken, read_text};
 use super::sheet::{Sheet, cell};
 use super::{Annotations, ImportError};
 use crate::slide_name::bare;
+use base::table::Unmatched;
 use crops::Split;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -147,8 +148,13 @@ impl SplitTable {
         if !unknown.is_empty() {
             let shown = unknown.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
             let more = if unknown.len() > SHOWN { ", ..." } else { "" };
+            let mut idle: Vec<&str> =
+                exact.keys().copied().filter(|name| !found.contains_key(name)).collect();
+            idle.sort_unstable();
+            let join = Unmatched::from_keys(("the table", "the images"), &unknown, &idle)
+                .map_or_else(String::new, |j| format!("; {j}"));
             let reason = format!(
-                "{} of {} names are not among the images: {shown}{more}",
+                "{} of {} names are not among the images: {shown}{more}{join}",
                 unknown.len(),
                 self.rows.len()
             );
@@ -207,7 +213,7 @@ impl Annotations {
         if !what.types.is_empty() {
             self.by_type(&what.types, &mut kept)?;
         }
-        self.keep(&kept)
+        self.filter(&kept)
     }
 
     fn by_split(&self, file: &Path, kept: &mut Kept) -> Result<(), ImportError> {
@@ -239,8 +245,13 @@ impl Annotations {
             return Ok(());
         }
         let shown = missing.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+        let idle: Vec<&str> = (table.rows.iter().map(|r| r.1.as_str()))
+            .filter(|name| !words.keys().any(|own| key(own) == key(name)))
+            .collect();
+        let join = Unmatched::from_keys(("the labels", "the table"), &missing, &idle)
+            .map_or_else(String::new, |j| format!("; {j}"));
         let reason =
-            format!("{} labelled images are not in the table, e.g. {shown}", missing.len());
+            format!("{} labelled images are not in the table, e.g. {shown}{join}", missing.len());
         Err(broken(file, reason))
     }
 
@@ -266,7 +277,7 @@ impl Annotations {
         Ok(())
     }
 
-    fn keep(mut self, kept: &Kept) -> Result<Self, ImportError> {
+    fn filter(mut self, kept: &Kept) -> Result<Self, ImportError> {
         let mut number_of = vec![None; kept.len()];
         let mut images = vec![];
         for ((image, kept), at) in self.images.into_iter().zip(kept).zip(&mut number_of) {

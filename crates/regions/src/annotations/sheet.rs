@@ -14,9 +14,28 @@ pub(super) struct Sheet {
     pub rows: Vec<(u64, Vec<String>)>,
 }
 
+/// What to name instead of a folder, of whose tables the first are listed.
+fn of_folder(folder: &Path) -> String {
+    let table = |p: &PathBuf| {
+        p.extension()
+            .is_some_and(|e| ["csv", "tsv", "txt"].iter().any(|t| e.eq_ignore_ascii_case(t)))
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut tables: Vec<PathBuf> = entries.map(|e| e.path()).filter(table).collect();
+    tables.sort();
+    let named: Vec<String> = tables.iter().take(3).map(|p| p.display().to_string()).collect();
+    match named.is_empty() {
+        true => "this is a folder without a table; name the table of the labels".into(),
+        false => format!("this is a folder; name the table in it: {}", named.join(", ")),
+    }
+}
+
 impl Sheet {
     /// Reads the file as every table is read; rows may be shorter than the header.
     pub fn read(file: &Path) -> Result<Self, ImportError> {
+        if file.is_dir() {
+            return Err(broken(file, of_folder(file)));
+        }
         let bytes = read_bytes(file)?;
         let format = Format { ragged: true, no_rows: true, ..Format::default() };
         let table = Table::parse(file, &bytes, &format).map_err(|e| match e {

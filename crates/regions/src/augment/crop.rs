@@ -8,7 +8,7 @@ use pixels::{Photometric, mirror, rng_of};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::domain::{Domain, Place, PlaceKind};
+use super::domain::{Domain, PlaceKind, SampledPlace};
 use super::sample::canvas::View;
 use super::sample::{Spatial, choose, pick};
 use crate::scene::Scene;
@@ -67,12 +67,12 @@ impl Pool {
     /// Weighs the places of the pool as they are now.
     fn weigh(&mut self, domains: &[Domain]) {
         let domain = &domains[self.domain];
-        let slide = |p: &Place| domain.scenes[p.scene].source.as_str();
+        let slide = |p: &SampledPlace| domain.scenes[p.scene].source.as_str();
         let slides = || domain.places(self.kind).iter().map(slide).collect::<Vec<_>>();
         self.weights = self.max_slide_share.map(|most| capped_weights(&slides(), most));
     }
 
-    fn draw(&self, domain: &Domain, rng: &mut impl Rng) -> Place {
+    fn draw(&self, domain: &Domain, rng: &mut impl Rng) -> SampledPlace {
         let places = domain.places(self.kind);
         match &self.weights {
             Some(weights) => places[choose(rng, weights)],
@@ -116,7 +116,7 @@ pub struct CropPool {
     domains: Vec<Domain>,
     /// Without those that hold nothing.
     pools: Vec<Pool>,
-    hard: Vec<(usize, Place)>,
+    hard: Vec<(usize, SampledPlace)>,
     hard_share: f32,
     recipe: CropRecipe,
 }
@@ -161,8 +161,8 @@ impl CropPool {
 
     /// Places without a figure that `wanted` draws are chosen from, at most `most` per seed.
     #[must_use]
-    pub fn candidates(&self, seed: u64, most: usize) -> Vec<(usize, Place)> {
-        let mut all: Vec<(usize, Place)> = vec![];
+    pub fn candidates(&self, seed: u64, most: usize) -> Vec<(usize, SampledPlace)> {
+        let mut all: Vec<(usize, SampledPlace)> = vec![];
         for p in self.pools.iter().filter(|p| p.kind != PlaceKind::Figure) {
             let places = self.domains[p.domain].places(p.kind);
             all.extend(places.iter().map(|place| (p.domain, *place)));
@@ -185,19 +185,19 @@ impl CropPool {
     /// What the pools hold, as stored, for [`crate::shortcuts::check`]: at most `most` places of
     /// each pool, by domain.
     #[must_use]
-    pub fn items(&self, most: usize) -> Vec<crate::shortcuts::Item> {
+    pub fn items(&self, most: usize) -> Vec<crate::shortcuts::ShortcutItem> {
         let items = |p: &Pool| self.domains[p.domain].items(p.kind, self.recipe.crop, most);
         self.pools.iter().flat_map(items).collect()
     }
 
     /// From now on this share of all draws comes from these places.
-    pub fn set_hard(&mut self, hard: Vec<(usize, Place)>, share: f32) {
+    pub fn set_hard(&mut self, hard: Vec<(usize, SampledPlace)>, share: f32) {
         self.hard_share = if hard.is_empty() { 0.0 } else { share };
         self.hard = hard;
     }
 
     /// These places are drawn no more. A pool that loses all of its places goes.
-    pub fn set_aside(&mut self, places: &[(usize, Place)]) {
+    pub fn set_aside(&mut self, places: &[(usize, SampledPlace)]) {
         for &(domain, place) in places {
             self.domains[domain].forget(place);
         }
@@ -208,7 +208,7 @@ impl CropPool {
 
     /// A place as the network sees it where nothing is changed.
     #[must_use]
-    pub fn plain(&self, (domain, p): (usize, Place)) -> RgbTile {
+    pub fn plain(&self, (domain, p): (usize, SampledPlace)) -> RgbTile {
         plain(&self.domains[domain].scenes[p.scene], (p.x, p.y), &self.recipe)
     }
 
@@ -291,9 +291,9 @@ fn plain(scene: &Scene, centre: (f32, f32), recipe: &CropRecipe) -> RgbTile {
 /// the edge: otherwise a mirrored edge would reveal the class.
 fn edges_like(
     scene: &Scene,
-    place: &Place,
+    place: &SampledPlace,
     other_scene: &Scene,
-    other: &Place,
+    other: &SampledPlace,
     side: usize,
 ) -> [usize; 4] {
     let axis = |at: f32, n: usize, other: f32, m: usize| {
@@ -454,7 +454,8 @@ mod tests {
         let mut scenes = domains().remove(1).scenes;
         let plain = Domain::unlabelled("other", scenes.clone());
         assert!(plain.places(PlaceKind::Figure).is_empty());
-        let near = |places: &[Place]| places.iter().any(|p| (p.x - 60.0).hypot(p.y - 60.0) < 20.0);
+        let near =
+            |places: &[SampledPlace]| places.iter().any(|p| (p.x - 60.0).hypot(p.y - 60.0) < 20.0);
         assert!(near(plain.places(PlaceKind::Dark)));
         scenes[0].marks = vec![Mark { x: 60.0, y: 60.0, half: 25.0, kind: MarkKind::Figure }];
         let mut marked = vec![Domain::unlabelled("other", scenes)];
@@ -467,7 +468,7 @@ mod tests {
         // What the first stage found there is that figure, and what it found elsewhere is not.
         let found = [("o".to_owned(), 70.0, 60.0), ("o".to_owned(), 180.0, 140.0)];
         Domain::list(&mut marked, &found).unwrap();
-        let listed = Place { scene: 0, x: 180.0, y: 140.0 };
+        let listed = SampledPlace { scene: 0, x: 180.0, y: 140.0 };
         assert_eq!(marked[0].places(PlaceKind::Listed), [listed]);
     }
 
@@ -516,8 +517,10 @@ mod tests {
             marks: vec![],
             partial: false,
         };
-        let (figure, dark) =
-            (Place { scene: 0, x: 64.0, y: 64.0 }, Place { scene: 0, x: 20.0, y: 100.0 });
+        let (figure, dark) = (
+            SampledPlace { scene: 0, x: 64.0, y: 64.0 },
+            SampledPlace { scene: 0, x: 20.0, y: 100.0 },
+        );
         let visible = edges_like(&scene, &figure, &scene, &dark, 100);
         assert_eq!(visible, [44, 0, 128, 92]);
         // Far edges of a large image stay out of sight.

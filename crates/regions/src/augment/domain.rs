@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::sample::{dark_in, figures};
 use crate::folds::Frames;
 use crate::scene::Scene;
-use crate::shortcuts::Item;
+use crate::shortcuts::ShortcutItem as Item;
 
 /// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum PlaceKind {
 
 /// A place in one of a domain's images, pixels at the working resolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct SampledPlace {
     /// Index of the image.
     pub scene: usize,
     /// Rightwards.
@@ -37,8 +37,8 @@ pub struct Place {
     pub y: f32,
 }
 
-fn places(from: Vec<(usize, f32, f32)>) -> Vec<Place> {
-    from.into_iter().map(|(scene, x, y)| Place { scene, x, y }).collect()
+fn places(from: Vec<(usize, f32, f32)>) -> Vec<SampledPlace> {
+    from.into_iter().map(|(scene, x, y)| SampledPlace { scene, x, y }).collect()
 }
 
 /// An image that a domain does not hold.
@@ -63,10 +63,10 @@ pub struct Domain {
     pub labelled: bool,
     /// The images at the working resolution.
     pub scenes: Vec<Scene>,
-    figures: Vec<Place>,
-    dark: Vec<Place>,
+    figures: Vec<SampledPlace>,
+    dark: Vec<SampledPlace>,
     /// First the `reviewed` ones of the data's labels, then what models took for figures.
-    listed: Vec<Place>,
+    listed: Vec<SampledPlace>,
     reviewed: usize,
 }
 
@@ -88,7 +88,7 @@ impl Domain {
     /// Patches with a figure in their middle; the nuclei around it are not figures.
     #[must_use]
     pub fn patches(name: &str, scenes: Vec<Scene>) -> Self {
-        let middle = |(scene, s): (usize, &Scene)| Place {
+        let middle = |(scene, s): (usize, &Scene)| SampledPlace {
             scene,
             x: s.image.width as f32 / 2.0,
             y: s.image.height as f32 / 2.0,
@@ -110,15 +110,15 @@ impl Domain {
     pub fn unlabelled(name: &str, scenes: Vec<Scene>) -> Self {
         let most = |s: &Scene| (s.image.width * s.image.height).div_ceil(9_000).max(4);
         // A mirrored edge in a crop would distinguish tissue without figures from the rest.
-        let inner = |p: &Place| {
+        let inner = |p: &SampledPlace| {
             let image = &scenes[p.scene].image;
             let inner = |v: f32, n: usize| v > EDGE && v < n as f32 - EDGE;
             inner(p.x, image.width) && inner(p.y, image.height)
         };
-        let dark: Vec<Vec<Place>> = (scenes.par_iter().enumerate())
+        let dark: Vec<Vec<SampledPlace>> = (scenes.par_iter().enumerate())
             .map(|(i, s)| {
                 let found = crate::scene::dark_places(s, CLEAR, most(s)).into_iter();
-                found.map(|(x, y)| Place { scene: i, x, y }).filter(inner).collect()
+                found.map(|(x, y)| SampledPlace { scene: i, x, y }).filter(inner).collect()
             })
             .collect();
         let dark = dark.into_iter().flatten().collect();
@@ -140,16 +140,16 @@ impl Domain {
         for (name, x, y) in found {
             let &(domain, scene) = index.get(name).ok_or_else(|| NoImage(name.clone()))?;
             let of = &mut domains[domain];
-            let figure = |f: &Place| f.scene == scene && (f.x - x).hypot(f.y - y) <= SAME;
+            let figure = |f: &SampledPlace| f.scene == scene && (f.x - x).hypot(f.y - y) <= SAME;
             if !of.figures.iter().any(figure) {
-                of.listed.push(Place { scene, x: *x, y: *y });
+                of.listed.push(SampledPlace { scene, x: *x, y: *y });
             }
         }
         Ok(())
     }
 
     /// Forgets a place without a figure.
-    pub(super) fn forget(&mut self, place: Place) {
+    pub(super) fn forget(&mut self, place: SampledPlace) {
         self.dark.retain(|p| *p != place);
         let reviewed = &self.listed[..self.reviewed];
         self.reviewed -= reviewed.iter().filter(|p| **p == place).count();
@@ -161,7 +161,7 @@ impl Domain {
     #[must_use]
     pub fn items(&self, kind: PlaceKind, side: usize, most: usize) -> Vec<Item> {
         let places = self.places(kind);
-        let item = |p: &Place| {
+        let item = |p: &SampledPlace| {
             let scene = &self.scenes[p.scene];
             let share = |v: f32, n: usize| f64::from(v) / n as f64;
             Item {
@@ -178,7 +178,7 @@ impl Domain {
 
     /// Its places of one kind.
     #[must_use]
-    pub fn places(&self, kind: PlaceKind) -> &[Place] {
+    pub fn places(&self, kind: PlaceKind) -> &[SampledPlace] {
         match kind {
             PlaceKind::Figure => &self.figures,
             PlaceKind::Dark => &self.dark,

@@ -7,7 +7,7 @@ pub use import::{CropsPlan, ImportedCrops};
 
 use crate::annotations::{Annotation, Annotations, Class, ImportError, Problem};
 use crate::dataset::Given;
-use crate::found::Found;
+use crate::image_index::ImageIndex;
 use crops::Encoding;
 use crops::error::CorpusError;
 use crops::manifest::Header;
@@ -76,7 +76,7 @@ pub fn cut(
     out: &Path,
     options: &CutOptions,
 ) -> Result<CutReport, ImportError> {
-    let found = Found::below(images)?;
+    let found = ImageIndex::below(images)?;
     let mut report = CutReport::default();
     let mut by_image: BTreeMap<usize, Vec<&Annotation>> = BTreeMap::new();
     for a in &annotations.annotations {
@@ -209,7 +209,7 @@ fn meta(
 }
 
 fn open(file: &Path, name: &str, o: &CutOptions) -> Result<Slide, String> {
-    let given = o.given.of(&[name]).map(|(mpp, _)| mpp);
+    let given = o.given.lookup(&[name]).map(|(mpp, _)| mpp);
     let options = OpenOptions { mpp: given, ..OpenOptions::default() };
     let slide = Slide::open_with(file, &options).map_err(|e| e.to_string())?;
     slide.resolution().map_err(|e| e.to_string())?;

@@ -1,7 +1,7 @@
 //! Making a dataset: image files are looked at, entries gathered, the manifest written last.
 
 use super::manifest::{self, FORMAT, Head, SCHEMA};
-use super::{Class, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result};
+use super::{ClassInfo, Dataset, Image, Kind, MppSource, RegionsError, Resolution, Result};
 use base::digest::sha256_file;
 use base::table::{Format, Table, TableError};
 use mitosis::Mpp;
@@ -23,7 +23,7 @@ pub struct Given {
 impl Given {
     /// The value for an image, by the first of its names that the table has.
     #[must_use]
-    pub fn of(&self, names: &[&str]) -> Option<(Mpp, MppSource)> {
+    pub fn lookup(&self, names: &[&str]) -> Option<(Mpp, MppSource)> {
         let stem = |n: &str| Path::new(n).file_stem().map(|s| s.to_string_lossy().into_owned());
         names
             .iter()
@@ -197,7 +197,7 @@ impl Builder {
     /// `program`.
     #[must_use]
     pub fn new(name: impl Into<String>, program: impl Into<String>) -> Self {
-        let class = |name: &str, kind| Class { name: name.into(), kind };
+        let class = |name: &str, kind| ClassInfo { name: name.into(), kind };
         let classes =
             vec![class(Self::FIGURE, Kind::Figure), class(Self::MIMICKER, Kind::Mimicker)];
         Self::with_classes(name, program, classes)
@@ -208,7 +208,7 @@ impl Builder {
     pub fn with_classes(
         name: impl Into<String>,
         program: impl Into<String>,
-        classes: Vec<Class>,
+        classes: Vec<ClassInfo>,
     ) -> Self {
         let head = Head {
             format: FORMAT.into(),
@@ -234,7 +234,7 @@ impl Builder {
                 c.kind
             ))),
             None => {
-                self.head.classes.push(Class { name: name.into(), kind });
+                self.head.classes.push(ClassInfo { name: name.into(), kind });
                 Ok(())
             }
         }

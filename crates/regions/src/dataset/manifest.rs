@@ -1,6 +1,6 @@
 //! `regions.json` on disk: read, checked, written (`docs/artifacts.md`).
 
-use super::{Class, Dataset, Image, Kind, RegionsError, Result};
+use super::{ClassInfo, Dataset, Image, Kind, RegionsError, Result};
 use base::digest::hex;
 use base::file;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub(super) struct Head {
     pub builder: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub notes: BTreeMap<String, String>,
-    pub classes: Vec<Class>,
+    pub classes: Vec<ClassInfo>,
     pub digest: String,
 }
 
@@ -75,12 +75,12 @@ pub(super) fn check(head: &Head, images: &mut [Image]) -> Result<()> {
         if image.name.is_empty() || !names.insert(image.name.clone()) {
             return invalid(format!("two images are named `{}`, or it has no name", image.name));
         }
-        one(&kinds, image)?;
+        check_image(&kinds, image)?;
     }
     Ok(())
 }
 
-fn one(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
+fn check_image(kinds: &HashMap<&str, Kind>, image: &mut Image) -> Result<()> {
     let name = image.name.clone();
     let fail = |reason: String| Err(RegionsError::image(&name, reason));
     let digest = image.sha256.len() == 64 && image.sha256.bytes().all(|b| b.is_ascii_hexdigit());

@@ -1,8 +1,8 @@
 //! Regions: images or slides whose figures are labelled, the second kind of training data.
 //!
 //! A dataset is a folder with a `regions.json` (`docs/artifacts.md`) that names its images, wherever
-//! they are stored, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the first
-//! kind; there is no third.
+//! they are stored, with digest, resolution, origin and labels. Crops ([`crops::Corpus`]) are the only
+//! other kind.
 //!
 //! ```no_run
 //! use regions::Dataset;
@@ -59,7 +59,7 @@ pub enum Kind {
 /// A class by the dataset's own word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Class {
+pub struct ClassInfo {
     /// The word that labels use.
     pub name: String,
     /// Its meaning. Exactly one class of a dataset is [`Kind::Figure`].
@@ -276,7 +276,7 @@ pub struct Counts {
 impl Counts {
     /// Counts images.
     #[must_use]
-    pub fn of<'a>(images: impl IntoIterator<Item = &'a Image>) -> Self {
+    pub fn count<'a>(images: impl IntoIterator<Item = &'a Image>) -> Self {
         let mut c = Self::default();
         let (mut slides, mut patients) = (std::collections::BTreeSet::new(), vec![]);
         for i in images {
@@ -347,7 +347,7 @@ impl Dataset {
 
     /// The classes, in order.
     #[must_use]
-    pub fn classes(&self) -> &[Class] {
+    pub fn classes(&self) -> &[ClassInfo] {
         &self.head.classes
     }
 
@@ -378,7 +378,7 @@ impl Dataset {
     /// Counts of all images.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts::of(&self.images)
+        Counts::count(&self.images)
     }
 
     /// The images that may be trained on.

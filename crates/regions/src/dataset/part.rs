@@ -13,7 +13,7 @@ pub struct PartImages<'a> {
 }
 
 impl<'a> PartImages<'a> {
-    fn of(set: &'a Dataset, part: Part) -> Self {
+    fn select(set: &'a Dataset, part: Part) -> Self {
         Self { set, images: set.images().iter().filter(|i| i.part == part).collect() }
     }
 
@@ -32,7 +32,7 @@ impl<'a> PartImages<'a> {
     /// Counts of them.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts::of(self.images.iter().copied())
+        Counts::count(self.images.iter().copied())
     }
 }
 
@@ -46,13 +46,13 @@ pub struct TestPart<'a>(PartImages<'a>);
 
 impl<'a> TrainingPart<'a> {
     pub(super) fn new(set: &'a Dataset) -> Self {
-        Self(PartImages::of(set, Part::Train))
+        Self(PartImages::select(set, Part::Train))
     }
 }
 
 impl<'a> TestPart<'a> {
     pub(super) fn new(set: &'a Dataset) -> Self {
-        Self(PartImages::of(set, Part::Test))
+        Self(PartImages::select(set, Part::Test))
     }
 }
 

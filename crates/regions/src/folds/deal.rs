@@ -1,6 +1,7 @@
 //! From items to groups, and from groups to folds.
 
 use super::{FoldsError, Group, Place, Result, Scheme};
+use base::table::Unmatched;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -213,7 +214,11 @@ pub(super) fn by_table(
         groups.push(pile.group(place));
     }
     if let Some(first) = missing.first() {
-        return Err(format!("{} groups are not in the table, e.g. `{first}`", missing.len()));
+        // A name of the table that the data lack was refused before.
+        let alone: Vec<&str> = missing.iter().map(String::as_str).collect();
+        let join = Unmatched::from_keys(("the data", "the table"), &alone, &[])
+            .map_or_else(String::new, |j| format!("; {j}"));
+        return Err(format!("{} groups are not in the table, e.g. `{first}`{join}", missing.len()));
     }
     Ok((names.into_iter().map(str::to_owned).collect(), groups))
 }

@@ -252,7 +252,7 @@ impl FoldManifest {
     ///
     /// # Errors
     /// [`FoldsError`]: other folds are there, or the file cannot be written.
-    pub fn keep(&self, path: &Path) -> Result<()> {
+    pub fn write_once(&self, path: &Path) -> Result<()> {
         if !path.exists() {
             return self.write(path);
         }

@@ -2,7 +2,7 @@
 
 use mitosis::RgbTile;
 
-use super::Item;
+use super::ShortcutItem;
 
 /// A feature.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +185,7 @@ fn border(t: &RgbTile) -> [f64; 6] {
 }
 
 /// The features of an item in the order of [`NAMES`]; NaN where the item does not state one.
-pub(super) fn of(item: &Item) -> Vec<f64> {
+pub(super) fn measure(item: &ShortcutItem) -> Vec<f64> {
     let t = &item.tile;
     if t.width < 16 || t.height < 16 {
         return vec![f64::NAN; NAMES.len()];

@@ -1,6 +1,6 @@
 //! Items of both kinds of datasets.
 
-use super::Item;
+use super::ShortcutItem;
 use crate::dataset::{Dataset, Kind, RegionsError};
 use crate::scene::{CropError, Mark, MarkKind, Scene, dark_places};
 use crate::task::Crops;
@@ -29,7 +29,7 @@ pub enum ShortcutError {
 ///
 /// # Errors
 /// [`ShortcutError`]: the corpus cannot be read.
-pub fn of_corpus(corpus: &Corpus) -> Result<Vec<Item>, ShortcutError> {
+pub fn of_corpus(corpus: &Corpus) -> Result<Vec<ShortcutItem>, ShortcutError> {
     let mut items = vec![];
     for crop in corpus.crops(Columns::All)? {
         let crop = crop?;
@@ -38,7 +38,7 @@ pub fn of_corpus(corpus: &Corpus) -> Result<Vec<Item>, ShortcutError> {
             Label::Mimicker => false,
             Label::Unlabeled => continue,
         };
-        items.push(Item {
+        items.push(ShortcutItem {
             tile: crop.decode()?,
             figure,
             source: crop.meta.source.clone(),
@@ -55,7 +55,7 @@ pub fn of_corpus(corpus: &Corpus) -> Result<Vec<Item>, ShortcutError> {
 ///
 /// # Errors
 /// [`ShortcutError`]: an image cannot be read.
-pub fn of_regions(set: &Dataset) -> Result<Vec<Item>, ShortcutError> {
+pub fn of_regions(set: &Dataset) -> Result<Vec<ShortcutItem>, ShortcutError> {
     let mut items = vec![];
     for image in set.images() {
         // At its own resolution: resampling would blur what is looked for.
@@ -74,7 +74,7 @@ pub fn of_regions(set: &Dataset) -> Result<Vec<Item>, ShortcutError> {
             partial: false,
         };
         let (w, h) = (scene.image.width as f64, scene.image.height as f64);
-        let item = |x: f32, y: f32, figure| Item {
+        let item = |x: f32, y: f32, figure| ShortcutItem {
             tile: scene.cut(x, y, SIDE),
             figure,
             source: image.source.clone(),
@@ -102,14 +102,14 @@ pub fn of_regions(set: &Dataset) -> Result<Vec<Item>, ShortcutError> {
 /// Some crops of a task, thinned evenly to a few hundred of each class, with their classes; `figure`
 /// has no meaning for them.
 #[must_use]
-pub fn of_task(crops: &Crops, members: &[usize]) -> (Vec<Item>, Vec<usize>) {
+pub fn of_task(crops: &Crops, members: &[usize]) -> (Vec<ShortcutItem>, Vec<usize>) {
     let (mut items, mut of) = (vec![], vec![]);
     for class in 0..crops.classes().len() {
         let own: Vec<usize> =
             members.iter().copied().filter(|&i| crops.items()[i].class == class).collect();
         for &i in own.iter().step_by(own.len().div_ceil(MOST / 2).max(1)) {
             let item = &crops.items()[i];
-            items.push(Item {
+            items.push(ShortcutItem {
                 tile: crops.images()[i].clone(),
                 figure: false,
                 source: item.domain.clone(),
@@ -123,9 +123,9 @@ pub fn of_task(crops: &Crops, members: &[usize]) -> (Vec<Item>, Vec<usize>) {
     (items, of)
 }
 
-fn thinned(items: Vec<Item>) -> Vec<Item> {
+fn thinned(items: Vec<ShortcutItem>) -> Vec<ShortcutItem> {
     use std::collections::BTreeMap;
-    let mut by: BTreeMap<(String, bool), Vec<Item>> = BTreeMap::new();
+    let mut by: BTreeMap<(String, bool), Vec<ShortcutItem>> = BTreeMap::new();
     for item in items {
         by.entry((item.source.clone(), item.figure)).or_default().push(item);
     }

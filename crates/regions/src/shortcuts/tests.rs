@@ -10,7 +10,7 @@ use pixels::change;
 const SIDE: usize = 64;
 
 /// Crops of the frames as they are coded: figures and dark nuclei.
-fn frames() -> Option<Vec<Item>> {
+fn frames() -> Option<Vec<ShortcutItem>> {
     let dir = testkit::data("icpr2012")?;
     let set = icpr(&dir, &Options::default()).unwrap().dataset;
     let folder = tempfile::tempdir().unwrap();
@@ -19,7 +19,7 @@ fn frames() -> Option<Vec<Item>> {
     let mut items = vec![];
     for image in set.images().iter().filter(|i| i.exhaustive) {
         let scene = &scene_of(image, &set.load(image, native).unwrap());
-        let item = |x: f32, y: f32, figure| Item {
+        let item = |x: f32, y: f32, figure| ShortcutItem {
             tile: scene.cut(x, y, SIDE),
             figure,
             source: "icpr".into(),
@@ -61,12 +61,12 @@ fn the_renewed_frames_pass_and_a_copy_with_sharper_figures_fails() {
 }
 
 /// Grey noise of a fixed seed, coded or not.
-fn drawn(i: usize, figure: bool, coded: bool) -> Item {
+fn drawn(i: usize, figure: bool, coded: bool) -> ShortcutItem {
     let mut tile = RgbTile::filled(SIDE, SIDE, [180, 140, 170]);
     change::noise(&mut tile, 12.0, &mut pixels::rng_of(1, i as u64));
     let tile = change::gaussian(&tile, 0.8);
     let chroma = if coded { change::Chroma::Half } else { change::Chroma::Full };
-    Item {
+    ShortcutItem {
         tile: change::jpeg(&tile, 85, chroma),
         figure,
         source: "drawn".into(),
@@ -78,16 +78,16 @@ fn drawn(i: usize, figure: bool, coded: bool) -> Item {
 
 #[test]
 fn classes_of_one_coding_pass_and_of_two_are_named() {
-    let same: Vec<Item> = (0..120).map(|i| drawn(i, i % 2 == 0, true)).collect();
+    let same: Vec<ShortcutItem> = (0..120).map(|i| drawn(i, i % 2 == 0, true)).collect();
     assert_eq!(check(&same).warnings(), Vec::<String>::new());
-    let two: Vec<Item> = (0..120).map(|i| drawn(i, i % 2 == 0, i % 2 == 0)).collect();
+    let two: Vec<ShortcutItem> = (0..120).map(|i| drawn(i, i % 2 == 0, i % 2 == 0)).collect();
     let warnings = check(&two).warnings();
     assert!(warnings.iter().any(|w| w.contains("of Cb") || w.contains("of Cr")), "{warnings:?}");
 }
 
 #[test]
 fn few_crops_are_not_judged() {
-    let few: Vec<Item> = (0..20).map(|i| drawn(i, i % 2 == 0, true)).collect();
+    let few: Vec<ShortcutItem> = (0..20).map(|i| drawn(i, i % 2 == 0, true)).collect();
     let report = check(&few);
     assert!(report.sources.is_empty());
     assert_eq!(report.too_few, ["drawn"]);
@@ -98,4 +98,13 @@ fn the_error_of_an_auc_is_hanley_s() {
     // By hand: Q1 = 0.893 / 1.107, Q2 = 2 * 0.893^2 / 1.893, variance 0.0010569.
     assert!((error(0.893, 51.0, 58.0) - 0.032_51).abs() < 1e-5);
     assert_eq!(error(1.0, 10.0, 10.0), 0.0);
+}
+
+#[test]
+fn sources_with_too_few_crops_are_summed_up_and_no_verdict_is_said() {
+    let too_few = (0..3720).map(|i| format!("crop {i}.png")).collect();
+    let text = Report { sources: vec![], too_few }.to_string();
+    assert_eq!(text.lines().count(), 7, "{text}");
+    assert!(text.contains("3715 other sources: too few"), "{text}");
+    assert!(text.contains("no verdict"), "{text}");
 }

@@ -33,7 +33,7 @@ impl Folds {
         });
         let scheme = Scheme::Stratified(folds);
         let made = FoldManifest::of_task(&dataset(set), units.collect(), scheme, seed);
-        Self::of(set, made.map_err(|e| TaskError::file(Path::new("data.folds"), e))?)
+        Self::apply(set, made.map_err(|e| TaskError::file(Path::new("data.folds"), e))?)
     }
 
     /// The folds of a manifest on the items of a set: this run's own, one of `corpus split`, or that of a
@@ -41,7 +41,7 @@ impl Folds {
     ///
     /// # Errors
     /// Items whose slides are in no fold or are test data, or a class that a fold has on one side alone.
-    pub fn of(set: &TrainingSet, manifest: FoldManifest) -> Result<Self> {
+    pub fn apply(set: &TrainingSet, manifest: FoldManifest) -> Result<Self> {
         let fail = |reason: String| TaskError::file(Path::new("folds"), reason);
         let sought = set.items().iter().map(|i| Sought {
             slide: &i.slide,
@@ -65,10 +65,10 @@ impl Folds {
     /// Reads a manifest and checks it against the set it belongs to.
     ///
     /// # Errors
-    /// When it is not a manifest, was changed, has a source on both sides, or as [`Self::of`].
+    /// When it is not a manifest, was changed, has a source on both sides, or as [`Self::apply`].
     pub fn read(path: &Path, set: &TrainingSet) -> Result<Self> {
         let fail = |e: crate::folds::FoldsError| TaskError::file(path, e);
-        Self::of(set, FoldManifest::read(path).map_err(fail)?)
+        Self::apply(set, FoldManifest::read(path).map_err(fail)?)
     }
 
     /// Writes the manifest.

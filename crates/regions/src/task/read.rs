@@ -168,7 +168,7 @@ struct Listed {
 }
 
 impl Split {
-    fn of(task: Task, root: &Path) -> Result<Self> {
+    fn read(task: Task, root: &Path) -> Result<Self> {
         if task != Task::AmiBrBenchmark {
             return Ok(Self::Collection);
         }
@@ -202,7 +202,7 @@ fn ami(task: Task, dir: &Path, part: Part) -> Result<Listing> {
     let root = if dir.join("labels.csv").is_file() { dir.into() } else { dir.join("ami_br") };
     let table = root.join("labels.csv");
     let rows = rows::<Row>(&table)?;
-    let split = Split::of(task, &root)?;
+    let split = Split::read(task, &root)?;
     let mut entries = vec![];
     for row in rows {
         if split.part(&row) != Some(part) {

@@ -220,9 +220,9 @@ fn a_dataset_of_crops_is_read_by_part() {
     }
     // So does one of other data on the same slides, and none of other slides.
     let other = crate::folds::FoldManifest { dataset: "another".into(), ..one };
-    assert_eq!(Folds::of(&train, other.clone()).unwrap().held_by(), folds.held_by());
+    assert_eq!(Folds::apply(&train, other.clone()).unwrap().held_by(), folds.held_by());
     let mut strange = other;
     strange.groups.iter_mut().for_each(|g| g.slides = vec![format!("x{}", g.name)]);
-    let refused = Folds::of(&train, strange).unwrap_err().to_string();
+    let refused = Folds::apply(&train, strange).unwrap_err().to_string();
     assert!(refused.contains("3 of 3 slides are in no fold: s0, s1, s2"), "{refused}");
 }

@@ -116,7 +116,7 @@ pub fn sample(from: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Ke
         return Ok(crops::audit::sample(&corpus, out, &options)?);
     };
     let mut around = Surroundings::new(folder)?;
-    sample_wider(&corpus, out, &options, |meta, crop| around.of(meta, crop).map(Some))
+    sample_wider(&corpus, out, &options, |meta, crop| around.cut(meta, crop).map(Some))
 }
 
 fn of_run(run: &Path, out: &Path, request: &SampleRequest<'_>) -> Result<Key, SampleError> {
@@ -239,11 +239,11 @@ impl Surroundings {
     }
 
     /// The crop's place and what is around it, at the crop's um/px.
-    fn of(&mut self, meta: &CropMeta, crop: &RgbTile) -> Result<RgbTile, SampleError> {
+    fn cut(&mut self, meta: &CropMeta, crop: &RgbTile) -> Result<RgbTile, SampleError> {
         let gone = |reason: String| SampleError::Gone { slide: meta.slide.clone(), reason };
-        let place = meta.centroid.ok_or_else(|| {
-            gone(format!("the corpus does not say where its crop {} lies", meta.path))
-        })?;
+        let place = meta
+            .centroid
+            .ok_or_else(|| gone(format!("the corpus has no place for its crop {}", meta.path)))?;
         let known = [meta.slide.clone(), stem(Path::new(&meta.slide))];
         let file = known.iter().find_map(|n| self.files.get(n)).cloned();
         let file = file.ok_or_else(|| gone(format!("not in {}", Shown(&self.folder))))?;

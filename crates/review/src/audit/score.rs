@@ -4,7 +4,7 @@ use crate::agreement::{Agreement, Word, agreements};
 use base::table::{Format, Table, TableError};
 use base::text::{Many, Shown};
 use crops::CorpusError;
-use crops::audit::{Counts, Entry, Key, Package, ReviewLog, Row, Verdict, tally};
+use crops::audit::{Entry, Key, Package, ReviewCounts, ReviewLog, Row, Verdict, tally};
 use serde::Serialize;
 use stats::StatsError;
 use stats::interval::{Stratum, pool_weighted, precision_range, wilson};
@@ -190,7 +190,7 @@ pub fn score_reviews(dir: &Path) -> Result<Reviews, AuditError> {
     Ok(Reviews { audit: key.audit, reviewers, agreement: agreement(&logs)? })
 }
 
-fn share(c: &Counts) -> Result<Share, AuditError> {
+fn share(c: &ReviewCounts) -> Result<Share, AuditError> {
     let r = precision_range(c.confirmed, c.not_confirmed, c.unsure, LEVEL)?;
     Ok(Share {
         reviewed: c.confirmed + c.not_confirmed + c.unsure,
@@ -205,8 +205,8 @@ fn ratio(count: u64, of: u64) -> Result<Ratio, AuditError> {
     Ok(Ratio { count, of, share: i.estimate, wilson: [i.lower, i.upper] })
 }
 
-fn sum<'r>(rows: impl IntoIterator<Item = &'r Row>) -> Counts {
-    rows.into_iter().fold(Counts::default(), |mut s, r| {
+fn sum<'r>(rows: impl IntoIterator<Item = &'r Row>) -> ReviewCounts {
+    rows.into_iter().fold(ReviewCounts::default(), |mut s, r| {
         s.confirmed += r.counts.confirmed;
         s.not_confirmed += r.counts.not_confirmed;
         s.unsure += r.counts.unsure;
@@ -262,7 +262,7 @@ fn weighted(rows: &[&Row]) -> Result<Option<PoolWeighted>, AuditError> {
     let Some(pools) = rows.iter().map(|r| r.pool).collect::<Option<Vec<u64>>>() else {
         return Ok(None);
     };
-    let mean = |right: fn(&Counts) -> u64| -> Result<f64, AuditError> {
+    let mean = |right: fn(&ReviewCounts) -> u64| -> Result<f64, AuditError> {
         let strata: Vec<Stratum> = rows
             .iter()
             .zip(&pools)
@@ -316,7 +316,7 @@ fn read_counts(file: &Path) -> Result<Vec<Row>, AuditError> {
                 cohort: table.cell(row, cohort).into(),
                 stratum: table.cell(row, stratum).into(),
                 pool: number(row, pool)?,
-                counts: Counts {
+                counts: ReviewCounts {
                     confirmed: count(Some(needed[0]))?,
                     not_confirmed: count(Some(needed[1]))?,
                     unsure: count(Some(needed[2]))?,

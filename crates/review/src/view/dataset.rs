@@ -10,7 +10,7 @@ use mithras::export::CountsFile;
 use mithras::report::{self, ReportError};
 use mitosis::Mpp;
 use regions::import::{Exhaustive, Options};
-use regions::{Area, Builder, Class, Counts, Dataset, Image, Kind, Label, MppSource};
+use regions::{Area, Builder, ClassInfo, Counts, Dataset, Image, Kind, Label, MppSource};
 use regions::{RegionsError, probe};
 use serde::Serialize;
 use slide::{Slide, SlideError};
@@ -143,7 +143,7 @@ struct Place {
 ///
 /// A slide is too large to train on whole: frames of 128 um at 0.25 um/px around the judged places are
 /// written as PNG into `out`; they belong to their slide when folds are made. Their other tissue counts
-/// as free of figures, because who judged a place saw what is around it, unless `options` says that no
+/// as free of figures, because who judged a place saw what is around it, unless `options` states that no
 /// image is exhaustive.
 ///
 /// # Errors
@@ -167,7 +167,7 @@ pub fn dataset(
         let who = reviewer.map_or(String::new(), |n| format!(" of {n}"));
         return Err(unsaid(format!("no review log{who} in its folder `reviews`")));
     }
-    let class = |name: &str, kind| Class { name: name.into(), kind };
+    let class = |name: &str, kind| ClassInfo { name: name.into(), kind };
     let figure = options.positive.as_deref().unwrap_or(Builder::FIGURE);
     let classes = vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
     let mut made = Making {
@@ -325,10 +325,10 @@ impl Making<'_> {
 
 /// What all words about a place come to.
 fn place(words: &[&Entry]) -> Place {
-    let said: BTreeSet<u8> =
+    let verdicts: BTreeSet<u8> =
         words.iter().filter_map(|e| Some(Word::from(e.verdict?) as u8)).collect();
     let all = |v: Verdict| words.iter().all(|e| e.verdict == Some(v));
-    let only = |w: Word| said.len() == 1 && said.contains(&(w as u8));
+    let only = |w: Word| verdicts.len() == 1 && verdicts.contains(&(w as u8));
     let added = words.iter().any(|e| e.added);
     let what = match () {
         () if only(Word::Yes) => Settled::Figure { atypical: all(Verdict::Atypical) },

@@ -1,6 +1,6 @@
 //! What a reviewer decides about a slide as a whole: the hotspot, the regions, and that a case is finished.
 //!
-//! All of it lies beside the logs of words: `hotspots.log` and `signed.log`, appended to and chained, and `regions/SLIDE.geojson`.
+//! Stored next to the logs of verdicts: `hotspots.log` and `signed.log`, appended to and chained, and `regions/SLIDE.geojson`.
 
 use super::review::{Change, ReviewError};
 use base::chain::{self, Chained};
@@ -59,7 +59,7 @@ pub struct Signed {
     /// Why it was opened again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// SHA-256 of the reviewer's log as it was; empty where it says nothing.
+    /// SHA-256 of the reviewer's log as it was; empty for an empty log.
     pub log_sha256: String,
     /// Lines of it.
     pub log_lines: usize,
@@ -93,7 +93,7 @@ fn append(path: &Path, line: &impl Serialize) -> Result<(), ReviewError> {
     Ok(Chained::open(path)?.0.append(line)?)
 }
 
-/// The hotspots that reviewers placed, those that stand, by slide: the last that anybody said, or that `reviewer` said.
+/// The current hotspot of each slide: the last that anybody placed, or that `reviewer` placed.
 ///
 /// # Errors
 /// [`ReviewError`].
@@ -101,14 +101,14 @@ pub fn hotspots(
     folder: &Path,
     reviewer: Option<&str>,
 ) -> Result<BTreeMap<Change, PlacedHotspot>, ReviewError> {
-    let mut standing = BTreeMap::new();
+    let mut current = BTreeMap::new();
     for line in lines::<PlacedHotspot>(&folder.join("hotspots.log"))? {
         if reviewer.is_none_or(|r| r == line.reviewer) {
-            standing.insert(line.of.clone(), line);
+            current.insert(line.of.clone(), line);
         }
     }
-    standing.retain(|_, h| !h.centres_px.is_empty());
-    Ok(standing)
+    current.retain(|_, h| !h.centres_px.is_empty());
+    Ok(current)
 }
 
 /// Keeps a hotspot; on disk before this returns.
@@ -146,7 +146,7 @@ pub fn signatures(folder: &Path, of: &Change) -> Result<Vec<Signed>, ReviewError
     Ok(all)
 }
 
-/// The signature that stands of a slide of this name and content, whatever weights found its candidates.
+/// The current signature of a slide of this name and content, whatever weights found its candidates.
 ///
 /// # Errors
 /// [`ReviewError`].
@@ -160,7 +160,7 @@ pub fn signed_slide(
     Ok(all.pop().filter(|s| s.signed))
 }
 
-/// The signature that stands: none where a slide's case was never finished or is open again.
+/// The current signature; none where a slide's case was never finished or is open again.
 ///
 /// # Errors
 /// [`ReviewError`].

@@ -40,13 +40,13 @@ enum Left {
     Regions(#[from] JsonError),
     #[error("{}: {source}", Shown(path))]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("its file is not at {}; say where the slides lie", Shown(.0))]
+    #[error("its file is not at {}; name the folder of the slides", Shown(.0))]
     Missing(PathBuf),
     #[error("{} is not the file of the run", Shown(.0))]
     Other(PathBuf),
     #[error(
-        "{} is no DICOM file, and an annotation has to name the DICOM image that it lies on: name the \
-         folder where the slide's conversion lies, as {name}.dcm or as a folder {name}",
+        "{} is not a DICOM file, but an annotation has to name its DICOM image: name the \
+         folder of the slide's conversion, {name}.dcm or a folder {name}",
         Shown(path)
     )]
     NotDicom { path: PathBuf, name: String },
@@ -82,8 +82,7 @@ pub struct WrittenSlide {
     pub figures: usize,
     /// Candidates in it, figures included.
     pub candidates: usize,
-    /// Why there is no file; none also for a slide without candidates, about which there is nothing to
-    /// say in one.
+    /// Why the file is missing; none also for a slide without candidates, which gets no file.
     pub error: Option<String>,
 }
 
@@ -99,8 +98,8 @@ impl Written {
 /// image that was read.
 ///
 /// A slide's file is looked for in `slides`, where given, and then where the run read it. Where that is
-/// no DICOM file, its conversion is looked for: `slides/NAME.dcm` or the folder `slides/NAME`, an image of
-/// exactly the slide's size. With `patient` the files say whose slides they are, as the images do.
+/// not a DICOM file, its conversion is looked for: `slides/NAME.dcm` or the folder `slides/NAME`, an image of
+/// exactly the slide's size. With `patient` the files contain the patient's data of the images.
 ///
 /// # Errors
 /// [`DicomError`]; a single slide's is in its row.
@@ -179,8 +178,8 @@ fn source(
     let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
     let file = places.iter().find(|p| p.is_file());
     if let Some(file) = file.filter(|f| is_dicom(f)) {
-        let digest =
-            InputDigest::of(file).map_err(|source| Left::Read { path: file.clone(), source })?;
+        let digest = InputDigest::from_file(file)
+            .map_err(|source| Left::Read { path: file.clone(), source })?;
         if digest.sha256 != counts.slide.digest {
             return Err(Left::Other(file.clone()));
         }

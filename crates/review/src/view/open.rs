@@ -74,7 +74,7 @@ impl Item {
         match &self.counts {
             Some(c) => c.slide.digest.clone(),
             None => {
-                let file = self.file.as_deref().map(InputDigest::of);
+                let file = self.file.as_deref().map(InputDigest::from_file);
                 file.and_then(Result::ok).map_or_else(String::new, |d| d.sha256)
             }
         }
@@ -89,8 +89,8 @@ pub struct Opened {
 }
 
 /// Opens runs (folders that `mithras detect` wrote), single folders of a run, and slides. A slide of a
-/// run is looked for in `slides`, where given, and then where the run read it; one that is not there or
-/// not the same any more is said so in its note.
+/// run is looked for in `slides`, where given, and then where the run read it; a missing or
+/// changed one has a note.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -218,7 +218,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     };
     let same = match (&state, &item.counts) {
         (Some(s), _) if unread_same(file, &s.input) => true,
-        (_, Some(c)) => InputDigest::of(file).is_ok_and(|d| d.sha256 == c.slide.digest),
+        (_, Some(c)) => InputDigest::from_file(file).is_ok_and(|d| d.sha256 == c.slide.digest),
         // Nothing was found on it, so that nothing can be out of place.
         (_, None) => true,
     };

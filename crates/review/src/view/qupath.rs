@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Scripts that go beside the slides; `@FOLDER@` stands for where the files lie.
+/// Scripts that are written next to the slides; `@FOLDER@` is replaced by the folder of the files.
 const SCRIPTS: [(&str, &str, &str); 2] = [
     ("import.groovy", ".", include_str!("qupath/import.groovy")),
     ("export.groovy", "corrected", include_str!("qupath/export.groovy")),
@@ -151,7 +151,7 @@ impl Objects {
     }
 
     /// The words about a slide: where its objects differ from what was written for it. None for a slide
-    /// without a file. The notes say what is to be known of them.
+    /// without a file. The notes list what was left out.
     pub(super) fn words(
         &self,
         slide: &str,
@@ -160,7 +160,7 @@ impl Objects {
     ) -> Option<(Standing, Vec<String>)> {
         let name = [slide, &counts.slide.file].into_iter().find(|n| self.of.contains_key(*n))?;
         let objects = &self.of[name];
-        let mut said: Vec<Option<Verdict>> = vec![None; rows.len()];
+        let mut verdicts: Vec<Option<Verdict>> = vec![None; rows.len()];
         let mut there = vec![false; rows.len()];
         let mut added = Vec::new();
         let ids: HashMap<String, usize> = rows
@@ -191,30 +191,30 @@ impl Objects {
                 continue;
             };
             there[i] = true;
-            // Of two objects at a candidate, the one that says something new.
+            // Of two objects at a candidate, the one with a new verdict.
             if verdict != Verdict::Unsure && verdict == unchanged(&rows[i]) {
                 continue;
             }
-            said[i] = Some(verdict);
+            verdicts[i] = Some(verdict);
         }
         let found = there.iter().filter(|t| **t).count();
         let accepted = rows.iter().filter(|r| r.accepted).count();
         let mut notes = Vec::new();
         if found == 0 && accepted > 0 {
-            let what = "no object lies at a candidate of this slide: are they of another one?";
+            let what = "no object is at a candidate of this slide: are they of another one?";
             notes.push(what.to_owned());
         }
         let ours = |s: &&String| s.strip_prefix(name).is_some_and(|s| s.starts_with(','));
         match self.skipped.iter().filter(ours).count() {
             0 => {}
-            n => notes.push(format!("{n} objects cannot be placed and say nothing")),
+            n => notes.push(format!("{n} objects cannot be placed and do not count")),
         }
         let gone = |i: usize| {
             let lost = rows[i].accepted && !there[i] && !is_before_bounds(counts, &rows[i]);
             lost.then_some(Verdict::Removed)
         };
         let words = (0..rows.len()).filter_map(|i| {
-            let verdict = said[i].or_else(|| gone(i))?;
+            let verdict = verdicts[i].or_else(|| gone(i))?;
             Some(entry([rows[i].x_px, rows[i].y_px], false, verdict))
         });
         Some((Standing::of(words.chain(added)), notes))
@@ -244,7 +244,7 @@ fn place(counts: &CountsFile, object: &Annotation) -> [f64; 2] {
     [round(object.centre.x + offset[0]), round(object.centre.y + offset[1])]
 }
 
-/// The square as wide as the radius that a place lies in.
+/// The square of a place; squares are as wide as the radius.
 fn cell(counts: &CountsFile, [x, y]: [f64; 2]) -> (i64, i64) {
     let side = |v: f64, mpp: f64| (v * mpp / PAPER_RADIUS.0).floor() as i64;
     (side(x, counts.resolution.x), side(y, counts.resolution.y))

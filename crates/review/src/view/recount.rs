@@ -304,7 +304,7 @@ pub fn recount(
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
         match row.said {
             0 => Reviewed::forget(folder)?,
-            _ => reviewed(&recount, row).keep(folder)?,
+            _ => reviewed(&recount, row).write(folder)?,
         }
     }
     // A run whose tables were never made is under way, or its slides' folders were put together by hand.

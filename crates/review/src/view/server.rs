@@ -212,10 +212,9 @@ struct Undo {
     key: Option<String>,
 }
 
-/// Slides under view. Every path below its token is answered, none without it.
+/// Slides under view.
 pub struct Viewer {
     items: Vec<Item>,
-    token: String,
     tiles: Tiles,
     blinded: bool,
     /// Held while a log is used, never while a request is read or an answer sent.
@@ -225,12 +224,11 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// A viewer with a new token.
+    /// A viewer of these slides.
     #[must_use]
     pub fn new(opened: Opened) -> Self {
         Self {
             items: opened.items,
-            token: uuid::Uuid::new_v4().simple().to_string(),
             tiles: Tiles::default(),
             blinded: false,
             logs: Mutex::default(),
@@ -245,12 +243,6 @@ impl Viewer {
         self
     }
 
-    /// The secret part of the address before every path: other users of this machine do not know it.
-    #[must_use]
-    pub fn token(&self) -> &str {
-        &self.token
-    }
-
     /// Slides in the list.
     #[must_use]
     pub fn slides(&self) -> usize {
@@ -260,12 +252,8 @@ impl Viewer {
     /// Answers one request.
     pub fn answer(&self, request: &Request) -> Answer {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        let below = path
-            .strip_prefix('/')
-            .and_then(|p| p.strip_prefix(self.token.as_str()))
-            .and_then(|p| p.strip_prefix('/'));
-        let Some(below) = below else { return Answer::refusal(403, "the address is not whole") };
-        let result = match (request.method.as_str(), below) {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let result = match (request.method.as_str(), path) {
             ("GET", "api/index") => Ok(Answer::json(200, &self.index())),
             ("GET", path) => self.get(path, query),
             ("POST", "api/review") => request.json().and_then(|s: Say| self.say(s)),

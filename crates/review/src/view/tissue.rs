@@ -79,7 +79,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// The windows of a slide of `width x height` level-0 px. Rings lie along the edges of a mask's
+    /// The windows of a slide of `width x height` level-0 px. Rings follow the edges of a mask's
     /// pixels, so their areas are exact.
     pub(super) fn new(
         rings: &[Vec<[f64; 2]>],
@@ -91,8 +91,8 @@ impl Windows {
         let count = |extent: f64, side: f64| (extent / side).ceil().max(1.0) as usize;
         let (columns, rows) = (count(width, side_px[0]), count(height, side_px[1]));
         let mut px2 = vec![0.0; columns * rows];
-        // Every edge stands for the area between it and the right border, with the sign of its
-        // direction; what lies outside of the rings cancels.
+        // Every edge adds the area between it and the right border, with the sign of its
+        // direction; areas outside the rings cancel.
         for edge in rings.iter().flat_map(|ring| ring.windows(2)) {
             let ([x, y0], [_, y1]) = (edge[0], edge[1]);
             let (top, bottom) = (y0.min(y1), y0.max(y1));

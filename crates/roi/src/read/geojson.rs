@@ -36,12 +36,17 @@ pub(super) fn read(file: &mut DrawnFile, bytes: &[u8]) -> Result<(), RegionError
         }
     };
     for (i, feature) in features.into_iter().enumerate() {
-        one(file, &path, i, feature)?;
+        read_feature(file, &path, i, feature)?;
     }
     Ok(())
 }
 
-fn one(file: &mut DrawnFile, path: &Path, i: usize, feature: &Value) -> Result<(), RegionError> {
+fn read_feature(
+    file: &mut DrawnFile,
+    path: &Path,
+    i: usize,
+    feature: &Value,
+) -> Result<(), RegionError> {
     let p = &feature["properties"];
     // Newer files write `annotation`, those before QuPath 0.3 `PathAnnotationObject`, 0.2 as `id`.
     let kind = ["objectType", "object_type"]

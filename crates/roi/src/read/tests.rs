@@ -127,7 +127,7 @@ fn a_mask_has_a_region_per_value_and_covers_the_slide() {
         mpp: [0.25, 0.25],
         digest: String::new(),
     };
-    let on = Regions::on(&file, &Classes::default(), &slide).unwrap();
+    let on = Regions::for_slide(&file, &Classes::default(), &slide).unwrap();
     // A pixel of the mask is 32 x 32 px of the slide, whose last two columns it hangs over.
     assert_eq!(on.all.px2().round(), 10.0 * 1024.0 - 3.0 * 2.0 * 32.0);
     let colour = image::RgbImage::from_pixel(4, 4, image::Rgb([9, 0, 0]));

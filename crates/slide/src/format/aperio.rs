@@ -55,9 +55,9 @@ fn open(probe: &Probe, options: &OpenOptions) -> Result<Opened, SlideError> {
     })
 }
 
-/// What Aperio's scanners call a directory: by the second line of its description; where there is no
-/// description (GT 450) by `NewSubfileType`, 1 for the label and 9 for the macro photograph; else the
-/// second directory is the thumbnail, as is one that `->` says was shrunk.
+/// The name that Aperio's scanners give a directory: from the second line of its description; without a
+/// description (GT 450) from `NewSubfileType`, 1 for the label and 9 for the macro photograph. Otherwise the
+/// second directory is the thumbnail, and so is one whose description has a `->` (it was shrunk).
 fn name(e: &Entry) -> Option<String> {
     if e.ifd.has(tag::TILE_WIDTH) {
         return None;

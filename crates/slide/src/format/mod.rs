@@ -10,7 +10,7 @@ mod pyramid;
 mod roles;
 
 pub(crate) use self::dicom::files as dicom_files;
-pub use self::dicom::{DicomPart, dicom_files_beside, dicom_part};
+pub use self::dicom::{DicomPart, dicom_part, dicom_series_files};
 pub use self::openslide::{NoOpenSlide, openslide_version};
 
 use crate::file::{self, SlideFile};
@@ -176,9 +176,9 @@ pub(crate) fn tiff_layout(path: &Path, options: &OpenOptions) -> Result<Layout, 
 }
 
 /// What opened a slide, what was found in it, and its bytes.
-pub(crate) type Found = (&'static str, Opened, Arc<SlideFile>);
+pub(crate) type OpenedFormat = (&'static str, Opened, Arc<SlideFile>);
 
-pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Found, SlideError> {
+pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<OpenedFormat, SlideError> {
     let probe = Probe::new(path, &options.limits)?;
     // A reader may have passed over what could not be read, or taken it for damage.
     let found = known(&probe, options).map_err(|e| probe.file.or_failure(path, e));
@@ -189,7 +189,7 @@ pub(crate) fn open(path: &Path, options: &OpenOptions) -> Result<Found, SlideErr
     }
 }
 
-fn known(probe: &Probe, options: &OpenOptions) -> Result<Found, SlideError> {
+fn known(probe: &Probe, options: &OpenOptions) -> Result<OpenedFormat, SlideError> {
     let found = FORMATS
         .iter()
         .filter(|f| !options.force_openslide || f.name == openslide::FORMAT.name)

@@ -59,8 +59,8 @@ impl OmeImage<'_> {
     }
 }
 
-/// The images of a text, each with the directory of its first plane: as `TiffData` says, else one
-/// behind the other.
+/// The images of a text, each with the directory of its first plane: from `TiffData`, otherwise
+/// in the order of the images.
 fn images(xml: &str, samples: usize) -> Vec<OmeImage<'_>> {
     let mut all: Vec<OmeImage<'_>> = Vec::new();
     for (local, attributes) in elements(xml) {
@@ -99,7 +99,7 @@ pub(super) fn arranged(probe: &Probe, options: &OpenOptions) -> Result<Arranged,
         e.name = named(image.name).map(str::to_owned);
         e.mpp = image.mpp().map(|m| m.0).or(e.mpp);
     }
-    // Planes behind the first of an image belong to it: that there are any is said below.
+    // Planes after the first of an image belong to it; their presence is checked below.
     let behind = |i: &OmeImage<'_>, index: usize| {
         i.first.is_some_and(|f| f < index && index < f.saturating_add(i.planes))
     };

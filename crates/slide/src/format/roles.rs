@@ -1,7 +1,7 @@
 //! Which image of a file is the slide, which are its levels, and what the others are.
 //!
 //! One rule for every TIFF: all directories are looked at before any is believed. The slide is the
-//! largest image that is no mask and that nothing calls label, macro or thumbnail. Shrunk copies of it
+//! largest image that is not a mask and not named label, macro or thumbnail. Shrunk copies of it
 //! are its levels. A second image that may be a slide as well (another scene, focal plane or channel)
 //! refuses the file, because a count of one of them would look like a count of all. Everything else is
 //! an associated image, whether it can be decoded or not.
@@ -153,7 +153,7 @@ pub(super) fn arrange(
     rule: &Rule,
 ) -> Result<Arranged, SlideError> {
     let wrong = |e: &Entry, fault: Fault| probe.fault(fault.within(&format!("image {}", e.index)));
-    // More than a limit allows, and what cannot be read, is said, whatever asks for it.
+    // An image beyond a limit, or one that cannot be read, is an error even if nobody needs it.
     for e in &all {
         if let Err(fault @ (Fault::Limit(_) | Fault::Read(_))) = &e.image {
             return Err(wrong(e, fault.clone()));
@@ -241,7 +241,7 @@ fn slide(all: &[Entry], rule: &Rule) -> Option<usize> {
     })
 }
 
-/// Whether an image that is no level may be a slide of its own.
+/// Whether an image that is not a level may be another slide.
 fn is_scene(e: &Entry, base: &Entry) -> bool {
     if e.image.is_err() || e.reduced() || e.tiled != base.tiled || e.colours != base.colours {
         return false;

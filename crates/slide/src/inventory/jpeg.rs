@@ -54,7 +54,7 @@ pub(crate) fn segments(b: &[u8]) -> (Vec<Segment>, usize) {
     (all, b.len())
 }
 
-/// Whether a segment is needed for the pixels, or says nothing but how they are coded.
+/// Whether a segment is needed for the pixels, or only describes their coding.
 pub(crate) fn is_technical(marker: u8, body: &[u8]) -> bool {
     match marker {
         0xE0 => body.starts_with(b"JFIF\0"),

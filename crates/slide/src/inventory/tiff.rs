@@ -37,7 +37,7 @@ pub(super) fn search(file: &Arc<SlideFile>, limits: &Limits) -> Result<Search, F
             }
             for (t, ..) in ifd.entries() {
                 if let Some((_, Holds::Directory(name))) = known(t) {
-                    // What a damaged pointer leads to is no directory.
+                    // A damaged pointer does not lead to a directory.
                     for below in tiff.pointed(&ifd, t).unwrap_or_default() {
                         left.push((below, format!("{prefix}.{name}"), depth + 1));
                     }

@@ -68,7 +68,7 @@ pub struct KaplanMeier {
 
 /// What a curve is fitted with.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Options<'a> {
+pub struct KaplanMeierOptions<'a> {
     /// Case weights, finite and >= 0.
     pub weights: Option<&'a [f64]>,
     /// Independent units for a robust error.
@@ -79,7 +79,7 @@ pub struct Options<'a> {
     pub level: f64,
 }
 
-impl Default for Options<'_> {
+impl Default for KaplanMeierOptions<'_> {
     fn default() -> Self {
         Self { weights: None, cluster: None, interval: IntervalType::Log, level: 0.95 }
     }
@@ -93,7 +93,10 @@ impl Default for Options<'_> {
 ///
 /// # Errors
 /// When lengths differ, a weight is negative, all weights are zero, or the level is bad.
-pub fn kaplan_meier(survival: &Survival, options: &Options) -> Result<KaplanMeier, SurvivalError> {
+pub fn kaplan_meier(
+    survival: &Survival,
+    options: &KaplanMeierOptions,
+) -> Result<KaplanMeier, SurvivalError> {
     let n = survival.len();
     if !(options.level > 0.0 && options.level < 1.0) {
         return Err(SurvivalError::Level { value: options.level });

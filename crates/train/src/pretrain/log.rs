@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::events::Events;
-use super::step::Found;
+use super::step::StepResult;
 use crate::error::{Result, TrainError};
 use crate::plot::lines;
 use crate::text::write_text;
@@ -77,7 +77,7 @@ impl TermLog {
     pub fn step(
         &mut self,
         m: &Measured,
-        found: &Found,
+        found: &StepResult,
         (batch, log_every): (usize, usize),
         last: bool,
     ) -> Result<String> {

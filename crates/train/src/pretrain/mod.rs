@@ -26,13 +26,13 @@ use crate::error::Result;
 use crate::preset::Loop;
 use crate::ranks;
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation, value};
+use crate::run::{RunOptions, RunSetup, Session, Validation, value};
 use crate::stage::{Stage, Updated};
 pub use method::{Pretraining, encoder_tensors};
 pub use micro::Micro;
 use preset::Preset as _;
 use preset::Share;
-pub use preset::{Kind as MethodKind, PretrainPreset};
+pub use preset::{MethodKind, PretrainPreset};
 
 /// The encoder a run hands on, in its directory.
 pub const ENCODER: &str = "encoder.safetensors";
@@ -119,14 +119,14 @@ struct Pretrainer<'a> {
     group: &'a Group,
     share: Share,
     device: Device,
-    /// All weights, and what the file of the encoder says.
+    /// All weights.
     variables: Vec<(String, Tensor)>,
     handed: Spec,
     /// Crops that the figures show, `[n, S, S, 3]`.
     shown: Vec<u8>,
     terms: RefCell<log::TermLog>,
     /// The step under way.
-    current: RefCell<(Vec<Micro>, Option<step::Found>)>,
+    current: RefCell<(Vec<Micro>, Option<step::StepResult>)>,
 }
 
 impl Pretrainer<'_> {
@@ -191,7 +191,7 @@ impl Stage for Pretrainer<'_> {
 /// Pretrains on the training crops of `dir`; the encoder ends in `RUN/encoder.safetensors`.
 ///
 /// # Errors
-/// [`crate::TrainError`]: corpus, preset, run directory, ranks, or a loss that is no number (its batch is
+/// [`crate::TrainError`]: corpus, preset, run directory, ranks, or a loss that is not finite (its batch is
 /// kept in `RUN/bad-batch.safetensors`).
 pub fn run(
     preset: &PretrainPreset,
@@ -234,7 +234,7 @@ pub fn run(
         steps,
     };
     let writes = group.is_first();
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "pretrain",
         groups,
         adam: AdamWConfig { beta1: p.train.betas[0], beta2: p.train.betas[1], eps: 1e-8 },

@@ -16,7 +16,7 @@ use crate::preset::{Keep, Loop};
 /// What is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum MethodKind {
     /// Masked reconstruction and contrast, weighted by `[objective]` (MAE: reconstruction alone).
     Mithras,
     /// Cross-entropy on the class token of whole views.
@@ -27,7 +27,7 @@ pub enum Kind {
     Cmae,
 }
 
-impl Kind {
+impl MethodKind {
     /// The word in presets.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -129,7 +129,7 @@ pub struct Recipe {
 #[serde(deny_unknown_fields)]
 pub struct PretrainPreset {
     /// What is trained.
-    pub method: Kind,
+    pub method: MethodKind,
     /// The network.
     pub model: Model,
     /// Weights of the terms; with `mithras` only.

@@ -14,7 +14,7 @@ use crate::error::Result;
 
 /// What a step found: the objective and its terms over the whole batch of all ranks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct StepResult {
     /// The weighted sum.
     pub total: f64,
     /// Each term's own value.
@@ -52,7 +52,7 @@ pub fn gradients(
     micros: &[Micro],
     precision: Precision,
     group: &Group,
-) -> Result<Found> {
+) -> Result<StepResult> {
     let device = micros[0].views.device();
     let forward =
         |m: &Micro, embed_only: bool| precision.run(device, || method.forward(m, embed_only));
@@ -122,5 +122,8 @@ pub fn gradients(
     let contrasted = contrast.iter().flat_map(|c| &c.terms);
     local.extend(contrasted.map(|v| (v.name, v.weight, scalar(&v.value))));
     let total = method.total(&local);
-    Ok(Found { total, terms: local.into_iter().map(|(name, _, value)| (name, value)).collect() })
+    Ok(StepResult {
+        total,
+        terms: local.into_iter().map(|(name, _, value)| (name, value)).collect(),
+    })
 }

@@ -246,7 +246,11 @@ fn presets_out_of_range_are_refused_in_words() {
 }
 
 /// 32 samples' gradients, cut into micro-batches of `micro` on this rank; ranks share them.
-fn gradients_of(name: &str, micro: usize, group: &Group) -> (Vec<(String, Tensor)>, step::Found) {
+fn gradients_of(
+    name: &str,
+    micro: usize,
+    group: &Group,
+) -> (Vec<(String, Tensor)>, step::StepResult) {
     let mut set = SHRINK.to_vec();
     set.extend(["train.batch=32", "model.depth=1"]);
     let p = preset(name, &set);
@@ -270,8 +274,8 @@ fn gradients_of(name: &str, micro: usize, group: &Group) -> (Vec<(String, Tensor
 
 fn same(
     what: &str,
-    (a, found): &(Vec<(String, Tensor)>, step::Found),
-    (b, other): &(Vec<(String, Tensor)>, step::Found),
+    (a, found): &(Vec<(String, Tensor)>, step::StepResult),
+    (b, other): &(Vec<(String, Tensor)>, step::StepResult),
 ) {
     assert!(a.len() > 10 && a.len() == b.len(), "{what}");
     assert!((found.total - other.total).abs() < 1e-5 * found.total, "{what}: {found:?} {other:?}");
@@ -301,7 +305,7 @@ fn supmae_reconstructs_alike_over_parts_and_classifies_by_the_part() {
     let one = Group::single();
     let [whole, parts] =
         [32, 8].map(|micro| gradients_of("pretrain-supmae-vit-base", micro, &one).1);
-    let term = |of: &step::Found, name: &str| of.terms.iter().find(|t| t.0 == name).unwrap().1;
+    let term = |of: &step::StepResult, name: &str| of.terms.iter().find(|t| t.0 == name).unwrap().1;
     let apart = |name: &str| (term(&whole, name) - term(&parts, name)).abs();
     assert!(apart("mim") < 1e-5 * term(&whole, "mim"), "{whole:?} {parts:?}");
     let own = apart("cross_entropy");
@@ -363,7 +367,7 @@ fn one_batch_of_32_equals_two_processes_of_16() {
             let values = Vec::<f64>::try_from(file.remove("found").unwrap()).unwrap();
             let names = one.1.terms.iter().map(|t| t.0);
             let total = *values.last().unwrap();
-            let found = step::Found { total, terms: names.zip(values).collect() };
+            let found = step::StepResult { total, terms: names.zip(values).collect() };
             same(name, &one, &(file.into_iter().collect(), found));
         }
     }

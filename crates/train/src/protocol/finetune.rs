@@ -18,7 +18,7 @@ use stats::metrics::ConfusionMatrix;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
 
-use super::preset::{FinetunePreset, Targets};
+use super::preset::{CropsPreset, Targets};
 use super::teacher::Teacher;
 use super::{reset_head, spec_of};
 use crate::batch::{normalised, samples};
@@ -26,7 +26,7 @@ use crate::error::Result;
 use crate::preset::{Loop, Preset as _};
 use crate::ranks;
 use crate::run::Loss;
-use crate::run::{Opening, RunOptions, Session, Validation};
+use crate::run::{RunOptions, RunSetup, Session, Validation};
 use crate::stage::Stage;
 use crate::start::{Target, initialise, is_exported, unfold_trunk};
 
@@ -139,7 +139,7 @@ fn batch(samples: &[Sample], norm: &Normalisation, device: Device) -> Tensor {
 
 /// How the samples of a fold are drawn.
 struct Draws<'a> {
-    preset: &'a FinetunePreset,
+    preset: &'a CropsPreset,
     set: &'a TrainingSet,
     seed: u64,
     /// The items of every epoch, one after the other.
@@ -205,12 +205,7 @@ struct Held {
 }
 
 impl Held {
-    fn new(
-        preset: &FinetunePreset,
-        set: &TrainingSet,
-        positive: Option<&str>,
-        fold: &Fold,
-    ) -> Self {
+    fn new(preset: &CropsPreset, set: &TrainingSet, positive: Option<&str>, fold: &Fold) -> Self {
         let side = preset.model.image as usize;
         let of = |&i: &usize| centred(&set.images()[i], preset.data.crop, side);
         Self {
@@ -285,7 +280,7 @@ impl Stage for Finetuning<'_> {
 }
 
 pub(super) fn fold(
-    preset: &FinetunePreset,
+    preset: &CropsPreset,
     (set, positive): (&TrainingSet, Option<&str>),
     manifest: &Folds,
     fold: &Fold,
@@ -326,7 +321,7 @@ pub(super) fn fold(
     }
     let mut spec = spec_of(&preset.model, set, manifest)?;
     start.note(&mut spec, super::trained_on(set, &fold.train));
-    let opening = Opening {
+    let opening = RunSetup {
         stage: "finetune",
         groups,
         adam: AdamWConfig::default(),

@@ -42,8 +42,8 @@ use crate::text::write_text;
 pub use about::{About, FINAL, Part, fold_dir};
 pub use predict::{Prediction, tables, write as write_predictions};
 use preset::Described as _;
-pub use preset::{Augment, Epochs, FinetunePreset, ProtocolData, task_of};
-pub use probe::{Kind as ProbeKind, ProbeEpochs, ProbePreset, Probed};
+pub use preset::{Augment, CropsPreset, Epochs, ProtocolData, task_of};
+pub use probe::{ProbeEpochs, ProbeKind, ProbePreset, Probed};
 
 /// Predictions of the held-out items, in a fold's folder; stem of the file.
 pub const PREDICTIONS: &str = "predictions";
@@ -102,7 +102,7 @@ fn folds(run: &Path, set: &TrainingSet, data: &ProtocolData) -> Result<Folds> {
         let read = Folds::read(&path, set)?;
         if data.folds_file.is_some() {
             // Next to the models, as if they were this run's own: readers of the run look for them there.
-            read.manifest().keep(&run.join(FOLDS))?;
+            read.manifest().write_once(&run.join(FOLDS))?;
         }
         return Ok(read);
     }
@@ -199,9 +199,9 @@ fn check_classes(model: &EncoderConfig, set: &TrainingSet, preset: &str) -> Resu
 /// `options.out` is RUN.
 ///
 /// # Errors
-/// [`TrainError`]: preset, folds, run directory, or a loss that is no number.
+/// [`TrainError`]: preset, folds, run directory, or a loss that is not finite.
 pub fn finetune(
-    preset: &FinetunePreset,
+    preset: &CropsPreset,
     set: &TrainingSet,
     part: impl Into<Part>,
     options: &RunOptions,

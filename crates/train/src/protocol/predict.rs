@@ -73,14 +73,14 @@ pub(super) fn all(
         let tiles: Vec<RgbTile> =
             some.iter().map(|&i| centred(&set.images()[i], crop, side)).collect();
         for (&i, p) in some.iter().zip(model.classes(&tiles)?) {
-            out.push(of(set, i, part, p.0.into_iter().map(f64::from).collect())?);
+            out.push(prediction(set, i, part, p.0.into_iter().map(f64::from).collect())?);
         }
     }
     Ok(out)
 }
 
 /// An item with its probabilities.
-pub(super) fn of(set: &Crops, i: usize, part: Part, p: Vec<f64>) -> Result<Prediction> {
+pub(super) fn prediction(set: &Crops, i: usize, part: Part, p: Vec<f64>) -> Result<Prediction> {
     let item = &set.items()[i];
     if p.iter().any(|v| !v.is_finite()) {
         return Err(TrainError::run(Path::new(&item.file), "the model gives no number for it"));

@@ -7,7 +7,7 @@ use net::encoder::EncoderConfig;
 use net::lora::Lora;
 use net::schedule::BaseLr;
 use pixels::Photometric;
-use pixels::geometry::Placement;
+use pixels::geometry::RandomPlacement;
 use pixels::rand_augment::RandAugment;
 use regions::task::{Folds, Task, TrainingSet};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub struct Augment {
     /// Probability of random erasing.
     pub erase: f32,
     /// The position of the square.
-    pub placement: Placement,
+    pub placement: RandomPlacement,
     /// Stain, colour, blur, JPEG; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub photometric: Option<Photometric>,
@@ -158,7 +158,7 @@ fn none(weight: &f64) -> bool {
 /// `mithras train finetune` on labelled crops.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FinetunePreset {
+pub struct CropsPreset {
     /// What is classified.
     pub task: Task,
     /// The positive class, for tasks that have none of their own (`folder`).
@@ -214,7 +214,7 @@ pub(super) fn copies(key: &str, number: u8) -> Checked {
     Err(Fault::new(key, format!("{number} is not one of 1, 4, 8")))
 }
 
-impl Preset for FinetunePreset {
+impl Preset for CropsPreset {
     fn check(&self) -> Checked {
         common(&self.data, &self.model)?;
         copies("symmetries", self.symmetries)?;
@@ -274,7 +274,7 @@ pub(super) trait Described: Preset {
     }
 }
 
-impl Described for FinetunePreset {
+impl Described for CropsPreset {
     const VERB: &'static str = "finetune";
 
     fn parts(&self) -> (&ProtocolData, u8, Option<&str>) {

@@ -24,7 +24,7 @@ mod preset;
 pub mod start;
 mod steps;
 
-use super::{DetectorError, Result};
+use super::{Result, TrainingError};
 use base::digest;
 use base::file::{self, Lock};
 use base::progress::{Event, Listener};
@@ -108,7 +108,7 @@ impl<'a> Chain<'a> {
         let mut parts = vec![preset.digest(), set.digest().to_owned(), folds.digest.clone()];
         for weights in [&options.segment_init, &options.finetune_init].into_iter().flatten() {
             let (_, sha256) =
-                digest::sha256_file(weights).map_err(|e| DetectorError::file(weights, e.source))?;
+                digest::sha256_file(weights).map_err(|e| TrainingError::file(weights, e.source))?;
             parts.push(sha256);
         }
         match &options.package {
@@ -118,7 +118,7 @@ impl<'a> Chain<'a> {
         }
         let wanted = options.only.iter().flatten().flatten();
         if let Some(&fold) = wanted.max().filter(|k| **k >= folds.folds.len()) {
-            return Err(DetectorError::NoFold { fold, folds: folds.folds.len() });
+            return Err(TrainingError::NoFold { fold, folds: folds.folds.len() });
         }
         let made_from = digest::sha256(parts.join("\n"));
         Ok(Self { preset, source: Source { set, folds }, options, made_from })
@@ -142,10 +142,10 @@ impl<'a> Chain<'a> {
     /// folds were asked for.
     ///
     /// # Errors
-    /// [`DetectorError`]; what was done stays, and the next call goes on from there.
+    /// [`TrainingError`]; finished steps stay, and the next call continues after them.
     pub fn run(&self, listener: &mut dyn Listener) -> Result<PathBuf> {
         let (out, only) = (&self.options.out, &self.options.only);
-        std::fs::create_dir_all(out).map_err(DetectorError::io(out))?;
+        std::fs::create_dir_all(out).map_err(TrainingError::io(out))?;
         let _lock = only.is_none().then(|| Lock::take(out)).transpose()?;
         file::write(&out.join("preset.toml"), self.preset.to_toml().as_bytes())?;
         if let Some(package) = &self.options.package {
@@ -173,7 +173,7 @@ impl<'a> Chain<'a> {
             let state = if done_before { " (done before)" } else { "" };
             let (so_far, rest) = (span(begun.elapsed().as_secs_f64()), span(left));
             let what = &step.what;
-            listener.say(&format!(
+            listener.report(&format!(
                 "step {number} of {total}: {what}{state}; {so_far}, about {rest} left"
             ));
             let (name, eta_seconds) = (step.name.as_str(), left);
@@ -220,10 +220,10 @@ impl<'a> Chain<'a> {
         if !path.is_file() {
             return Ok(false);
         }
-        let mark: Mark = base::json::read(&path).map_err(|e| DetectorError::file(&path, e))?;
+        let mark: Mark = base::json::read(&path).map_err(|e| TrainingError::file(&path, e))?;
         if mark.schema != MARK || mark.made_from != self.made_from {
             let (path, step) = (self.options.out.clone(), step.name.clone());
-            return Err(DetectorError::OtherRun { path, step });
+            return Err(TrainingError::OtherRun { path, step });
         }
         let same = |(name, sha256): (&String, &String)| {
             digest::sha256_file(&self.options.out.join(name)).is_ok_and(|(_, s)| s == *sha256)
@@ -234,11 +234,11 @@ impl<'a> Chain<'a> {
     fn mark(&self, step: &PlannedStep, left: &[PathBuf]) -> Result<()> {
         let path = self.mark_of(step);
         let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
+        std::fs::create_dir_all(folder).map_err(TrainingError::io(folder))?;
         let mut digests = BTreeMap::new();
         for file in left {
             let (_, sha256) =
-                digest::sha256_file(file).map_err(|e| DetectorError::file(file, e.source))?;
+                digest::sha256_file(file).map_err(|e| TrainingError::file(file, e.source))?;
             let name = file.strip_prefix(&self.options.out).unwrap_or(file);
             digests.insert(name.to_string_lossy().into_owned(), sha256);
         }

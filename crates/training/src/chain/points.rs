@@ -3,7 +3,7 @@
 
 use super::super::export::{self, Choice, Package};
 use super::super::folds::WORKING;
-use super::super::{DetectorError, Result};
+use super::super::{Result, TrainingError};
 use super::Chain;
 use base::json;
 use evaluation::robustness::fold::FoldRun;
@@ -28,16 +28,20 @@ fn file(chain: &Chain<'_>) -> PathBuf {
 /// Where the package's operating points come from, once they are chosen.
 pub(super) fn choice(chain: &Chain<'_>) -> Result<Choice> {
     let path = file(chain);
-    let chosen: Chosen = json::read(&path).map_err(|e| DetectorError::file(&path, e))?;
+    let chosen: Chosen = json::read(&path).map_err(|e| TrainingError::file(&path, e))?;
     let at = chain.options.out.join("calibration").join("final");
     let tissue = match chosen.tissue {
         Some(_) => on_tissue(chain, &packaged(chain, None, &at)?, &at)?,
         None => None,
     };
-    Ok(of(chain, Some(Box::new(chosen)), tissue))
+    Ok(points_choice(chain, Some(Box::new(chosen)), tissue))
 }
 
-fn of(chain: &Chain<'_>, chosen: Option<Box<Chosen>>, tissue: Option<Robustness>) -> Choice {
+fn points_choice(
+    chain: &Chain<'_>,
+    chosen: Option<Box<Chosen>>,
+    tissue: Option<Robustness>,
+) -> Choice {
     Choice::Points {
         chosen,
         tissue: tissue.map(Box::new),
@@ -90,7 +94,7 @@ fn packaged(chain: &Chain<'_>, k: Option<usize>, at: &Path) -> Result<ModelPacka
         classifier: chain.second_model(k),
         averaged: vec![],
         segmentation: None,
-        choice: of(chain, None, None),
+        choice: points_choice(chain, None, None),
         training: toml::Table::new(),
         license: p.license.clone(),
         name: k.map_or(p.name.clone(), |k| format!("{}-fold-{k}", p.name)),
@@ -123,7 +127,7 @@ fn measured(
         &options,
         &mut base::progress::Silent,
     )?;
-    std::fs::create_dir_all(folder).map_err(DetectorError::io(folder))?;
+    std::fs::create_dir_all(folder).map_err(TrainingError::io(folder))?;
     found.write(folder)?;
     Ok(found)
 }

@@ -8,7 +8,7 @@ use regions::folds::Scheme;
 use regions::task::Task;
 use serde::{Deserialize, Serialize};
 use train::preset::{Fault, FinetunePreset, Init, Preset, SegmentPreset};
-use train::protocol::FinetunePreset as CropsPreset;
+use train::protocol::CropsPreset;
 
 /// How the data are split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! The package that a chain starts from: a detector to train on corrections, or a classifier of a task.
 
 use super::super::export::Choice;
-use super::super::{DetectorError, Result};
+use super::super::{Result, TrainingError};
 use super::preset::DetectorPreset;
 use infer::ModelPackage;
 use mitosis::Mpp;
@@ -10,10 +10,10 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// Without folds nothing is left out to choose an operating point on.
-pub(super) fn no_point() -> DetectorError {
+pub(super) fn no_point() -> TrainingError {
     let why = "`folds.count` = 1 leaves no slide out to choose an operating point on; start from a package, \
                whose point is kept, or make two folds";
-    DetectorError::Invalid(why.into())
+    TrainingError::Invalid(why.into())
 }
 
 /// What a package adds to the digest of a run. Refuses one whose networks see the slide otherwise than the
@@ -50,8 +50,8 @@ pub(super) fn digests(package: &ModelPackage, preset: &DetectorPreset) -> Result
     Ok([segmenter.sha256.clone(), classifier.sha256.clone()])
 }
 
-fn refused(package: &ModelPackage, why: impl Display) -> DetectorError {
-    DetectorError::Invalid(format!("{}: {why}", package.origin))
+fn refused(package: &ModelPackage, why: impl Display) -> TrainingError {
+    TrainingError::Invalid(format!("{}: {why}", package.origin))
 }
 
 /// The path of a stage's network in a run that starts from a package.
@@ -71,7 +71,7 @@ pub(super) fn unpack(package: &ModelPackage, run: &Path) -> Result<()> {
 fn put(run: &Path, stage: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = network(run, stage);
     let folder = run.join("start");
-    std::fs::create_dir_all(&folder).map_err(DetectorError::io(&folder))?;
+    std::fs::create_dir_all(&folder).map_err(TrainingError::io(&folder))?;
     base::file::write(&path, bytes)?;
     Ok(path)
 }
@@ -85,7 +85,7 @@ pub fn classifier(init: &Path, run: &Path) -> Result<PathBuf> {
         return Ok(init.to_path_buf());
     }
     let package = ModelPackage::find(Some(init))
-        .map_err(|e| DetectorError::Invalid(format!("no such file of weights, and {e}")))?;
+        .map_err(|e| TrainingError::Invalid(format!("no such file of weights, and {e}")))?;
     let bytes = package.classifier().ok_or_else(|| refused(&package, "has no classifier"))?;
     put(run, "classifier", bytes)
 }

@@ -3,7 +3,7 @@
 use super::super::export::{self, Package};
 use super::super::folds::{self, Calibrate, Mine, WORKING, read_mined};
 use super::super::frames::WINDOW;
-use super::super::{DetectorError, Result, parity};
+use super::super::{Result, TrainingError, parity};
 use super::plan::StepKind;
 use super::{CLASSIFIER, Chain, PlannedStep, Second, part, points, start};
 use base::file;
@@ -36,7 +36,7 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
         StepKind::Segment => {
             let data = data(chain, step)?;
             let options = options(chain, folder.join("segment"), "segmenter");
-            segment::on(&chain.preset.segment, &data, &options)?;
+            segment::train_on(&chain.preset.segment, &data, &options)?;
             Ok(vec![options.out.join(MODEL)])
         }
         StepKind::Mine => {
@@ -72,12 +72,12 @@ fn second_stage(
     out: PathBuf,
 ) -> Result<Vec<PathBuf>> {
     let Second::Pools(preset) = chain.preset.second() else {
-        return Err(DetectorError::Invalid("[crops] has no pools".into()));
+        return Err(TrainingError::Invalid("[crops] has no pools".into()));
     };
     let seeds = chain.preset.seeds();
     let model = out.join(MODEL);
     if let [_] = seeds[..] {
-        finetune::on(preset, data, mined, &options(chain, out, "classifier"))?;
+        finetune::train_on(preset, data, mined, &options(chain, out, "classifier"))?;
         return Ok(vec![model]);
     }
     let mut trained = vec![];
@@ -85,7 +85,7 @@ fn second_stage(
         let mut preset = preset.clone();
         preset.train.seed = seed;
         let options = options(chain, out.join(format!("seed-{seed}")), "classifier");
-        finetune::on(&preset, data, mined, &options)?;
+        finetune::train_on(&preset, data, mined, &options)?;
         trained.push(options.out.join(MODEL));
     }
     TorchClassifier::open_mean(&trained[0], &trained[1..], "cpu")?.save(&model)?;
@@ -97,11 +97,11 @@ fn second_stage(
 /// A second stage on crops around the labels, as a run over the chain's folds.
 fn on_crops(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>> {
     let Second::Crops(preset) = chain.preset.second() else {
-        return Err(DetectorError::Invalid("[finetune] has pools".into()));
+        return Err(TrainingError::Invalid("[finetune] has pools".into()));
     };
     let out = chain.options.out.join(CLASSIFIER);
-    std::fs::create_dir_all(&out).map_err(DetectorError::io(&out))?;
-    chain.source.folds.keep(&out.join("folds.json"))?;
+    std::fs::create_dir_all(&out).map_err(TrainingError::io(&out))?;
+    chain.source.folds.write_once(&out.join("folds.json"))?;
     let set = TrainingSet::of_regions(&chain.source.set, preset.data.crop as u32, WORKING);
     let set = set.map_err(train::TrainError::from)?;
     let options = options(chain, out, "classifier");
@@ -137,7 +137,7 @@ fn calibrate(chain: &Chain<'_>) -> Result<Vec<PathBuf>> {
         classifiers: vec![(SECOND.into(), folds().map(|k| chain.second_model(Some(k))).collect())],
         cache: None,
         candidates: p.candidates,
-        rule: p.rule().map_err(|e| DetectorError::Invalid(e.to_string()))?,
+        rule: p.rule().map_err(|e| TrainingError::Invalid(e.to_string()))?,
         crop: p.second().crop() as u32,
         symmetries: p.calibrate.symmetries,
         device: chain.options.device.clone(),
@@ -230,7 +230,7 @@ fn sample(chain: &Chain<'_>, input: u32) -> Result<(Vec<RgbTile>, Vec<RgbTile>)>
             let corner = |c: f64| (c - side as f64 / 2.0).round() as i64;
             slide.read_at(mpp, corner(figure.x * fx), corner(figure.y * fy), side, side)
         };
-        let fail = |e: slide::SlideError| DetectorError::Regions(e.into());
+        let fail = |e: slide::SlideError| TrainingError::Regions(e.into());
         windows.push(cut(chain.preset.segment.data.mpp, WINDOW as usize).map_err(fail)?);
         crops.push(cut(crop_mpp, side).map_err(fail)?);
     }

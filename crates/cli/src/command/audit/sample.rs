@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// Draws a blinded, seeded, stratified sample of a corpus, or of a run of `detect`.
 ///
 /// By default 30 mitotic figures and 20 mimickers per cohort; of a run 30 accepted candidates and 20
-/// rejected ones, with 96 um of tissue around each. For tissue tiles whose subtype says
-/// which filter kept them: `--question tumour --by subtype --per both=25 --per a-only=25 --per
+/// rejected ones, with 96 um of tissue around each. For tissue tiles whose subtype is
+/// the filter that kept them: `--question tumour --by subtype --per both=25 --per a-only=25 --per
 /// b-only=25`.
 #[derive(clap::Args)]
 pub struct Args {

@@ -1,13 +1,17 @@
 //! `mithras audit serve`: the reviewer's page, on this machine only.
 
-use crate::show::aloud;
+use crate::show::print_line;
 use anyhow::Context;
 use base::text::{Many, Shown};
 use mithras::web;
 use review::audit::Desk;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// Serves the review page on this machine. Every key stroke is saved at once.
+///
+/// The first line printed is the page's address. It holds a secret that is new at every start: without it
+/// other users of this machine see no picture and no log, and save no verdict.
 #[derive(clap::Args)]
 pub struct Args {
     /// Package folder from `audit sample`.
@@ -20,11 +24,11 @@ pub struct Args {
 /// Runs `audit serve` until it is interrupted.
 pub fn run(a: &Args) -> anyhow::Result<()> {
     let desk = Desk::open(&a.package)?;
-    let listener = web::listen(a.port)
+    let server = web::Server::bind(Ipv4Addr::LOCALHOST.into(), a.port)
         .with_context(|| format!("127.0.0.1:{}: choose another --port", a.port))?;
-    let (at, pictures, reviews) = (listener.local_addr()?, desk.pictures(), desk.reviews());
-    let said = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
-    aloud(&format!("http://{at}/\n{said}\nCtrl-C ends the server"));
-    web::serve(&listener, move |request| desk.answer(request))?;
+    let (pictures, reviews) = (desk.pictures(), desk.reviews());
+    let text = format!("{}; reviews are saved in {}", Many(pictures, "picture"), Shown(&reviews));
+    print_line(&format!("{}\n{text}\nCtrl-C ends the server", server.url()?));
+    server.serve(move |request| desk.answer(request))?;
     Ok(())
 }

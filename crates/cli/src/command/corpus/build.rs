@@ -1,8 +1,8 @@
 //! `mithras corpus build`.
 
-use crate::command::detect::EngineArgs;
+use crate::command::detect::{EngineArgs, slides};
 use crate::hint;
-use crate::progress::{LogArgs, tell};
+use crate::progress::{LogArgs, print_message};
 use crate::show;
 use anyhow::{Context, bail};
 use construct::{self, Exclusions, FilterPlan, Kind, Origins, Plan, Preset};
@@ -16,12 +16,16 @@ use std::process::ExitCode;
 /// The preset tumour-tiles takes two filters and no detector: its corpus is the tissue tiles that
 /// one of them keeps, and `audit sample --question tumour --by subtype` draws from it.
 ///
-/// Run the same command again to go on after a kill, a failure, or with more slides.
+/// Run the same command again to continue after an interruption or a failure, or to add slides.
 #[derive(clap::Args)]
 pub struct Args {
     /// Slides, folders or patterns.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "list")]
     slides: Vec<PathBuf>,
+    /// List of slides instead: CSV with the columns slide (path or address) and mpp (optional), as
+    /// detect reads it.
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["slides", "mpp_table"])]
+    list: Option<PathBuf>,
     /// Bundled preset (tcga-mf-pseudo, tcga-unlabeled, tumour-tiles) or a preset file.
     #[arg(long)]
     preset: String,
@@ -58,7 +62,7 @@ pub struct Args {
     /// Folder of the filters that are given by name.
     #[arg(long, value_name = "DIR", default_value = "filters")]
     filters: PathBuf,
-    /// Keeps every tissue tile; the manifest says so.
+    /// Keeps every tissue tile; the manifest records it.
     #[arg(long)]
     no_tumour_filter: bool,
     /// um/px of slides that do not state theirs.
@@ -98,7 +102,7 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
     let mpp = a.mpp.map(Mpp::new).transpose().context("--mpp")?;
     let mpps = a.mpp_table.as_deref().map(job::read_mpp_table).transpose()?.unwrap_or_default();
     let plan = Plan {
-        slides: job::find(&a.slides, mpp, &mpps)?.slides,
+        slides: slides(a.list.as_deref(), &a.slides, mpp, &mpps)?,
         origins: a.table.as_deref().map(Origins::read).transpose()?.unwrap_or_default(),
         cohort: a.cohort.clone(),
         exclusions: Exclusions::new(&preset.exclude_cohorts, &a.exclude, &a.evaluation)?
@@ -109,13 +113,13 @@ pub fn run(a: &Args) -> anyhow::Result<ExitCode> {
         out: a.out.clone(),
     };
     if plan.preset.kind == Kind::PseudoLabels && a.engine.model().is_none() {
-        tell(
+        print_message(
             "note",
             "the bundled detector labels the crops; the paper's is one trained on MIDOG22: name yours with --model",
         );
     }
     let report = construct::construct(&plan, &|| a.engine.detector(), &mut *a.log.listener(false))?;
     show::result(a.json, &report)?;
-    hint::of_slides(report.failures.iter());
+    hint::print_slide_hints(report.failures.iter());
     Ok(if report.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -51,7 +51,7 @@ pub struct Args {
     across: Option<usize>,
     /// sheets: margin in which each region is mirrored in place of a seam to its neighbour, px [default: 0]
     ///
-    /// Its neighbours' seams are none that a slide has. Measure with `evaluate robustness --within OUT/regions.csv`,
+    /// A slide has no seams such as those between regions. Measure with `evaluate robustness --within OUT/regions.csv`,
     /// which leaves the margins out.
     #[arg(long, value_name = "PX")]
     mirror: Option<usize>,
@@ -79,7 +79,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
     }
     let everything =
         || RegionFold { name: "none".into(), train: part.images().to_vec(), validation: vec![] };
-    let options = yolo::Options {
+    let options = yolo::YoloOptions {
         mpp: a.mpp,
         window: a.window.unwrap_or(640),
         stride: a.stride.unwrap_or(560),
@@ -90,7 +90,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         println!("{}", serde_json::to_string_pretty(&written)?);
         return Ok(());
     }
-    let yolo::Written { train, val, left_out, .. } = written;
+    let yolo::WrittenYolo { train, val, left_out, .. } = written;
     for (name, Side { windows, with_figures, figures, mimickers }) in
         [("train", train), ("val", val)]
     {
@@ -101,7 +101,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         );
     }
     if left_out > 0 {
-        println!("left out: {}, in which figures may lie unlabelled", Many(left_out, "image"));
+        println!("left out: {}, which may contain unlabelled figures", Many(left_out, "image"));
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ fn as_sheets(a: &Args, set: &Dataset, mut images: Vec<&regions::Image>) -> anyho
         bail!("--window, --stride and --box-side are for --format yolo");
     }
     images.retain(|i| a.source.as_ref().is_none_or(|s| i.source.starts_with(s)));
-    let options = sheets::Options {
+    let options = sheets::SheetOptions {
         mpp: a.mpp,
         across: a.across.unwrap_or(8),
         mirror: a.mirror.unwrap_or(0),
@@ -122,7 +122,7 @@ fn as_sheets(a: &Args, set: &Dataset, mut images: Vec<&regions::Image>) -> anyho
         println!("{}", serde_json::to_string_pretty(&written)?);
         return Ok(());
     }
-    let sheets::Written { sheets, regions, figures, mm2, left_out, .. } = written;
+    let sheets::WrittenSheets { sheets, regions, figures, mm2, left_out, .. } = written;
     println!(
         "{} of {}: {}, {mm2:.3} mm2",
         Many(sheets, "sheet"),

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = formats())]
 pub struct Args {
-    /// Annotation file, or folder where the format says so.
+    /// Annotation file, or a folder for formats that are folders.
     file: PathBuf,
     /// Format of the file; see below.
     #[arg(long, value_parser = formats_parser())]

@@ -36,7 +36,7 @@ pub fn run(a: &Args) -> anyhow::Result<()> {
         return regions(a);
     }
     let corpus = Corpus::open(&a.corpus)?;
-    let report = CropsReport::of(&corpus)?;
+    let report = CropsReport::from_corpus(&corpus)?;
     let picture = |cell| -> anyhow::Result<Vec<u8>> {
         let tile = montage(&corpus, a.samples, cell, a.seed)?;
         Ok(Encoding::Png.encode(&tile)?)
@@ -60,5 +60,5 @@ fn regions(a: &Args) -> anyhow::Result<()> {
         a.html.is_none() && a.montage.is_none(),
         "--html and --montage show crops; this is a dataset of regions"
     );
-    show::result(a.json, &RegionsReport::of(&Dataset::open(&a.corpus)?))
+    show::result(a.json, &RegionsReport::from_dataset(&Dataset::open(&a.corpus)?))
 }

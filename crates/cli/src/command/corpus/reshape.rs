@@ -26,8 +26,8 @@ pub struct Split {
     /// One fold per slide instead (with all else of its patient).
     #[arg(long, conflicts_with = "folds")]
     leave_one_out: bool,
-    /// Takes the folds from a table instead: a column `image` (slide or patient) and a column `fold` that names
-    /// the fold which holds it out, or says `train` or `test`.
+    /// Takes the folds from a table instead: a column `image` (slide or patient) and a column `fold` with the
+    /// fold that holds it out, or `train` or `test`.
     #[arg(long, value_name = "CSV", conflicts_with_all = ["folds", "leave_one_out", "seed"])]
     splits: Option<PathBuf>,
     /// Seed.
@@ -92,7 +92,7 @@ pub fn split(a: &Split) -> anyhow::Result<()> {
         Some(table) => FoldManifest::given(&sets, table)?,
         None => FoldManifest::of_all(&sets, scheme, a.seed)?,
     };
-    made.keep(&a.out)?;
+    made.write_once(&a.out)?;
     print!("{made}");
     Ok(())
 }

@@ -6,7 +6,7 @@ use regions::shortcuts::{check, of_corpus, of_regions};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Whether anything but morphology tells figures from the others
+/// Check whether anything but morphology separates figures from the others
 #[derive(clap::Args)]
 pub struct Args {
     /// Dataset of crops or regions

@@ -1,7 +1,7 @@
 //! `mithras survival cindex`.
 
 use super::{Columns, Input, all, words};
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CIndexPlan, Ties, c_index};
 
@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<()> {
         level: args.level,
     };
     let c = c_index(&args.input.table()?, &plan)?;
-    say("note", &c.notes);
-    say("warning", &c.warnings);
+    print_messages("note", &c.notes);
+    print_messages("warning", &c.warnings);
     result(args.input.json, &c)
 }

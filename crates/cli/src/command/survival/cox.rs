@@ -1,9 +1,9 @@
 //! `mithras survival cox`.
 
 use super::{Columns, Input, all, words};
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
-use outcome::{CoxPlan, Ties, TimeTransform, cox};
+use outcome::{CoxPlan, Limits, Ties, TimeTransform, cox};
 
 /// Fit a Cox model
 #[derive(clap::Args)]
@@ -19,6 +19,10 @@ pub struct Args {
     /// Confidence of the intervals
     #[arg(long, default_value_t = 0.95)]
     level: f64,
+    /// Limits of hazard ratios: from standard errors, or by the profile likelihood (slower, better
+    /// with few events). Those of an estimate that may be infinite are always by the profile
+    #[arg(long, default_value = "wald", value_parser = words::<Limits>(Limits::WORDS))]
+    limits: Limits,
     /// Time scale of the proportional-hazards test
     #[arg(long, default_value = "km", value_parser = words::<TimeTransform>(TimeTransform::WORDS))]
     transform: TimeTransform,
@@ -38,9 +42,10 @@ pub fn run(args: &Args) -> Result<()> {
         transform: args.transform,
         baseline: args.baseline,
         max_iterations: args.max_iterations,
+        limits: args.limits,
     };
     let model = cox(&args.input.table()?, &plan)?;
-    say("note", &model.notes);
-    say("warning", &model.warnings);
+    print_messages("note", &model.notes);
+    print_messages("warning", &model.warnings);
     result(args.input.json, &model)
 }

@@ -1,6 +1,6 @@
 //! `mithras survival grade`.
 
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{GradePlan, Table, grade};
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
         area_mm2: args.area,
     };
     let grades = grade(&Table::read(&args.counts, &[])?, &plan)?;
-    say("note", &grades.notes);
+    print_messages("note", &grades.notes);
     if let Some(out) = &args.out {
         grades.write_csv(out)?;
     }

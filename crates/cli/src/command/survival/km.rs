@@ -1,7 +1,7 @@
 //! `mithras survival km`.
 
 use super::{Columns, Input, all};
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{CurvesPlan, kaplan_meier};
 
@@ -35,6 +35,6 @@ pub fn run(args: &Args) -> Result<()> {
         at: args.at.clone(),
     };
     let curves = kaplan_meier(&args.input.table()?, &plan)?;
-    say("note", &curves.notes);
+    print_messages("note", &curves.notes);
     result(args.input.json, &curves)
 }

@@ -1,7 +1,7 @@
 //! `mithras survival logrank`.
 
 use super::{Columns, Input, all};
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{Cut, LogRankPlan, log_rank};
 
@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
     let roles = args.input.roles(&all(&args.covariates));
     let plan = LogRankPlan { roles, cut: args.cut, rho: args.rho };
     let test = log_rank(&args.input.table()?, &plan)?;
-    say("note", &test.notes);
-    say("warning", &test.warnings);
+    print_messages("note", &test.notes);
+    print_messages("warning", &test.warnings);
     result(args.input.json, &test)
 }

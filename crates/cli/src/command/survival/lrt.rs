@@ -1,7 +1,7 @@
 //! `mithras survival lrt`.
 
 use super::{Columns, Input, all, words};
-use crate::show::{result, say};
+use crate::show::{print_messages, result};
 use anyhow::Result;
 use outcome::{LrtPlan, Ties, likelihood_ratio};
 
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
     let roles = args.input.roles(&all(reduced));
     let plan = LrtPlan { roles, added: all(added), ties: args.ties };
     let test = likelihood_ratio(&args.input.table()?, &plan)?;
-    say("note", &test.notes);
-    say("warning", &test.warnings);
+    print_messages("note", &test.notes);
+    print_messages("warning", &test.warnings);
     result(args.input.json, &test)
 }

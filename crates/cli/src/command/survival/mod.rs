@@ -69,7 +69,7 @@ struct Input {
     #[arg(long, value_name = "VALUE")]
     event_value: Option<String>,
     /// Columns whose numbers are categories; texts always are, coded against the first sorted level.
-    /// In every option a name that holds a comma stands in quotation marks: '"Age, years",sex'
+    /// In every option put a name that contains a comma in quotation marks: '"Age, years",sex'
     #[arg(long, value_name = "COLUMNS")]
     categorical: Vec<Columns>,
     /// Further cell texts that mean "missing". Empty cells and the usual marks of R, Excel, GDC,

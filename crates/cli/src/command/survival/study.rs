@@ -84,6 +84,9 @@ pub struct Args {
     /// Folder of the report: report.html, results.json, cohort tables, pictures
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
+    /// Replace a report of another question (other columns, unit of time, seed) in the folder
+    #[arg(long)]
+    overwrite: bool,
 }
 
 impl Args {
@@ -107,7 +110,8 @@ impl Args {
             categorical: all(&self.categorical),
             boxes: all(&self.boxes),
             patient: self.patient.clone(),
-            cut: CutPoints::of(self.train.as_deref(), &self.cut).context("--train, --cut")?,
+            cut: CutPoints::from_options(self.train.as_deref(), &self.cut)
+                .context("--train, --cut")?,
             hotspot_column: self.hotspot_column.clone(),
             density_column: self.density_column.clone(),
             patient_rule: self.patient_rule,
@@ -124,9 +128,12 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     let clinical = Table::read(&args.clinical, &all(&args.missing))?;
     let plan = args.plan()?;
+    if !args.overwrite {
+        outcome::check_folder(&args.out, &plan)?;
+    }
     let study = outcome::study(&clinical, &plan)?;
-    crate::show::say("note", &study.notes);
-    crate::show::say("warning", &study.warnings);
+    crate::show::print_messages("note", &study.notes);
+    crate::show::print_messages("warning", &study.warnings);
     std::fs::create_dir_all(&args.out)
         .with_context(|| format!("{}: cannot be made", args.out.display()))?;
     outcome::write_report(&args.out, &clinical, &plan, &study)?;

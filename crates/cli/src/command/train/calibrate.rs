@@ -16,7 +16,7 @@ use training::folds::{Calibrate, calibrate};
 /// Writes calibration.json, calibration.md and candidates.csv.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// Weights of the segmenters; {fold} stands for the fold left out
+    /// Weights of the segmenters; {fold} is replaced by the fold left out
     #[arg(long, value_name = "FILE")]
     segmenter: String,
     /// NAME=FILE: weights of the second stage, with {fold}; may be given several times
@@ -42,7 +42,7 @@ pub struct Args {
     /// Side of the second stage's crops, px at 0.25 um/px
     #[arg(long, default_value_t = 128)]
     crop: u32,
-    /// Calibrate although weights were trained on held-out slides, or do not list theirs; the report says so
+    /// Calibrate although weights were trained on held-out slides, or do not list theirs; the report records it
     #[arg(long)]
     allow_seen: bool,
     /// Flips and quarter turns of a crop whose probabilities are averaged

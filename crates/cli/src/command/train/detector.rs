@@ -11,7 +11,7 @@ use training::chain::{Chain, ChainOptions, DetectorPreset};
 /// Train a detector on a regions dataset, from folds to a package that `detect --model` takes
 ///
 /// Folds, first stage, hard negatives, second stage, one operating point over all folds, final models,
-/// export, parity check, package. A run that was killed goes on where it stopped: give the same
+/// export, parity check, package. To continue a run that was killed, give the same
 /// command again. docs/training.md
 #[derive(clap::Args, Debug)]
 pub struct Args {
@@ -25,14 +25,14 @@ pub struct Args {
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
     /// Starting weights of the first stage, for presets whose segment.init asks for some; or a package
-    /// (a folder, or the name of a bundled one) to go on from, both stages
+    /// (a folder, or the name of a bundled one) to start both stages from
     #[arg(long, value_name = "FILE|PACKAGE")]
     init: Option<PathBuf>,
     /// Starting weights of the second stage
     #[arg(long, value_name = "FILE")]
     finetune_init: Option<PathBuf>,
-    /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the
-    /// package's card say what stayed
+    /// Load the weights that match and initialise the rest at random; the names of the rest are in
+    /// run.json and in the package's card
     #[arg(long)]
     allow_partial: bool,
     /// Change a key of the preset, e.g. segment.train.steps=100

@@ -23,8 +23,8 @@ pub struct Args {
     /// layer, its points into the card
     #[arg(long, value_name = "JSON", conflicts_with = "calibration")]
     points: Option<PathBuf>,
-    /// Where tissue set the folds' scale (`evaluate operating-point --tissue`): the folder of what a
-    /// package of these two networks without --points says of the same images
+    /// Where tissue set the folds' scale (`evaluate operating-point --tissue`): the folder of the
+    /// results on the same images of a package of these two networks without --points
     #[arg(long, value_name = "DIR", requires = "points")]
     tissue: Option<PathBuf>,
     /// calibration.json of `mithras train calibrate`. Without it and without points the package has

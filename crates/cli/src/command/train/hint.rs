@@ -3,15 +3,15 @@
 use net::NetError;
 use std::error::Error;
 use train::TrainError;
-use training::DetectorError;
+use training::TrainingError;
 
 /// The flag that helps, if one does.
 pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
     match error.downcast_ref() {
-        Some(DetectorError::Train(e)) => return of_train(e),
-        Some(DetectorError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
-        Some(DetectorError::Seen { .. } | DetectorError::Unlisted { .. }) => {
-            return Some("--allow-seen, which calibrates anyway and says so in the report");
+        Some(TrainingError::Train(e)) => return of_train(e),
+        Some(TrainingError::ScoredBefore { .. }) => return Some("--again, which scores it anyway"),
+        Some(TrainingError::Seen { .. } | TrainingError::Unlisted { .. }) => {
+            return Some("--allow-seen, which calibrates anyway and records it in the report");
         }
         _ => {}
     }
@@ -20,14 +20,14 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<&'static str> {
 
 fn of_train(error: &TrainError) -> Option<&'static str> {
     match error {
-        TrainError::Net(NetError::Weights { fits_in_part: true, .. }) => {
-            Some("--allow-partial, which takes what fits and records what stays as drawn")
-        }
+        TrainError::Net(NetError::Weights { fits_in_part: true, .. }) => Some(
+            "--allow-partial, which loads what matches and records what is initialised at random",
+        ),
         TrainError::Preset { path, .. } if path.as_os_str() == "init" => Some("--init FILE"),
         TrainError::Preset { path, .. } if path.as_os_str() == "positive" => {
             Some("--set positive=CLASS, or `positive` in the preset")
         }
-        TrainError::There { .. } => Some("--resume to go on, or another --out"),
+        TrainError::There { .. } => Some("--resume to continue, or another --out"),
         _ => None,
     }
 }

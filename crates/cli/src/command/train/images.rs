@@ -26,7 +26,7 @@ impl CandidateArgs {
             threshold: self.threshold,
             opening_radius: self.opening_radius,
             min_area_px: self.min_area,
-            apart_um: (self.apart != 0.0).then_some(self.apart),
+            min_separation_um: (self.apart != 0.0).then_some(self.apart),
         }
     }
 }

@@ -27,15 +27,15 @@ pub struct Common {
     /// What validates: a fold by its name, all in turn, or none (final model, trained on everything)
     #[arg(long, value_name = "FOLD", default_value = "all")]
     pub(super) fold: String,
-    /// File of starting weights, for presets whose `init` asks for one; {fold} stands for the
+    /// File of starting weights, for presets whose `init` asks for one; {fold} is replaced by the
     /// fold left out. With a `task` also a package (its classifier), as mithras-standard
     #[arg(long, value_name = "FILE")]
     init: Option<PathBuf>,
-    /// Take of a file of starting weights what fits, and leave the rest as drawn; the run and the
-    /// package's card say what stayed
+    /// Load the weights that match and initialise the rest at random; the names of the rest are in
+    /// run.json and in the package's card
     #[arg(long)]
     allow_partial: bool,
-    /// Go on where a killed run stopped
+    /// Continue a run that was killed
     #[arg(long)]
     resume: bool,
     /// Change a key of the preset, e.g. train.steps=100
@@ -50,7 +50,7 @@ pub struct Common {
 pub struct SegmentArgs {
     #[command(flatten)]
     common: Common,
-    /// Labels of `mithras train pseudo-label`, of its figures; {fold} stands for the fold left out
+    /// Labels of `mithras train pseudo-label`, of its figures; {fold} is replaced by the fold left out
     #[arg(long, value_name = "CSV")]
     pseudo: Option<String>,
 }
@@ -64,11 +64,11 @@ pub struct SegmentArgs {
 pub struct FinetuneArgs {
     #[command(flatten)]
     pub common: Common,
-    /// Hard negatives of `mithras train mine`; {fold} stands for the fold left out
+    /// Hard negatives of `mithras train mine`; {fold} is replaced by the fold left out
     #[arg(long, value_name = "CSV")]
     pub mined: Option<String>,
-    /// Labels of `mithras train pseudo-label`; a pool `unlabelled` of the kind `figure` says how often its
-    /// figures are drawn; {fold} stands for the fold left out
+    /// Labels of `mithras train pseudo-label`; a pool `unlabelled` of the kind `figure` sets how often its
+    /// figures are drawn; {fold} is replaced by the fold left out
     #[arg(long, value_name = "CSV")]
     pub pseudo: Option<String>,
 }
@@ -111,7 +111,7 @@ impl Common {
         let folds = self.folds.as_deref().context("--folds: `mithras corpus split` makes them")?;
         let source = Source::open(&self.data, folds)?;
         for (fold, out) in self.each_fold(&source) {
-            self.machine.say(&format!("left out: {fold}; run directory {}", out.display()));
+            self.machine.print(&format!("left out: {fold}; run directory {}", out.display()));
             let mut options = self.options(&out, device.clone());
             let in_fold = |p: PathBuf| PathBuf::from(p.to_string_lossy().replace("{fold}", &fold));
             options.init = options.init.map(in_fold);
@@ -125,7 +125,7 @@ pub fn segment(args: SegmentArgs) -> Result<()> {
     let c = &args.common;
     c.each(|preset: &SegmentPreset, (source, fold), options| {
         let data = marked(source, fold, args.pseudo.as_deref())?;
-        Ok(segment::on(preset, &data, options)?)
+        Ok(segment::train_on(preset, &data, options)?)
     })
 }
 
@@ -137,6 +137,6 @@ pub fn finetune(args: FinetuneArgs) -> Result<()> {
             None => vec![],
         };
         let data = marked(source, fold, args.pseudo.as_deref())?;
-        Ok(finetune::on(preset, &data, &mined, options)?)
+        Ok(finetune::train_on(preset, &data, &mined, options)?)
     })
 }

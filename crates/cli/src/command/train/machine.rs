@@ -24,11 +24,11 @@ impl Machine {
     }
 
     /// A line for people; `--quiet` and `--log json` leave it out.
-    pub fn say(&self, line: &str) {
-        self.log.listener(false).say(line);
+    pub fn print(&self, line: &str) {
+        self.log.listener(false).report(line);
     }
 
-    /// Who is told how far the work is.
+    /// Receives the progress.
     pub fn reporter(&self) -> Reporter {
         self.log.reporter()
     }

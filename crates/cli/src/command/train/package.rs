@@ -21,7 +21,7 @@ pub struct Args {
     /// The class that counts as positive [default: the run's, of more than two the first]
     #[arg(long, value_name = "CLASS")]
     positive: Option<String>,
-    /// TOML file with what the card says about training and results ([training], [results])
+    /// TOML file with the card's sections about training and results ([training], [results])
     #[arg(long, value_name = "FILE")]
     about: Option<PathBuf>,
     /// Licence of the weights
@@ -41,7 +41,7 @@ pub struct Args {
     rounded: bool,
 }
 
-/// What a card shall say besides, of a TOML file.
+/// Reads further sections of a card from a TOML file.
 pub(super) fn about(file: Option<&Path>) -> Result<toml::Table> {
     let Some(path) = file else { return Ok(toml::Table::new()) };
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;

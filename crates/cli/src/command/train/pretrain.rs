@@ -22,7 +22,7 @@ pub struct Args {
     /// Run directory
     #[arg(long, value_name = "RUN")]
     out: PathBuf,
-    /// Go on where a killed run stopped
+    /// Continue a run that was killed
     #[arg(long)]
     resume: bool,
     /// Change a key of the preset, e.g. train.epochs=100
@@ -48,6 +48,6 @@ pub fn run(a: &Args) -> Result<()> {
         reporter: a.machine.reporter(),
     };
     pretrain::run(&preset, &a.corpus, a.workers, &options)?;
-    a.machine.say(&format!("the encoder: {}", a.out.join(pretrain::ENCODER).display()));
+    a.machine.print(&format!("the encoder: {}", a.out.join(pretrain::ENCODER).display()));
     Ok(())
 }

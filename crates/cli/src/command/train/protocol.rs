@@ -2,12 +2,12 @@
 
 use super::learn::Common;
 use super::machine::Machine;
-use crate::progress::tell;
+use crate::progress::print_message;
 use anyhow::{Context, Result};
 use regions::task::TrainingSet;
 use std::path::{Path, PathBuf};
 use train::preset::Preset as _;
-use train::protocol::{About, FinetunePreset, ProbePreset, folds_in, folds_of, probed_fold};
+use train::protocol::{About, CropsPreset, ProbePreset, folds_in, folds_of, probed_fold};
 use training::chain::start;
 use training::protocol::{self, in_words};
 
@@ -30,11 +30,11 @@ pub struct ProbeArgs {
 /// Writes predictions.csv (every item by every fold's model), metrics.json (per fold, mean and sample SD, per
 /// domain), ensemble.csv and ensemble.json (mean probabilities), and, where a model was trained with none left
 /// out, final.csv and final.json; a run of ami-morph is scored on ami-br as well, by summed probabilities
-/// (*-ami-br.*). Of two classes the figures at the operating point, which is chosen on the held-out items, stand
-/// beside those of the likelier class.
+/// (*-ami-br.*). For two classes the report has two sets of values: at the operating point, which is chosen on
+/// the held-out items, and for the likelier class.
 ///
 /// Any number of test sets may be scored, each once: a second scoring on the same set (known by the digest of its
-/// crops) is refused unless --again is given, because whoever chooses by test figures has no test set left.
+/// crops) is refused unless --again is given, because a test set that was used for a choice is no longer a test set.
 #[derive(clap::Args, Debug)]
 pub struct TestArgs {
     /// Run of `mithras train finetune` or `probe`, all folds trained, or the final model alone
@@ -55,14 +55,14 @@ pub struct TestArgs {
 
 pub fn finetune(c: &Common) -> Result<()> {
     let device = c.machine.set_up();
-    let preset = FinetunePreset::load(&c.preset, &c.set)?;
+    let preset = CropsPreset::load(&c.preset, &c.set)?;
     let set = TrainingSet::open(preset.task, &c.data)?;
     let mut options = c.options(&c.out, device);
     if let Some(init) = options.init {
         options.init = Some(start::classifier(&init, &c.out)?);
     }
     for part in folds_of(&c.fold, folds_in(&preset.data)?)? {
-        c.machine.say(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
+        c.machine.print(&format!("left out: {part}; run directory {}", part.dir(&c.out).display()));
         train::protocol::finetune(&preset, &set, part, &options)
             .with_context(|| format!("fold {part}"))?;
     }
@@ -78,10 +78,10 @@ pub fn probe(args: ProbeArgs) -> Result<()> {
     let from = (only, args.features.as_deref());
     let all = train::protocol::probe(&preset, &set, from, &c.options(&c.out, device))?;
     let shortcuts = all.first().map_or(&[][..], |p| &p.shortcuts);
-    shortcuts.iter().for_each(|w| tell("note", &format!("shortcut: {w}")));
+    shortcuts.iter().for_each(|w| print_message("note", &format!("shortcut: {w}")));
     for probed in all {
         println!("{}", probed.run.display());
-        probed.warnings.iter().for_each(|w| tell("warning", w));
+        probed.warnings.iter().for_each(|w| print_message("warning", w));
         finish(&probed.run)?;
     }
     Ok(())

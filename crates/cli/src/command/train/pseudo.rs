@@ -1,4 +1,4 @@
-//! `mithras train pseudo-label`: what a detector says of images that nobody labelled.
+//! `mithras train pseudo-label`: a detector's labels for unlabelled images.
 
 use super::fold::OneFold;
 use crate::command::detect::EngineArgs;

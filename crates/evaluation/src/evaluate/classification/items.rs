@@ -1,9 +1,10 @@
 //! From tables of predictions and labels to coded items.
 
 use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result, Setting};
+use base::table::Unmatched;
 use outcome::Table;
 use stats::metrics::f1_threshold;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 const TRUTH: &[&str] =
@@ -45,7 +46,7 @@ struct Keys {
 impl Keys {
     /// The stated column, or the first usual one; AMi-Br's own table names a crop by `dataset` and
     /// `uid`.
-    fn of(table: &Table, stated: Option<&str>) -> Result<Self> {
+    fn find(table: &Table, stated: Option<&str>) -> Result<Self> {
         let column = match stated {
             Some(name) => Some(table.column(name)?),
             None => table.first_of(KEYS),
@@ -71,7 +72,7 @@ pub(super) fn names(plan: &ClassificationPlan, table: &Table) -> Result<Vec<Stri
     if !named && !pair {
         return Ok(Vec::new());
     }
-    Ok(Keys::of(table, plan.key.as_deref())?.cells)
+    Ok(Keys::find(table, plan.key.as_deref())?.cells)
 }
 
 /// Rows by key: by the whole text, else by the file name alone where only one row has it.
@@ -85,7 +86,7 @@ fn name_of(text: &str) -> &str {
 }
 
 impl<'a> Index<'a> {
-    fn of(table: &Table, keys: &'a Keys) -> Result<Self> {
+    fn build(table: &Table, keys: &'a Keys) -> Result<Self> {
         let (mut whole, mut names) = (HashMap::new(), HashMap::new());
         for (row, cell) in keys.cells.iter().enumerate() {
             if whole.insert(cell.as_str(), row).is_some() {
@@ -94,6 +95,23 @@ impl<'a> Index<'a> {
             names.entry(name_of(cell)).and_modify(|r| *r = None).or_insert(Some(row));
         }
         Ok(Self { whole, names })
+    }
+
+    /// What the keys of two tables do not share, after the reason given; neither side's by name alone.
+    fn without(&self, reason: String, sides: (&Path, &Path), ours: &Keys, theirs: &Keys) -> String {
+        let alone: BTreeSet<&str> =
+            ours.cells.iter().map(String::as_str).filter(|k| self.find(k).is_none()).collect();
+        let met: BTreeSet<usize> = ours.cells.iter().filter_map(|k| self.find(k)).collect();
+        let idle: BTreeSet<&str> = (0..theirs.cells.len())
+            .filter(|row| !met.contains(row))
+            .map(|row| theirs.cells[row].as_str())
+            .collect();
+        let (alone, idle) = (Vec::from_iter(alone), Vec::from_iter(idle));
+        let names = (sides.0.display().to_string(), sides.1.display().to_string());
+        match Unmatched::from_keys((&names.0, &names.1), &alone, &idle) {
+            Some(join) => format!("{reason}; {join}"),
+            None => reason,
+        }
     }
 
     fn find(&self, key: &str) -> Option<usize> {
@@ -112,6 +130,48 @@ fn pick(table: &Table, named: Option<&str>, usual: &[&str]) -> Result<Option<usi
         Some(name) => Some(table.column(name)?),
         None => table.first_of(usual),
     })
+}
+
+/// A probability.
+fn probability(table: &Table, row: usize, column: usize) -> Result<f64> {
+    let p = table.number(row, column)?;
+    if (0.0..=1.0).contains(&p) {
+        return Ok(p);
+    }
+    let reason = format!(
+        "{p} is not a probability, a number from 0 to 1; divide percentages by 100, and apply \
+         softmax to logits"
+    );
+    Err(wrong(table, row, column, reason))
+}
+
+/// Refuses classes that are one but for case, blanks or the form of a number: `1` beside `1.0`.
+fn check_spelling(path: &Path, truth: &[String], predicted: &[String]) -> Result<()> {
+    let bare = |class: &str| match class.trim().parse::<f64>() {
+        Ok(number) => number.to_string(),
+        Err(_) => class
+            .chars()
+            .filter(|c| !c.is_whitespace() && !"-_".contains(*c))
+            .flat_map(char::to_lowercase)
+            .collect(),
+    };
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let count = |class: &str, of: &[String]| of.iter().filter(|c| *c == class).count();
+    for class in truth.iter().chain(predicted) {
+        let first = *seen.entry(bare(class)).or_insert(class);
+        if first != class {
+            let sides = |c: &str| {
+                format!("'{c}' ({} true, {} predicted)", count(c, truth), count(c, predicted))
+            };
+            let reason = format!(
+                "{} and {} would count as two classes; spell them as one",
+                sides(first),
+                sides(class)
+            );
+            return Err(content(path, Setting::Truth, reason));
+        }
+    }
+    Ok(())
 }
 
 /// A column of yes and no about one of two classes (`majority_atypical`) as those classes.
@@ -149,10 +209,10 @@ fn true_classes(
     let column = pick(&labels, named, TRUTH)?.or(labels.first_of(&["class"])).ok_or_else(|| {
         content(path, Setting::Truth, format!("none of the columns {}", TRUTH.join(", ")))
     })?;
-    let ours = Keys::of(table, plan.key.as_deref())?;
+    let ours = Keys::find(table, plan.key.as_deref())?;
     let stated = plan.key.as_deref().filter(|k| labels.first_of(&[k]).is_some());
-    let theirs = Keys::of(&labels, stated)?;
-    let index = Index::of(&labels, &theirs)?;
+    let theirs = Keys::find(&labels, stated)?;
+    let index = Index::build(&labels, &theirs)?;
     let mut truth = ours
         .cells
         .iter()
@@ -160,6 +220,7 @@ fn true_classes(
         .map(|(row, key)| {
             let at = index.find(key).ok_or_else(|| {
                 let reason = format!("'{key}' has no label in {}", path.display());
+                let reason = index.without(reason, (&plan.predictions, path), &ours, &theirs);
                 wrong(table, row, ours.column, reason)
             })?;
             text(&labels, at, column)
@@ -188,8 +249,8 @@ pub(super) fn read(
         None if probabilities.len() > 1 => rows
             .clone()
             .map(|row| {
-                let p = probabilities.iter().map(|(_, j)| table.number(row, *j));
-                let p = p.collect::<outcome::Result<Vec<_>>>()?;
+                let p = probabilities.iter().map(|(_, j)| probability(table, row, *j));
+                let p = p.collect::<Result<Vec<_>>>()?;
                 Ok(probabilities[mitosis::likeliest(&p)].0.clone())
             })
             .collect::<Result<_>>()?,
@@ -201,6 +262,7 @@ pub(super) fn read(
             return Err(content(&plan.predictions, Setting::Predicted, reason));
         }
     };
+    check_spelling(&plan.predictions, &truth, &predicted)?;
     let mut set: BTreeSet<String> = truth.iter().chain(&predicted).cloned().collect();
     set.extend(known);
     let classes: Vec<String> = set.into_iter().collect();
@@ -212,14 +274,15 @@ pub(super) fn read(
             let columns: HashMap<&str, usize> =
                 probabilities.iter().map(|(c, j)| (c.as_str(), *j)).collect();
             let all = rows.flat_map(|row| classes.iter().map(move |c| (row, c)));
-            let cell = |(row, class): (usize, &String)| table.number(row, columns[class.as_str()]);
-            Some(all.map(cell).collect::<outcome::Result<Vec<f64>>>()?)
+            let cell =
+                |(row, class): (usize, &String)| probability(table, row, columns[class.as_str()]);
+            Some(all.map(cell).collect::<Result<Vec<f64>>>()?)
         }
         1 if classes.len() == 2 => {
             let (class, j) = &probabilities[0];
             let mut all = Vec::new();
             for row in rows {
-                let p = table.number(row, *j)?;
+                let p = probability(table, row, *j)?;
                 all.extend(classes.iter().map(|c| if c == class { p } else { 1.0 - p }));
             }
             Some(all)
@@ -252,7 +315,7 @@ pub(super) fn join(plan: &ClassificationPlan, table: &Table, items: &mut Items) 
     if plan.mean_with.is_empty() {
         return Ok(());
     }
-    let ours = Keys::of(table, plan.key.as_deref())?;
+    let ours = Keys::find(table, plan.key.as_deref())?;
     let k = items.classes.len();
     let none =
         |path: &PathBuf| content(path, Setting::Predicted, "no p_<class> column for each class");
@@ -269,14 +332,16 @@ pub(super) fn join(plan: &ClassificationPlan, table: &Table, items: &mut Items) 
             return refuse(format!("its classes are {a}, those of the first table {b}"));
         }
         let scores = theirs.scores.ok_or_else(|| none(path))?;
-        let keys = Keys::of(&other, plan.key.as_deref())?;
-        let index = Index::of(&other, &keys)?;
+        let keys = Keys::find(&other, plan.key.as_deref())?;
+        let index = Index::build(&other, &keys)?;
         if other.len() != table.len() {
             return refuse(format!("{} items, the first table has {}", other.len(), table.len()));
         }
         for (row, sum) in sums.chunks_exact_mut(k).enumerate() {
             let at = index.find(&ours.cells[row]).ok_or_else(|| {
-                wrong(table, row, ours.column, format!("is not in {}", path.display()))
+                let reason = format!("'{}' is not in {}", ours.cells[row], path.display());
+                let reason = index.without(reason, (&plan.predictions, path), &ours, &keys);
+                wrong(table, row, ours.column, reason)
             })?;
             if theirs.truth[at] != items.truth[row] {
                 let reason = format!("has another true class in {}", path.display());
@@ -351,6 +416,29 @@ mod tests {
         let plan = ClassificationPlan { labels: Some(put(dir.path(), "two.csv", labels)), ..plan };
         let error = classification(&plan).unwrap_err().to_string();
         assert!(error.contains("MIDOG21_1.png' has no label"), "{error}");
+        // Both sides and the rule that would join them.
+        let labels = "file,label\nmidog21_1.PNG,typical\n";
+        let plan = ClassificationPlan { labels: Some(put(dir.path(), "no.csv", labels)), ..plan };
+        let error = classification(&plan).unwrap_err().to_string();
+        assert!(error.contains("'midog21_1.PNG'") && error.contains("would match"), "{error}");
+    }
+
+    #[test]
+    fn classes_of_one_name_and_numbers_that_are_no_probabilities_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |text: &str| {
+            let predictions = put(dir.path(), "p.csv", text);
+            let plan = ClassificationPlan { predictions, ..ClassificationPlan::default() };
+            classification(&plan).map(|_| ()).unwrap_err().to_string()
+        };
+        for (text, words) in [
+            ("truth,class\nMitosis,mitosis\nother,other\n", "'Mitosis' (1 true, 0 predicted)"),
+            ("truth,class\n1,1.0\n0,0\n", "'1.0' (0 true, 1 predicted)"),
+            ("truth,p_a,p_b\na,0.9,0.1\nb,12,88\n", "12 is not a probability"),
+        ] {
+            let error = run(text);
+            assert!(error.contains(words), "{words}: {error}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub enum ClassificationError {
     /// A table.
     #[error(transparent)]
     Table(#[from] outcome::Error),
-    /// The package that is said to have predicted.
+    /// The package that made the predictions.
     #[error(transparent)]
     Package(#[from] infer::PackageError),
     /// A figure does not exist.

@@ -7,12 +7,12 @@ use pages::canvas::{
 use stats::survival::km::KaplanMeier;
 
 /// One curve with its name.
-pub struct Curve {
+pub struct PlottedCurve {
     pub name: String,
     pub km: KaplanMeier,
 }
 
-impl Curve {
+impl PlottedCurve {
     /// Its line in the legend.
     fn legend(&self, time_unit: &str) -> String {
         let median = match self.km.median().time {
@@ -30,7 +30,7 @@ pub fn kaplan_meier(
     title: &str,
     time_label: &str,
     time_unit: &str,
-    curves: &[Curve],
+    curves: &[PlottedCurve],
     test: &str,
 ) -> Canvas {
     let (width, left, right) = (760.0, 150.0, 736.0);
@@ -44,7 +44,7 @@ pub fn kaplan_meier(
     let height = bottom + 84.0 + 5.0 * curves.len() as f64 + 15.0 * all(&names);
     let mut c = Canvas::new(width, height);
     c.title(title);
-    let last = |k: &Curve| k.km.points.last().map_or(0.0, |p| p.time);
+    let last = |k: &PlottedCurve| k.km.points.last().map_or(0.0, |p| p.time);
     let end = curves.iter().map(last).fold(0.0, f64::max).max(f64::MIN_POSITIVE);
     let x = Axis { low: 0.0, high: end, from: left, to: right, log: false };
     let y = Axis { low: 0.0, high: 1.0, from: bottom, to: top, log: false };

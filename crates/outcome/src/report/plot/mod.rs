@@ -5,7 +5,7 @@ mod curves;
 mod rows;
 
 pub use boxes::{BoxGroup, boxes};
-pub use curves::{CalibrationGroup, Curve, calibration, kaplan_meier};
+pub use curves::{CalibrationGroup, PlottedCurve, calibration, kaplan_meier};
 pub use rows::{Row, Scale, forest};
 
 use pages::canvas::Canvas;

@@ -82,7 +82,7 @@ pub fn ami_br(path: &Path, o: &Options) -> Result<Imported> {
     let wanted = rows.iter().map(|row| {
         let mut names = vec![row.slide.as_str(), &row.dataset];
         names.extend(row.scanner());
-        let given = o.given.of(&names).unwrap_or_else(|| published.clone());
+        let given = o.given.lookup(&names).unwrap_or_else(|| published.clone());
         Wanted { file: dir.join(row.file()), given: Some(given), what: row }
     });
     let mut dataset = o.builder();

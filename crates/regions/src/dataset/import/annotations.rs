@@ -3,7 +3,7 @@
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::annotations::{Annotation, Annotations, Class, Problem};
 use crate::dataset::{Area, Image, Kind, Label, Part, Probe, RegionsError, Result};
-use crate::found::Found;
+use crate::image_index::ImageIndex;
 use base::text::Many;
 use crops::schema::Split;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ const UNRESOLVED_PX: f64 = 50.0;
 /// Images that are missing (unless lenient, or unlabelled), ambiguous, of two names, unreadable or without um/px;
 /// labels outside their image; an image that is partly test data.
 pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Imported> {
-    let found = Found::below(images)?;
+    let found = ImageIndex::below(images)?;
     let mut labels: Vec<Vec<&Annotation>> = vec![vec![]; all.images.len()];
     for a in &all.annotations {
         labels[a.image].push(a);
@@ -45,7 +45,7 @@ pub fn annotated(all: &Annotations, images: &Path, o: &Options) -> Result<Import
                 let mut names = vec![entry.name.as_str()];
                 names.extend(file.file_name().and_then(|n| n.to_str()));
                 names.extend(entry.scanner.as_deref());
-                let given = o.given.of(&names);
+                let given = o.given.lookup(&names);
                 wanted.push(Wanted { file: file.clone(), given, what: number });
             }
             None if labels[number].is_empty() => {}

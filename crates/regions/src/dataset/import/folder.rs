@@ -4,7 +4,7 @@
 use super::{Imported, Options, Wanted, probe_all, some};
 use crate::annotations::Problem;
 use crate::dataset::{Part, RegionsError, Result};
-use crate::found::files_below;
+use crate::image_index::files_below;
 use std::path::Path;
 
 const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "tif", "tiff", "svs"];
@@ -32,7 +32,7 @@ pub fn he_folder(dir: &Path, o: &Options) -> Result<Imported> {
             continue;
         }
         let name = below.to_string_lossy().replace('\\', "/");
-        let given = o.given.of(&[&name]);
+        let given = o.given.lookup(&[&name]);
         wanted.push(Wanted { file: file.clone(), given, what: name });
     }
     if masks > 0 {

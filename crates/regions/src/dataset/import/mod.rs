@@ -121,8 +121,8 @@ pub struct Imported {
 
 impl Options {
     fn builder(&self) -> Builder {
-        use super::{Class, Kind};
-        let class = |name: &str, kind| Class { name: name.into(), kind };
+        use super::{ClassInfo, Kind};
+        let class = |name: &str, kind| ClassInfo { name: name.into(), kind };
         let figure = self.positive.as_deref().unwrap_or(Builder::FIGURE);
         let classes = vec![class(figure, Kind::Figure), class(Builder::MIMICKER, Kind::Mimicker)];
         Builder::with_classes(&self.name, &self.program, classes)

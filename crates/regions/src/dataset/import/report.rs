@@ -65,7 +65,7 @@ impl RegionsPlan<'_> {
             }
         };
         let set = dataset.write(self.out)?;
-        let done = ImportedRegions::of(&set, left_out);
+        let done = ImportedRegions::new(&set, left_out);
         let path: PathBuf = self.out.join("import.json");
         base::file::write(&path, &base::json::pretty(&done)).map_err(FileError::from)?;
         Ok(done)
@@ -73,7 +73,7 @@ impl RegionsPlan<'_> {
 }
 
 impl ImportedRegions {
-    fn of(set: &Dataset, left_out: Vec<Problem>) -> Self {
+    fn new(set: &Dataset, left_out: Vec<Problem>) -> Self {
         Self {
             name: set.name().into(),
             digest: set.digest().into(),

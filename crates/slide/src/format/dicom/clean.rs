@@ -29,7 +29,7 @@ pub(crate) struct Identifiers(HashMap<String, String>);
 
 impl Identifiers {
     /// The identifier that replaces `uid`; those of the standard stay.
-    pub(crate) fn of(&mut self, uid: &str) -> String {
+    pub(crate) fn replace(&mut self, uid: &str) -> String {
         if uid.is_empty() || uid.starts_with(STANDARD_ROOT) {
             return uid.to_owned();
         }
@@ -162,7 +162,7 @@ impl Cleaner<'_> {
             let all = String::from_utf8_lossy(value);
             let new: Vec<String> = all
                 .split('\\')
-                .map(|uid| self.identifiers.of(uid.trim_matches(['\0', ' '])))
+                .map(|uid| self.identifiers.replace(uid.trim_matches(['\0', ' '])))
                 .collect();
             return Ok(Some(written(tag, vr, new.join("\\").as_bytes(), implicit)));
         }
@@ -297,9 +297,9 @@ mod tests {
         sequence.extend([0xFE, 0xFF, 0xDD, 0xE0, 0, 0, 0, 0]);
         bytes.extend(sequence);
         let mut identifiers = Identifiers::default();
-        let new = identifiers.of("1.2.3");
+        let new = identifiers.replace("1.2.3");
         assert_ne!(new, "1.2.3");
-        assert_eq!(identifiers.of("1.2.840.10008.1.2.1"), "1.2.840.10008.1.2.1");
+        assert_eq!(identifiers.replace("1.2.840.10008.1.2.1"), "1.2.840.10008.1.2.1");
         let mut cleaner = Cleaner { identifiers: &mut identifiers, removed: Vec::new() };
         let out = cleaner.header(&bytes, false).unwrap();
         let text = String::from_utf8_lossy(&out).into_owned();

@@ -23,7 +23,7 @@ enum Scheme {
 }
 
 impl Coding {
-    pub(super) fn of(header: &Header) -> Result<Self, Fault> {
+    pub(super) fn from_header(header: &Header) -> Result<Self, Fault> {
         let no = |what: String| Err(Fault::Unsupported(what));
         if header.bits != [8, 8, 7] || header.signed {
             let [allocated, stored, high] = header.bits;

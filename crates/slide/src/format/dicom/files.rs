@@ -56,7 +56,7 @@ pub(crate) fn clean(
         let mut cleaner = Cleaner { identifiers: &mut identifiers, removed: Vec::new() };
         let body = cleaner.header(&bytes, implicit)?;
         out.removed.append(&mut cleaner.removed);
-        let instance = identifiers.of(&h.instance);
+        let instance = identifiers.replace(&h.instance);
         let mut header = meta(&h.class, &instance, &h.syntax);
         header.extend(body);
         let (pixels, frames) = (start..end, h.frames);

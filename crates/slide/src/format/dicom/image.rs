@@ -85,7 +85,7 @@ impl Image {
         let (mut stored, mut len) = (0, 0);
         for m in members {
             let within = |fault: Fault| of(m, fault);
-            let coding = Coding::of(&m.header).map_err(within)?;
+            let coding = Coding::from_header(&m.header).map_err(within)?;
             let what = || format!("decoding {} x {} pixels in one piece", frame.0, frame.1);
             limits.working(what, bytes / 3 * u128::from(coding.bytes_per_pixel()))?;
             let frames = Frames::find(&m.file, &m.header, limits).map_err(within)?;

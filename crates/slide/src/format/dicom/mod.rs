@@ -13,7 +13,7 @@ mod image;
 mod series;
 mod syntax;
 
-pub use series::{DicomPart, dicom_files_beside, dicom_part};
+pub use series::{DicomPart, dicom_part, dicom_series_files};
 
 use self::image::{Image, Member};
 use super::pyramid::shrunk;

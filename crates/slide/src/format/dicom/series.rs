@@ -46,7 +46,7 @@ pub fn dicom_part(path: &Path) -> Option<DicomPart> {
 
 /// The other files of a DICOM slide, which are next to the named one; none for other files.
 #[must_use]
-pub fn dicom_files_beside(path: &Path) -> Vec<PathBuf> {
+pub fn dicom_series_files(path: &Path) -> Vec<PathBuf> {
     let limits = Limits::default();
     let open = || SlideFile::open(path, &limits).ok().filter(is_dicom);
     let Some(file) = path.is_file().then(open).flatten() else { return Vec::new() };

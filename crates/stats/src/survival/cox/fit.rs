@@ -1,8 +1,10 @@
 //! Newton's method on the partial likelihood, and what it found.
 
 use super::derivatives::Derivatives;
+use super::recession::unbounded;
 use super::residuals::score_residuals;
 use super::risk::Sorted;
+use super::stable::Stable;
 use super::ties::Ties;
 use super::{ChiSquared, CoxData};
 use crate::distribution::{normal_critical, normal_two_sided};
@@ -41,8 +43,9 @@ pub enum Diagnosis {
         /// Column.
         column: usize,
     },
-    /// The likelihood still rises as this coefficient grows (separation, monotone likelihood): the
-    /// true estimate is infinite, and the printed one and its error mean nothing.
+    /// The likelihood still rises as this coefficient grows (separation, monotone likelihood), by the
+    /// data themselves or by R's rule that the next step is still not small: the estimate may be
+    /// infinite, and the one given and its error mean nothing. [`CoxFit::profile`] gives limits.
     Infinite {
         /// Column.
         column: usize,
@@ -145,6 +148,14 @@ impl CoxFit {
         !self.left_out[j] && !self.diagnoses.iter().any(spoilt)
     }
 
+    /// The sign with which coefficient `j` runs to infinity, 1 or -1; `None` where its estimate is
+    /// finite.
+    #[must_use]
+    pub fn infinite(&self, j: usize) -> Option<f64> {
+        let is = |d: &Diagnosis| matches!(d, Diagnosis::Infinite { column } if *column == j);
+        self.diagnoses.iter().any(is).then(|| self.beta[j].signum())
+    }
+
     /// Coefficient `j`, or `None` if it was left out.
     ///
     /// # Panics
@@ -197,7 +208,6 @@ pub fn fit(data: &CoxData, options: &Options) -> Result<CoxFit, SurvivalError> {
     let mut diagnoses: Vec<Diagnosis> =
         (0..p).filter(|&j| constant[j]).map(|column| Diagnosis::Constant { column }).collect();
     let mut keep: Vec<usize> = (0..p).filter(|&j| !constant[j]).collect();
-    let pick = |keep: &[usize], v: &[f64]| keep.iter().map(|&j| v[j]).collect::<Vec<f64>>();
     if keep.is_empty() {
         return Err(SurvivalError::NoInformation);
     }
@@ -224,7 +234,13 @@ pub fn fit(data: &CoxData, options: &Options) -> Result<CoxFit, SurvivalError> {
     let loglik_null = start.loglik;
     let first_step = Ldl::new(&start.information, q, DEPENDENT).solve(&start.score);
     let score_chi2: f64 = first_step.iter().zip(&start.score).map(|(a, b)| a * b).sum();
-    let end = newton(&sorted, options, start, first_step);
+    let mut end = newton(&sorted, options, start, first_step);
+    let mut endless = vec![false; q];
+    if end.may_be_endless(&sorted) {
+        endless = unbounded(&sorted);
+        let Stable { score, information } = Stable::at(&sorted, options.ties, &end.beta);
+        (end.derivatives.score, end.derivatives.information) = (score, information);
+    }
     if !end.converged {
         diagnoses.push(Diagnosis::NotConverged { iterations: end.iterations });
     }
@@ -236,7 +252,7 @@ pub fn fit(data: &CoxData, options: &Options) -> Result<CoxFit, SurvivalError> {
         let (size, beta) = (size * scale[column], (end.beta[i] * scale[column]).abs());
         let moving = !size.is_finite()
             || (size > options.tolerance && size > options.tolerance.sqrt() * beta);
-        if moving && (end.converged || naive[i * q + i] <= 0.0) {
+        if endless[i] || (moving && (end.converged || naive[i * q + i] <= 0.0)) {
             diagnoses.push(Diagnosis::Infinite { column });
         }
     }
@@ -284,6 +300,11 @@ pub fn fit(data: &CoxData, options: &Options) -> Result<CoxFit, SurvivalError> {
     let betas: Vec<f64> = keep.iter().map(|&j| fit.beta[j]).collect();
     fit.wald = quadratic(&in_force, &betas).map(|chi2| ChiSquared::new(chi2, q));
     Ok(fit)
+}
+
+/// The values of `v` at `keep`.
+pub(super) fn pick(keep: &[usize], v: &[f64]) -> Vec<f64> {
+    keep.iter().map(|&j| v[j]).collect()
 }
 
 fn make_robust(fit: &mut CoxFit, data: &CoxData, keep: &[usize]) {
@@ -346,7 +367,7 @@ fn multiply(matrix: &[f64], v: &[f64], n: usize) -> Vec<f64> {
 
 /// Means (0 for indicator-like columns), the factor that brings each column's mean absolute
 /// deviation to 1, and which columns are constant.
-fn centre_and_scale(data: &CoxData) -> (Vec<f64>, Vec<f64>, Vec<bool>) {
+pub(super) fn centre_and_scale(data: &CoxData) -> (Vec<f64>, Vec<f64>, Vec<bool>) {
     let (n, p) = (data.survival.len(), data.columns);
     let total: f64 = (0..n).map(|i| data.weight(i)).sum();
     let (mut means, mut scale) = (vec![0.0; p], vec![1.0; p]);
@@ -384,6 +405,25 @@ struct End {
     derivatives: Derivatives,
     iterations: usize,
     converged: bool,
+}
+
+/// Range of x'beta from which on an estimate may be on its way to infinity: R's rule stops the others
+/// where hazards still differ by less.
+const WIDE: f64 = 8.0;
+
+impl End {
+    /// Whether it is worth asking if the estimate is finite. It is asked of the data, so that this
+    /// screen costs nothing but time when it is wrong.
+    fn may_be_endless(&self, sorted: &Sorted) -> bool {
+        let q = sorted.p;
+        let singular = || Ldl::new(&self.derivatives.information, q, DEPENDENT).rank() < q;
+        let predictor =
+            |k: usize| -> f64 { sorted.row(k).iter().zip(&self.beta).map(|(x, b)| x * b).sum() };
+        let (low, high) = (0..sorted.order.len())
+            .map(predictor)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        !self.converged || high - low > WIDE || singular()
+    }
 }
 
 /// R's iteration (coxfit6): full steps; a step that loses likelihood is drawn back towards the

@@ -12,13 +12,17 @@
 mod baseline;
 mod derivatives;
 mod fit;
+mod profile;
+mod recession;
 mod residuals;
 mod risk;
+mod stable;
 mod ties;
 mod zph;
 
 pub use baseline::{Baseline, BaselinePoint};
 pub use fit::{Coefficient, CoxFit, Diagnosis, Options, fit};
+pub use profile::Profile;
 pub use ties::Ties;
 pub use zph::{TimeTransform, ZphTest};
 

@@ -3,7 +3,7 @@
 use super::risk::Sorted;
 use super::{ChiSquared, CoxData, CoxFit};
 use crate::survival::data::{Survival, SurvivalError};
-use crate::survival::km::{Options, kaplan_meier};
+use crate::survival::km::{KaplanMeierOptions, kaplan_meier};
 use crate::survival::linear::quadratic;
 
 /// The function of time whose interaction with a covariate is tested.
@@ -133,7 +133,7 @@ fn transformed(survival: &Survival, transform: TimeTransform) -> Result<Vec<f64>
             time.iter().map(rank).collect()
         }
         TimeTransform::Km => {
-            let curve = kaplan_meier(survival, &Options::default())?;
+            let curve = kaplan_meier(survival, &KaplanMeierOptions::default())?;
             let before = |t: &f64| {
                 let next = curve.points.partition_point(|p| p.time < *t);
                 1.0 - next.checked_sub(1).map_or(1.0, |i| curve.points[i].survival)

@@ -14,7 +14,7 @@ use tch::nn::{Init, Path, VarStore};
 use tch::{Kind as Dtype, Tensor};
 
 use super::micro::Micro;
-use super::preset::{Fault, Kind, PretrainPreset};
+use super::preset::{Fault, MethodKind, PretrainPreset};
 use crate::error::Result;
 
 /// Embeddings to be contrasted over the whole batch: rows, and their labels.
@@ -98,7 +98,7 @@ pub(super) struct Method {
     build: fn(&VarStore, &PretrainPreset) -> Result<Box<dyn Pretraining>>,
 }
 
-impl Kind {
+impl MethodKind {
     /// The one list of methods.
     pub(super) fn method(self) -> &'static Method {
         match self {

@@ -26,7 +26,7 @@ use crate::run::{MODEL, RunOptions};
 use crate::start::{Start, Target, initialise};
 use crate::text::write_text;
 
-pub use self::preset::{Kind, ProbeEpochs, ProbePreset};
+pub use self::preset::{ProbeEpochs, ProbeKind, ProbePreset};
 
 /// Where a run stores features by default.
 const FEATURES: &str = "features";
@@ -114,7 +114,7 @@ fn learn(
 ) -> Result<Learnt> {
     let classes = one.preset.model.classes;
     match &one.kind {
-        Kind::Linear(t) => {
+        ProbeKind::Linear(t) => {
             let found = linear::train(t, &one.preset.model, (set, fold), features, dir)?;
             let (head, short) = (found.head, found.warning);
             let folded = head.folded();
@@ -122,13 +122,13 @@ fn learn(
             let warning = short.map(|w| format!("{}: {w}", dir.display()));
             Ok(Learnt { probabilities: Box::new(softmax), head: Some(folded), warning })
         }
-        Kind::Knn(votes) => {
+        ProbeKind::Knn(votes) => {
             let (x, labels) = rows(set, &fold.train, features);
             let votes = *votes;
             let near = move |q: &Tensor| Ok(votes.probabilities((&x, &labels), q, classes)?);
             Ok(Learnt { probabilities: Box::new(near), head: None, warning: None })
         }
-        Kind::Logistic(settings) => {
+        ProbeKind::Logistic(settings) => {
             let (x, labels) = rows(set, &fold.train, features);
             let fit = settings.fit(&x, &labels, (classes, features.size()[0] as usize))?;
             let warning = (!fit.converged).then(|| {
@@ -160,7 +160,7 @@ fn about(one: &One, set: &TrainingSet, folds: &Folds, cache: &Cache) -> Result<A
 
 /// More neighbours than a fold has to learn from are refused before any work.
 fn check_neighbours(one: &One, folds: &[(usize, Fold)]) -> Result<()> {
-    let Kind::Knn(votes) = &one.kind else { return Ok(()) };
+    let ProbeKind::Knn(votes) = &one.kind else { return Ok(()) };
     let fewest = folds.iter().map(|(_, f)| f.train.len()).min().unwrap_or(0);
     let there = fewest * usize::from(one.preset.augment);
     if votes.k as usize > there {
@@ -220,7 +220,12 @@ pub(super) fn run(
     for (one, run) in runs {
         let mut warnings = vec![];
         for (k, fold) in folds.iter().filter(|(k, _)| !done(&fold_dir(&run, *k))) {
-            warnings.extend(judge((&one, &run), (set, *k, fold), &features, (&model, &cache))?);
+            warnings.extend(predict_fold(
+                (&one, &run),
+                (set, *k, fold),
+                &features,
+                (&model, &cache),
+            )?);
         }
         probed.push(Probed { run, warnings, shortcuts: shortcuts.clone() });
     }
@@ -233,7 +238,7 @@ fn done(fold: &Path) -> bool {
 }
 
 /// Learns from one side of a fold and predicts the other.
-fn judge(
+fn predict_fold(
     (one, run): (&One, &Path),
     (set, k, fold): (&TrainingSet, usize, &Fold),
     features: &Tensor,
@@ -252,7 +257,12 @@ fn judge(
     let p = Tensor::stack(&copies, 0).mean_dim([0_i64].as_slice(), false, Dtype::Double);
     let mut rows = vec![];
     for (row, &i) in fold.validation.iter().enumerate() {
-        rows.push(predict::of(set, i, Part::Fold(k), Vec::<f64>::try_from(p.get(row as i64))?)?);
+        rows.push(predict::prediction(
+            set,
+            i,
+            Part::Fold(k),
+            Vec::<f64>::try_from(p.get(row as i64))?,
+        )?);
     }
     if let Some(head) = learnt.head {
         let notes = crate::run::value(&Notes {

@@ -35,13 +35,13 @@ pub struct ProbePreset {
     pub train: Option<ProbeEpochs>,
     /// Or any number of probes, each a run in a folder of its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub probes: BTreeMap<String, Kind>,
+    pub probes: BTreeMap<String, ProbeKind>,
 }
 
 /// What learns from the features.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Kind {
+pub enum ProbeKind {
     /// Affine-free batch norm and a linear layer, by LARS.
     Linear(ProbeEpochs),
     /// Nearest neighbours by cosine.
@@ -50,7 +50,7 @@ pub enum Kind {
     Logistic(Logistic),
 }
 
-impl Kind {
+impl ProbeKind {
     /// Its word in presets.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -118,7 +118,7 @@ impl ProbeEpochs {
 pub(super) struct One {
     /// Its folder in the run, and its keys' table.
     pub name: Option<String>,
-    pub kind: Kind,
+    pub kind: ProbeKind,
     /// The preset with this probe alone: what its run is made with.
     pub preset: ProbePreset,
 }
@@ -137,7 +137,7 @@ impl ProbePreset {
     pub(super) fn each(&self) -> Vec<One> {
         let own = self.train.iter().map(|t| One {
             name: None,
-            kind: Kind::Linear(t.clone()),
+            kind: ProbeKind::Linear(t.clone()),
             preset: self.clone(),
         });
         let named = self.probes.iter().map(|(name, kind)| One {
@@ -151,7 +151,7 @@ impl ProbePreset {
     /// Seed of an encoder that starts from nothing: the linear probe's.
     pub(super) fn seed(&self) -> u64 {
         let seed = |one: One| match one.kind {
-            Kind::Linear(t) => Some(t.seed),
+            ProbeKind::Linear(t) => Some(t.seed),
             _ => None,
         };
         self.each().into_iter().find_map(seed).unwrap_or(0)

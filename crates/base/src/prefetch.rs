@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// Calls `work(step, drawn, waited)` for each step in order. What a step needs is drawn on another
-/// thread, at most two steps ahead; `waited` is how long the loop stood still for it. Ends with the
+/// thread, at most two steps ahead; `waited` is how long the loop waited for it. Ends with the
 /// first [`ControlFlow::Break`].
 ///
 /// # Errors

@@ -24,7 +24,7 @@ impl From<Stopped> for String {
 ///
 /// # Errors
 /// What `work` returns, or [`Stopped`].
-pub fn caught<T, E: From<Stopped>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub fn catch_panic<T, E: From<Stopped>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let usual = std::panic::take_hook();
@@ -46,13 +46,13 @@ pub fn caught<T, E: From<Stopped>>(work: impl FnOnce() -> Result<T, E>) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use super::caught;
+    use super::catch_panic;
 
     #[test]
     fn a_panic_is_an_error() {
-        assert_eq!(caught(|| Ok::<_, String>(1)), Ok(1));
-        assert_eq!(caught(|| Err::<(), String>("no".into())), Err("no".into()));
-        let e = caught(|| -> Result<(), String> { panic!("shape {}", 7) }).unwrap_err();
+        assert_eq!(catch_panic(|| Ok::<_, String>(1)), Ok(1));
+        assert_eq!(catch_panic(|| Err::<(), String>("no".into())), Err("no".into()));
+        let e = catch_panic(|| -> Result<(), String> { panic!("shape {}", 7) }).unwrap_err();
         assert!(e.contains("shape 7"), "{e}");
     }
 }

@@ -6,12 +6,12 @@ use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 
 /// Files below a folder, found by name, by folder and name, or by name without extension.
-pub(crate) struct Found {
+pub(crate) struct ImageIndex {
     /// The file of a name, and another one of the same name.
     by_key: HashMap<String, (PathBuf, Option<PathBuf>)>,
 }
 
-impl Found {
+impl ImageIndex {
     pub fn below(root: &Path) -> Result<Self, ImportError> {
         let files = files_below(root)?;
         let mut by_key = HashMap::new();

@@ -1,0 +1,46 @@
+// Uses the start page in headless Chromium, as somebody without a command line would.
+//
+// usage: node --experimental-websocket start.mjs URL CHROMIUM FOLDER [SCREENSHOT]
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { start } from './chromium.mjs';
+
+const [url, chromium, folder, shot] = process.argv.slice(2);
+const { page, end, troubles } = await start(chromium);
+const text = (id) => `document.getElementById('${id}').textContent`;
+const press = (id) => `document.getElementById('${id}').click()`;
+
+try {
+  const p = await page();
+  await p.call('Page.navigate', { url });
+  await p.until("document.body.dataset.ready === 'true'", 'the page');
+  // Every field has a name, every button a text, and every picture a description.
+  assert.deepEqual(await p.run("[...document.querySelectorAll('input:not([type=checkbox]), select')].filter((e) => !e.labels.length).map((e) => e.id)"), []);
+  assert.deepEqual(await p.run("[...document.querySelectorAll('button')].filter((e) => !e.textContent.trim()).map((e) => e.id)"), []);
+  assert.equal(await p.run("document.getElementById('start').disabled"), true);
+  // A typed path, by the keyboard.
+  await p.run("document.getElementById('path').focus(); document.getElementById('path').select()");
+  await p.call('Input.insertText', { text: folder });
+  await p.key('Enter');
+  await p.until("document.querySelectorAll('#entries input').length === 2", 'two slides in the list');
+  await p.run(press('add-folder'));
+  await p.until(`${text('start-note')}.includes('1 of 2 slides cannot be used')`, 'both slides looked at');
+  assert.match(await p.run(text('chosen')), /broken\.svs.*900 × 700 px.*0\.2500/s);
+  await p.until("document.querySelector('#chosen img').naturalWidth > 0", 'a picture');
+  // What was chosen is still there after a reload.
+  await p.run("document.body.dataset.ready = 'false'; location.reload()");
+  await p.until("document.body.dataset.ready === 'true' && !document.getElementById('start').disabled", 'the page again');
+  await p.run("document.getElementById('start').focus()");
+  await p.key('Enter');
+  await p.until(`${text('phase')} === 'Done.'`, 'the end of the run');
+  await p.until("!document.getElementById('results').hidden", 'results');
+  assert.match(await p.run(text('slides')), /broken.*failed/s);
+  await p.run(press('report'));
+  await p.until(`document.querySelectorAll('#links a').length > 0 || ${text('results-error')}`, 'a report');
+  assert.equal(await p.run(text('results-error')), '');
+  if (shot) writeFileSync(shot, Buffer.from((await p.call('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true })).data, 'base64'));
+  assert.deepEqual(troubles, []);
+} finally {
+  await end();
+}

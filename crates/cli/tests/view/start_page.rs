@@ -1,0 +1,253 @@
+//! The start page: what its server answers, a run to its end, a cancelled one, slides that cannot be read, and the page in Chromium.
+
+use super::made::{Server, start};
+use super::page::in_a_browser;
+use crate::common;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A server with seeded weights of no meaning.
+fn page(out: &Path) -> Server {
+    let model = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.args(["start", "--no-browser", "--engine", "rten", "--threads", "1"]);
+    command.arg("--model").arg(model).arg("--out").arg(out);
+    start(&mut command).expect("an address")
+}
+
+fn ask(server: &Server, path: &str, body: &Value) -> (u16, Value) {
+    let answer = server.post(path, &body.to_string());
+    (answer.status, serde_json::from_slice(&answer.body).unwrap())
+}
+
+fn refused(server: &Server, path: &str, body: &Value) -> String {
+    let (status, answer) = ask(server, path, body);
+    assert_eq!(status, 400, "{answer}");
+    answer["error"].as_str().unwrap().to_owned()
+}
+
+fn given(server: &Server, path: &str, body: &Value) -> Value {
+    let (status, answer) = ask(server, path, body);
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+/// Follows the run until `wanted` holds.
+fn until(server: &Server, wanted: impl Fn(&Value) -> bool) -> Value {
+    let end = Instant::now() + Duration::from_secs(300);
+    loop {
+        let now = server.get("api/run").json();
+        if wanted(&now) {
+            return now;
+        }
+        assert!(Instant::now() < end, "it never happened: {now}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn is_busy(now: &Value) -> bool {
+    matches!(now["phase"].as_str().unwrap(), "opening" | "running" | "cancelling")
+}
+
+/// A folder with a drawn slide, one that cannot be read, regions and a text.
+fn slides(size: (u32, u32)) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let slides = dir.path().join("F\u{e4}lle");
+    std::fs::create_dir(&slides).unwrap();
+    common::draw(&slides.join("good.tiff"), size.0, size.1, 3, 2);
+    std::fs::write(slides.join("broken.svs"), b"no slide at all").unwrap();
+    std::fs::write(slides.join("note.txt"), b"text").unwrap();
+    (dir, slides)
+}
+
+/// What the page sends to start a run of all slides of a folder.
+fn plan(server: &Server, slides: &Path, out: &Path, existing: &str) -> Value {
+    let chosen = given(server, "api/choose", &json!({"paths": [slides]}));
+    let ids: Vec<_> = chosen["slides"].as_array().unwrap().iter().map(|s| &s["id"]).collect();
+    let model = server.get("api/begin").json()["models"][0]["name"].clone();
+    json!({"slides": ids, "regions": null, "model": model, "point": null, "mpp": null, "out": out, "existing": existing})
+}
+
+#[test]
+fn without_the_token_nothing_of_the_disc_is_listed() {
+    let (dir, slides) = slides((600, 500));
+    let server = page(dir.path());
+    let body = json!({"path": slides}).to_string();
+    let post = |path: &str, more: &str| {
+        let length = body.len();
+        server
+            .raw(&format!(
+                "POST {path} HTTP/1.1\r\nHost: HOST\r\nContent-Length: {length}\r\n{more}\r\n{body}"
+            ))
+            .status
+    };
+    let json = "Content-Type: application/json\r\n";
+    let token = server.token().to_owned();
+    assert_eq!(post(&format!("/{token}/api/list"), json), 200);
+    let other = "0".repeat(token.len());
+    for path in
+        ["/api/list", "//api/list", &format!("/{other}/api/list"), &format!("/{token}0/api/list")]
+    {
+        assert_eq!(post(path, json), 403, "{path}");
+    }
+    assert_eq!(post(&format!("/{token}/api/list"), ""), 415, "a form of a foreign page");
+    let foreign = format!("{json}Origin: http://evil.example\r\n");
+    assert_eq!(post(&format!("/{token}/api/list"), &foreign), 403);
+    for path in ["api/list", "picture/0.jpg", "report/0/report.pdf", "../Cargo.toml"] {
+        assert_eq!(server.get(path).status, 404, "{path}");
+    }
+    let listed = given(&server, "api/list", &json!({"path": slides}));
+    let kinds: Vec<_> =
+        listed["entries"].as_array().unwrap().iter().map(|e| (&e["name"], &e["kind"])).collect();
+    let expected = [("broken.svs", "slide"), ("good.tiff", "slide"), ("note.txt", "other")];
+    assert_eq!(kinds.len(), expected.len());
+    assert!(
+        kinds.iter().zip(expected).all(|(k, e)| (k.0, k.1) == (&json!(e.0), &json!(e.1))),
+        "{kinds:?}"
+    );
+    assert!(
+        refused(&server, "api/list", &json!({"path": dir.path().join("none")}))
+            .contains("no such folder")
+    );
+}
+
+#[test]
+fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
+    let (dir, slides) = slides((900, 700));
+    let server = page(dir.path());
+    let chosen = given(&server, "api/choose", &json!({"paths": [slides]}));
+    assert_eq!((&chosen["skipped"], chosen["slides"].as_array().unwrap().len()), (&json!(1), 2));
+    assert_eq!(
+        chosen["out"],
+        json!(dir.path().join("F\u{e4}lle-2")),
+        "a folder that is not there yet"
+    );
+    let model = server.get("api/begin").json()["models"][0]["name"].clone();
+    let look = |k: usize| {
+        let id = &chosen["slides"][k]["id"];
+        given(&server, "api/look", &json!({"id": id, "model": model, "mpp": null}))
+    };
+    let (broken, good) = (look(0), look(1));
+    assert_eq!(broken["usable"], false);
+    assert!(broken["error"].as_str().unwrap().contains("broken.svs"), "{broken}");
+    assert_eq!(
+        (&good["usable"], &good["width"], &good["mpp"]),
+        (&json!(true), &json!(900), &json!([0.25, 0.25]))
+    );
+    let picture = server.get("picture/1.jpg");
+    let picture = image::load_from_memory(&picture.body).unwrap();
+    assert_eq!((picture.width(), picture.height()), (320, 249));
+
+    let out = dir.path().join("out");
+    let mut go = plan(&server, &slides, &out, "refuse");
+    let wrong = |key: &str, value: Value| {
+        let mut go = go.clone();
+        go[key] = value;
+        refused(&server, "api/start", &go)
+    };
+    assert!(wrong("out", json!("relative")).contains("whole path"));
+    assert!(wrong("slides", json!([])).contains("no slide"));
+    assert!(wrong("regions", json!(slides.join("none.geojson"))).contains("none.geojson"));
+    assert_eq!(server.get("api/run").json()["phase"], "idle", "nothing was started");
+    assert!(!out.exists());
+    let begun = given(&server, "api/start", &go);
+    assert_eq!((&begun["phase"], &begun["number"]), (&json!("opening"), &json!(1)));
+    let ended = until(&server, |now| !is_busy(now));
+    assert_eq!((&ended["phase"], &ended["done"]), (&json!("done"), &json!(2)), "{ended}");
+    let slide = |k: usize| &ended["slides"][k];
+    assert_eq!((&slide(0)["status"], &slide(1)["status"]), (&json!("failed"), &json!("finished")));
+    assert!(slide(0)["reason"].as_str().unwrap().contains("broken.svs"));
+    assert!(slide(1)["total"].as_u64().unwrap() > 0 && slide(1)["done"] == slide(1)["total"]);
+
+    let results = given(&server, "api/results", &json!({"path": out}));
+    let good = results["slides"].as_array().unwrap().iter().find(|s| s["name"] == "good").unwrap();
+    let counts: Value =
+        serde_json::from_slice(&std::fs::read(out.join("good/counts.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&good["figures"], &good["hotspot_count"]),
+        (&counts["figures"], &counts["hotspot_count"])
+    );
+    // The exact interval holds the count.
+    let (figures, i) = (good["figures"].as_f64().unwrap(), &good["figures_95"]);
+    assert!(i[0].as_f64().unwrap() <= figures && figures < i[1].as_f64().unwrap(), "{good}");
+
+    // The viewer of the run answers below a path of its own.
+    let url = given(&server, "api/view", &json!({"path": out}))["url"].as_str().unwrap().to_owned();
+    let index = server.get(&format!("{url}api/index"));
+    assert!(index.json()["slides"].as_array().unwrap().iter().any(|s| s["name"] == "good"));
+    let report =
+        given(&server, "api/report", &json!({"path": out, "scheme": null, "field_diameter": null}));
+    let pdf = server.get(
+        report["pages"].as_array().unwrap().iter().find(|p| p["name"] == "good").unwrap()["url"]
+            .as_str()
+            .unwrap(),
+    );
+    assert!(pdf.status == 200 && pdf.body.starts_with(b"%PDF"));
+    assert!(out.join("reports/good.pdf").is_file());
+
+    // Results that are there are kept until it was decided what to do with them.
+    go["existing"] = json!("refuse");
+    given(&server, "api/start", &go);
+    let again = until(&server, |now| !is_busy(now));
+    assert_eq!((&again["phase"], &again["exists"]), (&json!("failed"), &json!(true)), "{again}");
+    go["existing"] = json!("resume");
+    given(&server, "api/start", &go);
+    let kept = until(&server, |now| !is_busy(now));
+    assert_eq!(kept["slides"][1]["status"], "kept", "{kept}");
+}
+
+/// Names of temporary files that a writer left.
+fn left_over(folder: &Path) -> Vec<PathBuf> {
+    let hidden = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().starts_with('.');
+    let mut found = Vec::new();
+    for path in base::walk::entries(folder).unwrap() {
+        found.extend(path.is_dir().then(|| left_over(&path)).into_iter().flatten());
+        found.extend(Some(path).filter(hidden));
+    }
+    found
+}
+
+#[test]
+fn a_cancelled_run_leaves_nothing_half_written_and_is_resumed() {
+    let (dir, slides) = slides((4000, 3600));
+    std::fs::remove_file(slides.join("broken.svs")).unwrap();
+    common::draw(&slides.join("later.tiff"), 600, 500, 4, 2);
+    let server = page(dir.path());
+    let out = dir.path().join("out");
+    let mut go = plan(&server, &slides, &out, "refuse");
+    given(&server, "api/start", &go);
+    until(&server, |now| now["slides"][0]["done"].as_u64().unwrap() > 0 || !is_busy(now));
+    let (status, busy) = ask(&server, "api/start", &go);
+    assert!(status == 400 && busy["error"].as_str().unwrap().contains("cancel it first"), "{busy}");
+    assert_eq!(given(&server, "api/cancel", &json!({}))["phase"], "cancelling");
+    let ended = until(&server, |now| !is_busy(now));
+    assert_eq!(ended["phase"], "cancelled", "{ended}");
+    assert_eq!(ended["slides"][0]["status"], "interrupted", "{ended}");
+    assert!(!out.join("good/counts.json").exists() && !out.join("good/detections.csv").exists());
+    assert_eq!(left_over(&out), Vec::<PathBuf>::new());
+    let run: Value = serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap();
+    assert_eq!(run["done"], 0);
+    go["existing"] = json!("resume");
+    given(&server, "api/start", &go);
+    let ended = until(&server, |now| !is_busy(now));
+    assert_eq!((&ended["phase"], &ended["done"]), (&json!("done"), &json!(2)), "{ended}");
+    assert!(out.join("good/counts.json").exists());
+}
+
+#[test]
+fn a_pathologist_in_a_real_browser() {
+    let (dir, slides) = slides((900, 700));
+    let server = page(dir.path());
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let folder = [slides.display().to_string()];
+    if in_a_browser("start.mjs", &server.url, &folder, shot.as_deref()) {
+        let run: Value = serde_json::from_slice(
+            &std::fs::read(dir.path().join("F\u{e4}lle-2/run.json")).unwrap(),
+        )
+        .unwrap();
+        assert_eq!((&run["done"], &run["failed"]), (&json!(1), &json!(1)));
+    }
+}

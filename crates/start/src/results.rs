@@ -1,0 +1,102 @@
+//! What a run gave, from its `run.json`: of this session or of an earlier one.
+
+use mithras::export::CountsFile;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+#[derive(Deserialize)]
+struct Run {
+    version: String,
+    #[serde(default)]
+    unfinished: Vec<String>,
+    slides: Vec<Line>,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    name: String,
+    status: String,
+    reason: Option<String>,
+    counts: Option<CountsFile>,
+}
+
+/// What a run gave.
+#[derive(Debug, Serialize)]
+pub struct Results {
+    out: String,
+    version: String,
+    /// Whether any slide has a count: only then there are a viewer and a report.
+    counted: bool,
+    /// Slides that were interrupted.
+    unfinished: Vec<String>,
+    slides: Vec<Slide>,
+}
+
+#[derive(Debug, Serialize)]
+struct Slide {
+    name: String,
+    status: String,
+    reason: Option<String>,
+    #[serde(flatten)]
+    count: Option<Count>,
+}
+
+#[derive(Debug, Serialize)]
+struct Count {
+    figures: usize,
+    /// Exact 95 % Poisson interval of the count.
+    figures_95: Option<[f64; 2]>,
+    hotspot_count: usize,
+    analysed_mm2: f64,
+    density_per_20_mm2: Option<f64>,
+    density_95: Option<[f64; 2]>,
+    model: String,
+    operating_point: String,
+    /// Whether the slide's resolution is outside the model's range, so that its counts mean nothing.
+    meaningless: bool,
+    notes: Vec<String>,
+}
+
+impl Count {
+    fn of(c: &CountsFile) -> Self {
+        let interval = stats::interval::poisson(c.figures as u64, 0.95).ok();
+        let figures_95 = interval.map(|i| [i.lower, i.upper]);
+        let per = mitosis::count::DENSITY_REFERENCE_MM2 / c.analysed_mm2;
+        let density_95 = figures_95.filter(|_| per.is_finite()).map(|i| i.map(|v| v * per));
+        Self {
+            figures: c.figures,
+            figures_95,
+            hotspot_count: c.hotspot_count,
+            analysed_mm2: c.analysed_mm2,
+            density_per_20_mm2: c.density_per_20_mm2,
+            density_95,
+            model: c.model.name.clone(),
+            operating_point: c.operating_point.clone(),
+            meaningless: c.is_outside_range(),
+            notes: c.notes(),
+        }
+    }
+}
+
+/// Reads a run's results.
+///
+/// # Errors
+/// In words, with the path.
+pub fn results(run: &Path) -> Result<Results, String> {
+    let file: Run = base::json::read_schema(&run.join("run.json"), "mithras.run/1")
+        .map_err(|e| crate::look::words(&e))?;
+    let slide = |line: Line| Slide {
+        name: line.name,
+        status: line.status,
+        reason: line.reason,
+        count: line.counts.as_ref().map(Count::of),
+    };
+    let slides: Vec<Slide> = file.slides.into_iter().map(slide).collect();
+    Ok(Results {
+        out: run.display().to_string(),
+        version: file.version,
+        counted: slides.iter().any(|s| s.count.is_some()),
+        unfinished: file.unfinished,
+        slides,
+    })
+}

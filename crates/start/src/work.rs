@@ -1,0 +1,294 @@
+//! One run at a time, and how far it is.
+
+use crate::look::words;
+use detect::CancelToken;
+use infer::{EngineOptions, ModelPackage};
+use mithras::job::{Existing, Input, StartError};
+use mithras::progress::{Event, Listener, SlideStatus};
+use mithras::report::{self, WholeError};
+use mithras::{Builder, Thresholds};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Notes that are kept; a page is not a log.
+const NOTES: usize = 200;
+
+/// Phase of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// None was started.
+    #[default]
+    Idle,
+    /// The networks are being opened and the slides checked.
+    Opening,
+    /// Slides are being searched.
+    Running,
+    /// It ends as soon as the windows at hand are done.
+    Cancelling,
+    /// It was cancelled; it can be resumed.
+    Cancelled,
+    /// It ended; slides may have failed.
+    Done,
+    /// It did not start, or its tables could not be written.
+    Failed,
+}
+
+impl Phase {
+    /// Whether something is at work.
+    #[must_use]
+    pub fn is_busy(self) -> bool {
+        matches!(self, Self::Opening | Self::Running | Self::Cancelling)
+    }
+}
+
+/// How far one slide is.
+#[derive(Clone, Debug, Serialize)]
+pub struct SlideState {
+    /// Its name, that of its folder.
+    pub name: String,
+    /// `waiting`, `running`, or how it ended: `finished`, `no-tissue`, `kept`, `failed`, `interrupted`, `elsewhere`.
+    pub status: &'static str,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// Units that are done.
+    pub done: u64,
+    /// All units.
+    pub total: u64,
+    /// What is counted.
+    pub unit: String,
+    /// Units per second.
+    pub rate: f64,
+    /// Seconds that the rest will take.
+    pub eta_seconds: Option<f64>,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// How far a run is.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Progress {
+    /// Its phase.
+    pub phase: Phase,
+    /// Number of the run since the server began.
+    pub number: u64,
+    /// Its folder.
+    pub out: Option<PathBuf>,
+    /// Its slides.
+    pub slides: Vec<SlideState>,
+    /// Slides that are behind us.
+    pub done: usize,
+    /// Seconds that the slides not yet begun will take; none before one is done.
+    pub eta_seconds: Option<f64>,
+    /// What runs the networks, and other lines.
+    pub notes: Vec<String>,
+    /// Why it did not start, or has no tables.
+    pub error: Option<String>,
+    /// Whether it did not start because the folder holds results of these slides.
+    pub exists: bool,
+}
+
+/// What is to be run.
+pub struct Plan {
+    /// The slides, with their regions.
+    pub slides: Vec<Input>,
+    /// The package.
+    pub package: ModelPackage,
+    /// The operating point.
+    pub thresholds: Thresholds,
+    /// Where to.
+    pub out: PathBuf,
+    /// What to do about results that are there.
+    pub existing: Existing,
+    /// How networks run.
+    pub engine: EngineOptions,
+    /// The command line that the run's files name.
+    pub command: Vec<String>,
+}
+
+/// The desk at which one run at a time is done.
+#[derive(Clone, Default)]
+pub struct Desk(Arc<Mutex<(Progress, CancelToken)>>);
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, (Progress, CancelToken)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> Progress {
+        self.lock().0.clone()
+    }
+
+    /// Ends the run as soon as the windows at hand are done; nothing where none is at work.
+    pub fn cancel(&self) -> Progress {
+        let mut held = self.lock();
+        if held.0.phase.is_busy() {
+            held.1.cancel();
+            held.0.phase = Phase::Cancelling;
+        }
+        held.0.clone()
+    }
+
+    /// Begins a run on a thread of its own.
+    ///
+    /// # Errors
+    /// Where one is at work already, or no thread is left.
+    pub fn begin(&self, plan: Plan) -> Result<Progress, String> {
+        let cancel = CancelToken::new();
+        let begun = {
+            let mut held = self.lock();
+            if held.0.phase.is_busy() {
+                return Err("a run is at work; cancel it first, or wait for its end".into());
+            }
+            let number = held.0.number + 1;
+            let slides = plan.slides.iter().map(|s| waiting(&s.name)).collect();
+            let (phase, out) = (Phase::Opening, Some(plan.out.clone()));
+            held.0 = Progress { phase, number, out, slides, ..Progress::default() };
+            held.1 = cancel.clone();
+            held.0.clone()
+        };
+        let desk = self.clone();
+        let spawned = std::thread::Builder::new().name("run".into()).spawn(move || {
+            let mut end = End { desk: desk.clone(), how: None };
+            end.how = Some(desk.work(plan, &cancel));
+        });
+        match spawned {
+            Ok(_) => Ok(begun),
+            Err(e) => {
+                let mut held = self.lock();
+                held.0.phase = Phase::Failed;
+                held.0.error = Some(e.to_string());
+                Err(format!("no thread for the run: {e}"))
+            }
+        }
+    }
+
+    /// Does all of it, and returns the last phase.
+    fn work(&self, plan: Plan, cancel: &CancelToken) -> Result<Phase, Fault> {
+        let builder = Builder::default().suited_to(plan.engine).thresholds(plan.thresholds);
+        let mut detector =
+            [builder.open(&plan.package).map_err(|e| Fault { words: words(&e), exists: false })?];
+        let mut listener = Watch(self.clone());
+        let place = (&*plan.out, plan.existing);
+        let (slides, command) = (plan.slides, &*plan.command);
+        let run = report::run(slides, &mut detector, place, command, &mut listener, cancel);
+        let (outcomes, _) = run.map_err(|e| Fault {
+            exists: matches!(e, WholeError::Start(StartError::Exists { .. })),
+            words: words(&e),
+        })?;
+        let stopped = outcomes.iter().any(mithras::batch::Outcome::is_stopped);
+        Ok(if stopped { Phase::Cancelled } else { Phase::Done })
+    }
+}
+
+/// Why a run did not start, or has no tables.
+struct Fault {
+    words: String,
+    exists: bool,
+}
+
+/// Records how the run ended, also where its thread panicked: else it would be at work for ever.
+struct End {
+    desk: Desk,
+    how: Option<Result<Phase, Fault>>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let mut held = self.desk.lock();
+        let how = self.how.take().unwrap_or_else(|| {
+            let words = "the run ended by a fault of the program; its console has the details. What was found so far is kept".into();
+            Err(Fault { words, exists: false })
+        });
+        match how {
+            Ok(phase) => held.0.phase = phase,
+            Err(fault) => {
+                held.0.phase = Phase::Failed;
+                held.0.error = Some(fault.words);
+                held.0.exists = fault.exists;
+            }
+        }
+    }
+}
+
+fn waiting(name: &str) -> SlideState {
+    SlideState {
+        name: name.to_owned(),
+        status: "waiting",
+        reason: None,
+        done: 0,
+        total: 0,
+        unit: String::new(),
+        rate: 0.0,
+        eta_seconds: None,
+        seconds: 0.0,
+    }
+}
+
+/// Writes progress down where the page asks for it.
+struct Watch(Desk);
+
+impl Watch {
+    fn slide(&self, name: &str, change: impl FnOnce(&mut SlideState)) {
+        let mut held = self.0.lock();
+        held.0.slides.iter_mut().find(|s| s.name == name).map(change);
+    }
+
+    fn keep(&self, line: &str) {
+        let notes = &mut self.0.lock().0.notes;
+        if notes.len() < NOTES {
+            notes.push(base::text::plain_lines(line));
+        }
+    }
+}
+
+impl Listener for Watch {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, _: u64, _: u64) {}
+    fn finish(&mut self) {}
+    fn report(&mut self, line: &str) {
+        self.keep(line);
+    }
+    fn note(&mut self, text: &str) {
+        self.keep(text);
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Slides { .. } => {
+                let phase = &mut self.0.lock().0.phase;
+                if *phase == Phase::Opening {
+                    *phase = Phase::Running;
+                }
+            }
+            Event::SlideBegun { slide } => self.slide(slide, |s| s.status = "running"),
+            Event::Progress { of, done, total, unit, rate, eta_seconds } => self.slide(of, |s| {
+                (s.done, s.total, s.rate, s.eta_seconds) = (done, total, rate, eta_seconds);
+                unit.clone_into(&mut s.unit);
+            }),
+            Event::SlideEnded { slide, status, reason, seconds, done, eta_seconds, .. } => {
+                self.slide(slide, |s| {
+                    s.status = word(status);
+                    s.reason = reason.map(base::text::plain_lines);
+                    (s.seconds, s.eta_seconds) = (seconds, None);
+                });
+                let held = &mut self.0.lock().0;
+                (held.done, held.eta_seconds) = (done, eta_seconds);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn word(status: SlideStatus) -> &'static str {
+    match status {
+        SlideStatus::Finished => "finished",
+        SlideStatus::NoTissue => "no-tissue",
+        SlideStatus::Kept => "kept",
+        SlideStatus::Failed => "failed",
+        SlideStatus::Interrupted => "interrupted",
+        SlideStatus::Elsewhere => "elsewhere",
+    }
+}
