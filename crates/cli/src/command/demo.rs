@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use evaluation::evaluate;
 use mithras::demo::{self, Container, Layout, Spec};
 use mithras::job::{self, Existing};
-use mithras::progress::{Listener as _, Piece};
+use mithras::progress::Piece;
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -114,7 +114,10 @@ pub fn run(
                 if !work.begin(step, &key)? {
                     continue;
                 }
-                work.tell("note", &format!("step {} of {of}: {}", work.ended.len() + 1, step.name));
+                work.report(
+                    "note",
+                    &format!("step {} of {of}: {}", work.ended.len() + 1, step.name),
+                );
                 work.running.insert(step.name.clone(), (Instant::now(), key));
                 let (sender, places) = (sender.clone(), work.places);
                 scope.spawn(move || {
@@ -308,11 +311,13 @@ impl<'a> Work<'a> {
         let name = &step.name;
         match &ended {
             Ended::Done { seconds } => {
-                self.tell("note", &format!("  done: {name} ({seconds:.1} s)"))
+                self.report("note", &format!("  done: {name} ({seconds:.1} s)"))
             }
-            Ended::Failed { reason } => self.tell("error", &format!("  failed: {name}: {reason}")),
+            Ended::Failed { reason } => {
+                self.report("error", &format!("  failed: {name}: {reason}"))
+            }
             Ended::Blocked { reason } => {
-                self.tell("warning", &format!("  not run: {name}: {reason}"));
+                self.report("warning", &format!("  not run: {name}: {reason}"));
             }
             Ended::Before | Ended::Cancelled => {}
         }
@@ -321,7 +326,7 @@ impl<'a> Work<'a> {
     }
 
     /// A line for people, and the same as a message for scripts.
-    fn tell(&mut self, kind: &str, line: &str) {
+    fn report(&mut self, kind: &str, line: &str) {
         self.piece.report(line);
         self.piece.event(&Event::Message { kind, text: line.trim_start() });
     }
