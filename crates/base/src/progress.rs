@@ -7,4 +7,4 @@ mod listener;
 
 pub use event::{Event, SCHEMA, SlideStatus};
 pub use json::JsonLog;
-pub use listener::{Listener, Pace, Piece, Reporter, Silent};
+pub use listener::{Listener, Pace, Piece, Reporter, Shared, Silent};

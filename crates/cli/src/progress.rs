@@ -78,7 +78,7 @@ pub fn print_message(kind: &str, text: &str) {
 const EVERY: Duration = Duration::from_secs(10);
 
 /// How far one piece of work is.
-pub struct Meter {
+struct Meter {
     label: String,
     unit: &'static str,
     /// Text in place of the rate, if any.
@@ -91,7 +91,7 @@ pub struct Meter {
 
 impl Meter {
     /// A meter for `label`, counting `unit`s. `quiet` shows nothing at all.
-    pub fn new(label: impl Into<String>, unit: &'static str, quiet: bool) -> Self {
+    fn new(label: impl Into<String>, unit: &'static str, quiet: bool) -> Self {
         let label = label.into();
         let bar = (!quiet && stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(8));
@@ -109,7 +109,7 @@ impl Meter {
     }
 
     /// `done` of `total` units.
-    pub fn update(&mut self, done: u64, total: u64) {
+    fn update(&mut self, done: u64, total: u64) {
         let rate = done as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
         let status = self.status.clone().unwrap_or_else(|| format!("{rate:.1}/s"));
         if let Some(bar) = &self.bar {
@@ -131,7 +131,7 @@ impl Meter {
     }
 
     /// Clears the bar.
-    pub fn finish(self) {
+    fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
         }
@@ -140,8 +140,7 @@ impl Meter {
 
 /// Progress of a run on the terminal: one meter per slide, one line for what came of it. Quiet shows
 /// notes alone.
-#[derive(Default)]
-pub struct Terminal {
+struct Terminal {
     quiet: bool,
     meters: bool,
     meter: Option<Meter>,

@@ -1,19 +1,23 @@
-//! Who watches a run, where its state is kept, and what ends it early.
+//! Who hears of a run, where its state is kept, and what ends it early.
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{DetectError, StoreError};
+use base::progress::Listener;
+use base::text::plain_lines;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Who watches a run, where its state is kept, and what ends it early. Nothing here changes a
+/// Who hears of a run, where its state is kept, and what ends it early. Nothing here changes a
 /// result.
 ///
-/// `Control::default()` watches nothing, stores nothing and runs to the end.
+/// `Control::default()` reports nothing, stores nothing and runs to the end.
 #[derive(Default)]
 pub struct Control<'a> {
-    /// Who learns how far it is.
-    pub observer: Option<&'a mut dyn Observer>,
+    /// Gets the windows that are segmented and stitched, or found unreadable, of those planned, and a
+    /// note where a stored state cannot be used. Called on the thread that called
+    /// [`Detector::run`](crate::Detector::run), which neither begins nor ends a piece of work.
+    pub listener: Option<&'a mut dyn Listener>,
     /// Where the state between two units is kept, so that a killed run continues from there.
     pub store: Option<&'a mut dyn Store>,
     /// Ends the run from elsewhere.
@@ -21,9 +25,9 @@ pub struct Control<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// Watched by `observer`.
-    pub fn watched(observer: &'a mut dyn Observer) -> Self {
-        Self { observer: Some(observer), ..Self::default() }
+    /// Reports to `listener`.
+    pub fn reporting(listener: &'a mut dyn Listener) -> Self {
+        Self { listener: Some(listener), ..Self::default() }
     }
 
     /// Keeps its state in `store`.
@@ -40,38 +44,21 @@ impl<'a> Control<'a> {
         self
     }
 
-    pub(crate) fn progress(&mut self, progress: Progress) {
-        if let Some(observer) = &mut self.observer {
-            observer.progress(progress);
+    pub(crate) fn update(&mut self, done: u64, total: u64) {
+        if let Some(listener) = &mut self.listener {
+            listener.update(done, total);
         }
     }
-}
-
-/// How far a slide has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    /// Windows segmented and stitched, or found unreadable.
-    pub windows_done: usize,
-    /// Windows of the plan.
-    pub windows_total: usize,
-    /// Candidates with all their scores.
-    pub candidates: usize,
-}
-
-/// Watches a run; called on the thread that called [`Detector::run`](crate::Detector::run).
-pub trait Observer {
-    /// Something was finished.
-    fn progress(&mut self, progress: Progress);
 
     /// A stored state cannot be used, for this reason, and the slide starts again.
-    fn restarts(&mut self, reason: &str) {
-        let _ = reason;
+    pub(crate) fn restart(&mut self, reason: &str) {
+        if let Some(listener) = &mut self.listener {
+            listener.note(&format!("{}; this slide is started again", plain_lines(reason)));
+        }
+        if let Some(store) = &mut self.store {
+            store.discard();
+        }
     }
-}
-
-/// Watches nothing.
-impl Observer for () {
-    fn progress(&mut self, _: Progress) {}
 }
 
 /// Keeps the state of one slide's run between two units.

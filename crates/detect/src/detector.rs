@@ -50,7 +50,7 @@ impl Detector<'_> {
         let stored = match control.store.as_mut().map(|s| s.load()).transpose() {
             Ok(stored) => stored.flatten(),
             Err(DetectError::Checkpoint(reason)) => {
-                restart(&mut control, &reason);
+                control.restart(&reason);
                 None
             }
             Err(other) => return Err(other),
@@ -58,7 +58,7 @@ impl Detector<'_> {
         let resumed = stored.is_some();
         match self.attempt(source, job, stored, &mut control) {
             Err(DetectError::Checkpoint(reason)) if resumed => {
-                restart(&mut control, &reason);
+                control.restart(&reason);
                 self.attempt(source, job, None, &mut control)
             }
             other => other,
@@ -76,14 +76,5 @@ impl Detector<'_> {
         let second = self.models.classifier.as_mut();
         let classifier = second.map(|c| &mut **c as &mut dyn Classifier);
         pipeline::run(&run, &mut *self.models.segmenter, classifier, resume, control)
-    }
-}
-
-fn restart(control: &mut Control<'_>, reason: &str) {
-    if let Some(observer) = &mut control.observer {
-        observer.restarts(reason);
-    }
-    if let Some(store) = &mut control.store {
-        store.discard();
     }
 }

@@ -33,7 +33,7 @@ mod stitch;
 pub use area::{TISSUE_MARGIN_UM, Tissue, analysed_area};
 pub use candidates::{CandidateRule, RawCandidate, extract};
 pub use checkpoint::Checkpoint;
-pub use control::{CancelToken, Control, Observer, Progress, StateFile, Store};
+pub use control::{CancelToken, Control, StateFile, Store};
 pub use detector::{Detector, Models};
 pub use error::{DetectError, ReadError, StoreError};
 pub use flaw::{FLAW_LIMITS, Flaw, FlawLimits, Flawed, FlawedSquare, pen_and_dirt, sharpness};

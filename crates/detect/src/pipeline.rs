@@ -20,7 +20,7 @@ mod stages;
 use crate::area::{self, TISSUE_MARGIN_UM};
 use crate::candidates::Extractor;
 use crate::checkpoint::{Checkpoint, Scored, Second, run_digest};
-use crate::control::{Control, Progress};
+use crate::control::Control;
 use crate::error::DetectError;
 use crate::flaw::{FlawMap, Squares, Verdicts};
 use crate::grid::WindowAt;
@@ -189,7 +189,8 @@ fn watch(
     watched: &mut Control<'_>,
     (control, most): (&Shared, usize),
 ) {
-    watched.progress(done.progress);
+    let total = done.windows_total;
+    watched.update(done.windows_done, total);
     loop {
         if watched.cancel.is_cancelled() {
             control.fail(DetectError::Cancelled);
@@ -200,16 +201,15 @@ fn watch(
             }
             Ok(Event::Flawed(at, flaws)) => done.flawed.push((at, flaws)),
             Ok(Event::WindowDone) => {
-                done.progress.windows_done += 1;
-                watched.progress(done.progress);
+                done.windows_done += 1;
+                watched.update(done.windows_done, total);
             }
             Ok(Event::Scored(scored)) => {
                 done.scored.push(scored);
-                done.progress.candidates += 1;
                 if done.scored.len() > most {
                     control.fail(DetectError::Candidates(most));
                 }
-                watched.progress(done.progress);
+                watched.update(done.windows_done, total);
             }
             Ok(Event::UnitEnd(stored)) => {
                 let Some(store) = &mut watched.store else { continue };
@@ -243,21 +243,22 @@ struct Done {
     scored: Vec<Scored>,
     unread: Vec<(WindowAt, String)>,
     flawed: Vec<(WindowAt, Verdicts)>,
-    progress: Progress,
+    windows_done: u64,
+    windows_total: u64,
     resumed: bool,
     ended: bool,
 }
 
 impl Done {
     fn new(windows_total: usize, resume: Option<Checkpoint>) -> Self {
-        let progress = Progress { windows_total, ..Progress::default() };
         let empty = Self {
             next_row: 0,
             extractor: None,
             scored: Vec::new(),
             unread: Vec::new(),
             flawed: Vec::new(),
-            progress,
+            windows_done: 0,
+            windows_total: windows_total as u64,
             resumed: false,
             ended: false,
         };
@@ -266,7 +267,6 @@ impl Done {
             Some(state) => Self {
                 next_row: state.next_row,
                 extractor: Some(state.extractor),
-                progress: Progress { candidates: state.done.len(), ..progress },
                 scored: state.done,
                 unread: state.unread,
                 flawed: state.flawed,

@@ -3,9 +3,10 @@
 use crate::common::{
     Drawn, Failure, Keep, Mean, Restarts, Shade, bits, in_memory, recipe, run, workers,
 };
+use base::progress::Listener;
 use detect::{
-    CancelToken, CandidateRule, Checkpoint, Control, DetectError, Job, Observer, Progress,
-    ReadError, Recipe, SlideResult, StateFile, Store, StoreError, TileSource, Tissue, WindowAt,
+    CancelToken, CandidateRule, Checkpoint, Control, DetectError, Job, ReadError, Recipe,
+    SlideResult, StateFile, Store, StoreError, TileSource, Tissue, WindowAt,
 };
 use mitosis::{Level0, Mm2, Mpp, OperatingPoint, Point, Resolution, RgbTile, Score};
 
@@ -152,13 +153,17 @@ fn a_candidate_without_a_crop_is_not_accepted_unseen() {
 }
 
 /// Cancels at the n-th progress report, and checks that progress only grows.
-struct CancelAt(usize, CancelToken, Progress);
+struct CancelAt(usize, CancelToken, u64);
 
-impl Observer for CancelAt {
-    fn progress(&mut self, now: Progress) {
-        assert!(now.windows_done >= self.2.windows_done && now.candidates >= self.2.candidates);
-        assert_eq!(now.windows_total, 48);
-        self.2 = now;
+impl Listener for CancelAt {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn finish(&mut self) {}
+    fn report(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
+    fn update(&mut self, done: u64, total: u64) {
+        assert!(done >= self.2);
+        assert_eq!(total, 48);
+        self.2 = done;
         self.0 -= usize::from(self.0 > 0);
         if self.0 == 0 {
             self.1.cancel();
@@ -173,9 +178,9 @@ fn cancelling_ends_the_run() {
     let job = Job::whole(&source, &recipe).unwrap();
     for n in [1, 2, 17, 45] {
         let token = CancelToken::new();
-        let mut watch = CancelAt(n, token.clone(), Progress::default());
+        let mut watch = CancelAt(n, token.clone(), 0);
         let (mut shade, mut mean) = (Shade::default(), Mean::default());
-        let control = Control::watched(&mut watch).until(&token);
+        let control = Control::reporting(&mut watch).until(&token);
         let models = (&mut shade as _, Some(&mut mean as _));
         let out = run(&source, &job, models, &recipe, workers(), control);
         assert!(matches!(out, Err(DetectError::Cancelled)), "{n}: {out:?}");
@@ -207,7 +212,7 @@ fn states_that_do_not_fit_are_not_used() {
     let go = |source: &Drawn, job: &Job<'_>, recipe: &Recipe, store: &mut dyn Store| {
         let (mut shade, mut mean) = (Shade::default(), Mean::default());
         let mut restarts = Restarts::default();
-        let control = Control::watched(&mut restarts).stored(store);
+        let control = Control::reporting(&mut restarts).stored(store);
         let models = (&mut shade as _, Some(&mut mean as _));
         let out = run(source, job, models, recipe, workers(), control);
         (out, restarts.0)

@@ -22,7 +22,7 @@ fn resumed(
     let mut mean = Mean::default();
     let second = recipe.crops.is_some().then_some(&mut mean as &mut dyn mitosis::Classifier);
     let mut restarts = Restarts::default();
-    let control = Control::watched(&mut restarts).stored(states);
+    let control = Control::reporting(&mut restarts).stored(states);
     let result = run(source, job, (shade, second), recipe, *workers, control).unwrap();
     assert!(restarts.0.is_empty(), "a state was not used: {:?}", restarts.0);
     result

@@ -5,6 +5,7 @@
 
 use super::layout::{Layout, Spec};
 use super::paint;
+use base::progress::Listener;
 use mitosis::RgbTile;
 use rayon::prelude::*;
 use std::fs::File;
@@ -50,7 +51,7 @@ pub enum PyramidError {
     },
 }
 
-/// Draws `layout` into the file `path` (under a temporary name, then renamed). `progress` gets
+/// Draws `layout` into the file `path` (under a temporary name, then renamed). `listener` gets
 /// tiles with tissue done and in all.
 ///
 /// # Errors
@@ -59,12 +60,12 @@ pub fn write(
     layout: &Layout,
     path: &Path,
     container: Container,
-    progress: &mut dyn FnMut(u64, u64),
+    listener: &mut dyn Listener,
 ) -> Result<(), PyramidError> {
     let fail = |source| PyramidError::Io { path: path.to_owned(), source };
     let temporary = base::file::temporary_for(path).map_err(|e| fail(e.source))?;
     let file = temporary.as_file().try_clone().map_err(fail)?;
-    let mut writer = Writer::new(layout, file, container, progress);
+    let mut writer = Writer::new(layout, file, container, listener);
     writer.all().map_err(|e| match e.downcast::<jpeg_encoder::EncodingError>() {
         Ok(e) => PyramidError::Encode { path: path.to_owned(), reason: e.to_string() },
         Err(source) => PyramidError::Io { path: path.to_owned(), source },
@@ -91,7 +92,7 @@ struct Writer<'a> {
     levels: Vec<Level>,
     done: u64,
     total: u64,
-    progress: &'a mut dyn FnMut(u64, u64),
+    listener: &'a mut dyn Listener,
 }
 
 impl<'a> Writer<'a> {
@@ -99,7 +100,7 @@ impl<'a> Writer<'a> {
         layout: &'a Layout,
         file: File,
         container: Container,
-        progress: &'a mut dyn FnMut(u64, u64),
+        listener: &'a mut dyn Listener,
     ) -> Self {
         let spec = layout.spec();
         let (mut width, mut height) = (u64::from(spec.width), u64::from(spec.height));
@@ -133,7 +134,7 @@ impl<'a> Writer<'a> {
         let worst = total * (TILE * TILE * 3) as u64 * 11 / 10
             + levels.iter().map(|l| l.tiles.len() as u64 * 16).sum::<u64>();
         let big = container == Container::BigTiff || worst > 4_000_000_000;
-        Self { layout, out: BufWriter::new(file), at: 0, big, levels, done: 0, total, progress }
+        Self { layout, out: BufWriter::new(file), at: 0, big, levels, done: 0, total, listener }
     }
 
     fn all(&mut self) -> io::Result<()> {
@@ -215,7 +216,7 @@ impl<'a> Writer<'a> {
                 }
             });
         }
-        (self.progress)(self.done, self.total);
+        self.listener.update(self.done, self.total);
         Ok(out)
     }
 

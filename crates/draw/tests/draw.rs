@@ -1,11 +1,26 @@
 //! Drawn slides: the same from every side, and readable as a slide.
 
+use base::progress::{Listener, Silent};
 use draw::{Container, Kind, Layout, Spec, SpecError, draw, write};
 use mitosis::Mpp;
 use slide::Slide;
 
 fn layout(w: u32, h: u32, seed: u64, figures: usize) -> Layout {
     Layout::new(Spec::new(w, h, seed, figures).unwrap()).unwrap()
+}
+
+/// The progress that was reported.
+#[derive(Debug, Default)]
+struct Steps(Vec<(u64, u64)>);
+
+impl Listener for Steps {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, done: u64, total: u64) {
+        self.0.push((done, total));
+    }
+    fn finish(&mut self) {}
+    fn report(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
 }
 
 #[test]
@@ -58,9 +73,9 @@ fn a_slide_reads_back_as_drawn() {
     let mut bytes = Vec::new();
     for container in [Container::Auto, Container::BigTiff] {
         let path = dir.path().join(format!("{container:?}.tiff"));
-        let mut steps = Vec::new();
-        write(&layout, &path, container, &mut |done, total| steps.push((done, total))).unwrap();
-        assert!(steps.last().is_some_and(|(d, t)| d == t && *t > 0), "{steps:?}");
+        let mut steps = Steps::default();
+        write(&layout, &path, container, &mut steps).unwrap();
+        assert!(steps.0.last().is_some_and(|(d, t)| d == t && *t > 0), "{steps:?}");
         let slide = Slide::open(&path).unwrap();
         assert_eq!(slide.dimensions(), (1500, 1100));
         assert_eq!(slide.levels().len(), 2);
@@ -92,7 +107,7 @@ fn a_huge_slide_costs_its_tissue_alone() {
     let mut spec = Spec::new(100_000, 100_000, 1, 2).unwrap();
     spec.tissue_mm2 = 0.15;
     let layout = Layout::new(spec).unwrap();
-    write(&layout, &path, Container::Auto, &mut |_, _| {}).unwrap();
+    write(&layout, &path, Container::Auto, &mut Silent).unwrap();
     assert!(std::fs::metadata(&path).unwrap().len() < 6 << 20);
     let slide = Slide::open(&path).unwrap();
     assert_eq!(slide.dimensions(), (100_000, 100_000));
@@ -113,5 +128,5 @@ fn what_cannot_be_drawn_is_refused() {
     assert!(matches!(crowded, Err(SpecError::Crowded { wanted: 12_500, .. })));
     let layout = layout(600, 600, 1, 1);
     let nowhere = std::path::Path::new("/dev/null/slide.tiff");
-    assert!(write(&layout, nowhere, Container::Auto, &mut |_, _| {}).is_err());
+    assert!(write(&layout, nowhere, Container::Auto, &mut Silent).is_err());
 }

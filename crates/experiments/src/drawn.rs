@@ -85,7 +85,8 @@ fn slide(path: &Path, side: u32, seed: u64, figures: usize) -> Result<Layout> {
     // Mostly tissue, so that the figures fit.
     spec.tissue_mm2 = 0.8 * (f64::from(side) * Spec::MPP * 1e-3).powi(2);
     let layout = Layout::new(spec).map_err(|e| bad(&e))?;
-    draw::write(&layout, path, Container::Auto, &mut |_, _| {}).map_err(|e| bad(&e))?;
+    draw::write(&layout, path, Container::Auto, &mut base::progress::Silent)
+        .map_err(|e| bad(&e))?;
     Ok(layout)
 }
 

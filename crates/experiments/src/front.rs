@@ -5,8 +5,9 @@ use crate::drawn;
 use crate::error::{ExperimentError, Result};
 use crate::graph::Graph;
 use crate::report;
-use crate::run::{self, NOTE, Options, Places, Record, RunNote, StepState, Summary, Watch};
+use crate::run::{self, NOTE, Options, Places, Record, RunNote, StepState, Summary};
 use crate::spec;
+use base::progress::Listener;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -157,7 +158,7 @@ fn size(path: &Path) -> u64 {
 pub fn perform(
     chosen: &Chosen,
     options: &Options,
-    watch: &mut dyn Watch,
+    listener: &mut dyn Listener,
 ) -> Result<(Summary, PathBuf)> {
     let options = settled(chosen, options);
     let graph = graph(chosen)?;
@@ -177,7 +178,7 @@ pub fn perform(
         drawn::data(data)?;
     }
     let note = RunNote::here(experiments, chosen.shrink, &options);
-    let summary = run::run(&graph, &note, &options, watch)?;
+    let summary = run::run(&graph, &note, &options, listener)?;
     if options.alone.is_some() {
         return Ok((summary, options.out.join(report::FOLDER).join("index.html")));
     }

@@ -6,6 +6,7 @@ use crate::files::images;
 use crate::pipe::{self, Batch};
 use crate::row::Row;
 use crate::table::Table;
+use base::progress::Listener;
 use crops::{Columns, Corpus, Label, Split};
 use mitosis::{Mpp, RgbTile};
 use rayon::prelude::*;
@@ -69,7 +70,7 @@ type Lazy<'a> = (Row, Box<dyn FnOnce() -> Result<RgbTile, String> + Send + 'a>);
 
 /// Features of every crop of `source`, in its order, `batch` at a time. A single crop that cannot be
 /// read stops nothing. `mpp` and `side` are those of crops cut out of regions; all others are taken
-/// whole and resized to the encoder's input. `progress` gets the crops done and their total.
+/// whole and resized to the encoder's input. `listener` gets the crops done and their total.
 ///
 /// # Errors
 /// [`FeatureError`]: the dataset does not open, or the network stops.
@@ -78,7 +79,7 @@ pub fn embed(
     source: &Source,
     (mpp, side): (Option<Mpp>, Option<usize>),
     batch: usize,
-    progress: &mut dyn FnMut(u64, u64),
+    listener: &mut dyn Listener,
 ) -> Result<Embedded, FeatureError> {
     match source {
         Source::Corpus(dir) => {
@@ -99,13 +100,13 @@ pub fn embed(
                 let read = move || crop.decode().map_err(|e| e.to_string());
                 Ok((row, Box::new(read) as _))
             });
-            run(encoder, crops, corpus.len(), batch, progress)
+            run(encoder, crops, corpus.len(), batch, listener)
         }
         Source::Regions(dir) => {
             let dataset = Dataset::open(dir)?;
             let grid = Grid::choose(encoder, mpp, side)?;
             let total = dataset.images().iter().map(|i| i.labels.len() as u64).sum();
-            run(encoder, labels(&dataset, grid), total, batch, progress)
+            run(encoder, labels(&dataset, grid), total, batch, listener)
         }
         Source::Ami(dir) => {
             let (train, test) =
@@ -113,7 +114,7 @@ pub fn embed(
             let parts: [(Split, &Crops); 2] = [(Split::Train, &train), (Split::Test, &test)];
             let total = parts.iter().map(|(_, p)| p.items().len() as u64).sum();
             let crops = parts.iter().flat_map(|(split, part)| patches(*split, part));
-            run(encoder, crops, total, batch, progress)
+            run(encoder, crops, total, batch, listener)
         }
         Source::Images(dir) => {
             let files = images(std::slice::from_ref(dir))?;
@@ -123,7 +124,7 @@ pub fn embed(
                 let read = move || image(&path);
                 Ok((row, Box::new(read) as _))
             });
-            run(encoder, crops, total, batch, progress)
+            run(encoder, crops, total, batch, listener)
         }
     }
 }
@@ -133,7 +134,7 @@ fn run<'a>(
     crops: impl Iterator<Item = Result<Lazy<'a>, FeatureError>> + Send,
     total: u64,
     batch: usize,
-    progress: &mut dyn FnMut(u64, u64),
+    listener: &mut dyn Listener,
 ) -> Result<Embedded, FeatureError> {
     let mut table = Table::new(&encoder.about);
     let failed = std::sync::Mutex::new(Vec::new());
@@ -157,8 +158,7 @@ fn run<'a>(
             Err(e) => Some(Err(e)),
         }
     });
-    progress(0, total);
-    pipe::run(encoder, &mut table, batches, &mut |done| progress(done, total))?;
+    pipe::run(encoder, &mut table, batches, total, listener)?;
     Ok(Embedded { table, failed: failed.into_inner().expect("nobody panics here") })
 }
 

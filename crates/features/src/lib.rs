@@ -7,7 +7,7 @@
 //! let mut encoder = Frozen::open("encoders/lunit".as_ref(), &EngineOptions::default())?;
 //! let slide = slide::Slide::open("case.svs")?;
 //! let grid = Grid::choose(&encoder, None, None)?;
-//! let table: Table = tiles::embed(&mut encoder, &slide, grid, 32, &mut |_, _| {})?;
+//! let table: Table = tiles::embed(&mut encoder, &slide, grid, 32, &mut base::progress::Silent)?;
 //! table.write("case.h5".as_ref())?;
 //! # Ok::<(), features::FeatureError>(())
 //! ```

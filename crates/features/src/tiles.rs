@@ -5,12 +5,13 @@ use crate::error::FeatureError;
 use crate::pipe::{self, Batch};
 use crate::row::{Row, Tiles};
 use crate::table::Table;
+use base::progress::Listener;
 use rayon::prelude::*;
 use slide::{PlannedWindow, Slide, TissueMask, WindowPlan};
 
 /// Features of every tile that touches tissue, in raster order, `batch` at a time; tiles are side by
 /// side from the level-0 origin, and are white beyond the slide's edge. A slide without tissue gives
-/// a table without rows. `progress` gets the tiles done and their total.
+/// a table without rows. `listener` gets the tiles done and their total.
 ///
 /// # Errors
 /// [`FeatureError`]: the slide has no resolution, a tile cannot be decoded, the network stops.
@@ -19,7 +20,7 @@ pub fn embed(
     slide: &Slide,
     grid: Grid,
     batch: usize,
-    progress: &mut dyn FnMut(u64, u64),
+    listener: &mut dyn Listener,
 ) -> Result<Table, FeatureError> {
     let Grid { mpp, side } = grid;
     let mask = TissueMask::find(slide)?;
@@ -37,8 +38,7 @@ pub fn embed(
         .map(|part| part.par_iter().map(read).collect::<Result<Batch, FeatureError>>());
     let mut table = Table::new(&encoder.about);
     let total = windows.len() as u64;
-    progress(0, total);
-    pipe::run(encoder, &mut table, batches, &mut |done| progress(done, total))?;
+    pipe::run(encoder, &mut table, batches, total, listener)?;
     let (scale, _) = slide.working_scale(mpp)?;
     let (width, height) = slide.dimensions();
     table.tiles = Some(Tiles {

@@ -1,5 +1,6 @@
 //! A tiny encoder against PyTorch's values: packages, crops, tiles, files.
 
+use base::progress::{Listener, Silent};
 use features::crops::{self, Source};
 use features::package::{self, Listing, Package};
 use features::{FeatureError, Frozen, Grid, Table, tiles};
@@ -316,6 +317,20 @@ fn a_damaged_package_is_refused_by_type() {
     Frozen::open(&package, &rten()).unwrap();
 }
 
+/// The progress that was reported.
+#[derive(Default)]
+struct Updates(Vec<(u64, u64)>);
+
+impl Listener for Updates {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, done: u64, total: u64) {
+        self.0.push((done, total));
+    }
+    fn finish(&mut self) {}
+    fn report(&mut self, _: &str) {}
+    fn note(&mut self, _: &str) {}
+}
+
 fn embedded_slide(dir: &Path, batch: usize) -> Table {
     let package = dir.join("pkg");
     let package = if package.exists() { package } else { made(dir, draft()) };
@@ -327,9 +342,9 @@ fn embedded_slide(dir: &Path, batch: usize) -> Table {
     let mut encoder = Frozen::open(&package, &rten()).unwrap();
     let grid = Grid::choose(&encoder, None, None).unwrap();
     assert_eq!(grid, Grid { mpp, side: SIDE }, "the card's");
-    let mut seen = vec![];
-    let table =
-        tiles::embed(&mut encoder, &slide, grid, batch, &mut |d, t| seen.push((d, t))).unwrap();
+    let mut seen = Updates::default();
+    let table = tiles::embed(&mut encoder, &slide, grid, batch, &mut seen).unwrap();
+    let seen = seen.0;
     let n = table.len() as u64;
     assert_eq!((seen[0], *seen.last().unwrap()), ((0, n), (n, n)));
     table
@@ -410,7 +425,7 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
     let mut encoder = Frozen::open(&package, &rten()).unwrap();
     let source = Source::from_path(&images);
     assert!(matches!(source, Source::Images(_)));
-    let made = crops::embed(&mut encoder, &source, (None, None), 2, &mut |_, _| {}).unwrap();
+    let made = crops::embed(&mut encoder, &source, (None, None), 2, &mut Silent).unwrap();
     assert_eq!(made.table.len(), 5);
     assert!(made.failed.len() == 1 && made.failed[0].contains("broken.png"), "{:?}", made.failed);
     let expected = golden()["pictures"].clone();
@@ -420,7 +435,7 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
         assert!(farthest(vector, &floats(&expected[k])) < CLOSE, "{}", row.name);
     }
     let nowhere = Source::from_path(&dir.path().join("nowhere"));
-    let e = crops::embed(&mut encoder, &nowhere, (None, None), 2, &mut |_, _| {}).unwrap_err();
+    let e = crops::embed(&mut encoder, &nowhere, (None, None), 2, &mut Silent).unwrap_err();
     assert!(matches!(e, FeatureError::Files(_)), "{e}");
 }
 

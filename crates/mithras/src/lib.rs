@@ -13,7 +13,7 @@
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("drawn.tiff");
 //! let layout = Layout::new(Spec::new(800, 800, 7, 4)?)?;
-//! demo::write(&layout, &path, Container::Auto, &mut |_, _| {})?;
+//! demo::write(&layout, &path, Container::Auto, &mut mithras::progress::Silent)?;
 //!
 //! // `Detector::bundled()` takes the first engine of a fixed order that runs; two are embedded.
 //! let mut detector = Builder::default().engine(EngineChoice::Rten).bundled()?;

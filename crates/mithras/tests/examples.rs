@@ -17,7 +17,7 @@ fn the_examples_run_on_a_drawn_slide() {
     let folder = tempfile::tempdir().unwrap();
     let slide = folder.path().join("drawn.tiff");
     let layout = Layout::new(Spec::new(640, 640, 1, 2).unwrap()).unwrap();
-    demo::write(&layout, &slide, Container::Auto, &mut |_, _| {}).unwrap();
+    demo::write(&layout, &slide, Container::Auto, &mut mithras::progress::Silent).unwrap();
 
     let record = detect_one::detect(&slide).unwrap();
     detect_one::print(&record);

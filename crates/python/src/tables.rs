@@ -195,7 +195,7 @@ pub fn draw(
     py.detach(|| {
         let spec = demo::Spec::new(size.0, size.1, seed, figures);
         let layout = spec.and_then(Layout::new).map_err(with_path::<Error, _>(&path))?;
-        demo::write(&layout, &path, Container::Auto, &mut |_, _| {})
+        demo::write(&layout, &path, Container::Auto, &mut mithras::progress::Silent)
             .map_err(with_path::<Error, _>(&path))?;
         let truth = path.with_file_name("truth.csv");
         let name = mithras::job::stem(&path);

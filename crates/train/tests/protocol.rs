@@ -410,7 +410,7 @@ fn encoders_are_timed() {
     // What a run has measured comes before the time of so many crops.
     let of = |count: usize, seconds: f64| [(name.to_owned(), Measured { seconds, count })].into();
     let runs = Bench { measured: [of(3, 7.0), of(2, 99.0)], batch: 1, runs: 1, ..bench };
-    let found = train::bench::run(&[name.to_owned()], &runs, |_| ()).unwrap();
+    let found = train::bench::run(&[name.to_owned()], &runs, &mut base::progress::Silent).unwrap();
     let csv = String::from_utf8(found.csv()).unwrap();
     let row = csv.lines().find(|l| l.starts_with(name)).unwrap();
     assert!(row.contains(",7,3,99,2,"), "{csv}");

@@ -39,15 +39,43 @@ impl Listener for Silent {
     fn note(&mut self, _: &str) {}
 }
 
-/// A listener that several parts of one work share; clones report to the same one.
-#[derive(Clone)]
-pub struct Reporter(Arc<Mutex<Box<dyn Listener>>>);
+/// The same listener for callers that hold it by reference.
+impl<L: Listener + ?Sized> Listener for &mut L {
+    fn begin(&mut self, label: &str, unit: &'static str) {
+        (**self).begin(label, unit);
+    }
+    fn update(&mut self, done: u64, total: u64) {
+        (**self).update(done, total);
+    }
+    fn status(&mut self, text: &str) {
+        (**self).status(text);
+    }
+    fn finish(&mut self) {
+        (**self).finish();
+    }
+    fn report(&mut self, line: &str) {
+        (**self).report(line);
+    }
+    fn note(&mut self, text: &str) {
+        (**self).note(text);
+    }
+    fn event(&mut self, event: &Event<'_>) {
+        (**self).event(event);
+    }
+}
 
-impl Reporter {
+/// A listener that several threads, or parts of one work, share; clones report to the same one.
+#[derive(Clone)]
+pub struct Shared<'a>(Arc<Mutex<Box<dyn Listener + 'a>>>);
+
+/// One that may be kept as long as its owner wants.
+pub type Reporter = Shared<'static>;
+
+impl<'a> Shared<'a> {
     /// Reports to `listener`.
     #[must_use]
-    pub fn new(listener: impl Listener + 'static) -> Self {
-        Self::from(Box::new(listener) as Box<dyn Listener>)
+    pub fn new(listener: impl Listener + 'a) -> Self {
+        Self::from(Box::new(listener) as Box<dyn Listener + 'a>)
     }
 
     /// Something that a reader should know.
@@ -60,26 +88,26 @@ impl Reporter {
     }
 }
 
-impl From<Box<dyn Listener>> for Reporter {
-    fn from(listener: Box<dyn Listener>) -> Self {
+impl<'a> From<Box<dyn Listener + 'a>> for Shared<'a> {
+    fn from(listener: Box<dyn Listener + 'a>) -> Self {
         Self(Arc::new(Mutex::new(listener)))
     }
 }
 
 /// Reports to nobody.
-impl Default for Reporter {
+impl Default for Shared<'_> {
     fn default() -> Self {
         Self::new(Silent)
     }
 }
 
-impl fmt::Debug for Reporter {
+impl fmt::Debug for Shared<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reporter")
     }
 }
 
-impl Listener for Reporter {
+impl Listener for Shared<'_> {
     fn begin(&mut self, label: &str, unit: &'static str) {
         self.with(|l| l.begin(label, unit));
     }
@@ -177,5 +205,94 @@ impl<'a> Piece<'a> {
     /// The piece ended.
     pub fn finish(self) {
         self.listener.finish();
+    }
+}
+
+/// Parts of the piece report to the piece itself: they neither begin nor end it.
+impl Listener for Piece<'_> {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, done: u64, total: u64) {
+        Piece::update(self, done, total);
+    }
+    fn status(&mut self, text: &str) {
+        self.listener.status(text);
+    }
+    fn finish(&mut self) {}
+    fn report(&mut self, line: &str) {
+        self.listener.report(line);
+    }
+    fn note(&mut self, text: &str) {
+        self.listener.note(text);
+    }
+    fn event(&mut self, event: &Event<'_>) {
+        self.listener.event(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that was heard, in words.
+    #[derive(Default)]
+    struct Heard(Vec<String>);
+
+    impl Listener for Heard {
+        fn begin(&mut self, label: &str, unit: &'static str) {
+            self.0.push(format!("begin {label} {unit}"));
+        }
+        fn update(&mut self, done: u64, total: u64) {
+            self.0.push(format!("update {done}/{total}"));
+        }
+        fn status(&mut self, text: &str) {
+            self.0.push(format!("status {text}"));
+        }
+        fn finish(&mut self) {
+            self.0.push("finish".into());
+        }
+        fn report(&mut self, line: &str) {
+            self.0.push(format!("report {line}"));
+        }
+        fn note(&mut self, text: &str) {
+            self.0.push(format!("note {text}"));
+        }
+        fn event(&mut self, event: &Event<'_>) {
+            if let Event::Progress { of, done, total, .. } = event {
+                self.0.push(format!("event {of} {done}/{total}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_shared_listener_forwards_every_call() {
+        let mut heard = Heard::default();
+        {
+            let listener: &mut dyn Listener = &mut heard;
+            let mut shared = Shared::new(listener);
+            let mut other = shared.clone();
+            shared.begin("a", "tiles");
+            other.update(1, 2);
+            other.status("warm");
+            shared.report("done");
+            other.note("odd");
+            shared.finish();
+        }
+        let wanted = ["begin a tiles", "update 1/2", "status warm", "report done", "note odd"];
+        assert_eq!(heard.0[..5], wanted);
+        assert_eq!(heard.0[5..], ["finish"]);
+    }
+
+    #[test]
+    fn a_part_of_a_piece_reports_to_it_and_does_not_end_it() {
+        let mut heard = Heard::default();
+        let mut piece = Piece::begin(&mut heard, "[1/2] a", "a", "windows");
+        let part: &mut dyn Listener = &mut piece;
+        part.begin("inner", "tiles");
+        part.update(2, 2);
+        part.note("odd");
+        part.finish();
+        piece.finish();
+        let wanted = ["begin [1/2] a windows", "update 2/2", "event a 2/2", "note odd", "finish"];
+        assert_eq!(heard.0, wanted);
     }
 }

@@ -1,5 +1,6 @@
 //! `mithras bench`: how fast things run on this machine.
 
+use crate::progress::LogArgs;
 use anyhow::Result;
 use infer::budget::{Budget, Workload};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
@@ -108,6 +109,8 @@ struct Encoders {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 fn pair(text: &str) -> Result<[u32; 2], String> {
@@ -193,7 +196,7 @@ fn encoders(a: &Encoders) -> Result<()> {
     if let Some(out) = &a.out {
         std::fs::create_dir_all(out).map_err(|e| anyhow::anyhow!("{}: {e}", out.display()))?;
     }
-    let found = run(&a.names, &bench, |name| eprintln!("{name}: done"))?;
+    let found = run(&a.names, &bench, &mut *a.log.listener(false))?;
     if let Some(out) = &a.out {
         found.write(out, scores.as_ref())?;
     }

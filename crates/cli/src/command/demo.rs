@@ -1,12 +1,13 @@
 //! `mithras demo`: draw a slide, and run the whole job on it.
 
 use super::detect::{self, EngineArgs};
-use crate::progress::{Meter, Terminal};
+use crate::progress::LogArgs;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use evaluation::evaluate;
 use mithras::demo::{self, Container, Layout, Spec};
 use mithras::job::{self, Existing};
+use mithras::progress::Piece;
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct Args {
     draw_only: bool,
     #[command(flatten)]
     engine: EngineArgs,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 fn size(text: &str) -> Result<(u32, u32), String> {
@@ -63,7 +66,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let detector = args.engine.detector()?;
     draw(&args, &slide)?;
     let inputs = job::find(&[slide], None, &BTreeMap::new())?;
-    let bars = &mut Terminal::default();
+    let bars = &mut *args.log.listener(false);
     let out = (&*args.out, Existing::Overwrite);
     let (outcomes, run) = detect::work(inputs.slides, &mut [detector], out, bars)?;
     detect::print_result(&args.out, &run, false)?;
@@ -87,10 +90,12 @@ fn draw(args: &Args, slide: &Path) -> Result<()> {
     }
     let layout = Layout::new(spec)?;
     let container = if args.bigtiff { Container::BigTiff } else { Container::Auto };
-    let mut meter = Meter::new("drawing", "tiles", false);
-    demo::write(&layout, slide, container, &mut |done, total| meter.update(done, total))?;
-    meter.finish();
+    let listener = &mut *args.log.listener(true);
+    let mut piece = Piece::begin(listener, "drawing", "drawing", "tiles");
+    let written = demo::write(&layout, slide, container, &mut piece);
+    piece.finish();
+    written?;
     demo::write_truth(&layout, "drawn", &args.out.join("truth.csv"))?;
-    eprintln!("drew {} ({layout})", slide.display());
+    listener.report(&format!("drew {} ({layout})", slide.display()));
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! `mithras experiment`: the paper's tables and figures as commands.
 
+use crate::progress::LogArgs;
 use crate::{interrupt, show::result};
 use anyhow::{Context, Result};
 use detect::CancelToken;
-use experiments::graph::Step;
-use experiments::run::{Ended, Options, Watch, memory_gib};
+use experiments::run::{Ended, Options, memory_gib};
 use experiments::{Chosen, Workflow, report, spec};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,7 +31,12 @@ enum What {
     /// Each step is a mithras command. What is done is not done again; a step runs again if its command,
     /// its data or what it needs changed. A killed run continues with the same command. A failed step
     /// stops only what needs it. `all` runs every experiment.
-    Run(Run),
+    Run {
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        log: LogArgs,
+    },
     /// Write the report of a run again: HTML, CSV, LaTeX, figures
     Report {
         /// Folder of `experiment run`
@@ -140,24 +145,6 @@ impl Run {
     }
 }
 
-/// A line when a step begins, and one for what came of it.
-struct Lines;
-
-impl Watch for Lines {
-    fn begins(&mut self, step: &Step, done: usize, of: usize) {
-        eprintln!("step {} of {of}: {}", done + 1, step.name);
-    }
-
-    fn ends(&mut self, step: &Step, ended: &Ended, _: usize, _: usize) {
-        match ended {
-            Ended::Done { seconds } => eprintln!("  done: {} ({seconds:.1} s)", step.name),
-            Ended::Failed { reason } => eprintln!("  failed: {}: {reason}", step.name),
-            Ended::Blocked { reason } => eprintln!("  not run: {}: {reason}", step.name),
-            Ended::Before | Ended::Cancelled => {}
-        }
-    }
-}
-
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.what {
         What::List => {
@@ -165,7 +152,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         What::Show { id } => print!("{}", spec::find(&id)?.described()?),
         What::Report { dir } => println!("{}", report::write(&dir)?.display()),
-        What::Run(run) => return perform(&run),
+        What::Run { run, log } => return perform(&run, &log),
         What::Export { run, to, .. } => {
             let (command, report) =
                 (run.words(), ["mithras", "experiment", "report"].map(str::to_owned));
@@ -179,7 +166,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn perform(run: &Run) -> Result<ExitCode> {
+fn perform(run: &Run, log: &LogArgs) -> Result<ExitCode> {
     let cancel = CancelToken::default();
     let (chosen, options) = (run.chosen()?, run.options(&cancel)?);
     if run.dry_run {
@@ -187,7 +174,7 @@ fn perform(run: &Run) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     interrupt::cancels(&cancel)?;
-    let (summary, page) = experiments::perform(&chosen, &options, &mut Lines)?;
+    let (summary, page) = experiments::perform(&chosen, &options, &mut *log.listener(false))?;
     if run.json {
         println!("{}", serde_json::to_string_pretty(&summary)?);
     } else {

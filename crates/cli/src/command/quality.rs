@@ -1,7 +1,7 @@
 //! `mithras quality`: what is wrong with the slides of a cohort.
 
 use super::detect::mpp;
-use crate::progress::print_message;
+use crate::progress::LogArgs;
 use crate::show::result;
 use anyhow::Result;
 use mitosis::Mpp;
@@ -25,24 +25,18 @@ pub struct Args {
     /// Micrometres per pixel of level 0, for slides that state none
     #[arg(long, value_name = "X", value_parser = mpp)]
     mpp: Option<Mpp>,
-    /// Print no line per slide
-    #[arg(long)]
-    quiet: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Runs `quality`.
 pub fn run(a: Args) -> Result<ExitCode> {
     let found = mithras::batch::find(&a.slides, a.mpp, &BTreeMap::new())?;
     let slides: Vec<_> = found.slides.into_iter().map(|s| (s.name, s.path)).collect();
-    let report = |done: usize, name: &str, seconds: f64| {
-        if !a.quiet {
-            print_message("note", &format!("{done} of {}: {name}, {seconds:.1} s", slides.len()));
-        }
-    };
-    let cohort = clinic::quality::cohort(&slides, a.mpp, &report);
+    let cohort = clinic::quality::cohort(&slides, a.mpp, &mut *a.log.listener(false));
     clinic::quality::write(&cohort, &a.out)?;
     result(a.json, &cohort)?;
     let failed = cohort.slides.iter().filter(|s| s.measured.is_none()).count();

@@ -162,7 +162,7 @@ fn drawing() -> &'static (Layout, Vec<u8>) {
         let layout = Layout::new(Spec::new(3000, 2200, 11, 12).unwrap()).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("drawn.tiff");
-        write(&layout, &path, Container::Auto, &mut |_, _| {}).unwrap();
+        write(&layout, &path, Container::Auto, &mut mithras::progress::Silent).unwrap();
         let bytes = std::fs::read(path).unwrap();
         (layout, bytes)
     })

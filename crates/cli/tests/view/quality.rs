@@ -10,7 +10,7 @@ fn slides(folder: &Path) {
     for (name, seed) in [("a", 3), ("b", 4), ("blurred", 5), ("penned", 6)] {
         let path = folder.join(format!("{name}.tiff"));
         let layout = Layout::new(Spec::new(1400, 1200, seed, 4).unwrap()).unwrap();
-        write(&layout, &path, Container::Auto, &mut |_, _| {}).unwrap();
+        write(&layout, &path, Container::Auto, &mut mithras::progress::Silent).unwrap();
         if name.len() == 1 {
             continue;
         }

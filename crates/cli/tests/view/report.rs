@@ -38,7 +38,8 @@ fn a_case_with_many_words_has_one_page() {
     (0..12).for_each(|k| list += &format!(",field {k}"));
     for k in 0..10 {
         let name = format!("{}-{k}.tiff", "slide with a long name".repeat(3));
-        write(&layout, Path::new(&at(&name)), Container::Auto, &mut |_, _| {}).unwrap();
+        write(&layout, Path::new(&at(&name)), Container::Auto, &mut mithras::progress::Silent)
+            .unwrap();
         list += &format!("\n{name},one");
         (0..12).for_each(|_| list += &format!(",{}", "many words ".repeat(40)));
     }
@@ -70,7 +71,13 @@ fn a_case_of_two_slides_has_one_page() {
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     for (name, seed) in [("one", 3), ("two", 4), ("other", 5)] {
         let layout = Layout::new(Spec::new(900, 800, seed, 4).unwrap()).unwrap();
-        write(&layout, &at(&format!("{name}.tiff")), Container::Auto, &mut |_, _| {}).unwrap();
+        write(
+            &layout,
+            &at(&format!("{name}.tiff")),
+            Container::Auto,
+            &mut mithras::progress::Silent,
+        )
+        .unwrap();
     }
     let list = "slide,case,born\none.tiff,Müller & Sön,1961\ntwo.tiff,Müller & Sön,1961\nother.tiff,B/2,1970\n";
     std::fs::write(at("list.csv"), list).unwrap();

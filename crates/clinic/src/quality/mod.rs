@@ -7,6 +7,7 @@ pub mod stain;
 pub use measure::{Measured, measure};
 
 use base::file::WriteError;
+use base::progress::{Listener, Piece};
 use base::table::Writer;
 use base::text::{Many, plain};
 use mithras::export::{HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
@@ -16,7 +17,7 @@ use serde::Serialize;
 use stain::Stains;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Median stain vectors of the ICPR 2012 Aperio frames that the bundled detectors were trained on, by [`Stains::estimate`] as `mithras
 /// quality` measures them.
@@ -75,19 +76,25 @@ pub(crate) fn median(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Measures slides, several at once. `told` hears how many are done, of which slide, and its seconds.
+/// Measures slides, several at once. `listener` gets a line per slide, with its seconds.
 pub fn cohort(
     slides: &[(String, PathBuf)],
     mpp: Option<Mpp>,
-    told: &(dyn Fn(usize, &str, f64) + Sync),
+    listener: &mut dyn Listener,
 ) -> Cohort {
-    let done = AtomicUsize::new(0);
+    let total = slides.len();
+    let progress = Mutex::new((0, Piece::begin(listener, "quality", "quality", "slides")));
     let look = |(name, file): &(String, PathBuf)| {
         let started = std::time::Instant::now();
         // A resolution for all fills the gaps of slides that state none.
         let read = measure(file, mpp);
         let seconds = started.elapsed().as_secs_f64();
-        told(done.fetch_add(1, Ordering::SeqCst) + 1, name, seconds);
+        {
+            let (done, piece) = &mut *progress.lock().unwrap_or_else(PoisonError::into_inner);
+            *done += 1;
+            piece.report(&format!("{done} of {total}: {}, {seconds:.1} s", plain(name)));
+            piece.update(*done, total as u64);
+        }
         let (measured, flags) = match read {
             Ok(measured) => (Some(measured), Vec::new()),
             Err(e) => (None, vec![plain(&e.to_string()).into_owned()]),
@@ -102,7 +109,9 @@ pub fn cohort(
             distance: 0.0,
         }
     };
-    compared(slides.par_iter().map(look).collect())
+    let looked = slides.par_iter().map(look).collect();
+    progress.into_inner().unwrap_or_else(PoisonError::into_inner).1.finish();
+    compared(looked)
 }
 
 /// Compares slides with each other and sorts them.

@@ -2,10 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use base::progress::Listener;
 use detect::{
     CandidateRule, Checkpoint, Control, CropRecipe, DetectError, Detector, Grid, Job, Models,
-    Observer, Progress, ReadError, Recipe, SlideResult, Store, StoreError, TileSource, WindowAt,
-    Workers, extract, stitch,
+    ReadError, Recipe, SlideResult, Store, StoreError, TileSource, WindowAt, Workers, extract,
+    stitch,
 };
 use mitosis::{
     ClassProbs, Classifier, Mpp, PortError, ProbMap, Resolution, ResolutionSource, RgbTile, Score,
@@ -343,9 +344,12 @@ impl Store for Keep {
 #[derive(Default)]
 pub struct Restarts(pub Vec<String>);
 
-impl Observer for Restarts {
-    fn progress(&mut self, _: Progress) {}
-    fn restarts(&mut self, reason: &str) {
-        self.0.push(reason.to_owned());
+impl Listener for Restarts {
+    fn begin(&mut self, _: &str, _: &'static str) {}
+    fn update(&mut self, _: u64, _: u64) {}
+    fn finish(&mut self) {}
+    fn report(&mut self, _: &str) {}
+    fn note(&mut self, text: &str) {
+        self.0.push(text.to_owned());
     }
 }

@@ -16,7 +16,7 @@ mod state;
 
 pub(crate) use digest::of_result;
 pub use places::Places;
-pub use schedule::{Ended, Summary, Watch, run};
+pub use schedule::{Ended, Summary, run};
 pub use state::{Record, SCHEMA, StepState};
 
 use serde::{Deserialize, Serialize};

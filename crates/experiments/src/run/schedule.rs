@@ -4,6 +4,7 @@ use super::child::{self, Done, End};
 use super::{NOTE, Options, Places, Record, RunNote, StepState, digest};
 use crate::error::{ExperimentError, Result};
 use crate::graph::{Graph, Step};
+use base::progress::{Event, Listener, Piece};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -41,14 +42,6 @@ impl Ended {
     }
 }
 
-/// Receives the progress of a run.
-pub trait Watch {
-    /// A step begins; `done` of `of` have ended.
-    fn begins(&mut self, step: &Step, done: usize, of: usize);
-    /// A step ended.
-    fn ends(&mut self, step: &Step, ended: &Ended, done: usize, of: usize);
-}
-
 /// What came of all.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
@@ -77,11 +70,13 @@ struct Work<'a> {
     ended: BTreeMap<String, Ended>,
     results: BTreeMap<String, String>,
     running: BTreeMap<String, (Instant, String)>,
+    piece: Piece<'a>,
 }
 
 /// Runs all steps of a graph; gives what came of each.
 ///
-/// A failed step stops what needs it, and nothing else.
+/// A failed step stops what needs it, and nothing else. `listener` gets a line when a step begins and one
+/// for what came of it.
 ///
 /// # Errors
 /// A run folder that another process works in or that cannot be written. Failures of steps are not
@@ -90,7 +85,7 @@ pub fn run(
     graph: &Graph,
     note: &RunNote,
     options: &Options,
-    watch: &mut dyn Watch,
+    listener: &mut dyn Listener,
 ) -> Result<Summary> {
     let places = Places::new(options)?;
     // Steps that another program schedules run in parallel.
@@ -106,19 +101,23 @@ pub fn run(
         ended: BTreeMap::new(),
         results: BTreeMap::new(),
         running: BTreeMap::new(),
+        piece: Piece::begin(listener, "experiment", "experiment", "steps"),
     };
     let of = graph.steps().len();
     work.others();
-    std::thread::scope(|scope| -> Result<()> {
+    let ran = std::thread::scope(|scope| -> Result<()> {
         let (sender, receiver) = mpsc::channel::<(String, Result<Done>)>();
         loop {
-            work.settle(watch)?;
+            work.settle()?;
             while let Some(step) = work.next() {
                 let key = work.places.key(step, &work.results)?;
-                if !work.begin(step, &key, watch)? {
+                if !work.begin(step, &key)? {
                     continue;
                 }
-                watch.begins(step, work.ended.len(), of);
+                work.report(
+                    "note",
+                    &format!("step {} of {of}: {}", work.ended.len() + 1, step.name),
+                );
                 work.running.insert(step.name.clone(), (Instant::now(), key));
                 let (sender, places) = (sender.clone(), work.places);
                 scope.spawn(move || {
@@ -131,22 +130,25 @@ pub fn run(
                 if work.ended.len() == of {
                     return Ok(());
                 }
-                work.settle(watch)?;
+                work.settle()?;
                 if work.next().is_none() && work.ended.len() < of {
-                    work.cancel_rest(watch);
+                    work.cancel_rest();
                     return Ok(());
                 }
                 continue;
             }
             if let Ok((name, done)) = receiver.recv() {
-                work.finish(&name, done, watch)?;
+                work.finish(&name, done)?;
             }
         }
-    })?;
+    });
+    let Work { ended, piece, .. } = work;
+    piece.finish();
+    ran?;
     let wanted = |s: &&Step| options.alone.as_ref().is_none_or(|a| s.name == *a);
     let order = graph.steps().iter().filter(wanted).map(|s| &s.name);
     let steps: Vec<(String, Ended)> =
-        order.filter_map(|n| Some((n.clone(), work.ended.get(n)?.clone()))).collect();
+        order.filter_map(|n| Some((n.clone(), ended.get(n)?.clone()))).collect();
     if options.alone.is_none() {
         let blocked = steps.iter().filter_map(|(name, ended)| match ended {
             Ended::Blocked { reason } => Some((name.clone(), reason.clone())),
@@ -175,7 +177,7 @@ impl<'a> Work<'a> {
     }
 
     /// Ends all steps that cannot begin any more.
-    fn settle(&mut self, watch: &mut dyn Watch) -> Result<()> {
+    fn settle(&mut self) -> Result<()> {
         for step in self.graph.steps() {
             if self.ended.contains_key(&step.name) || self.running.contains_key(&step.name) {
                 continue;
@@ -198,7 +200,7 @@ impl<'a> Work<'a> {
                 (None, true) => None,
             };
             if let Some(ended) = ended {
-                self.end(step, ended, watch);
+                self.end(step, ended);
             }
         }
         Ok(())
@@ -228,7 +230,7 @@ impl<'a> Work<'a> {
     }
 
     /// Prepares a step. False where it was done before or is done by hand.
-    fn begin(&mut self, step: &Step, key: &str, watch: &mut dyn Watch) -> Result<bool> {
+    fn begin(&mut self, step: &Step, key: &str) -> Result<bool> {
         let out = self.places.out();
         let folder = self.places.step(&step.name);
         let before = Record::read(out, &step.name).filter(|r| r.key == key);
@@ -236,11 +238,11 @@ impl<'a> Work<'a> {
             && digest::of_result(&folder, &step.makes).is_ok_and(|d| d == *result)
         {
             self.results.insert(step.name.clone(), result.clone());
-            self.end(step, Ended::Before, watch);
+            self.end(step, Ended::Before);
             return Ok(false);
         }
         if let Some(what) = &step.outside {
-            self.outside(step, key, what, watch)?;
+            self.outside(step, key, what)?;
             return Ok(false);
         }
         if !(step.resumes && before.is_some()) && folder.exists() {
@@ -252,14 +254,14 @@ impl<'a> Work<'a> {
     }
 
     /// A step that somebody does by hand is done once its files are there.
-    fn outside(&mut self, step: &Step, key: &str, what: &str, watch: &mut dyn Watch) -> Result<()> {
+    fn outside(&mut self, step: &Step, key: &str, what: &str) -> Result<()> {
         let folder = self.places.step(&step.name);
         match digest::of_result(&folder, &step.makes) {
             Ok(result) => {
                 let state = StepState::Done { result: result.clone() };
                 Record { state, ..Record::begun(step, key) }.write(self.places.out())?;
                 self.results.insert(step.name.clone(), result);
-                self.end(step, Ended::Before, watch);
+                self.end(step, Ended::Before);
             }
             Err(_) => {
                 let made = step.makes.join(", ");
@@ -267,13 +269,13 @@ impl<'a> Work<'a> {
                     "another program does this: {what}; put {made} into {}",
                     folder.display()
                 );
-                self.end(step, Ended::Blocked { reason }, watch);
+                self.end(step, Ended::Blocked { reason });
             }
         }
         Ok(())
     }
 
-    fn finish(&mut self, name: &str, done: Result<Done>, watch: &mut dyn Watch) -> Result<()> {
+    fn finish(&mut self, name: &str, done: Result<Done>) -> Result<()> {
         let Some((since, key)) = self.running.remove(name) else { return Ok(()) };
         let Some(step) = self.graph.step(name) else { return Ok(()) };
         let seconds = since.elapsed().as_secs_f64();
@@ -301,19 +303,38 @@ impl<'a> Work<'a> {
             record.state = StepState::Failed { reason: reason.clone() };
         }
         record.write(self.places.out())?;
-        self.end(step, ended, watch);
+        self.end(step, ended);
         Ok(())
     }
 
-    fn end(&mut self, step: &Step, ended: Ended, watch: &mut dyn Watch) {
-        watch.ends(step, &ended, self.ended.len() + 1, self.graph.steps().len());
-        self.ended.insert(step.name.clone(), ended);
+    fn end(&mut self, step: &Step, ended: Ended) {
+        let name = &step.name;
+        match &ended {
+            Ended::Done { seconds } => {
+                self.report("note", &format!("  done: {name} ({seconds:.1} s)"))
+            }
+            Ended::Failed { reason } => {
+                self.report("error", &format!("  failed: {name}: {reason}"))
+            }
+            Ended::Blocked { reason } => {
+                self.report("warning", &format!("  not run: {name}: {reason}"));
+            }
+            Ended::Before | Ended::Cancelled => {}
+        }
+        self.ended.insert(name.clone(), ended);
+        self.piece.update(self.ended.len() as u64, self.graph.steps().len() as u64);
     }
 
-    fn cancel_rest(&mut self, watch: &mut dyn Watch) {
+    /// A line for people, and the same as a message for scripts.
+    fn report(&mut self, kind: &str, line: &str) {
+        self.piece.report(line);
+        self.piece.event(&Event::Message { kind, text: line.trim_start() });
+    }
+
+    fn cancel_rest(&mut self) {
         for step in self.graph.steps() {
             if !self.ended.contains_key(&step.name) {
-                self.end(step, Ended::Cancelled, watch);
+                self.end(step, Ended::Cancelled);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::results::Sealed;
 use super::state::{State, Status, differ_in_one, upgraded};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
-use crate::progress::{Event, Listener, Piece, SlideStatus};
+use crate::progress::{Event, Listener, Piece, Shared, SlideStatus};
 use base::text::{Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -253,13 +253,13 @@ pub fn run<T: Task>(
     listener.event(&Event::Slides { total, workers: workers.len() });
     let queue: Mutex<VecDeque<_>> = Mutex::new(inputs.into_iter().enumerate().collect());
     let done: Mutex<Vec<Option<Ended<T>>>> = Mutex::new((0..total).map(|_| None).collect());
-    let shared = Mutex::new(listener);
+    let shared = Shared::new(listener);
     let pace = Mutex::new(Pace::new(total));
     std::thread::scope(|scope| {
         for task in workers {
-            let (queue, done, shared, pace) = (&queue, &done, &shared, &pace);
+            let (queue, done, pace) = (&queue, &done, &pace);
+            let mut listener = shared.clone();
             scope.spawn(move || {
-                let mut listener = Shared(shared);
                 let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                 while let Some((k, (input, checked))) = next() {
                     let label = match total {
@@ -444,34 +444,4 @@ fn finish<T: Task>(
     state.save(folder)?;
     task.tidy(folder);
     Ok(state)
-}
-
-/// One listener for several workers.
-struct Shared<'a, 'b>(&'a Mutex<&'b mut dyn Listener>);
-
-impl Shared<'_, '_> {
-    fn with(&mut self, report: impl FnOnce(&mut dyn Listener)) {
-        report(&mut **self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-impl Listener for Shared<'_, '_> {
-    fn begin(&mut self, label: &str, unit: &'static str) {
-        self.with(|l| l.begin(label, unit));
-    }
-    fn update(&mut self, done: u64, total: u64) {
-        self.with(|l| l.update(done, total));
-    }
-    fn finish(&mut self) {
-        self.with(|l| l.finish());
-    }
-    fn report(&mut self, line: &str) {
-        self.with(|l| l.report(line));
-    }
-    fn note(&mut self, text: &str) {
-        self.with(|l| l.note(text));
-    }
-    fn event(&mut self, event: &Event<'_>) {
-        self.with(|l| l.event(event));
-    }
 }

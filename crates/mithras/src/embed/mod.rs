@@ -37,8 +37,7 @@ pub fn crops(
     }
     let start = Instant::now();
     let mut piece = Piece::begin(listener, "embed", "embed", "crops");
-    let mut progress = |done, total| piece.update(done, total);
-    let made = features::crops::embed(encoder, source, (mpp, side), batch, &mut progress);
+    let made = features::crops::embed(encoder, source, (mpp, side), batch, &mut piece);
     piece.finish();
     let made = made?;
     made.table.write(out)?;

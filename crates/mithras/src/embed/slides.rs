@@ -206,9 +206,8 @@ impl Task for Embedding<'_> {
         let mpp_rule = if input.own_mpp { MppRule::Agree } else { MppRule::Fill };
         let options = OpenOptions { mpp: input.mpp, mpp_rule, ..OpenOptions::default() };
         let opened = Slide::open_with(&input.path, &options)?;
-        let mut progress = |done, total| piece.update(done, total);
         let batch = self.plan.batch;
-        let table = tiles::embed(self.encoder, &opened, self.grid, batch, &mut progress)?;
+        let table = tiles::embed(self.encoder, &opened, self.grid, batch, piece)?;
         table.write(&file)?;
         let features = features::package::digest(&file)?;
         state.work = Work { tiles: table.len() as u64, features };

@@ -9,8 +9,8 @@ use crate::progress::Piece;
 use crate::regions::SlideRegionError;
 use crate::results;
 use base::digest::{Digest, Sha256, hex};
-use base::text::{Many, plain_lines};
-use detect::{CancelToken, Control, Observer, Progress, SlideResult, StateFile};
+use base::text::Many;
+use detect::{CancelToken, Control, SlideResult, StateFile};
 use serde::{Deserialize, Serialize};
 use slide::SlideError;
 use std::path::{Path, PathBuf};
@@ -82,18 +82,6 @@ pub(super) struct Detection<'a> {
     pub(super) cancel: CancelToken,
 }
 
-struct Watch<'a, 'b>(&'a mut Piece<'b>);
-
-impl Observer for Watch<'_, '_> {
-    fn progress(&mut self, p: Progress) {
-        self.0.update(p.windows_done as u64, p.windows_total as u64);
-    }
-
-    fn restarts(&mut self, reason: &str) {
-        self.0.note(&format!("{}; this slide is started again", plain_lines(reason)));
-    }
-}
-
 impl Task for Detection<'_> {
     type Work = Work;
     type Error = SlideFailure;
@@ -117,8 +105,7 @@ impl Task for Detection<'_> {
     ) -> Result<Status, SlideFailure> {
         let slide = self.detector.opener().open(input)?;
         let mut store = StateFile(folder.join(CHECKPOINT));
-        let mut watch = Watch(piece);
-        let control = Control::watched(&mut watch).stored(&mut store).until(&self.cancel);
+        let control = Control::reporting(piece).stored(&mut store).until(&self.cancel);
         let digest = &state.input.sha256;
         let regions = match &input.regions {
             None => None,

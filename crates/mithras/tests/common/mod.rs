@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Draws a slide with its truth.
 pub fn draw(path: &Path, width: u32, height: u32, seed: u64, figures: usize) -> Layout {
     let layout = Layout::new(Spec::new(width, height, seed, figures).unwrap()).unwrap();
-    write(&layout, path, Container::Auto, &mut |_, _| {}).unwrap();
+    write(&layout, path, Container::Auto, &mut mithras::progress::Silent).unwrap();
     layout
 }
 

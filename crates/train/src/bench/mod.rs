@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
+use base::progress::{Listener, Piece};
 use net::device::Precision;
 use net::encoder::{Architecture, ENCODERS, EncoderConfig, build};
 use net::onnx::{ExportOptions, WeightKind, embedding, multiply_accumulates};
@@ -172,11 +173,12 @@ struct Line {
     peak_share: Option<f64>,
 }
 
-/// Times the encoders of these names, or all architectures, and the reference; `done` hears each name.
+/// Times the encoders of these names, or all architectures, and the reference; `listener` gets a line for
+/// each.
 ///
 /// # Errors
 /// An unknown name or device, or a network that cannot be built.
-pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Result<Benchmark> {
+pub fn run(names: &[String], bench: &Bench, listener: &mut dyn Listener) -> Result<Benchmark> {
     let known = known();
     let runs = bench.measured.iter().flat_map(BTreeMap::keys);
     if let Some(n) = names.iter().chain(runs).find(|n| !known.contains(&n.as_str())) {
@@ -188,11 +190,17 @@ pub fn run(names: &[String], bench: &Bench, mut done: impl FnMut(&str)) -> Resul
     let asked =
         |n: &&str| names.is_empty() && plain(n) || *n == REFERENCE || names.iter().any(|m| m == n);
     let peak = peak(bench)?;
-    let mut rows = Vec::new();
-    for name in known.iter().copied().filter(asked) {
-        rows.push(encoder(name, bench)?);
-        done(name);
-    }
+    let asked: Vec<&'static str> = known.iter().copied().filter(asked).collect();
+    let mut piece = Piece::begin(listener, "encoders", "encoders", "encoders");
+    let timed = asked.iter().enumerate().map(|(k, name)| {
+        let row = encoder(name, bench)?;
+        piece.report(&format!("{name}: done"));
+        piece.update(k as u64 + 1, asked.len() as u64);
+        Ok(row)
+    });
+    let rows: Result<Vec<Timed>> = timed.collect();
+    piece.finish();
+    let rows = rows?;
     let base = rows.iter().find(|r| r.name == REFERENCE).map_or(f64::NAN, |r| r.seconds);
     let line = |r: &Timed| {
         let flop = r.macs.map(|n| 2.0 * n as f64);
