@@ -107,6 +107,15 @@ fn the_page_knows_who_differs_and_what_it_counts() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
+/// axe-core in the active Python environment, where `scripts/setup.sh` puts it.
+fn axe() -> Option<PathBuf> {
+    let lib = PathBuf::from(std::env::var_os("VIRTUAL_ENV")?).join("lib");
+    let file = |python: std::fs::DirEntry| {
+        python.path().join("site-packages/axe_playwright_python/axe.min.js")
+    };
+    std::fs::read_dir(lib).ok()?.flatten().map(file).find(|f| f.is_file())
+}
+
 /// Runs a script of `tests/browser` with what it is told and a folder or file for screenshots; nothing
 /// where there is no Chromium or no Node with WebSockets.
 pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&OsStr>) -> bool {
@@ -125,6 +134,7 @@ pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&Os
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
     let run = Command::new(node)
+        .envs(axe().map(|file| ("AXE", file)))
         .arg("--experimental-websocket")
         .arg(script)
         .arg(url)
@@ -135,6 +145,7 @@ pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&Os
         .unwrap();
     let answer = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(run.status.success(), "{}{answer}", String::from_utf8_lossy(&run.stdout));
+    eprint!("{answer}");
     true
 }
 
