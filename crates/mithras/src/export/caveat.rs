@@ -1,4 +1,4 @@
-//! What a reader of a slide's numbers must know: the one place that says so. Tables, pages, the viewer and the report show these.
+//! What a reader of a slide's numbers must know: the one place where it is decided. Tables, pages, the viewer and the report show these.
 
 use super::counts::{CountsFile, HOTSPOT_MM2, OUT_OF_FOCUS_SHARE};
 use base::text::Many;
@@ -83,34 +83,34 @@ impl CountsFile {
     #[must_use]
     pub fn caveats(&self) -> Vec<Caveat> {
         let mut all = Vec::new();
-        let mut say = |kind, text: String| all.push(Caveat { kind, text });
+        let mut add = |kind, text: String| all.push(Caveat { kind, text });
         let range = match self.is_outside_range() {
             true => CaveatKind::OutsideRange,
             false => CaveatKind::Coarse,
         };
-        self.resolution_note.iter().for_each(|n| say(range, n.clone()));
-        self.scanner_note.iter().for_each(|n| say(CaveatKind::OtherScanner, n.clone()));
+        self.resolution_note.iter().for_each(|n| add(range, n.clone()));
+        self.scanner_note.iter().for_each(|n| add(CaveatKind::OtherScanner, n.clone()));
         let regions = self.regions.iter().flat_map(|r| &r.notes);
-        regions.for_each(|n| say(CaveatKind::Regions, n.clone()));
+        regions.for_each(|n| add(CaveatKind::Regions, n.clone()));
         if !self.has_tissue {
-            say(CaveatKind::NoTissue, "no tissue was found: nothing was looked at".into());
+            add(CaveatKind::NoTissue, "no tissue was found: nothing was looked at".into());
         }
         if self.analysed_mm2 > 0.0 && self.analysed_mm2 < HOTSPOT_MM2 {
             let area = self.analysed_mm2;
-            say(
+            add(
                 CaveatKind::LittleTissue,
                 format!("{area:.3} mm2 of tissue, less than the {HOTSPOT_MM2} mm2 of a hotspot"),
             );
         }
-        self.level_notes.iter().for_each(|n| say(CaveatKind::Levels, n.clone()));
+        self.level_notes.iter().for_each(|n| add(CaveatKind::Levels, n.clone()));
         if self.unread_mm2 > 0.0 {
             let text = format!("{:.3} mm2 of tissue could not be read", self.unread_mm2);
-            say(CaveatKind::Unread, text);
+            add(CaveatKind::Unread, text);
         }
         let blurred = self.out_of_focus_mm2 / self.analysed_mm2;
         if blurred > OUT_OF_FOCUS_SHARE {
             let (area, percent) = (self.out_of_focus_mm2, 100.0 * blurred);
-            say(
+            add(
                 CaveatKind::OutOfFocus,
                 format!(
                     "{area:.3} mm2 of tissue ({percent:.0} %) are out of focus, where figures are missed"
@@ -119,7 +119,7 @@ impl CountsFile {
         }
         if self.flawed_figures > 0 {
             let n = Many(self.flawed_figures, "figure");
-            say(
+            add(
                 CaveatKind::FlawedFigures,
                 format!("{n} out of focus, under pen or under dirt (column flaw)"),
             );
@@ -127,12 +127,12 @@ impl CountsFile {
         if self.absent_mm2 > 0.0 {
             let text =
                 format!("{:.3} mm2 are left out of the file and read as white", self.absent_mm2);
-            say(CaveatKind::Absent, text);
+            add(CaveatKind::Absent, text);
         }
         if self.suspect_mm2 > 0.0 {
             let why = self.suspect_reasons.join("; ");
             let text = format!("{:.3} mm2 of pixels are in doubt ({why})", self.suspect_mm2);
-            say(CaveatKind::Suspect, text);
+            add(CaveatKind::Suspect, text);
         }
         all
     }

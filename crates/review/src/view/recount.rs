@@ -276,7 +276,7 @@ pub fn recount(
                 (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
             }
             Words::Together(all) => {
-                let about = all.said.iter().filter(|(of, _)| of.slide == name);
+                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
                 let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
                 let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
                 (about, notes)
@@ -478,8 +478,8 @@ pub fn figures_by(
     counts: &CountsFile,
     rows: &[DetectionRow],
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
-    let Some(Together { said, .. }) = together(reviews, reviewer)? else { return Ok(None) };
-    let about: Vec<_> = said.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
+    let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
+    let about: Vec<_> = verdicts.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
     Ok(Some(reviewed_figures((counts, rows), &about)))
 }
 

@@ -1,6 +1,6 @@
 //! Places on which reviewers differ, and what was decided about them.
 //!
-//! A decision lies in `settled.log` beside the logs of reviewers. It names the verdicts that it was made about, and holds as long as
+//! A decision is in `settled.log` next to the logs of reviewers. It names the verdicts that it was made about, and holds as long as
 //! these are the reviewers' verdicts: whoever changes one opens the question again.
 
 use super::desk::{append, lines, now};
@@ -74,8 +74,8 @@ pub fn disagreements(
     settled: &BTreeMap<(Change, String), Settled>,
 ) -> Vec<Disagreement> {
     let mut places: BTreeMap<&str, (&Entry, BTreeMap<String, Verdict>)> = BTreeMap::new();
-    for (name, said) in logs {
-        for entry in said.get(of).iter().flat_map(|s| s.entries.values()) {
+    for (name, log) in logs {
+        for entry in log.get(of).iter().flat_map(|s| s.entries.values()) {
             let Some(verdict) = entry.verdict else { continue };
             let place = places.entry(&entry.key).or_insert_with(|| (entry, BTreeMap::new()));
             place.1.insert(name.clone(), verdict);
@@ -98,7 +98,7 @@ pub fn disagreements(
     places.into_iter().filter(|(_, (_, verdicts))| differ(verdicts)).map(one).collect()
 }
 
-/// Keeps a decision about a place, or takes the one that stands back; on disk before this returns.
+/// Keeps a decision about a place, or takes the current one back; on disk before this returns.
 ///
 /// # Errors
 /// [`ReviewError`].
@@ -123,11 +123,11 @@ pub fn settle(
     Ok(line)
 }
 
-/// What several reviewers say together.
+/// The verdicts of several reviewers together.
 #[derive(Clone, Debug, Default)]
 pub struct Together {
     /// Their verdicts: where they differ the decision, else none.
-    pub said: Said,
+    pub verdicts: Said,
     /// Places on which they differ and nobody decided, by slide.
     pub open: BTreeMap<Change, usize>,
     /// Places on which they differed and somebody decided, by slide.
@@ -193,7 +193,7 @@ pub fn together(folder: &Path, names: &str) -> Result<Option<Together>, ReviewEr
         }
         all.open.insert(of.clone(), open);
         all.decided.insert(of.clone(), decided);
-        all.said.insert(of.clone(), Standing::of(entries.into_values()));
+        all.verdicts.insert(of.clone(), Standing::of(entries.into_values()));
     }
     Ok(Some(all))
 }
@@ -218,7 +218,7 @@ mod tests {
     fn a_decision_holds_until_a_verdict_changes() {
         let dir = tempfile::tempdir().unwrap();
         let of = Change { slide: "s".into(), slide_digest: "d".into(), model_digest: "m".into() };
-        let say = |who: &str, key: &str, verdict| {
+        let judge = |who: &str, key: &str, verdict| {
             Reviews::open(dir.path(), who).unwrap().say(&of, entry(key, verdict)).unwrap();
         };
         for (key, anna, bert) in [
@@ -226,14 +226,14 @@ mod tests {
             ("b", Verdict::Figure, Verdict::Mimicker),
             ("c", Verdict::Removed, Verdict::Unsure),
         ] {
-            say("anna", key, anna);
-            say("bert", key, bert);
+            judge("anna", key, anna);
+            judge("bert", key, bert);
         }
-        say("anna", "alone", Verdict::Figure);
+        judge("anna", "alone", Verdict::Figure);
         let counts = |names: &str| {
             let all = together(dir.path(), names).unwrap().unwrap();
             let verdicts: BTreeMap<String, Option<Verdict>> =
-                all.said[&of].entries.iter().map(|(k, e)| (k.clone(), e.verdict)).collect();
+                all.verdicts[&of].entries.iter().map(|(k, e)| (k.clone(), e.verdict)).collect();
             (verdicts, all.open[&of], all.decided[&of])
         };
         let (verdicts, open, decided) = counts("anna+bert");
@@ -254,9 +254,9 @@ mod tests {
         assert_eq!(verdicts["b"], Some(Verdict::Mimicker));
         // The decision is no log of a reviewer, and does not outlive the verdicts that it was about.
         assert_eq!(Reviews::read_all(dir.path()).unwrap().len(), 2);
-        say("bert", "b", Verdict::Unsure);
+        judge("bert", "b", Verdict::Unsure);
         assert_eq!(counts("anna+bert").1, 2);
-        say("bert", "b", Verdict::Mimicker);
+        judge("bert", "b", Verdict::Mimicker);
         assert_eq!(counts("anna+bert").1, 1, "the same verdicts again, the same decision");
         let logs = Reviews::read_all(dir.path()).unwrap();
         let differ = disagreements(&logs, &of, &settled(dir.path()).unwrap());
