@@ -120,6 +120,37 @@ try {
   await a.run("document.getElementById('region-undo').click()");
   await a.until(`${text('region-list')}.includes('left out')`, 'regions taken back');
 
+  // By keys alone: a rectangle under the cross, moved by the arrows, and a figure added there and deleted again.
+  await a.run("document.activeElement.blur()");
+  await a.key('0');
+  await wait(1200);
+  await a.key('r');
+  await a.until("!document.getElementById('cross').hidden", 'the cross');
+  await a.key(' ');
+  for (const k of ['ArrowRight', 'ArrowDown', 'ArrowDown']) await a.key(k);
+  await wait(900);
+  await a.key(' ');
+  await a.until("document.querySelectorAll('#region-list li').length === 3 && document.getElementById('cross').hidden", 'a rectangle by keys');
+  const [, , byKeys] = (await desk()).drawn;
+  const [p0, , p2] = byKeys.ring;
+  const view = await a.run('(() => { const b = osd.viewport.viewportToImageRectangle(osd.viewport.getBounds(true)); return [b.width, b.height]; })()');
+  close(p2[0] - p0[0], 0.1 * view[0]);
+  close(p2[1] - p0[1], 0.2 * view[1]);
+  await a.run("document.getElementById('region-undo').click()");
+  await a.until("document.querySelectorAll('#region-list li').length === 2", 'taken back');
+  await a.run("document.activeElement.blur()");
+  await a.key('+');
+  await a.key('ArrowLeft');
+  await wait(900);
+  await a.key(' ');
+  await a.until(`${text('history')}.split('figure at').length === 2`, 'a figure added by keys');
+  await a.key('z');
+  await a.until(`!${text('history')}.includes('figure at')`, 'and taken back');
+  // Escape gives up, and the arrows are the slide's again.
+  await a.key('o');
+  await a.key('Escape');
+  await a.until("document.getElementById('cross').hidden", 'given up');
+
   // Signed, nothing can be changed; a reload shows it, with the hotspot, the name and the slide.
   await a.run("document.getElementById('sign').click()");
   await a.until(`${text('frozen')} === 'signed by anna, version 1'`, 'a signature');

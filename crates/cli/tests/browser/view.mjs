@@ -6,6 +6,7 @@
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { judged } from './axe.mjs';
 import { start } from './chromium.mjs';
 
 const [url, chromium, places, picture] = process.argv.slice(2);
@@ -148,6 +149,23 @@ try {
   await b.key('n');
   await b.key('1');
   await b.until(`${text('agreement')}.includes('anna and bert: 0 of 1 alike, kappa 0.00')`, 'the agreement');
+  // Where they differ is listed, both verdicts side by side, and settled; the decision holds until a verdict changes.
+  await b.until(`${text('differ-sum')} === 'Disagreements: 1 to settle, 0 settled'`, 'a disagreement');
+  assert.match(await b.run(text('disagreements')), /anna: mimicker · bert: figure/);
+  await judged(b, 'the viewer with a disagreement');
+  const press = async (label) => {
+    await b.run(`document.querySelector('#disagreements [aria-label^="${label}"]').focus()`);
+    await b.key('Enter');
+  };
+  await press('settle as mimicker');
+  await b.until(`${text('differ-sum')} === 'Disagreements: 0 to settle, 1 settled'`, 'a decision');
+  assert.match(await b.run(text('disagreements')), /settled as mimicker by bert, 20\d\d-/);
+  await judged(b, 'the viewer with a decision', ['light']);
+  await press('open the question again');
+  await b.until(`${text('differ-sum')} === 'Disagreements: 1 to settle, 0 settled'`, 'an open question');
+  await press('settle as figure');
+  await b.until(`${text('differ-sum')} === 'Disagreements: 0 to settle, 1 settled'`, 'another decision');
+  await b.run('document.activeElement.blur()');
   await b.key('b');
   await b.until("document.querySelector('[value=differ]').disabled && document.getElementById('agreement').textContent === ''", 'nothing of others when blinded');
 

@@ -1,6 +1,7 @@
 //! The page: its model in Node, all of it in Chromium.
 
 use super::made::{DOTS, found, huge, made, serve};
+use super::recount;
 use mitosis::count::hotspot;
 use mitosis::hotspots::{HotspotRule, Shape};
 use mitosis::{Level0, Mpp, Point, Resolution, ResolutionSource};
@@ -168,6 +169,13 @@ fn a_reviewer_in_a_real_browser() {
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let dots = &answer["slides"][0];
     assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{answer}");
+    // With both reviewers the decision counts where they differ: that dot is a figure again.
+    let both = recount(&made, "anna+bert").unwrap();
+    let dots = &both["slides"][0];
+    assert_eq!((&dots["taken_out"], &dots["added"]), (&0.into(), &1.into()), "{both}");
+    assert_eq!(both["reviewer"], "anna+bert");
+    assert!(dots["notes"].to_string().contains("1 place on which they differ settled"), "{dots}");
+    assert!(recount(&made, "anna+nobody").unwrap_err().contains("anna+nobody"));
 }
 
 #[test]

@@ -479,7 +479,8 @@ pub fn figures_by(
     rows: &[DetectionRow],
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
-    let about: Vec<_> = verdicts.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
+    let about: Vec<_> =
+        verdicts.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
     Ok(Some(reviewed_figures((counts, rows), &about)))
 }
 
