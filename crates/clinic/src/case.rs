@@ -170,13 +170,8 @@ fn slide(
         .and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok())
         .map(|d| d.as_secs());
     let places = match &reviewed {
-<<<<<<< HEAD
         // A recount may use a log from elsewhere, whose name is not a reviewer's name.
-        Some(r) if base::log::check_name(&r.reviewer).is_ok() => {
-=======
-        // A recount may have been made of a log that lies elsewhere, whose name is no name of a reviewer.
         Some(r) if r.reviewer.split(TOGETHER).all(|n| base::log::check_name(n).is_ok()) => {
->>>>>>> 1f1de15 (pages: judged by axe-core and by the Tab key; caveats in one place, other scanners among them; disagreements are settled)
             review::view::figures_by(&reviews, &r.reviewer, &counts, &rows)?
         }
         _ => None,
