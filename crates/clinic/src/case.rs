@@ -4,6 +4,7 @@ use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
 use mithras::report::{Reviewed, case_of};
 use mitosis::{Level0, Point};
+use review::view::TOGETHER;
 use review::view::desk::{self, PlacedHotspot, Signed};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -170,7 +171,7 @@ fn slide(
         .map(|d| d.as_secs());
     let places = match &reviewed {
         // A recount may use a log from elsewhere, whose name is not a reviewer's name.
-        Some(r) if base::log::check_name(&r.reviewer).is_ok() => {
+        Some(r) if r.reviewer.split(TOGETHER).all(|n| base::log::check_name(n).is_ok()) => {
             review::view::figures_by(&reviews, &r.reviewer, &counts, &rows)?
         }
         _ => None,

@@ -11,22 +11,35 @@ const STYLE: &str = "
 @page { size: A4; margin: 14mm; }
 main.case { max-width: 48rem; margin: 0 auto; padding: 1rem; }
 .case dl { display: grid; grid-template-columns: 9rem 1fr; gap: .1rem .75rem; margin: .25rem 0; }
-.case dt { opacity: .75; } .case dd { margin: 0; }
+.case dd { margin: 0; }
 .case .main b { font-size: 2.2rem; margin-right: .5rem; }
 .case .picture { position: relative; display: inline-block; margin: .25rem .5rem .25rem 0; }
-.case .picture img { display: block; max-width: 100%; }
+.case .picture img { display: block; max-width: 100%; max-height: var(--height); }
 .case .picture svg { position: absolute; inset: 0; width: 100%; height: 100%; }
 .case .picture path { fill: none; stroke: #1d4ed8; stroke-width: 1.5px; vector-effect: non-scaling-stroke; }
 .case .picture path.edge { stroke: #fff; stroke-width: 3px; }
 .case .pictures { display: flex; flex-wrap: wrap; gap: 0 .75rem; break-inside: avoid; }
 .case figure { margin: 0; } .case figcaption { font-size: .85em; max-width: 30rem; }
-@media print { main.case { padding: 0; font-size: 9.5pt; } .case h2 { margin: .4rem 0 .1rem; } }
+@media print {
+  main.case { padding: 0; max-width: none; font-size: calc(7.6pt * var(--letters)); line-height: 1.25; }
+  .case h1 { font-size: 1.8em; } .case h2 { font-size: 1.25em; margin: .5em 0 .1em; }
+  .case .main { font-size: 1.2em; } .case .main b { font-size: 2.4em; }
+  .case dl { gap: 0 .75rem; margin: .1rem 0; }
+  .case table { font-size: inherit; } .case th, .case td { padding: .1em .6em .1em 0; }
+  .case .note { margin: .15em 0 0; padding: 0 .4em; border-radius: 3px; }
+  .case .picture img { max-height: calc(var(--height) * var(--pictures) * .9); }
+  .case .picture { margin: .1rem 0 0; }
+  .case footer { margin-top: .5em; font-size: 1em; }
+}
 ";
 
-/// The whole file.
+/// The whole file; `letters` and `pictures` are how much smaller than usual they are in print, so that the page is one sheet.
 #[must_use]
-pub fn text(page: &Page) -> String {
-    let mut body = format!("<main class=\"case\">\n<h1>{}</h1>\n", escape(&page.title));
+pub fn text(page: &Page, (letters, pictures): (f32, f32)) -> String {
+    let mut body = format!(
+        "<main class=\"case\" style=\"--letters: {letters:.2}; --pictures: {pictures:.2}\">\n<h1>{}</h1>\n",
+        escape(&page.title)
+    );
     for block in &page.blocks {
         write_block(&mut body, block).expect("a string takes text");
     }
@@ -81,7 +94,7 @@ fn write_picture(out: &mut String, picture: &Picture, height: f64) -> std::fmt::
     }
     writeln!(
         out,
-        "<figure><div class=\"picture\"><img alt=\"{0}\" style=\"max-height:{height}pt\" \
+        "<figure><div class=\"picture\"><img alt=\"{0}\" style=\"--height: {height}pt\" \
          src=\"data:image/jpeg;base64,{data}\"><svg viewBox=\"0 0 1000 1000\" preserveAspectRatio=\"none\" \
          aria-hidden=\"true\"><path class=\"edge\" d=\"{paths}\"/><path d=\"{paths}\"/></svg></div>\
          <figcaption>{0}</figcaption></figure>",

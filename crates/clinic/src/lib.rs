@@ -96,9 +96,10 @@ pub fn report(
         let page = page::page(case, grading);
         let name = file_name(&case.name, &written.cases);
         let fail = |reason: pdf::PdfError| ReportError::Page { case: case.name.clone(), reason };
+        let fit = pdf::fit(&page).map_err(fail)?;
         let pdf = pdf::bytes(&page).map_err(fail)?;
         base::file::write(&out.join(format!("{name}.pdf")), &pdf)?;
-        base::file::write(&out.join(format!("{name}.html")), html::text(&page).as_bytes())?;
+        base::file::write(&out.join(format!("{name}.html")), html::text(&page, fit).as_bytes())?;
         written.cases.push((case.name.clone(), name));
     }
     Ok(written)

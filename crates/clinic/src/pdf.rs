@@ -338,6 +338,14 @@ fn fitting(page: &Page, faces: &[Face; 2]) -> Result<(f32, f32), PdfError> {
     }
 }
 
+/// How much smaller than usual letters and pictures have to be for everything to be on one page: 1 where it fits as it is.
+///
+/// # Errors
+/// When the page holds more than fits.
+pub fn fit(page: &Page) -> Result<(f32, f32), PdfError> {
+    fitting(page, &[Face::new(dejavu::sans::regular())?, Face::new(dejavu::sans::bold())?])
+}
+
 /// The file.
 ///
 /// # Errors

@@ -390,6 +390,14 @@ impl ModelCard {
         Ok(card)
     }
 
+    /// Makers of the scanners of the slides that the figures of the training data are on (`scanners` in `[training]`); empty where the
+    /// card names none.
+    #[must_use]
+    pub fn scanners(&self) -> Vec<String> {
+        let list = self.training.as_ref().and_then(|t| t.get("scanners")?.as_array());
+        list.into_iter().flatten().filter_map(|v| v.as_str()).map(str::to_owned).collect()
+    }
+
     /// The card as TOML, in the order of the schema.
     ///
     /// # Errors

@@ -278,6 +278,55 @@ fn a_resolution_that_the_model_is_not_made_for_is_refused_or_marked() {
     assert_eq!(go("fits", range(0.1, 0.6, Some(0.35)), false), (None, None));
 }
 
+/// A scanner that the model saw no slide of, a coarse resolution and little tissue are in every output, in the same words.
+#[test]
+fn what_misleads_is_in_every_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let slide = dir.path().join("s.tiff");
+    draw(&slide, 1024, 1024, 5, 3);
+    // The program that drew it becomes the maker of a scanner, letter for letter.
+    let mut bytes = std::fs::read(&slide).unwrap();
+    let at = bytes.windows(8).position(|w| w == b"mithras ").unwrap();
+    bytes[at..at + 8].copy_from_slice(b"Philips ");
+    std::fs::write(&slide, bytes).unwrap();
+    let go = |name: &str, scanners: &[&str], warn: f64| {
+        let out = dir.path().join(name);
+        let mut setup = setup(false, usize::MAX, workers(256));
+        setup.scanners = scanners.iter().map(|s| (*s).to_owned()).collect();
+        let mpp = |v| mitosis::Mpp::new(v).unwrap();
+        setup.config.resolution = Some(infer::card::ResolutionCard {
+            min: mpp(0.1),
+            max: mpp(0.6),
+            warn_above: Some(mpp(warn)),
+        });
+        let outcome = run(&[&slide], &out, &mut setup, Existing::Refuse);
+        let words = report::write(&out, &outcome, &setup, &["mithras".to_owned()]).unwrap();
+        let kinds: Vec<&str> = report::counts(&out.join("s"))
+            .unwrap()
+            .caveats()
+            .iter()
+            .map(|c| c.kind.label())
+            .collect();
+        let text = |file: &str| std::fs::read_to_string(out.join(file)).unwrap();
+        (kinds, words.to_string(), text("counts.csv"), text("summary.html"), text("s/counts.json"))
+    };
+    let (kinds, words, table, page, counts) = go("other", &["Aperio", "Hamamatsu"], 0.22);
+    assert_eq!(kinds, ["coarse", "other scanner", "little tissue"]);
+    assert!(words.contains("  coarse, other scanner, little tissue"), "{words}");
+    for (output, text) in
+        [("words", &words), ("table", &table), ("page", &page), ("counts", &counts)]
+    {
+        for part in
+            ["a scanner of Philips, of which the model saw no slide", "is coarser than 0.22 um/px"]
+        {
+            assert!(text.contains(part), "{output}: {part}: {text}");
+        }
+    }
+    assert!(page.contains("<b>other scanner:</b>") && counts.contains("\"scanner\": \"Philips\""));
+    assert_eq!(go("same", &["philips"], 0.36).0, ["little tissue"]);
+    assert_eq!(go("unknown", &[], 0.36).0, ["little tissue"]);
+}
+
 #[test]
 fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     let dir = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use mithras::export::{CountsFile, read_detections, write_all};
 use mithras::input::InputDigest;
 use mithras::record::{ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mithras::regions::{Searched, SearchedRegion};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };
@@ -133,6 +134,54 @@ fn highdicom_reads_what_was_found_on_a_converted_slide() {
     let other = write(root, "other", &golden(), false).1.unwrap();
     let uid = |b: &[u8]| b[300..420].to_vec();
     assert_ne!(uid(&other), uid(&bytes), "the identifier in the file's head stays");
+}
+
+/// Two regions that were searched: a group of measurements each, the counts of both together, and their outlines as annotations.
+#[test]
+fn highdicom_reads_what_was_found_in_regions() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path();
+    let run = run(root, "case.svs", (20_000, 10_000), "ab");
+    let folder = run.join("case");
+    let rows = read_detections(&folder.join("detections.csv")).unwrap();
+    let counts =
+        CountsFile::parse(&fs::read_to_string(folder.join("counts.json")).unwrap()).unwrap();
+    let region = |name: &str, class: &str, min: [f64; 2], max: [f64; 2]| SearchedRegion {
+        name: name.into(),
+        class: class.into(),
+        area: roi::Area::rectangle(min, max),
+        area_mm2: 2.0,
+        tissue_mm2: 1.5,
+        analysed_mm2: 1.25,
+        unread_mm2: 0.0,
+    };
+    let searched = Searched {
+        source: roi::regions::Source {
+            file: "drawn.geojson".into(),
+            format: "geojson".into(),
+            sha256: "00".into(),
+        },
+        area_mm2: 3.75,
+        excluded_mm2: 0.25,
+        // The first holds both figures, the second one of them.
+        list: vec![
+            region("front", "Tumour", [0.0, 0.0], [4_000.0, 9_000.0]),
+            region("front", "", [0.0, 5_100.0], [9_000.0, 9_900.0]),
+        ],
+        notes: vec!["a note on the regions".into()],
+    };
+    let outlines = serde_json::to_vec(&searched.geojson(&counts.slide.digest, [0, 0])).unwrap();
+    fs::write(folder.join("regions.geojson"), outlines).unwrap();
+    let record = mithras::export::restored(&counts, rows, Some(searched)).unwrap();
+    write_all(&record, &folder).unwrap();
+    fs::write(root.join("case.svs"), "no DICOM").unwrap();
+    let (written, _) = write(root, "out", &golden(), false);
+    assert_eq!(written.failed(), 0, "{written}");
+    let counts =
+        CountsFile::parse(&fs::read_to_string(folder.join("counts.json")).unwrap()).unwrap();
+    let list = &counts.regions.as_ref().unwrap().list;
+    assert_eq!((list[0].figures, list[1].figures), (2, 1));
+    read_back(&run, &root.join("out"));
 }
 
 #[test]

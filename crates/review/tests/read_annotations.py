@@ -46,11 +46,16 @@ def check_report(file: Path, counts: dict) -> None:
     def values(group) -> dict:
         return {m.name.value: (m.value, m.unit.value) for m in group.get_measurements()}
 
-    (whole,) = content.get_image_measurement_groups()
-    assert whole.tracking_identifier == "Slide" and whole.finding_type.value == "MITOTIC-FIGURE"
-    area = counts["analysed_mm2"]
-    wanted = {"FIGURE-COUNT": (counts["figures"], "1"), "ANALYSED-AREA": (area, "mm2"), "FIGURE-DENSITY": (round(counts["figures"] / area, 6), "/mm2")}
-    assert values(whole) == wanted, values(whole)
+    regions = (counts.get("regions") or {"list": []})["list"]
+    groups = content.get_image_measurement_groups()
+    names = ["All regions" if regions else "Slide"] + [f"Region {k + 1}: {r['name']}" for k, r in enumerate(regions)]
+    assert [g.tracking_identifier for g in groups] == names, names
+    assert len({str(g.tracking_uid) for g in groups}) == len(groups)
+    for group, of in zip(groups, [counts, *regions]):
+        assert group.finding_type.value == "MITOTIC-FIGURE"
+        area = of["analysed_mm2"]
+        wanted = {"FIGURE-COUNT": (of["figures"], "1"), "ANALYSED-AREA": (area, "mm2"), "FIGURE-DENSITY": (round(of["figures"] / area, 6), "/mm2")}
+        assert values(group) == wanted, values(group)
     spots = content.get_planar_roi_measurement_groups()
     assert len(spots) == (counts["hotspot"] is not None)
     for spot in spots:
@@ -63,6 +68,8 @@ def check_report(file: Path, counts: dict) -> None:
         assert selected.ReferencedSOPInstanceUID == image
     texts = [item.TextValue for box in content[0].ContentSequence for item in box.get("ContentSequence", []) if item.ValueType == "TEXT"]
     assert any("Research use only" in text for text in texts), texts
+    notes = (counts.get("regions") or {}).get("notes", [])
+    assert all(note in texts for note in notes), (notes, texts)
 
 
 for file in sorted(written.glob("*.dcm")):
@@ -76,7 +83,18 @@ for file in sorted(written.glob("*.dcm")):
     groups = {g.label: g for g in ann.get_annotation_groups()}
     assert ann.AnnotationCoordinateType == "2D" and ann.PixelOriginInterpretation == "VOLUME"
     assert ann.SOPInstanceUID == ann.file_meta.MediaStorageSOPInstanceUID and ann.Modality == "ANN"
-    assert len({g.uid for g in groups.values()} | {ann.SOPInstanceUID, ann.SeriesInstanceUID}) == 2 + len(groups)
+    uids = [g.uid for g in ann.get_annotation_groups()]
+    assert len({*uids, ann.SOPInstanceUID, ann.SeriesInstanceUID}) == 2 + len(uids)
+    regions = (counts.get("regions") or {"list": []})["list"]
+    searched = [g for g in ann.get_annotation_groups() if g.label not in KINDS]
+    assert [g.label for g in searched] == [r["name"] for r in regions], searched
+    if regions:
+        outlines = json.loads((folder / "regions.geojson").read_text())["features"]
+        for group, outline in zip(searched, outlines):
+            assert group.graphic_type.value == "POLYGON" and group.annotated_property_type.value == "111099"
+            for drawn, rings in zip(group.get_graphic_data("2D"), outline["geometry"]["coordinates"], strict=True):
+                assert {tuple(p) for p in drawn} == {tuple(p) for p in rings[0]}, (drawn, rings)
+    groups = {label: g for label, g in groups.items() if label in KINDS}
     for label, group in groups.items():
         kind = group.annotated_property_type
         assert (kind.value, kind.scheme_designator) == KINDS[label], kind

@@ -23,6 +23,7 @@ mod icc;
 mod inventory;
 mod jpeg;
 mod limits;
+mod maker;
 mod memory;
 mod options;
 pub mod otsu;

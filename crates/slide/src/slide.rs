@@ -116,6 +116,13 @@ impl Slide {
         &self.opened.vendor
     }
 
+    /// Maker of the scanner as the file states it, in one spelling (`Aperio`, `Hamamatsu`, ...); none where no field names one, as in
+    /// many converted files.
+    #[must_use]
+    pub fn scanner(&self) -> Option<&'static str> {
+        crate::maker::maker(&self.opened.properties, &self.opened.vendor)
+    }
+
     /// Level-0 width and height in pixels.
     #[must_use]
     pub fn dimensions(&self) -> (u64, u64) {

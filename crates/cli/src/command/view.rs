@@ -67,7 +67,8 @@ pub fn run(a: Args) -> anyhow::Result<()> {
 pub struct RecountArgs {
     /// Folder of `mithras detect`
     run: PathBuf,
-    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; or GeoJSON that was corrected in QuPath, a
+    /// A reviewer's name, for RUN/reviews/NAME.jsonl, or a log; several names as anna+bert, with what was settled in `mithras view`
+    /// where they differ; or GeoJSON that was corrected in QuPath, a
     /// file or a folder (see `mithras export qupath`)
     #[arg(long, value_name = "NAME|FILE", required_unless_present = "operating_point")]
     reviews: Option<String>,

@@ -74,10 +74,13 @@ export async function start(chromium) {
       }
       throw new Error(`never happened: ${what ?? code}\n${await run('document.body.innerText')}\n${troubles.join('\n')}`);
     };
-    const key = async (k) => {
-      const enter = k === 'Enter' ? { text: '\r', windowsVirtualKeyCode: 13 } : {};
-      await call('Input.dispatchKeyEvent', { type: 'keyDown', key: k, ...(k.length === 1 && { text: k }), ...enter });
-      await call('Input.dispatchKeyEvent', { type: 'keyUp', key: k });
+    // Keys whose own action (the next field, a press of a button) a browser takes from their code.
+    const codes = { Enter: [13, '\r'], Tab: [9], ' ': [32, ' '], Escape: [27], Backspace: [8], ArrowLeft: [37], ArrowUp: [38], ArrowRight: [39], ArrowDown: [40] };
+    const key = async (k, { shift = false } = {}) => {
+      const [code, text] = codes[k] ?? [undefined, k.length === 1 ? k : undefined];
+      const all = { key: k, modifiers: shift ? 8 : 0, ...(code && { windowsVirtualKeyCode: code }) };
+      await call('Input.dispatchKeyEvent', { type: 'keyDown', ...all, ...(text && { text }) });
+      await call('Input.dispatchKeyEvent', { type: 'keyUp', ...all });
     };
     const click = async (x, y) => {
       await call('Input.dispatchMouseEvent', { type: 'mouseMoved', x, y });

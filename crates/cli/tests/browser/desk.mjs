@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { judged, walked } from './axe.mjs';
 import { start } from './chromium.mjs';
 
 const [url, chromium, places, picture] = process.argv.slice(2);
@@ -29,6 +30,13 @@ try {
   await a.call('Page.navigate', { url });
   await a.until(`${text('name')} === 'dots' && ${text('numbers')}.startsWith('3 figures')`, 'the slide');
   await wait(1200);
+  await judged(a, 'the viewer');
+  const order = await walked(a, 'the viewer');
+  for (const id of ['search', 'seg', 'preset', 'hotspot-move', 'polygon', 'reviewer', 'add', 'sign', 'order']) assert.ok(order.includes(id), `${id} is not reached by Tab`);
+  await a.key('?');
+  await judged(a, 'the list of keys');
+  await a.key('Escape');
+  await a.until("!document.getElementById('help').open", 'the list of keys is closed');
 
   // Enter ends the name: what follows is a key, not a letter of it.
   await a.run("document.getElementById('reviewer').focus()");
@@ -36,7 +44,7 @@ try {
   await a.key('Enter');
   await a.until("document.activeElement.id !== 'reviewer' && sessionStorage.getItem('mithras.reviewer') === '\"anna\"'", 'the name is entered');
   await a.key('1');
-  await a.until(`${text('say')}.includes('Choose a candidate first')`);
+  await a.until(`${text('message')}.includes('Choose a candidate first')`);
   assert.equal(await a.run("document.getElementById('reviewer').value"), 'anna');
 
   // A comment on the chosen figure; it stands in the list and can be taken back.
@@ -105,18 +113,50 @@ try {
   assert.ok(Math.abs(known.all_mm2 - (known.mm2[0] - known.mm2[1])) < 1e-9);
   assert.ok((await a.run(text('region-sum'))).includes(', 0 figures'), 'the dot is left out');
   await shot('regions');
+  await judged(a, 'the viewer with a hotspot and regions');
   // Deleted, and that is taken back.
   await a.run("document.querySelectorAll('#region-list button')[1].click()");
   await a.until(`!${text('region-list')}.includes('left out')`);
   await a.run("document.getElementById('region-undo').click()");
   await a.until(`${text('region-list')}.includes('left out')`, 'regions taken back');
 
+  // By keys alone: a rectangle under the cross, moved by the arrows, and a figure added there and deleted again.
+  await a.run("document.activeElement.blur()");
+  await a.key('0');
+  await wait(1200);
+  await a.key('r');
+  await a.until("!document.getElementById('cross').hidden", 'the cross');
+  await a.key(' ');
+  for (const k of ['ArrowRight', 'ArrowDown', 'ArrowDown']) await a.key(k);
+  await wait(900);
+  await a.key(' ');
+  await a.until("document.querySelectorAll('#region-list li').length === 3 && document.getElementById('cross').hidden", 'a rectangle by keys');
+  const [, , byKeys] = (await desk()).drawn;
+  const [p0, , p2] = byKeys.ring;
+  const view = await a.run('(() => { const b = osd.viewport.viewportToImageRectangle(osd.viewport.getBounds(true)); return [b.width, b.height]; })()');
+  close(p2[0] - p0[0], 0.1 * view[0]);
+  close(p2[1] - p0[1], 0.2 * view[1]);
+  await a.run("document.getElementById('region-undo').click()");
+  await a.until("document.querySelectorAll('#region-list li').length === 2", 'taken back');
+  await a.run("document.activeElement.blur()");
+  await a.key('+');
+  await a.key('ArrowLeft');
+  await wait(900);
+  await a.key(' ');
+  await a.until(`${text('history')}.split('figure at').length === 2`, 'a figure added by keys');
+  await a.key('z');
+  await a.until(`!${text('history')}.includes('figure at')`, 'and taken back');
+  // Escape gives up, and the arrows are the slide's again.
+  await a.key('o');
+  await a.key('Escape');
+  await a.until("document.getElementById('cross').hidden", 'given up');
+
   // Signed, nothing can be changed; a reload shows it, with the hotspot, the name and the slide.
   await a.run("document.getElementById('sign').click()");
   await a.until(`${text('frozen')} === 'signed by anna, version 1'`, 'a signature');
   await a.key('n');
   await a.key('2');
-  await a.until(`${text('say')}.includes('signed by anna')`, 'a refused change');
+  await a.until(`${text('message')}.includes('signed by anna')`, 'a refused change');
   await a.call('Page.reload');
   await a.until(`${text('frozen')} === 'signed by anna, version 1' && ${text('hotspot-kept')}.startsWith('kept by anna')`, 'the case after a reload');
   assert.equal(await a.run("document.getElementById('reviewer').value"), 'anna');
@@ -126,6 +166,12 @@ try {
   const open = await desk();
   assert.deepEqual(open.signatures.map((s) => [s.version, s.signed, s.reason ?? null]), [[1, true, null], [1, false, 'one more look']]);
   await shot('signed');
+  await a.call('Page.reload');
+  await a.until(`${text('name')} === 'dots'`);
+  await a.key('b');
+  await a.until("document.body.classList.contains('blind')", 'blinded');
+  await judged(a, 'the blinded viewer');
+  await shot('blinded');
 
   // Everything that is used by a pointer is reached by the keyboard, and has a name.
   const unnamed = await a.run(`[...document.querySelectorAll('button, input, select, summary')].filter((e) => {

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { judged, walked } from './axe.mjs';
 import { start } from './chromium.mjs';
 
 const [url, chromium, picture] = process.argv.slice(2);
@@ -20,6 +21,8 @@ try {
   assert.equal(await a.run("[...document.images].every((i) => i.complete && i.naturalWidth > 0 && i.alt !== '')"), true);
   if (picture) writeFileSync(picture, Buffer.from(await a.screenshot(), 'base64'));
 
+  await judged(a, 'the quality of a cohort');
+  await walked(a, 'the quality of a cohort');
   // By keys alone: the second column's name is reached and pressed.
   await a.run(`${head(1)}.querySelector('button').focus()`);
   await a.key('Enter');

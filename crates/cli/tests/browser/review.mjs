@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { judged, walked } from './axe.mjs';
 import { start } from './chromium.mjs';
 
 const [url, chromium, folder] = process.argv.slice(2);
@@ -68,6 +69,8 @@ try {
     assert.equal(await a.run(hidden('desk')), true);
   }
   await shot(a, 'refused');
+  await judged(a, 'the form of the audit');
+  await walked(a, 'the form of the audit');
   // The refusals are answers of the server that a browser reports.
   assert.ok(troubles.splice(0).every((t) => /status of 400/.test(t)));
 
@@ -104,6 +107,8 @@ try {
   const long = await a.run(share('#scale i'));
   assert.ok(Math.abs(long - bar / 0.25 / side) < 0.01, `${bar} um are ${long} of the picture`);
   await shot(a, 'squares');
+  await judged(a, 'a picture of the audit');
+  await walked(a, 'a picture of the audit');
   // Wider: the same square on more tissue, and what was shown before as a frame.
   await a.key('c');
   await a.until(`Math.abs(${share('[data-px="50"]')} - 50 / ${whole}) < 0.005`, 'the wider view');
@@ -158,6 +163,7 @@ try {
   const copy = await b.run("fetch(document.getElementById('copy').href).then((r) => r.text())");
   assert.equal(copy.trim().split('\n').length, total + 1);
   await shot(b, 'end');
+  await judged(b, 'the end of the audit');
   await b.key('ArrowLeft');
   await b.until(`${hidden('end')} && ${text('place')} === '${total} of ${total}'`);
   // Who has finished finds the end again.

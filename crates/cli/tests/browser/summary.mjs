@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
+import { judged, walked } from './axe.mjs';
 import { start } from './chromium.mjs';
 
 const [file, chromium, picture] = process.argv.slice(2);
@@ -17,6 +18,8 @@ try {
   const a = await page();
   await a.call('Page.navigate', { url: pathToFileURL(file).href });
   await a.until("document.readyState === 'complete' && document.getElementById('slides') !== null", 'the table');
+  await judged(a, 'the summary of many slides');
+  await walked(a, 'the summary of many slides');
   const names = await a.run(column(0));
   assert.ok(names.length > 12, 'a table of many slides');
   const figures = (await a.run(column(1))).map(Number);

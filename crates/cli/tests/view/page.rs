@@ -1,6 +1,7 @@
 //! The page: its model in Node, all of it in Chromium.
 
 use super::made::{DOTS, found, huge, made, serve};
+use super::recount;
 use mitosis::count::hotspot;
 use mitosis::hotspots::{HotspotRule, Shape};
 use mitosis::{Level0, Mpp, Point, Resolution, ResolutionSource};
@@ -107,6 +108,15 @@ fn the_page_knows_who_differs_and_what_it_counts() {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
+/// axe-core in the active Python environment, where `scripts/setup.sh` puts it.
+fn axe() -> Option<PathBuf> {
+    let lib = PathBuf::from(std::env::var_os("VIRTUAL_ENV")?).join("lib");
+    let file = |python: std::fs::DirEntry| {
+        python.path().join("site-packages/axe_playwright_python/axe.min.js")
+    };
+    std::fs::read_dir(lib).ok()?.flatten().map(file).find(|f| f.is_file())
+}
+
 /// Runs a script of `tests/browser` with what it is told and a folder or file for screenshots; nothing
 /// where there is no Chromium or no Node with WebSockets.
 pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&OsStr>) -> bool {
@@ -125,6 +135,7 @@ pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&Os
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
     let run = Command::new(node)
+        .envs(axe().map(|file| ("AXE", file)))
         .arg("--experimental-websocket")
         .arg(script)
         .arg(url)
@@ -135,6 +146,7 @@ pub fn in_a_browser(script: &str, url: &str, answer: &[String], shot: Option<&Os
         .unwrap();
     let answer = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(run.status.success(), "{}{answer}", String::from_utf8_lossy(&run.stdout));
+    eprint!("{answer}");
     true
 }
 
@@ -157,6 +169,13 @@ fn a_reviewer_in_a_real_browser() {
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let dots = &answer["slides"][0];
     assert_eq!((&dots["taken_out"], &dots["added"]), (&1.into(), &1.into()), "{answer}");
+    // With both reviewers the decision counts where they differ: that dot is a figure again.
+    let both = recount(&made, "anna+bert").unwrap();
+    let dots = &both["slides"][0];
+    assert_eq!((&dots["taken_out"], &dots["added"]), (&0.into(), &1.into()), "{both}");
+    assert_eq!(both["reviewer"], "anna+bert");
+    assert!(dots["notes"].to_string().contains("1 place on which they differ settled"), "{dots}");
+    assert!(recount(&made, "anna+nobody").unwrap_err().contains("anna+nobody"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `mithras report`: one page per case, as PDF and HTML.
 
 use super::made::serve;
+use super::page::in_a_browser;
 use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
 use std::process::Command;
@@ -55,6 +56,11 @@ fn a_case_with_many_words_has_one_page() {
         "--quiet",
     ]);
     mithras(&["report", &at("run"), "--out", &at("pages")]);
+    // The page for the browser prints on one sheet, too, however much is on it.
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let shot = shot.map(|s| Path::new(&s).with_file_name("words.png"));
+    let shot = shot.as_deref().map(Path::as_os_str);
+    in_a_browser("report.mjs", &at("pages/one.html"), &["1".into()], shot);
     let (text, _) = read_back(&std::fs::read(at("pages/one.pdf")).unwrap());
     for part in ["10 slides", "and 2 more", "and 3 more, in cases.csv", "Research use only"] {
         assert!(text.contains(part), "{part}: {text}");
@@ -161,6 +167,13 @@ fn a_case_of_two_slides_has_one_page() {
     {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let shot = std::env::var_os("MITHRAS_SCREENSHOT");
+    let png = shot.as_ref().map(|s| Path::new(s).with_file_name("case.png"));
+    let case = at("pages/Müller & Sön.html").to_str().unwrap().to_owned();
+    in_a_browser("report.mjs", &case, &["1".into()], png.as_deref().map(Path::as_os_str));
+    let summary = at("run/summary.html").to_str().unwrap().to_owned();
+    let png = shot.as_ref().map(|s| Path::new(s).with_file_name("summary.png"));
+    in_a_browser("report.mjs", &summary, &["0".into()], png.as_deref().map(Path::as_os_str));
     if let Some(shots) = std::env::var_os("MITHRAS_SCREENSHOT") {
         let to = Path::new(&shots).with_file_name("case.pdf");
         std::fs::copy(at("pages/Müller & Sön.pdf"), to).unwrap();

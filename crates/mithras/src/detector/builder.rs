@@ -251,6 +251,7 @@ impl Builder {
         detector.openslide = self.openslide;
         detector.force_mpp = self.force_mpp;
         detector.any_mpp = self.any_mpp;
+        detector.scanners = package.card.scanners();
         detector.accept_engine = self.accept_engine;
         detector.limits = self.limits;
         detector.fit_memory(self.together);

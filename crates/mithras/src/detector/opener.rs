@@ -13,6 +13,8 @@ pub struct Opener {
     pub(super) force_mpp: bool,
     pub(super) any_mpp: bool,
     pub(super) range: Option<ResolutionCard>,
+    /// Makers of the scanners of the training data; empty where the card names none.
+    pub(super) scanners: Vec<String>,
     pub(super) options: OpenOptions,
 }
 
@@ -29,6 +31,21 @@ impl Opener {
         };
         let options = OpenOptions { mpp: input.mpp, mpp_rule, ..self.options.clone() };
         Slide::open_with(&input.path, &options)
+    }
+
+    /// Why the counts of a slide are to be taken with care: its file names a scanner of a maker that the training data have none of.
+    #[must_use]
+    pub fn scanner_note(&self, slide: &Slide) -> Option<String> {
+        let maker = slide.scanner()?;
+        let seen = |s: &String| s.eq_ignore_ascii_case(maker);
+        if self.scanners.is_empty() || self.scanners.iter().any(seen) {
+            return None;
+        }
+        Some(format!(
+            "a scanner of {maker}, of which the model saw no slide in training (it saw {}): more figures may be missed or wrong than \
+             its card says",
+            self.scanners.join(", ")
+        ))
     }
 
     /// The resolution at which to use a slide, and a note for the user.

@@ -41,6 +41,8 @@ pub struct Detector {
     pub force_mpp: bool,
     /// Run on slides of any resolution, whatever the model is made for.
     pub any_mpp: bool,
+    /// Makers of the scanners of the training data, by the card; slides of others carry a caveat. Empty where it names none.
+    pub scanners: Vec<String>,
     /// Keep results that another engine made, and add to them.
     pub accept_engine: bool,
     /// The network that classifies the subtypes of accepted figures, if requested.
@@ -80,8 +82,13 @@ impl Detector {
             limits: self.limits.clone(),
             ..OpenOptions::default()
         };
-        let range = self.config.resolution;
-        Opener { force_mpp: self.force_mpp, any_mpp: self.any_mpp, range, options }
+        Opener {
+            force_mpp: self.force_mpp,
+            any_mpp: self.any_mpp,
+            range: self.config.resolution,
+            scanners: self.scanners.clone(),
+            options,
+        }
     }
 
     /// Opens a slide as this detector reads it: within its limits, with its OpenSlide library.
@@ -261,6 +268,8 @@ impl Detector {
             suspect_mm2: slide.tiles_area(suspect.into_iter().map(|(at, _)| at))?.0,
             suspect_reasons: reasons.into_iter().collect(),
             resolution_note,
+            scanner: slide.scanner().map(str::to_owned),
+            scanner_note: self.opener().scanner_note(slide),
             level_notes: slide.level_notes(),
         })
     }
@@ -326,6 +335,7 @@ impl Detector {
             openslide: None,
             force_mpp: false,
             any_mpp: false,
+            scanners: Vec::new(),
             accept_engine: false,
             subtypes: None,
         }

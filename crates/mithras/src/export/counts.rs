@@ -6,7 +6,6 @@ use super::region_counts::RegionCounts;
 use crate::record::{MEANINGLESS, ModelEntry, SlideEntry, SlideRecord};
 
 use crate::subtypes::SubtypeCounts;
-use base::text::Many;
 use detect::Flaw;
 use mitosis::Resolution;
 use serde::{Deserialize, Serialize};
@@ -107,6 +106,12 @@ pub struct CountsFile {
     /// Why the counts are to be taken with care at this resolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_note: Option<String>,
+    /// Maker of the scanner, where the file states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scanner: Option<String>,
+    /// Why the counts are to be taken with care on slides of this scanner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scanner_note: Option<String>,
     /// Levels of the slide that contradict finer ones or cannot be decoded, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub level_notes: Vec<String>,
@@ -192,6 +197,8 @@ impl CountsFile {
             suspect_mm2: round(record.condition.suspect_mm2, 1e6),
             suspect_reasons: record.condition.suspect_reasons.clone(),
             resolution_note: record.condition.resolution_note.clone(),
+            scanner: record.condition.scanner.clone(),
+            scanner_note: record.condition.scanner_note.clone(),
             level_notes: record.condition.level_notes.clone(),
             subtypes: record.subtypes.as_ref().map(|m| SubtypeCounts::count(record.figures(), m)),
             regions: record
@@ -216,43 +223,7 @@ impl CountsFile {
     /// What a reader of the numbers must know, in sentences; empty for a sound slide.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = self.resolution_note.iter().cloned().collect();
-        notes.extend(self.regions.iter().flat_map(|r| r.notes.iter().cloned()));
-        if self.analysed_mm2 > 0.0 && self.analysed_mm2 < HOTSPOT_MM2 {
-            notes.push(format!(
-                "{:.3} mm2 of tissue, less than the {HOTSPOT_MM2} mm2 of a hotspot",
-                self.analysed_mm2
-            ));
-        }
-        notes.extend(self.level_notes.iter().cloned());
-        if self.unread_mm2 > 0.0 {
-            notes.push(format!("{:.3} mm2 of tissue could not be read", self.unread_mm2));
-        }
-        let blurred = self.out_of_focus_mm2 / self.analysed_mm2;
-        if blurred > OUT_OF_FOCUS_SHARE {
-            notes.push(format!(
-                "{:.3} mm2 of tissue ({:.0} %) are out of focus, where figures are missed",
-                self.out_of_focus_mm2,
-                100.0 * blurred
-            ));
-        }
-        if self.flawed_figures > 0 {
-            notes.push(format!(
-                "{} out of focus, under pen or under dirt (column flaw)",
-                Many(self.flawed_figures, "figure")
-            ));
-        }
-        if self.absent_mm2 > 0.0 {
-            notes.push(format!(
-                "{:.3} mm2 are left out of the file and read as white",
-                self.absent_mm2
-            ));
-        }
-        if self.suspect_mm2 > 0.0 {
-            let why = self.suspect_reasons.join("; ");
-            notes.push(format!("{:.3} mm2 of pixels are in doubt ({why})", self.suspect_mm2));
-        }
-        notes
+        self.caveats().into_iter().map(|c| c.text).collect()
     }
 
     /// Reads one back.

@@ -4,6 +4,7 @@
 //! Exports are pure: the same record gives the same bytes, whatever the machine, thread count or
 //! interruptions. Times are in `state.json` and `run.json` alone.
 
+mod caveat;
 mod counts;
 mod csv;
 pub mod dicom;
@@ -16,6 +17,7 @@ pub mod qupath;
 mod region_counts;
 mod restore;
 
+pub use caveat::{Caveat, CaveatKind, labels};
 pub use counts::{
     CountsError, CountsFile, HOTSPOT_MM2, OUT_OF_FOCUS_SHARE, ResolutionEntry, UnreadEntry,
 };

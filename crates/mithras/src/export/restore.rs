@@ -49,6 +49,8 @@ pub fn restored(
             suspect_mm2: counts.suspect_mm2,
             suspect_reasons: counts.suspect_reasons.clone(),
             resolution_note: counts.resolution_note.clone(),
+            scanner: counts.scanner.clone(),
+            scanner_note: counts.scanner_note.clone(),
             level_notes: counts.level_notes.clone(),
         },
         subtypes: counts.subtypes.as_ref().map(|s| s.models.clone()),

@@ -90,6 +90,10 @@ pub struct Condition {
     pub suspect_reasons: Vec<String>,
     /// Why the counts are to be taken with care at this resolution.
     pub resolution_note: Option<String>,
+    /// Maker of the scanner, where the file states it.
+    pub scanner: Option<String>,
+    /// Why the counts are to be taken with care on slides of this scanner.
+    pub scanner_note: Option<String>,
     /// Levels of the slide that contradict finer ones or cannot be decoded, in sentences.
     pub level_notes: Vec<String>,
 }

@@ -4,7 +4,7 @@ use super::error::ReportError;
 use super::found::Found;
 use super::reviewed::Reviewed;
 use crate::export::RegionCount;
-use crate::export::{CountsFile, pictures as assets, read_detections};
+use crate::export::{Caveat, CountsFile, labels, pictures as assets, read_detections};
 use crate::job::StageTime;
 use crate::record::DetectionRow;
 use base64::Engine as _;
@@ -32,6 +32,11 @@ impl<'a> Row<'a> {
 
     pub(super) fn density(&self) -> String {
         per_20_mm2(self.counts.density_per_20_mm2)
+    }
+
+    /// Its caveats in few words; empty without any.
+    pub(super) fn labels(&self) -> String {
+        labels(&self.counts.caveats())
     }
 
     pub(super) fn mpp(&self) -> String {
@@ -126,10 +131,9 @@ impl<'a> SlideView<'a> {
         })
     }
 
-    /// Caveats for a reader of the numbers; less tissue than a hotspot is noted separately.
-    pub(super) fn caveats(&self) -> Vec<String> {
-        let all = self.counts.notes().into_iter();
-        all.filter(|n| !(self.is_small() && n.contains("of a hotspot"))).collect()
+    /// Caveats for a reader of the numbers.
+    pub(super) fn caveats(&self) -> Vec<Caveat> {
+        self.counts.caveats()
     }
 
     /// Figures per 20 mm2 of a region.
@@ -140,11 +144,6 @@ impl<'a> SlideView<'a> {
     /// Figures per 20 mm2 after a review.
     pub(super) fn reviewed_density(&self) -> String {
         per_20_mm2(self.reviewed.and_then(|r| r.density_per_20_mm2))
-    }
-
-    /// Whether less tissue was analysed than the hotspot's square holds.
-    pub(super) fn is_small(&self) -> bool {
-        self.counts.has_tissue && self.counts.analysed_mm2 < 2.0
     }
 
     /// What the density may be when figures fall as they like (exact Poisson interval); nothing without

@@ -1,6 +1,7 @@
 //! A run in words.
 
 use super::run_file::RunFile;
+use crate::export::labels;
 use base::text::{Many, plain};
 use std::fmt;
 
@@ -31,16 +32,12 @@ impl fmt::Display for RunFile {
                         c.hotspot_count,
                         c.analysed_mm2,
                         c.resolution.x,
-                        [
-                            ("no tissue", !c.has_tissue),
-                            ("kept", slide.kept),
-                            // The notes are below the table.
-                            ("see note", c.has_tissue && !c.notes().is_empty()),
-                        ]
-                        .iter()
-                        .filter(|(_, holds)| *holds)
-                        .map(|(word, _)| format!("  {word}"))
-                        .collect::<String>()
+                        // The caveats in full are below the table.
+                        [if slide.kept { "kept" } else { "" }, &labels(&c.caveats())]
+                            .iter()
+                            .filter(|word| !word.is_empty())
+                            .map(|word| format!("  {word}"))
+                            .collect::<String>()
                     )?;
                 }
             }

@@ -73,7 +73,7 @@ pub(super) fn now() -> f64 {
     now.map_or(0.0, |d| (d.as_secs_f64() * 1000.0).round() / 1000.0)
 }
 
-fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReviewError> {
+pub(super) fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReviewError> {
     let text = chain::read(path)?;
     let parse = |(i, line): (usize, &str)| {
         serde_json::from_str(line).map_err(|e| ReviewError::Line {
@@ -85,7 +85,7 @@ fn lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, ReviewError> {
     text.lines().enumerate().map(parse).collect()
 }
 
-fn append(path: &Path, line: &impl Serialize) -> Result<(), ReviewError> {
+pub(super) fn append(path: &Path, line: &impl Serialize) -> Result<(), ReviewError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)
             .map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?;

@@ -9,6 +9,7 @@ mod qupath;
 mod recount;
 mod review;
 mod server;
+mod settle;
 mod tiles;
 mod tissue;
 
@@ -21,4 +22,5 @@ pub use qupath::{Project, QupathError, write_project};
 pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_by, recount};
 pub use review::{Change, Entry, Line, ReviewError, Reviews, Said, Standing, Verdict, agreement};
 pub use server::Viewer;
+pub use settle::{Disagreement, Settled, TOGETHER, Together, disagreements, settled, together};
 pub use tiles::{TILE, TileError, Tiles, max_level};

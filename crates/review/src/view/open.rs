@@ -3,7 +3,7 @@
 use super::tiles::open_slide;
 use base::text::{Many, Shown, plain};
 use mithras::batch::{InputError, find, state};
-use mithras::export::CountsFile;
+use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
 use mithras::job::State;
 use mithras::report::{ReportError, ResultsError, case_of, counts};
@@ -60,7 +60,7 @@ pub struct Item {
     /// Its note in the list.
     pub note: String,
     /// What a reader of its counts must know.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
     /// Its case, where the run's list names one.
     pub case: Option<String>,
     /// Folder of its review logs; none for a slide without a run, unless one was given.
@@ -195,7 +195,7 @@ fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item 
     let mut item = Item {
         name,
         folder: Some(folder.to_owned()),
-        caveats: counts.as_ref().map(CountsFile::notes).unwrap_or_default(),
+        caveats: counts.as_ref().map(CountsFile::caveats).unwrap_or_default(),
         case: state.as_ref().and_then(|s| case_of(&s.columns)).map(str::to_owned),
         counts: counts.ok(),
         file: None,

@@ -4,6 +4,7 @@ use super::desk::{self, PlacedHotspot};
 use super::open::{OpenError, counted_folders};
 use super::qupath::{Objects, change, is_objects};
 use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
+use super::settle::{TOGETHER, Together, together};
 use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
 use base::file::WriteError;
@@ -217,12 +218,14 @@ pub struct Recount {
 enum Words {
     /// A reviewer's log.
     Said(Said),
+    /// Several reviewers' logs, put together.
+    Together(Together),
     /// Objects corrected in QuPath.
     Objects(Objects),
 }
 
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
-/// `reviews` - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
+/// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
 /// and called as it. Writes `recount.csv` beside `counts.csv`.
 ///
 /// # Errors
@@ -237,8 +240,10 @@ pub fn recount(
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
+    let folder = run.join("reviews");
     let log = match Path::new(reviews) {
         file if file.exists() => file.to_owned(),
+        _ if reviews.contains(TOGETHER) => folder.join(reviews),
         file if file.components().count() > 1 => {
             return Err(RecountError::NoFile { path: file.to_owned() });
         }
@@ -246,6 +251,10 @@ pub fn recount(
     };
     let words = match is_objects(&log) {
         true => Words::Objects(Objects::read(&log)?),
+        false if !log.exists() && reviews.contains(TOGETHER) => match together(&folder, reviews)? {
+            Some(all) => Words::Together(all),
+            None => return Err(RecountError::NoFile { path: log }),
+        },
         false => Words::Said(Reviews::read(&log)?),
     };
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -265,6 +274,12 @@ pub fn recount(
             Words::Said(said) => {
                 let about = said.iter().filter(|(of, _)| of.slide == name);
                 (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
+            }
+            Words::Together(all) => {
+                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
+                let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
+                let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
+                (about, notes)
             }
             Words::Objects(objects) => match objects.words(&name, &counts, &rows) {
                 Some((standing, told)) => (vec![(change(&name, &counts), standing)], told),
@@ -296,7 +311,10 @@ pub fn recount(
     if !heard {
         return Err(RecountError::Unsaid { path: log });
     }
-    let reviewer = log.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let reviewer = match words {
+        Words::Together(_) => reviews.to_owned(),
+        _ => log.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    };
     let agreement = agreement(&Reviews::read_all(&run.join("reviews"))?)?;
     let file = run.join("recount.csv");
     let recount = Recount { reviewer, grading, file, slides, failed, agreement };
@@ -351,10 +369,7 @@ fn row(
     if lost > 0 {
         notes.push(format!("{lost} words are about candidates that this run lacks and left out"));
     }
-    if counts.analysed_mm2 > 0.0 && counts.analysed_mm2 < SQUARE_MM2 {
-        let area = counts.analysed_mm2;
-        notes.push(format!("{area:.3} mm2 of tissue, less than the 2 mm2 of a hotspot"));
-    }
+    notes.extend(counts.notes());
     let (mut taken_out, mut taken_in) = (0, 0);
     let mut figures: Vec<Point<Level0>> = Vec::new();
     for r in rows {
@@ -452,8 +467,8 @@ fn reviewed_figures(
         .collect()
 }
 
-/// Places that count on a slide with the words of one reviewer's log on top, level-0 px; none where a folder of reviews has no log of
-/// that name.
+/// Places that count on a slide with the verdicts of one reviewer's log on top, or of several together (`anna+bert`), level-0 px; none
+/// where a folder of reviews has no log of that name.
 ///
 /// # Errors
 /// [`ReviewError`].
@@ -463,12 +478,9 @@ pub fn figures_by(
     counts: &CountsFile,
     rows: &[DetectionRow],
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
-    let log = Reviews::path(reviews, reviewer)?;
-    if !log.is_file() {
-        return Ok(None);
-    }
-    let said = Reviews::read(&log)?;
-    let about: Vec<_> = said.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
+    let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
+    let about: Vec<_> =
+        verdicts.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
     Ok(Some(reviewed_figures((counts, rows), &about)))
 }
 

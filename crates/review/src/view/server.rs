@@ -5,13 +5,14 @@ use super::open::{Item, Opened, run_of};
 use super::review::{
     Change, Entry, LONGEST_COMMENT, ReviewError, Reviews, Said, Verdict, agreement,
 };
+use super::settle::{self, Disagreement, disagreements};
 use super::tiles::{TILE, TileError, Tiles, max_level};
 use super::tissue::{self, Area, Rings};
 use crate::agreement::Agreement;
 use base::digest::sha256;
 use detect::Flaw;
 use infer::ModelPackage;
-use mithras::export::pictures;
+use mithras::export::{Caveat, CaveatKind, pictures};
 use mithras::record::DetectionRow;
 use mithras::regions;
 use mithras::results::results;
@@ -63,12 +64,31 @@ struct Line {
     id: usize,
     name: String,
     note: String,
-    caveats: Vec<String>,
+    /// Whether the network counted on it.
+    counted: bool,
+    caveats: Vec<Warned>,
     case: Option<String>,
     width: u64,
     height: u64,
     tile: usize,
     max_level: u32,
+}
+
+/// A caveat of a slide's count.
+#[derive(Serialize)]
+struct Warned {
+    kind: CaveatKind,
+    label: &'static str,
+    text: String,
+    /// Whether it tells what the network found.
+    of_figures: bool,
+}
+
+impl Warned {
+    fn of(c: &Caveat) -> Self {
+        let (kind, text) = (c.kind, c.text.clone());
+        Self { kind, label: kind.label(), text, of_figures: !kind.is_about_the_slide() }
+    }
 }
 
 #[derive(Serialize)]
@@ -125,6 +145,18 @@ struct Standing {
 struct Voices {
     voices: BTreeMap<String, BTreeMap<String, Verdict>>,
     agreement: Vec<Agreement>,
+    /// Where they differ, with what was decided.
+    disagreements: Vec<Disagreement>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settle {
+    reviewer: String,
+    slide: usize,
+    key: String,
+    /// The decision; null takes it back.
+    verdict: Option<Verdict>,
 }
 
 /// What reviewers decided about a slide as a whole.
@@ -260,6 +292,7 @@ impl Viewer {
             ("POST", "api/undo") => request.json().and_then(|u: Undo| self.undo(&u)),
             ("POST", "api/hotspot") => request.json().and_then(|p: Place| self.place(p)),
             ("POST", "api/regions") => request.json().and_then(|d: Draw| self.draw(&d)),
+            ("POST", "api/settle") => request.json().and_then(|s: Settle| self.settle(&s)),
             ("POST", "api/sign") => request.json().and_then(|s: Sign| self.sign(&s)),
             _ => Err(nothing()),
         };
@@ -333,9 +366,12 @@ impl Viewer {
             // The network's numbers are in the note of a slide that can be opened.
             let hidden = self.blinded && i.counts.is_some() && i.file.is_some();
             let note = if hidden { String::new() } else { i.note.clone() };
-            let caveats = if self.blinded { Vec::new() } else { i.caveats.clone() };
+            // What holds for the slide whatever was found on it is no opinion.
+            let caveats = i.caveats.iter().filter(|c| !self.blinded || c.kind.is_about_the_slide());
+            let caveats = caveats.map(Warned::of).collect();
+            let counted = i.counts.is_some();
             let (case, max_level) = (i.case.clone(), max_level((width, height)));
-            Line { id, name, note, caveats, case, width, height, tile: TILE, max_level }
+            Line { id, name, note, counted, caveats, case, width, height, tile: TILE, max_level }
         };
         let folder = self.items.iter().find_map(|i| i.folder.as_deref());
         Index {
@@ -454,7 +490,11 @@ impl Viewer {
             // The verdicts of others are an opinion, too.
             return Ok(Answer::json(
                 200,
-                &Voices { voices: BTreeMap::new(), agreement: Vec::new() },
+                &Voices {
+                    voices: BTreeMap::new(),
+                    agreement: Vec::new(),
+                    disagreements: Vec::new(),
+                },
             ));
         }
         let fail = |e: &dyn std::fmt::Display| Answer::refusal(500, &e.to_string());
@@ -466,7 +506,30 @@ impl Viewer {
         };
         let voices = logs.iter().map(|(name, s)| (name.clone(), said(s))).collect();
         let agreement = agreement(&logs).map_err(|e| fail(&e))?;
-        Ok(Answer::json(200, &Voices { voices, agreement }))
+        let settled = settle::settled(folder).map_err(|e| fail(&e))?;
+        let disagreements = disagreements(&logs, &of, &settled);
+        Ok(Answer::json(200, &Voices { voices, agreement, disagreements }))
+    }
+
+    /// Keeps what was decided about a place on which reviewers differ.
+    fn settle(&self, s: &Settle) -> Result<Answer, Answer> {
+        let wrong = |why: &str| Answer::refusal(400, why);
+        if self.blinded {
+            return Err(wrong("blinded, nobody sees where reviewers differ"));
+        }
+        if s.verdict == Some(Verdict::Unsure) {
+            return Err(wrong("a decision is a figure or none"));
+        }
+        let (folder, of) = self.change(s.slide)?;
+        self.open_to_change(folder, &of)?;
+        let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
+        let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let logs = Reviews::read_all(folder).map_err(fail)?;
+        let all = disagreements(&logs, &of, &settle::settled(folder).map_err(fail)?);
+        let about = all.iter().find(|d| d.key == s.key);
+        let about = about.ok_or_else(|| wrong("reviewers do not differ on this place"))?;
+        let kept = settle::settle(folder, &s.reviewer, &of, about, s.verdict);
+        Ok(Answer::json(200, &kept.map_err(|e| Answer::refusal(400, &e.to_string()))?))
     }
 
     /// Works on a reviewer's log. One that failed is closed: the next request reads what is on disk.

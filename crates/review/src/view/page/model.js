@@ -165,7 +165,7 @@ export function countOf(points, mpp, rule, centres) {
 
 /**
  * The densest places by a rule: `most` hotspots, each centred on a figure, that do not overlap, densest first; of equal ones the topmost,
- * then the leftmost. Where the fields of a rule may lie apart there is one hotspot of that many fields. Empty without figures or um/px.
+ * then the leftmost. Where the fields of a rule may be apart there is one hotspot of that many fields. Empty without figures or um/px.
  */
 export function hotspots(points, mpp, rule = PAPER_RULE, most = 3) {
   if (!points.length || !mpp) return [];
@@ -199,7 +199,7 @@ export function hotspot(points, mpp) {
   return { count: spot.count, x, y, min: corner(-1), max: corner(1) };
 }
 
-/** Whether a place lies inside a ring of corners. */
+/** Whether a place is inside a ring of corners. */
 export function inside(ring, [x, y]) {
   let odd = false;
   ring.forEach(([ax, ay], k) => {
@@ -270,8 +270,11 @@ const COLUMNS = [
   'run_seg', 'run_cls', 'reviewer', 'note',
 ];
 
-/** A line of a table of counts at these thresholds; it says so where they are not the run's. `named` is the card's name for them, if it has one. */
-export function countsLine(name, figures, point, run, reviewer, named = '') {
+/**
+ * A line of a table of counts at these thresholds, with a note where they are not the run's. `named` is the card's name for them, if it
+ * has one; `caveats` are what a reader of the slide's numbers must know.
+ */
+export function countsLine(name, figures, point, run, reviewer, named = '', caveats = []) {
   figures.accept(point);
   const counted = figures.counted();
   const spot = hotspot(counted, figures.mpp);
@@ -280,6 +283,7 @@ export function countsLine(name, figures, point, run, reviewer, named = '') {
   const notes = [];
   if (moved) notes.push(named ? `operating point ${named}, not the run's` : "not the run's operating point: its precision and recall are not known");
   if (!figures.searched) notes.push('not searched by the network');
+  notes.push(...caveats);
   return [
     name, counted.length, spot ? spot.count : 0, spot ? spot.x : '', spot ? spot.y : '', density, figures.analysed, point.seg, point.cls,
     run.seg, run.cls, reviewer, notes.join('; '),

@@ -21,11 +21,11 @@ const memory = {
 
 const blinded = () => $('blind').checked;
 
-function say(text, ms = 4000) {
-  $('say').textContent = text;
-  $('say').hidden = !text;
-  clearTimeout(say.timer);
-  if (text) say.timer = setTimeout(() => say(''), ms);
+function notify(text, ms = 4000) {
+  $('message').textContent = text;
+  $('message').hidden = !text;
+  clearTimeout(notify.timer);
+  if (text) notify.timer = setTimeout(() => notify(''), ms);
 }
 
 const viewer = OpenSeadragon({
@@ -34,6 +34,8 @@ const viewer = OpenSeadragon({
   imageLoaderLimit: 6, timeout: 60000,
 });
 const marks = new Marks($('marks'), viewer);
+viewer.canvas.setAttribute('role', 'application');
+viewer.canvas.setAttribute('aria-label', 'the slide: arrows move it, + and - zoom');
 // Tests ask where a place of the slide is on the screen.
 window.osd = viewer;
 
@@ -50,6 +52,8 @@ async function open(id, place) {
   state.naming = false;
   state.moving = false;
   state.drawing = null;
+  state.adding = false;
+  pointing();
   memory.set('slide', state.index.slides[id].name);
   const s = state.index.slides[id];
   $('name').textContent = s.name;
@@ -59,7 +63,7 @@ async function open(id, place) {
   try {
     state.detail = await get(`api/slide/${id}`);
   } catch (e) {
-    say(String(e.message));
+    notify(String(e.message));
     return;
   }
   state.figures = new Figures(state.detail);
@@ -67,7 +71,6 @@ async function open(id, place) {
   state.point = kept && kept.run && kept.run.seg === state.detail.point.seg && kept.run.cls === state.detail.point.cls ? { seg: kept.seg, cls: kept.cls } : { ...state.detail.point };
   state.atypical = state.detail.atypical_from ?? 0.5;
   $('atypical-label').hidden = !state.figures.atypical;
-  caveats(s);
   await desk();
   await reviews();
   await listen();
@@ -88,6 +91,7 @@ function refresh() {
   const isPaper = ['shape', 'fields', 'field_mm2', 'apart'].every((k) => state.rule[k] === PAPER_RULE[k]);
   const [spot] = isPaper ? state.proposals : hotspots(counted, figures.mpp, PAPER_RULE, 1);
   hotspotNow(counted);
+  caveats();
   marks.scene = {
     figures, density: figures.mpp && !blinded() ? density(counted, figures.mpp) : [], tissue: detail.tissue, flaws: detail.flaws,
     unread: detail.unread, selected: state.selected, blind: blinded(), atypical: state.atypical,
@@ -103,7 +107,13 @@ function refresh() {
   const parts = [`${n} ${n === 1 ? 'figure' : 'figures'}${figures.searched ? '' : ' by the reviewer; the network has not searched this slide'}`];
   if (spot) parts.push(`hotspot ${spot.count} in 2 mm²`);
   if (area > 0) parts.push(`${((20 * n) / area).toFixed(1)} per 20 mm² on ${area.toFixed(2)} mm²${area < 2 ? ' (less than a hotspot)' : ''}`);
-  $('numbers').textContent = blinded() ? '' : parts.join(' · ');
+  // Counts that mean nothing are never shown without saying so.
+  const warned = shownCaveats(state.index.slides[state.slide]);
+  if (warned.length) parts.push(`⚠ ${[...new Set(warned.map((c) => c.label))].join(', ')}`);
+  const invalid = warned.some((c) => c.kind === 'outside-range');
+  $('numbers').textContent = blinded() ? '' : `${invalid ? 'not valid: ' : ''}${parts.join(' · ')}`;
+  state.counted = `${parts.slice(0, 2).join(' · ')}`;
+  listNumbers();
   const card = detail.point;
   const moved = point.seg !== card.seg || point.cls !== card.cls;
   $('moved').hidden = !moved || blinded();
@@ -127,14 +137,20 @@ function namedPoint(point) {
   return Object.entries(state.index.points).find(([, p]) => p.seg === point.seg && p.cls === point.cls);
 }
 
+/** The caveats that may be shown: blinded, none that tells what the network found. */
+const shownCaveats = (slide) => slide.caveats.filter((c) => !blinded() || !c.of_figures);
+
 /** What a reader of the numbers must know, over the slide. */
-function caveats(s) {
-  $('caveats').replaceChildren(...s.caveats.map((text) => {
+function caveats() {
+  const all = shownCaveats(state.index.slides[state.slide]);
+  $('caveats').replaceChildren(...all.map((c) => {
     const p = document.createElement('p');
-    p.textContent = text;
+    const b = document.createElement('b');
+    b.textContent = `${c.label}: `;
+    p.append(b, c.text);
     return p;
   }));
-  $('caveats').hidden = !s.caveats.length;
+  $('caveats').hidden = !all.length;
 }
 
 const PRESETS = {
@@ -160,7 +176,7 @@ function ruleShown() {
 /** Takes a rule; the hotspot is the densest place by it. */
 function setRule(rule, spot = null) {
   const ok = rule.fields >= 1 && rule.fields <= 100 && rule.field_mm2 >= 0.01 && rule.field_mm2 <= 20;
-  if (!ok) return say('1 to 100 fields of 0.01 to 20 mm²');
+  if (!ok) return notify('1 to 100 fields of 0.01 to 20 mm²');
   state.rule = rule;
   state.spot = spot;
   state.moving = false;
@@ -210,11 +226,12 @@ function look(x, y, half) {
 }
 
 function moveHotspot(on) {
-  if (on && !state.spot) return say('There is no hotspot to move');
+  if (on && !state.spot) return notify('There is no hotspot to move');
   state.moving = on;
   if (on) {
     state.before = state.spot;
-    say('Drag the hotspot, or use the arrows; Enter keeps it, Escape puts it back', 8000);
+    viewer.canvas.focus();
+    notify('Drag the hotspot, or use the arrows; Enter keeps it, Escape puts it back', 8000);
   }
   return refresh();
 }
@@ -237,13 +254,13 @@ async function keepHotspot() {
   state.spot = { ...state.spot, placed: true };
   await desk();
   refresh();
-  say('The hotspot is kept');
+  notify('The hotspot is kept');
 }
 
 /** Whether there is a name to sign with. */
 function named() {
   if (state.reviewer) return true;
-  say('Enter your initials first');
+  notify('Enter your initials first');
   $('reviewer').focus();
   return false;
 }
@@ -285,23 +302,46 @@ async function sign(reopen = null) {
   const done = await post('api/sign', { reviewer: state.reviewer, slide: state.slide, ...(reopen && { reopen }) });
   await desk();
   refresh();
-  say(`${reopen ? 'Opened again' : 'Signed'}: ${done.slides.join(', ')}`);
+  notify(`${reopen ? 'Opened again' : 'Signed'}: ${done.slides.join(', ')}`);
 }
 
-/** Begins, goes on with or ends a region. */
+/** Begins or ends a region. */
 function drawRegion(kind) {
   if (state.drawing && state.drawing.kind === kind) return endRegion();
   if (!named()) return null;
   state.drawing = { kind, corners: [] };
-  document.body.style.cursor = 'crosshair';
-  say(kind === 'polygon' ? 'Click the corners; Enter or a double click ends it' : 'Click two opposite corners', 8000);
+  state.adding = false;
+  // Space and Enter are for the slide now, not for the button that was pressed.
+  viewer.canvas.focus();
+  notify(`${kind === 'polygon' ? 'Click the corners; Enter or a double click ends it' : 'Click two opposite corners'}. By keys: arrows and Space`, 8000);
   return drawn();
 }
 
 function drawn() {
   for (const kind of ['polygon', 'rectangle']) $(kind).setAttribute('aria-pressed', String(Boolean(state.drawing) && state.drawing.kind === kind));
-  if (!state.drawing) document.body.style.cursor = '';
+  pointing();
   refresh();
+}
+
+/** The pointer and the cross in the middle while a place is asked for. */
+function pointing() {
+  const asked = Boolean(state.drawing) || state.adding;
+  document.body.style.cursor = asked ? 'crosshair' : '';
+  $('cross').hidden = !asked;
+}
+
+/** The place under the cross in the middle of the window. */
+function middle() {
+  const item = viewer.world.getItemAt(0);
+  return item ? item.viewportToImageCoordinates(viewer.viewport.getCenter(true)) : null;
+}
+
+/** Adds a missed figure at a place. */
+function addAt(p) {
+  state.adding = false;
+  pointing();
+  const [x, y] = [p.x.toFixed(2), p.y.toFixed(2)];
+  record({ key: `+${x},${y}`, x: Number(x), y: Number(y), verdict: 'figure', morphology: null, added: true });
 }
 
 function corner(x, y) {
@@ -325,7 +365,7 @@ function endRegion() {
   const ring = state.drawing ? state.drawing.corners : [];
   state.drawing = null;
   drawn();
-  if (ring.length < 3) return say('A region has three corners at least');
+  if (ring.length < 3) return notify('A region has three corners at least');
   const region = { name: $('region-name').value.trim(), class: '', exclude: $('region-exclude').checked, ring };
   $('region-name').value = '';
   return saveRegions([...state.desk.drawn, region]);
@@ -345,7 +385,7 @@ function undoRegion() {
     state.drawing.corners.pop();
     return drawn();
   }
-  if (!state.undone) return say('Nothing to take back');
+  if (!state.undone) return notify('Nothing to take back');
   return saveRegions(state.undone);
 }
 
@@ -363,7 +403,7 @@ function regionsNow(counted) {
     const b = document.createElement('button');
     b.textContent = 'delete';
     b.setAttribute('aria-label', `delete ${r.name || `region ${k + 1}`}`);
-    b.onclick = () => saveRegions(all.filter((_, i) => i !== k)).catch((e) => say(e.message));
+    b.onclick = () => saveRegions(all.filter((_, i) => i !== k)).catch((e) => notify(e.message));
     li.append(b);
     return li;
   }));
@@ -374,11 +414,12 @@ function regionsNow(counted) {
   $('region-command').lastElementChild.textContent = `mithras detect SLIDE --regions ${state.index.run}/reviews/regions/${state.index.slides[state.slide].name}.geojson --out DIR`;
 }
 
-/** What all reviewers say of this slide, and how far they agree; asked for only where it is to be seen. */
+/** The verdicts of all reviewers on this slide, and how far they agree; only asked for where they are shown. */
 async function listen() {
   const wanted = $('order').value === 'differ' && !$('blind').checked;
   $('agreement').textContent = '';
   state.voices = {};
+  $('differ').hidden = true;
   if (!wanted) return;
   const slide = state.slide;
   const known = await get(`api/voices/${slide}`);
@@ -386,13 +427,66 @@ async function listen() {
   state.voices = known.voices;
   const lines = known.agreement.map((a) => `${a.reviewers.join(' and ')}: ${a.agree} of ${a.both} alike, kappa ${a.kappa === null ? 'undefined' : a.kappa.toFixed(2)}`);
   $('agreement').textContent = lines.join('; ') || 'no two reviewers have judged the same';
+  disagreements(known.disagreements);
+}
+
+/** Where reviewers differ, side by side, each to be settled by a decision that is kept with who made it and when. */
+function disagreements(all) {
+  const open = all.filter((d) => !d.settled).length;
+  $('differ').hidden = !all.length;
+  $('differ-sum').textContent = `Disagreements: ${open} to settle, ${all.length - open} settled`;
+  $('disagreements').replaceChildren(...all.map((d) => {
+    const li = document.createElement('li');
+    const place = `${d.x.toFixed(0)}, ${d.y.toFixed(0)}`;
+    const said = document.createElement('span');
+    said.textContent = `${Object.entries(d.verdicts).map(([who, v]) => `${who}: ${v}`).join(' · ')} `;
+    li.append(said);
+    const button = (text, what, act) => {
+      const b = document.createElement('button');
+      b.textContent = text;
+      b.setAttribute('aria-label', `${what} at ${place}`);
+      b.onclick = act;
+      li.append(b);
+    };
+    if (d.settled) {
+      const how = document.createElement('span');
+      how.className = 'settled';
+      how.textContent = `settled as ${d.settled.verdict} by ${d.settled.reviewer}, ${when(d.settled.time)} `;
+      li.append(how);
+      button('show', 'show the place', () => showPlace(d));
+      button('open again', 'open the question again', () => settle(d, null));
+    } else {
+      button('show', 'show the place', () => showPlace(d));
+      for (const verdict of ['figure', 'atypical', 'mimicker']) button(verdict, `settle as ${verdict}`, () => settle(d, verdict));
+    }
+    return li;
+  }));
+}
+
+/** Chooses a place, so that its mark is seen. */
+function showPlace({ key, x, y }) {
+  const i = state.figures.keys.indexOf(key);
+  if (i >= 0) select(i);
+  else go(x, y);
+}
+
+/** Keeps a decision about a place on which reviewers differ; null opens the question again. */
+async function settle(d, verdict) {
+  if (!named()) return;
+  try {
+    await post('api/settle', { reviewer: state.reviewer, slide: state.slide, key: d.key, verdict });
+    await listen();
+    notify(verdict ? `Settled as ${verdict}` : 'Opened again');
+  } catch (e) {
+    notify(`not saved: ${e.message}`);
+  }
 }
 
 /** Counts of all slides at the thresholds that are set, as a file. */
 async function download() {
   const lines = [];
   for (const s of state.index.slides.filter((one) => one.width)) {
-    say(`counting ${s.name}`);
+    notify(`counting ${s.name}`);
     const detail = await get(`api/slide/${s.id}`);
     const figures = new Figures(detail);
     if (state.reviewer) {
@@ -400,14 +494,14 @@ async function download() {
       for (const e of known.entries) apply(e, figures);
     }
     const known = namedPoint(state.point);
-    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer, known ? known[0] : ''));
+    lines.push(countsLine(s.name, figures, state.point, detail.point, state.reviewer, known ? known[0] : '', s.caveats.map((c) => c.text)));
   }
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([countsCsv(lines)], { type: 'text/csv' }));
   link.download = 'counts-viewed.csv';
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-  say(`${lines.length} slides counted`);
+  notify(`${lines.length} slides counted`);
 }
 
 function sliders() {
@@ -422,22 +516,38 @@ function list() {
     const b = document.createElement('button');
     const small = document.createElement('small');
     b.textContent = s.name;
-    // Blinded, the network's numbers are an opinion; why a slide cannot be opened is none.
-    small.textContent = blinded() && s.width ? '' : s.note;
+    // Blinded, the network's numbers would be an opinion; the reason why a slide cannot be opened is not.
+    small.textContent = blinded() && s.width ? '' : `${s.counted && s.width ? 'network: ' : ''}${s.note}`;
     b.append(small);
-    if (s.caveats.length && !blinded()) {
+    const warned = shownCaveats(s);
+    if (warned.length) {
       const warn = document.createElement('small');
       warn.className = 'warn';
-      warn.textContent = `⚠ ${s.caveats[0]}`;
+      warn.textContent = `⚠ ${[...new Set(warned.map((c) => c.label))].join(', ')}`;
       b.append(warn);
+    }
+    if (s.id === state.slide) {
+      const now = document.createElement('small');
+      now.id = 'now';
+      b.append(now);
     }
     b.setAttribute('aria-current', String(s.id === state.slide));
     b.disabled = !s.width;
-    b.onclick = () => open(s.id).catch((e) => say(e.message));
+    b.onclick = () => open(s.id).catch((e) => notify(e.message));
     const item = document.createElement('li');
     item.append(b);
     return item;
   }));
+}
+
+/** In the list, what is counted now on the slide that is shown, where that is not what the network counted. */
+function listNumbers() {
+  const now = $('now');
+  if (!now) return;
+  const s = state.index.slides[state.slide];
+  const f = state.figures;
+  const changed = f.verdict.size + f.added.length > 0 || state.point.seg !== state.detail.point.seg || state.point.cls !== state.detail.point.cls;
+  now.textContent = !blinded() && s.counted && changed ? `now: ${state.counted}` : '';
 }
 
 function crop(i) {
@@ -469,7 +579,7 @@ function gallery() {
   }
   shown.forEach((i, k) => {
     const b = $('gallery').children[k];
-    const others = order === 'differ' ? Object.entries(state.voices).filter(([, said]) => f.key(i) in said).map(([who, said]) => `${who}: ${said[f.key(i)]}`).join(' · ') : '';
+    const others = order === 'differ' ? Object.entries(state.voices).filter(([, verdicts]) => f.key(i) in verdicts).map(([who, verdicts]) => `${who}: ${verdicts[f.key(i)]}`).join(' · ') : '';
     b.lastElementChild.textContent = [others || f.verdict.get(f.key(i)), blind || Number.isNaN(f.cls[i]) ? '' : f.cls[i].toFixed(2)].filter(Boolean).join(' ');
     b.title = f.comment.get(f.key(i)) || '';
     b.setAttribute('aria-current', String(i === state.selected));
@@ -506,11 +616,11 @@ async function reviews() {
   const known = await get(`api/reviews/${state.slide}?reviewer=${encodeURIComponent(state.reviewer)}`);
   for (const e of known.entries) apply(e);
   state.history = known.entries;
-  told();
+  showHistory();
 }
 
-/** Every word that stands, each of which can be taken back. */
-function told() {
+/** Every current verdict, each of which can be taken back. */
+function showHistory() {
   $('history').replaceChildren(...state.history.map((e) => {
     const li = document.createElement('li');
     li.textContent = `${e.verdict}${e.morphology ? ` (${e.morphology.replaceAll('_', ' ')})` : ''} at ${e.x.toFixed(0)}, ${e.y.toFixed(0)}${e.comment ? `: ${e.comment}` : ''}`;
@@ -537,7 +647,7 @@ function apply(e, f = state.figures) {
   else f.comment.delete(e.key);
 }
 
-/** Saves a word; the page shows it only once it is on disk. */
+/** Saves a verdict; the page shows it only once it is on disk. */
 function record(entry) {
   if (!named()) return false;
   const slide = state.slide;
@@ -547,13 +657,13 @@ function record(entry) {
       if (slide === state.slide) {
         apply(entry);
         state.history = [...state.history.filter((e) => e.key !== entry.key), ...(entry.verdict ? [entry] : [])];
-        told();
+        showHistory();
         if (entry.added) state.selected = null;
         await listen();
         refresh();
       }
     } catch (e) {
-      say(`not saved: ${e.message}`);
+      notify(`not saved: ${e.message}`);
     }
   });
   return true;
@@ -561,7 +671,7 @@ function record(entry) {
 
 function judge(verdict, morphology = null) {
   const place = state.selected === null ? null : state.figures.place(state.selected);
-  if (!place) return say('Choose a candidate first: click it, or press n');
+  if (!place) return notify('Choose a candidate first: click it, or press n');
   if (record({ ...place, verdict, morphology }) && !place.added) step(1);
   return null;
 }
@@ -570,7 +680,7 @@ function judge(verdict, morphology = null) {
 const MORPHOLOGIES = ['prometaphase', 'metaphase', 'ring_shape', 'anaphase_telophase', 'bipolar_asymmetric', 'multipolar', 'segregation', 'other'];
 function name() {
   state.naming = true;
-  say(MORPHOLOGIES.map((m, k) => `${k + 1} ${m.replace('_', ' ')}`).join(' · '), 15000);
+  notify(MORPHOLOGIES.map((m, k) => `${k + 1} ${m.replace('_', ' ')}`).join(' · '), 15000);
 }
 
 function step(by) {
@@ -579,14 +689,14 @@ function step(by) {
   if (next !== undefined) select(next);
 }
 
-/** A comment on the chosen figure: said together with what stands about it. */
+/** A comment on the chosen figure, saved with its current verdict. */
 function comment() {
   const place = state.selected === null ? null : state.figures.place(state.selected);
-  if (!place) return say('Choose a candidate first: click it, or press n');
-  const stands = place.added ? state.figures.added[state.selected - state.figures.length].verdict : state.figures.verdict.get(place.key);
+  if (!place) return notify('Choose a candidate first: click it, or press n');
+  const current = place.added ? state.figures.added[state.selected - state.figures.length].verdict : state.figures.verdict.get(place.key);
   const text = $('comment').value.trim();
   $('comment').blur();
-  return record({ ...place, verdict: stands || 'unsure', morphology: null, comment: text || null });
+  return record({ ...place, verdict: current || 'unsure', morphology: null, comment: text || null });
 }
 
 function undo(key = null) {
@@ -598,7 +708,7 @@ function undo(key = null) {
       await reviews();
       refresh();
     } catch (e) {
-      say(`not undone: ${e.message}`);
+      notify(`not undone: ${e.message}`);
     }
   });
 }
@@ -649,7 +759,7 @@ viewer.addHandler('canvas-double-click', (e) => {
   endRegion();
 });
 // The arrows move the hotspot, not the slide, while it is moved.
-viewer.addHandler('canvas-key', (e) => { if (state.moving || state.drawing) e.preventDefaultAction = true; });
+viewer.addHandler('canvas-key', (e) => { if (state.moving || state.drawing || state.adding) e.preventDefaultAction = true; });
 
 viewer.addHandler('canvas-click', (e) => {
   if (!e.quick || !state.figures) return;
@@ -659,10 +769,7 @@ viewer.addHandler('canvas-click', (e) => {
     return;
   }
   if (state.adding) {
-    state.adding = false;
-    document.body.style.cursor = '';
-    const [x, y] = [p.x.toFixed(2), p.y.toFixed(2)];
-    record({ key: `+${x},${y}`, x: Number(x), y: Number(y), verdict: 'figure', morphology: null, added: true });
+    addAt(p);
     return;
   }
   const f = marks.frame();
@@ -730,10 +837,10 @@ $('point').onchange = () => {
   const p = state.index.points[$('point').value];
   if (p) { state.point = { seg: p.seg, cls: p.cls }; sliders(); refresh(); }
 };
-const hear = () => listen().then(refresh).catch((e) => say(e.message));
-const act = (work) => Promise.resolve().then(work).catch((e) => say(e.message));
-$('order').onchange = hear;
-$('download').onclick = () => download().catch((e) => say(e.message));
+const update = () => listen().then(refresh).catch((e) => notify(e.message));
+const act = (work) => Promise.resolve().then(work).catch((e) => notify(e.message));
+$('order').onchange = update;
+$('download').onclick = () => download().catch((e) => notify(e.message));
 $('more').onclick = () => { state.shown += PAGE; gallery(); };
 $('search').oninput = list;
 $('blind').onchange = () => {
@@ -742,7 +849,7 @@ $('blind').onchange = () => {
   $('order').disabled = $('blind').checked;
   memory.set('blind', $('blind').checked);
   list();
-  hear();
+  update();
 };
 $('undo').onclick = () => undo();
 $('preset').replaceChildren(...Object.entries(PRESETS).map(([name, [words]]) => {
@@ -769,13 +876,19 @@ $('reopen').onclick = () => {
   if (why && why.trim()) act(() => sign(why.trim()));
 };
 $('comment').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); comment(); } };
-$('add').onclick = () => { state.adding = true; document.body.style.cursor = 'crosshair'; say('Click the missed figure'); };
-// Enter ends the name: the next key is a word about a figure, not a letter of it.
+$('add').onclick = () => {
+  state.adding = true;
+  state.drawing = null;
+  viewer.canvas.focus();
+  drawn();
+  notify('Click the missed figure; by keys: arrows and Space', 8000);
+};
+// Enter ends the name: the next key is a verdict, not a letter of the name.
 $('reviewer').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); $('reviewer').blur(); } };
 $('reviewer').onchange = async () => {
   state.reviewer = $('reviewer').value.trim();
   memory.set('reviewer', state.reviewer);
-  try { await reviews(); refresh(); } catch (e) { say(e.message); }
+  try { await reviews(); refresh(); } catch (e) { notify(e.message); }
 };
 for (const b of document.querySelectorAll('[data-verdict]')) b.onclick = () => judge(b.dataset.verdict);
 for (const [id, name] of [['toggle-list', 'no-list'], ['toggle-side', 'no-side']]) {
@@ -801,12 +914,25 @@ document.addEventListener('keydown', (e) => {
   if (does && state.index) { e.preventDefault(); e.stopPropagation(); act(does); }
 }, true);
 
+/** Moves the slide by parts of the window. */
+function pan(dx, dy) {
+  const { width, height } = viewer.viewport.getBounds();
+  viewer.viewport.panBy(new OpenSeadragon.Point(dx * width, dy * height));
+}
+
 /** What a key does while the hotspot is moved or a region is drawn. */
 function toolKey(e) {
   if (state.drawing) {
     if (e.key === 'Enter' && e.target.tagName !== 'BUTTON') return endRegion;
     if (e.key === 'Backspace') return undoRegion;
     if (e.key === 'Escape') return () => { state.drawing = null; drawn(); };
+  }
+  if (state.drawing || state.adding) {
+    const by = e.shiftKey ? 0.01 : 0.1;
+    const to = { ArrowLeft: [-by, 0], ArrowRight: [by, 0], ArrowUp: [0, -by], ArrowDown: [0, by] }[e.key];
+    if (to) return () => pan(...to);
+    if (e.key === ' ' && e.target.tagName !== 'BUTTON') return () => { const p = middle(); return state.drawing ? corner(p.x, p.y) : addAt(p); };
+    if (e.key === 'Escape') return () => { state.adding = false; pointing(); };
   }
   if (state.moving) {
     const by = e.shiftKey ? 250 : 50;
@@ -837,8 +963,8 @@ async function start() {
   const wanted = state.index.slides.findIndex((s) => s.name === (link.get('slide') || memory.get('slide')));
   const place = link.has('x') ? { x: Number(link.get('x')), y: Number(link.get('y')) } : null;
   const first = wanted >= 0 ? wanted : state.index.slides.findIndex((s) => s.width);
-  if (first < 0) return say('No slide can be read');
+  if (first < 0) return notify('No slide can be read');
   if (matchMedia('(max-width: 50rem)').matches) document.body.classList.add('no-list', 'no-side');
   return open(first, wanted >= 0 ? place : null);
 }
-start().catch((e) => say(e.message));
+start().catch((e) => notify(e.message));

@@ -1,0 +1,38 @@
+// Looks at pages that are read and printed, not used: judges them, and prints each on A4.
+//
+// usage: node --experimental-websocket report.mjs FILE CHROMIUM PAGES [SCREENSHOT.png]
+//
+// PAGES is how many sheets the print may have; 0 for as many as it takes.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { judged, walked } from './axe.mjs';
+import { start } from './chromium.mjs';
+
+const [file, chromium, pages, picture] = process.argv.slice(2);
+const { page, end, troubles } = await start(chromium);
+
+try {
+  const a = await page();
+  await a.call('Page.navigate', { url: pathToFileURL(file).href });
+  await a.until("document.readyState === 'complete' && [...document.images].every((i) => i.complete && i.naturalWidth > 0)", 'the page with its pictures');
+  assert.equal(await a.run("[...document.images].filter((i) => !i.alt).length"), 0, 'every picture has a text');
+  await judged(a, file);
+  await walked(a, file);
+  if (picture) writeFileSync(picture, Buffer.from(await a.screenshot(), 'base64'));
+
+  // As a browser prints it by default on A4, margins by the page's own style.
+  const { data } = await a.call('Page.printToPDF', { paperWidth: 8.27, paperHeight: 11.69, preferCSSPageSize: true, printBackground: false });
+  const pdf = Buffer.from(data, 'base64');
+  if (picture) writeFileSync(picture.replace(/\.png$/, '.pdf'), pdf);
+  const text = pdf.toString('latin1');
+  const sheets = (text.match(/\/Type\s*\/Page\b(?!s)/g) ?? []).length;
+  const [, width, height] = text.match(/\/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)\s*\]/);
+  assert.ok(Math.abs(width - 595) < 2 && Math.abs(height - 842) < 2, `A4, not ${width} x ${height}`);
+  if (Number(pages)) assert.equal(sheets, Number(pages), `${sheets} sheets of A4`);
+  assert.deepEqual(troubles, []);
+} finally {
+  await end();
+}
+process.exit(0);
