@@ -167,6 +167,7 @@ impl Builder {
             force_mpp: self.force_mpp,
             any_mpp: self.any_mpp,
             range: card.resolution,
+            scanners: card.scanners(),
             options: OpenOptions { openslide, limits, ..OpenOptions::default() },
         }
     }
