@@ -50,7 +50,7 @@ def names_command_nothing(tool):
 
 
 def post(server, path, body):
-    request = urllib.request.Request(f"http://{server.host}{path}", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(server.url.rstrip("/") + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, timeout=5) as answer:
         return json.load(answer)
 
@@ -93,7 +93,7 @@ def a_stalled_request_holds_up_nobody(tool):
     server = Server(tool, ["audit", "serve", tool.package()])
     try:
         with socket.create_connection(server.address) as stalled:
-            stalled.sendall(f"POST /open HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 5000\r\n\r\n{{".encode())
+            stalled.sendall(f"POST /{server.path.rstrip('/')}/open HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 5000\r\n\r\n{{".encode())
             time.sleep(0.5)
             took = server.answers()
             return took is not None and took < 5, took

@@ -23,12 +23,7 @@ enum What {
 ///
 /// Each engine that runs here is timed on one thread, from 8-bit pixels to probabilities. The peak is that of one core
 /// on data in its cache, measured in the same run: run it on an idle machine. Reading the slide is not part of it.
-///
-/// Examples:
-///   mithras bench detect
-///   mithras bench detect --model fast --candidates 58 --json > budget.json
 #[derive(clap::Args, Debug)]
-#[command(verbatim_doc_comment)]
 struct Detect {
     /// Model package: a folder, or the name of a bundled one
     #[arg(long)]
