@@ -272,7 +272,7 @@ fn two_stages_end_to_end_and_again() {
     other["settings"]["arithmetic"] = "other/cpu/f32/f32".into();
     fs::write(&state, serde_json::to_vec(&other).unwrap()).unwrap();
     let (ok, _, stderr) = detect(&[&slide], &out, &["--resume"]);
-    assert!(!ok && stderr.contains("was done by other/cpu/f32/f32"), "{stderr}");
+    assert!(!ok && stderr.contains("was done with other/cpu/f32/f32"), "{stderr}");
     assert!(stderr.contains("up to 0.001") && stderr.contains("see --accept-engine"), "{stderr}");
     let (ok, stdout, stderr) = detect(&[&slide], &out, &["--resume", "--accept-engine"]);
     assert!(ok && stdout.contains("kept"), "{stdout}{stderr}");

@@ -281,16 +281,25 @@ fn a_shard_is_part_of_what_features_are_known_by() {
     });
     tissue.save(&slide).unwrap();
     let features = desk.at("features");
-    let embed_at = |image: &str| {
+    let run = |image: &str, more: &[&str]| {
         let args =
             ["embed", s(&slide), "--weights", s(&index), "--encoder", LUNIT, "--image", image];
         let how = ["--out", s(&features), "--mpp", "0.5", "--tile-mpp", "0.5", "--tile", "32"];
         let quiet = ["--device", "cpu", "--threads", "1", "--json", "--quiet"];
-        let report = json(&done(&[&args[..], &how, &quiet].concat()));
+        mithras(&[&args[..], &how, &quiet, more].concat())
+    };
+    let embed_with = |image: &str, more: &[&str]| {
+        let (code, printed, error) = run(image, more);
+        assert_eq!(code, Some(0), "{error}");
+        let report = json(&printed);
         let sha256 = report["encoder_sha256"].as_str().unwrap().to_owned();
         (report["items"][0]["status"].as_str().unwrap().to_owned(), sha256)
     };
-    let embed = || embed_at("32");
+    let embed = || embed_with("32", &[]);
+    let refused = |image: &str| {
+        let (code, _, error) = run(image, &[]);
+        assert!(code != Some(0) && error.contains("made with other settings"), "{error}");
+    };
     let package = |name: &str| {
         let (code, printed, err) =
             convert(&index, LUNIT, &desk.at(name), &["--image", "32", "--json"]);
@@ -300,8 +309,11 @@ fn a_shard_is_part_of_what_features_are_known_by() {
     let (status, first) = embed();
     assert_eq!(status, "done");
     assert_eq!(embed(), ("kept".to_owned(), first.clone()), "the same again");
-    assert_eq!(embed_at("48").0, "done", "the same weights, fed otherwise");
-    assert_eq!(embed().0, "done");
+    // The same weights, fed otherwise.
+    refused("48");
+    assert_eq!(embed_with("48", &["--overwrite"]).0, "done");
+    refused("32");
+    assert_eq!(embed_with("32", &["--overwrite"]).0, "done");
     assert_eq!(package("first"), first);
     // As `cat INDEX a.safetensors b.safetensors | sha256sum`.
     let files = [index.clone(), folder.join("a.safetensors"), folder.join("b.safetensors")];
@@ -313,8 +325,10 @@ fn a_shard_is_part_of_what_features_are_known_by() {
     let last = bytes.len() - 4;
     bytes[last] ^= 1;
     std::fs::write(shard, bytes).unwrap();
-    let (status, second) = embed();
-    assert_eq!(status, "done", "other weights are other work");
+    // Other weights are other work.
+    refused("32");
+    let (status, second) = embed_with("32", &["--overwrite"]);
+    assert_eq!(status, "done");
     assert_ne!(second, first);
     assert_eq!(package("second"), second);
 }

@@ -129,7 +129,7 @@ fn slides_of_two_engines_stand_in_one_table_and_are_no_further_apart_than_said()
         detect(&slides, "out", "onnxruntime", &more)
     };
     let (ok, error) = go_on(&[]);
-    assert!(!ok && error.contains("was done by rten/"), "{error}");
+    assert!(!ok && error.contains("was done with rten/"), "{error}");
     assert!(error.contains("up to 0.001") && error.contains("see --accept-engine"), "{error}");
     let (ok, error) = go_on(&["--accept-engine"]);
     assert!(ok, "{error}");

@@ -33,7 +33,7 @@ enum What {
     /// stops only what needs it. `all` runs every experiment.
     Run {
         #[command(flatten)]
-        run: Run,
+        run: RunArgs,
         #[command(flatten)]
         log: LogArgs,
     },
@@ -48,7 +48,7 @@ enum What {
         #[arg(long, required = true)]
         snakemake: bool,
         #[command(flatten)]
-        run: Run,
+        run: RunArgs,
         /// File to write
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
@@ -56,7 +56,7 @@ enum What {
 }
 
 #[derive(clap::Args, Debug)]
-struct Run {
+struct RunArgs {
     /// Experiments, or `all`
     #[arg(required = true)]
     ids: Vec<String>,
@@ -98,7 +98,7 @@ struct Run {
     json: bool,
 }
 
-impl Run {
+impl RunArgs {
     fn chosen(&self) -> Result<Chosen> {
         let all = || Ok::<_, anyhow::Error>(spec::all()?.into_iter().map(|e| e.id).collect());
         let experiments = if self.ids == ["all"] { all()? } else { self.ids.clone() };
@@ -166,7 +166,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn perform(run: &Run, log: &LogArgs) -> Result<ExitCode> {
+fn perform(run: &RunArgs, log: &LogArgs) -> Result<ExitCode> {
     let cancel = CancelToken::default();
     let (chosen, options) = (run.chosen()?, run.options(&cancel)?);
     if run.dry_run {

@@ -9,7 +9,7 @@ use start::{Settings, Start};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-/// Pick slides, run detection and look at the results in a browser, without a command line
+/// Pick slides, count their figures and look at the results, in a browser
 ///
 /// Opens a page of this computer in the browser: slides or folders are picked (drives, home, or a typed path), with regions if
 /// there are any; every slide is shown with um/px, scanner and warnings; detection runs with its progress, can be cancelled and
