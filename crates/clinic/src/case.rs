@@ -150,7 +150,7 @@ impl Case {
     }
 }
 
-type Spots = BTreeMap<review::view::Change, PlacedHotspot>;
+type Spots = BTreeMap<review::view::SlideKey, PlacedHotspot>;
 
 fn slide(
     run: &Path,
@@ -161,7 +161,7 @@ fn slide(
     let (folder, reviews) = (run.join(&name), run.join("reviews"));
     let rows = read_detections(&folder.join("detections.csv"))?;
     let own =
-        |of: &review::view::Change| of.slide == name && of.slide_digest == counts.slide.digest;
+        |of: &review::view::SlideKey| of.slide == name && of.slide_digest == counts.slide.digest;
     let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
     let signed = desk::signed_slide(&reviews, &name, &counts.slide.digest)?;
     let searched = std::fs::metadata(folder.join("counts.json"))

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// What this machine has.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     schema: &'static str,
     version: &'static str,
     machine: Machine,
@@ -81,7 +81,7 @@ pub fn examine(
     runs: usize,
     options: &EngineOptions,
     training: bool,
-) -> Report {
+) -> DoctorReport {
     let mut advice = Vec::new();
     let libraries = libraries();
     let has = |what: &str| libraries.iter().any(|l| l.what == what);
@@ -131,7 +131,7 @@ pub fn examine(
             (None, Vec::new())
         }
     };
-    Report {
+    DoctorReport {
         schema: "mithras.doctor/1",
         version: env!("CARGO_PKG_VERSION"),
         machine: machine(),
@@ -215,7 +215,7 @@ fn features() -> Vec<&'static str> {
     Vec::new()
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for DoctorReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (r, m) = (self, &self.machine);
         writeln!(f, "mithras {} on {}", r.version, m.system)?;

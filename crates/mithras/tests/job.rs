@@ -6,14 +6,19 @@ use detect::{CancelToken, Workers};
 use evaluation::evaluate::{evaluate, read_truth};
 use mithras::Detector;
 use mithras::job::state::Status;
-use mithras::job::{self, Existing, Outcome, StartError, State};
+use mithras::job::{self, DetectionOutcome, DetectionState, Existing, StartError};
 use mithras::progress::Silent;
 use mithras::report;
 use mitosis::Microns;
 use mitosis::matching::Rule;
 use std::path::Path;
 
-fn run(slides: &[&Path], out: &Path, setup: &mut Detector, existing: Existing) -> Vec<Outcome> {
+fn run(
+    slides: &[&Path],
+    out: &Path,
+    setup: &mut Detector,
+    existing: Existing,
+) -> Vec<DetectionOutcome> {
     let inputs: Vec<_> = slides.iter().map(|p| input(p)).collect();
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
     job::run(inputs, checked, setup, out, existing, &mut Silent, &CancelToken::new())
@@ -104,7 +109,7 @@ fn a_killed_run_goes_on_to_the_same_bytes() {
     let held = base::file::Lock::take(&cut.join("s")).unwrap();
     let busy = run(&[&slide], &cut, &mut setup(true, 9, workers(3)), Existing::Resume);
     assert!(busy[0].state.reason.as_ref().unwrap().contains("another process"));
-    let stored = State::load(&cut.join("s")).unwrap();
+    let stored = DetectionState::load(&cut.join("s")).unwrap();
     assert!(stored.reason.unwrap().contains("killed"));
     drop(held);
     let on = run(&[&slide], &cut, &mut setup(true, usize::MAX, workers(3)), Existing::Resume);
@@ -143,7 +148,7 @@ fn resume_refuses_what_has_changed() {
     draw(&slide, 1024, 1024, 6, 3);
     assert!(matches!(go(&first, Existing::Resume), Err(StartError::Input { .. })));
     run(&[&slide], &out, &mut other, Existing::Overwrite);
-    assert_eq!(State::load(&out.join("s")).unwrap().status, Status::Finished);
+    assert_eq!(DetectionState::load(&out.join("s")).unwrap().status, Status::Finished);
 }
 
 #[test]
@@ -185,7 +190,7 @@ fn another_engine_goes_on_only_where_it_was_accepted() {
     let mut second = by("two", true);
     let outcomes = run(&[&slides[0], &slides[1]], &out, &mut second, Existing::Resume);
     assert_eq!(outcomes.iter().map(|o| o.kept).collect::<Vec<_>>(), [true, false]);
-    assert!(outcomes.iter().all(Outcome::is_done));
+    assert!(outcomes.iter().all(DetectionOutcome::is_done));
     assert!(before == results(&out.join("a")), "what another engine did is kept as it is");
     let table = report::write(&out, &outcomes, &second, &command(&["b"])).unwrap();
     assert_eq!((table.done, table.left_out.len()), (2, 0));

@@ -5,7 +5,7 @@ use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::Thresholds;
 use mithras::batch::find;
-use mithras::job::{self, Existing, Input, Outcome};
+use mithras::job::{self, DetectionOutcome, Existing, Input};
 use mithras::progress::Silent;
 use mithras::regions::Classes;
 use mithras::report::{self, AtPoint, at_point, counts};
@@ -13,7 +13,12 @@ use mitosis::{OperatingPoint, Score};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-fn run(inputs: Vec<Input>, out: &Path, setup: &mut Detector, existing: Existing) -> Vec<Outcome> {
+fn run(
+    inputs: Vec<Input>,
+    out: &Path,
+    setup: &mut Detector,
+    existing: Existing,
+) -> Vec<DetectionOutcome> {
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
     job::run(inputs, checked, setup, out, existing, &mut Silent, &CancelToken::new())
 }

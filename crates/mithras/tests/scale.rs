@@ -5,7 +5,7 @@ use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::batch::{Inputs, Shard, read_list};
 use mithras::job::state::Status;
-use mithras::job::{self, Existing, Input, Outcome, State};
+use mithras::job::{self, DetectionOutcome, DetectionState, Existing, Input};
 use mithras::progress::{Listener, Silent};
 use mithras::report::{self, ReportError, RunFile};
 use std::fs;
@@ -38,7 +38,7 @@ fn inputs(list: &Path) -> Vec<Input> {
 }
 
 /// What one process does.
-fn process(inputs: Vec<Input>, out: &Path, existing: Existing) -> (Vec<Outcome>, RunFile) {
+fn process(inputs: Vec<Input>, out: &Path, existing: Existing) -> (Vec<DetectionOutcome>, RunFile) {
     process_with(inputs, out, existing, &mut detector(), &mut Silent, &CancelToken::new())
 }
 
@@ -49,7 +49,7 @@ fn process_with(
     detector: &mut Detector,
     listener: &mut dyn Listener,
     cancel: &CancelToken,
-) -> (Vec<Outcome>, RunFile) {
+) -> (Vec<DetectionOutcome>, RunFile) {
     let checked = job::preflight(&inputs, detector, out, existing).unwrap();
     let command = ["mithras".to_owned(), "detect".to_owned()];
     report::begin(out, detector, &command).unwrap();
@@ -71,7 +71,7 @@ fn timeless(out: &Path) -> [String; 3] {
 fn timeless_of(outs: &[PathBuf], out: &Path) -> [String; 3] {
     for entry in outs.iter().flat_map(|out| fs::read_dir(out).unwrap()) {
         let folder = entry.unwrap().path();
-        if let Some(mut state) = State::load(&folder) {
+        if let Some(mut state) = DetectionState::load(&folder) {
             (state.seconds, state.work.stages, state.input.modified) = (0.0, Vec::new(), 0);
             state.save(&folder).unwrap();
         }
@@ -177,7 +177,7 @@ fn two_processes_on_one_folder_do_every_slide_once() {
     assert_eq!(windows_a + windows_b, done_alone(), "a slide was done twice");
     for (x, y) in a.iter().zip(&b) {
         let name = &x.input.name;
-        let own = |o: &Outcome| o.is_done() && !o.kept;
+        let own = |o: &DetectionOutcome| o.is_done() && !o.kept;
         if name == "bad" {
             assert!([x, y].iter().any(|o| o.state.status == Status::Failed && !o.is_elsewhere()));
             continue;
@@ -208,7 +208,7 @@ fn a_slide_done_meanwhile_with_another_configuration_is_left_alone() {
             .remove(0);
     assert!(outcome.state.reason.unwrap().contains("another configuration meanwhile"));
     assert!(results(&out.join("s0")) == before);
-    assert_eq!(State::load(&out.join("s0")).unwrap().status, Status::Finished);
+    assert_eq!(DetectionState::load(&out.join("s0")).unwrap().status, Status::Finished);
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn work_that_is_to_end_leaves_tables_of_what_is_done_and_goes_on() {
         printed[0].starts_with("s0: ") && printed[0].contains("; 1 of 6 slides, about "),
         "{printed:?}"
     );
-    assert_eq!(State::load(&out.join("s2")).unwrap().status, Status::Running);
+    assert_eq!(DetectionState::load(&out.join("s2")).unwrap().status, Status::Running);
     assert!(!out.join("s3").exists(), "what was not begun has no folder");
     assert_eq!((run.done, run.failed, &run.unfinished[..]), (2, 0, &["s2".to_owned()][..]));
     assert_eq!(text(out.join("counts.csv")).lines().count(), 3);
@@ -319,7 +319,7 @@ fn what_does_not_belong_together_is_not_gathered() {
     process(slide("s2.tiff"), &at("e"), Existing::Refuse);
     assert_eq!(gather(&["c", "e"]).unwrap().slides.len(), 1);
     // One that failed in one folder and is done in the other is done.
-    let mut state = State::load(&at("c/s2")).unwrap();
+    let mut state = DetectionState::load(&at("c/s2")).unwrap();
     state.status = Status::Failed;
     state.save(&at("c/s2")).unwrap();
     let run = gather(&["c", "e"]).unwrap();
@@ -347,7 +347,7 @@ fn copy(from: &Path, to: &Path) {
     for file in ["counts.json", "detections.csv"] {
         fs::copy(from.join(file), to.join(file)).unwrap();
     }
-    let mut state = State::load(from).unwrap();
+    let mut state = DetectionState::load(from).unwrap();
     state.results.as_mut().unwrap().slide = to.file_name().unwrap().to_str().unwrap().into();
     fs::write(to.join("state.json"), base::json::pretty(&state)).unwrap();
 }

@@ -210,7 +210,7 @@ impl Door {
     fn make_room(&self) -> bool {
         let mut places = self.places();
         let unknown = |h: &Arc<Held>| !h.known.load(Ordering::SeqCst);
-        // They stand in the order in which they came.
+        // In the order in which they came.
         let Some(at) = places.iter().position(unknown) else { return false };
         if places[at].since.elapsed() < CHANCE {
             return false;

@@ -3,7 +3,7 @@
 use super::script::{FOLDER, Plan};
 use mithras::batch::Shard;
 use mithras::input::Input;
-use mithras::job::State;
+use mithras::job::DetectionState;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -59,7 +59,7 @@ impl Log {
 pub(super) fn left(slides: &[Input], plan: &Plan, of: NonZeroU32) -> Vec<u32> {
     let open = |slide: &Input| {
         let shard = Shard::number(&slide.name, of);
-        let state = State::load(&plan.results(shard).join(&slide.name));
+        let state = DetectionState::load(&plan.results(shard).join(&slide.name));
         (!state.is_some_and(|s| s.is_done())).then_some(shard)
     };
     slides.iter().filter_map(open).collect()

@@ -124,7 +124,7 @@ pub enum Event<'a> {
 pub enum SlideStatus {
     /// Its files are written.
     Finished,
-    /// They are, and there was no tissue.
+    /// They are complete, and no tissue was found.
     NoTissue,
     /// An earlier process did it.
     Kept,

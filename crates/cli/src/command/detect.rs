@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::batch::{Shard, read_list};
-use mithras::job::{self, Existing, Outcome};
+use mithras::job::{self, DetectionOutcome, Existing};
 use mithras::progress::Listener;
 use mithras::regions::Classes;
 use mithras::report::{self, RunFile};
@@ -234,7 +234,7 @@ pub fn work(
     detectors: &mut [Detector],
     out: (&Path, Existing),
     listener: &mut dyn Listener,
-) -> Result<(Vec<Outcome>, RunFile)> {
+) -> Result<(Vec<DetectionOutcome>, RunFile)> {
     let (command, cancel) = (crate::progress::words(), CancelToken::new());
     crate::interrupt::cancels(&cancel)?;
     Ok(report::run(slides, detectors, out, &command, listener, &cancel)?)

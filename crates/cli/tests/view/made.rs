@@ -5,7 +5,7 @@ use mithras::batch::state::Status;
 use mithras::demo::{Container, Kind, Layout, Spec, write};
 use mithras::export::write_all;
 use mithras::input::InputDigest;
-use mithras::job::State;
+use mithras::job::DetectionState;
 use mithras::record::{ModelEntry, SlideEntry, SlideRecord};
 use mitosis::{Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, Score};
 use serde_json::Value;
@@ -226,7 +226,7 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     let geometry = format!(r#"{{"coordinates":[{ring}]}}"#);
     let flaws = format!(r#"{{"features":[{{"properties":{pen},"geometry":{geometry}}}]}}"#);
     std::fs::write(folder.join("flaws.geojson"), flaws).unwrap();
-    let mut state = State::running("made", input);
+    let mut state = DetectionState::running("made", input);
     state.status = Status::Finished;
     state.save(&folder).unwrap();
 }

@@ -9,7 +9,7 @@ mod slides;
 pub use features::crops::Source;
 pub use features::package::{Facts, Known, Listed, Listing, Package, convert};
 pub use features::{FeatureError, Form, Frozen, Grid};
-pub use report::{Line, Report, Status};
+pub use report::{EmbedReport, EmbedStatus, Line};
 pub use slides::{Plan, slides};
 
 use crate::progress::{Listener, Piece};
@@ -29,7 +29,7 @@ pub fn crops(
     batch: usize,
     out: &Path,
     listener: &mut dyn Listener,
-) -> Result<Report, FeatureError> {
+) -> Result<EmbedReport, FeatureError> {
     match Form::from_path(out) {
         Some(Form::Parquet) => {}
         Some(Form::Hdf5) => return Err(FeatureError::Crops(out.to_owned())),
@@ -44,5 +44,5 @@ pub fn crops(
     let name = source.path().display().to_string();
     let mut items = vec![Line::done(name, out, made.table.len() as u64, start.elapsed())];
     items.extend(made.failed.into_iter().map(Line::failed));
-    Ok(Report::new(encoder, out, items, start.elapsed()))
+    Ok(EmbedReport::new(encoder, out, items, start.elapsed()))
 }

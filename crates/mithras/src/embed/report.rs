@@ -12,7 +12,7 @@ use crate::batch::Failure;
 /// How one piece ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum EmbedStatus {
     /// Its file is written.
     Done,
     /// An earlier run wrote its file.
@@ -29,7 +29,7 @@ pub struct Line {
     /// Its name.
     pub name: String,
     /// How it ended.
-    pub status: Status,
+    pub status: EmbedStatus,
     /// Its features.
     pub file: Option<PathBuf>,
     /// Vectors in it.
@@ -46,12 +46,12 @@ impl Line {
     pub(super) fn done(name: String, file: &Path, rows: u64, took: Duration) -> Self {
         let (file, seconds) = (Some(file.to_owned()), took.as_secs_f64());
         let per_second = rows as f64 / seconds.max(1e-9);
-        Self { name, status: Status::Done, file, rows, seconds, per_second, reason: None }
+        Self { name, status: EmbedStatus::Done, file, rows, seconds, per_second, reason: None }
     }
 
     pub(super) fn failed(reason: String) -> Self {
         let name = reason.split(": ").next().unwrap_or_default().to_owned();
-        let status = Status::Failed;
+        let status = EmbedStatus::Failed;
         let none = Self::done(name, Path::new(""), 0, Duration::ZERO);
         Self { status, file: None, reason: Some(reason), ..none }
     }
@@ -59,7 +59,7 @@ impl Line {
 
 /// What came of an embedding.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct EmbedReport {
     /// Version of this format.
     pub schema: &'static str,
     /// The encoder's name.
@@ -87,9 +87,10 @@ pub struct Report {
     pub failures: Vec<Failure<FeatureError>>,
 }
 
-impl Report {
+impl EmbedReport {
     pub(super) fn new(encoder: &Frozen, out: &Path, items: Vec<Line>, took: Duration) -> Self {
-        let made = items.iter().filter(|l| matches!(l.status, Status::Done | Status::NoTissue));
+        let made =
+            items.iter().filter(|l| matches!(l.status, EmbedStatus::Done | EmbedStatus::NoTissue));
         let (rows, seconds) = (made.map(|l| l.rows).sum::<u64>(), took.as_secs_f64());
         Self {
             schema: "mithras.embed/1",
@@ -98,7 +99,7 @@ impl Report {
             width: encoder.about.width,
             engine: encoder.engine(),
             out: out.to_owned(),
-            failed: items.iter().filter(|l| l.status == Status::Failed).count(),
+            failed: items.iter().filter(|l| l.status == EmbedStatus::Failed).count(),
             items,
             rows,
             seconds,
@@ -108,15 +109,15 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for EmbedReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for l in &self.items {
             match l.status {
-                Status::Failed => {
+                EmbedStatus::Failed => {
                     let reason = l.reason.as_deref().unwrap_or_default();
                     writeln!(f, "{}: FAILED: {}", plain(&l.name), plain(reason))?;
                 }
-                Status::Kept => {
+                EmbedStatus::Kept => {
                     writeln!(f, "{}: done before, {}", plain(&l.name), Many(l.rows, "row"))?;
                 }
                 _ => {

@@ -1,6 +1,6 @@
 //! Many slides, one file of features each.
 
-use super::report::{Line, Report, Status as Ended};
+use super::report::{EmbedReport, EmbedStatus, Line};
 use crate::batch::state::{self, RESULTS_SETTING, RESULTS_VERSION, State, Status};
 use crate::batch::{self, Existing, Key, Outcome, Task};
 use crate::input::{Input, InputDigest};
@@ -39,7 +39,7 @@ pub struct Plan {
 
 /// What embedding adds to a slide's state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Work {
+pub struct EmbedWork {
     /// Tiles.
     pub tiles: u64,
     /// SHA-256 of the file of features.
@@ -66,7 +66,7 @@ pub fn slides(
     encoders: &mut [Frozen],
     plan: &Plan,
     listener: &mut dyn Listener,
-) -> Result<Report, FeatureError> {
+) -> Result<EmbedReport, FeatureError> {
     let start = Instant::now();
     let grid = Grid::choose(&encoders[0], plan.mpp, plan.side)?;
     std::fs::create_dir_all(&plan.out)
@@ -86,7 +86,7 @@ pub fn slides(
     let outcomes = batch::run(todo, &mut workers, &states, existing, listener);
     drop(workers);
     let items = outcomes.iter().map(|o| line(o, plan)).collect();
-    let mut report = Report::new(&encoders[0], &plan.out, items, start.elapsed());
+    let mut report = EmbedReport::new(&encoders[0], &plan.out, items, start.elapsed());
     report.failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
     Ok(report)
 }
@@ -103,7 +103,7 @@ fn mixed(encoder: &Frozen, plan: &Plan, grid: Grid, states: &Path) -> Result<(),
         if input.is_some() && plan.overwrite {
             continue;
         }
-        let state = State::<Work>::load(&states.join(&slide));
+        let state = State::<EmbedWork>::load(&states.join(&slide));
         let Some(state) = state.filter(|s| s.is_done() && !s.settings.is_empty()) else {
             continue;
         };
@@ -154,14 +154,14 @@ fn settings(
     settings
 }
 
-fn line(outcome: &Outcome<Work, FeatureError>, plan: &Plan) -> Line {
+fn line(outcome: &Outcome<EmbedWork, FeatureError>, plan: &Plan) -> Line {
     let (name, state) = (outcome.input.name.clone(), &outcome.state);
     let took = Duration::try_from_secs_f64(state.seconds).unwrap_or_default();
     let done = Line::done(name.clone(), &plan.file(&name), state.work.tiles, took);
     match (state.status, outcome.kept) {
-        (Status::Finished | Status::NoTissue, true) => Line { status: Ended::Kept, ..done },
+        (Status::Finished | Status::NoTissue, true) => Line { status: EmbedStatus::Kept, ..done },
         (Status::Finished, false) => done,
-        (Status::NoTissue, false) => Line { status: Ended::NoTissue, ..done },
+        (Status::NoTissue, false) => Line { status: EmbedStatus::NoTissue, ..done },
         _ => Line { name, ..Line::failed(state.reason.clone().unwrap_or_default()) },
     }
 }
@@ -173,7 +173,7 @@ impl Plan {
 }
 
 impl Task for Embedding<'_> {
-    type Work = Work;
+    type Work = EmbedWork;
     type Error = FeatureError;
 
     fn key(&self, input: &Input) -> Key {
@@ -181,7 +181,7 @@ impl Task for Embedding<'_> {
         Key { digest: sha256(format!("{settings:?}")), settings, ..Key::default() }
     }
 
-    fn keeps(&self, input: &Input, _: &Path, state: &State<Work>) -> bool {
+    fn keeps(&self, input: &Input, _: &Path, state: &State<EmbedWork>) -> bool {
         let file = self.plan.file(&input.name);
         self.key(input).fits(state)
             && InputDigest::from_file(&input.path).is_ok_and(|d| d.same_content(&state.input))
@@ -192,7 +192,7 @@ impl Task for Embedding<'_> {
         &mut self,
         input: &Input,
         _: &Path,
-        state: &mut State<Work>,
+        state: &mut State<EmbedWork>,
         piece: &mut Piece<'_>,
     ) -> Result<Status, FeatureError> {
         let file = self.plan.file(&input.name);
@@ -210,7 +210,7 @@ impl Task for Embedding<'_> {
         let table = tiles::embed(self.encoder, &opened, self.grid, batch, piece)?;
         table.write(&file)?;
         let features = features::package::digest(&file)?;
-        state.work = Work { tiles: table.len() as u64, features };
+        state.work = EmbedWork { tiles: table.len() as u64, features };
         Ok(if table.is_empty() { Status::NoTissue } else { Status::Finished })
     }
 
@@ -229,7 +229,7 @@ impl Task for Embedding<'_> {
         "tiles"
     }
 
-    fn line(&self, name: &str, state: &State<Work>) -> String {
+    fn line(&self, name: &str, state: &State<EmbedWork>) -> String {
         let (tiles, seconds) = (state.work.tiles, state.seconds);
         match state.status {
             Status::Finished | Status::NoTissue => {

@@ -17,9 +17,9 @@ use detect::CancelToken;
 use std::path::Path;
 
 /// A slide's state.
-pub type State = state::State<Work>;
+pub type DetectionState = state::State<Work>;
 /// How one slide ended.
-pub type Outcome = batch::Outcome<Work, SlideFailure>;
+pub type DetectionOutcome = batch::Outcome<Work, SlideFailure>;
 
 /// Does every slide, one after the other; a failing slide stops no other. `checked` comes from
 /// [`preflight`]. Once `cancel` is set, the current slide is interrupted and can be resumed later,
@@ -32,7 +32,7 @@ pub fn run(
     existing: Existing,
     listener: &mut dyn Listener,
     cancel: &CancelToken,
-) -> Vec<Outcome> {
+) -> Vec<DetectionOutcome> {
     let detectors = std::slice::from_mut(detector);
     run_several(inputs, checked, detectors, out, existing, listener, cancel)
 }
@@ -49,7 +49,7 @@ pub fn run_several(
     existing: Existing,
     listener: &mut dyn Listener,
     cancel: &CancelToken,
-) -> Vec<Outcome> {
+) -> Vec<DetectionOutcome> {
     let inputs = inputs.into_iter().zip(checked).collect();
     let worker = |detector| task::Detection { detector, cancel: cancel.clone() };
     let mut workers: Vec<_> = detectors.iter_mut().map(worker).collect();

@@ -13,7 +13,7 @@ use crate::export::{self, CountsFile, ExportError, pictures, read_detections};
 use crate::file::{self, Lock, LockError, WriteError};
 use crate::input::InputDigest;
 use crate::job;
-use crate::job::State;
+use crate::job::DetectionState;
 use crate::record::{GIVEN_POINT, OWN_POINT, SlideRecord};
 use crate::regions;
 use crate::results::{Results, results};
@@ -166,12 +166,12 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
 }
 
 /// The slides' folders of a run with their states, by name; those under way are left out.
-fn slides_of(run: &Path) -> Result<Vec<(PathBuf, State)>, PointError> {
+fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
     let fail = |source| PointError::Folder { path: run.to_owned(), source };
     let mut all = Vec::new();
     for entry in std::fs::read_dir(run).map_err(fail)? {
         let folder = entry.map_err(fail)?.path();
-        if let Some(state) = State::load(&folder).filter(|s| s.status != Status::Running) {
+        if let Some(state) = DetectionState::load(&folder).filter(|s| s.status != Status::Running) {
             all.push((folder, state));
         }
     }
@@ -223,7 +223,7 @@ fn moved(config: &mut Value, name: &str, point: &OperatingPoint) {
 fn slide(
     of: &AtPoint<'_>,
     folder: &Path,
-    state: &State,
+    state: &DetectionState,
     (name, point): (&str, &OperatingPoint),
 ) -> Result<(), PointError> {
     let slide = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -270,10 +270,10 @@ pub(crate) fn record(folder: &Path, slide: &str) -> Result<SlideRecord, PointErr
 
 /// The state that detection at the point would have left, but for its times.
 fn moved_state(
-    state: &State,
+    state: &DetectionState,
     configs: &[(BTreeMap<String, String>, Value)],
     (name, point): (&str, &OperatingPoint),
-) -> State {
+) -> DetectionState {
     let mut state = state.clone();
     let own: Vec<(String, String)> = OWN
         .iter()
@@ -309,7 +309,7 @@ fn digest(config: &Value) -> String {
 fn figures(
     of: &AtPoint<'_>,
     folder: &Path,
-    state: &State,
+    state: &DetectionState,
     (record, slide): (&SlideRecord, &str),
     into: &Path,
 ) -> Result<(), PointError> {

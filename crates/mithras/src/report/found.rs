@@ -7,7 +7,7 @@ use crate::batch::state::{StateError, Status, differ_in_one, upgraded};
 use crate::detector::ENGINE_SETTING;
 use crate::export::CountsFile;
 use crate::input::InputDigest;
-use crate::job::State;
+use crate::job::DetectionState;
 use crate::results::results;
 use base::text::plain;
 use rayon::prelude::*;
@@ -44,7 +44,7 @@ pub(super) struct Found {
     /// The folder's name.
     pub name: String,
     pub folder: PathBuf,
-    pub state: State,
+    pub state: DetectionState,
     /// Finished by an earlier run and kept by the one that writes the tables.
     pub kept: bool,
     /// Its count, where it is done.
@@ -55,7 +55,12 @@ pub(super) struct Found {
 
 impl Found {
     /// Of a slide's folder; a finished slide whose results are damaged or another's counts as failed.
-    pub(super) fn new(name: String, folder: PathBuf, mut state: State, kept: bool) -> Self {
+    pub(super) fn new(
+        name: String,
+        folder: PathBuf,
+        mut state: DetectionState,
+        kept: bool,
+    ) -> Self {
         let mut read = None;
         if state.is_done() {
             match results(&folder) {
@@ -72,7 +77,7 @@ impl Found {
     /// A slide whose state cannot be read.
     fn unreadable(name: String, folder: PathBuf, reason: &StateError) -> Self {
         let input = InputDigest { path: name.clone(), size: 0, modified: 0, sha256: String::new() };
-        let mut state = State::running("", input);
+        let mut state = DetectionState::running("", input);
         (state.status, state.reason) = (Status::Failed, Some(reason.to_string()));
         Self { name, folder, state, kept: false, counts: None, reviewed: None }
     }
@@ -135,7 +140,7 @@ fn folder(out: &Path) -> Result<Vec<Found>, ReportError> {
         .filter_map(|folder| {
             // Folders of slides never begin with a dot.
             let name = folder.file_name()?.to_str().filter(|n| !n.starts_with('.'))?.to_owned();
-            let found = match State::read(&folder) {
+            let found = match DetectionState::read(&folder) {
                 Ok(state) => Found::new(name, folder, state?, false),
                 Err(reason) => return Some(Ok(Found::unreadable(name, folder, &reason))),
             };

@@ -10,7 +10,7 @@ use super::{region_table, summary, table};
 use crate::batch::state::{Status, differences};
 use crate::detector::Detector;
 use crate::file::{self, Lock, LockError};
-use crate::job::Outcome;
+use crate::job::DetectionOutcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,7 +62,7 @@ fn all_records(outs: &[PathBuf]) -> Vec<RunRecord> {
 /// [`ReportError`].
 pub fn write(
     out: &Path,
-    outcomes: &[Outcome],
+    outcomes: &[DetectionOutcome],
     detector: &Detector,
     command: &[String],
 ) -> Result<RunFile, ReportError> {

@@ -5,7 +5,7 @@ use super::gather::write;
 use super::record::begin;
 use super::run_file::RunFile;
 use crate::detector::Detector;
-use crate::job::{Existing, Input, Outcome, StartError, preflight, run_several};
+use crate::job::{DetectionOutcome, Existing, Input, StartError, preflight, run_several};
 use crate::progress::Listener;
 use base::text::{Many, Shown};
 use detect::CancelToken;
@@ -45,7 +45,7 @@ pub fn run(
     command: &[String],
     listener: &mut dyn Listener,
     cancel: &CancelToken,
-) -> Result<(Vec<Outcome>, RunFile), WholeError> {
+) -> Result<(Vec<DetectionOutcome>, RunFile), WholeError> {
     let checked = preflight(&slides, &detectors[0], out, existing).map_err(WholeError::Start)?;
     let (all, usable) = (slides.len(), checked.iter().filter(|c| c.is_ok()).count());
     let all = Many(all, "slide");

@@ -9,6 +9,6 @@ pub use crate::agreement::Agreement;
 pub use desk::Desk;
 pub use sample::{SampleError, SampleRequest, sample};
 pub use score::{
-    AuditError, Boxes, Line, Part, PoolWeighted, Ratio, Reviewer, Reviews, Scored, Share,
-    score_counts, score_reviews,
+    AuditError, AuditScores, Boxes, CohortShare, Part, PoolWeighted, Ratio, Reviewer, Scored,
+    Share, score_counts, score_reviews,
 };

@@ -29,7 +29,7 @@ pub struct Share {
 
 /// One cohort of a stratum.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct CohortShare {
     /// The cohort.
     pub cohort: String,
     /// Crops it was drawn from, where known.
@@ -46,7 +46,7 @@ pub struct Part {
     /// Its name.
     pub stratum: String,
     /// By cohort.
-    pub cohorts: Vec<Line>,
+    pub cohorts: Vec<CohortShare>,
     /// All reviewed crops together, each counting once.
     pub pooled: Share,
     /// Means weighted by the size of each cohort's pool; absent without pools.
@@ -116,7 +116,7 @@ pub struct Reviewer {
 
 /// All reviews of an audit, scored.
 #[derive(Debug, Serialize)]
-pub struct Reviews {
+pub struct AuditScores {
     /// The audit.
     pub audit: String,
     /// One after the other, by name.
@@ -164,7 +164,7 @@ pub fn score_counts(file: &Path) -> Result<Scored, AuditError> {
 ///
 /// # Errors
 /// [`AuditError`].
-pub fn score_reviews(dir: &Path) -> Result<Reviews, AuditError> {
+pub fn score_reviews(dir: &Path) -> Result<AuditScores, AuditError> {
     let key = Key::read(&dir.join("key.json"))?;
     let folder = dir.join("package");
     let package = Package::read(&folder)?;
@@ -187,7 +187,7 @@ pub fn score_reviews(dir: &Path) -> Result<Reviews, AuditError> {
     if reviewers.is_empty() {
         return Err(AuditError::NoVerdict);
     }
-    Ok(Reviews { audit: key.audit, reviewers, agreement: agreement(&logs)? })
+    Ok(AuditScores { audit: key.audit, reviewers, agreement: agreement(&logs)? })
 }
 
 fn share(c: &ReviewCounts) -> Result<Share, AuditError> {
@@ -233,7 +233,9 @@ fn score(rows: &[Row]) -> Result<Scored, AuditError> {
         let own: Vec<&Row> = rows.iter().copied().filter(|r| r.stratum == stratum).collect();
         let cohorts = own
             .iter()
-            .map(|r| Ok(Line { cohort: r.cohort.clone(), pool: r.pool, share: share(&r.counts)? }))
+            .map(|r| {
+                Ok(CohortShare { cohort: r.cohort.clone(), pool: r.pool, share: share(&r.counts)? })
+            })
             .collect::<Result<Vec<_>, AuditError>>()?;
         let all = sum(own.iter().copied());
         strata.push(Part {
@@ -406,7 +408,7 @@ impl fmt::Display for Scored {
     }
 }
 
-impl fmt::Display for Reviews {
+impl fmt::Display for AuditScores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for r in &self.reviewers {
             writeln!(f, "{}: {} of {} reviewed", r.name, r.reviewed, Many(r.of, "picture"))?;

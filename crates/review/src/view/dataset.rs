@@ -1,7 +1,7 @@
 //! A regions dataset from reviewers' verdicts on a run.
 
 use super::open::{Item, OpenError, open, opened, patient};
-use super::review::{Entry, ReviewError, Reviews, Said, Verdict};
+use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts};
 use crate::agreement::Word;
 use base::file::{self, WriteError};
 use base::text::{Many, Shown};
@@ -42,7 +42,7 @@ pub enum DatasetError {
     Review(#[from] ReviewError),
     /// The reviews contain nothing to learn from.
     #[error("{}: {reason}", Shown(path))]
-    Unsaid {
+    NoVerdicts {
         /// The run.
         path: PathBuf,
         /// What is missing.
@@ -94,7 +94,7 @@ pub struct ReviewedRegions {
     pub dataset: String,
     /// Its digest.
     pub digest: String,
-    /// Reviewers whose words are in it.
+    /// Reviewers whose verdicts are in it.
     pub reviewers: Vec<String>,
     /// Places on which reviewers differ, or are unsure: ignored.
     pub open: usize,
@@ -139,7 +139,7 @@ struct Place {
 
 /// Makes a dataset of what reviewers of a run settled: figures that they confirmed or added, candidates
 /// that they rejected as mimickers. Places on which they differ or are unsure, and candidates that
-/// nobody judged, are areas to be ignored. With a `reviewer`, the words of that one alone count.
+/// nobody judged, are areas to be ignored. With a `reviewer`, the verdicts of that one alone count.
 ///
 /// A slide is too large to train on whole: frames of 128 um at 0.25 um/px around the judged places are
 /// written as PNG into `out`; they belong to their slide when folds are made. Their other tissue counts
@@ -155,17 +155,17 @@ pub fn dataset(
     options: &Options,
     out: &Path,
 ) -> Result<ReviewedRegions, DatasetError> {
-    let unsaid = |reason: String| DatasetError::Unsaid { path: run.to_owned(), reason };
+    let nothing = |reason: String| DatasetError::NoVerdicts { path: run.to_owned(), reason };
     if Dataset::is_at(out) {
         return Err(DatasetError::Exists { path: out.to_owned() });
     }
-    let mut logs = Reviews::read_all(&run.join("reviews"))?;
+    let mut logs = VerdictLog::read_all(&run.join("reviews"))?;
     if let Some(name) = reviewer {
         logs.retain(|n, _| n == name);
     }
     if logs.is_empty() {
         let who = reviewer.map_or(String::new(), |n| format!(" of {n}"));
-        return Err(unsaid(format!("no review log{who} in its folder `reviews`")));
+        return Err(nothing(format!("no review log{who} in its folder `reviews`")));
     }
     let class = |name: &str, kind| ClassInfo { name: name.into(), kind };
     let figure = options.positive.as_deref().unwrap_or(Builder::FIGURE);
@@ -182,7 +182,7 @@ pub fn dataset(
         made.slide(item, &logs)?;
     }
     if made.builder.images().is_empty() {
-        return Err(unsaid("no figure and no mimicker was settled by its reviewers".into()));
+        return Err(nothing("no figure and no mimicker was settled by its reviewers".into()));
     }
     let reviewers: Vec<String> = logs.into_keys().collect();
     made.builder.note("format", REVIEWS.0);
@@ -211,27 +211,31 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn slide(&mut self, item: &Item, logs: &BTreeMap<String, Said>) -> Result<(), DatasetError> {
+    fn slide(
+        &mut self,
+        item: &Item,
+        logs: &BTreeMap<String, Verdicts>,
+    ) -> Result<(), DatasetError> {
         let (Some(counts), Some(folder)) = (&item.counts, &item.folder) else { return Ok(()) };
         let rows = report::results(folder).map_err(ReportError::from)?.rows;
         let candidates: BTreeMap<String, [f64; 2]> =
             rows.iter().map(|r| (Entry::key_of(r.x_px, r.y_px), [r.x_px, r.y_px])).collect();
-        let mut words: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-        for (of, standing) in logs.values().flatten().filter(|(of, _)| of.slide == item.name) {
+        let mut judged: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+        for (of, verdicts) in logs.values().flatten().filter(|(of, _)| of.slide == item.name) {
             let same = of.slide_digest == counts.slide.digest;
-            for (key, entry) in &standing.entries {
+            for (key, entry) in &verdicts.entries {
                 match same && (entry.added || candidates.contains_key(key)) {
-                    true => words.entry(key).or_default().push(entry),
+                    true => judged.entry(key).or_default().push(entry),
                     false => self.lost += 1,
                 }
             }
         }
-        let settled: Vec<Place> = words.values().map(|w| place(w)).collect();
+        let settled: Vec<Place> = judged.values().map(|w| place(w)).collect();
         if !settled.iter().any(|p| matches!(p.what, Settled::Figure { .. } | Settled::Mimicker)) {
             return Ok(());
         }
         self.open += settled.iter().filter(|p| p.what == Settled::Open).count();
-        let unjudged = candidates.iter().filter(|(key, _)| !words.contains_key(key.as_str()));
+        let unjudged = candidates.iter().filter(|(key, _)| !judged.contains_key(key.as_str()));
         let unjudged = unjudged.map(|(_, &[x, y])| Place { x, y, what: Settled::Open });
         let all: Vec<Place> = settled.into_iter().chain(unjudged).collect();
         let gone = || DatasetError::Gone { slide: item.name.clone(), reason: item.note.clone() };
@@ -323,18 +327,18 @@ impl Making<'_> {
     }
 }
 
-/// What all words about a place come to.
-fn place(words: &[&Entry]) -> Place {
+/// What all verdicts on a place come to.
+fn place(entries: &[&Entry]) -> Place {
     let verdicts: BTreeSet<u8> =
-        words.iter().filter_map(|e| Some(Word::from(e.verdict?) as u8)).collect();
-    let all = |v: Verdict| words.iter().all(|e| e.verdict == Some(v));
+        entries.iter().filter_map(|e| Some(Word::from(e.verdict?) as u8)).collect();
+    let all = |v: Verdict| entries.iter().all(|e| e.verdict == Some(v));
     let only = |w: Word| verdicts.len() == 1 && verdicts.contains(&(w as u8));
-    let added = words.iter().any(|e| e.added);
+    let added = entries.iter().any(|e| e.added);
     let what = match () {
         () if only(Word::Yes) => Settled::Figure { atypical: all(Verdict::Atypical) },
         () if only(Word::No) && added => Settled::Nothing,
         () if only(Word::No) => Settled::Mimicker,
         () => Settled::Open,
     };
-    Place { x: words[0].x, y: words[0].y, what }
+    Place { x: entries[0].x, y: entries[0].y, what }
 }

@@ -2,7 +2,7 @@
 //!
 //! Stored next to the logs of verdicts: `hotspots.log` and `signed.log`, appended to and chained, and `regions/SLIDE.geojson`.
 
-use super::review::{Change, ReviewError};
+use super::review::{ReviewError, SlideKey};
 use base::chain::{self, Chained};
 use base::digest::sha256;
 use base::file::{self, WriteError};
@@ -30,7 +30,7 @@ pub struct PlacedHotspot {
     pub reviewer: String,
     /// On which slide.
     #[serde(flatten)]
-    pub of: Change,
+    pub of: SlideKey,
     /// Name of the rule: `paper`, `breast`, `own` ...
     pub preset: String,
     /// The rule.
@@ -51,7 +51,7 @@ pub struct Signed {
     pub reviewer: String,
     /// On which slide.
     #[serde(flatten)]
-    pub of: Change,
+    pub of: SlideKey,
     /// 1 for the first time, one more each time.
     pub version: usize,
     /// False where the case was opened again.
@@ -100,7 +100,7 @@ pub(super) fn append(path: &Path, line: &impl Serialize) -> Result<(), ReviewErr
 pub fn hotspots(
     folder: &Path,
     reviewer: Option<&str>,
-) -> Result<BTreeMap<Change, PlacedHotspot>, ReviewError> {
+) -> Result<BTreeMap<SlideKey, PlacedHotspot>, ReviewError> {
     let mut current = BTreeMap::new();
     for line in lines::<PlacedHotspot>(&folder.join("hotspots.log"))? {
         if reviewer.is_none_or(|r| r == line.reviewer) {
@@ -118,7 +118,7 @@ pub fn hotspots(
 pub fn place(
     folder: &Path,
     reviewer: &str,
-    of: &Change,
+    of: &SlideKey,
     (preset, rule): (&str, HotspotRule),
     centres_px: Vec<[f64; 2]>,
 ) -> Result<PlacedHotspot, ReviewError> {
@@ -140,7 +140,7 @@ pub fn place(
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn signatures(folder: &Path, of: &Change) -> Result<Vec<Signed>, ReviewError> {
+pub fn signatures(folder: &Path, of: &SlideKey) -> Result<Vec<Signed>, ReviewError> {
     let mut all = lines::<Signed>(&folder.join("signed.log"))?;
     all.retain(|s| s.of == *of);
     Ok(all)
@@ -164,7 +164,7 @@ pub fn signed_slide(
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn signed(folder: &Path, of: &Change) -> Result<Option<Signed>, ReviewError> {
+pub fn signed(folder: &Path, of: &SlideKey) -> Result<Option<Signed>, ReviewError> {
     Ok(signatures(folder, of)?.pop().filter(|s| s.signed))
 }
 
@@ -175,7 +175,7 @@ pub fn signed(folder: &Path, of: &Change) -> Result<Option<Signed>, ReviewError>
 pub fn sign(
     folder: &Path,
     reviewer: &str,
-    of: &Change,
+    of: &SlideKey,
     reopened: Option<&str>,
 ) -> Result<Signed, ReviewError> {
     check_name(reviewer).map_err(ReviewError::Name)?;

@@ -7,7 +7,7 @@ use base::json::JsonError;
 use base::text::{Many, Shown, plain};
 use mithras::export::{CountsFile, dicom};
 use mithras::input::InputDigest;
-use mithras::job::State;
+use mithras::job::DetectionState;
 use mithras::regions::outlines;
 use mithras::report::{self, ReportError, Results};
 use serde::Serialize;
@@ -173,7 +173,7 @@ fn source(
     counts: &CountsFile,
 ) -> Result<Source, Left> {
     let size = (counts.slide.width, counts.slide.height);
-    let recorded = State::load(folder).map(|s| PathBuf::from(s.input.path));
+    let recorded = DetectionState::load(folder).map(|s| PathBuf::from(s.input.path));
     let given = slides.map(|d| d.join(&counts.slide.file));
     let places: Vec<PathBuf> = given.into_iter().chain(recorded).collect();
     let file = places.iter().find(|p| p.is_file());

@@ -2,7 +2,7 @@
 
 use super::open::{OpenError, counted_folders};
 use super::qupath::is_objects;
-use super::review::{Entry, ReviewError, Reviews, Verdict};
+use super::review::{Entry, ReviewError, Verdict, VerdictLog};
 use mithras::export::CountsFile;
 use mithras::record::DetectionRow;
 use mithras::report::{Results, ResultsError, results};
@@ -71,12 +71,12 @@ pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, Ju
     let logs = run.join("reviews");
     let log = match reviewer {
         Some(name) if Path::new(name).exists() => PathBuf::from(name),
-        Some(name) => Reviews::path(&logs, name)?,
+        Some(name) => VerdictLog::path(&logs, name)?,
         None => {
-            let names: Vec<String> = Reviews::read_all(&logs)?.into_keys().collect();
+            let names: Vec<String> = VerdictLog::read_all(&logs)?.into_keys().collect();
             match names.as_slice() {
                 [] => return Err(JudgedError::Nothing { path: run.to_owned() }),
-                [one] => Reviews::path(&logs, one)?,
+                [one] => VerdictLog::path(&logs, one)?,
                 _ => return Err(JudgedError::Reviewers { path: logs, names }),
             }
         }
@@ -84,7 +84,7 @@ pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, Ju
     if is_objects(&log) {
         return Err(JudgedError::Objects { path: log });
     }
-    let verdicts = Reviews::read(&log)?;
+    let verdicts = VerdictLog::read(&log)?;
     let mut slides = Vec::new();
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -92,10 +92,10 @@ pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, Ju
         let own = verdicts
             .iter()
             .filter(|(of, _)| of.slide == name && of.slide_digest == counts.slide.digest);
-        let words: BTreeMap<&str, &Entry> =
+        let entries: BTreeMap<&str, &Entry> =
             own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
         let verdict = |r: &DetectionRow| {
-            words.get(Entry::key_of(r.x_px, r.y_px).as_str())?.verdict.and_then(Verdict::counts)
+            entries.get(Entry::key_of(r.x_px, r.y_px).as_str())?.verdict.and_then(Verdict::counts)
         };
         let candidates = rows
             .into_iter()

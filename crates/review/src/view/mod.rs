@@ -1,4 +1,4 @@
-//! Slides, what was found on them and what reviewers say, as a page on this machine: `docs/view.md`.
+//! Slides, what was found on them and what reviewers decided, as a page on this machine: `docs/view.md`.
 
 mod dataset;
 pub mod desk;
@@ -20,7 +20,9 @@ pub use open::{Item, OpenError, Opened, open, opened};
 pub(crate) use open::{patient, run_folders};
 pub use qupath::{Project, QupathError, write_project};
 pub use recount::{Counted, Grading, Recount, RecountError, RecountRow, figures_by, recount};
-pub use review::{Change, Entry, Line, ReviewError, Reviews, Said, Standing, Verdict, agreement};
+pub use review::{
+    Entry, LogLine, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
+};
 pub use server::Viewer;
 pub use settle::{Disagreement, Settled, TOGETHER, Together, disagreements, settled, together};
 pub use tiles::{TILE, TileError, Tiles, max_level};

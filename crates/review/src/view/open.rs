@@ -5,7 +5,7 @@ use base::text::{Many, Shown, plain};
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
 use mithras::input::{InputDigest, stem};
-use mithras::job::State;
+use mithras::job::DetectionState;
 use mithras::report::{ReportError, ResultsError, case_of, counts};
 use mitosis::Mpp;
 use rayon::prelude::*;
@@ -170,7 +170,7 @@ fn bare(file: &Path, reviews: Option<&Path>) -> Item {
 
 fn of_run(folder: &Path, slides: Option<&Path>, reviews: Option<&Path>) -> Item {
     let unsound = |reason: String| ResultsError { folder: folder.to_owned(), reason }.into();
-    let read = State::read(folder);
+    let read = DetectionState::read(folder);
     let checked = match &read {
         Ok(Some(state)) => state.check(folder, |f| f == "counts.json").map_err(|e| e.to_string()),
         Ok(None) => Ok(()),
@@ -272,7 +272,7 @@ pub fn opened(file: &Path, counts: &CountsFile) -> Result<Slide, SlideError> {
 
 /// The patient, where the run's list had such a column.
 pub(crate) fn patient(folder: &Path) -> Option<String> {
-    let columns = State::load(folder)?.columns;
+    let columns = DetectionState::load(folder)?.columns;
     let found = columns.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("patient"))?;
     Some(found.1).filter(|p| !p.is_empty())
 }

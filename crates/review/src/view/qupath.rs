@@ -1,7 +1,7 @@
 //! A run as a folder for QuPath, and what was corrected there, read back.
 
 use super::open::{OpenError, counted_folders};
-use super::review::{Change, Entry, Standing, Verdict};
+use super::review::{Entry, SlideKey, SlideVerdicts, Verdict};
 use base::file::{self, WriteError};
 use base::json::JsonError;
 use base::table::TableError;
@@ -119,7 +119,7 @@ impl fmt::Display for Project {
     }
 }
 
-/// Whether a file or folder holds objects of QuPath rather than a log of words.
+/// Whether a file or folder holds objects of QuPath rather than a log of verdicts.
 pub(super) fn is_objects(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let name = name.trim_end_matches(".gz");
@@ -150,14 +150,14 @@ impl Objects {
         Ok(Self { of, skipped })
     }
 
-    /// The words about a slide: where its objects differ from what was written for it. None for a slide
+    /// The verdicts on a slide: where its objects differ from what was written for it. None for a slide
     /// without a file. The notes list what was left out.
-    pub(super) fn words(
+    pub(super) fn verdicts(
         &self,
         slide: &str,
         counts: &CountsFile,
         rows: &[DetectionRow],
-    ) -> Option<(Standing, Vec<String>)> {
+    ) -> Option<(SlideVerdicts, Vec<String>)> {
         let name = [slide, &counts.slide.file].into_iter().find(|n| self.of.contains_key(*n))?;
         let objects = &self.of[name];
         let mut verdicts: Vec<Option<Verdict>> = vec![None; rows.len()];
@@ -213,11 +213,11 @@ impl Objects {
             let lost = rows[i].accepted && !there[i] && !is_before_bounds(counts, &rows[i]);
             lost.then_some(Verdict::Removed)
         };
-        let words = (0..rows.len()).filter_map(|i| {
+        let changed = (0..rows.len()).filter_map(|i| {
             let verdict = verdicts[i].or_else(|| gone(i))?;
             Some(entry([rows[i].x_px, rows[i].y_px], false, verdict))
         });
-        Some((Standing::of(words.chain(added)), notes))
+        Some((SlideVerdicts::from_entries(changed.chain(added)), notes))
     }
 }
 
@@ -269,9 +269,9 @@ fn entry([x, y]: [f64; 2], added: bool, verdict: Verdict) -> Entry {
     Entry { key, x, y, verdict: Some(verdict), added, morphology: None, comment: None }
 }
 
-/// Whose words they are where nobody signed: the change of a slide as the run has it.
-pub(super) fn change(slide: &str, counts: &CountsFile) -> Change {
-    Change {
+/// The key of a slide as the run has it; without a model, because objects name none.
+pub(super) fn slide_key(slide: &str, counts: &CountsFile) -> SlideKey {
+    SlideKey {
         slide: slide.to_owned(),
         slide_digest: counts.slide.digest.clone(),
         model_digest: String::new(),

@@ -2,8 +2,10 @@
 
 use super::desk::{self, PlacedHotspot};
 use super::open::{OpenError, counted_folders};
-use super::qupath::{Objects, change, is_objects};
-use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, agreement};
+use super::qupath::{Objects, is_objects, slide_key};
+use super::review::{
+    Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts, agreement,
+};
 use super::settle::{TOGETHER, Together, together};
 use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
@@ -51,7 +53,7 @@ pub enum RecountError {
     Agreement(#[from] stats::StatsError),
     /// No reviews of this run.
     #[error("{}: says nothing about the slides of this run", Shown(path))]
-    Unsaid {
+    NoVerdicts {
         /// The log, or the objects.
         path: PathBuf,
     },
@@ -154,18 +156,19 @@ pub struct RecountRow {
     /// Name of its folder.
     pub slide: String,
     /// Places that the reviewer judged.
-    pub said: usize,
+    #[serde(rename = "said")]
+    pub judged: usize,
     /// Of them: accepted candidates that the reviewer took out.
     pub taken_out: usize,
     /// Of them: rejected candidates that the reviewer took in.
     pub taken_in: usize,
     /// Of them: figures that the network missed.
     pub added: usize,
-    /// Of them: unsure, which leaves the network's word.
+    /// Of them: unsure, which leaves the network's decision.
     pub unsure: usize,
     /// The network alone, as the run counted.
     pub model: Counted,
-    /// With the reviewer's words on top.
+    /// With the reviewer's verdicts on top.
     pub reviewed: Counted,
     /// The hotspot that a reviewer placed, with the reviewed figures in it; none where nobody placed one, or it was not asked for.
     pub placed_hotspot: Option<PlacedCount>,
@@ -214,10 +217,10 @@ pub struct Recount {
     pub agreement: Vec<Agreement>,
 }
 
-/// Whose words count.
-enum Words {
+/// Where the corrections are from.
+enum Source {
     /// A reviewer's log.
-    Said(Said),
+    Log(Verdicts),
     /// Several reviewers' logs, put together.
     Together(Together),
     /// Objects corrected in QuPath.
@@ -226,7 +229,7 @@ enum Words {
 
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
 /// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
-/// and called as it. Writes `recount.csv` beside `counts.csv`.
+/// and called as it. Writes `recount.csv` next to `counts.csv`.
 ///
 /// # Errors
 /// [`RecountError`].
@@ -247,18 +250,18 @@ pub fn recount(
         file if file.components().count() > 1 => {
             return Err(RecountError::NoFile { path: file.to_owned() });
         }
-        _ => Reviews::path(&run.join("reviews"), reviews)?,
+        _ => VerdictLog::path(&run.join("reviews"), reviews)?,
     };
-    let words = match is_objects(&log) {
-        true => Words::Objects(Objects::read(&log)?),
+    let source = match is_objects(&log) {
+        true => Source::Objects(Objects::read(&log)?),
         false if !log.exists() && reviews.contains(TOGETHER) => match together(&folder, reviews)? {
-            Some(all) => Words::Together(all),
+            Some(all) => Source::Together(all),
             None => return Err(RecountError::NoFile { path: log }),
         },
-        false => Words::Said(Reviews::read(&log)?),
+        false => Source::Log(VerdictLog::read(&log)?),
     };
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
-    let mut heard = false;
+    let mut any = false;
     let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -270,30 +273,30 @@ pub fn recount(
             }
         };
         counted.push(folder);
-        let (said, told) = match &words {
-            Words::Said(said) => {
-                let about = said.iter().filter(|(of, _)| of.slide == name);
+        let (about, remarks) = match &source {
+            Source::Log(verdicts) => {
+                let about = verdicts.iter().filter(|(of, _)| of.slide == name);
                 (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
             }
-            Words::Together(all) => {
+            Source::Together(all) => {
                 let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
                 let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
                 let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
                 (about, notes)
             }
-            Words::Objects(objects) => match objects.words(&name, &counts, &rows) {
-                Some((standing, told)) => (vec![(change(&name, &counts), standing)], told),
+            Source::Objects(objects) => match objects.verdicts(&name, &counts, &rows) {
+                Some((verdicts, remarks)) => (vec![(slide_key(&name, &counts), verdicts)], remarks),
                 None => (Vec::new(), Vec::new()),
             },
         };
-        heard |= !said.is_empty();
-        let mut row = row(name, folder, (&counts, &rows), &said)?;
-        row.notes.extend(told);
+        any |= !about.is_empty();
+        let mut row = row(name, folder, (&counts, &rows), &about)?;
+        row.notes.extend(remarks);
         let own = spots
             .iter()
             .find(|(of, _)| of.slide == row.slide && of.slide_digest == counts.slide.digest);
         if let Some((_, spot)) = own {
-            row.placed_hotspot = Some(in_placed(spot, (&counts, &rows), &said)?);
+            row.placed_hotspot = Some(in_placed(spot, (&counts, &rows), &about)?);
         } else if placed {
             row.notes.push("no reviewer placed a hotspot: it is the densest 2 mm2".into());
         }
@@ -308,19 +311,19 @@ pub fn recount(
         }
         slides.push(row);
     }
-    if !heard {
-        return Err(RecountError::Unsaid { path: log });
+    if !any {
+        return Err(RecountError::NoVerdicts { path: log });
     }
-    let reviewer = match words {
-        Words::Together(_) => reviews.to_owned(),
+    let reviewer = match source {
+        Source::Together(_) => reviews.to_owned(),
         _ => log.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    let agreement = agreement(&Reviews::read_all(&run.join("reviews"))?)?;
+    let agreement = agreement(&VerdictLog::read_all(&run.join("reviews"))?)?;
     let file = run.join("recount.csv");
     let recount = Recount { reviewer, grading, file, slides, failed, agreement };
     table(&recount).write(&recount.file)?;
     for (folder, row) in counted.into_iter().zip(&recount.slides) {
-        match row.said {
+        match row.judged {
             0 => Reviewed::forget(folder)?,
             _ => reviewed(&recount, row).write(folder)?,
         }
@@ -352,20 +355,20 @@ fn row(
     slide: String,
     folder: &Path,
     (counts, rows): (&CountsFile, &[DetectionRow]),
-    about: &[(Change, Standing)],
+    about: &[(SlideKey, SlideVerdicts)],
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
-    let mut words: BTreeMap<&str, &Entry> = BTreeMap::new();
-    for (of, standing) in about {
+    let mut judged: BTreeMap<&str, &Entry> = BTreeMap::new();
+    for (of, verdicts) in about {
         if of.slide_digest == counts.slide.digest {
-            words.extend(standing.entries.iter().map(|(k, e)| (k.as_str(), e)));
-        } else if !standing.entries.is_empty() {
-            let n = standing.entries.len();
+            judged.extend(verdicts.entries.iter().map(|(k, e)| (k.as_str(), e)));
+        } else if !verdicts.entries.is_empty() {
+            let n = verdicts.entries.len();
             notes.push(format!("{n} words are about another file of this name and left out"));
         }
     }
     let keys: BTreeSet<String> = rows.iter().map(|r| Entry::key_of(r.x_px, r.y_px)).collect();
-    let lost = words.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
+    let lost = judged.values().filter(|e| !e.added && !keys.contains(&e.key)).count();
     if lost > 0 {
         notes.push(format!("{lost} words are about candidates that this run lacks and left out"));
     }
@@ -373,17 +376,18 @@ fn row(
     let (mut taken_out, mut taken_in) = (0, 0);
     let mut figures: Vec<Point<Level0>> = Vec::new();
     for r in rows {
-        let word = words.get(Entry::key_of(r.x_px, r.y_px).as_str());
-        let stands = word.and_then(|e| e.verdict?.counts()).unwrap_or(r.accepted);
-        taken_out += usize::from(r.accepted && !stands);
-        taken_in += usize::from(!r.accepted && stands);
-        if stands {
+        let entry = judged.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        let is_figure = entry.and_then(|e| e.verdict?.counts()).unwrap_or(r.accepted);
+        taken_out += usize::from(r.accepted && !is_figure);
+        taken_in += usize::from(!r.accepted && is_figure);
+        if is_figure {
             figures.push(Point::new(r.x_px, r.y_px));
         }
     }
-    let said: Vec<&&Entry> = words.values().filter(|e| e.added || keys.contains(&e.key)).collect();
-    let counts_here = |e: &Entry| e.verdict.and_then(super::review::Verdict::counts);
-    let added = said.iter().filter(|e| e.added && counts_here(e) == Some(true));
+    let judged: Vec<&&Entry> =
+        judged.values().filter(|e| e.added || keys.contains(&e.key)).collect();
+    let counts_here = |e: &Entry| e.verdict.and_then(Verdict::counts);
+    let added = judged.iter().filter(|e| e.added && counts_here(e) == Some(true));
     let before = figures.len();
     figures.extend(added.map(|e| Point::new(e.x, e.y)));
     let resolution = counts
@@ -402,11 +406,11 @@ fn row(
     let accepted = rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px));
     let accepted: Vec<Point<Level0>> = accepted.collect();
     Ok(RecountRow {
-        said: said.len(),
+        judged: judged.len(),
         taken_out,
         taken_in,
         added: figures.len() - before,
-        unsure: said.iter().filter(|e| counts_here(e).is_none()).count(),
+        unsure: judged.iter().filter(|e| counts_here(e).is_none()).count(),
         model: counted(&accepted, (counts.hotspot_count, model), area, &windows),
         reviewed: counted(
             &figures,
@@ -425,7 +429,7 @@ fn row(
 fn in_placed(
     spot: &PlacedHotspot,
     (counts, rows): (&CountsFile, &[DetectionRow]),
-    about: &[(Change, Standing)],
+    about: &[(SlideKey, SlideVerdicts)],
 ) -> Result<PlacedCount, RecountError> {
     let resolution = counts
         .resolution()
@@ -447,20 +451,20 @@ fn in_placed(
     })
 }
 
-/// Places of all that counts with a reviewer's words on top.
+/// Places of all that counts with a reviewer's verdicts on top.
 fn reviewed_figures(
     (counts, rows): (&CountsFile, &[DetectionRow]),
-    about: &[(Change, Standing)],
+    about: &[(SlideKey, SlideVerdicts)],
 ) -> Vec<Point<Level0>> {
     let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
-    let words: BTreeMap<&str, &Entry> =
+    let judged: BTreeMap<&str, &Entry> =
         own.flat_map(|(_, s)| s.entries.iter().map(|(k, e)| (k.as_str(), e))).collect();
-    let stands = |e: &&Entry| e.verdict.and_then(super::review::Verdict::counts);
+    let counts_here = |e: &&Entry| e.verdict.and_then(Verdict::counts);
     let accepted = rows.iter().filter(|r| {
-        let word = words.get(Entry::key_of(r.x_px, r.y_px).as_str());
-        word.and_then(stands).unwrap_or(r.accepted)
+        let entry = judged.get(Entry::key_of(r.x_px, r.y_px).as_str());
+        entry.and_then(counts_here).unwrap_or(r.accepted)
     });
-    let added = words.values().filter(|e| e.added && stands(e) == Some(true));
+    let added = judged.values().filter(|e| e.added && counts_here(e) == Some(true));
     accepted
         .map(|r| Point::new(r.x_px, r.y_px))
         .chain(added.map(|e| Point::new(e.x, e.y)))
@@ -523,7 +527,7 @@ fn table(recount: &Recount) -> Writer {
     for s in &recount.slides {
         let (m, r) = (&s.model, &s.reviewed);
         let mut cells = vec![s.slide.clone(), recount.reviewer.clone()];
-        let whole = [s.said, s.taken_out, s.taken_in, s.added, s.unsure, m.figures, r.figures];
+        let whole = [s.judged, s.taken_out, s.taken_in, s.added, s.unsure, m.figures, r.figures];
         cells.extend(whole.map(|n| n.to_string()));
         cells.extend([m.figures_95, r.figures_95].concat().iter().map(f64::to_string));
         cells.extend([m.hotspot_count, r.hotspot_count].map(|n| n.to_string()));
@@ -572,7 +576,7 @@ impl fmt::Display for Recount {
                     None => writeln!(f),
                 }
             };
-            writeln!(f, "{} ({} of {})", s.slide, Many(s.said, "word"), self.reviewer)?;
+            writeln!(f, "{} ({} of {})", s.slide, Many(s.judged, "word"), self.reviewer)?;
             line(f, "network ", &s.model)?;
             line(f, "reviewed", &s.reviewed)?;
             if let Some(p) = &s.placed_hotspot {

@@ -92,11 +92,11 @@ pub struct Entry {
     pub x: f64,
     /// Level-0 px.
     pub y: f64,
-    /// The word.
+    /// Its verdict.
     pub verdict: Option<Verdict>,
     /// A figure that the network missed.
     pub added: bool,
-    /// Its morphology, where that was said: a name of [`mithras::record::COLUMNS`] without `p_`.
+    /// Its morphology, where the reviewer gave one: a name of [`mithras::record::COLUMNS`] without `p_`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub morphology: Option<String>,
     /// What the reviewer wrote about it.
@@ -123,7 +123,7 @@ impl Entry {
 
 /// The slide that a review is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Change {
+pub struct SlideKey {
     /// Its name in the run.
     pub slide: String,
     /// Digest of its file.
@@ -134,15 +134,15 @@ pub struct Change {
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LogLine {
     /// `mithras.review/1`.
     pub schema: String,
     /// Seconds since 1970, UTC.
     pub time: f64,
     /// The slide.
     #[serde(flatten)]
-    pub of: Change,
-    /// The word.
+    pub of: SlideKey,
+    /// The place and its verdict.
     #[serde(flatten)]
     pub entry: Entry,
     /// It takes the line before back, as far as that was not taken back already.
@@ -150,69 +150,70 @@ pub struct Line {
     pub undo: bool,
 }
 
-/// The current reviews of one slide, by key.
+/// One reviewer's current verdicts on one slide.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
-    /// The last word on each key; taken back ones are not there.
+pub struct SlideVerdicts {
+    /// The last verdict on each key; withdrawn ones are left out.
     pub entries: BTreeMap<String, Entry>,
-    /// Keys in the order of review, each with the previous entry.
-    said: Vec<(Entry, Option<Entry>)>,
+    /// Verdicts in the order of review that can be undone, each with the one it replaced.
+    history: Vec<(Entry, Option<Entry>)>,
 }
 
-impl Standing {
+impl SlideVerdicts {
     /// Entries without a history.
-    pub(super) fn of(words: impl IntoIterator<Item = Entry>) -> Self {
-        let entries = words.into_iter().map(|e| (e.key.clone(), e)).collect();
-        Self { entries, said: Vec::new() }
+    pub(super) fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
+        let entries = entries.into_iter().map(|e| (e.key.clone(), e)).collect();
+        Self { entries, history: Vec::new() }
     }
 
-    /// The last word on each key, by key.
+    /// The last verdict on each key, by key.
     fn list(&self) -> Vec<Entry> {
         self.entries.values().cloned().collect()
     }
 
-    fn hear(&mut self, line: &Line) {
+    /// Takes a line of the log into account.
+    fn apply(&mut self, line: &LogLine) {
         let before = self.entries.get(&line.entry.key).cloned();
         match line.entry.verdict {
             Some(_) => self.entries.insert(line.entry.key.clone(), line.entry.clone()),
             None => self.entries.remove(&line.entry.key),
         };
         if line.undo {
-            // Of any step, not of the last alone: the last that was said about this place.
-            if let Some(at) = self.said.iter().rposition(|(e, _)| e.key == line.entry.key) {
-                self.said.remove(at);
+            // Of any step, not of the last alone: the last verdict on this place.
+            if let Some(at) = self.history.iter().rposition(|(e, _)| e.key == line.entry.key) {
+                self.history.remove(at);
             }
         } else {
-            self.said.push((line.entry.clone(), before));
+            self.history.push((line.entry.clone(), before));
         }
     }
 }
 
-/// The current reviews in a log, by slide.
-pub type Said = BTreeMap<Change, Standing>;
+/// One reviewer's current verdicts, by slide.
+pub type Verdicts = BTreeMap<SlideKey, SlideVerdicts>;
 
 /// How far the reviewers of these logs agree, over all places of all slides.
 ///
 /// # Errors
 /// [`StatsError`].
-pub fn agreement(logs: &BTreeMap<String, Said>) -> Result<Vec<Agreement>, StatsError> {
-    let words = logs.iter().map(|(name, said)| {
-        let entries = said.iter().flat_map(|(of, s)| {
+pub fn agreement(logs: &BTreeMap<String, Verdicts>) -> Result<Vec<Agreement>, StatsError> {
+    let verdicts = logs.iter().map(|(name, verdicts)| {
+        let entries = verdicts.iter().flat_map(|(of, s)| {
             let place = |e: &Entry| (of.slide.clone(), of.slide_digest.clone(), e.key.clone());
             s.entries.values().filter_map(move |e| Some((place(e), e.verdict?.into())))
         });
         (name.clone(), entries.collect())
     });
-    agreements(&words.collect())
+    agreements(&verdicts.collect())
 }
 
 /// One reviewer's log, held by this process alone.
-pub struct Reviews {
+pub struct VerdictLog {
     log: Chained,
-    standing: BTreeMap<Change, Standing>,
+    verdicts: BTreeMap<SlideKey, SlideVerdicts>,
 }
 
-impl Reviews {
+impl VerdictLog {
     /// The log's path in a folder.
     ///
     /// # Errors
@@ -231,15 +232,15 @@ impl Reviews {
         std::fs::create_dir_all(folder)
             .map_err(|source| ReviewError::Folder { path: folder.to_owned(), source })?;
         let (log, text) = Chained::open(&path)?;
-        let standing = parse(&path, &text)?;
-        Ok(Self { log, standing })
+        let verdicts = parse(&path, &text)?;
+        Ok(Self { log, verdicts })
     }
 
     /// The current reviews in a log that another process may hold, by slide.
     ///
     /// # Errors
     /// [`ReviewError`].
-    pub fn read(path: &Path) -> Result<Said, ReviewError> {
+    pub fn read(path: &Path) -> Result<Verdicts, ReviewError> {
         if !path.exists() {
             return Err(
                 LogError::Io { path: path.to_owned(), source: ErrorKind::NotFound.into() }.into()
@@ -248,21 +249,25 @@ impl Reviews {
         parse(path, &chain::read(path)?)
     }
 
-    /// What stands in a reviewer's log about a slide, without making or holding the log; nothing where there is none.
+    /// A reviewer's current verdicts on a slide, without making or holding the log; empty without a log.
     ///
     /// # Errors
     /// [`ReviewError`].
-    pub fn glance(folder: &Path, reviewer: &str, of: &Change) -> Result<Vec<Entry>, ReviewError> {
+    pub fn read_slide(
+        folder: &Path,
+        reviewer: &str,
+        of: &SlideKey,
+    ) -> Result<Vec<Entry>, ReviewError> {
         let path = Self::path(folder, reviewer)?;
-        let said = parse(&path, &chain::read(&path)?)?;
-        Ok(said.get(of).map_or_else(Vec::new, Standing::list))
+        let verdicts = parse(&path, &chain::read(&path)?)?;
+        Ok(verdicts.get(of).map_or_else(Vec::new, SlideVerdicts::list))
     }
 
     /// The current reviews in every log of a folder, by reviewer; empty if the folder does not exist.
     ///
     /// # Errors
     /// [`ReviewError`].
-    pub fn read_all(folder: &Path) -> Result<BTreeMap<String, Said>, ReviewError> {
+    pub fn read_all(folder: &Path) -> Result<BTreeMap<String, Verdicts>, ReviewError> {
         let listed = match std::fs::read_dir(folder) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
             other => {
@@ -278,39 +283,39 @@ impl Reviews {
         .collect()
     }
 
-    /// The current reviews of a slide.
+    /// The current verdicts on a slide.
     #[must_use]
-    pub fn of(&self, of: &Change) -> Vec<Entry> {
-        self.standing.get(of).map_or_else(Vec::new, Standing::list)
+    pub fn entries(&self, of: &SlideKey) -> Vec<Entry> {
+        self.verdicts.get(of).map_or_else(Vec::new, SlideVerdicts::list)
     }
 
-    /// Saves a word; on disk before this returns.
+    /// Saves a verdict; on disk before this returns.
     ///
     /// # Errors
     /// [`ReviewError::Log`] when the disk refuses; then nothing is saved.
-    pub fn say(&mut self, of: &Change, entry: Entry) -> Result<(), ReviewError> {
+    pub fn record(&mut self, of: &SlideKey, entry: Entry) -> Result<(), ReviewError> {
         self.append(of, entry, false)
     }
 
-    /// Takes the last word on a slide back, of an earlier session, too; `None` if nothing is left.
+    /// Takes the last verdict on a slide back, of an earlier session, too; `None` if nothing is left.
     ///
     /// # Errors
-    /// As [`Reviews::say`].
-    pub fn undo(&mut self, of: &Change) -> Result<Option<Entry>, ReviewError> {
+    /// As [`VerdictLog::record`].
+    pub fn undo(&mut self, of: &SlideKey) -> Result<Option<Entry>, ReviewError> {
         self.undo_of(of, None)
     }
 
-    /// Takes the last word about one place back, or with no key the last of all.
+    /// Takes the last verdict on one place back, or with no key the last of all.
     ///
     /// # Errors
-    /// As [`Reviews::say`].
+    /// As [`VerdictLog::record`].
     pub fn undo_of(
         &mut self,
-        of: &Change,
+        of: &SlideKey,
         key: Option<&str>,
     ) -> Result<Option<Entry>, ReviewError> {
-        let said = self.standing.get(of).map_or(&[][..], |s| &s.said);
-        let last = said.iter().rev().find(|(e, _)| key.is_none_or(|k| e.key == k)).cloned();
+        let history = self.verdicts.get(of).map_or(&[][..], |s| &s.history);
+        let last = history.iter().rev().find(|(e, _)| key.is_none_or(|k| e.key == k)).cloned();
         let Some((mut entry, before)) = last else { return Ok(None) };
         entry.verdict = before.as_ref().and_then(|e| e.verdict);
         entry.comment = before.as_ref().and_then(|e| e.comment.clone());
@@ -319,25 +324,25 @@ impl Reviews {
         Ok(Some(entry))
     }
 
-    fn append(&mut self, of: &Change, entry: Entry, undo: bool) -> Result<(), ReviewError> {
+    fn append(&mut self, of: &SlideKey, entry: Entry, undo: bool) -> Result<(), ReviewError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let time = now.map_or(0.0, |d| (d.as_secs_f64() * 1000.0).round() / 1000.0);
-        let line = Line { schema: SCHEMA.into(), time, of: of.clone(), entry, undo };
+        let line = LogLine { schema: SCHEMA.into(), time, of: of.clone(), entry, undo };
         self.log.append(&line)?;
-        self.standing.entry(of.clone()).or_default().hear(&line);
+        self.verdicts.entry(of.clone()).or_default().apply(&line);
         Ok(())
     }
 }
 
-fn parse(path: &Path, text: &str) -> Result<Said, ReviewError> {
-    let mut all: BTreeMap<Change, Standing> = BTreeMap::new();
+fn parse(path: &Path, text: &str) -> Result<Verdicts, ReviewError> {
+    let mut all: BTreeMap<SlideKey, SlideVerdicts> = BTreeMap::new();
     for (i, line) in text.lines().enumerate() {
         let bad = |reason: String| ReviewError::Line { path: path.to_owned(), line: i + 1, reason };
-        let line: Line = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
+        let line: LogLine = serde_json::from_str(line).map_err(|e| bad(e.to_string()))?;
         if line.schema != SCHEMA {
             return Err(bad(format!("schema `{}`, this version reads `{SCHEMA}`", line.schema)));
         }
-        all.entry(line.of.clone()).or_default().hear(&line);
+        all.entry(line.of.clone()).or_default().apply(&line);
     }
     Ok(all)
 }

@@ -3,7 +3,7 @@
 use super::desk::{self, Drawn, DrawnRegion, PlacedHotspot, Signed};
 use super::open::{Item, Opened, run_of};
 use super::review::{
-    Change, Entry, LONGEST_COMMENT, ReviewError, Reviews, Said, Verdict, agreement,
+    Entry, LONGEST_COMMENT, ReviewError, SlideKey, Verdict, VerdictLog, Verdicts, agreement,
 };
 use super::settle::{self, Disagreement, disagreements};
 use super::tiles::{TILE, TileError, Tiles, max_level};
@@ -48,7 +48,7 @@ struct Index {
     /// The run, for commands that the page shows; none without one.
     run: Option<String>,
     points: BTreeMap<String, Point>,
-    slides: Vec<Line>,
+    slides: Vec<SlideLine>,
 }
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ struct Point {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct SlideLine {
     id: usize,
     name: String,
     note: String,
@@ -80,7 +80,7 @@ struct Warned {
     kind: CaveatKind,
     label: &'static str,
     text: String,
-    /// Whether it tells what the network found.
+    /// Whether it shows what the network found.
     of_figures: bool,
 }
 
@@ -93,7 +93,7 @@ impl Warned {
 
 #[derive(Serialize)]
 struct Detail {
-    /// Whether detection ran and ended; without it nothing below says anything about figures.
+    /// Whether detection ran and ended; without it nothing below is about figures.
     searched: bool,
     point: Pair,
     mpp: Option<[f64; 2]>,
@@ -136,7 +136,7 @@ struct Columns {
 }
 
 #[derive(Serialize)]
-struct Standing {
+struct Entries {
     entries: Vec<Entry>,
 }
 
@@ -220,7 +220,7 @@ struct Undone {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Say {
+struct NewVerdict {
     reviewer: String,
     slide: usize,
     key: String,
@@ -239,7 +239,7 @@ struct Say {
 struct Undo {
     reviewer: String,
     slide: usize,
-    /// Of which place; the last word of all without it.
+    /// Of which place; the last verdict of all without it.
     #[serde(default)]
     key: Option<String>,
 }
@@ -250,7 +250,7 @@ pub struct Viewer {
     tiles: Tiles,
     blinded: bool,
     /// Held while a log is used, never while a request is read or an answer sent.
-    logs: Mutex<HashMap<(PathBuf, String), Reviews>>,
+    logs: Mutex<HashMap<(PathBuf, String), VerdictLog>>,
     /// Keys of the slide's candidates, of the slides that were reviewed.
     keys: Mutex<HashMap<usize, std::collections::HashSet<String>>>,
 }
@@ -288,7 +288,9 @@ impl Viewer {
         let result = match (request.method.as_str(), path) {
             ("GET", "api/index") => Ok(Answer::json(200, &self.index())),
             ("GET", path) => self.get(path, query),
-            ("POST", "api/review") => request.json().and_then(|s: Say| self.say(s)),
+            ("POST", "api/review") => {
+                request.json().and_then(|v: NewVerdict| self.record_verdict(v))
+            }
             ("POST", "api/undo") => request.json().and_then(|u: Undo| self.undo(&u)),
             ("POST", "api/hotspot") => request.json().and_then(|p: Place| self.place(p)),
             ("POST", "api/regions") => request.json().and_then(|d: Draw| self.draw(&d)),
@@ -314,10 +316,10 @@ impl Viewer {
             ["api", "reviews", id] => {
                 let reviewer = query.strip_prefix("reviewer=").ok_or_else(nothing)?;
                 let (folder, of) = self.change(number(id)?)?;
-                // Nothing is written before the first word.
-                let entries = Reviews::glance(folder, reviewer, &of)
+                // Nothing is written before the first verdict.
+                let entries = VerdictLog::read_slide(folder, reviewer, &of)
                     .map_err(|e| Answer::refusal(400, &e.to_string()))?;
-                Ok(Answer::json(200, &Standing { entries }))
+                Ok(Answer::json(200, &Entries { entries }))
             }
             ["api", "voices", id] => self.voices(number(id)?),
             ["api", "desk", id] => self.desk(number(id)?),
@@ -366,12 +368,23 @@ impl Viewer {
             // The network's numbers are in the note of a slide that can be opened.
             let hidden = self.blinded && i.counts.is_some() && i.file.is_some();
             let note = if hidden { String::new() } else { i.note.clone() };
-            // What holds for the slide whatever was found on it is no opinion.
+            // What holds for the slide whatever was found on it is not an opinion.
             let caveats = i.caveats.iter().filter(|c| !self.blinded || c.kind.is_about_the_slide());
             let caveats = caveats.map(Warned::of).collect();
             let counted = i.counts.is_some();
             let (case, max_level) = (i.case.clone(), max_level((width, height)));
-            Line { id, name, note, counted, caveats, case, width, height, tile: TILE, max_level }
+            SlideLine {
+                id,
+                name,
+                note,
+                counted,
+                caveats,
+                case,
+                width,
+                height,
+                tile: TILE,
+                max_level,
+            }
         };
         let folder = self.items.iter().find_map(|i| i.folder.as_deref());
         Index {
@@ -469,7 +482,7 @@ impl Viewer {
     }
 
     /// Where a slide's reviews go, and what names it there.
-    fn change(&self, id: usize) -> Result<(&Path, Change), Answer> {
+    fn change(&self, id: usize) -> Result<(&Path, SlideKey), Answer> {
         let item = self.item(id)?;
         let none =
             || Answer::refusal(400, "no folder was given for reviews of slides without a run");
@@ -479,7 +492,7 @@ impl Viewer {
             let second = m.classifier_sha256.as_deref().unwrap_or_default();
             sha256(format!("{} {second}", m.segmenter_sha256))
         });
-        let of = Change { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
+        let of = SlideKey { slide: item.name.clone(), slide_digest: item.digest(), model_digest };
         Ok((folder, of))
     }
 
@@ -498,13 +511,13 @@ impl Viewer {
             ));
         }
         let fail = |e: &dyn std::fmt::Display| Answer::refusal(500, &e.to_string());
-        let mut logs = Reviews::read_all(folder).map_err(|e| fail(&e))?;
-        logs.values_mut().for_each(|said| said.retain(|o, _| *o == of));
-        let said = |said: &Said| {
-            let entries = said.values().flat_map(|s| s.entries.values());
+        let mut logs = VerdictLog::read_all(folder).map_err(|e| fail(&e))?;
+        logs.values_mut().for_each(|verdicts| verdicts.retain(|o, _| *o == of));
+        let by_key = |verdicts: &Verdicts| {
+            let entries = verdicts.values().flat_map(|s| s.entries.values());
             entries.filter_map(|e| Some((e.key.clone(), e.verdict?))).collect()
         };
-        let voices = logs.iter().map(|(name, s)| (name.clone(), said(s))).collect();
+        let voices = logs.iter().map(|(name, s)| (name.clone(), by_key(s))).collect();
         let agreement = agreement(&logs).map_err(|e| fail(&e))?;
         let settled = settle::settled(folder).map_err(|e| fail(&e))?;
         let disagreements = disagreements(&logs, &of, &settled);
@@ -524,7 +537,7 @@ impl Viewer {
         self.open_to_change(folder, &of)?;
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let logs = Reviews::read_all(folder).map_err(fail)?;
+        let logs = VerdictLog::read_all(folder).map_err(fail)?;
         let all = disagreements(&logs, &of, &settle::settled(folder).map_err(fail)?);
         let about = all.iter().find(|d| d.key == s.key);
         let about = about.ok_or_else(|| wrong("reviewers do not differ on this place"))?;
@@ -537,12 +550,12 @@ impl Viewer {
         &self,
         folder: &Path,
         reviewer: &str,
-        work: impl FnOnce(&mut Reviews) -> Result<T, ReviewError>,
+        work: impl FnOnce(&mut VerdictLog) -> Result<T, ReviewError>,
     ) -> Result<T, Answer> {
         let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (folder.to_owned(), reviewer.to_owned());
         if !logs.contains_key(&key) {
-            let log = Reviews::open(folder, reviewer);
+            let log = VerdictLog::open(folder, reviewer);
             logs.insert(key.clone(), log.map_err(|e| Answer::refusal(400, &e.to_string()))?);
         }
         let Some(log) = logs.get_mut(&key) else { return Err(nothing()) };
@@ -552,7 +565,7 @@ impl Viewer {
         })
     }
 
-    fn say(&self, s: Say) -> Result<Answer, Answer> {
+    fn record_verdict(&self, s: NewVerdict) -> Result<Answer, Answer> {
         let wrong = |why: &str| Answer::refusal(400, why);
         let item = self.item(s.slide)?;
         let (width, height) = item.size;
@@ -579,7 +592,7 @@ impl Viewer {
             return Err(wrong("the comment has more than 500 characters"));
         }
         let entry = Entry { key: s.key, x: s.x, y: s.y, verdict, added, morphology, comment };
-        self.with(folder, &s.reviewer, |log| log.say(&of, entry))?;
+        self.with(folder, &s.reviewer, |log| log.record(&of, entry))?;
         Ok(Answer::json(200, &Saved { saved: true }))
     }
 
@@ -591,7 +604,7 @@ impl Viewer {
     }
 
     /// Refuses a change of a slide whose case was finished.
-    fn open_to_change(&self, folder: &Path, of: &Change) -> Result<(), Answer> {
+    fn open_to_change(&self, folder: &Path, of: &SlideKey) -> Result<(), Answer> {
         match desk::signed(folder, of).map_err(|e| Answer::refusal(500, &e.to_string()))? {
             None => Ok(()),
             Some(s) => {
@@ -609,13 +622,13 @@ impl Viewer {
         let item = self.item(id)?;
         let (folder, of) = match self.change(id) {
             Ok(found) => found,
-            // A slide that has no place for words has none of these either.
+            // A slide that has no place for verdicts has none of these either.
             Err(_) => return Ok(Answer::json(200, &self.desk_state(item, None)?)),
         };
         Ok(Answer::json(200, &self.desk_state(item, Some((folder, &of)))?))
     }
 
-    fn desk_state(&self, item: &Item, of: Option<(&Path, &Change)>) -> Result<DeskState, Answer> {
+    fn desk_state(&self, item: &Item, of: Option<(&Path, &SlideKey)>) -> Result<DeskState, Answer> {
         let fail = |e: ReviewError| Answer::refusal(500, &e.to_string());
         let Some((folder, of)) = of else {
             return Ok(DeskState {
@@ -728,8 +741,8 @@ impl Viewer {
         for id in of_case {
             let (folder, of) = self.change(id)?;
             let fail = |e: ReviewError| Answer::refusal(400, &e.to_string());
-            let standing = desk::signed(folder, &of).map_err(fail)?;
-            if standing.is_some() == reopen.is_some() {
+            let signature = desk::signed(folder, &of).map_err(fail)?;
+            if signature.is_some() == reopen.is_some() {
                 desk::sign(folder, &s.reviewer, &of, reopen).map_err(fail)?;
                 slides.push(of.slide);
             }

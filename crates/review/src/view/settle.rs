@@ -4,7 +4,7 @@
 //! these are the reviewers' verdicts: whoever changes one opens the question again.
 
 use super::desk::{append, lines, now};
-use super::review::{Change, Entry, ReviewError, Reviews, Said, Standing, Verdict};
+use super::review::{Entry, ReviewError, SlideKey, SlideVerdicts, Verdict, VerdictLog, Verdicts};
 use base::log::check_name;
 use base::text::Many;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct Settled {
     pub reviewer: String,
     /// On which slide.
     #[serde(flatten)]
-    pub of: Change,
+    pub of: SlideKey,
     /// Key of the place.
     pub key: String,
     /// The decision; null takes an earlier one back.
@@ -57,7 +57,7 @@ pub struct Disagreement {
 ///
 /// # Errors
 /// [`ReviewError`].
-pub fn settled(folder: &Path) -> Result<BTreeMap<(Change, String), Settled>, ReviewError> {
+pub fn settled(folder: &Path) -> Result<BTreeMap<(SlideKey, String), Settled>, ReviewError> {
     let mut all = BTreeMap::new();
     for line in lines::<Settled>(&folder.join("settled.log"))? {
         all.insert((line.of.clone(), line.key.clone()), line);
@@ -69,9 +69,9 @@ pub fn settled(folder: &Path) -> Result<BTreeMap<(Change, String), Settled>, Rev
 /// The places of a slide on which two or more of these logs differ in whether they count, by key.
 #[must_use]
 pub fn disagreements(
-    logs: &BTreeMap<String, Said>,
-    of: &Change,
-    settled: &BTreeMap<(Change, String), Settled>,
+    logs: &BTreeMap<String, Verdicts>,
+    of: &SlideKey,
+    settled: &BTreeMap<(SlideKey, String), Settled>,
 ) -> Vec<Disagreement> {
     let mut places: BTreeMap<&str, (&Entry, BTreeMap<String, Verdict>)> = BTreeMap::new();
     for (name, log) in logs {
@@ -105,7 +105,7 @@ pub fn disagreements(
 pub fn settle(
     folder: &Path,
     reviewer: &str,
-    of: &Change,
+    of: &SlideKey,
     about: &Disagreement,
     verdict: Option<Verdict>,
 ) -> Result<Settled, ReviewError> {
@@ -127,18 +127,18 @@ pub fn settle(
 #[derive(Clone, Debug, Default)]
 pub struct Together {
     /// Their verdicts: where they differ the decision, else none.
-    pub verdicts: Said,
+    pub verdicts: Verdicts,
     /// Places on which they differ and nobody decided, by slide.
-    pub open: BTreeMap<Change, usize>,
+    pub open: BTreeMap<SlideKey, usize>,
     /// Places on which they differed and somebody decided, by slide.
-    pub decided: BTreeMap<Change, usize>,
+    pub decided: BTreeMap<SlideKey, usize>,
 }
 
 impl Together {
     /// What is to be known of a slide's places on which they differ.
     #[must_use]
-    pub fn notes(&self, of: &Change) -> Vec<String> {
-        let n = |all: &BTreeMap<Change, usize>| all.get(of).copied().unwrap_or(0);
+    pub fn notes(&self, of: &SlideKey) -> Vec<String> {
+        let n = |all: &BTreeMap<SlideKey, usize>| all.get(of).copied().unwrap_or(0);
         let mut notes = Vec::new();
         if n(&self.open) > 0 {
             notes.push(format!(
@@ -161,15 +161,15 @@ impl Together {
 pub fn together(folder: &Path, names: &str) -> Result<Option<Together>, ReviewError> {
     let mut logs = BTreeMap::new();
     for name in names.split(TOGETHER) {
-        let log = Reviews::path(folder, name)?;
+        let log = VerdictLog::path(folder, name)?;
         if !log.is_file() {
             return Ok(None);
         }
-        logs.insert(name.to_owned(), Reviews::read(&log)?);
+        logs.insert(name.to_owned(), VerdictLog::read(&log)?);
     }
     let decisions = settled(folder)?;
     let mut all = Together::default();
-    let slides: BTreeSet<&Change> = logs.values().flat_map(BTreeMap::keys).collect();
+    let slides: BTreeSet<&SlideKey> = logs.values().flat_map(BTreeMap::keys).collect();
     for of in slides {
         let differ = disagreements(&logs, of, &decisions);
         let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
@@ -193,7 +193,7 @@ pub fn together(folder: &Path, names: &str) -> Result<Option<Together>, ReviewEr
         }
         all.open.insert(of.clone(), open);
         all.decided.insert(of.clone(), decided);
-        all.verdicts.insert(of.clone(), Standing::of(entries.into_values()));
+        all.verdicts.insert(of.clone(), SlideVerdicts::from_entries(entries.into_values()));
     }
     Ok(Some(all))
 }
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn a_decision_holds_until_a_verdict_changes() {
         let dir = tempfile::tempdir().unwrap();
-        let of = Change { slide: "s".into(), slide_digest: "d".into(), model_digest: "m".into() };
+        let of = SlideKey { slide: "s".into(), slide_digest: "d".into(), model_digest: "m".into() };
         let judge = |who: &str, key: &str, verdict| {
-            Reviews::open(dir.path(), who).unwrap().say(&of, entry(key, verdict)).unwrap();
+            VerdictLog::open(dir.path(), who).unwrap().record(&of, entry(key, verdict)).unwrap();
         };
         for (key, anna, bert) in [
             ("a", Verdict::Figure, Verdict::Atypical),
@@ -244,7 +244,7 @@ mod tests {
             "what is open is the network's"
         );
 
-        let logs = Reviews::read_all(dir.path()).unwrap();
+        let logs = VerdictLog::read_all(dir.path()).unwrap();
         let differ = disagreements(&logs, &of, &settled(dir.path()).unwrap());
         let keys: Vec<&str> = differ.iter().map(|d| d.key.as_str()).collect();
         assert_eq!(keys, ["b", "c"]);
@@ -252,13 +252,13 @@ mod tests {
         let (verdicts, open, decided) = counts("anna+bert");
         assert_eq!((open, decided), (1, 1));
         assert_eq!(verdicts["b"], Some(Verdict::Mimicker));
-        // The decision is no log of a reviewer, and does not outlive the verdicts that it was about.
-        assert_eq!(Reviews::read_all(dir.path()).unwrap().len(), 2);
+        // The decision is not a log of a reviewer, and does not outlive the verdicts that it was about.
+        assert_eq!(VerdictLog::read_all(dir.path()).unwrap().len(), 2);
         judge("bert", "b", Verdict::Unsure);
         assert_eq!(counts("anna+bert").1, 2);
         judge("bert", "b", Verdict::Mimicker);
         assert_eq!(counts("anna+bert").1, 1, "the same verdicts again, the same decision");
-        let logs = Reviews::read_all(dir.path()).unwrap();
+        let logs = VerdictLog::read_all(dir.path()).unwrap();
         let differ = disagreements(&logs, &of, &settled(dir.path()).unwrap());
         settle(dir.path(), "cleo", &of, &differ[0], None).unwrap();
         assert_eq!(counts("anna+bert").1, 2, "taken back");

@@ -145,7 +145,7 @@ fn probability(table: &Table, row: usize, column: usize) -> Result<f64> {
     Err(wrong(table, row, column, reason))
 }
 
-/// Refuses classes that are one but for case, blanks or the form of a number: `1` beside `1.0`.
+/// Refuses classes that are one but for case, blanks or the form of a number: `1` and `1.0`.
 fn check_spelling(path: &Path, truth: &[String], predicted: &[String]) -> Result<()> {
     let bare = |class: &str| match class.trim().parse::<f64>() {
         Ok(number) => number.to_string(),
