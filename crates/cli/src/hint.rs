@@ -21,6 +21,7 @@ use remote::AddressError;
 use review::audit::{AuditError, SampleError};
 use slide::SlideError;
 use slurm::SlurmError;
+use start::PageError;
 use std::collections::BTreeSet;
 use std::error::Error;
 
@@ -188,6 +189,9 @@ fn for_cause(error: &(dyn Error + 'static)) -> Option<&'static str> {
     }
     if let Some(ReportError::NoRecord { .. }) = error.downcast_ref() {
         return Some("mithras detect --resume");
+    }
+    if let Some(PageError::NoPackage) = error.downcast_ref() {
+        return Some("--model");
     }
     if let Some(SlurmError::Program { .. }) = error.downcast_ref() {
         return Some("--dry-run");

@@ -2,7 +2,9 @@
 
 use clap::ArgMatches;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mithras::progress::{Event, JsonLog, Listener, Reporter};
+#[cfg(feature = "train")]
+use mithras::progress::Reporter;
+use mithras::progress::{Event, JsonLog, Listener};
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -32,6 +34,7 @@ impl LogArgs {
     }
 
     /// The same, to be shared.
+    #[cfg(feature = "train")]
     pub fn reporter(&self) -> Reporter {
         Reporter::from(self.listener(true))
     }

@@ -148,9 +148,29 @@ fn interval(figures: usize, analysed_mm2: f64) -> String {
     format!(" (95 %: {:.1} \u{2013} {:.1})", i.lower * per, i.upper * per)
 }
 
+/// What a Poisson variable's mean may be, given the count of the densest square. The square was chosen for its count, which the
+/// interval cannot know; nor does it know of figures that were missed or mistaken.
+fn count_interval(count: usize) -> String {
+    format!(
+        "{} figures: exact Poisson interval (Garwood 1936) of the count alone. It leaves out that the densest square was chosen, \
+         and figures missed or mistaken",
+        bounds(count)
+    )
+}
+
+/// The 95 % interval of a count.
+fn bounds(count: usize) -> String {
+    stats::interval::poisson(count as u64, 0.95)
+        .map_or_else(|e| e.to_string(), |i| format!("{:.1} \u{2013} {:.1}", i.lower, i.upper))
+}
+
 fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     let mut add = |name: &str, value: String| rows.push((name.to_owned(), value));
+    let valid = case.slides.iter().all(|s| !s.counts.is_outside_range());
+    if valid && case.slides.iter().any(|s| s.counts.has_tissue) {
+        add("Count, 95 %", count_interval(count.hotspot));
+    }
     if let Some(best) = case.best() {
         let centre = match (&best.reviewed, case.is_reviewed()) {
             (Some(r), true) => r.hotspot_px,
@@ -164,10 +184,9 @@ fn numbers(case: &Case, count: &Total, grading: Option<&Grading>) -> Vec<(String
         }
     }
     if let Some(g) = grading {
-        let meaningless = case.slides.iter().any(|s| s.counts.is_outside_range());
-        let value = match meaningless {
-            true => "not given: a slide's resolution is outside the model's range".to_owned(),
-            false => format!("{} ({})", g.score(count.hotspot, count.analysed_mm2), g.title),
+        let value = match valid {
+            false => "not given: a slide's resolution is outside the model's range".to_owned(),
+            true => format!("{} ({})", g.score(count.hotspot, count.analysed_mm2), g.title),
         };
         let mut name = g.gives.clone();
         name[..1].make_ascii_uppercase();
@@ -193,8 +212,9 @@ fn placed(slide: &Slide, reviewed: bool) -> Option<String> {
     let (places, by_reviewer) = picture::figures(slide, reviewed);
     let n = spot.rule.count(&places, &spot.centres, &slide.counts.resolution().ok()?);
     Some(format!(
-        "{}{} in {:.3} mm\u{b2} ({}) on {}, by {}, {}",
+        "{} (95 %: {}){} in {:.3} mm\u{b2} ({}) on {}, by {}, {}",
         Many(n, "figure"),
+        bounds(n),
         if by_reviewer { "" } else { " of the network" },
         p.rule.area_mm2(),
         p.preset,
@@ -319,7 +339,42 @@ fn date(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::date;
+    use super::{count_interval, date};
+
+    /// P(X <= k) of a Poisson variable, summed term by term.
+    fn at_most(k: usize, mean: f64) -> f64 {
+        let (mut term, mut sum) = ((-mean).exp(), 0.0);
+        for n in 0..=k {
+            sum += term;
+            term *= mean / (n + 1) as f64;
+        }
+        sum
+    }
+
+    /// Each bound, to its last digit, is where the tail beyond the count is 2.5 %.
+    #[test]
+    fn the_interval_of_a_count_is_garwoods() {
+        for count in [0_usize, 1, 4, 10, 37, 120] {
+            let text = count_interval(count);
+            let bounds = text.split(" figures").next().unwrap();
+            let (lower, upper) = bounds.split_once(" \u{2013} ").unwrap();
+            let (lower, upper): (f64, f64) = (lower.parse().unwrap(), upper.parse().unwrap());
+            let inside = |tail: [f64; 2]| tail[0] <= 0.025 && 0.025 <= tail[1];
+            // The tail above grows with the mean, the one below falls.
+            assert!(inside([0.06, -0.06].map(|d| at_most(count, upper + d))), "{count}: {text}");
+            match count {
+                0 => assert_eq!(lower, 0.0),
+                _ => assert!(
+                    inside([-0.06, 0.06].map(|d| 1.0 - at_most(count - 1, lower + d))),
+                    "{count}: {text}"
+                ),
+            }
+            assert!(
+                text.contains("Garwood") && text.contains("densest square was chosen"),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn dates_are_those_of_the_calendar() {

@@ -289,7 +289,8 @@ impl Annotations<'_> {
             group.kind.under(tags::ANNOTATION_PROPERTY_TYPE_CODE_SEQUENCE),
             items(tags::ANNOTATION_GROUP_ALGORITHM_IDENTIFICATION_SEQUENCE, vec![algorithm]),
         ]);
-        let own = uid::from_words(&["group", &self.instance_uid(), &group.label]);
+        // Groups may share a label, as regions may share a name.
+        let own = uid::from_words(&["group", &self.instance_uid(), &at.to_string(), &group.label]);
         for (tag, vr, value) in [
             (tags::ANNOTATION_GROUP_UID, VR::UI, own.as_str()),
             (tags::ANNOTATION_GROUP_LABEL, VR::LO, &group.label),

@@ -369,6 +369,11 @@ fn code_with(left_out: &[&str], wanted: impl Fn(&str) -> bool) -> BTreeSet<Strin
 fn names_a_flag(code: &str) -> bool {
     // Cargo's own flags, in the advice how to build with training.
     let code = code.replace("--features", "").replace("--release", "");
+    // Variables of style sheets and of `style` attributes.
+    let code = code.replace("var(--", "");
+    if code.contains("style=\\\"--") {
+        return false;
+    }
     code.match_indices("--").any(|(i, _)| {
         let before = code[..i].chars().next_back();
         let after = code[i + 2..].chars().next();
@@ -379,6 +384,9 @@ fn names_a_flag(code: &str) -> bool {
 #[test]
 fn libraries_name_no_flag() {
     assert!(names_a_flag("give it with --mpp 0.25") && !names_a_flag("a -- b; x --> y"));
+    assert!(
+        !names_a_flag("a { width: var(--wide); }") && !names_a_flag(r#""<p style=\"--a: 1\">""#)
+    );
     let mut found = code_with(&["cli"], names_a_flag);
     // Write and run commands: of Slurm, and of this program.
     let writers = ["slurm/src/", "experiments/src/graph.rs"];
@@ -407,9 +415,9 @@ fn json_is_written_from_types() {
 
 #[test]
 fn the_command_line_is_thin() {
-    // Flags, options, one call, print: some 80 lines a verb (docs/DESIGN.md), of which there are 68.
+    // Flags, options, one call, print: some 80 lines a verb (docs/DESIGN.md), of which there are 72.
     let all = sources().iter().filter(|(krate, ..)| krate == "cli").count();
-    assert!(all <= 5_600, "{all} lines");
+    assert!(all <= 5_850, "{all} lines");
 }
 
 /// Letter and number of a requirement or fault as a word of its own, e.g. in `(D3-D5)`.

@@ -214,7 +214,7 @@ fn a_slide_without_its_image_has_a_reason_and_no_file() {
     assert!(reason(root).contains("case.svs"));
     fs::write(root.join("case.svs"), "no DICOM").unwrap();
     let none = reason(root);
-    assert!(none.contains("no DICOM file") && none.contains("case.dcm"), "{none}");
+    assert!(none.contains("is not a DICOM file") && none.contains("case.dcm"), "{none}");
     fs::write(root.join("case.dcm"), [&[0; 128][..], b"DICM", &[1; 40]].concat()).unwrap();
     assert!(reason(root).contains("case.dcm"));
     fs::write(root.join("case.svs"), fs::read(golden().join("case/c-level0.dcm")).unwrap())

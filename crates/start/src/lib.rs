@@ -11,14 +11,17 @@
 //! | `look` | what a slide is, before anything runs |
 //! | `work` | one run at a time, and how far it is |
 //! | `results` | what a run gave |
+//! | `error` | why a request is refused |
 
 #![forbid(unsafe_code)]
 
+mod error;
 mod look;
 mod places;
 mod results;
 mod server;
 mod work;
 
+pub use error::{ListError, PageError};
 pub use server::{Settings, Start};
 pub use work::{Phase, Progress, SlideState};

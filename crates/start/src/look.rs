@@ -1,5 +1,6 @@
 //! What a slide is, before anything runs on it.
 
+use crate::error::{PageError, words};
 use jpeg_encoder::{ColorType, Encoder};
 use mithras::detector::Opener;
 use mithras::input::Input;
@@ -74,20 +75,13 @@ pub fn look(input: &Input, opener: &Opener) -> Look {
 /// A small picture of the whole slide, as JPEG; tiles that cannot be decoded are white.
 ///
 /// # Errors
-/// In words, with the path.
-pub fn picture(input: &Input, opener: &Opener) -> Result<Vec<u8>, String> {
-    let slide = opener.open(input).map_err(|e| words(&e))?;
-    let small = slide.thumbnail_partial(SIDE).map_err(|e| words(&e))?;
+/// [`PageError::Slide`] or [`PageError::Picture`].
+pub fn picture(input: &Input, opener: &Opener) -> Result<Vec<u8>, PageError> {
+    let small = opener.open(input)?.thumbnail_partial(SIDE)?;
     let mut bytes = Vec::new();
     let (width, height) = (small.width as u16, small.height as u16);
     Encoder::new(&mut bytes, QUALITY)
         .encode(&small.data, width, height, ColorType::Rgb)
-        .map_err(|e| format!("{}: the picture cannot be encoded: {e}", input.path.display()))?;
+        .map_err(|source| PageError::Picture { path: input.path.clone(), source })?;
     Ok(bytes)
-}
-
-/// An error with its causes, for a page.
-pub fn words(error: &dyn std::error::Error) -> String {
-    let chain = std::iter::successors(Some(error), |e| e.source());
-    base::text::plain_lines(&base::text::said_once(chain))
 }

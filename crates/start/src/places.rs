@@ -1,5 +1,6 @@
 //! Drives, folders and files of this computer, as a page can list them.
 
+use crate::error::{ListError, PageError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -88,17 +89,16 @@ pub fn places() -> Vec<Place> {
 /// The entries of a folder, folders first; hidden ones are left out.
 ///
 /// # Errors
-/// In words, with the path.
-pub fn list(folder: &Path) -> Result<Listing, String> {
-    let fail = |e: &dyn std::fmt::Display| format!("{}: cannot be listed: {e}", folder.display());
+/// [`PageError::List`].
+pub fn list(folder: &Path) -> Result<Listing, PageError> {
+    let fail = |reason| PageError::List { path: folder.to_owned(), reason };
     if !folder.is_absolute() {
-        return Err(fail(&"a whole path is needed, from the drive or from /"));
+        return Err(fail(ListError::PartialPath));
     }
     if !folder.is_dir() {
-        let what = if folder.exists() { "is a file, not a folder" } else { "no such folder" };
-        return Err(fail(&what));
+        return Err(fail(if folder.exists() { ListError::File } else { ListError::Missing }));
     }
-    let mut listed = base::walk::entries(folder).map_err(|e| fail(&e.source))?;
+    let mut listed = base::walk::entries(folder).map_err(|e| fail(ListError::Io(e.source)))?;
     listed.retain(|p| !p.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.')));
     let all = listed.len();
     let mut entries: Vec<Entry> = listed.iter().filter_map(|p| entry(p)).collect();
@@ -108,7 +108,7 @@ pub fn list(folder: &Path) -> Result<Listing, String> {
     entries.truncate(MOST);
     let text = |p: &Path| p.to_str().map(str::to_owned);
     Ok(Listing {
-        path: text(folder).ok_or_else(|| fail(&"its name is not Unicode text"))?,
+        path: text(folder).ok_or_else(|| fail(ListError::NotText))?,
         parent: folder.parent().and_then(text),
         kind: kind(folder),
         entries,
@@ -177,9 +177,13 @@ mod tests {
             [("z", Folder), ("a.txt", Other), ("b.SVS", Slide), ("c.geojson", Regions)]
         );
         assert_eq!(list(&dir.path().join("z")).unwrap().entries[0].kind, Run);
-        assert!(list(&dir.path().join("a.txt")).unwrap_err().contains("is a file"));
-        assert!(list(&dir.path().join("none")).unwrap_err().contains("no such folder"));
-        assert!(list(Path::new("z")).unwrap_err().contains("whole path"));
+        let refused = |path: &Path| list(path).unwrap_err().to_string();
+        for (path, why) in [("a.txt", "is a file"), ("none", "no such folder")] {
+            let path = dir.path().join(path);
+            let words = refused(&path);
+            assert!(words.contains(why) && words.contains(path.to_str().unwrap()), "{words}");
+        }
+        assert!(refused(Path::new("z")).contains("whole path"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What a run gave, from its `run.json`: of this session or of an earlier one.
 
+use crate::error::PageError;
 use mithras::export::CountsFile;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -81,10 +82,9 @@ impl Count {
 /// Reads a run's results.
 ///
 /// # Errors
-/// In words, with the path.
-pub fn results(run: &Path) -> Result<Results, String> {
-    let file: Run = base::json::read_schema(&run.join("run.json"), "mithras.run/1")
-        .map_err(|e| crate::look::words(&e))?;
+/// [`PageError::Results`].
+pub fn results(run: &Path) -> Result<Results, PageError> {
+    let file: Run = base::json::read_schema(&run.join("run.json"), "mithras.run/1")?;
     let slide = |line: Line| Slide {
         name: line.name,
         status: line.status,

@@ -1,6 +1,7 @@
 //! Answers the page's requests.
 
-use crate::look::{self, words};
+use crate::error::{PageError, words};
+use crate::look;
 use crate::places::{self, Place};
 use crate::results::results;
 use crate::work::{Desk, Plan, Progress};
@@ -182,23 +183,23 @@ impl Start {
     /// A page on which nothing is chosen yet.
     ///
     /// # Errors
-    /// In words, where no package can be used.
-    pub fn new(settings: Settings) -> Result<Self, String> {
+    /// [`PageError::Package`] or [`PageError::NoPackage`].
+    pub fn new(settings: Settings) -> Result<Self, PageError> {
         let packages: Vec<(String, ModelPackage)> = match &settings.model {
             Some(model) => {
-                let package = ModelPackage::find(Some(model)).map_err(|e| words(&e))?;
+                let package = ModelPackage::find(Some(model))?;
                 vec![(package.card.name.clone(), package)]
             }
             None => ModelPackage::bundled_names()
-                .map(|n| Ok((n.to_owned(), ModelPackage::bundled_named(n).map_err(|e| words(&e))?)))
-                .collect::<Result<_, String>>()?,
+                .map(|n| Ok((n.to_owned(), ModelPackage::bundled_named(n)?)))
+                .collect::<Result<_, PageError>>()?,
         };
         let detects = |(_, p): &(String, ModelPackage)| p.card.segmenter.is_some();
         let mut models: Vec<Model> =
             packages.into_iter().filter(detects).map(|(name, p)| model(name, p.card)).collect();
         models.sort_by_key(|m| m.name != infer::DEFAULT);
         if models.is_empty() {
-            return Err("no package for detection; give one with --model".into());
+            return Err(PageError::NoPackage);
         }
         Ok(Self {
             settings,
@@ -248,7 +249,7 @@ impl Start {
                 let id = file.strip_suffix(".jpg").ok_or_else(nothing)?;
                 let input = self.input(number(id)?, None)?;
                 let opener = Builder::default().opener(&self.models[0].card);
-                let body = look::picture(&input, &opener).map_err(|e| refusal(&e))?;
+                let body = look::picture(&input, &opener)?;
                 Ok(Answer { status: 200, kind: "image/jpeg", body })
             }
             ["report", id, _] => {
@@ -262,22 +263,18 @@ impl Start {
     }
 
     fn post(&self, path: &str, request: &Request) -> Result<Answer, Answer> {
-        let json = |value: Result<_, String>| match value {
-            Ok(value) => Ok(Answer::json(200, &value)),
-            Err(words) => Err(refusal(&words)),
-        };
         match path {
             "api/list" => {
                 let at: At = request.json()?;
-                places::list(&at.path).map(|l| Answer::json(200, &l)).map_err(|e| refusal(&e))
+                Ok(Answer::json(200, &places::list(&at.path)?))
             }
             "api/choose" => self.choose(&request.json()?),
             "api/look" => self.look(&request.json()?),
-            "api/start" => json(self.start(request.json()?)),
-            "api/cancel" => json(Ok(self.desk.cancel())),
+            "api/start" => Ok(Answer::json(200, &self.start(request.json()?)?)),
+            "api/cancel" => Ok(Answer::json(200, &self.desk.cancel())),
             "api/results" => {
                 let at: At = request.json()?;
-                results(&at.path).map(|r| Answer::json(200, &r)).map_err(|e| refusal(&e))
+                Ok(Answer::json(200, &results(&at.path)?))
             }
             "api/view" => self.view(&request.json()?),
             "api/report" => self.report(&request.json()?),
@@ -317,7 +314,7 @@ impl Start {
 
     /// The slides of files and folders, each with its number.
     fn choose(&self, c: &Choose) -> Result<Answer, Answer> {
-        let found = job::find(&c.paths, None, &BTreeMap::new()).map_err(|e| refusal(&words(&e)))?;
+        let found = job::find(&c.paths, None, &BTreeMap::new()).map_err(PageError::from)?;
         let paths: Vec<PathBuf> = found.slides.iter().map(|s| s.path.clone()).collect();
         let mut chosen = held(&self.chosen);
         let slides = found.slides.into_iter().map(|slide| {
@@ -340,27 +337,25 @@ impl Start {
         Ok(Answer::json(200, &look::look(&input, &opener)))
     }
 
-    fn start(&self, g: Go) -> Result<Progress, String> {
+    fn start(&self, g: Go) -> Result<Progress, PageError> {
         if g.slides.is_empty() {
-            return Err("no slide is chosen".into());
+            return Err(PageError::NoSlides);
         }
         if !g.out.is_absolute() {
-            let out = g.out.display();
-            return Err(format!("{out}: the folder for the results needs its whole path"));
+            return Err(PageError::PartialPath(g.out));
         }
         let paths = {
             let chosen = held(&self.chosen);
-            let path = |id: &usize| chosen.get(*id).cloned().ok_or("no such slide");
+            let path = |id: &usize| chosen.get(*id).cloned().ok_or(PageError::NoSlide(*id));
             g.slides.iter().map(path).collect::<Result<Vec<_>, _>>()?
         };
-        let mpp = g.mpp.map(Mpp::new).transpose().map_err(|e| words(&e))?;
-        let mut found = job::find(&paths, mpp, &BTreeMap::new()).map_err(|e| words(&e))?;
+        let mpp = g.mpp.map(Mpp::new).transpose()?;
+        let mut found = job::find(&paths, mpp, &BTreeMap::new())?;
         if let Some(regions) = &g.regions {
-            found.restrict(regions, &Classes::default(), None).map_err(|e| words(&e))?;
+            found.restrict(regions, &Classes::default(), None)?;
         }
         let own = self.settings.model.as_deref();
-        let package = ModelPackage::find(Some(own.unwrap_or(Path::new(&g.model))));
-        let package = package.map_err(|e| words(&e))?;
+        let package = ModelPackage::find(Some(own.unwrap_or(Path::new(&g.model))))?;
         let thresholds = g.point.map_or(Thresholds::Package, Thresholds::Named);
         let existing = match g.existing {
             Wish::Refuse => Existing::Refuse,
@@ -453,5 +448,5 @@ fn number(text: &str) -> Result<usize, Answer> {
 }
 
 fn mpp(value: Option<f64>) -> Result<Option<Mpp>, Answer> {
-    value.map(Mpp::new).transpose().map_err(|e| refusal(&words(&e)))
+    Ok(value.map(Mpp::new).transpose().map_err(PageError::from)?)
 }

@@ -1,6 +1,6 @@
 //! One run at a time, and how far it is.
 
-use crate::look::words;
+use crate::error::{PageError, words};
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage};
 use mithras::job::{Existing, Input, StartError};
@@ -134,13 +134,13 @@ impl Desk {
     /// Begins a run on a thread of its own.
     ///
     /// # Errors
-    /// Where one is at work already, or no thread is left.
-    pub fn begin(&self, plan: Plan) -> Result<Progress, String> {
+    /// [`PageError::Busy`] or [`PageError::Thread`].
+    pub fn begin(&self, plan: Plan) -> Result<Progress, PageError> {
         let cancel = CancelToken::new();
         let begun = {
             let mut held = self.lock();
             if held.0.phase.is_busy() {
-                return Err("a run is at work; cancel it first, or wait for its end".into());
+                return Err(PageError::Busy);
             }
             let number = held.0.number + 1;
             let slides = plan.slides.iter().map(|s| waiting(&s.name)).collect();
@@ -157,10 +157,11 @@ impl Desk {
         match spawned {
             Ok(_) => Ok(begun),
             Err(e) => {
+                let error = PageError::Thread(e);
                 let mut held = self.lock();
                 held.0.phase = Phase::Failed;
-                held.0.error = Some(e.to_string());
-                Err(format!("no thread for the run: {e}"))
+                held.0.error = Some(words(&error));
+                Err(error)
             }
         }
     }

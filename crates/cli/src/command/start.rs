@@ -3,7 +3,7 @@
 use super::detect::EngineArgs;
 use crate::progress::print_message;
 use crate::show::print_line;
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use mithras::web;
 use start::{Settings, Start};
 use std::net::Ipv4Addr;
@@ -40,7 +40,7 @@ pub fn run(a: Args) -> anyhow::Result<()> {
         command: crate::progress::words(),
         reveal: Some(reveal),
     };
-    let start = Start::new(settings).map_err(|words| anyhow!(words))?;
+    let start = Start::new(settings)?;
     let server = web::Server::bind(Ipv4Addr::LOCALHOST.into(), a.port)
         .with_context(|| format!("port {}: choose another --port, or none", a.port))?;
     let url = server.url()?;

@@ -4,12 +4,12 @@
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
+import { judged, walked } from './axe.mjs';
 import { start } from './chromium.mjs';
 
 const [url, chromium, folder, shot] = process.argv.slice(2);
 const { page, end, troubles } = await start(chromium);
 const text = (id) => `document.getElementById('${id}').textContent`;
-const press = (id) => `document.getElementById('${id}').click()`;
 
 try {
   const p = await page();
@@ -24,10 +24,14 @@ try {
   await p.call('Input.insertText', { text: folder });
   await p.key('Enter');
   await p.until("document.querySelectorAll('#entries input').length === 2", 'two slides in the list');
-  await p.run(press('add-folder'));
+  await judged(p, 'a folder of the start page');
+  await walked(p, 'a folder of the start page');
+  await p.run("document.getElementById('add-folder').focus()");
+  await p.key('Enter');
   await p.until(`${text('start-note')}.includes('1 of 2 slides cannot be used')`, 'both slides looked at');
   assert.match(await p.run(text('chosen')), /broken\.svs.*900 × 700 px.*0\.2500/s);
   await p.until("document.querySelector('#chosen img').naturalWidth > 0", 'a picture');
+  await judged(p, 'chosen slides, one of them broken');
   // What was chosen is still there after a reload.
   await p.run("document.body.dataset.ready = 'false'; location.reload()");
   await p.until("document.body.dataset.ready === 'true' && !document.getElementById('start').disabled", 'the page again');
@@ -36,9 +40,21 @@ try {
   await p.until(`${text('phase')} === 'Done.'`, 'the end of the run');
   await p.until("!document.getElementById('results').hidden", 'results');
   assert.match(await p.run(text('slides')), /broken.*failed/s);
-  await p.run(press('report'));
+  // A screen reader and the keyboard are where the results begin.
+  assert.equal(await p.run('document.activeElement.id'), 'h-results');
+  await p.run("document.getElementById('report').focus()");
+  await p.key('Enter');
   await p.until(`document.querySelectorAll('#links a').length > 0 || ${text('results-error')}`, 'a report');
   assert.equal(await p.run(text('results-error')), '');
+  await judged(p, 'results of the start page');
+  const order = await walked(p, 'results of the start page');
+  for (const id of ['path', 'regions', 'model', 'out', 'start', 'view', 'report', 'reveal']) assert.ok(order.includes(id), `${id}: ${order}`);
+  // What is there already is refused, with two ways on, and the page says so.
+  await p.run("document.getElementById('start').focus()");
+  await p.key('Enter');
+  await p.until("!document.getElementById('exists').hidden", 'the question what to do with results that are there');
+  assert.equal(await p.run("[...document.querySelectorAll('#exists button')].length"), 2);
+  await judged(p, 'results that are there');
   if (shot) writeFileSync(shot, Buffer.from((await p.call('Page.captureScreenshot', { format: 'png', captureBeyondViewport: true })).data, 'base64'));
   assert.deepEqual(troubles, []);
 } finally {

@@ -5,8 +5,10 @@ use mithras::demo::{Container, Layout, Spec, write};
 use std::path::Path;
 use std::process::Command;
 
-/// Sound slides, one that is blurred, one with pen on it, and one that cannot be read.
-fn slides(folder: &Path) {
+/// Sound slides, one that is blurred, one with pen, one with dirt and one with a fold on it, and one that cannot be read; gives the
+/// share of the tissue that is folded.
+fn slides(folder: &Path) -> f64 {
+    let mut folds = f64::NAN;
     for (name, seed) in [("a", 3), ("b", 4), ("blurred", 5), ("penned", 6)] {
         let path = folder.join(format!("{name}.tiff"));
         let layout = Layout::new(Spec::new(1400, 1200, seed, 4).unwrap()).unwrap();
@@ -17,23 +19,42 @@ fn slides(folder: &Path) {
         let slide = slide::Slide::open(&path).unwrap();
         let tile = slide.read_region(0, 0, 0, 1400, 1200).unwrap();
         let mut image = image::RgbImage::from_raw(1400, 1200, tile.data).unwrap();
-        if name == "blurred" {
-            image = image::imageops::blur(&image, 8.0);
-        } else {
-            for (x, y) in (300..700).flat_map(|x| (200..320).map(move |y| (x, y))) {
-                image.put_pixel(x, y, image::Rgb([20, 160, 60]));
-            }
-        }
+        let save = |image: &image::RgbImage, name: &str| {
+            image.save(folder.join(format!("{name}.png"))).unwrap();
+        };
         std::fs::remove_file(&path).unwrap();
-        image.save(folder.join(format!("{name}.png"))).unwrap();
+        if name == "blurred" {
+            save(&image::imageops::blur(&image, 8.0), name);
+            continue;
+        }
+        let [mut dirty, mut folded] = [image.clone(), image.clone()];
+        for (x, y) in (300..700).flat_map(|x| (200..320).map(move |y| (x, y))) {
+            image.put_pixel(x, y, image::Rgb([20, 160, 60]));
+            dirty.put_pixel(x, y, image::Rgb([25, 22, 20]));
+        }
+        let tissue: Vec<u32> = image
+            .enumerate_pixels()
+            .filter(|(_, _, p)| p.0.iter().any(|v| *v < 215))
+            .map(|(x, ..)| x)
+            .collect();
+        let band = 500..800;
+        folds = tissue.iter().filter(|x| band.contains(*x)).count() as f64 / tissue.len() as f64;
+        // Three layers of the tissue over a band of 75 um.
+        for pixel in folded.enumerate_pixels_mut().filter(|p| band.contains(&p.0)) {
+            pixel.2.0 = pixel.2.0.map(|v| (240.0 * (f64::from(v.min(240)) / 240.0).powi(3)) as u8);
+        }
+        save(&image, name);
+        save(&dirty, "dirty");
+        save(&folded, "folded");
     }
     std::fs::write(folder.join("broken.svs"), b"II*\0not a slide").unwrap();
+    folds
 }
 
 #[test]
 fn what_is_wrong_with_a_cohort_is_said() {
     let dir = tempfile::tempdir().unwrap();
-    slides(dir.path());
+    let folded = slides(dir.path());
     let out = dir.path().join("quality");
     let made = Command::new(env!("CARGO_BIN_EXE_mithras"))
         .arg("quality")
@@ -45,7 +66,7 @@ fn what_is_wrong_with_a_cohort_is_said() {
         .unwrap();
     let printed = String::from_utf8_lossy(&made.stderr);
     assert_eq!(made.status.code(), Some(3), "one slide cannot be read: {printed}");
-    assert!(printed.contains("5 of 5: "), "{printed}");
+    assert!(printed.contains("7 of 7: "), "{printed}");
     let answer: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
     let all = answer["slides"].as_array().unwrap();
     let names: Vec<&str> = all.iter().map(|s| s["name"].as_str().unwrap()).collect();
@@ -54,7 +75,16 @@ fn what_is_wrong_with_a_cohort_is_said() {
     let flags = |name: &str| of(name)["flags"].to_string();
     assert!(flags("blurred").contains("out of focus"), "{answer}");
     assert!(flags("penned").contains("under pen"), "{answer}");
+    let measured = |name: &str, what: &str| of(name)["measured"][what].as_f64().unwrap();
+    // As drawn: 400 x 120 of 1400 x 1200 px are black; squares at the border of a fold are not counted.
+    assert!(flags("dirty").contains("dirt"), "{answer}");
+    let (dirt, drawn) = (measured("dirty", "dirt"), 400.0 * 120.0 / (1400.0 * 1200.0));
+    assert!((dirt - drawn).abs() < 0.05 * drawn, "{dirt} of {drawn}");
+    assert!(flags("folded").contains("as dense as folds"), "{answer}");
+    let folds = measured("folded", "folds");
+    assert!((0.8 * folded..1.1 * folded).contains(&folds), "{folds} of {folded}");
     for name in ["a", "b"] {
+        assert!(measured(name, "dirt") < 0.002 && measured(name, "folds") < 0.05, "{answer}");
         let flags = flags(name);
         assert!(!flags.contains("focus") && !flags.contains("pen"), "{name}: {flags}");
         assert!(flags.contains("of tissue, less than a hotspot"), "{name}: {flags}");
@@ -66,7 +96,7 @@ fn what_is_wrong_with_a_cohort_is_said() {
     let cell = |row: &csv::StringRecord, name: &str| {
         row[header.iter().position(|h| h == name).unwrap()].to_owned()
     };
-    assert_eq!(rows.len(), 5);
+    assert_eq!(rows.len(), 7);
     assert_eq!(
         (cell(&rows[0], "slide").as_str(), cell(&rows[0], "mpp_x").as_str()),
         ("broken", "")

@@ -117,6 +117,8 @@ fn a_case_of_two_slides_has_one_page() {
         "0.250",
         "whole slide",
         "95 %:",
+        "Count, 95 %",
+        "exact Poisson interval (Garwood 1936)",
         "less than the 2 mm2",
         "Operating point balanced",
         "Reviewer nobody",

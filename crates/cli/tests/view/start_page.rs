@@ -73,7 +73,7 @@ fn plan(server: &Server, slides: &Path, out: &Path, existing: &str) -> Value {
 
 #[test]
 fn without_the_token_nothing_of_the_disc_is_listed() {
-    let (dir, slides) = slides((600, 500));
+    let (dir, slides) = slides((600, 520));
     let server = page(dir.path());
     let body = json!({"path": slides}).to_string();
     let post = |path: &str, more: &str| {
@@ -199,13 +199,31 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
     assert_eq!(kept["slides"][1]["status"], "kept", "{kept}");
 }
 
-/// Names of temporary files that a writer left.
+#[test]
+fn a_package_without_a_segmenter_is_refused_with_the_flag_that_gives_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let tiny = testkit::workspace().join("crates/infer/tests/golden/tiny");
+    let card = std::fs::read_to_string(tiny.join("card.toml")).unwrap();
+    let (head, rest) = card.split_once("[segmenter]").unwrap();
+    let (_, classifier) = rest.split_once("[classifier]").unwrap();
+    let card = format!("{head}[classifier]{classifier}").replace("seg = 0.3", "seg = 0.0");
+    std::fs::write(dir.path().join("card.toml"), card).unwrap();
+    std::fs::copy(tiny.join("classifier.onnx"), dir.path().join("classifier.onnx")).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
+    command.args(["start", "--no-browser", "--model"]).arg(dir.path());
+    let ran = command.output().unwrap();
+    let words = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && words.contains("no package for detection"), "{words}");
+    assert!(words.contains("--model"), "{words}");
+}
+
+/// Files that a writer did not finish.
 fn left_over(folder: &Path) -> Vec<PathBuf> {
-    let hidden = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().starts_with('.');
+    let half = |p: &PathBuf| p.file_name().unwrap().to_string_lossy().starts_with(".writing-");
     let mut found = Vec::new();
     for path in base::walk::entries(folder).unwrap() {
         found.extend(path.is_dir().then(|| left_over(&path)).into_iter().flatten());
-        found.extend(Some(path).filter(hidden));
+        found.extend(Some(path).filter(half));
     }
     found
 }
@@ -214,7 +232,7 @@ fn left_over(folder: &Path) -> Vec<PathBuf> {
 fn a_cancelled_run_leaves_nothing_half_written_and_is_resumed() {
     let (dir, slides) = slides((4000, 3600));
     std::fs::remove_file(slides.join("broken.svs")).unwrap();
-    common::draw(&slides.join("later.tiff"), 600, 500, 4, 2);
+    common::draw(&slides.join("later.tiff"), 600, 520, 4, 2);
     let server = page(dir.path());
     let out = dir.path().join("out");
     let mut go = plan(&server, &slides, &out, "refuse");

@@ -188,3 +188,72 @@ fn thumbnail(slide: &Slide) -> Result<Vec<u8>, SlideError> {
     );
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// um/px of the overviews here.
+    const UM: f64 = 3.0;
+    const SIDE: usize = 400;
+    /// Tissue of a plain stain.
+    const TISSUE: [u8; 3] = [190, 120, 170];
+
+    /// A colour through which the light goes `times` times.
+    fn thicker(colour: [u8; 3], times: f64) -> [u8; 3] {
+        colour.map(|v| (240.0 * (-times * density([v; 3])[0]).exp() - 1.0).round() as u8)
+    }
+
+    /// An overview all of tissue, with what `at` draws on it.
+    fn drawn(at: impl Fn(usize, usize) -> Option<[u8; 3]>) -> RgbTile {
+        let pixels = (0..SIDE * SIDE).flat_map(|k| at(k % SIDE, k / SIDE).unwrap_or(TISSUE));
+        RgbTile { width: SIDE, height: SIDE, data: pixels.collect() }
+    }
+
+    fn share(overview: &RgbTile) -> f64 {
+        folds(overview, UM, &|_, _| true)
+    }
+
+    #[test]
+    fn a_broad_fold_is_measured_and_a_thin_or_faint_one_is_not() {
+        assert_eq!(share(&drawn(|_, _| None)), 0.0);
+        // Bands of three layers, the middle of the band anywhere: of 60 um, all of it but for the squares at its borders.
+        let band = |from: usize, um: f64, times: f64| {
+            let to = from + (um / UM).round() as usize;
+            share(&drawn(|x, _| (from..to).contains(&x).then(|| thicker(TISSUE, times))))
+        };
+        for from in [100, 101, 102, 103] {
+            let (got, truth) = (band(from, 60.0, 3.0), 60.0 / UM / SIDE as f64);
+            assert!((0.75 * truth..=1.25 * truth).contains(&got), "{from}: {got} of {truth}");
+        }
+        // What docs/quality.md names as missed: half of a square, and folds of a pale tissue.
+        assert_eq!(band(102, 6.0, 3.0), 0.0, "a fold of 6 um, half of a square");
+        assert_eq!(band(100, 60.0, 1.8), 0.0, "less than 2.2 times as dense");
+        let pale = [235, 215, 228];
+        let faint = drawn(|x, _| Some(if x < 40 { thicker(pale, 3.0) } else { pale }));
+        assert_eq!(share(&faint), 0.0, "optical density below 0.7");
+        // And what it takes for a fold: any place as dense, such as an infiltrate.
+        let round = |x: usize, y: usize| x.abs_diff(200).pow(2) + y.abs_diff(200).pow(2) < 3600;
+        let infiltrate = drawn(|x, y| round(x, y).then_some([85, 50, 120]));
+        let truth = std::f64::consts::PI * 3600.0 / (SIDE * SIDE) as f64;
+        assert!((share(&infiltrate) - truth).abs() < 0.1 * truth, "{}", share(&infiltrate));
+        // Half of the tissue folded: the middle of all is the fold itself.
+        assert_eq!(share(&drawn(|x, _| (x < 240).then(|| thicker(TISSUE, 3.0)))), 0.0);
+    }
+
+    #[test]
+    fn dirt_is_the_share_of_what_is_black_and_not_of_coloured_or_grey_dust() {
+        let spots = |colour: [u8; 3]| {
+            let overview = drawn(|x, y| (x % 40 < 8 && y % 40 < 8).then_some(colour));
+            detect::pen_and_dirt(overview.data.as_chunks::<3>().0)[1]
+        };
+        let truth = 64.0 / 1600.0;
+        for black in [[0, 0, 0], [40, 35, 30], [74, 70, 60]] {
+            assert!((spots(black) - truth).abs() < 1e-12, "{black:?}");
+        }
+        // Brown pigment, grey dust, and the darkest haematoxylin are not counted.
+        for other in [[90, 55, 30], [110, 108, 105], [60, 30, 90]] {
+            assert_eq!(spots(other), 0.0, "{other:?}");
+        }
+    }
+}

@@ -215,12 +215,13 @@ fn c_rows(study: &Study) -> Vec<[String; 6]> {
 }
 
 /// The cells of a coefficient that may be infinite: limits and test of its profile likelihood.
-fn without_estimate(c: &Coefficient) -> [String; 6] {
+fn without_estimate(c: &Coefficient, not_valid: bool) -> [String; 6] {
     let dash = || "-".to_owned();
     let (limits, p) = c.profile.map_or((dash(), dash()), |l| {
         let upper = l.hazard_ratio_upper.map_or_else(|| "\u{221e}".into(), show);
         let limits = format!("{} \u{2013} {upper} (profile)", show(l.hazard_ratio_lower));
-        (limits, format!("{} (profile)", show_p(l.lrt.p)))
+        let p = if not_valid { "not valid".into() } else { show_p(l.lrt.p) };
+        (limits, format!("{p} (profile)"))
     });
     let sign = if c.infinite == Some("-") { "-" } else { "" };
     let ratio = if sign.is_empty() { "\u{221e}" } else { "0" };
@@ -233,7 +234,7 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
         for (j, name) in m.names.iter().enumerate() {
             let cells = match m.fit.coefficient(j) {
                 Some(_) if m.coefficients[j].profile.is_some() => {
-                    without_estimate(&m.coefficients[j])
+                    without_estimate(&m.coefficients[j], m.not_valid.is_some())
                 }
                 Some(_) if !m.fit.settled(j) => {
                     ["no finite estimate", "-", "-", "-", "-", "-"].map(String::from)
@@ -257,7 +258,7 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
             add(format!("{}, alone, {}", f.label, f.unit), m);
         }
         if let Some(a) = &f.adjusted {
-            let unit = if f.unit == "slides" { String::new() } else { format!(", {}", f.unit) };
+            let unit = f.other_unit();
             add(format!("{}, adjusted{unit}", f.label), &a.full);
         }
     }
@@ -268,12 +269,11 @@ fn cox_rows(study: &Study) -> Vec<[String; 8]> {
 fn hazards_rows(study: &Study) -> Vec<[String; 4]> {
     let mut rows = Vec::new();
     for f in &study.features {
-        let adjusted = f.adjusted.as_ref().map(|a| &a.full);
-        let models = [("alone", f.cox.as_ref()), ("adjusted", adjusted)];
-        for (what, model) in models {
-            let Some(t) = model.and_then(|m| m.proportional_hazards.as_ref()) else { continue };
+        for (what, model) in f.tested_models() {
+            let Some(t) = &model.proportional_hazards else { continue };
+            let unit = f.other_unit();
             rows.push([
-                format!("{}, {what}", f.label),
+                format!("{}, {what}{unit}", f.label),
                 show(t.chi2),
                 t.df.to_string(),
                 show_p(t.p),

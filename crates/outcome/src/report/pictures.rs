@@ -144,12 +144,12 @@ fn forest_plot(study: &Study) -> Picture {
             model_rows(&mut rows, &format!("{}, alone", f.label), m, i);
         }
         if let Some(a) = &f.adjusted {
-            model_rows(&mut rows, &format!("{}, adjusted", f.label), &a.full, i);
+            model_rows(&mut rows, &format!("{}, adjusted{}", f.label, f.other_unit()), &a.full, i);
         }
     }
     Picture {
         name: "forest".into(),
-        caption: "Hazard ratios of the Cox models over slides with 95 % intervals and Wald \
+        caption: "Hazard ratios of the Cox models, over slides where no other unit is named, with 95 % intervals and Wald \
                   p-values (errors cluster-robust by patient); ratios of numbers are per standard deviation (SD), \
                   given next to the name."
             .into(),

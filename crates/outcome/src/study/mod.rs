@@ -104,6 +104,7 @@ pub(crate) fn model(plan: &StudyPlan, frame: &Frame, columns: &[usize]) -> Resul
         converged: fitted.converged(),
         wald: fitted.wald.map(Into::into),
         proportional_hazards: zph.map(|z| z.global.into()),
+        not_valid: None,
         names,
         labels: columns.iter().map(|&j| frame.label(j)).collect(),
         sd,
@@ -142,17 +143,21 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
         for f in &mut features {
             let patients = feature(plan, &one, f.feature, f.label, &mut added, &mut warned)?;
             f.take_tests(patients, rule);
+            if let Some(m) = &mut f.cox {
+                m.not_valid = Some(format!(
+                    "likelihood-ratio test, test of proportional hazards, and profile limits and tests: not valid, {} slides of {} \
+                     patients are not independent; the Wald tests are robust to it, and `cox_patients` is of patients",
+                    main.cohort.slides.len(),
+                    main.cohort.patients()
+                ));
+            }
         }
         added.retain(|n| !notes.contains(n));
         notes.extend(added.into_iter().map(|n| format!("patients: {n}")));
     }
     for f in &features {
-        let models =
-            [("alone", f.cox.as_ref()), ("adjusted", f.adjusted.as_ref().map(|a| &a.full))];
-        for (what, model) in models {
-            if let Some(t) =
-                model.and_then(|m| m.proportional_hazards.as_ref()).filter(|t| t.p < 0.05)
-            {
+        for (what, model) in f.tested_models() {
+            if let Some(t) = model.proportional_hazards.as_ref().filter(|t| t.p < 0.05) {
                 warnings.push(format!(
                     "{}, {what}: the hazards are not proportional (test of Schoenfeld residuals, p = {}); the hazard ratio is an \
                      average over time",
@@ -251,8 +256,9 @@ fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<S
 /// The tests of the protocol, each with its p-value.
 fn tests(f: &Feature) -> Vec<(String, f64)> {
     let mut out = Vec::new();
-    let unit = if f.unit == SLIDES { String::new() } else { format!(", {}", f.unit) };
-    if let Some(m) = f.cox_patients.as_ref().or(f.cox.as_ref()) {
+    let unit = f.other_unit();
+    // Never the model over slides in place of one over patients that has no estimate.
+    if let Some((_, m)) = f.tested_models().find(|(what, _)| *what == "alone") {
         out.push((format!("{}: Cox, count alone (likelihood ratio{unit})", f.label), m.lrt.p));
     }
     if let Some(Tested::Done { p, .. }) = f.logrank.as_ref().map(|s| &s.all) {
@@ -369,7 +375,8 @@ fn split(
             return Err(Error::plan(Setting::Training, reason));
         }
         let values: Vec<f64> = inside.iter().map(|&i| f.x[i]).collect();
-        let origin = format!("median of the {} training slides ({column}={value})", inside.len());
+        let of = if main.slides.len() < main.cohort.slides.len() { "patients" } else { SLIDES };
+        let origin = format!("median of the {} training {of} ({column}={value})", inside.len());
         held_out_rows = Some(outside);
         (median(&values)?, origin)
     } else {
@@ -391,4 +398,99 @@ fn split(
     let groups = [format!("{key} \u{2264} {shown}"), format!("{key} > {shown}")];
     let split = Split { group, survival: f.survival.clone() };
     Ok(LogRankStudy { cut, cut_origin, groups, all, held_out, split })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const PATIENTS: usize = 24;
+
+    fn table(name: &str, text: &str) -> Table {
+        Table::parse(Path::new(name), text.as_bytes()).unwrap()
+    }
+
+    /// A study of 24 patients, each with so many slides, whose counts `count` gives.
+    fn studied(slides: usize, count: impl Fn(usize, usize) -> f64) -> Study {
+        let mut clinical = String::from("id,months,died,age,part\n");
+        let mut counts = String::from("slide,hotspot_count,density\n");
+        for p in 0..PATIENTS {
+            let (months, died) = (3 + (p * 17) % 61, u8::from(p % 3 != 1));
+            let part = ["train", "test"][p % 2];
+            clinical += &format!("p{p:02},{months},{died},{},{part}\n", 40 + (p * 7) % 31);
+            for s in 0..slides {
+                let n = count(p, s);
+                counts += &format!("p{p:02}-{s},{n},{}\n", 3.0 * n + (p % 5) as f64);
+            }
+        }
+        let plan = StudyPlan {
+            methods: vec![Counts::new("M", table("counts.csv", &counts))],
+            join: ("slide".into(), "id".into()),
+            time: "months".into(),
+            event: "died".into(),
+            covariates: vec!["age".into()],
+            cut: CutPoints::Training { column: "part".into(), value: "train".into() },
+            replicates: 20,
+            ..StudyPlan::default()
+        };
+        study(&table("clinical.csv", &clinical), &plan).unwrap()
+    }
+
+    fn tests_of(s: &Study) -> Vec<(f64, f64)> {
+        s.p_values.iter().map(|t| (t.p, t.p_holm)).collect()
+    }
+
+    fn done(t: &Tested) -> (f64, f64, &[f64]) {
+        match t {
+            Tested::Done { chi2, p, observed, .. } => (*chi2, *p, observed),
+            Tested::Failed { failed } => panic!("{failed}"),
+        }
+    }
+
+    /// The same slides three times over teach nothing: every test, curve and p-value is that of one slide per patient, and what is
+    /// computed over slides is marked as not valid.
+    #[test]
+    fn several_slides_of_a_patient_change_no_test() {
+        let count = |p: usize, _: usize| ((p * p * 5 + 3 * p) % 23) as f64;
+        let (one, three) = (studied(1, count), studied(3, count));
+        assert_eq!((one.slides, three.slides, three.patients), (PATIENTS, 3 * PATIENTS, PATIENTS));
+        assert_eq!(tests_of(&one).len(), 6, "Cox, log-rank and likelihood ratio of two counts");
+        assert_eq!(tests_of(&one), tests_of(&three));
+        assert!(three.p_values.iter().all(|t| t.test.contains("patients (max)")));
+        for (a, b) in one.features.iter().zip(&three.features) {
+            let (la, lb) = (a.logrank.as_ref().unwrap(), b.logrank.as_ref().unwrap());
+            assert_eq!((la.cut, &la.split.group), (lb.cut, &lb.split.group));
+            assert_eq!(la.split.survival.time(), lb.split.survival.time(), "the curves' rows");
+            assert_eq!(done(&la.all), done(&lb.all));
+            let held_out = |l: &LogRankStudy| done(l.held_out.as_ref().unwrap()).1;
+            assert_eq!(held_out(la), held_out(lb));
+            assert!(lb.cut_origin.contains("12 training patients"), "{}", lb.cut_origin);
+            let hazards = |f: &Feature| {
+                let tested = f.tested_models().map(|(_, m)| m.proportional_hazards.as_ref());
+                tested.map(|t| t.unwrap().p).collect::<Vec<_>>()
+            };
+            assert_eq!(hazards(a), hazards(b));
+            // The model over slides takes each patient for three: it stays for C and says so.
+            let (slides, patients) = (b.cox.as_ref().unwrap(), b.cox_patients.as_ref().unwrap());
+            assert!((slides.lrt.chi2 - patients.lrt.chi2).abs() > 1e-3 * patients.lrt.chi2);
+            let why = slides.not_valid.as_ref().unwrap();
+            assert!(why.contains("not valid, 72 slides of 24 patients"), "{why}");
+            assert!(patients.not_valid.is_none() && a.cox.as_ref().unwrap().not_valid.is_none());
+        }
+        let json = serde_json::to_string(&three).unwrap();
+        assert!(json.contains("\"not_valid\":\"likelihood-ratio test"), "{json}");
+    }
+
+    /// Patients whose highest counts are all one: nothing to test, and no test of slides in its place.
+    #[test]
+    fn no_test_of_slides_stands_in_for_one_of_patients() {
+        let s = studied(2, |p, s| if s == 0 { 9.0 } else { ((p * 5) % 8) as f64 });
+        let hotspot = &s.features[0];
+        let slides = hotspot.cox.as_ref().unwrap().lrt.p;
+        assert!(slides.is_finite());
+        let same = |t: &&PValue| (t.p - slides).abs() < 1e-12;
+        let found = s.p_values.iter().find(same);
+        assert!(found.is_none(), "{:?}", found.map(|t| &t.test));
+    }
 }

@@ -150,6 +150,18 @@ impl Feature {
         self.logrank = patients.logrank;
         self.adjusted = patients.adjusted;
     }
+
+    /// `, ` and the unit, where that is not the slide.
+    pub(crate) fn other_unit(&self) -> String {
+        if self.unit == SLIDES { String::new() } else { format!(", {}", self.unit) }
+    }
+
+    /// The models that tests and p-values are of, with their names: of patients, where these have several slides.
+    pub(crate) fn tested_models(&self) -> impl Iterator<Item = (&'static str, &Model)> {
+        let alone = if self.unit == SLIDES { &self.cox } else { &self.cox_patients };
+        let adjusted = self.adjusted.as_ref().map(|a| ("adjusted", &a.full));
+        alone.iter().map(|m| ("alone", m)).chain(adjusted)
+    }
 }
 
 /// A Cox model.
@@ -173,6 +185,9 @@ pub struct Model {
     pub wald: Option<Test>,
     /// Test of proportional hazards.
     pub proportional_hazards: Option<Test>,
+    /// Which of these tests are not valid, and why: a model over slides, several of which are of one patient.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_valid: Option<String>,
     #[serde(skip)]
     pub(crate) names: Vec<String>,
     /// Names for people: a category's column and level apart.
