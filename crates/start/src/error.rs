@@ -8,7 +8,7 @@ use pages::server::Answer;
 use slide::SlideError;
 use std::path::PathBuf;
 
-/// Why a request of the page was refused, or why there is no page.
+/// Why a request of the page was refused, or the page itself.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// A slide cannot be read.

@@ -48,6 +48,8 @@ struct Count {
     /// Exact 95 % Poisson interval of the count.
     figures_95: Option<[f64; 2]>,
     hotspot_count: usize,
+    /// The same of the count in the hotspot, as if its place had been chosen beforehand.
+    hotspot_95: Option<[f64; 2]>,
     analysed_mm2: f64,
     density_per_20_mm2: Option<f64>,
     density_95: Option<[f64; 2]>,
@@ -60,14 +62,17 @@ struct Count {
 
 impl Count {
     fn of(c: &CountsFile) -> Self {
-        let interval = stats::interval::poisson(c.figures as u64, 0.95).ok();
-        let figures_95 = interval.map(|i| [i.lower, i.upper]);
+        let interval = |count: usize| {
+            stats::interval::poisson(count as u64, 0.95).ok().map(|i| [i.lower, i.upper])
+        };
+        let figures_95 = interval(c.figures);
         let per = mitosis::count::DENSITY_REFERENCE_MM2 / c.analysed_mm2;
         let density_95 = figures_95.filter(|_| per.is_finite()).map(|i| i.map(|v| v * per));
         Self {
             figures: c.figures,
             figures_95,
             hotspot_count: c.hotspot_count,
+            hotspot_95: interval(c.hotspot_count),
             analysed_mm2: c.analysed_mm2,
             density_per_20_mm2: c.density_per_20_mm2,
             density_95,

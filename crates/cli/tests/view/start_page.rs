@@ -170,9 +170,11 @@ fn a_drawn_slide_to_the_end_and_a_broken_one_with_its_reason() {
         (&good["figures"], &good["hotspot_count"]),
         (&counts["figures"], &counts["hotspot_count"])
     );
-    // The exact interval holds the count.
-    let (figures, i) = (good["figures"].as_f64().unwrap(), &good["figures_95"]);
-    assert!(i[0].as_f64().unwrap() <= figures && figures < i[1].as_f64().unwrap(), "{good}");
+    // The exact interval holds its count.
+    for (count, interval) in [("figures", "figures_95"), ("hotspot_count", "hotspot_95")] {
+        let (n, i) = (good[count].as_f64().unwrap(), &good[interval]);
+        assert!(i[0].as_f64().unwrap() <= n && n < i[1].as_f64().unwrap(), "{good}");
+    }
 
     // The viewer of the run answers below a path of its own.
     let url = given(&server, "api/view", &json!({"path": out}))["url"].as_str().unwrap().to_owned();

@@ -448,7 +448,7 @@ mod tests {
         }
     }
 
-    /// The same slides three times over teach nothing: every test, curve and p-value is that of one slide per patient, and what is
+    /// The same slides three times over add no knowledge: every test, curve and p-value is that of one slide per patient, and what is
     /// computed over slides is marked as not valid.
     #[test]
     fn several_slides_of_a_patient_change_no_test() {
@@ -471,7 +471,7 @@ mod tests {
                 tested.map(|t| t.unwrap().p).collect::<Vec<_>>()
             };
             assert_eq!(hazards(a), hazards(b));
-            // The model over slides takes each patient for three: it stays for C and says so.
+            // The model over slides takes each patient for three: it stays for C, marked.
             let (slides, patients) = (b.cox.as_ref().unwrap(), b.cox_patients.as_ref().unwrap());
             assert!((slides.lrt.chi2 - patients.lrt.chi2).abs() > 1e-3 * patients.lrt.chi2);
             let why = slides.not_valid.as_ref().unwrap();

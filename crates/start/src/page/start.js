@@ -304,7 +304,7 @@ function count(s) {
     remarks.append(make('div', s.reason ?? s.status, { className: 'fault' }));
   } else {
     const density = s.density_per_20_mm2 === null ? '' : `${one(s.density_per_20_mm2)} (${range(s.density_95)})`;
-    tr.append(n(s.figures), n(range(s.figures_95)), n(s.hotspot_count), n(density), n(s.analysed_mm2.toFixed(2)));
+    tr.append(n(s.figures), n(range(s.figures_95)), n(`${s.hotspot_count} (${range(s.hotspot_95)})`), n(density), n(s.analysed_mm2.toFixed(2)));
     if (s.status === 'no-tissue') remarks.append(make('div', 'no tissue found', { className: 'warning' }));
     for (const note of s.notes) remarks.append(make('div', note, { className: s.meaningless ? 'fault' : 'warning' }));
   }
