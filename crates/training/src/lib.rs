@@ -39,6 +39,14 @@ pub enum TrainingError {
         /// The step.
         step: String,
     },
+    /// A chain whose first stage cannot be taken.
+    #[error("{}: its first stage cannot be taken: {why}", path.display())]
+    FirstStage {
+        /// The chain.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
     /// A fold that the run does not have.
     #[error(
         "fold {fold} does not exist: the run has {folds}, counted from 0, and the final models"

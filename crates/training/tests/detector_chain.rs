@@ -168,6 +168,7 @@ fn options(out: PathBuf) -> ChainOptions {
         finetune_init: None,
         allow_partial: false,
         package: None,
+        first_stage: None,
         device: "cpu".into(),
         only: None,
     }
@@ -275,6 +276,42 @@ fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     let mut again = Seen::default();
     chain.run(&mut again).unwrap();
     assert!(again.0.iter().all(|s| s.1), "{:?}", again.0);
+
+    // Another second stage on the same first stages: these and their hard negatives are copied, not made again.
+    let reused = ChainOptions {
+        out: dir.path().join("reused"),
+        first_stage: Some(options.out.clone()),
+        only: Some(vec![Some(0)]),
+        ..options.clone()
+    };
+    let longer = self::preset(&[
+        "calibrate.grid=\"short\"",
+        "candidates.threshold=0.3",
+        "finetune.train.seed=9",
+    ]);
+    Chain::new(&longer, set.clone(), &reused).unwrap().run(&mut Silent).unwrap();
+    let both = |name: &str| {
+        [&options.out, &reused.out].map(|run| fs::read(run.join("fold-0").join(name)).unwrap())
+    };
+    for name in ["segment/model.safetensors", "segment/preset.toml", "mined.csv"] {
+        let [theirs, ours] = both(name);
+        assert!(theirs == ours, "{name}");
+    }
+    let [theirs, ours] = both("finetune/model.safetensors");
+    assert!(theirs != ours);
+    let refused = |preset: &DetectorPreset| {
+        Chain::new(preset, set.clone(), &reused).map(|_| ()).unwrap_err().to_string()
+    };
+    let other = self::preset(&["candidates.threshold=0.3", "segment.train.seed=7"]);
+    assert!(refused(&other).contains("another [segment]"));
+    assert!(refused(&self::preset(&[])).contains("other [candidates]"));
+    let folds = self::preset(&["candidates.threshold=0.3", "folds.seed=1", "folds.count=3"]);
+    assert!(refused(&folds).contains("other folds"));
+    let model = options.out.join("final/segment/model.safetensors");
+    let kept = fs::read(&model).unwrap();
+    fs::write(&model, b"other").unwrap();
+    assert!(refused(&longer).contains("`segment-final` left there has changed"));
+    fs::write(&model, kept).unwrap();
 
     // Two second stages become one network of their mean weights; of a file with itself, the same network.
     let second = |k: usize| options.out.join(format!("fold-{k}/finetune/model.safetensors"));

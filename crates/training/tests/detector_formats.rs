@@ -115,6 +115,7 @@ fn to_the_end(format: &str, words: (&str, &str)) {
         finetune_init: None,
         allow_partial: false,
         package: None,
+        first_stage: None,
         device: "cpu".into(),
         only: None,
     };

@@ -70,6 +70,8 @@ struct Work<'a> {
     ended: BTreeMap<String, Ended>,
     results: BTreeMap<String, String>,
     running: BTreeMap<String, (Instant, String)>,
+    /// Why steps could not begin, as reported so far.
+    reasons: BTreeSet<String>,
     piece: Piece<'a>,
 }
 
@@ -101,6 +103,7 @@ pub fn run(
         ended: BTreeMap::new(),
         results: BTreeMap::new(),
         running: BTreeMap::new(),
+        reasons: BTreeSet::new(),
         piece: Piece::begin(listener, "experiment", "experiment", "steps"),
     };
     let of = graph.steps().len();
@@ -317,7 +320,13 @@ impl<'a> Work<'a> {
                 self.report("error", &format!("  failed: {name}: {reason}"))
             }
             Ended::Blocked { reason } => {
-                self.report("warning", &format!("  not run: {name}: {reason}"));
+                let line = format!("  not run: {name}: {reason}");
+                // People read a reason once, however many steps it stops.
+                if self.reasons.insert(reason.clone()) {
+                    self.report("warning", &line);
+                } else {
+                    self.piece.event(&Event::Message { kind: "warning", text: line.trim_start() });
+                }
             }
             Ended::Before | Ended::Cancelled => {}
         }

@@ -18,6 +18,7 @@
 //! A step whose mark and results are there is skipped, so a killed run resumes where it stopped; a
 //! training step resumes at its last saved state.
 
+mod first;
 mod plan;
 mod points;
 mod preset;
@@ -57,6 +58,9 @@ pub struct ChainOptions {
     pub allow_partial: bool,
     /// A detector to start from: its networks are the initial weights where no file is given.
     pub package: Option<ModelPackage>,
+    /// A finished chain on the same folds whose first stages, and their hard negatives, are taken as they are; only
+    /// the second stages are trained.
+    pub first_stage: Option<PathBuf>,
     /// `auto`, `cpu`, `cuda`, `cuda:1`.
     pub device: String,
     /// Only the models of these folds are trained (`None` is `final`), together with other processes on the
@@ -85,6 +89,16 @@ struct Mark {
 
 const MARK: &str = "mithras.step/1";
 
+impl Mark {
+    /// Whether the files that the step left in the run are as it left them.
+    fn is_unchanged(&self, run: &Path) -> bool {
+        let same = |(name, sha256): (&String, &String)| {
+            digest::sha256_file(&run.join(name)).is_ok_and(|(_, s)| s == *sha256)
+        };
+        self.left.iter().all(same)
+    }
+}
+
 /// A chain on its data.
 pub struct Chain<'a> {
     preset: &'a DetectorPreset,
@@ -98,7 +112,8 @@ impl<'a> Chain<'a> {
     ///
     /// # Errors
     /// A dataset that cannot be split as the preset asks, starting weights that are not there, a package
-    /// of another kind than the preset's; no folds and no package whose operating point could stay.
+    /// of another kind than the preset's; no folds and no package whose operating point could stay; another chain's
+    /// first stage that does not fit.
     pub fn new(
         preset: &'a DetectorPreset,
         set: Dataset,
@@ -120,8 +135,13 @@ impl<'a> Chain<'a> {
         if let Some(&fold) = wanted.max().filter(|k| **k >= folds.folds.len()) {
             return Err(TrainingError::NoFold { fold, folds: folds.folds.len() });
         }
-        let made_from = digest::sha256(parts.join("\n"));
-        Ok(Self { preset, source: Source { set, folds }, options, made_from })
+        let mut chain =
+            Self { preset, source: Source { set, folds }, options, made_from: String::new() };
+        if let Some(run) = &options.first_stage {
+            parts.extend(first::digests(run, &chain)?);
+        }
+        chain.made_from = digest::sha256(parts.join("\n"));
+        Ok(chain)
     }
 
     /// The folds.
@@ -225,10 +245,7 @@ impl<'a> Chain<'a> {
             let (path, step) = (self.options.out.clone(), step.name.clone());
             return Err(TrainingError::OtherRun { path, step });
         }
-        let same = |(name, sha256): (&String, &String)| {
-            digest::sha256_file(&self.options.out.join(name)).is_ok_and(|(_, s)| s == *sha256)
-        };
-        Ok(mark.left.iter().all(same))
+        Ok(mark.is_unchanged(&self.options.out))
     }
 
     fn mark(&self, step: &PlannedStep, left: &[PathBuf]) -> Result<()> {

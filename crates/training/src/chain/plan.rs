@@ -29,6 +29,11 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// Whether another chain's first stage has it, too.
+    pub(super) fn is_of_the_first_stage(self) -> bool {
+        matches!(self, Self::Segment | Self::Mine)
+    }
+
     /// Whether it makes the models of one fold, or the final ones.
     pub(super) fn is_of_a_fold(self) -> bool {
         matches!(self, Self::Segment | Self::Mine | Self::Finetune)
@@ -134,8 +139,9 @@ pub(super) fn steps(chain: &Chain<'_>) -> Vec<PlannedStep> {
             Some(k) => format!("without {}", names[k]),
             None => "on everything".to_owned(),
         };
-        let mine = || step(StepKind::Mine, fold, format!("hard negatives {of}"));
-        let first = step(StepKind::Segment, fold, format!("first stage {of}"));
+        let copied = if chain.options.first_stage.is_some() { ", copied" } else { "" };
+        let mine = || step(StepKind::Mine, fold, format!("hard negatives {of}{copied}"));
+        let first = step(StepKind::Segment, fold, format!("first stage {of}{copied}"));
         let second = step(StepKind::Finetune, fold, format!("second stage {of}"));
         let mined = chain.preset.crops.is_none().then(mine);
         [Some(first), mined, Some(second)].into_iter().flatten().collect::<Vec<_>>()
@@ -175,6 +181,7 @@ pub(super) fn plan(chain: &Chain<'_>) -> Result<Plan> {
         };
         match s.kind {
             StepKind::Folds | StepKind::Package => {}
+            StepKind::Segment | StepKind::Mine if chain.options.first_stage.is_some() => {}
             StepKind::Segment => {
                 count(s, &fold.train);
                 s.optimiser_steps = p.segment.train.steps;

@@ -5,7 +5,7 @@ use super::super::folds::{self, Calibrate, Mine, WORKING, read_mined};
 use super::super::frames::WINDOW;
 use super::super::{Result, TrainingError, parity};
 use super::plan::StepKind;
-use super::{CLASSIFIER, Chain, PlannedStep, Second, part, points, start};
+use super::{CLASSIFIER, Chain, PlannedStep, Second, first, part, points, start};
 use base::file;
 use base::progress::Silent;
 use mitosis::{Mpp, RgbTile};
@@ -33,6 +33,9 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
             chain.source.folds.write(&path)?;
             Ok(vec![path])
         }
+        StepKind::Segment if let Some(run) = &chain.options.first_stage => {
+            Ok(vec![first::copy_network(run, chain, step.fold)?])
+        }
         StepKind::Segment => {
             let data = data(chain, step)?;
             let options = options(chain, folder.join("segment"), "segmenter");
@@ -46,6 +49,11 @@ pub(super) fn run(chain: &Chain<'_>, step: &PlannedStep) -> Result<Vec<PathBuf>>
                 device: chain.options.device.clone(),
             };
             let path = folder.join("mined.csv");
+            if let Some(run) = &chain.options.first_stage
+                && first::copy_mined(run, &path, step.fold)?
+            {
+                return Ok(vec![path]);
+            }
             folds::mine(&chain.source, &chain.fold(step.fold)?, &what, &path)?;
             Ok(vec![path])
         }

@@ -31,6 +31,10 @@ pub struct Args {
     /// Starting weights of the second stage
     #[arg(long, value_name = "FILE")]
     finetune_init: Option<PathBuf>,
+    /// Take the first stages and hard negatives of this finished run of `train detector` on the same folds,
+    /// and train only the second stages
+    #[arg(long, value_name = "RUN", conflicts_with = "init")]
+    first_stage: Option<PathBuf>,
     /// Load the weights that match and initialise the rest at random; the names of the rest are in
     /// run.json and in the package's card
     #[arg(long)]
@@ -76,6 +80,7 @@ pub fn run(args: Args) -> Result<()> {
         segment_init,
         package,
         finetune_init: args.finetune_init,
+        first_stage: args.first_stage,
         allow_partial: args.allow_partial,
         device,
         only: args.only.map(|folds| folds.into_iter().map(|f| f.0).collect()),
