@@ -94,7 +94,8 @@ fn main() -> ExitCode {
     progress::end(run(cli).unwrap_or_else(|error| {
         // A file's name must not reach the terminal as a command.
         progress::print_message("error", &plain_lines(&said_once(error.chain())));
-        hint::print_hints(&hint::hint(&error));
+        let hint = hint::hint(&error);
+        hint::print_hints(&hint.filter(|h| hint::is_of_verb(h, &Cli::command(), &typed)));
         ExitCode::FAILURE
     }))
 }

@@ -9,6 +9,7 @@ use crate::engine::{
 use crate::onnx::{self, Gives, Wanted};
 use crate::package::{ModelPackage, PackageError};
 use base::digest::sha256;
+use base::remedy::{Remedied, Remedy};
 use mitosis::{Mpp, PortError, RgbTile};
 
 /// Name of the network in a package.
@@ -359,4 +360,13 @@ fn agree(
 
 pub(crate) fn farthest(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+impl Remedied for ConvertError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

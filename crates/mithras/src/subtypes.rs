@@ -1,6 +1,7 @@
 //! Subtypes of accepted figures: probability of being atypical, and of eight morphologies.
 
 use crate::record::{DetectionRow, SubtypeModel, Subtypes};
+use base::remedy::{Remedied, Remedy};
 use infer::{EngineError, EngineOptions, ModelPackage, PackageError};
 use mitosis::{Classifier, Mpp, PortError};
 use regions::task::MORPHOLOGY;
@@ -158,6 +159,16 @@ impl SubtypeNetwork {
             }
         }
         Ok(())
+    }
+}
+
+impl Remedied for SubtypeError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
     }
 }
 

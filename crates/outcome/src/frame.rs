@@ -6,9 +6,10 @@ mod fuzz;
 
 mod events;
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::result::Summary;
 use crate::table::Table;
+use base::remedy::Setting;
 use base::text::Many;
 use events::Events;
 use stats::survival::Survival;

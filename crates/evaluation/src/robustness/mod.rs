@@ -16,6 +16,7 @@ use base::progress::Listener;
 use std::path::{Path, PathBuf};
 
 use base::file;
+use base::remedy::{Remedied, Remedy};
 use base::table::Writer;
 use detect::{Control, Job};
 use mitosis::matching::{Case, PAPER_RADIUS, Rule, Scored, Tally};
@@ -437,5 +438,15 @@ impl Robustness {
         file::write(&dir.join("robustness.svg"), chart::bars(self).as_bytes())?;
         base::json::write(&dir.join("robustness.json"), self)?;
         Ok(())
+    }
+}
+
+impl Remedied for RobustnessError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            Self::Detect { source, .. } => source.remedy(),
+            _ => None,
+        }
     }
 }

@@ -6,6 +6,7 @@ use super::state::{State, Status, differ_in_one, upgraded};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::{Event, Listener, Piece, Shared, SlideStatus};
+use base::remedy::{Remedied, Remedy};
 use base::text::{Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -444,4 +445,14 @@ fn finish<T: Task>(
     state.save(folder)?;
     task.tidy(folder);
     Ok(state)
+}
+
+impl<E: Remedied> Remedied for Failure<E> {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Work(e) => e.remedy(),
+            Self::Stopped => Some(Remedy::Continue),
+            _ => None,
+        }
+    }
 }

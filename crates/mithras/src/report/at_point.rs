@@ -19,6 +19,7 @@ use crate::regions;
 use crate::results::{Results, results};
 use base::digest::{Digest, Sha256, hex, sha256};
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::table::TableError;
 use base::text::Shown;
 use infer::{CardError, ModelPackage, PackageError};
@@ -343,4 +344,16 @@ fn figures(
         Slide::open_with(&path, &options).map_err(ExportError::from)?
     };
     Ok(pictures::write_figures(&opened, record, into)?)
+}
+
+impl Remedied for PointError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Report(e) => e.remedy(),
+            Self::Export(e) => e.remedy(),
+            Self::OtherWeights { .. } => Some(Remedy::PackageOrThresholds),
+            Self::Slide { .. } => Some(Remedy::SlideFolder),
+            _ => None,
+        }
+    }
 }

@@ -12,10 +12,11 @@ pub use results::{
 };
 
 use crate::cohort::{Cohort, Columns, DENSITY, HOTSPOT, PATIENT, PatientRule};
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{add_profiles, coefficients, diagnoses, few_events};
 use crate::table::Table;
+use base::remedy::Setting;
 pub(crate) use results::Joined;
 use results::{SLIDES, Split};
 use stats::interval::{holm, median};

@@ -11,6 +11,7 @@ use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
 use base::file::WriteError;
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
 use mithras::export::{CountsFile, pictures};
@@ -603,5 +604,17 @@ impl fmt::Display for Recount {
         }
         self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;
         writeln!(f, "{}", Shown(&self.file))
+    }
+}
+
+impl Remedied for RecountError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            Self::Objects(e) => e.remedy(),
+            Self::Report(e) => e.remedy(),
+            Self::Grade(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Tiles and crops of slides as JPEG, made when they are asked for.
 
+use base::remedy::{Remedied, Remedy};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use lru::LruCache;
 use mitosis::RgbTile;
@@ -200,6 +201,15 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         *locked(&self.0.free) += 1;
         self.0.left.notify_one();
+    }
+}
+
+impl Remedied for TileError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
     }
 }
 

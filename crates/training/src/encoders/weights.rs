@@ -1,5 +1,6 @@
 //! Encoders from files of weights, by libtorch.
 
+use base::remedy::{Remedied, Remedy};
 use features::package::{self, Facts, Listed, Package};
 use features::row::About;
 use features::{FeatureError, Frozen};
@@ -157,4 +158,14 @@ pub fn convert_below(
     drop(net);
     let from = (weights, digest(weights)?);
     Ok(package::convert_weights(from, (onnx, &features), out, draft, options)?)
+}
+
+impl Remedied for WeightsError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Train(e) => e.remedy(),
+            Self::Feature(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
