@@ -2,9 +2,10 @@
 
 use crate::progress::print_message;
 use base::remedy::{Known, Remedied, Remedy, Setting, first, known};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 use mithras::batch::Failure;
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 /// Every error type that knows a remedy. A test of the walls compares this list with the libraries.
 const TYPES: &[Known] = &[
@@ -67,22 +68,28 @@ pub fn print_slide_hints<'a, E: Remedied>(failures: impl Iterator<Item = &'a Fai
     print_hints(&flags);
 }
 
-/// Whether the verb that was typed has a flag that the hint begins with; other hints are of use everywhere.
-pub fn is_of_verb(hint: &str, mut command: &Command, mut typed: &ArgMatches) -> bool {
+/// The flags of the verb that was typed.
+static FLAGS: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Notes the verb that was typed: a hint names no flag that it lacks.
+pub fn begin(mut command: &Command, mut typed: &ArgMatches) {
     while let Some((name, below)) = typed.subcommand() {
-        typed = below;
-        let Some(verb) = command.find_subcommand(name) else { return true };
-        command = verb;
+        let Some(verb) = command.find_subcommand(name) else { return };
+        (command, typed) = (verb, below);
     }
-    let Some(flag) = hint.strip_prefix("--").and_then(|h| h.split([' ', ',']).next()) else {
-        return true;
-    };
-    command.get_arguments().any(|a| a.get_long() == Some(flag))
+    let long = |a: &Arg| a.get_long().map(str::to_owned);
+    FLAGS.get_or_init(|| command.get_arguments().filter_map(long).collect());
 }
 
-/// Prints hints.
-pub fn print_hints<'a>(flags: impl IntoIterator<Item = &'a &'a str>) {
-    flags.into_iter().for_each(|flags| print_message("hint", &format!("see {flags}")));
+/// Prints hints, but those that begin with a flag of other verbs.
+pub fn print_hints<'a>(hints: impl IntoIterator<Item = &'a &'a str>) {
+    for hint in hints {
+        let flag = hint.strip_prefix("--").and_then(|h| h.split([' ', ',']).next());
+        let has = |flag| FLAGS.get().is_none_or(|all| all.iter().any(|f| f == flag));
+        if flag.is_none_or(has) {
+            print_message("hint", &format!("see {hint}"));
+        }
+    }
 }
 
 /// The flag that a remedy is on the command line.
