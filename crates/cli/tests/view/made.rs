@@ -1,6 +1,6 @@
 //! A run made by hand on a drawn slide and on one of plain dots, and a server of it.
 
-use detect::{Flaw, Flawed, SlideResult};
+use detect::{Flaw, Flawed, SlideCandidate, SlideResult};
 use mithras::batch::state::Status;
 use mithras::demo::{Container, Kind, Layout, Spec, write};
 use mithras::export::write_all;
@@ -175,14 +175,16 @@ fn first(layout: &Layout) -> usize {
 type Found = (f64, f64, f32, Option<f32>, bool);
 
 fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found], area: f64) {
-    let detection = |&(x, y, seg, cls, _): &Found| Detection {
-        candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
-        s_cls: cls.map(score),
+    let candidate = |(k, &(x, y, seg, cls, outside_tissue)): (usize, &Found)| SlideCandidate {
+        detection: Detection {
+            candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
+            s_cls: cls.map(score),
+        },
+        outside_tissue,
+        flaw: (k == 1).then_some(Flaw::Pen),
     };
     let result = SlideResult {
-        detections: found.iter().map(detection).collect(),
-        outside_tissue: found.iter().map(|f| f.4).collect(),
-        flaws: (0..found.len()).map(|k| (k == 1).then_some(Flaw::Pen)).collect(),
+        candidates: found.iter().enumerate().map(candidate).collect(),
         flawed: Flawed::default(),
         unclassified: Vec::new(),
         unread: Vec::new(),

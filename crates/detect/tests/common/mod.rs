@@ -260,8 +260,7 @@ pub type Bits = (u64, u64, u32, Option<u32>);
 
 pub fn bits(result: &SlideResult) -> Vec<Bits> {
     result
-        .detections
-        .iter()
+        .detections()
         .map(|d| {
             (
                 d.candidate.centroid.x.to_bits(),

@@ -366,7 +366,7 @@ fn look(
     let result = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
     let counts =
         |d: &&mitosis::Detection| image.counts(d.candidate.centroid.x, d.candidate.centroid.y);
-    let found = result.detections.iter().filter(counts).map(|d| {
+    let found = result.detections().filter(counts).map(|d| {
         // Pixels are where they were: the true resolution places them.
         let at = image.resolution.to_physical(d.candidate.centroid);
         ScoredCandidate {

@@ -150,6 +150,7 @@ fn reasons(failures: &[(Backend, EngineError)]) -> String {
     each.collect::<Vec<_>>().join(" | ")
 }
 
+#[expect(clippy::too_many_lines, reason = "three networks of a package, with the rules of each")]
 fn open_on(
     package: &ModelPackage,
     options: &EngineOptions,

@@ -17,6 +17,16 @@ use slide::{Kept, Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOpti
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+/// The networks of a detector and what runs them.
+pub struct Networks {
+    /// First stage.
+    pub segmenter: Box<dyn Segmenter>,
+    /// Second stage; none where the first runs alone.
+    pub classifier: Option<Box<dyn Classifier>>,
+    /// What runs them.
+    pub engine: EngineReport,
+}
+
 /// A package at work: its networks in an engine, and everything that changes a number.
 ///
 /// The example at the crate's root shows its use; [`Builder`](super::Builder) opens one with other settings.
@@ -296,9 +306,7 @@ impl Detector {
     /// The same with models of any make; tests use fakes.
     #[must_use]
     pub fn with_models(
-        segmenter: Box<dyn Segmenter>,
-        classifier: Option<Box<dyn Classifier>>,
-        engine: EngineReport,
+        Networks { segmenter, classifier, engine }: Networks,
         recipe: Recipe,
         thresholds: OperatingPoint,
         model: ModelEntry,

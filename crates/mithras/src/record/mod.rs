@@ -8,7 +8,7 @@ pub use row::DetectionRow;
 pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
 use crate::regions::Searched;
-use detect::{Flawed, SlideResult, UnreadWindow};
+use detect::{Flawed, SlideCandidate, SlideResult, UnreadWindow};
 use infer::ModelCard;
 use infer::card::ScaleCard;
 use mitosis::count::Hotspot;
@@ -153,16 +153,12 @@ impl SlideRecord {
         tissue: Mm2,
         result: &SlideResult,
     ) -> Self {
-        let rows: Vec<DetectionRow> = result
-            .judged(&point)
-            .zip(result.outside_tissue.iter().copied().chain(std::iter::repeat(false)))
-            .zip(result.flaws.iter().copied().chain(std::iter::repeat(None)))
-            .map(|(((d, accepted), outside_tissue), flaw)| DetectionRow {
-                outside_tissue,
-                flaw,
-                ..DetectionRow::new(d, &resolution, accepted)
-            })
-            .collect();
+        let row = |c: &SlideCandidate| DetectionRow {
+            outside_tissue: c.outside_tissue,
+            flaw: c.flaw,
+            ..DetectionRow::new(&c.detection, &resolution, c.counts(&point))
+        };
+        let rows: Vec<DetectionRow> = result.candidates.iter().map(row).collect();
         let mut record = Self {
             slide,
             resolution,

@@ -123,6 +123,7 @@ fn c_result(plan: &StudyPlan, frame: &Frame, risk: &[f64], clusters: bool) -> Re
     Ok(CStudy::new(&c, &pairs.bootstrap(draws(plan))?, patients.as_ref()))
 }
 
+#[expect(clippy::too_many_lines, reason = "the steps of the analysis in the order of the report")]
 fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<Study> {
     let main = &methods[0];
     let mut notes = main.cohort.notes.clone();

@@ -228,6 +228,58 @@ enum Source {
     Objects(Objects),
 }
 
+/// What a reviewer decided about slides of one name, by key.
+type About = Vec<(SlideKey, SlideVerdicts)>;
+
+impl Source {
+    /// Reads what is named, with its file.
+    fn read(run: &Path, reviews: &str) -> Result<(Self, PathBuf), RecountError> {
+        let folder = run.join("reviews");
+        let log = match Path::new(reviews) {
+            file if file.exists() => file.to_owned(),
+            _ if reviews.contains(TOGETHER) => folder.join(reviews),
+            file if file.components().count() > 1 => {
+                return Err(RecountError::NoFile { path: file.to_owned() });
+            }
+            _ => VerdictLog::path(&run.join("reviews"), reviews)?,
+        };
+        let source = match is_objects(&log) {
+            true => Self::Objects(Objects::read(&log)?),
+            false if !log.exists() && reviews.contains(TOGETHER) => match together(&folder, reviews)? {
+                Some(all) => Self::Together(all),
+                None => return Err(RecountError::NoFile { path: log }),
+            },
+            false => Self::Log(VerdictLog::read(&log)?),
+        };
+        Ok((source, log))
+    }
+
+    /// The corrections of a slide, with remarks on them.
+    fn about(
+        &self,
+        name: &str,
+        counts: &CountsFile,
+        rows: &[DetectionRow],
+    ) -> (About, Vec<String>) {
+        match self {
+            Self::Log(verdicts) => {
+                let about = verdicts.iter().filter(|(of, _)| of.slide == name);
+                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
+            }
+            Self::Together(all) => {
+                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
+                let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
+                let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
+                (about, notes)
+            }
+            Self::Objects(objects) => match objects.verdicts(name, counts, rows) {
+                Some((verdicts, remarks)) => (vec![(slide_key(name, counts), verdicts)], remarks),
+                None => (Vec::new(), Vec::new()),
+            },
+        }
+    }
+}
+
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
 /// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
 /// and called as it. Writes `recount.csv` next to `counts.csv`.
@@ -244,23 +296,7 @@ pub fn recount(
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
-    let folder = run.join("reviews");
-    let log = match Path::new(reviews) {
-        file if file.exists() => file.to_owned(),
-        _ if reviews.contains(TOGETHER) => folder.join(reviews),
-        file if file.components().count() > 1 => {
-            return Err(RecountError::NoFile { path: file.to_owned() });
-        }
-        _ => VerdictLog::path(&run.join("reviews"), reviews)?,
-    };
-    let source = match is_objects(&log) {
-        true => Source::Objects(Objects::read(&log)?),
-        false if !log.exists() && reviews.contains(TOGETHER) => match together(&folder, reviews)? {
-            Some(all) => Source::Together(all),
-            None => return Err(RecountError::NoFile { path: log }),
-        },
-        false => Source::Log(VerdictLog::read(&log)?),
-    };
+    let (source, log) = Source::read(run, reviews)?;
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let mut any = false;
     let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
@@ -274,22 +310,7 @@ pub fn recount(
             }
         };
         counted.push(folder);
-        let (about, remarks) = match &source {
-            Source::Log(verdicts) => {
-                let about = verdicts.iter().filter(|(of, _)| of.slide == name);
-                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
-            }
-            Source::Together(all) => {
-                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
-                let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
-                let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
-                (about, notes)
-            }
-            Source::Objects(objects) => match objects.verdicts(&name, &counts, &rows) {
-                Some((verdicts, remarks)) => (vec![(slide_key(&name, &counts), verdicts)], remarks),
-                None => (Vec::new(), Vec::new()),
-            },
-        };
+        let (about, remarks) = source.about(&name, &counts, &rows);
         any |= !about.is_empty();
         let mut row = row(name, folder, (&counts, &rows), &about)?;
         row.notes.extend(remarks);
