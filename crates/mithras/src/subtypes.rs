@@ -116,7 +116,8 @@ impl SubtypeNetwork {
             sha256: card.sha256.clone(),
             license: package.card.license.clone(),
         };
-        Self::new(classifier, sampling, model)
+        let (mpp, crop) = sampling;
+        Self::new(classifier, mpp, crop, model)
     }
 
     /// From a network of any make, with the resolution and the side of its crops in pixels.
@@ -125,7 +126,8 @@ impl SubtypeNetwork {
     /// [`SubtypeError::Classes`] when its classes are not [`MORPHOLOGY`], in whatever order.
     pub fn new(
         classifier: Box<dyn Classifier>,
-        (mpp, crop): (Mpp, usize),
+        mpp: Mpp,
+        crop: usize,
         model: SubtypeModel,
     ) -> Result<Self, SubtypeError> {
         let have = classifier.class_names().to_vec();
@@ -213,7 +215,7 @@ mod tests {
             atypical_from: 0.5,
         };
         let other = Box::new(Other(ATYPIA.map(String::from).to_vec()));
-        let refused = SubtypeNetwork::new(other, (Mpp::PAPER, 64), model).err().unwrap();
+        let refused = SubtypeNetwork::new(other, Mpp::PAPER, 64, model).err().unwrap();
         assert!(refused.to_string().contains("needs [\"prometaphase\""), "{refused}");
     }
 }

@@ -2,7 +2,7 @@
 
 use detect::{Flaw, Flawed, FlawedSquare, SlideCandidate, SlideResult};
 use mithras::export::{CountsFile, EXPORTS, qupath, read_detections, write_all};
-use mithras::record::{self, ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mithras::record::{self, ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };
@@ -74,10 +74,10 @@ fn record() -> SlideRecord {
             classifier_symmetries_from: None,
             license: "none".into(),
         },
-        (
-            "balanced".into(),
-            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
-        ),
+        NamedPoint {
+            name: "balanced".into(),
+            point: OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        },
         Mm2(5.0),
         &result,
     )

@@ -2,7 +2,7 @@
 
 use mithras::export::{CountsFile, read_detections, write_all};
 use mithras::input::InputDigest;
-use mithras::record::{ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
 use mithras::regions::{Searched, SearchedRegion};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
@@ -61,10 +61,10 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             classifier_symmetries_from: None,
             license: "none".into(),
         },
-        (
-            "balanced".into(),
-            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
-        ),
+        NamedPoint {
+            name: "balanced".into(),
+            point: OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        },
         Mm2(5.0),
         &result,
     );

@@ -6,7 +6,7 @@ use mithras::demo::{Container, Kind, Layout, Spec, write};
 use mithras::export::write_all;
 use mithras::input::InputDigest;
 use mithras::job::DetectionState;
-use mithras::record::{ModelEntry, SlideEntry, SlideRecord};
+use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord};
 use mitosis::{Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, Score};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -217,7 +217,7 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     let point = OperatingPoint { seg: score(0.5), cls: score(0.7), provenance: "a test".into() };
     let resolution = Resolution::user(Mpp::PAPER);
     let record =
-        SlideRecord::new(slide, resolution, model, ("made".into(), point), Mm2(area), &result);
+        SlideRecord::new(slide, resolution, model, NamedPoint { name: "made".into(), point }, Mm2(area), &result);
     let folder = run.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     write_all(&record, &folder).unwrap();

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::error::RunError;
 use super::opener::Opener;
 use crate::input::{Input, InputDigest, file_name};
-use crate::record::{Condition, ModelEntry, OWN_POINT, SlideEntry, SlideRecord};
+use crate::record::{Condition, ModelEntry, NamedPoint, OWN_POINT, SlideEntry, SlideRecord};
 use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
 use detect::{
@@ -171,7 +171,10 @@ impl Detector {
             digest: digest.to_owned(),
         };
         let model = self.config.model.clone();
-        let point = (self.config.operating_point.clone(), self.config.thresholds.clone());
+        let point = NamedPoint {
+            name: self.config.operating_point.clone(),
+            point: self.config.thresholds.clone(),
+        };
         let result = if tissue.is_empty() {
             None
         } else {

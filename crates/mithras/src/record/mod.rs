@@ -79,6 +79,15 @@ impl ModelEntry {
     }
 }
 
+/// A threshold pair with its name: one of the package's card, [`OWN_POINT`] or [`GIVEN_POINT`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPoint {
+    /// The name.
+    pub name: String,
+    /// The thresholds.
+    pub point: OperatingPoint,
+}
+
 /// What is known of the pixels that were read, and of their resolution.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Condition {
@@ -149,7 +158,7 @@ impl SlideRecord {
         slide: SlideEntry,
         resolution: Resolution,
         model: ModelEntry,
-        (point_name, point): (String, OperatingPoint),
+        NamedPoint { name: point_name, point }: NamedPoint,
         tissue: Mm2,
         result: &SlideResult,
     ) -> Self {
@@ -188,7 +197,7 @@ impl SlideRecord {
 
     /// The same slide at another threshold pair, with its name: rows are accepted and counted again, nothing else changes.
     #[must_use]
-    pub fn at(mut self, point_name: String, point: OperatingPoint) -> Self {
+    pub fn at(mut self, NamedPoint { name: point_name, point }: NamedPoint) -> Self {
         for row in &mut self.rows {
             row.accepted = !row.outside_tissue
                 && row.s_seg >= point.seg.get()
@@ -215,7 +224,7 @@ impl SlideRecord {
         slide: SlideEntry,
         resolution: Resolution,
         model: ModelEntry,
-        (point_name, point): (String, OperatingPoint),
+        NamedPoint { name: point_name, point }: NamedPoint,
     ) -> Self {
         Self {
             slide,

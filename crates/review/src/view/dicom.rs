@@ -140,12 +140,13 @@ fn slide(
         return Ok(());
     }
     let source = source(folder, slides, &row.name, &counts)?;
-    let (digest, made) = results(folder)?;
-    let bytes = dicom::object(&counts, groups, &source, patient, (&digest, made))?;
+    let (digest, at) = results(folder)?;
+    let made = dicom::Made { digest: &digest, at };
+    let bytes = dicom::object(&counts, groups, &source, patient, made)?;
     let file = format!("{}.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.file = Some(file);
-    let bytes = dicom::report(&counts, &source, patient, (&digest, made))?;
+    let bytes = dicom::report(&counts, &source, patient, made)?;
     let file = format!("{}.sr.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.report = Some(file);

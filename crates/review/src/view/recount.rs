@@ -258,8 +258,7 @@ impl Source {
     fn about(
         &self,
         name: &str,
-        counts: &CountsFile,
-        rows: &[DetectionRow],
+        Results { counts, rows }: &Results,
     ) -> (About, Vec<String>) {
         match self {
             Self::Log(verdicts) => {
@@ -302,7 +301,7 @@ pub fn recount(
     let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Results { counts, rows } = match results(folder) {
+        let found = match results(folder) {
             Ok(results) => results,
             Err(e) => {
                 failed.insert(name, e.to_string());
@@ -310,19 +309,20 @@ pub fn recount(
             }
         };
         counted.push(folder);
-        let (about, remarks) = source.about(&name, &counts, &rows);
+        let (about, remarks) = source.about(&name, &found);
         any |= !about.is_empty();
-        let mut row = row(name, folder, (&counts, &rows), &about)?;
+        let mut row = row(name, folder, &found, &about)?;
         row.notes.extend(remarks);
         let own = spots
             .iter()
-            .find(|(of, _)| of.slide == row.slide && of.slide_digest == counts.slide.digest);
+            .find(|(of, _)| of.slide == row.slide && of.slide_digest == found.counts.slide.digest);
         if let Some((_, spot)) = own {
-            row.placed_hotspot = Some(in_placed(spot, (&counts, &rows), &about)?);
+            row.placed_hotspot = Some(in_placed(spot, &found, &about)?);
         } else if placed {
             row.notes.push("no reviewer placed a hotspot: it is the densest 2 mm2".into());
         }
         if let Some(g) = &grading {
+            let counts = &found.counts;
             if counts.is_outside_range() || !counts.has_tissue {
                 row.notes.push(format!("no {}: see the notes on this slide", g.gives));
             } else {
@@ -376,7 +376,7 @@ fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
 fn row(
     slide: String,
     folder: &Path,
-    (counts, rows): (&CountsFile, &[DetectionRow]),
+    Results { counts, rows }: &Results,
     about: &[(SlideKey, SlideVerdicts)],
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
@@ -433,10 +433,11 @@ fn row(
         taken_in,
         added: figures.len() - before,
         unsure: judged.iter().filter(|e| counts_here(e).is_none()).count(),
-        model: counted(&accepted, (counts.hotspot_count, model), area, &windows),
+        model: counted(&accepted, counts.hotspot_count, model, area, &windows),
         reviewed: counted(
             &figures,
-            (spot.map_or(0, |s| s.count), spot.map(|s| [s.centre.x, s.centre.y])),
+            spot.map_or(0, |s| s.count),
+            spot.map(|s| [s.centre.x, s.centre.y]),
             area,
             &windows,
         ),
@@ -450,15 +451,16 @@ fn row(
 /// The count in a hotspot that a reviewer placed.
 fn in_placed(
     spot: &PlacedHotspot,
-    (counts, rows): (&CountsFile, &[DetectionRow]),
+    results: &Results,
     about: &[(SlideKey, SlideVerdicts)],
 ) -> Result<PlacedCount, RecountError> {
+    let Results { counts, rows } = results;
     let resolution = counts
         .resolution()
         .map_err(|source| RecountError::Resolution { slide: counts.slide.name.clone(), source })?;
     let centres: Vec<Point<Level0>> =
         spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
-    let figures = reviewed_figures((counts, rows), about);
+    let figures = reviewed_figures(results, about);
     let model: Vec<Point<Level0>> =
         rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
     Ok(PlacedCount {
@@ -475,7 +477,7 @@ fn in_placed(
 
 /// Places of all that counts with a reviewer's verdicts on top.
 fn reviewed_figures(
-    (counts, rows): (&CountsFile, &[DetectionRow]),
+    Results { counts, rows }: &Results,
     about: &[(SlideKey, SlideVerdicts)],
 ) -> Vec<Point<Level0>> {
     let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
@@ -501,18 +503,18 @@ fn reviewed_figures(
 pub fn figures_by(
     reviews: &Path,
     reviewer: &str,
-    counts: &CountsFile,
-    rows: &[DetectionRow],
+    results: &Results,
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
     let about: Vec<_> =
-        verdicts.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
-    Ok(Some(reviewed_figures((counts, rows), &about)))
+        verdicts.into_iter().filter(|(of, _)| of.slide == results.counts.slide.name).collect();
+    Ok(Some(reviewed_figures(results, &about)))
 }
 
 fn counted(
     figures: &[Point<Level0>],
-    (hotspot_count, hotspot_px): (usize, Option<[f64; 2]>),
+    hotspot_count: usize,
+    hotspot_px: Option<[f64; 2]>,
     area: f64,
     windows: &Windows,
 ) -> Counted {

@@ -58,6 +58,17 @@ struct Kept {
     bytes: usize,
 }
 
+/// Which tile of a slide's pyramid.
+#[derive(Clone, Copy, Debug)]
+pub struct TileAddress {
+    /// 0 is one pixel, the highest is the slide as it is.
+    pub level: u32,
+    /// From the left.
+    pub column: u64,
+    /// From the top.
+    pub row: u64,
+}
+
 /// Open slides and the tiles made last, shared by threads.
 pub struct Tiles {
     slides: Mutex<LruCache<usize, Arc<Slide>>>,
@@ -103,7 +114,7 @@ impl Tiles {
         &self,
         id: usize,
         file: &Path,
-        (level, column, row): (u32, u64, u64),
+        TileAddress { level, column, row }: TileAddress,
     ) -> Result<Arc<[u8]>, TileError> {
         let key = (id, level, column, row);
         if let Some(tile) = locked(&self.kept).tiles.get(&key) {
