@@ -243,7 +243,7 @@ impl Assemble<'_> {
         control: &Shared,
     ) -> Result<(), DetectError> {
         let mut stitcher =
-            Stitcher::new((self.recipe.grid, self.recipe.overlap), self.frame, first_row);
+            Stitcher::new(self.recipe.grid, self.recipe.overlap, self.frame, first_row);
         let mut rows = Rows::new(self.recipe, self.frame, first_row, extractor);
         for (i, item) in self.items.iter().enumerate() {
             let Ok((at, map)) = maps.recv() else { return Ok(()) };
