@@ -75,7 +75,7 @@ pub fn build(
             funnel
         }
         Kind::TumourTiles => {
-            tiles::sorted(&mut out, preset, &mut worker.filters, (&mask, share), &mut seconds)?
+            tiles::sorted(&mut out, preset, &mut worker.filters, &mask, share, &mut seconds)?
         }
     };
     out.writer.finish()?;

@@ -376,7 +376,7 @@ impl<'a> FlawMap<'a> {
 
     /// The first window that reads the working pixel `within` px into the lattice's square, and that
     /// square in it.
-    fn judge_of(&self, (bx, by): (u32, u32), within: (f64, f64)) -> Option<(WindowAt, u32, u32)> {
+    fn judge_of(&self, (bx, by): (u32, u32), within: (f64, f64)) -> Option<Judge> {
         let Squares { side, per_stride: n, .. } = self.squares;
         let reach = |own: u32, back: u32, within: f64| {
             let window = (own / n).checked_sub(back)?;
@@ -388,11 +388,11 @@ impl<'a> FlawMap<'a> {
             let (row, sy) = reach(by, up, within.1)?;
             let (col, sx) = reach(bx, left, within.0)?;
             let at = WindowAt { row, col };
-            self.read.contains(&at).then_some((at, sx, sy))
+            self.read.contains(&at).then_some(Judge { window: at, x: sx, y: sy })
         })
     }
 
-    fn verdict(&self, (at, sx, sy): (WindowAt, u32, u32)) -> Option<Flaw> {
+    fn verdict(&self, Judge { window: at, x: sx, y: sy }: Judge) -> Option<Flaw> {
         *self.flawed.get(&at)?.0.get((sy * self.squares.across + sx) as usize)?
     }
 

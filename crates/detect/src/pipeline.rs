@@ -121,10 +121,10 @@ pub(crate) fn run(
             control,
             (&meters[3], &meters[4]),
             workers.classify_batch.max(1),
-            (regions, crop_out, crops, event_out),
+            second::Channels { regions, crop_out, crops_in: crops, events: event_out },
         );
-        let most = workers.candidates;
-        watch(&events, &mut done, (source, &digest), watched, (control, most));
+        let run = Watched { source, digest: &digest, control, most: workers.candidates };
+        watch(&events, &mut done, run, watched);
     });
 
     if let Some(error) = control.failure() {
@@ -191,13 +191,22 @@ fn items(windows: &[WindowAt], done: &Done, unit_windows: usize) -> Vec<Item> {
     items
 }
 
+/// What the caller's thread watches over.
+struct Watched<'a> {
+    source: &'a dyn TileSource,
+    /// Of the run.
+    digest: &'a str,
+    control: &'a Shared,
+    /// Candidates that a slide may have.
+    most: usize,
+}
+
 /// The caller's thread: progress, storing, cancelling.
 fn watch(
     events: &Receiver<Event>,
     done: &mut Done,
-    (source, digest): (&dyn TileSource, &str),
+    Watched { source, digest, control, most }: Watched<'_>,
     watched: &mut Control<'_>,
-    (control, most): (&Shared, usize),
 ) {
     let total = done.windows_total;
     watched.update(done.windows_done, total);
