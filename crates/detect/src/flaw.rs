@@ -354,6 +354,13 @@ impl Flawed {
     }
 }
 
+/// The square of a window that judges a place.
+struct Judge {
+    window: WindowAt,
+    x: u32,
+    y: u32,
+}
+
 /// Where the flaws of a slide are. A place is judged by its own window, else by the window left of
 /// it, above it, or both, whichever was read: the same whatever the order of the windows.
 pub(crate) struct FlawMap<'a> {
