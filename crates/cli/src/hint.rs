@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 
 /// Every error type that knows a remedy. A test of the walls compares this list with the libraries.
 const TYPES: &[Known] = &[
+    known::<clinic::ReportError>,
+    known::<clinic::case::CaseError>,
     known::<construct::ConstructError>,
     known::<crops::CorpusError>,
     known::<detect::DetectError>,
@@ -42,6 +44,8 @@ const TYPES: &[Known] = &[
     known::<review::audit::AuditError>,
     known::<review::audit::SampleError>,
     known::<review::view::DatasetError>,
+    known::<review::view::DicomError>,
+    known::<review::view::JudgedError>,
     known::<review::view::OpenError>,
     known::<review::view::QupathError>,
     known::<review::view::RecountError>,

@@ -1,5 +1,6 @@
 //! A run's results and reviews by case.
 
+use base::remedy::{Remedied, Remedy};
 use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
 use mithras::report::{Results, Reviewed, case_of};
@@ -194,4 +195,13 @@ fn slide(
         signed,
         searched,
     })
+}
+
+impl Remedied for CaseError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::open::{OpenError, counted_folders};
 use ::dicom::{EncodeError, Source, SourceError, is_dicom};
 use base::file::{self, WriteError};
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
 use mithras::export::{CountsFile, dicom};
 use mithras::input::InputDigest;
@@ -219,5 +220,14 @@ impl fmt::Display for Written {
             false => "without any person's data",
         };
         writeln!(f, "{} in {}, {person}", Many(files, "file"), Shown(&self.folder))
+    }
+}
+
+impl Remedied for DicomError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            _ => None,
+        }
     }
 }
