@@ -137,14 +137,14 @@ fn what_detection_costs_is_held_against_the_peak() {
     // A package that flips only the likely ones.
     let dir = tempfile::tempdir().unwrap();
     let fast = testkit::workspace().join("models/mithras-fast");
-    for file in std::fs::read_dir(&fast).unwrap().map(|f| f.unwrap().path()) {
-        std::fs::copy(&file, dir.path().join(file.file_name().unwrap())).unwrap();
+    for file in fs::read_dir(&fast).unwrap().map(|f| f.unwrap().path()) {
+        fs::copy(&file, dir.path().join(file.file_name().unwrap())).unwrap();
     }
     let card = dir.path().join("card.toml");
-    let text = std::fs::read_to_string(&card).unwrap();
+    let text = fs::read_to_string(&card).unwrap();
     let likely = text.replace("symmetries = 2", "symmetries = 2\nsymmetries_from = 0.1");
     assert_ne!(likely, text);
-    std::fs::write(&card, likely).unwrap();
+    fs::write(&card, likely).unwrap();
     let bench = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mithras"));
         let output = command

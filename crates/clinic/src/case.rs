@@ -164,8 +164,9 @@ fn slide(
     let (folder, reviews) = (run.join(&name), run.join("reviews"));
     let rows = read_detections(&folder.join("detections.csv"))?;
     let found = Results { counts, rows };
-    let own =
-        |of: &review::view::SlideKey| of.slide == name && of.slide_digest == found.counts.slide.digest;
+    let own = |of: &review::view::SlideKey| {
+        of.slide == name && of.slide_digest == found.counts.slide.digest
+    };
     let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
     let signed = desk::signed_slide(&reviews, &name, &found.counts.slide.digest)?;
     let searched = std::fs::metadata(folder.join("counts.json"))

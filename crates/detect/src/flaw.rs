@@ -355,6 +355,7 @@ impl Flawed {
 }
 
 /// The square of a window that judges a place.
+#[derive(Clone, Copy)]
 struct Judge {
     window: WindowAt,
     x: u32,
@@ -439,14 +440,15 @@ impl<'a> FlawMap<'a> {
             .into_iter()
             .filter_map(|(by, bx)| {
                 let judge = self.judge_of((bx, by), (0.0, 0.0))?;
+                let Judge { x, y, .. } = judge;
                 let flaw = self.verdict(judge)?;
                 let end = |own: u32, square: u32, frame: u32, extent: f64| {
                     let reach = side.min(self.window - square * side);
                     f64::from((own * side + reach).min(frame)).min(extent)
                 };
                 let (x0, y0) = (f64::from(bx * side), f64::from(by * side));
-                let x1 = end(bx, judge.1, width, at.extent.0);
-                let y1 = end(by, judge.2, height, at.extent.1);
+                let x1 = end(bx, x, width, at.extent.0);
+                let y1 = end(by, y, height, at.extent.1);
                 let mm2 = (x1 - x0).max(0.0) * (y1 - y0).max(0.0) * at.pixel_mm2;
                 let level0 = |x, y| at.to_level0(Point::new(x, y));
                 let (min, max) = (level0(x0, y0), level0(x1, y1));

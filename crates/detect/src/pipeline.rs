@@ -30,9 +30,7 @@ use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use flow::{Event, Item};
 use mitosis::suppression::suppress_neighbours;
-use mitosis::{
-    Candidate, Classifier, Detection, Microns, Mm2, Physical, Point, Score, Segmenter,
-};
+use mitosis::{Candidate, Classifier, Detection, Microns, Mm2, Physical, Point, Score, Segmenter};
 use shared::{Meter, Shared, StopOnDrop};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;

@@ -361,12 +361,7 @@ struct Ran<'a> {
     features: &'a [f32],
 }
 
-fn agree(
-    one: Ran<'_>,
-    two: Ran<'_>,
-    largest: f32,
-    allowed: f32,
-) -> Result<f32, ConvertError> {
+fn agree(one: Ran<'_>, two: Ran<'_>, largest: f32, allowed: f32) -> Result<f32, ConvertError> {
     let (a, b) = (one.features, two.features);
     let difference = if a.len() == b.len() { farthest(a, b) } else { f32::INFINITY };
     if difference <= allowed * largest {

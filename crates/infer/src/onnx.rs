@@ -50,11 +50,7 @@ pub(crate) struct Output<'a> {
 ///
 /// # Errors
 /// A sentence on what differs.
-pub(crate) fn signature(
-    onnx: &[u8],
-    side: usize,
-    output: Output<'_>,
-) -> Result<Signature, String> {
+pub(crate) fn signature(onnx: &[u8], side: usize, output: Output<'_>) -> Result<Signature, String> {
     let (_, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
     let signature = takes(&graph, side)?;

@@ -2,7 +2,9 @@
 
 use detect::{Flaw, Flawed, FlawedSquare, SlideCandidate, SlideResult};
 use mithras::export::{CountsFile, EXPORTS, qupath, read_detections, write_all};
-use mithras::record::{self, ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mithras::record::{
+    self, ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes,
+};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };

@@ -48,7 +48,14 @@ fn go(slide: &Path, out: &Path, windows: usize, existing: Existing) -> bool {
     let inputs = vec![Input { mpp: Some(Mpp::PAPER), ..input(slide) }];
     let checked = job::preflight(&inputs, &detector, out, existing).unwrap();
     let cancel = CancelToken::new();
-    let all = job::run(inputs, checked, &mut detector, OutFolder { path: out, existing }, &mut Silent, &cancel);
+    let all = job::run(
+        inputs,
+        checked,
+        &mut detector,
+        OutFolder { path: out, existing },
+        &mut Silent,
+        &cancel,
+    );
     let words = ["mithras", "detect"].map(String::from);
     report::write(out, &all, &detector, &words).unwrap();
     all[0].is_done()

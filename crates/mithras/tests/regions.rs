@@ -20,7 +20,14 @@ fn run(
     existing: Existing,
 ) -> Vec<DetectionOutcome> {
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
-    job::run(inputs, checked, setup, OutFolder { path: out, existing }, &mut Silent, &CancelToken::new())
+    job::run(
+        inputs,
+        checked,
+        setup,
+        OutFolder { path: out, existing },
+        &mut Silent,
+        &CancelToken::new(),
+    )
 }
 
 fn detector() -> Detector {

@@ -360,7 +360,8 @@ impl Slide {
         let (w, h) = self.working_dimensions(mpp)?;
         let mut level = self.level_for(mpp)?;
         loop {
-            let seen = self.read_seen(mpp, level, Area { x: 0, y: 0, w: w as usize, h: h as usize })?;
+            let seen =
+                self.read_seen(mpp, level, Area { x: 0, y: 0, w: w as usize, h: h as usize })?;
             if seen.1.is_empty() || level == 0 {
                 return Ok(seen);
             }
@@ -469,7 +470,13 @@ impl Slide {
         if h > 1 && band <= STEP_BYTES as f64 {
             let top = h / 2;
             let mut a = self.read_axes(level, ax, ay, Area { x, y, w, h: top }, unread)?;
-            let b = self.read_axes(level, ax, ay, Area { x, y: y + top as i64, w, h: h - top }, unread)?;
+            let b = self.read_axes(
+                level,
+                ax,
+                ay,
+                Area { x, y: y + top as i64, w, h: h - top },
+                unread,
+            )?;
             a.data.extend_from_slice(&b.data);
             return Ok(RgbTile::new(w, h, a.data));
         }
@@ -485,7 +492,8 @@ impl Slide {
         }
         let left = w / 2;
         let a = self.read_axes(level, ax, ay, Area { x, y, w: left, h }, unread)?;
-        let b = self.read_axes(level, ax, ay, Area { x: x + left as i64, y, w: w - left, h }, unread)?;
+        let b =
+            self.read_axes(level, ax, ay, Area { x: x + left as i64, y, w: w - left, h }, unread)?;
         let mut data = Vec::with_capacity(3 * w * h);
         for (l, r) in a.data.chunks_exact(3 * left).zip(b.data.chunks_exact(3 * (w - left))) {
             data.extend_from_slice(l);

@@ -468,8 +468,7 @@ mod tests {
             TissueOptions { min_object_mm2: area, max_hole_mm2: area, ..Default::default() };
         let all = (1280, 1280);
         let (size, scale) = ((40, 40), (32.0, 32.0));
-        let overview =
-            Overview { grey: &grey, unseen: &unseen, size, mpp, scale, extent: all };
+        let overview = Overview { grey: &grey, unseen: &unseen, size, mpp, scale, extent: all };
         let m = TissueMask::of_overview(overview, &options);
         assert_eq!(m.threshold, seen.threshold);
         assert!(m.contains(Point::new(40.0, 40.0)) && !seen.contains(Point::new(40.0, 40.0)));

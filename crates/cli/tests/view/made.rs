@@ -216,8 +216,14 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     };
     let point = OperatingPoint { seg: score(0.5), cls: score(0.7), provenance: "a test".into() };
     let resolution = Resolution::user(Mpp::PAPER);
-    let record =
-        SlideRecord::new(slide, resolution, model, NamedPoint { name: "made".into(), point }, Mm2(area), &result);
+    let record = SlideRecord::new(
+        slide,
+        resolution,
+        model,
+        NamedPoint { name: "made".into(), point },
+        Mm2(area),
+        &result,
+    );
     let folder = run.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     write_all(&record, &folder).unwrap();

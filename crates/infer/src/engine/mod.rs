@@ -291,7 +291,8 @@ pub(crate) fn width(
 ) -> Result<usize, EngineError> {
     let misfit =
         |reason| EngineError::Model { origin: "the file".into(), network: "encoder", reason };
-    let signature = onnx::signature(onnx, side, Output { name: EMBEDDING, shape: &[1] }).map_err(misfit)?;
+    let signature =
+        onnx::signature(onnx, side, Output { name: EMBEDDING, shape: &[1] }).map_err(misfit)?;
     let batch = signature.fixed_batch.unwrap_or(1);
     let shape = [batch, 3, side, side];
     let network = f32_network(onnx, &shape, EMBEDDING, &signature.symbols);

@@ -1,8 +1,8 @@
 //! What the files of one network must be: each takes the one value that the one before gives.
 
 use super::{
-    Dimension, Graph, INPUT, MOST_VALUES, Output, Signature, Size, bounded, decode, dims_of, fixed, gives,
-    signature, takes, volume,
+    Dimension, Graph, INPUT, MOST_VALUES, Output, Signature, Size, bounded, decode, dims_of, fixed,
+    gives, signature, takes, volume,
 };
 
 /// What one file takes and gives.
@@ -45,7 +45,10 @@ pub(crate) fn chain(
     if let [whole] = files {
         let checked = signature(whole, side, output).map_err(|e| (0, e))?;
         let (link, fixed_batch) = image(checked);
-        return Ok(Chained { links: vec![Link { output: output.name.into(), ..link }], fixed_batch });
+        return Ok(Chained {
+            links: vec![Link { output: output.name.into(), ..link }],
+            fixed_batch,
+        });
     }
     let mut links: Vec<Link> = Vec::new();
     let mut batch = None;

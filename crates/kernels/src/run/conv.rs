@@ -305,7 +305,7 @@ impl Matrix<'_> {
 }
 
 /// Which of three taps meet the first or second small pixel, for even and odd outputs.
-fn met(parity: usize, small: usize) -> std::ops::Range<usize> {
+fn met(parity: usize, small: usize) -> Range<usize> {
     match (parity, small) {
         (0, 0) => 0..1,
         (0, _) => 1..3,
@@ -451,7 +451,7 @@ impl<'a> Call<'a, '_> {
     }
 
     /// The lines of some rows for each part: its parity, or all.
-    fn lines(&self, image: usize, ys: std::ops::Range<usize>) -> Vec<Vec<Line>> {
+    fn lines(&self, image: usize, ys: Range<usize>) -> Vec<Vec<Line>> {
         let w = self.ol.w;
         let of = |p: usize| match self.conv.parity {
             true => {

@@ -276,8 +276,14 @@ pub fn run<T: Task>(
                         continue;
                     }
                     listener.event(&Event::SlideBegun { slide: &input.name });
-                    let outcome =
-                        process_slide(task, input, checked, out, existing, Labelled { label: &label, listener: &mut listener });
+                    let outcome = process_slide(
+                        task,
+                        input,
+                        checked,
+                        out,
+                        existing,
+                        Labelled { label: &label, listener: &mut listener },
+                    );
                     let far =
                         pace.lock().unwrap_or_else(PoisonError::into_inner).next(outcome.is_work());
                     listener.event(&outcome.ended(&far));

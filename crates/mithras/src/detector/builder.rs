@@ -239,8 +239,7 @@ impl Builder {
         })?;
         let classifier = models.classifier.filter(|_| self.stages == Stages::Two);
         let networks = Networks { segmenter, classifier, engine: models.report };
-        let mut detector =
-            Detector::with_models(networks, recipe, thresholds, model, self.workers);
+        let mut detector = Detector::with_models(networks, recipe, thresholds, model, self.workers);
         detector.config.operating_point = point;
         detector.config.resolution = package.card.resolution;
         detector.openslide = self.openslide;

@@ -6,11 +6,11 @@
 mod report;
 mod slides;
 
+pub use features::crops::CropSize;
 pub use features::crops::Source;
 pub use features::package::{Facts, Known, Listed, Listing, Package, convert};
 pub use features::{FeatureError, Form, Frozen, Grid};
 pub use report::{EmbedReport, EmbedStatus, Line};
-pub use features::crops::CropSize;
 pub use slides::{Plan, slides};
 
 use crate::progress::{Listener, Piece};

@@ -46,7 +46,8 @@ pub fn run(
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Result<(Vec<DetectionOutcome>, RunFile), WholeError> {
-    let checked = preflight(&slides, &detectors[0], out.path, out.existing).map_err(WholeError::Start)?;
+    let checked =
+        preflight(&slides, &detectors[0], out.path, out.existing).map_err(WholeError::Start)?;
     let (all, usable) = (slides.len(), checked.iter().filter(|c| c.is_ok()).count());
     let all = Many(all, "slide");
     listener.report(&format!("{all} checked, {usable} usable; {}", detectors[0].engine));

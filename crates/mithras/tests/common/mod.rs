@@ -4,8 +4,8 @@
 use detect::{CandidateRule, CropRecipe, Grid, Recipe, Workers};
 use infer::EngineReport;
 use mithras::Detector;
-use mithras::detector::Networks;
 use mithras::demo::{Container, Layout, Spec, write};
+use mithras::detector::Networks;
 use mithras::job::Input;
 use mithras::record::ModelEntry;
 use mitosis::{

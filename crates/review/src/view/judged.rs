@@ -1,9 +1,9 @@
 //! The candidates of a run with what a reviewer decided about each.
 
-use base::remedy::{Remedied, Remedy};
 use super::open::{OpenError, counted_folders};
 use super::qupath::is_objects;
 use super::review::{Entry, ReviewError, Verdict, VerdictLog};
+use base::remedy::{Remedied, Remedy};
 use mithras::export::CountsFile;
 use mithras::record::DetectionRow;
 use mithras::report::{Results, ResultsError, results};

@@ -14,8 +14,7 @@ use base::json::JsonError;
 use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
-use mithras::export::{CountsFile, pictures};
-use mithras::record::DetectionRow;
+use mithras::export::pictures;
 use mithras::report::{ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
 use mitosis::hotspots::HotspotRule;
@@ -245,21 +244,19 @@ impl Source {
         };
         let source = match is_objects(&log) {
             true => Self::Objects(Objects::read(&log)?),
-            false if !log.exists() && reviews.contains(TOGETHER) => match together(&folder, reviews)? {
-                Some(all) => Self::Together(all),
-                None => return Err(RecountError::NoFile { path: log }),
-            },
+            false if !log.exists() && reviews.contains(TOGETHER) => {
+                match together(&folder, reviews)? {
+                    Some(all) => Self::Together(all),
+                    None => return Err(RecountError::NoFile { path: log }),
+                }
+            }
             false => Self::Log(VerdictLog::read(&log)?),
         };
         Ok((source, log))
     }
 
     /// The corrections of a slide, with remarks on them.
-    fn about(
-        &self,
-        name: &str,
-        Results { counts, rows }: &Results,
-    ) -> (About, Vec<String>) {
+    fn about(&self, name: &str, Results { counts, rows }: &Results) -> (About, Vec<String>) {
         match self {
             Self::Log(verdicts) => {
                 let about = verdicts.iter().filter(|(of, _)| of.slide == name);
