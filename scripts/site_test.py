@@ -154,6 +154,15 @@ class Repository(unittest.TestCase):
         self.assertEqual(vague, ["crates/x/src/a.rs: of", "crates/y/src/a.rs: of"])
         self.assertEqual(words.public_names({"crates/cli/src/a.rs": a, "crates/cli/src/b.rs": b}), ([], []))
 
+    def test_tuples_as_parameters(self):
+        text = (
+            "pub fn a<T: Fn(u8) -> u8>((x, y): (u32, u32), f: T, (n, s): (usize, &str)) {}\n"
+            "    fn b(&self, at: (u8, u8, u8), rest: &[(u8, i8)]) -> (u8, i8) {}\n"
+            "fn c(e: &(dyn Error + 'static), f: impl Fn((u8, i8)), by: Vec<(u8, i8)>) {}\n"
+        )
+        wanted = ["x: a (usize, &str)", "x: b (u8, u8, u8)"]
+        self.assertEqual(words.tuple_parameters("x", text), wanted)
+
     def test_a_block_without_an_end(self):
         with self.assertRaisesRegex(ValueError, "line 2"):
             site.split("a\n```sh\nb\n")

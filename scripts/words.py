@@ -8,7 +8,8 @@ that the rules replace, in sources, pages and scripts. Some uses are proper ("a 
 so there is a limit and not a ban: --check fails when a kind of file has more of them than LIMITS
 allows, or when a page has a line of prose over 120 columns. Two kinds of names have limits, too: a
 public type whose name another public type of the same crate has, and a public function named by a
-preposition or a participle. Lower a limit when a count has fallen.
+preposition or a participle. A tuple of different kinds as a parameter has no names where the function
+is called; these are counted, too. Lower a limit when a count has fallen.
 """
 
 import argparse
@@ -37,6 +38,8 @@ LIMITS = {"rs": 18, "md": 3, "other": 14}
 COLUMNS = 120
 #: How many names of public types occur twice in a crate, and how many public functions are named so.
 NAME_LIMITS = {"types": 0, "functions": 0}
+#: How many parameters are tuples of different kinds: a struct, or a parameter each, is clearer.
+TUPLE_LIMIT = 56
 #: Function names that do not say what is returned or done.
 VAGUE = ("of", "on", "one", "told", "said", "asked", "judge", "keep")
 #: A type with two versions for two builds, of which one is compiled.
@@ -109,11 +112,58 @@ def public_names(sources):
     return twice, functions
 
 
+def parts(text):
+    """The items of a list between brackets, split at commas outside of inner brackets."""
+    found, depth, item = [], 0, ""
+    for i, letter in enumerate(text):
+        if letter in "([{<":
+            depth += 1
+        elif letter in ")]}" or (letter == ">" and text[i - 1] not in "-="):
+            depth -= 1
+        if letter == "," and depth == 0:
+            found.append(item.strip())
+            item = ""
+        else:
+            item += letter
+    return [*found, item.strip()] if item.strip() else found
+
+
+def bracket(text, start):
+    """Where the bracket that opens at `start` is closed."""
+    depth = 0
+    for i in range(start, len(text)):
+        if text[i] in "(<":
+            depth += 1
+        elif text[i] == ")" or (text[i] == ">" and text[i - 1] not in "-="):
+            depth -= 1
+        if depth == 0:
+            return i
+    return len(text)
+
+
+def tuple_parameters(name, text):
+    """`file: function (types)` of parameters that are tuples of different kinds; pairs of one kind are fine."""
+    faults = []
+    text = text.split("#[cfg(test)]\nmod tests")[0]
+    for match in re.finditer(r"^ *(?:pub(?:\([\w: ]+\))? )?(?:const |async |unsafe )*fn (\w+)", text, re.M):
+        at = match.end()
+        if text[at] == "<":
+            at = bracket(text, at) + 1
+        inside = re.sub(r"//.*", "", text[at + 1 : bracket(text, at)])
+        for parameter in parts(inside):
+            kind = re.sub(r"^\([^)]*\)|^[^:(]*", "", parameter, count=1).lstrip(": ")
+            kind = re.sub(r"^&(?:'\w+ )?(?:mut )?", "", kind)
+            kinds = parts(kind[1:-1]) if kind.startswith("(") and kind.endswith(")") else []
+            if len(kinds) > 1 and not (len(kinds) == 2 and kinds[0] == kinds[1]):
+                faults.append(f"{name}: {match[1]} ({', '.join(kinds)})")
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--check", action="store_true", help="fail above a limit")
     parser.add_argument("--by-folder", action="store_true", help="a row per crate or folder")
-    parser.add_argument("--list", metavar="WORD", help="print the lines with a word, or with `all` of them")
+    parser.add_argument("--list", metavar="WORD", help="print the lines with a word, or with `all`; or `tuples`")
     parser.add_argument("paths", nargs="*", help="only files whose name begins so")
     a = parser.parse_args()
     kinds, folders, faults, sources = {}, {}, [], {}
@@ -142,9 +192,15 @@ def main():
         for title, found in sorted((folders if a.by_folder else kinds).items()):
             print(f"{title:28}" + "".join(f"{found[w]:9}" for w in WORDS) + f"{sum(found.values()):9}")
     twice, vague = public_names(sources)
+    tuples = [t for name, text in sources.items() if "/src/" in name and "tests" not in name for t in tuple_parameters(name, text)]
+    if a.list == "tuples":
+        print("\n".join(tuples))
     if not a.list:
+        print(f"tuples of different kinds as parameters: {len(tuples)}")
         print(f"names of public types that occur twice in a crate: {len(twice)}; vague public functions: {len(vague)}")
     if a.check:
+        if len(tuples) > TUPLE_LIMIT:
+            faults.append(f"{len(tuples)} tuples as parameters, more than {TUPLE_LIMIT}; scripts/words.py --list tuples")
         for sort, found in (("types", twice), ("functions", vague)):
             if len(found) > NAME_LIMITS[sort]:
                 faults.append(f"{len(found)} names of {sort}, more than {NAME_LIMITS[sort]}: {'; '.join(found)}")

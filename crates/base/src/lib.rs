@@ -12,6 +12,7 @@
 //! | [`progress`] | how far work is, for people and for scripts |
 //! | [`preset`] | what every preset file has in common |
 //! | [`prefetch`] | a loop whose next steps are drawn while this one works |
+//! | [`remedy`] | what a user could change about an error |
 //! | [`text`] | text from outside as it is shown, numbers of things |
 //! | [`fenwick`] | prefix sums that change |
 //! | [`panics`] | a panic of other people's code becomes an error |
@@ -39,6 +40,7 @@ pub mod panics;
 pub mod prefetch;
 pub mod preset;
 pub mod progress;
+pub mod remedy;
 pub mod table;
 pub mod text;
 pub mod walk;

@@ -49,6 +49,15 @@ mod tests {
         }
     }
 
+    #[test]
+    #[cfg(feature = "train")]
+    fn so_many_verbs() {
+        let (command, mut verbs) = (Cli::command(), vec![]);
+        leaves(&command, "mithras", &mut verbs);
+        verbs.retain(|(_, c)| !c.is_hide_set());
+        assert_eq!(verbs.len(), 72, "mithras/tests/architecture.rs allows so many lines a verb");
+    }
+
     /// Without the training verbs, whose presets begin with their command.
     #[test]
     fn every_verb_has_examples_and_each_parses() {

@@ -91,6 +91,7 @@ fn main() -> ExitCode {
     let typed = examples::with_examples(Cli::command()).get_matches_from(words);
     let cli = Cli::from_arg_matches(&typed).unwrap_or_else(|e| e.exit());
     progress::begin(&typed);
+    hint::begin(&Cli::command(), &typed);
     progress::end(run(cli).unwrap_or_else(|error| {
         // A file's name must not reach the terminal as a command.
         progress::print_message("error", &plain_lines(&said_once(error.chain())));

@@ -233,7 +233,7 @@ fn a_network_in_several_files_is_shown_and_embeds() {
             ..Default::default()
         };
         let options = infer::EngineOptions::default();
-        training::encoders::weights::convert_below(most, (&weights, LUNIT), out, draft, &options)
+        training::encoders::weights::convert_below(most, &weights, LUNIT, out, draft, &options)
             .unwrap();
     }
     let shown = json(&done(&["encoders", "show", s(&parts), "--json"]));

@@ -1,8 +1,9 @@
 //! A run's results and reviews by case.
 
+use base::remedy::{Remedied, Remedy};
 use mithras::export::{CountsFile, read_detections};
 use mithras::record::DetectionRow;
-use mithras::report::{Reviewed, case_of};
+use mithras::report::{Results, Reviewed, case_of};
 use mitosis::{Level0, Point};
 use review::view::TOGETHER;
 use review::view::desk::{self, PlacedHotspot, Signed};
@@ -120,7 +121,7 @@ impl Case {
                 continue;
             };
             let file = files.remove(&line.name).flatten();
-            case.slides.push(slide(run, (line.name, line.reviewed), counts, (file, &spots))?);
+            case.slides.push(slide(run, line.name, line.reviewed, counts, file, &spots)?);
         }
         let cases: Vec<Self> = cases.into_values().collect();
         if cases.iter().all(|c| c.slides.is_empty()) {
@@ -154,16 +155,20 @@ type Spots = BTreeMap<review::view::SlideKey, PlacedHotspot>;
 
 fn slide(
     run: &Path,
-    (name, reviewed): (String, Option<Reviewed>),
+    name: String,
+    reviewed: Option<Reviewed>,
     counts: CountsFile,
-    (file, spots): (Option<PathBuf>, &Spots),
+    file: Option<PathBuf>,
+    spots: &Spots,
 ) -> Result<Slide, CaseError> {
     let (folder, reviews) = (run.join(&name), run.join("reviews"));
     let rows = read_detections(&folder.join("detections.csv"))?;
-    let own =
-        |of: &review::view::SlideKey| of.slide == name && of.slide_digest == counts.slide.digest;
+    let found = Results { counts, rows };
+    let own = |of: &review::view::SlideKey| {
+        of.slide == name && of.slide_digest == found.counts.slide.digest
+    };
     let placed = spots.iter().find(|(of, _)| own(of)).map(|(_, spot)| spot.clone());
-    let signed = desk::signed_slide(&reviews, &name, &counts.slide.digest)?;
+    let signed = desk::signed_slide(&reviews, &name, &found.counts.slide.digest)?;
     let searched = std::fs::metadata(folder.join("counts.json"))
         .and_then(|m| m.modified())
         .ok()
@@ -172,11 +177,12 @@ fn slide(
     let places = match &reviewed {
         // A recount may use a log from elsewhere, whose name is not a reviewer's name.
         Some(r) if r.reviewer.split(TOGETHER).all(|n| base::log::check_name(n).is_ok()) => {
-            review::view::figures_by(&reviews, &r.reviewer, &counts, &rows)?
+            review::view::figures_by(&reviews, &r.reviewer, &found)?
         }
         _ => None,
     };
     let figures = reviewed.as_ref().map(|r| r.figures);
+    let Results { counts, rows } = found;
     let reviewed_places = places.filter(|p| Some(p.len()) == figures);
     Ok(Slide {
         name,
@@ -190,4 +196,13 @@ fn slide(
         signed,
         searched,
     })
+}
+
+impl Remedied for CaseError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub mod pdf;
 pub mod picture;
 pub mod quality;
 
+use base::remedy::{Remedied, Remedy};
 use case::{Case, CaseError};
 use serde::Serialize;
 use std::fmt;
@@ -103,6 +104,15 @@ pub fn report(
         written.cases.push((case.name.clone(), name));
     }
     Ok(written)
+}
+
+impl Remedied for ReportError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Case(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Why a corpus is not built.
 
 use base::file::{LockError, ReadError, WriteError};
+use base::remedy::{Remedied, Remedy};
 use base::table::TableError;
 use base::text::Shown;
 use crops::CorpusError;
@@ -190,5 +191,22 @@ pub type SlideFailure = Failure<ConstructError>;
 impl ConstructError {
     pub(super) fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
+    }
+}
+
+impl Remedied for ConstructError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Corpus(e) => e.remedy(),
+            Self::Slide(e) => e.remedy(),
+            Self::Detect(e) => e.remedy(),
+            Self::Detector(e) => e.remedy(),
+            Self::Engine(e) => e.remedy(),
+            Self::NoCohort { .. } => Some(Remedy::Cohorts),
+            Self::FilterClass { .. } => Some(Remedy::TumourClass),
+            Self::UnknownCohort { .. } => Some(Remedy::AnyCohort),
+            Self::FilterMpp { .. } => Some(Remedy::FilterResolution),
+            _ => None,
+        }
     }
 }

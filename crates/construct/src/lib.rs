@@ -149,7 +149,7 @@ pub fn construct(
     let lines: Vec<Line> = lines.into_values().collect();
     let digest = join::join(plan, config, &lines, &parts)?;
     let failures = outcomes.into_iter().filter_map(|o| o.failure).collect();
-    let report = Report::new(plan, lines, digest, (resumed, failures), start.elapsed());
+    let report = Report::new(plan, lines, digest, resumed, failures, start.elapsed());
     base::json::write(&plan.out.join("build.json"), &report)?;
     Ok(report)
 }

@@ -129,7 +129,8 @@ impl Report {
         plan: &Plan,
         lines: Vec<Line>,
         digest: String,
-        (resumed, failures): (usize, Vec<SlideFailure>),
+        resumed: usize,
+        failures: Vec<SlideFailure>,
         wall: Duration,
     ) -> Self {
         let (mut total, mut seconds) = (Funnel::default(), Seconds::default());

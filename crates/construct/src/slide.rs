@@ -35,32 +35,38 @@ pub struct Source<'a> {
     pub share: Option<usize>,
 }
 
-/// Builds one slide's crops in `part` (removed first) and counts.
+/// Where one slide's crops and its interrupted detection are, and of what they are.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    pub folder: &'a Path,
+    /// Digest of the slide and of what is done with it.
+    pub identity: &'a str,
+}
+
+/// Builds one slide's crops in the folder of `part` (removed first) and counts.
 pub fn build(
     Source { slide, name, origin, share }: Source<'_>,
     preset: &Preset,
     worker: &mut Worker,
-    part: &Path,
-    identity: &str,
+    part: Part<'_>,
 ) -> Result<(Funnel, Seconds), ConstructError> {
     let start = Instant::now();
-    if part.exists() {
-        std::fs::remove_dir_all(part).map_err(|e| ConstructError::io(part, e))?;
+    let folder = part.folder;
+    if folder.exists() {
+        std::fs::remove_dir_all(folder).map_err(|e| ConstructError::io(folder, e))?;
     }
     let mask = TissueMask::find(slide)?;
     let mut seconds = Seconds { tissue: start.elapsed().as_secs_f64(), ..Seconds::default() };
     let header = Header { name: name.into(), builder: mithras::program(), ..Header::default() };
     let mut out = Out {
-        writer: CorpusWriter::create(part, header, Layout::default())?,
+        writer: CorpusWriter::create(folder, header, Layout::default())?,
         slide,
         name,
         origin,
         source: format!("{} {}", preset.name, preset.digest()),
     };
     let funnel = match preset.kind {
-        Kind::PseudoLabels => {
-            pseudo(&mut out, preset, worker, &mask, part, identity, &mut seconds)?
-        }
+        Kind::PseudoLabels => pseudo(&mut out, preset, worker, &mask, part, &mut seconds)?,
         Kind::Unlabeled => {
             let start = Instant::now();
             let patches = preset.patches.as_ref().ok_or(ConstructError::Part("no [patches]"))?;
@@ -69,7 +75,7 @@ pub fn build(
             funnel
         }
         Kind::TumourTiles => {
-            tiles::sorted(&mut out, preset, &mut worker.filters, (&mask, share), &mut seconds)?
+            tiles::sorted(&mut out, preset, &mut worker.filters, &mask, share, &mut seconds)?
         }
     };
     out.writer.finish()?;
@@ -81,8 +87,7 @@ fn pseudo(
     preset: &Preset,
     worker: &mut Worker,
     mask: &TissueMask,
-    part: &Path,
-    identity: &str,
+    part: Part<'_>,
     seconds: &mut Seconds,
 ) -> Result<Funnel, ConstructError> {
     let tiles = preset.tiles.as_ref().ok_or(ConstructError::Part("no [tiles]"))?;
@@ -97,7 +102,7 @@ fn pseudo(
         return Ok(funnel);
     }
     let start = Instant::now();
-    let detections = detect_on(out.slide, tiles, &kept, detector, part, identity, &mut funnel)?;
+    let detections = detect_on(out.slide, tiles, &kept, detector, part, &mut funnel)?;
     seconds.detect = start.elapsed().as_secs_f64();
     let start = Instant::now();
     let (sx, sy) = out.slide.working_scale(crops.mpp)?;
@@ -152,8 +157,7 @@ fn detect_on(
     tiles: &Tiles,
     kept: &BTreeSet<PlannedWindow>,
     detector: &mut Detector,
-    part: &Path,
-    identity: &str,
+    part: Part<'_>,
     funnel: &mut Funnel,
 ) -> Result<Vec<Detection>, ConstructError> {
     let recipe = &detector.config.recipe;
@@ -187,20 +191,19 @@ fn detect_on(
     let all: BTreeSet<WindowAt> = recipe.grid.cover(recipe.frame(slide)?).into_iter().collect();
     let windows: Vec<WindowAt> = windows.intersection(&all).copied().collect();
     // The analysed area is not asked for.
-    let job = Job { windows, tissue: None, identity: identity.to_owned() };
-    let path = part.with_extension("checkpoint");
-    let mut store = StateFile(path);
+    let job = Job { windows, tissue: None, identity: part.identity.to_owned() };
+    let mut store = StateFile(part.folder.with_extension("checkpoint"));
     let result = detector.windows(slide, &job, Control::default().stored(&mut store))?;
-    funnel.candidates = (result.detections.len() + result.unclassified.len()) as u64;
+    funnel.candidates = (result.candidates.len() + result.unclassified.len()) as u64;
     funnel.unread_crops += result.unclassified.len() as u64;
     let (sx, sy) = slide.working_scale(tiles.mpp)?;
     #[expect(clippy::cast_possible_truncation, reason = "pixels of a slide")]
-    let inside = |d: &Detection| {
+    let inside = |d: &&Detection| {
         let at = |v: f64| (v / side).floor() as i64 * i64::from(tiles.side);
         let c = d.candidate.centroid;
         kept.contains(&PlannedWindow { x: at(c.x / sx), y: at(c.y / sy) })
     };
-    let detections: Vec<Detection> = result.detections.into_iter().filter(inside).collect();
+    let detections: Vec<Detection> = result.detections().filter(inside).copied().collect();
     funnel.in_tiles = detections.len() as u64;
     detect::Store::discard(&mut store);
     Ok(detections)

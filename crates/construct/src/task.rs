@@ -85,8 +85,12 @@ impl Task for Construction<'_> {
         let source = Source { slide: &opened, name: &input.name, origin: &origin, share };
         let identity = format!("{} {}", state.config, state.input.sha256);
         let part = folder.join(PART);
-        let (funnel, stage_seconds) =
-            slide::build(source, self.preset, &mut self.worker, &part, &identity)?;
+        let (funnel, stage_seconds) = slide::build(
+            source,
+            self.preset,
+            &mut self.worker,
+            slide::Part { folder: &part, identity: &identity },
+        )?;
         state.work = Work { funnel, stage_seconds };
         Ok(Status::Finished)
     }

@@ -129,7 +129,8 @@ pub(super) fn sorted(
     out: &mut Out<'_>,
     preset: &Preset,
     filters: &mut [Filter],
-    (mask, share): (&TissueMask, Option<usize>),
+    mask: &TissueMask,
+    share: Option<usize>,
     seconds: &mut Seconds,
 ) -> Result<Funnel, ConstructError> {
     let tiles = preset.tiles.as_ref().ok_or(ConstructError::Part("no [tiles]"))?;

@@ -2,6 +2,7 @@
 
 use base::file::{LockError, WriteError};
 use base::log::{LogError, NameError};
+use base::remedy::{Remedied, Remedy};
 use std::path::{Path, PathBuf};
 
 /// Errors of reading, writing and checking a corpus.
@@ -138,3 +139,13 @@ impl From<LogError> for CorpusError {
 
 /// Shorthand.
 pub type Result<T, E = CorpusError> = std::result::Result<T, E>;
+
+impl Remedied for CorpusError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::TooFew(_) => Some(Remedy::AllowShort),
+            Self::SmallPicture { .. } => Some(Remedy::CutFromSlides),
+            _ => None,
+        }
+    }
+}

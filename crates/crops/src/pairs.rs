@@ -136,6 +136,17 @@ pub struct PairLoader {
     pool: Option<rayon::ThreadPool>,
 }
 
+/// The part of a batch that one sample fills.
+struct PairRow<'a> {
+    /// Of both views, `[2, S, S, 3]`.
+    pixels: &'a mut [u8],
+    label: &'a mut i64,
+    /// Whether a token of a view is mitotic, `[2, tokens]`.
+    cells: &'a mut [u8],
+    /// As `cells`.
+    noise: &'a mut [f32],
+}
+
 impl PairLoader {
     /// Views of side `size` with cells of `patch` pixels; `batch` samples per step. `workers` = 0
     /// shares the process's pool.
@@ -218,7 +229,7 @@ impl PairLoader {
                 let sample = part.start + i;
                 let crop = order[from + sample] as usize;
                 let index = (step * self.batch + sample) as u64;
-                self.sample(crop, index, pixels, label, cells, noise)
+                self.sample(crop, index, PairRow { pixels, label, cells, noise })
             })
         };
         match &self.pool {
@@ -232,10 +243,7 @@ impl PairLoader {
         &self,
         crop: usize,
         index: u64,
-        pixels: &mut [u8],
-        label: &mut i64,
-        mitotic: &mut [u8],
-        noise: &mut [f32],
+        PairRow { pixels, label, cells: mitotic, noise }: PairRow<'_>,
     ) -> Result<()> {
         let tile = self.set.decode(crop)?;
         let item = &self.set.items[crop];

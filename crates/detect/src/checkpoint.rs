@@ -13,7 +13,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 3;
 
 /// Finished candidates, unread windows, and the half-grown regions at the border of the unit.
 ///
@@ -21,7 +21,8 @@ const VERSION: u32 = 3;
 /// rebuild its overlap with the next, which keeps the state small (kilobytes).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    version: u32,
+    /// [`VERSION`] when it is written.
+    pub(crate) version: u32,
     /// Digest of recipe, windows and identity.
     pub(crate) run: String,
     /// First row of windows that is not done.
@@ -60,19 +61,6 @@ impl Second {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(
-        run: &str,
-        next_row: u32,
-        extractor: Extractor,
-        done: Vec<Scored>,
-        unread: Vec<(WindowAt, String)>,
-        flawed: Vec<(WindowAt, Verdicts)>,
-        suspect: Vec<(TileAt, String)>,
-    ) -> Self {
-        let run = run.to_owned();
-        Self { version: VERSION, run, next_row, extractor, done, unread, flawed, suspect }
-    }
-
     /// Writes the state under a temporary name next to `path`, then renames it.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What can end a slide.
 
+use base::remedy::{Remedied, Remedy};
 use mitosis::PortError;
 use std::path::PathBuf;
 
@@ -82,4 +83,10 @@ pub struct StoreError {
     pub path: PathBuf,
     /// The reason.
     pub source: std::io::Error,
+}
+
+impl Remedied for DetectError {
+    fn remedy(&self) -> Option<Remedy> {
+        matches!(self, Self::Unread { .. }).then_some(Remedy::UnreadShare)
+    }
 }

@@ -354,6 +354,14 @@ impl Flawed {
     }
 }
 
+/// The square of a window that judges a place.
+#[derive(Clone, Copy)]
+struct Judge {
+    window: WindowAt,
+    x: u32,
+    y: u32,
+}
+
 /// Where the flaws of a slide are. A place is judged by its own window, else by the window left of
 /// it, above it, or both, whichever was read: the same whatever the order of the windows.
 pub(crate) struct FlawMap<'a> {
@@ -376,7 +384,7 @@ impl<'a> FlawMap<'a> {
 
     /// The first window that reads the working pixel `within` px into the lattice's square, and that
     /// square in it.
-    fn judge_of(&self, (bx, by): (u32, u32), within: (f64, f64)) -> Option<(WindowAt, u32, u32)> {
+    fn judge_of(&self, (bx, by): (u32, u32), within: (f64, f64)) -> Option<Judge> {
         let Squares { side, per_stride: n, .. } = self.squares;
         let reach = |own: u32, back: u32, within: f64| {
             let window = (own / n).checked_sub(back)?;
@@ -388,11 +396,11 @@ impl<'a> FlawMap<'a> {
             let (row, sy) = reach(by, up, within.1)?;
             let (col, sx) = reach(bx, left, within.0)?;
             let at = WindowAt { row, col };
-            self.read.contains(&at).then_some((at, sx, sy))
+            self.read.contains(&at).then_some(Judge { window: at, x: sx, y: sy })
         })
     }
 
-    fn verdict(&self, (at, sx, sy): (WindowAt, u32, u32)) -> Option<Flaw> {
+    fn verdict(&self, Judge { window: at, x: sx, y: sy }: Judge) -> Option<Flaw> {
         *self.flawed.get(&at)?.0.get((sy * self.squares.across + sx) as usize)?
     }
 
@@ -432,14 +440,15 @@ impl<'a> FlawMap<'a> {
             .into_iter()
             .filter_map(|(by, bx)| {
                 let judge = self.judge_of((bx, by), (0.0, 0.0))?;
+                let Judge { x, y, .. } = judge;
                 let flaw = self.verdict(judge)?;
                 let end = |own: u32, square: u32, frame: u32, extent: f64| {
                     let reach = side.min(self.window - square * side);
                     f64::from((own * side + reach).min(frame)).min(extent)
                 };
                 let (x0, y0) = (f64::from(bx * side), f64::from(by * side));
-                let x1 = end(bx, judge.1, width, at.extent.0);
-                let y1 = end(by, judge.2, height, at.extent.1);
+                let x1 = end(bx, x, width, at.extent.0);
+                let y1 = end(by, y, height, at.extent.1);
                 let mm2 = (x1 - x0).max(0.0) * (y1 - y0).max(0.0) * at.pixel_mm2;
                 let level0 = |x, y| at.to_level0(Point::new(x, y));
                 let (min, max) = (level0(x0, y0), level0(x1, y1));

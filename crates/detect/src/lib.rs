@@ -39,6 +39,6 @@ pub use error::{DetectError, ReadError, StoreError};
 pub use flaw::{FLAW_LIMITS, Flaw, FlawLimits, Flawed, FlawedSquare, pen_and_dirt, sharpness};
 pub use grid::{Frame, Grid, WindowAt};
 pub use recipe::{CropRecipe, Job, Overlap, Recipe, Workers};
-pub use result::{SlideResult, StageReport, Unclassified, UnreadWindow};
+pub use result::{SlideCandidate, SlideResult, StageReport, Unclassified, UnreadWindow};
 pub use source::TileSource;
 pub use stitch::stitch;

@@ -19,20 +19,18 @@ mod stages;
 
 use crate::area::{self, TISSUE_MARGIN_UM};
 use crate::candidates::Extractor;
-use crate::checkpoint::{Checkpoint, Scored, Second, run_digest};
+use crate::checkpoint::{Checkpoint, Scored, Second, VERSION, run_digest};
 use crate::control::Control;
 use crate::error::DetectError;
 use crate::flaw::{FlawMap, Squares, Verdicts};
 use crate::grid::WindowAt;
 use crate::recipe::{Job, Recipe, Workers};
-use crate::result::{SlideResult, StageReport, Unclassified, UnreadWindow};
+use crate::result::{SlideCandidate, SlideResult, StageReport, Unclassified, UnreadWindow};
 use crate::source::{TileSource, WorkingFrame};
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded, unbounded};
 use flow::{Event, Item};
 use mitosis::suppression::suppress_neighbours;
-use mitosis::{
-    Candidate, Classifier, Detection, Microns, Mm2, Mpp, Point, Score, Segmenter, Window,
-};
+use mitosis::{Candidate, Classifier, Detection, Microns, Mm2, Physical, Point, Score, Segmenter};
 use shared::{Meter, Shared, StopOnDrop};
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
@@ -71,13 +69,7 @@ pub(crate) fn run(
     let extractor = done.extractor.take().unwrap_or_else(|| Extractor::new(&recipe.candidates));
     let control = Shared::default();
     let readers = workers.readers.max(1);
-    let meters = [
-        Meter::new("decode", readers),
-        Meter::new("segment", 1),
-        Meter::new("stitch", 1),
-        Meter::new("crop", 1),
-        Meter::new("classify", 1),
-    ];
+    let meters = meters(readers);
     let unread_before = done.unread.len();
 
     std::thread::scope(|scope| {
@@ -107,25 +99,30 @@ pub(crate) fn run(
             unread: unread_before,
             batch: workers.segment_batch.max(1),
             meter: &meters[1],
+            events: event_out.clone(),
         };
-        let events_of_segment = event_out.clone();
         control.spawn(scope, "segment", move || {
-            stage.run(segmenter, &tiles, &token_back, &map_out, &events_of_segment, control)
+            stage.run(segmenter, &tiles, &token_back, &map_out, control)
         });
-        let stage = stages::Assemble { items, recipe, frame: frame.frame, meter: &meters[2] };
-        let events_of_assemble = event_out.clone();
+        let stage = stages::Assemble {
+            items,
+            recipe,
+            frame: frame.frame,
+            meter: &meters[2],
+            events: event_out.clone(),
+        };
         control.spawn(scope, "stitch", move || {
-            stage.run(first_row, extractor, &maps, &region_out, &events_of_assemble, control)
+            stage.run(first_row, extractor, &maps, &region_out, control)
         });
         second.spawn(
             scope,
             control,
             (&meters[3], &meters[4]),
             workers.classify_batch.max(1),
-            (regions, crop_out, crops, event_out),
+            second::Channels { regions, crop_out, crops_in: crops, events: event_out },
         );
-        let most = workers.candidates;
-        watch(&events, &mut done, (source, &digest), watched, (control, most));
+        let run = Watched { source, digest: &digest, control, most: workers.candidates };
+        watch(&events, &mut done, run, watched);
     });
 
     if let Some(error) = control.failure() {
@@ -136,6 +133,17 @@ pub(crate) fn run(
     }
     let stages = meters.iter().map(Meter::report).collect();
     Ok(done.result(of, &frame, &windows, stages, start.elapsed()))
+}
+
+/// One for each stage, in the order of the flow.
+fn meters(readers: usize) -> [Meter; 5] {
+    [
+        Meter::new("decode", readers),
+        Meter::new("segment", 1),
+        Meter::new("stitch", 1),
+        Meter::new("crop", 1),
+        Meter::new("classify", 1),
+    ]
 }
 
 /// The windows in row-major order, each once, each inside the frame.
@@ -181,13 +189,22 @@ fn items(windows: &[WindowAt], done: &Done, unit_windows: usize) -> Vec<Item> {
     items
 }
 
+/// What the caller's thread watches over.
+struct Watched<'a> {
+    source: &'a dyn TileSource,
+    /// Of the run.
+    digest: &'a str,
+    control: &'a Shared,
+    /// Candidates that a slide may have.
+    most: usize,
+}
+
 /// The caller's thread: progress, storing, cancelling.
 fn watch(
     events: &Receiver<Event>,
     done: &mut Done,
-    (source, digest): (&dyn TileSource, &str),
+    Watched { source, digest, control, most }: Watched<'_>,
     watched: &mut Control<'_>,
-    (control, most): (&Shared, usize),
 ) {
     let total = done.windows_total;
     watched.update(done.windows_done, total);
@@ -216,15 +233,16 @@ fn watch(
                 // The first stage runs ahead: what it found in later rows is not part of the unit.
                 let unread = done.unread.iter().filter(|u| u.0.row < stored.next_row);
                 let flawed = done.flawed.iter().filter(|f| f.0.row < stored.next_row);
-                let state = Checkpoint::new(
-                    digest,
-                    stored.next_row,
-                    stored.extractor,
-                    done.scored.clone(),
-                    unread.cloned().collect(),
-                    flawed.cloned().collect(),
-                    source.suspect(),
-                );
+                let state = Checkpoint {
+                    version: VERSION,
+                    run: digest.to_owned(),
+                    next_row: stored.next_row,
+                    extractor: stored.extractor,
+                    done: done.scored.clone(),
+                    unread: unread.cloned().collect(),
+                    flawed: flawed.cloned().collect(),
+                    suspect: source.suspect(),
+                };
                 if let Err(e) = store.save(&state) {
                     control.fail(e.into());
                 }
@@ -291,34 +309,31 @@ impl Done {
         let read = &all - &unread;
         let squares = Squares::new(recipe.grid, recipe.mpp);
         let map = FlawMap::new(squares, recipe.grid, &read, self.flawed);
-        let (mut detections, mut flaws, mut unclassified) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut candidates, mut unclassified) = (Vec::new(), Vec::new());
         let mut places = Vec::new();
         for Scored { region, second } in self.scored {
             let raw = region.candidate();
             let candidate = Candidate { centroid: frame.to_level0(raw.at), s_seg: raw.s_seg };
-            match second {
-                Second::None => detections.push(Detection { candidate, s_cls: None }),
-                Second::Bits(bits) => {
-                    let s_cls = Score::new(f32::from_bits(bits)).ok();
-                    detections.push(Detection { candidate, s_cls });
-                }
+            let s_cls = match second {
+                Second::None => None,
+                Second::Bits(bits) => Score::new(f32::from_bits(bits)).ok(),
                 Second::Unread(reason) => {
                     unclassified.push(Unclassified { candidate, reason });
                     continue;
                 }
-            }
-            flaws.push(map.at(raw.at.x, raw.at.y));
-            places.push(raw.at);
+            };
+            candidates.push(SlideCandidate {
+                detection: Detection { candidate, s_cls },
+                outside_tissue: job
+                    .tissue
+                    .is_some_and(|t| !t.near(candidate.centroid, TISSUE_MARGIN_UM)),
+                flaw: map.at(raw.at.x, raw.at.y),
+            });
+            places.push(Point::new(raw.at.x * recipe.mpp.get(), raw.at.y * recipe.mpp.get()));
         }
-        let outside = |d: &Detection| {
-            job.tissue.is_some_and(|t| !t.near(d.candidate.centroid, TISSUE_MARGIN_UM))
-        };
-        let mut outside_tissue: Vec<bool> = detections.iter().map(outside).collect();
         if let Some(um) = recipe.min_separation_um {
-            let stays = apart(&detections, &places, &outside_tissue, (recipe.mpp, Microns(um)));
-            detections = only(detections, &stays);
-            flaws = only(flaws, &stays);
-            outside_tissue = only(outside_tissue, &stays);
+            let mut kept = separated(&candidates, &places, Microns(um)).into_iter();
+            candidates.retain(|_| kept.next() == Some(true));
         }
         let flawed = map.list(frame, job.tissue);
         let analysed = area::area(&read, recipe.grid, frame, job.tissue);
@@ -333,9 +348,7 @@ impl Done {
             UnreadWindow { at, min: Point::new(x, y), max: Point::new(right, bottom), reason }
         });
         SlideResult {
-            detections,
-            outside_tissue,
-            flaws,
+            candidates,
             flawed,
             unclassified,
             unread: unread.collect(),
@@ -349,28 +362,23 @@ impl Done {
     }
 }
 
-/// Which detections stay where those near each other are one division. What is outside tissue is never accepted, so
-/// it takes nothing away.
-fn apart(
-    detections: &[Detection],
-    places: &[Point<Window>],
-    outside: &[bool],
-    (mpp, radius): (Mpp, Microns),
+/// Which candidates stay where those near each other are one division; `places` in um. What is outside tissue is never
+/// accepted, so it takes nothing away.
+fn separated(
+    candidates: &[SlideCandidate],
+    places: &[Point<Physical>],
+    radius: Microns,
 ) -> Vec<bool> {
-    let inside: Vec<usize> = (0..detections.len()).filter(|&i| !outside[i]).collect();
+    let inside: Vec<usize> =
+        (0..candidates.len()).filter(|&i| !candidates[i].outside_tissue).collect();
     let scored = inside.iter().map(|&i| {
-        let (d, at) = (&detections[i], &places[i]);
-        let at = Point::new(at.x * mpp.get(), at.y * mpp.get());
-        (at, d.s_cls.unwrap_or(d.candidate.s_seg))
+        let d = &candidates[i].detection;
+        (places[i], d.s_cls.unwrap_or(d.candidate.s_seg))
     });
     let kept = suppress_neighbours(&scored.collect::<Vec<_>>(), radius);
-    let mut stays = vec![true; detections.len()];
+    let mut stays = vec![true; candidates.len()];
     for (i, kept) in inside.into_iter().zip(kept) {
         stays[i] = kept;
     }
     stays
-}
-
-fn only<T>(all: Vec<T>, stays: &[bool]) -> Vec<T> {
-    all.into_iter().zip(stays).filter(|(_, stays)| **stays).map(|(item, _)| item).collect()
 }

@@ -13,14 +13,8 @@ use std::time::Duration;
 pub struct SlideResult {
     /// Every candidate with its scores, accepted or not, in reading order of the first pixel
     /// of its region.
-    pub detections: Vec<Detection>,
-    /// For each detection, whether it is more than
-    /// [`TISSUE_MARGIN_UM`](crate::TISSUE_MARGIN_UM) outside the tissue; such a one is never
-    /// accepted.
-    pub outside_tissue: Vec<bool>,
-    /// For each detection, what is wrong with the area it is in; it counts all the same.
-    pub flaws: Vec<Option<Flaw>>,
-    /// Where, and how much.
+    pub candidates: Vec<SlideCandidate>,
+    /// Where areas are flawed, and how much.
     pub flawed: Flawed,
     /// Candidates whose crop could not be read, so that they have no second score and are not
     /// detections.
@@ -44,11 +38,7 @@ pub struct SlideResult {
 impl SlideResult {
     /// Leaves the candidates at wanted places alone; areas stay as they are.
     pub fn retain(&mut self, mut wanted: impl FnMut(Point<Level0>) -> bool) {
-        let stays: Vec<bool> =
-            self.detections.iter().map(|d| wanted(d.candidate.centroid)).collect();
-        retain_marked(&mut self.detections, &stays);
-        retain_marked(&mut self.outside_tissue, &stays);
-        retain_marked(&mut self.flaws, &stays);
+        self.candidates.retain(|c| wanted(c.detection.candidate.centroid));
         self.unclassified.retain(|u| wanted(u.candidate.centroid));
     }
 
@@ -59,18 +49,14 @@ impl SlideResult {
         planned.iter().copied().filter(|w| !unread.contains(w)).collect()
     }
 
-    /// Every detection, and whether it counts: the threshold pair accepts it, and it is on tissue.
-    pub fn judged(&self, point: &OperatingPoint) -> impl Iterator<Item = (&Detection, bool)> {
-        let outside = self.outside_tissue.iter().copied().chain(std::iter::repeat(false));
-        self.detections
-            .iter()
-            .zip(outside)
-            .map(move |(d, outside)| (d, !outside && point.accepts(d)))
+    /// The scores and places of all candidates.
+    pub fn detections(&self) -> impl Iterator<Item = &Detection> {
+        self.candidates.iter().map(|c| &c.detection)
     }
 
     /// The detections on tissue that the threshold pair accepts.
     pub fn accepted(&self, point: &OperatingPoint) -> impl Iterator<Item = &Detection> {
-        self.judged(point).filter(|(_, accepted)| *accepted).map(|(d, _)| d)
+        self.candidates.iter().filter(|c| c.counts(point)).map(|c| &c.detection)
     }
 
     /// Hotspot and density of the accepted detections.
@@ -87,10 +73,23 @@ impl SlideResult {
     }
 }
 
-/// Leaves the items that stay; a list shorter than that is left as it is.
-fn retain_marked<T>(items: &mut Vec<T>, stays: &[bool]) {
-    let mut at = stays.iter();
-    items.retain(|_| at.next().copied().unwrap_or(true));
+/// A candidate with its scores, and what is known of where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlideCandidate {
+    /// Its place and scores.
+    pub detection: Detection,
+    /// It is more than [`TISSUE_MARGIN_UM`](crate::TISSUE_MARGIN_UM) outside the tissue, and never accepted.
+    pub outside_tissue: bool,
+    /// What is wrong with the area it is in; it counts all the same.
+    pub flaw: Option<Flaw>,
+}
+
+impl SlideCandidate {
+    /// Whether it counts: the threshold pair accepts it, and it is on tissue.
+    #[must_use]
+    pub fn counts(&self, point: &OperatingPoint) -> bool {
+        !self.outside_tissue && point.accepts(&self.detection)
+    }
 }
 
 /// A candidate without a second score.

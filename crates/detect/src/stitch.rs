@@ -39,7 +39,7 @@ pub(crate) struct Stitcher {
 
 impl Stitcher {
     /// Starts at the row of windows `row`; the row above can be given by [`Stitcher::prime`].
-    pub(crate) fn new((grid, overlap): (Grid, Overlap), frame: Frame, row: u32) -> Self {
+    pub(crate) fn new(grid: Grid, overlap: Overlap, frame: Frame, row: u32) -> Self {
         Self {
             grid,
             overlap,
@@ -191,7 +191,8 @@ fn highest(slices: &mut dyn Iterator<Item = &[f32]>, out: &mut Vec<f32>) -> usiz
 /// When the windows are not in ascending row-major order or a map is not of the window's size.
 #[must_use]
 pub fn stitch(
-    (grid, overlap): (Grid, Overlap),
+    grid: Grid,
+    overlap: Overlap,
     frame: Frame,
     windows: impl IntoIterator<Item = (WindowAt, ProbMap)>,
 ) -> ProbMap {
@@ -205,7 +206,7 @@ pub fn stitch(
     }
     let (width, height) = (frame.width as usize, frame.height as usize);
     let mut canvas = Canvas(ProbMap { width, height, data: vec![0.0; width * height] });
-    let mut stitcher = Stitcher::new((grid, overlap), frame, 0);
+    let mut stitcher = Stitcher::new(grid, overlap, frame, 0);
     let mut before = None;
     for (at, map) in windows {
         assert!(before < Some(at), "window {at:?} after {before:?}: not in row-major order");

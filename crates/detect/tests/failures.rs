@@ -52,14 +52,14 @@ fn more_candidates_than_allowed_end_the_slide() {
     let (source, recipe) = small();
     let job = Job::whole(&source, &recipe).unwrap();
     let found = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
-    let n = found.detections.len();
+    let n = found.candidates.len();
     assert!(n > 2);
     let with = |candidates: usize| {
         let workers = detect::Workers { candidates, ..workers() };
         let (shade, mean) = (&mut Shade::default(), &mut Mean::default());
         run(&source, &job, (shade, Some(mean)), &recipe, workers, Control::default())
     };
-    assert_eq!(with(n).unwrap().detections.len(), n);
+    assert_eq!(with(n).unwrap().candidates.len(), n);
     let error = with(n - 1).unwrap_err();
     assert!(matches!(error, DetectError::Candidates(most) if most == n - 1), "{error}");
 }
@@ -141,13 +141,13 @@ fn a_candidate_without_a_crop_is_not_accepted_unseen() {
     let (mut source, recipe) = small();
     let job = Job::whole(&source, &recipe).unwrap();
     let all = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
-    let lost = all.detections[5];
+    let lost = all.candidates[5].detection;
     let corner = |v: f64| (v - 4.0 + 0.5).floor() as i64;
     let at = lost.candidate.centroid;
     source.broken.insert((corner(at.x), corner(at.y), 8));
     let result = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
-    assert_eq!(result.detections.len(), all.detections.len() - 1);
-    assert!(!result.detections.contains(&lost));
+    assert_eq!(result.candidates.len(), all.candidates.len() - 1);
+    assert!(!result.detections().any(|d| *d == lost));
     assert_eq!(result.unclassified.len(), 1);
     assert_eq!(result.unclassified[0].candidate, lost.candidate);
 }
@@ -301,7 +301,7 @@ fn a_slide_without_tissue_has_no_density() {
     let (source, recipe) = small();
     let job = Job { windows: vec![], tissue: None, identity: String::new() };
     let result = go(&source, &job, &recipe, &mut Shade::default(), &mut Mean::default()).unwrap();
-    assert_eq!((result.windows, result.detections.len(), result.analysed), (0, 0, Mm2(0.0)));
+    assert_eq!((result.windows, result.candidates.len(), result.analysed), (0, 0, Mm2(0.0)));
     let point = OperatingPoint { seg: Score::ZERO, cls: Score::ZERO, provenance: "test".into() };
     let error = result.count(&point, &source.resolution).unwrap_err();
     assert!(error.to_string().contains("no tissue was read"));
@@ -327,14 +327,14 @@ fn what_lies_off_the_tissue_is_kept_and_never_accepted() {
     let job = Job { tissue: Some(&Left), ..whole };
     let (mut shade, mut mean) = (Shade::default(), Mean::default());
     let result = go(&source, &job, &recipe, &mut shade, &mut mean).unwrap();
-    assert_eq!(result.detections, all.detections, "nothing is dropped");
+    assert!(result.detections().eq(all.detections()), "nothing is dropped");
     let point = OperatingPoint { seg: Score::ZERO, cls: Score::ZERO, provenance: "test".into() };
-    let outside = result.outside_tissue.iter().filter(|o| **o).count();
-    assert!(outside > 0 && outside < result.detections.len());
+    let outside = result.candidates.iter().filter(|c| c.outside_tissue).count();
+    assert!(outside > 0 && outside < result.candidates.len());
     assert!(result.accepted(&point).all(|d| d.candidate.centroid.x <= 100.0));
     let count = result.count(&point, &source.resolution).unwrap();
-    assert_eq!(count.figures, result.detections.len() - outside);
-    assert_eq!(all.count(&point, &source.resolution).unwrap().figures, all.detections.len());
+    assert_eq!(count.figures, result.candidates.len() - outside);
+    assert_eq!(all.count(&point, &source.resolution).unwrap().figures, all.candidates.len());
 }
 
 #[test]
@@ -355,13 +355,13 @@ fn counts_and_stage_times_come_with_the_result() {
     let cls = Score::new(0.3).unwrap();
     let point = OperatingPoint { seg: Score::ZERO, cls, provenance: "test".into() };
     let accepted = result.accepted(&point).count();
-    assert!(accepted > 0 && accepted < result.detections.len());
+    assert!(accepted > 0 && accepted < result.candidates.len());
     let count = result.count(&point, &source.resolution).unwrap();
     assert_eq!((count.figures, count.hotspot_count()), (accepted, accepted));
     let names: Vec<_> = result.stages.iter().map(|s| s.stage).collect();
     assert_eq!(names, ["decode", "segment", "stitch", "crop", "classify"]);
     let items: Vec<_> = result.stages.iter().map(|s| s.items).collect();
-    let n = result.detections.len() as u64;
+    let n = result.candidates.len() as u64;
     assert_eq!(items, [48, 48, 48, n, n]);
     for stage in &result.stages {
         assert!(stage.busy.as_nanos() > 0, "{stage:?}");

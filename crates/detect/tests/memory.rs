@@ -92,7 +92,7 @@ fn peak(side: u64) -> (usize, usize) {
     let models = Models { segmenter: &mut Red, classifier: None };
     let mut detector = Detector { models, recipe: &recipe, workers };
     let result = detector.run(&source, &job, Control::default()).unwrap();
-    (PEAK.load(Ordering::Relaxed) - before, result.detections.len())
+    (PEAK.load(Ordering::Relaxed) - before, result.candidates.len())
 }
 
 #[test]

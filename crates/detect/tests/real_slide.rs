@@ -61,7 +61,7 @@ fn a_frame_read_as_a_slide_equals_the_frame_in_memory() {
     (crops.mpp, crops.side) = (at, 128);
     let job = Job::whole(&slide, &recipe).unwrap();
     let result = detect(&slide, &job, &recipe);
-    assert!(result.detections.len() > 100, "{}", result.detections.len());
+    assert!(result.candidates.len() > 100, "{}", result.candidates.len());
     same(&bits(&result), &in_memory(&image, &job, &recipe));
     let mm2 = w as f64 * h as f64 * 0.2456e-3 * 0.2456e-3;
     assert!((result.analysed.0 - mm2).abs() < 1e-9, "{:?} {mm2}", result.analysed);

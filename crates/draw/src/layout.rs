@@ -2,6 +2,7 @@
 
 use super::noise::{Dice, fbm, hash, smoothstep, value};
 use super::truth::{Kind, Phase, TruthPoint};
+use base::remedy::{Remedied, Remedy};
 use std::collections::HashMap;
 use std::fmt;
 
@@ -385,4 +386,13 @@ fn blobs(spec: &Spec) -> Vec<Blob> {
         }
     }
     out
+}
+
+impl Remedied for SpecError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Side(_) => Some(Remedy::DrawnSize),
+            Self::Crowded { .. } => Some(Remedy::DrawnFigures),
+        }
+    }
 }

@@ -66,6 +66,7 @@ impl Chromatin {
     }
 
     /// The chromatin of a figure or mimicker.
+    #[expect(clippy::too_many_lines, reason = "one arm for each phase")]
     pub(crate) fn for_phase(phase: Phase, seed: u64) -> Self {
         let mut d = Dice::new(seed ^ 0x5A5A);
         let dark = d.range(1.9, 2.6);
@@ -98,7 +99,9 @@ impl Chromatin {
                 (1.6, 1.0, dark)
             }
             Phase::Metaphase => {
-                plate(&mut parts, &mut d, [0.0, 0.0], turn, 13.5 * size, 4.7, 0.04);
+                let half = 13.5 * size;
+                Plate { at: [0.0, 0.0], turn, half, thick: 4.7, bow: 0.04 }
+                    .draw(&mut parts, &mut d);
                 (1.7, 1.0, dark)
             }
             Phase::Ring => {
@@ -115,7 +118,8 @@ impl Chromatin {
                 let apart = d.range(7.5, 10.5) * size;
                 for side in [-1.0, 1.0] {
                     let at = polar(apart * side, turn + PI / 2.0);
-                    plate(&mut parts, &mut d, at, turn, 11.0 * size, 3.6, 0.35 * side);
+                    let (half, bow) = (11.0 * size, 0.35 * side);
+                    Plate { at, turn, half, thick: 3.6, bow }.draw(&mut parts, &mut d);
                 }
                 (1.4, 1.0, dark)
             }
@@ -123,7 +127,8 @@ impl Chromatin {
                 let apart = d.range(15.0, 19.0) * size;
                 for side in [-1.0, 1.0] {
                     let at = polar(apart * side, turn + PI / 2.0);
-                    plate(&mut parts, &mut d, at, turn, 9.0 * size, 3.7, 0.2 * side);
+                    let (half, bow) = (9.0 * size, 0.2 * side);
+                    Plate { at, turn, half, thick: 3.7, bow }.draw(&mut parts, &mut d);
                 }
                 (0.9, 1.0, dark * 0.95)
             }
@@ -176,24 +181,31 @@ fn disc(d: &mut Dice, radius: f32) -> [f32; 2] {
     polar(radius * d.unit().sqrt(), angle)
 }
 
-/// A bar of small discs: half length, half thickness, and a bow across its length.
-fn plate(
-    parts: &mut Vec<Capsule>,
-    d: &mut Dice,
+/// A bar of small discs.
+struct Plate {
+    /// Its centre.
     at: [f32; 2],
+    /// Radians.
     turn: f32,
+    /// Half of its length.
     half: f32,
+    /// Half of its thickness.
     thick: f32,
+    /// How far it bows across its length, as a share of `half`.
     bow: f32,
-) {
-    let n = 11;
-    for i in 0..n {
-        let t = i as f32 / (n - 1) as f32 * 2.0 - 1.0;
-        let u = t * half + d.range(-0.6, 0.6);
-        let v = bow * half * (0.5 - t * t) + d.range(-1.0, 1.0);
-        let (sin, cos) = turn.sin_cos();
-        let a = [at[0] + u * cos - v * sin, at[1] + u * sin + v * cos];
-        let r = thick * (1.0 - 0.25 * t * t) * d.range(0.8, 1.15);
-        parts.push(Capsule { a, b: a, r });
+}
+
+impl Plate {
+    fn draw(&self, parts: &mut Vec<Capsule>, d: &mut Dice) {
+        let n = 11;
+        for i in 0..n {
+            let t = i as f32 / (n - 1) as f32 * 2.0 - 1.0;
+            let u = t * self.half + d.range(-0.6, 0.6);
+            let v = self.bow * self.half * (0.5 - t * t) + d.range(-1.0, 1.0);
+            let (sin, cos) = self.turn.sin_cos();
+            let a = [self.at[0] + u * cos - v * sin, self.at[1] + u * sin + v * cos];
+            let r = self.thick * (1.0 - 0.25 * t * t) * d.range(0.8, 1.15);
+            parts.push(Capsule { a, b: a, r });
+        }
     }
 }

@@ -68,8 +68,17 @@ pub struct Embedded {
 /// A crop that is still to be read.
 type Lazy<'a> = (Row, Box<dyn FnOnce() -> Result<RgbTile, String> + Send + 'a>);
 
+/// Size of crops that are cut out of regions; as the encoder has it where nothing is given.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CropSize {
+    /// um/px.
+    pub mpp: Option<Mpp>,
+    /// Side, px.
+    pub side: Option<usize>,
+}
+
 /// Features of every crop of `source`, in its order, `batch` at a time. A single crop that cannot be
-/// read stops nothing. `mpp` and `side` are those of crops cut out of regions; all others are taken
+/// read stops nothing. The size is that of crops cut out of regions; all others are taken
 /// whole and resized to the encoder's input. `listener` gets the crops done and their total.
 ///
 /// # Errors
@@ -77,7 +86,7 @@ type Lazy<'a> = (Row, Box<dyn FnOnce() -> Result<RgbTile, String> + Send + 'a>);
 pub fn embed(
     encoder: &mut Frozen,
     source: &Source,
-    (mpp, side): (Option<Mpp>, Option<usize>),
+    CropSize { mpp, side }: CropSize,
     batch: usize,
     listener: &mut dyn Listener,
 ) -> Result<Embedded, FeatureError> {

@@ -1,5 +1,6 @@
 //! Errors of features and encoder packages.
 
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use crops::CorpusError;
 use infer::convert::ConvertError;
@@ -96,4 +97,21 @@ pub enum FeatureError {
     /// The folder holds no image.
     #[error(transparent)]
     Files(#[from] crate::files::FilesError),
+}
+
+impl Remedied for FeatureError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            Self::Engine(e) => e.remedy(),
+            Self::Corpus(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+            Self::Convert { source, .. } => source.remedy(),
+            Self::Resolution(_) => Some(Remedy::TileResolution),
+            Self::Exists(_) => Some(Remedy::Folder),
+            Self::Mixed { own: true, .. } => Some(Remedy::OtherFolderOrReplace),
+            Self::Mixed { own: false, .. } => Some(Remedy::OtherFolder),
+            _ => None,
+        }
+    }
 }

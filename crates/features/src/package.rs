@@ -265,15 +265,24 @@ pub fn convert(
     write(onnx, made, out)
 }
 
-/// Makes a package of a network that was exported from a file of weights, in the files that run one after
-/// the other, with the features of [`infer::convert::probes`] by those weights, whose SHA-256 is given: they
-/// may have several files, too.
+/// A network that was exported from a file of weights.
+pub struct Exported<'a> {
+    /// The weights.
+    pub weights: &'a Path,
+    /// SHA-256 of all their files.
+    pub sha256: String,
+    /// The files that run one after the other.
+    pub onnx: Vec<Vec<u8>>,
+    /// Features of [`infer::convert::probes`] by the weights.
+    pub features: &'a [f32],
+}
+
+/// Makes a package of a network that was exported from a file of weights.
 ///
 /// # Errors
 /// As [`convert()`].
 pub fn convert_weights(
-    (weights, sha256): (&Path, String),
-    (onnx, features): (Vec<Vec<u8>>, &[f32]),
+    Exported { weights, sha256, onnx, features }: Exported<'_>,
     out: &Path,
     mut draft: Draft,
     options: &EngineOptions,

@@ -425,7 +425,8 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
     let mut encoder = Frozen::open(&package, &rten()).unwrap();
     let source = Source::from_path(&images);
     assert!(matches!(source, Source::Images(_)));
-    let made = crops::embed(&mut encoder, &source, (None, None), 2, &mut Silent).unwrap();
+    let made =
+        crops::embed(&mut encoder, &source, crops::CropSize::default(), 2, &mut Silent).unwrap();
     assert_eq!(made.table.len(), 5);
     assert!(made.failed.len() == 1 && made.failed[0].contains("broken.png"), "{:?}", made.failed);
     let expected = golden()["pictures"].clone();
@@ -435,7 +436,8 @@ fn a_folder_of_images_gives_a_row_each_and_one_bad_image_stops_nothing() {
         assert!(farthest(vector, &floats(&expected[k])) < CLOSE, "{}", row.name);
     }
     let nowhere = Source::from_path(&dir.path().join("nowhere"));
-    let e = crops::embed(&mut encoder, &nowhere, (None, None), 2, &mut Silent).unwrap_err();
+    let e = crops::embed(&mut encoder, &nowhere, crops::CropSize::default(), 2, &mut Silent)
+        .unwrap_err();
     assert!(matches!(e, FeatureError::Files(_)), "{e}");
 }
 

@@ -410,6 +410,7 @@ impl ModelCard {
     ///
     /// # Errors
     /// [`CardError`] with the dotted key of the first bad value.
+    #[expect(clippy::too_many_lines, reason = "one rule after the other")]
     pub fn check(&self) -> Result<(), CardError> {
         if self.schema != SCHEMA {
             return Err(CardError::Schema { found: self.schema });

@@ -9,6 +9,7 @@ use crate::engine::{
 use crate::onnx::{self, Gives, Wanted};
 use crate::package::{ModelPackage, PackageError};
 use base::digest::sha256;
+use base::remedy::{Remedied, Remedy};
 use mitosis::{Mpp, PortError, RgbTile};
 
 /// Name of the network in a package.
@@ -213,7 +214,12 @@ impl Converted {
         let first = parity.engines[0].engine.clone();
         let (libtorch, largest) = ("libtorch on the weights", parity.largest);
         let allowed = if half { ROUNDING } else { TOLERANCE };
-        let difference = agree((libtorch, reference), (&first, given), (largest, allowed))?;
+        let difference = agree(
+            Ran { engine: libtorch, features: reference },
+            Ran { engine: &first, features: given },
+            largest,
+            allowed,
+        )?;
         if half {
             parity.rounding = Some(difference);
         } else {
@@ -266,7 +272,12 @@ fn tried(
     let largest = features.iter().fold(0.0_f32, |m, v| m.max(v.abs()));
     let mut engines = vec![RanOn { engine: first.clone(), difference: 0.0 }];
     for (engine, other) in &ran {
-        let difference = agree((engine, other), (&first, &features), (largest, TOLERANCE))?;
+        let difference = agree(
+            Ran { engine, features: other },
+            Ran { engine: &first, features: &features },
+            largest,
+            TOLERANCE,
+        )?;
         engines.push(RanOn { engine: engine.clone(), difference });
     }
     let parity = ParityCard { largest, engines, refused, rounding: None };
@@ -344,19 +355,31 @@ fn run(encoder: &mut dyn mitosis::Encoder, side: usize) -> Result<Vec<f32>, Conv
     Ok(both)
 }
 
-fn agree(
-    (engine, a): (&str, &[f32]),
-    (other, b): (&str, &[f32]),
-    (largest, allowed): (f32, f32),
-) -> Result<f32, ConvertError> {
+/// The features that an engine gave.
+struct Ran<'a> {
+    engine: &'a str,
+    features: &'a [f32],
+}
+
+fn agree(one: Ran<'_>, two: Ran<'_>, largest: f32, allowed: f32) -> Result<f32, ConvertError> {
+    let (a, b) = (one.features, two.features);
     let difference = if a.len() == b.len() { farthest(a, b) } else { f32::INFINITY };
     if difference <= allowed * largest {
         return Ok(difference);
     }
-    let (engine, other) = (engine.into(), other.into());
+    let (engine, other) = (one.engine.into(), two.engine.into());
     Err(ConvertError::Disagree { engine, other, difference, largest, allowed })
 }
 
 pub(crate) fn farthest(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+impl Remedied for ConvertError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -37,16 +37,20 @@ pub(crate) struct Signature {
     pub symbols: Vec<(String, usize)>,
 }
 
+/// What a card wants of a network's output.
+#[derive(Clone, Copy)]
+pub(crate) struct Output<'a> {
+    pub(crate) name: &'a str,
+    /// Without the batch.
+    pub(crate) shape: &'a [usize],
+}
+
 /// Checks input `image` f32 `[N,3,side,side]` and the output `name` f32 whose trailing dimensions
 /// are `output`, where the file fixes them.
 ///
 /// # Errors
 /// A sentence on what differs.
-pub(crate) fn signature(
-    onnx: &[u8],
-    side: usize,
-    output: (&str, &[usize]),
-) -> Result<Signature, String> {
+pub(crate) fn signature(onnx: &[u8], side: usize, output: Output<'_>) -> Result<Signature, String> {
     let (_, graph) = decode(onnx)?;
     bounded(&graph, onnx.len())?;
     let signature = takes(&graph, side)?;
@@ -80,7 +84,8 @@ fn takes(graph: &Graph, side: usize) -> Result<Signature, String> {
 }
 
 /// The output's half of it.
-fn gives(graph: &Graph, (name, output): (&str, &[usize])) -> Result<(), String> {
+fn gives(graph: &Graph, output: Output<'_>) -> Result<(), String> {
+    let Output { name, shape: output } = output;
     let out = dims_of(&graph.output, "output", name)?;
     if out.len() != output.len() + 1 {
         return Err(format!(

@@ -2,6 +2,7 @@
 
 use crate::engine::{EngineError, EngineOptions, EngineReport, open};
 use crate::package::ModelPackage;
+use base::remedy::{Remedied, Remedy};
 use mitosis::{PortError, RgbTile};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -84,4 +85,13 @@ fn median(
     }
     seconds.sort_by(f64::total_cmp);
     Ok(seconds[seconds.len() / 2])
+}
+
+impl Remedied for TimingError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Image crops to class probabilities, with any classifier package.
 
 use crate::progress::{Listener, Piece};
+use base::remedy::{Remedied, Remedy};
 use base::text::Many;
 pub use features::files::images;
 use infer::card::ClassifierCard;
@@ -181,4 +182,13 @@ pub fn classify(
         seconds: started.elapsed().as_secs_f64(),
         classes: card.classes.iter().cloned().zip(counts).collect(),
     })
+}
+
+impl Remedied for ClassifyError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

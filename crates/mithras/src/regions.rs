@@ -1,6 +1,7 @@
 //! Detection within regions that people drew: what is read, what counts, and how large it is.
 
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use detect::Tissue;
 use mitosis::{Level0, Point};
 use roi::{Area, Coverage, DrawnFile, Inside, Regions, SlideFrame};
@@ -260,4 +261,13 @@ pub fn outlines(folder: &Path, offset: [i64; 2]) -> Result<Vec<(String, Area)>, 
         (f["properties"]["name"].as_str().unwrap_or_default().to_owned(), area.moved(offset))
     };
     Ok(features.iter().map(one).collect())
+}
+
+impl Remedied for SlideRegionError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            Self::Region(e) => e.remedy(),
+        }
+    }
 }

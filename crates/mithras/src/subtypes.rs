@@ -1,6 +1,7 @@
 //! Subtypes of accepted figures: probability of being atypical, and of eight morphologies.
 
 use crate::record::{DetectionRow, SubtypeModel, Subtypes};
+use base::remedy::{Remedied, Remedy};
 use infer::{EngineError, EngineOptions, ModelPackage, PackageError};
 use mitosis::{Classifier, Mpp, PortError};
 use regions::task::MORPHOLOGY;
@@ -115,7 +116,8 @@ impl SubtypeNetwork {
             sha256: card.sha256.clone(),
             license: package.card.license.clone(),
         };
-        Self::new(classifier, sampling, model)
+        let (mpp, crop) = sampling;
+        Self::new(classifier, mpp, crop, model)
     }
 
     /// From a network of any make, with the resolution and the side of its crops in pixels.
@@ -124,7 +126,8 @@ impl SubtypeNetwork {
     /// [`SubtypeError::Classes`] when its classes are not [`MORPHOLOGY`], in whatever order.
     pub fn new(
         classifier: Box<dyn Classifier>,
-        (mpp, crop): (Mpp, usize),
+        mpp: Mpp,
+        crop: usize,
         model: SubtypeModel,
     ) -> Result<Self, SubtypeError> {
         let have = classifier.class_names().to_vec();
@@ -158,6 +161,16 @@ impl SubtypeNetwork {
             }
         }
         Ok(())
+    }
+}
+
+impl Remedied for SubtypeError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
     }
 }
 
@@ -202,7 +215,7 @@ mod tests {
             atypical_from: 0.5,
         };
         let other = Box::new(Other(ATYPIA.map(String::from).to_vec()));
-        let refused = SubtypeNetwork::new(other, (Mpp::PAPER, 64), model).err().unwrap();
+        let refused = SubtypeNetwork::new(other, Mpp::PAPER, 64, model).err().unwrap();
         assert!(refused.to_string().contains("needs [\"prometaphase\""), "{refused}");
     }
 }

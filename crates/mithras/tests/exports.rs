@@ -1,8 +1,10 @@
 //! Every export, field by field, on one small record.
 
-use detect::{Flaw, Flawed, FlawedSquare, SlideResult};
+use detect::{Flaw, Flawed, FlawedSquare, SlideCandidate, SlideResult};
 use mithras::export::{CountsFile, EXPORTS, qupath, read_detections, write_all};
-use mithras::record::{self, ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mithras::record::{
+    self, ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes,
+};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
 };
@@ -18,18 +20,20 @@ fn square(flaw: Flaw, place: (u32, u32)) -> FlawedSquare {
 
 fn record() -> SlideRecord {
     let score = |p| Score::new(p).unwrap();
-    let at = |x, y, seg, cls| Detection {
-        candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
-        s_cls: Some(score(cls)),
+    let at = |(x, y), seg, cls, outside_tissue, flaw| SlideCandidate {
+        detection: Detection {
+            candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
+            s_cls: Some(score(cls)),
+        },
+        outside_tissue,
+        flaw,
     };
     let result = SlideResult {
-        detections: vec![
-            at(1000.128, 2000.5, 0.75, 0.9),
-            at(3000.0, 2000.0, 0.5, 0.1),
-            at(1400.0, 2200.0, 0.625, 0.7),
+        candidates: vec![
+            at((1000.128, 2000.5), 0.75, 0.9, false, None),
+            at((3000.0, 2000.0), 0.5, 0.1, true, None),
+            at((1400.0, 2200.0), 0.625, 0.7, false, Some(Flaw::OutOfFocus)),
         ],
-        outside_tissue: vec![false, true, false],
-        flaws: vec![None, None, Some(Flaw::OutOfFocus)],
         flawed: Flawed {
             squares: vec![
                 square(Flaw::OutOfFocus, (3, 2)),
@@ -72,10 +76,10 @@ fn record() -> SlideRecord {
             classifier_symmetries_from: None,
             license: "none".into(),
         },
-        (
-            "balanced".into(),
-            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
-        ),
+        NamedPoint {
+            name: "balanced".into(),
+            point: OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        },
         Mm2(5.0),
         &result,
     )

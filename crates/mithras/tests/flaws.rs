@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{input, results, setup};
 use detect::{CancelToken, Flaw, SlideResult, Workers};
 use mithras::export::{CountsFile, read_detections};
-use mithras::job::{self, Existing, Input};
+use mithras::job::{self, Existing, Input, OutFolder};
 use mithras::progress::Silent;
 use mithras::report;
 use mitosis::{Mpp, RgbTile};
@@ -48,7 +48,14 @@ fn go(slide: &Path, out: &Path, windows: usize, existing: Existing) -> bool {
     let inputs = vec![Input { mpp: Some(Mpp::PAPER), ..input(slide) }];
     let checked = job::preflight(&inputs, &detector, out, existing).unwrap();
     let cancel = CancelToken::new();
-    let all = job::run(inputs, checked, &mut detector, out, existing, &mut Silent, &cancel);
+    let all = job::run(
+        inputs,
+        checked,
+        &mut detector,
+        OutFolder { path: out, existing },
+        &mut Silent,
+        &cancel,
+    );
     let words = ["mithras", "detect"].map(String::from);
     report::write(out, &all, &detector, &words).unwrap();
     all[0].is_done()

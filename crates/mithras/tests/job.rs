@@ -6,7 +6,7 @@ use detect::{CancelToken, Workers};
 use evaluation::evaluate::{evaluate, read_truth};
 use mithras::Detector;
 use mithras::job::state::Status;
-use mithras::job::{self, DetectionOutcome, DetectionState, Existing, StartError};
+use mithras::job::{self, DetectionOutcome, DetectionState, Existing, OutFolder, StartError};
 use mithras::progress::Silent;
 use mithras::report;
 use mitosis::Microns;
@@ -21,7 +21,14 @@ fn run(
 ) -> Vec<DetectionOutcome> {
     let inputs: Vec<_> = slides.iter().map(|p| input(p)).collect();
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
-    job::run(inputs, checked, setup, out, existing, &mut Silent, &CancelToken::new())
+    job::run(
+        inputs,
+        checked,
+        setup,
+        OutFolder { path: out, existing },
+        &mut Silent,
+        &CancelToken::new(),
+    )
 }
 
 fn workers(unit: usize) -> Workers {
@@ -45,8 +52,14 @@ fn a_run_writes_everything_and_one_bad_slide_stops_no_other() {
     let checked = job::preflight(&inputs, &setup, &out, Existing::Refuse).unwrap();
     assert_eq!(checked.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     let cancel = CancelToken::new();
-    let outcomes =
-        job::run(inputs, checked, &mut setup, &out, Existing::Refuse, &mut Silent, &cancel);
+    let outcomes = job::run(
+        inputs,
+        checked,
+        &mut setup,
+        OutFolder { path: &out, existing: Existing::Refuse },
+        &mut Silent,
+        &cancel,
+    );
     let status: Vec<_> = outcomes.iter().map(|o| o.state.status).collect();
     assert_eq!(status, [Status::Finished, Status::Failed, Status::NoTissue]);
 
@@ -359,8 +372,14 @@ fn folders_name_what_cannot_be_read_and_pass_over_their_own_results() {
     setup.openslide = Some("/no/such/library".into());
     let checked = job::preflight(&slides, &setup, &out, Existing::Refuse).unwrap();
     let cancel = CancelToken::new();
-    let outcomes =
-        job::run(slides, checked, &mut setup, &out, Existing::Refuse, &mut Silent, &cancel);
+    let outcomes = job::run(
+        slides,
+        checked,
+        &mut setup,
+        OutFolder { path: &out, existing: Existing::Refuse },
+        &mut Silent,
+        &cancel,
+    );
     assert_eq!(outcomes.iter().filter(|o| o.is_done()).count(), 1);
     let run = report::write(&out, &outcomes, &setup, &["mithras".to_owned()]).unwrap();
     assert_eq!((run.done, run.failed), (1, 3));

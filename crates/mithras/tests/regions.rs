@@ -5,7 +5,7 @@ use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::Thresholds;
 use mithras::batch::find;
-use mithras::job::{self, DetectionOutcome, Existing, Input};
+use mithras::job::{self, DetectionOutcome, Existing, Input, OutFolder};
 use mithras::progress::Silent;
 use mithras::regions::Classes;
 use mithras::report::{self, AtPoint, at_point, counts};
@@ -20,7 +20,14 @@ fn run(
     existing: Existing,
 ) -> Vec<DetectionOutcome> {
     let checked = job::preflight(&inputs, setup, out, existing).unwrap();
-    job::run(inputs, checked, setup, out, existing, &mut Silent, &CancelToken::new())
+    job::run(
+        inputs,
+        checked,
+        setup,
+        OutFolder { path: out, existing },
+        &mut Silent,
+        &CancelToken::new(),
+    )
 }
 
 fn detector() -> Detector {
@@ -48,6 +55,7 @@ fn squares(path: &Path, all: &[(&str, &str, [f64; 4])]) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn only_what_lies_in_regions_is_read_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let slide = dir.path().join("s.tiff");

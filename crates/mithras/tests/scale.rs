@@ -5,7 +5,7 @@ use detect::{CancelToken, Workers};
 use mithras::Detector;
 use mithras::batch::{Inputs, Shard, read_list};
 use mithras::job::state::Status;
-use mithras::job::{self, DetectionOutcome, DetectionState, Existing, Input};
+use mithras::job::{self, DetectionOutcome, DetectionState, Existing, Input, OutFolder};
 use mithras::progress::{Listener, Silent};
 use mithras::report::{self, ReportError, RunFile};
 use std::fs;
@@ -53,7 +53,8 @@ fn process_with(
     let checked = job::preflight(&inputs, detector, out, existing).unwrap();
     let command = ["mithras".to_owned(), "detect".to_owned()];
     report::begin(out, detector, &command).unwrap();
-    let outcomes = job::run(inputs, checked, detector, out, existing, listener, cancel);
+    let outcomes =
+        job::run(inputs, checked, detector, OutFolder { path: out, existing }, listener, cancel);
     let run = report::write(out, &outcomes, detector, &command).unwrap();
     (outcomes, run)
 }
@@ -165,8 +166,14 @@ fn two_processes_on_one_folder_do_every_slide_once() {
         let checked = job::preflight(&inputs, &detector, &out, Existing::Refuse).unwrap();
         together.wait();
         let cancel = CancelToken::new();
-        let outcomes =
-            job::run(inputs, checked, &mut detector, &out, Existing::Refuse, &mut Silent, &cancel);
+        let outcomes = job::run(
+            inputs,
+            checked,
+            &mut detector,
+            OutFolder { path: &out, existing: Existing::Refuse },
+            &mut Silent,
+            &cancel,
+        );
         report::write(&out, &outcomes, &detector, &["mithras".into(), "detect".into()]).unwrap();
         (outcomes, done())
     };
@@ -203,9 +210,15 @@ fn a_slide_done_meanwhile_with_another_configuration_is_left_alone() {
     process(inputs(), &out, Existing::Refuse);
     let before = results(&out.join("s0"));
     let cancel = CancelToken::new();
-    let outcome =
-        job::run(inputs(), checked, &mut late, &out, Existing::Resume, &mut Silent, &cancel)
-            .remove(0);
+    let outcome = job::run(
+        inputs(),
+        checked,
+        &mut late,
+        OutFolder { path: &out, existing: Existing::Resume },
+        &mut Silent,
+        &cancel,
+    )
+    .remove(0);
     assert!(outcome.state.reason.unwrap().contains("another configuration meanwhile"));
     assert!(results(&out.join("s0")) == before);
     assert_eq!(DetectionState::load(&out.join("s0")).unwrap().status, Status::Finished);

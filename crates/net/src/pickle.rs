@@ -143,6 +143,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one pickle, up to and including its STOP.
+    #[expect(clippy::too_many_lines, reason = "one arm for each instruction")]
     pub(crate) fn read(&mut self) -> Res<Value> {
         let mut m = Machine::default();
         for step in 0..LIMIT {

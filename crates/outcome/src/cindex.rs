@@ -1,9 +1,10 @@
 //! Harrell's C-index of a risk.
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{Agreement, PairCounts, Resampled, Summary, diagnoses};
 use crate::{Table, check_level};
+use base::remedy::Setting;
 use serde::Serialize;
 use stats::bootstrap::Plan;
 use stats::distribution::normal_critical;

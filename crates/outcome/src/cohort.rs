@@ -97,6 +97,10 @@ impl Cohort {
     /// A slide belongs to the clinical row whose key equals the slide's (as written, or as a file
     /// name without its extensions), or else is its longest prefix that ends at `-`, `_`, `.` or a
     /// space: TCGA slides so find their patient's barcode.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one pass over two tables; every refusal names its row"
+    )]
     pub fn join(table: &Table, clinical: &Table, columns: &Columns) -> Result<Self> {
         let key = table.column(columns.join_counts)?;
         let pick = |named: Option<&str>, usual: &[&str]| match named {

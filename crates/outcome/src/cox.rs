@@ -174,6 +174,7 @@ pub struct BaselinePoint {
 ///
 /// # Errors
 /// When the table lacks a column, a cell is wrong, the plan is, or the model has no estimate.
+#[expect(clippy::too_many_lines, reason = "the steps of the analysis in the order of the report")]
 pub fn cox(table: &Table, plan: &CoxPlan) -> Result<CoxModel> {
     check_level(plan.level)?;
     let frame = Frame::new(table, &plan.roles)?;

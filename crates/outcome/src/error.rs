@@ -1,7 +1,7 @@
-//! What can go wrong, as facts. The command line decides which flag a user should change, from
-//! [`Error::setting`].
+//! What can go wrong, as facts, each with the part of the plan that could be changed.
 
 use base::file::{ReadError, WriteError};
+use base::remedy::{Remedied, Remedy, Setting};
 use base::table::TableError;
 use stats::StatsError;
 use stats::survival::SurvivalError;
@@ -109,63 +109,19 @@ pub enum Error {
     Page(#[from] askama::Error),
 }
 
-/// What an error is about: a part of a plan, named by whichever face made the plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Setting {
-    /// Confidence of the intervals.
-    Level,
-    /// Times at which curves are read.
-    Times,
-    /// The value that means the event.
-    EventValue,
-    /// Texts that mean "missing", or columns that are categories.
-    Coding,
-    /// Columns taken as categories.
-    Categorical,
-    /// The covariates.
-    Covariates,
-    /// Case weights.
-    Weights,
-    /// Independent units.
-    Cluster,
-    /// Weight of early against late events.
-    Rho,
-    /// Cut-points.
-    Cut,
-    /// The direction of a risk.
-    Protective,
-    /// Whether a Cox model makes the risk.
-    Fit,
-    /// What times are divided by.
-    TimeScale,
-    /// Resamples.
-    Replicates,
-    /// Further methods.
-    Methods,
-    /// The training subset.
-    Training,
-    /// The grading scheme.
-    Scheme,
-    /// Field diameter.
-    FieldDiameter,
-    /// The area that counts refer to.
-    Area,
-    /// The folder of results.
-    Out,
-}
-
-impl Error {
-    /// What the error is about, where a plan could be changed.
-    #[must_use]
-    pub fn setting(&self) -> Option<Setting> {
+impl Remedied for Error {
+    fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Cell { setting, .. } | Self::Content { setting, .. } => *setting,
-            Self::Plan { setting, .. } => Some(*setting),
+            Self::Cell { setting, .. } | Self::Content { setting, .. } => {
+                setting.map(Remedy::Change)
+            }
+            Self::Plan { setting, .. } => Some(Remedy::Change(*setting)),
             _ => None,
         }
     }
+}
 
+impl Error {
     pub(crate) fn plan(setting: Setting, reason: impl Into<String>) -> Self {
         Self::Plan { setting, reason: reason.into() }
     }

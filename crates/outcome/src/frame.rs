@@ -6,9 +6,10 @@ mod fuzz;
 
 mod events;
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::result::Summary;
 use crate::table::Table;
+use base::remedy::Setting;
 use base::text::Many;
 use events::Events;
 use stats::survival::Survival;
@@ -69,6 +70,10 @@ enum Coding {
 
 impl Frame {
     /// Picks the complete rows and codes them.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one pass over the columns; every refusal names its row"
+    )]
     pub fn new(table: &Table, roles: &Roles) -> Result<Self> {
         let mut seen = BTreeSet::from([&roles.time, &roles.event]);
         for name in roles.covariates.iter().chain(&roles.groups) {

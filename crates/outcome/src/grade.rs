@@ -1,8 +1,9 @@
 //! Counts against the thresholds of a grading scheme.
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::table::Table;
 use base::file::WriteError;
+use base::remedy::Setting;
 use base::table::Writer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,9 +1,10 @@
 //! Kaplan-Meier curves, one per group.
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::Summary;
 use crate::{Table, check_level};
+use base::remedy::Setting;
 use serde::Serialize;
 use stats::survival::km::{
     IntervalType, KaplanMeier, KaplanMeierOptions, Point, kaplan_meier as fit,

@@ -49,12 +49,13 @@ mod study;
 mod table;
 pub mod words;
 
+pub use base::remedy::Setting;
 pub use cindex::{Bootstraps, CIndex, CIndexPlan, RiskSource, c_index};
 pub use cohort::PatientRule;
 pub use cox::{
     Baseline, BaselinePoint, CoxModel, CoxPlan, Limits, ProportionalHazards, TermTest, cox,
 };
-pub use error::{Error, Result, Setting};
+pub use error::{Error, Result};
 pub use frame::Roles;
 pub use grade::{GradePlan, Graded, Grades, Rule, Scheme, grade};
 pub use km::{Curve, CurveAt, CurvePoint, Curves, CurvesPlan, kaplan_meier};

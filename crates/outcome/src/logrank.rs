@@ -1,9 +1,10 @@
 //! The log-rank test between groups.
 
 use crate::Table;
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{Summary, Test};
+use base::remedy::Setting;
 use serde::Serialize;
 use stats::survival::logrank::logrank;
 

@@ -1,9 +1,10 @@
 //! The likelihood-ratio test between nested Cox models.
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{Coefficient, Summary, Test, coefficients, diagnoses, few_events};
 use crate::{Table, ties_name};
+use base::remedy::Setting;
 use serde::Serialize;
 use stats::survival::ChiSquared;
 use stats::survival::cox::{CoxFit, Options, Ties, fit, likelihood_ratio as compare};

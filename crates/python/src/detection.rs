@@ -6,7 +6,7 @@ use crate::work::interruptible;
 use ::detect::{CancelToken, Control};
 use infer::{EngineChoice, EngineOptions, ModelPackage, Precision, Provider};
 use mithras::export::read_detections as read_table;
-use mithras::job::{self, Existing, Input};
+use mithras::job::{self, Existing, Input, OutFolder};
 use mithras::progress::Listener;
 use mithras::record::{COLUMNS, DetectionRow};
 use mithras::{Builder, Detector, Stages, Thresholds, report};
@@ -198,7 +198,8 @@ pub fn detect_into(
     let (slides, detector) = plan.ready(py)?;
     let (cancel, mut notes) = (CancelToken::new(), Notes::default());
     let (detectors, command) = (&mut [detector], ["mithras.detect (Python)".to_owned()]);
-    let into = (&*out, Existing::from_flags(resume, overwrite));
+    let existing = Existing::from_flags(resume, overwrite);
+    let into = OutFolder { path: &out, existing };
     let (outcomes, _) = interruptible(py, &cancel, || {
         report::run(slides, detectors, into, &command, &mut notes, &cancel)
     })?

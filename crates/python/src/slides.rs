@@ -96,6 +96,7 @@ impl Slide {
     /// `x`, `y`: the top left corner in level-0 pixels, whatever the level. Pixels outside the slide
     /// are white. The array takes over the memory that was read into.
     #[pyo3(signature = (x, y, width, height, level=0))]
+    #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
     fn read_region<'py>(
         &self,
         py: Python<'py>,
@@ -112,6 +113,7 @@ impl Slide {
     ///
     /// `x`, `y`: the top left corner in pixels of that resolution, from the level-0 origin. Two adjacent regions
     /// equal their union.
+    #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
     fn read_at<'py>(
         &self,
         py: Python<'py>,

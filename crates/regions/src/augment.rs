@@ -8,4 +8,4 @@ pub mod sample;
 pub use crop::{CropPool, CropRecipe, CropSample, PoolShare};
 pub use domain::{Domain, PlaceKind, SampledPlace};
 pub use pixels::{Photometric, geometry, photometric, rand_augment, rng_of, view};
-pub use sample::{CellShares, SegmentPool, SegmentSample, SegmentShares, Spatial};
+pub use sample::{CellShares, SegmentPool, SegmentRules, SegmentSample, SegmentShares, Spatial};

@@ -4,6 +4,7 @@ use crate::dataset::RegionsError;
 use crate::folds::FoldsError;
 use base::file;
 use base::file::FileError;
+use base::remedy::{Remedied, Remedy};
 use std::path::{Path, PathBuf};
 
 /// Why a dataset cannot be written so.
@@ -68,5 +69,14 @@ impl Unfinished {
     pub(crate) fn finish(self) -> Result<(), ExportError> {
         let _ = std::fs::remove_dir(&self.out);
         self.folder.persist(&self.out).map_err(|e| ExportError::io(&self.out)(e.source))
+    }
+}
+
+impl Remedied for ExportError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Regions(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

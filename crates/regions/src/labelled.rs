@@ -4,6 +4,7 @@
 //! Every crop is a plain window of its image: no mirrored edge and no seam that would betray its
 //! class. The held-out side of a fold is `validation`.
 
+use base::remedy::{Remedied, Remedy};
 use std::path::Path;
 
 use mitosis::{Mpp, Point};
@@ -172,6 +173,16 @@ pub enum LabelledError {
     /// The corpus.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
+}
+
+impl Remedied for LabelledError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Regions(e) => e.remedy(),
+            Self::Corpus(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

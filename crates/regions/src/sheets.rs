@@ -61,6 +61,7 @@ pub struct WrittenSheets {
 ///
 /// # Errors
 /// [`ExportError`]: regions of different sizes, or too large to need this.
+#[expect(clippy::too_many_lines, reason = "one page from top to bottom")]
 pub fn write(
     set: &Dataset,
     images: &[&Image],

@@ -2,7 +2,7 @@
 
 use mithras::export::{CountsFile, read_detections, write_all};
 use mithras::input::InputDigest;
-use mithras::record::{ModelEntry, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
+use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord, SubtypeModel, Subtypes};
 use mithras::regions::{Searched, SearchedRegion};
 use mitosis::{
     Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, ResolutionSource, Score,
@@ -22,14 +22,15 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
     };
     let (w, h) = (width as f64, height as f64);
     let result = detect::SlideResult {
-        detections: vec![
+        candidates: vec![
             at(0.05 * w + 0.01, 0.5 * h + 0.99, 0.75, Some(0.9)),
             at(w - 0.07, h - 0.13, 0.5, Some(0.1)),
             at(0.07 * w, 0.52 * h, 0.625, Some(0.7)),
             at(0.9 * w, 0.1 * h, 0.3, None),
-        ],
-        outside_tissue: vec![false; 4],
-        flaws: vec![None; 4],
+        ]
+        .into_iter()
+        .map(|detection| detect::SlideCandidate { detection, outside_tissue: false, flaw: None })
+        .collect(),
         flawed: detect::Flawed::default(),
         unclassified: Vec::new(),
         unread: Vec::new(),
@@ -60,10 +61,10 @@ fn run(root: &Path, file: &str, (width, height): (u64, u64), digest: &str) -> Pa
             classifier_symmetries_from: None,
             license: "none".into(),
         },
-        (
-            "balanced".into(),
-            OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
-        ),
+        NamedPoint {
+            name: "balanced".into(),
+            point: OperatingPoint { seg: score(0.5), cls: score(0.5), provenance: "a test".into() },
+        },
         Mm2(5.0),
         &result,
     );

@@ -1,5 +1,6 @@
 //! Why regions cannot be used.
 
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use std::path::PathBuf;
 
@@ -82,4 +83,14 @@ pub enum RegionError {
         /// What does not agree.
         reason: String,
     },
+}
+
+impl Remedied for RegionError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::NoMpp { .. } => Some(Remedy::RegionResolution),
+            Self::Class { .. } => Some(Remedy::RegionClasses),
+            _ => None,
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! finer one at fixed places before it is used, by the mean colour of small squares.
 
 use crate::resample::Axis;
+use crate::slide::Area;
 use crate::source::{BACKGROUND, Disagreement};
 use crate::{Slide, SlideError};
 use std::sync::PoisonError;
@@ -82,7 +83,7 @@ impl Slide {
                 if e.is_tile() { Ok(()) } else { Err(e) }
             };
             let coarse = self.read_tiles(level, x, y, (w, h), &mut skip)?;
-            let whole = self.read_axes(finer, &ax, &ay, (x, y, w, h), &mut skip)?;
+            let whole = self.read_axes(finer, &ax, &ay, Area { x, y, w, h }, &mut skip)?;
             if damaged {
                 continue;
             }

@@ -1,6 +1,7 @@
 //! What can go wrong with a slide. Every message names the file and, where there is one, the remedy.
 
 use crate::limits::Breach;
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -175,5 +176,17 @@ impl SlideError {
     #[must_use]
     pub const fn is_tile(&self) -> bool {
         matches!(self, Self::Tile { .. })
+    }
+}
+
+impl Remedied for SlideError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::MissingResolution { .. } | Self::ImplausibleResolution { .. } => {
+                Some(Remedy::GiveResolution)
+            }
+            Self::ContradictingResolution { .. } => Some(Remedy::ForceResolution),
+            _ => None,
+        }
     }
 }

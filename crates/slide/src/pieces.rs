@@ -3,6 +3,7 @@
 use crate::limits::Fault;
 use crate::resample::{Axis, SAME};
 use crate::scratch::Piece;
+use crate::slide::Area;
 use crate::source::BACKGROUND;
 use crate::source::{Decoded, Rect, TileAt, TileState};
 use crate::{Slide, SlideError};
@@ -83,7 +84,7 @@ impl Slide {
         let ay = Axis::new(fine.downsample_y, l.downsample_y, fine.height);
         let x = (at.column * u64::from(l.tile_width)) as i64;
         let y = (at.row * u64::from(l.tile_height)) as i64;
-        self.read_axes(at.level - 1, &ax, &ay, (x, y, w, h), &mut |e, _| Err(e))
+        self.read_axes(at.level - 1, &ax, &ay, Area { x, y, w, h }, &mut |e, _| Err(e))
     }
 
     /// Tiles decoded so far whose data are doubtful, with the reason: data after the end, no end

@@ -2,7 +2,7 @@
 
 use crate::SlideError;
 use crate::resample::{Axis, SAME};
-use crate::slide::Slide;
+use crate::slide::{Area, Slide};
 use crate::source::{Level, TileAt};
 use mitosis::RgbTile;
 
@@ -30,7 +30,7 @@ impl Slide {
         let ax = Axis::new(l.downsample_x, factor, l.width);
         let ay = Axis::new(l.downsample_y, factor, l.height);
         let mut unread = Vec::new();
-        let tile = self.read_axes(index, &ax, &ay, (x, y, w, h), &mut |e, at| {
+        let tile = self.read_axes(index, &ax, &ay, Area { x, y, w, h }, &mut |e, at| {
             if !e.is_tile() {
                 return Err(e);
             }

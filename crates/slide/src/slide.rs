@@ -21,6 +21,19 @@ pub const MAX_READ_BYTES: u64 = 2 << 30;
 /// Source bytes that one resampling step holds at most; larger requests are cut.
 const STEP_BYTES: u64 = 48 << 20;
 
+/// A rectangle of pixels of any resolution.
+#[derive(Clone, Copy)]
+pub(crate) struct Area {
+    /// Left edge.
+    pub(crate) x: i64,
+    /// Top edge.
+    pub(crate) y: i64,
+    /// Width.
+    pub(crate) w: usize,
+    /// Height.
+    pub(crate) h: usize,
+}
+
 /// An opened slide. `Send + Sync`; reads from several threads run at once.
 pub struct Slide {
     pub(crate) path: PathBuf,
@@ -322,7 +335,7 @@ impl Slide {
         w: usize,
         h: usize,
     ) -> Result<RgbTile, SlideError> {
-        self.read_working(mpp, self.level_for(mpp)?, (x, y, w, h), &mut strict)
+        self.read_working(mpp, self.level_for(mpp)?, Area { x, y, w, h }, &mut strict)
     }
 
     /// [`Slide::read_at`] in which tiles that cannot be decoded are left white; with the pixels come
@@ -338,7 +351,7 @@ impl Slide {
         w: usize,
         h: usize,
     ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
-        self.read_seen(mpp, self.level_for(mpp)?, (x, y, w, h))
+        self.read_seen(mpp, self.level_for(mpp)?, Area { x, y, w, h })
     }
 
     /// All of the slide at a coarse `mpp`: from the level that serves it, or where tiles of that
@@ -347,7 +360,8 @@ impl Slide {
         let (w, h) = self.working_dimensions(mpp)?;
         let mut level = self.level_for(mpp)?;
         loop {
-            let seen = self.read_seen(mpp, level, (0, 0, w as usize, h as usize))?;
+            let seen =
+                self.read_seen(mpp, level, Area { x: 0, y: 0, w: w as usize, h: h as usize })?;
             if seen.1.is_empty() || level == 0 {
                 return Ok(seen);
             }
@@ -362,7 +376,7 @@ impl Slide {
         &self,
         mpp: Mpp,
         level: usize,
-        area: (i64, i64, usize, usize),
+        area: Area,
     ) -> Result<(RgbTile, Vec<TileAt>), SlideError> {
         let mut unread = BTreeSet::new();
         let image = self.read_working(mpp, level, area, &mut |e, at| {
@@ -376,7 +390,7 @@ impl Slide {
         &self,
         mpp: Mpp,
         index: usize,
-        area: (i64, i64, usize, usize),
+        area: Area,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
         let r = self.resolution()?;
@@ -412,7 +426,7 @@ impl Slide {
         let ax = Axis::new(l.downsample_x, ratio, l.width);
         let ay = Axis::new(l.downsample_y, ratio, l.height);
         let (ow, oh) = ((w as f64 / ratio).round().max(1.0), (h as f64 / ratio).round().max(1.0));
-        self.read_axes(index, &ax, &ay, (0, 0, ow as usize, oh as usize), unread)
+        self.read_axes(index, &ax, &ay, Area { x: 0, y: 0, w: ow as usize, h: oh as usize }, unread)
     }
 
     pub(crate) fn read_axes(
@@ -420,7 +434,7 @@ impl Slide {
         level: usize,
         ax: &Axis,
         ay: &Axis,
-        (x, y, w, h): (i64, i64, usize, usize),
+        Area { x, y, w, h }: Area,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
         if ax.is_identity() && ay.is_identity() {
@@ -432,7 +446,7 @@ impl Slide {
         }
         let need = 3.0 * (w as f64 * ax.ratio + 2.0) * (h as f64 * ay.ratio + 2.0);
         if need > STEP_BYTES as f64 && (w > 1 || h > 1) {
-            return self.read_in_halves(level, ax, ay, (x, y, w, h), unread);
+            return self.read_in_halves(level, ax, ay, Area { x, y, w, h }, unread);
         }
         let (tx, ty) = (ax.taps(x, w), ay.taps(y, h));
         let source = self.read_tiles(level, tx.start, ty.start, (tx.len, ty.len), unread)?;
@@ -448,15 +462,21 @@ impl Slide {
         level: usize,
         ax: &Axis,
         ay: &Axis,
-        (x, y, w, h): (i64, i64, usize, usize),
+        Area { x, y, w, h }: Area,
         unread: Unread<'_>,
     ) -> Result<RgbTile, SlideError> {
         // Rows are cut only when one band is narrow enough: tiles of a band are then met once.
         let band = 3.0 * (w as f64 * ax.ratio + 2.0) * (ay.ratio + 2.0);
         if h > 1 && band <= STEP_BYTES as f64 {
             let top = h / 2;
-            let mut a = self.read_axes(level, ax, ay, (x, y, w, top), unread)?;
-            let b = self.read_axes(level, ax, ay, (x, y + top as i64, w, h - top), unread)?;
+            let mut a = self.read_axes(level, ax, ay, Area { x, y, w, h: top }, unread)?;
+            let b = self.read_axes(
+                level,
+                ax,
+                ay,
+                Area { x, y: y + top as i64, w, h: h - top },
+                unread,
+            )?;
             a.data.extend_from_slice(&b.data);
             return Ok(RgbTile::new(w, h, a.data));
         }
@@ -471,8 +491,9 @@ impl Slide {
             });
         }
         let left = w / 2;
-        let a = self.read_axes(level, ax, ay, (x, y, left, h), unread)?;
-        let b = self.read_axes(level, ax, ay, (x + left as i64, y, w - left, h), unread)?;
+        let a = self.read_axes(level, ax, ay, Area { x, y, w: left, h }, unread)?;
+        let b =
+            self.read_axes(level, ax, ay, Area { x: x + left as i64, y, w: w - left, h }, unread)?;
         let mut data = Vec::with_capacity(3 * w * h);
         for (l, r) in a.data.chunks_exact(3 * left).zip(b.data.chunks_exact(3 * (w - left))) {
             data.extend_from_slice(l);

@@ -76,6 +76,20 @@ pub struct TissueMask {
     sums: Vec<u32>,
 }
 
+/// A slide in grey at a low resolution.
+struct Overview<'a> {
+    grey: &'a [u8],
+    /// Pixels that nobody could read; empty where all were.
+    unseen: &'a [bool],
+    /// Width and height, px.
+    size: (usize, usize),
+    mpp: Mpp,
+    /// Level-0 pixels per pixel.
+    scale: (f64, f64),
+    /// Level-0 size.
+    extent: (u64, u64),
+}
+
 impl TissueMask {
     /// Finds the tissue of a slide with the default options.
     ///
@@ -100,8 +114,9 @@ impl TissueMask {
         let (width, height) = (image.width, image.height);
         let grey: Vec<u8> = image.data.as_chunks::<3>().0.iter().map(|p| otsu::grey(*p)).collect();
         let scale = slide.working_scale(mpp)?;
+        let (size, extent) = ((width, height), (w, h));
         if unread.is_empty() {
-            return Ok(Self::from_grey(&grey, (width, height), mpp, scale, (w, h), options));
+            return Ok(Self::from_grey(&grey, size, mpp, scale, extent, options));
         }
         let mut unseen = vec![false; grey.len()];
         for rect in unread.into_iter().map(|at| slide.tile_rect(at)) {
@@ -113,7 +128,8 @@ impl TissueMask {
                 unseen[y * width..][span(rect.x, rect.width, scale.0, width)].fill(true);
             }
         }
-        Ok(Self::judged(&grey, &unseen, (width, height), mpp, scale, (w, h), options))
+        let overview = Overview { grey: &grey, unseen: &unseen, size, mpp, scale, extent };
+        Ok(Self::of_overview(overview, options))
     }
 
     /// The mask of a grey overview. `scale`: level-0 pixels per overview pixel; `extent`: level-0 size.
@@ -129,20 +145,12 @@ impl TissueMask {
         extent: (u64, u64),
         options: &TissueOptions,
     ) -> Self {
-        Self::judged(grey, &[], size, mpp, scale, extent, options)
+        Self::of_overview(Overview { grey, unseen: &[], size, mpp, scale, extent }, options)
     }
 
     /// The mask of an overview parts of which were not seen: they are not a grey, and count as tissue.
-    fn judged(
-        grey: &[u8],
-        unseen: &[bool],
-        size: (usize, usize),
-        mpp: Mpp,
-        scale: (f64, f64),
-        extent: (u64, u64),
-        options: &TissueOptions,
-    ) -> Self {
-        let (width, height) = size;
+    fn of_overview(overview: Overview<'_>, options: &TissueOptions) -> Self {
+        let Overview { grey, unseen, size: (width, height), mpp, scale, extent } = overview;
         assert_eq!(
             grey.len(),
             width * height,
@@ -459,7 +467,9 @@ mod tests {
         let options =
             TissueOptions { min_object_mm2: area, max_hole_mm2: area, ..Default::default() };
         let all = (1280, 1280);
-        let m = TissueMask::judged(&grey, &unseen, (40, 40), mpp, (32.0, 32.0), all, &options);
+        let (size, scale) = ((40, 40), (32.0, 32.0));
+        let overview = Overview { grey: &grey, unseen: &unseen, size, mpp, scale, extent: all };
+        let m = TissueMask::of_overview(overview, &options);
         assert_eq!(m.threshold, seen.threshold);
         assert!(m.contains(Point::new(40.0, 40.0)) && !seen.contains(Point::new(40.0, 40.0)));
         assert_eq!(m.mask.iter().filter(|t| **t).count(), 400 + 25);

@@ -2,6 +2,7 @@
 
 use base::file::WriteError;
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::text::{Shown, plain_lines};
 use mithras::batch::InputError;
 use mithras::report::ReportError;
@@ -65,4 +66,15 @@ pub enum SlurmError {
     /// The tables cannot be made.
     #[error("{0}")]
     Gather(#[source] ReportError),
+}
+
+impl Remedied for SlurmError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::List(e) => e.remedy(),
+            Self::Program { .. } => Some(Remedy::WithoutScheduler),
+            Self::Gather(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

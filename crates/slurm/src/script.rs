@@ -84,7 +84,7 @@ pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
         absolute(&plan.list).map_err(io(&plan.list))?,
     );
     let here = std::env::current_dir().map_err(io(Path::new(".")))?;
-    let text = text(plan, (&list, &out, &here), shards)?;
+    let text = text(plan, &list, &out, &here, shards)?;
     let path = absolute(folder.join("detect.sbatch")).map_err(io(&folder))?;
     file::write(&path, text.as_bytes())?;
     Ok(Written { file: path, slides, shards })
@@ -93,7 +93,9 @@ pub(super) fn written(plan: &Plan) -> Result<Written, SlurmError> {
 /// The file's text; nothing in it depends on the machine but the paths.
 fn text(
     plan: &Plan,
-    (list, out, here): (&Path, &Path, &Path),
+    list: &Path,
+    out: &Path,
+    here: &Path,
     shards: NonZeroU32,
 ) -> Result<String, SlurmError> {
     let log = out.join(FOLDER).to_string_lossy().replace('%', "%%") + "/%A-%a.log";
@@ -168,7 +170,7 @@ mod tests {
 
     fn of(plan: &Plan) -> Result<String, SlurmError> {
         let shards = NonZeroU32::new(plan.shards).unwrap();
-        text(plan, (&plan.list, &plan.out, Path::new("/study")), shards)
+        text(plan, &plan.list, &plan.out, Path::new("/study"), shards)
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Refusals of the start page.
 
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use infer::PackageError;
 use mithras::job::InputError;
@@ -63,6 +64,18 @@ pub enum PageError {
     /// The system gives no thread.
     #[error("no thread for the run")]
     Thread(#[source] std::io::Error),
+}
+
+impl Remedied for PageError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            Self::Input(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+            Self::NoPackage => Some(Remedy::Package),
+            _ => None,
+        }
+    }
 }
 
 /// Why a folder cannot be listed.

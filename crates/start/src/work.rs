@@ -3,7 +3,7 @@
 use crate::error::{PageError, words};
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage};
-use mithras::job::{Existing, Input, StartError};
+use mithras::job::{Existing, Input, OutFolder, StartError};
 use mithras::progress::{Event, Listener, SlideStatus};
 use mithras::report::{self, WholeError};
 use mithras::{Builder, Thresholds};
@@ -172,7 +172,7 @@ impl Desk {
         let mut detector =
             [builder.open(&plan.package).map_err(|e| Fault { words: words(&e), exists: false })?];
         let mut listener = Watch(self.clone());
-        let place = (&*plan.out, plan.existing);
+        let place = OutFolder { path: &plan.out, existing: plan.existing };
         let (slides, command) = (plan.slides, &*plan.command);
         let run = report::run(slides, &mut detector, place, command, &mut listener, cancel);
         let (outcomes, _) = run.map_err(|e| Fault {

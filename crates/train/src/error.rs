@@ -1,5 +1,6 @@
 //! What can go wrong in a training run.
 
+use base::remedy::{Remedied, Remedy};
 use std::path::{Path, PathBuf};
 
 /// Errors of presets, run directories and loops.
@@ -94,3 +95,23 @@ impl TrainError {
 
 /// Result of this crate.
 pub type Result<T> = std::result::Result<T, TrainError>;
+
+impl Remedied for TrainError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Net(net::NetError::Weights { fits_in_part: true, .. }) => {
+                Some(Remedy::PartialWeights)
+            }
+            Self::Preset { path, .. } if path.as_os_str() == "init" => {
+                Some(Remedy::StartingWeights)
+            }
+            Self::Preset { path, .. } if path.as_os_str() == "positive" => {
+                Some(Remedy::PositiveClass)
+            }
+            Self::There { .. } => Some(Remedy::ContinueTraining),
+            Self::Regions(e) => e.remedy(),
+            Self::Corpus(e) => e.remedy(),
+            _ => None,
+        }
+    }
+}

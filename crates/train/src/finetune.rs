@@ -217,6 +217,10 @@ pub fn run(
 ///
 /// # Errors
 /// As [`run`].
+#[expect(
+    clippy::too_many_lines,
+    reason = "the training from its data to its files; the loop itself is in `run`"
+)]
 pub fn train_on(
     preset: &FinetunePreset,
     data: &Data,

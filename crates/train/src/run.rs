@@ -204,6 +204,10 @@ fn slow(precision: Precision, device: Device, cpu_has_bf16: bool) -> Option<&'st
 
 impl Session {
     /// Opens the run directory, and continues from its state if requested.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "every check of an earlier run before anything is written"
+    )]
     pub fn open(
         vs: VarStore,
         opening: RunSetup<impl Serialize>,

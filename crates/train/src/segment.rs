@@ -8,7 +8,7 @@ use net::dist::Group;
 use net::optim::{self, AdamWConfig};
 use net::unet::EfficientUnet;
 use regions::augment::sample::IGNORE;
-use regions::augment::{PlaceKind, SegmentPool, SegmentSample, rng_of};
+use regions::augment::{PlaceKind, SegmentPool, SegmentRules, SegmentSample, rng_of};
 use serde::Serialize;
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor};
@@ -152,10 +152,14 @@ pub fn train_on(preset: &SegmentPreset, data: &Data, options: &RunOptions) -> Re
         &data.scenes.frames,
         &data.scenes.exhaustive_patches,
         data.scenes.unlabelled.iter().flat_map(|f| f.1.clone()).collect(),
-        (&preset.shares, &preset.cells),
-        preset.spatial.clone(),
-        preset.data.patch * factor,
-        (preset.data.radius, preset.data.ring),
+        SegmentRules {
+            shares: &preset.shares,
+            cells: &preset.cells,
+            spatial: preset.spatial.clone(),
+            side: preset.data.patch * factor,
+            radius: preset.data.radius,
+            ring: preset.data.ring,
+        },
     );
     if let Some(most) = preset.data.max_slide_share {
         pool.cap_slides(most);

@@ -144,6 +144,6 @@ pub fn detect(
             let reason = format!("a crop could not be read: {}", u.reason);
             Err(TrainingError::file(slide.path(), reason))
         }
-        None => Ok(found.detections),
+        None => Ok(found.detections().copied().collect()),
     }
 }

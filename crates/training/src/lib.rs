@@ -16,6 +16,7 @@ mod resolution;
 pub mod torch;
 
 use base::file::FileError;
+use base::remedy::{Remedied, Remedy};
 use std::path::{Path, PathBuf};
 
 /// Why a detector could not be trained, calibrated or packaged.
@@ -165,5 +166,22 @@ impl TrainingError {
 
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         FileError::io(path)
+    }
+}
+
+impl Remedied for TrainingError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::ScoredBefore { .. } => Some(Remedy::ScoreAgain),
+            Self::Seen { .. } | Self::Unlisted { .. } => Some(Remedy::AllowSeen),
+            Self::Figures(e) => e.remedy(),
+            Self::Train(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+            Self::Detect(e) => e.remedy(),
+            Self::Engine(e) => e.remedy(),
+            Self::Opened(e) => e.remedy(),
+            Self::Robustness(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

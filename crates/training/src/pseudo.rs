@@ -56,7 +56,7 @@ pub fn label(
         let job = Job::whole(&slide, &detector.config.recipe).map_err(fail)?;
         let found = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
         let (fx, fy) = image.scale(WORKING);
-        for d in &found.detections {
+        for d in found.detections() {
             let (c, s_seg) = (d.candidate.centroid, d.candidate.s_seg);
             let s_cls = d.s_cls.ok_or_else(|| {
                 TrainingError::Invalid(

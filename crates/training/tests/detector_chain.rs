@@ -200,6 +200,7 @@ fn every_preset_of_a_detector_parses_and_says_how_it_is_run() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one run whose later steps need the earlier ones")]
 fn a_drawn_dataset_becomes_a_package_and_a_killed_run_goes_on() {
     // Tests share the cores; libtorch's threads would wait for each other.
     train::set_up(1);

@@ -42,7 +42,7 @@ impl Desk {
 
     fn package(&self, name: &str, most: u64, half: bool) -> PathBuf {
         let out = self.0.path().join(name);
-        convert_below(most, (&self.1, ENCODER), &out, draft(half), &rten()).unwrap();
+        convert_below(most, &self.1, ENCODER, &out, draft(half), &rten()).unwrap();
         out
     }
 }
@@ -112,7 +112,7 @@ fn three_files_give_what_one_gives_on_every_engine() {
     // An existing package is not overwritten, and the error comes before the weights are read.
     let none = Path::new("no-such.safetensors");
     let out = desk.0.path().join("whole-true");
-    let again = convert_below(MOST_BYTES, (none, ENCODER), &out, draft(true), &rten());
+    let again = convert_below(MOST_BYTES, none, ENCODER, &out, draft(true), &rten());
     assert!(again.unwrap_err().to_string().contains("whole-true"));
 }
 

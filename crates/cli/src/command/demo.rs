@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use evaluation::evaluate;
 use mithras::demo::{self, Container, Layout, Spec};
-use mithras::job::{self, Existing};
+use mithras::job::{self, Existing, OutFolder};
 use mithras::progress::Piece;
 use mitosis::matching::{PAPER_RADIUS, Rule};
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     draw(&args, &slide)?;
     let inputs = job::find(&[slide], None, &BTreeMap::new())?;
     let bars = &mut *args.log.listener(false);
-    let out = (&*args.out, Existing::Overwrite);
+    let out = OutFolder { path: &args.out, existing: Existing::Overwrite };
     let (outcomes, run) = detect::work(inputs.slides, &mut [detector], out, bars)?;
     detect::print_result(&args.out, &run, false)?;
     if outcomes.iter().any(|o| !o.is_done()) {

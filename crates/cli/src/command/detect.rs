@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use detect::CancelToken;
 use infer::{EngineOptions, ModelPackage, Precision};
 use mithras::batch::{Shard, read_list};
-use mithras::job::{self, DetectionOutcome, Existing};
+use mithras::job::{self, DetectionOutcome, Existing, OutFolder};
 use mithras::progress::Listener;
 use mithras::regions::Classes;
 use mithras::report::{self, RunFile};
@@ -218,7 +218,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
         .accept_engine(args.accept_engine)
         .subtypes(args.subtypes)
         .open_several(&package, args.workers.into())?;
-    let out = (&*args.out, Existing::from_flags(args.resume, args.overwrite));
+    let existing = Existing::from_flags(args.resume, args.overwrite);
+    let out = OutFolder { path: &args.out, existing };
     let listener = &mut *args.log.listener(detectors.len() == 1);
     let (outcomes, run) = work(inputs.slides, &mut detectors, out, listener)?;
     print_result(&args.out, &run, args.json)?;
@@ -232,7 +233,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 pub fn work(
     slides: Vec<job::Input>,
     detectors: &mut [Detector],
-    out: (&Path, Existing),
+    out: OutFolder<'_>,
     listener: &mut dyn Listener,
 ) -> Result<(Vec<DetectionOutcome>, RunFile)> {
     let (command, cancel) = (crate::progress::words(), CancelToken::new());

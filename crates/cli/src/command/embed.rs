@@ -6,7 +6,7 @@ use crate::progress::LogArgs;
 use crate::{hint, show};
 use anyhow::{Context, Result, ensure};
 use infer::Precision;
-use mithras::embed::{Form, Frozen, Plan, Source, crops, slides};
+use mithras::embed::{CropSize, Form, Frozen, Plan, Source, crops, slides};
 use mitosis::Mpp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -91,8 +91,8 @@ pub fn run(a: Args) -> Result<ExitCode> {
     // Several runs of the network are read at once, so that readers need not wait for it.
     let batch = 4 * usize::from(a.batch);
     let report = if let Some(dir) = &a.crops {
-        let how = (a.tile_mpp, side);
-        crops(&mut encoders[0], &Source::from_path(dir), how, batch, &a.out, listener)?
+        let size = CropSize { mpp: a.tile_mpp, side };
+        crops(&mut encoders[0], &Source::from_path(dir), size, batch, &a.out, listener)?
     } else {
         ensure!(
             Form::from_path(&a.out).is_none(),

@@ -80,10 +80,11 @@ pub fn run(args: &Args) -> Result<()> {
     let command = crate::progress::words();
     let measured = if let (Some(data), Some(task)) = (&args.crops, args.task) {
         let package = ModelPackage::find(args.engine.model())?;
-        let part = (task, args.part.as_deref() == Some("test"));
-        let how = (args.mpp, args.every);
-        let engine = args.engine.options();
-        let result = crops::of_task((&package, &engine), (data, part), how, &changes, listener)?;
+        let test = args.part.as_deref() == Some("test");
+        let part = crops::TaskPart { folder: data, task, test };
+        let sampling = crops::Sampling { mpp: args.mpp, every: args.every };
+        let model = crops::Model { package: &package, engine: &args.engine.options() };
+        let result = crops::of_task(model, part, sampling, &changes, listener)?;
         result.write(&args.out)?;
         print!("{result}");
         result.measured(&command)

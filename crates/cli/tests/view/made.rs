@@ -1,12 +1,12 @@
 //! A run made by hand on a drawn slide and on one of plain dots, and a server of it.
 
-use detect::{Flaw, Flawed, SlideResult};
+use detect::{Flaw, Flawed, SlideCandidate, SlideResult};
 use mithras::batch::state::Status;
 use mithras::demo::{Container, Kind, Layout, Spec, write};
 use mithras::export::write_all;
 use mithras::input::InputDigest;
 use mithras::job::DetectionState;
-use mithras::record::{ModelEntry, SlideEntry, SlideRecord};
+use mithras::record::{ModelEntry, NamedPoint, SlideEntry, SlideRecord};
 use mitosis::{Candidate, Detection, Mm2, Mpp, OperatingPoint, Point, Resolution, Score};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -175,14 +175,16 @@ fn first(layout: &Layout) -> usize {
 type Found = (f64, f64, f32, Option<f32>, bool);
 
 fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found], area: f64) {
-    let detection = |&(x, y, seg, cls, _): &Found| Detection {
-        candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
-        s_cls: cls.map(score),
+    let candidate = |(k, &(x, y, seg, cls, outside_tissue)): (usize, &Found)| SlideCandidate {
+        detection: Detection {
+            candidate: Candidate { centroid: Point::new(x, y), s_seg: score(seg) },
+            s_cls: cls.map(score),
+        },
+        outside_tissue,
+        flaw: (k == 1).then_some(Flaw::Pen),
     };
     let result = SlideResult {
-        detections: found.iter().map(detection).collect(),
-        outside_tissue: found.iter().map(|f| f.4).collect(),
-        flaws: (0..found.len()).map(|k| (k == 1).then_some(Flaw::Pen)).collect(),
+        candidates: found.iter().enumerate().map(candidate).collect(),
         flawed: Flawed::default(),
         unclassified: Vec::new(),
         unread: Vec::new(),
@@ -214,8 +216,14 @@ fn record(run: &Path, file: &Path, (width, height): (u64, u64), found: &[Found],
     };
     let point = OperatingPoint { seg: score(0.5), cls: score(0.7), provenance: "a test".into() };
     let resolution = Resolution::user(Mpp::PAPER);
-    let record =
-        SlideRecord::new(slide, resolution, model, ("made".into(), point), Mm2(area), &result);
+    let record = SlideRecord::new(
+        slide,
+        resolution,
+        model,
+        NamedPoint { name: "made".into(), point },
+        Mm2(area),
+        &result,
+    );
     let folder = run.join(name);
     std::fs::create_dir_all(&folder).unwrap();
     write_all(&record, &folder).unwrap();

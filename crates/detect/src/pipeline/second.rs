@@ -41,6 +41,14 @@ struct Classify<'a> {
     classes: usize,
 }
 
+/// What the second stage takes from and hands on to.
+pub(super) struct Channels {
+    pub(super) regions: Receiver<StageOutput>,
+    pub(super) crop_out: Sender<Cropped>,
+    pub(super) crops_in: Receiver<Cropped>,
+    pub(super) events: Sender<Event>,
+}
+
 impl<'a, 'm> Second<'a, 'm> {
     pub(super) fn new(
         source: &'a dyn TileSource,
@@ -90,12 +98,7 @@ impl<'a, 'm> Second<'a, 'm> {
         control: &'scope Shared,
         (crop_meter, classify_meter): (&'scope Meter, &'scope Meter),
         batch: usize,
-        (regions, crop_out, crops_in, events): (
-            Receiver<StageOutput>,
-            Sender<Cropped>,
-            Receiver<Cropped>,
-            Sender<Event>,
-        ),
+        Channels { regions, crop_out, crops_in, events }: Channels,
     ) where
         'a: 'scope,
         'm: 'scope,

@@ -74,6 +74,7 @@ pub(super) struct Segment<'a> {
     pub(super) unread: usize,
     pub(super) batch: usize,
     pub(super) meter: &'a Meter,
+    pub(super) events: Sender<Event>,
 }
 
 impl Segment<'_> {
@@ -83,7 +84,6 @@ impl Segment<'_> {
         tiles: &Receiver<Tile>,
         tokens: &Sender<()>,
         out: &Sender<(usize, Option<ProbMap>)>,
-        events: &Sender<Event>,
         control: &Shared,
     ) -> Result<(), DetectError> {
         let mut early: BTreeMap<usize, _> = BTreeMap::new();
@@ -108,7 +108,7 @@ impl Segment<'_> {
                 Ok((tile, flaws)) => {
                     batch.push(tile);
                     if let Some(flaws) = flaws {
-                        let _ = events.send(Event::Flawed(item.at, flaws));
+                        let _ = self.events.send(Event::Flawed(item.at, flaws));
                     }
                 }
                 Err(e) if item.warm => {
@@ -117,7 +117,7 @@ impl Segment<'_> {
                     )));
                 }
                 Err(e) => {
-                    let _ = events.send(Event::Unread(item.at, e.0.clone()));
+                    let _ = self.events.send(Event::Unread(item.at, e.0.clone()));
                     self.unread(e.0)?;
                 }
             }
@@ -194,6 +194,7 @@ pub(super) struct Assemble<'a> {
     pub(super) recipe: &'a Recipe,
     pub(super) frame: Frame,
     pub(super) meter: &'a Meter,
+    pub(super) events: Sender<Event>,
 }
 
 /// Final pixels on their way into the extractor: the pixel rows of one row of cells.
@@ -239,11 +240,10 @@ impl Assemble<'_> {
         extractor: Extractor,
         maps: &Receiver<(usize, Option<ProbMap>)>,
         out: &Sender<StageOutput>,
-        events: &Sender<Event>,
         control: &Shared,
     ) -> Result<(), DetectError> {
         let mut stitcher =
-            Stitcher::new((self.recipe.grid, self.recipe.overlap), self.frame, first_row);
+            Stitcher::new(self.recipe.grid, self.recipe.overlap, self.frame, first_row);
         let mut rows = Rows::new(self.recipe, self.frame, first_row, extractor);
         for (i, item) in self.items.iter().enumerate() {
             let Ok((at, map)) = maps.recv() else { return Ok(()) };
@@ -259,7 +259,7 @@ impl Assemble<'_> {
                     stitcher.close_rows(item.at.row + 1, &mut rows);
                 }
             });
-            if !item.warm && events.send(Event::WindowDone).is_err() {
+            if !item.warm && self.events.send(Event::WindowDone).is_err() {
                 return Ok(());
             }
             let mut found: Vec<StageOutput> =

@@ -56,7 +56,7 @@ proptest! {
             .collect();
         let all = windows.iter().map(|&w| (w, map(w, grid.window())));
         let by = (grid, overlap);
-        let (got, want) = (stitch(by, frame, all), slow(by, frame, &windows));
+        let (got, want) = (stitch(by.0, by.1, frame, all), slow(by, frame, &windows));
         prop_assert!(got.data.iter().zip(&want.data).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 }

@@ -260,8 +260,7 @@ pub type Bits = (u64, u64, u32, Option<u32>);
 
 pub fn bits(result: &SlideResult) -> Vec<Bits> {
     result
-        .detections
-        .iter()
+        .detections()
         .map(|d| {
             (
                 d.candidate.centroid.x.to_bits(),
@@ -284,7 +283,7 @@ pub fn in_memory(source: &dyn TileSource, job: &Job<'_>, recipe: &Recipe) -> Vec
         let tile = source.read_at(recipe.mpp, x, y, side, side).ok()?;
         Some((w, Shade::default().probabilities(&[tile]).unwrap().remove(0)))
     });
-    let map = stitch((recipe.grid, recipe.overlap), recipe.frame(source).unwrap(), maps);
+    let map = stitch(recipe.grid, recipe.overlap, recipe.frame(source).unwrap(), maps);
     let scale = source.working_scale(recipe.mpp).unwrap();
     let found = extract(&map, &recipe.candidates).into_iter().map(|c| {
         let s_cls = recipe.crops.as_ref().map(|crop| {

@@ -4,7 +4,8 @@ mod items;
 mod plan;
 mod words;
 
-pub use plan::{ClassificationError, ClassificationPlan, LargestF1, Setting};
+pub use base::remedy::Setting;
+pub use plan::{ClassificationError, ClassificationPlan, LargestF1};
 
 use items::Items;
 use outcome::Table;

@@ -10,6 +10,7 @@ mod words;
 pub use seen::{Listed, seen_in_training, trained_on};
 pub use truth::{Truth, TruthCase, TruthOptions, read_truth};
 
+use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Unmatched};
 use base::text::Shown;
 use curve::CurvePoint;
@@ -418,6 +419,16 @@ fn unmatched(dir: &Path, truth: &Truth) -> Option<Unmatched> {
     (!found.is_empty())
         .then(|| Unmatched::between(names, keys, found.iter().map(String::as_str)))
         .flatten()
+}
+
+impl Remedied for EvaluateError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Counts(e) => e.remedy(),
+            Self::Word { .. } => Some(Remedy::FigureWords),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

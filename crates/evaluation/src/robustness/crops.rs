@@ -68,25 +68,52 @@ pub struct CropRobustness {
     pub worst: (String, f64),
 }
 
+/// A package and how its networks run.
+#[derive(Clone, Copy, Debug)]
+pub struct Model<'a> {
+    /// The package.
+    pub package: &'a ModelPackage,
+    /// Engine, threads, batches.
+    pub engine: &'a EngineOptions,
+}
+
+/// One part of a task's data.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskPart<'a> {
+    /// Its folder.
+    pub folder: &'a Path,
+    /// What the crops are.
+    pub task: Task,
+    /// The part that nothing trains on.
+    pub test: bool,
+}
+
+/// Which crops are measured, and at what resolution.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampling {
+    /// um/px of the crops; the model's own without one.
+    pub mpp: Option<Mpp>,
+    /// Every n-th crop is measured.
+    pub every: usize,
+}
+
 /// Measures a classifier on one part of a task's data in a folder, at `mpp` or the model's own.
 ///
 /// # Errors
 /// [`RobustnessError`]: as [`run`], and crops that cannot be read.
 pub fn of_task(
-    with: (&ModelPackage, &EngineOptions),
-    (data, (task, test)): (&Path, (Task, bool)),
-    (mpp, every): (Option<Mpp>, usize),
+    with: Model<'_>,
+    data: TaskPart<'_>,
+    sampling: Sampling,
     changes: &[Perturbation],
     listener: &mut dyn Listener,
 ) -> Result<CropRobustness, RobustnessError> {
-    let own = || with.0.card.classifier.as_ref().map_or(Mpp::PAPER, |c| c.mpp);
-    let how = (mpp.unwrap_or_else(own), every);
-    if test {
-        let set = TestSet::open(task, data)?;
-        run(with, &set, how, changes, listener)
+    if data.test {
+        let set = TestSet::open(data.task, data.folder)?;
+        run(with, &set, sampling, changes, listener)
     } else {
-        let set = TrainingSet::open(task, data)?;
-        run(with, &set, how, changes, listener)
+        let set = TrainingSet::open(data.task, data.folder)?;
+        run(with, &set, sampling, changes, listener)
     }
 }
 
@@ -96,9 +123,9 @@ pub fn of_task(
 /// # Errors
 /// [`RobustnessError`]: a package of other classes than the crops, or whose network stops.
 pub fn run(
-    (package, engine): (&ModelPackage, &EngineOptions),
+    Model { package, engine }: Model<'_>,
     crops: &Crops,
-    (mpp, every): (Mpp, usize),
+    Sampling { mpp, every }: Sampling,
     changes: &[Perturbation],
     listener: &mut dyn Listener,
 ) -> Result<CropRobustness, RobustnessError> {
@@ -109,6 +136,7 @@ pub fn run(
         .classifier
         .as_ref()
         .ok_or_else(|| no(format!("{name} is not a classifier")))?;
+    let mpp = mpp.unwrap_or(card.mpp);
     // What is not the positive class of two has many names.
     let rest = |set: &[String]| set.len() == 2 && set.contains(&card.positive);
     let both = rest(&card.classes) && rest(crops.classes());

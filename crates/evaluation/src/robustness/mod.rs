@@ -16,6 +16,7 @@ use base::progress::Listener;
 use std::path::{Path, PathBuf};
 
 use base::file;
+use base::remedy::{Remedied, Remedy};
 use base::table::Writer;
 use detect::{Control, Job};
 use mitosis::matching::{Case, PAPER_RADIUS, Rule, Scored, Tally};
@@ -365,7 +366,7 @@ fn look(
     let result = detector.windows(&slide, &job, Control::default()).map_err(fail)?;
     let counts =
         |d: &&mitosis::Detection| image.counts(d.candidate.centroid.x, d.candidate.centroid.y);
-    let found = result.detections.iter().filter(counts).map(|d| {
+    let found = result.detections().filter(counts).map(|d| {
         // Pixels are where they were: the true resolution places them.
         let at = image.resolution.to_physical(d.candidate.centroid);
         ScoredCandidate {
@@ -437,5 +438,15 @@ impl Robustness {
         file::write(&dir.join("robustness.svg"), chart::bars(self).as_bytes())?;
         base::json::write(&dir.join("robustness.json"), self)?;
         Ok(())
+    }
+}
+
+impl Remedied for RobustnessError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            Self::Detect { source, .. } => source.remedy(),
+            _ => None,
+        }
     }
 }

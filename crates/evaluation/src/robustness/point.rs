@@ -304,6 +304,10 @@ fn counted(
 ///
 /// # Errors
 /// Folds under different perturbations, without figures, no second stage, or candidates of one class alone.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the steps of the choice in the order in which they are described"
+)]
 pub fn choose(
     folds: &[FoldRun],
     density: Option<f64>,

@@ -1,5 +1,6 @@
 //! Why no engine runs.
 
+use base::remedy::{Remedied, Remedy};
 /// Why no engine runs.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -26,4 +27,10 @@ pub enum EngineError {
     /// The options contradict each other.
     #[error("{0}")]
     Options(String),
+}
+
+impl Remedied for EngineError {
+    fn remedy(&self) -> Option<Remedy> {
+        matches!(self, Self::Unavailable { .. } | Self::Options(_)).then_some(Remedy::Engine)
+    }
 }

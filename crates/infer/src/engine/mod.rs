@@ -32,7 +32,7 @@ pub use crate::session::{Network, Session};
 
 use crate::card::BoxesCard;
 use crate::network::{OnnxClassifier, OnnxEncoder, OnnxSegmenter};
-use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT};
+use crate::onnx::{self, BOXES, EMBEDDING, INPUT, OUTPUT, Output};
 use crate::package::ModelPackage;
 use base::panics;
 use loader::{Backend, Loader};
@@ -150,6 +150,7 @@ fn reasons(failures: &[(Backend, EngineError)]) -> String {
     each.collect::<Vec<_>>().join(" | ")
 }
 
+#[expect(clippy::too_many_lines, reason = "three networks of a package, with the rules of each")]
 fn open_on(
     package: &ModelPackage,
     options: &EngineOptions,
@@ -180,8 +181,8 @@ fn open_on(
     if let (Some(card), Some(bytes)) = (&package.card.segmenter, package.segmenter()) {
         let sides = card.boxes.as_ref().map(BoxesCard::sides);
         let output = match &sides {
-            None => (OUTPUT, &[1, card.window, card.window][..]),
-            Some(sides) => (BOXES, &sides[..]),
+            None => Output { name: OUTPUT, shape: &[1, card.window, card.window] },
+            Some(sides) => Output { name: BOXES, shape: sides },
         };
         let signature =
             onnx::signature(bytes, card.window, output).map_err(|e| misfit("segmenter", e))?;
@@ -195,7 +196,7 @@ fn open_on(
             loader.report.segmenter_precision = Precision::Bf16.word().into();
         }
         let (bf16_from, symbols) = (from.as_deref(), &*signature.symbols);
-        let output = output.0;
+        let output = output.name;
         let network =
             Network { onnx: bytes, input: INPUT, shape: &shape, output, bf16_from, symbols };
         let session = loader.load(&network)?;
@@ -205,7 +206,7 @@ fn open_on(
     let mut classifier = None;
     let mut classifier_batch = 0;
     if let (Some(card), Some(bytes)) = (&package.card.classifier, package.classifier()) {
-        let output = (OUTPUT, &[card.width()][..]);
+        let output = Output { name: OUTPUT, shape: &[card.width()] };
         let signature =
             onnx::signature(bytes, card.input, output).map_err(|e| misfit("classifier", e))?;
         classifier_batch =
@@ -225,7 +226,7 @@ fn open_on(
     }
     let mut encoder = None;
     if let Some(card) = &package.card.encoder {
-        let output = (EMBEDDING, &[card.width][..]);
+        let output = Output { name: EMBEDDING, shape: &[card.width] };
         let files: Vec<&[u8]> = package.encoder().collect();
         let chained = onnx::chain(&files, card.input, output).map_err(|(i, e)| {
             let file = card.files().nth(i).filter(|_| files.len() > 1);
@@ -290,7 +291,8 @@ pub(crate) fn width(
 ) -> Result<usize, EngineError> {
     let misfit =
         |reason| EngineError::Model { origin: "the file".into(), network: "encoder", reason };
-    let signature = onnx::signature(onnx, side, (EMBEDDING, &[1])).map_err(misfit)?;
+    let signature =
+        onnx::signature(onnx, side, Output { name: EMBEDDING, shape: &[1] }).map_err(misfit)?;
     let batch = signature.fixed_batch.unwrap_or(1);
     let shape = [batch, 3, side, side];
     let network = f32_network(onnx, &shape, EMBEDDING, &signature.symbols);

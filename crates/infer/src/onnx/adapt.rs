@@ -462,7 +462,12 @@ mod tests {
         let ops: Vec<_> = nodes(&graph).unwrap().into_iter().map(|n| n.op_type).collect();
         assert_eq!(ops, ["Identity", "MatMul", "Identity"]);
         assert!(made.onnx.windows(3).any(|w| w == b"abc"), "fields that are not read are kept");
-        let signature = super::super::signature(&made.onnx, 32, (EMBEDDING, &[6])).unwrap();
+        let signature = super::super::signature(
+            &made.onnx,
+            32,
+            super::super::Output { name: EMBEDDING, shape: &[6] },
+        )
+        .unwrap();
         assert_eq!(signature.symbols, [("N".to_owned(), 0)]);
         // A second time nothing is added.
         let again = adapt(&made.onnx, &wanted(None, false)).unwrap();

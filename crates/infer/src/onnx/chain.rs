@@ -1,8 +1,8 @@
 //! What the files of one network must be: each takes the one value that the one before gives.
 
 use super::{
-    Dimension, Graph, INPUT, MOST_VALUES, Signature, Size, bounded, decode, dims_of, fixed, gives,
-    signature, takes, volume,
+    Dimension, Graph, INPUT, MOST_VALUES, Output, Signature, Size, bounded, decode, dims_of, fixed,
+    gives, signature, takes, volume,
 };
 
 /// What one file takes and gives.
@@ -35,7 +35,7 @@ pub(crate) struct Chained {
 pub(crate) fn chain(
     files: &[&[u8]],
     side: usize,
-    (name, output): (&str, &[usize]),
+    output: Output<'_>,
 ) -> Result<Chained, (usize, String)> {
     let image = |Signature { fixed_batch, symbols }| {
         let link =
@@ -43,9 +43,12 @@ pub(crate) fn chain(
         (link, fixed_batch)
     };
     if let [whole] = files {
-        let checked = signature(whole, side, (name, output)).map_err(|e| (0, e))?;
+        let checked = signature(whole, side, output).map_err(|e| (0, e))?;
         let (link, fixed_batch) = image(checked);
-        return Ok(Chained { links: vec![Link { output: name.into(), ..link }], fixed_batch });
+        return Ok(Chained {
+            links: vec![Link { output: output.name.into(), ..link }],
+            fixed_batch,
+        });
     }
     let mut links: Vec<Link> = Vec::new();
     let mut batch = None;
@@ -63,8 +66,8 @@ pub(crate) fn chain(
             Some(value) => value.taken(&graph, batch).map_err(fail)?,
         };
         let output = if i + 1 == files.len() {
-            gives(&graph, (name, output)).map_err(fail)?;
-            name.to_owned()
+            gives(&graph, output).map_err(fail)?;
+            output.name.to_owned()
         } else {
             let value = Value::given(&graph).map_err(fail)?;
             handed.insert(value).name.clone()

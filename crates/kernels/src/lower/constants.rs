@@ -11,6 +11,7 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// [`PlanError`] for a constant of an unsupported type.
+#[expect(clippy::too_many_lines, reason = "one arm for each operator")]
 pub(super) fn fold(
     at: &At<'_>,
     inputs: &[Option<Value>],

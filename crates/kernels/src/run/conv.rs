@@ -10,6 +10,7 @@ use crate::isa::half::{self, Half, Products};
 use crate::isa::{Dots, Finish, Isa, Rows, Source, Start};
 use crate::layout::Layout;
 use crate::pack::{Along, HalfPacked, Packed, Run, parts};
+use std::ops::Range;
 
 /// Outputs up to this wide are gathered.
 const NARROW: usize = 20;
@@ -304,13 +305,21 @@ impl Matrix<'_> {
 }
 
 /// Which of three taps meet the first or second small pixel, for even and odd outputs.
-fn met(parity: usize, small: usize) -> std::ops::Range<usize> {
+fn met(parity: usize, small: usize) -> Range<usize> {
     match (parity, small) {
         (0, 0) => 0..1,
         (0, _) => 1..3,
         (_, 0) => 0..2,
         _ => 2..3,
     }
+}
+
+/// Values at equal steps: one row of a block begins at `at + i * step`.
+#[derive(Clone, Copy)]
+struct Strided<'a> {
+    data: &'a [f32],
+    at: usize,
+    step: usize,
 }
 
 struct Call<'a, 'b> {
@@ -442,7 +451,7 @@ impl<'a> Call<'a, '_> {
     }
 
     /// The lines of some rows for each part: its parity, or all.
-    fn lines(&self, image: usize, ys: std::ops::Range<usize>) -> Vec<Vec<Line>> {
+    fn lines(&self, image: usize, ys: Range<usize>) -> Vec<Vec<Line>> {
         let w = self.ol.w;
         let of = |p: usize| match self.conv.parity {
             true => {
@@ -589,8 +598,10 @@ impl<'a> Call<'a, '_> {
         let mut first = 0;
         while first < all {
             let pixels = chunk.min(all - first);
-            let residual = self.residual.map(|r| (r.data, first * self.ol.c, self.ol.c));
-            self.block(part, (data, first * layout.c, layout.c), pixels, residual, None, first);
+            let (at, step) = (first * self.ol.c, self.ol.c);
+            let residual = self.residual.map(|r| Strided { data: r.data, at, step });
+            let source = Strided { data, at: first * layout.c, step: layout.c };
+            self.block(part, first..first + pixels, source, residual, None);
             self.then(first * self.ol.c, pixels * self.ol.c);
             first += pixels;
         }
@@ -600,11 +611,10 @@ impl<'a> Call<'a, '_> {
     fn block(
         &mut self,
         part: &Part,
-        (data, at, pixel): (&[f32], usize, usize),
-        pixels: usize,
-        residual: Option<(&[f32], usize, usize)>,
+        pixels: Range<usize>,
+        source: Strided<'_>,
+        residual: Option<Strided<'_>>,
         places: Option<(&[u32], &[u32])>,
-        first: usize,
     ) {
         let clamp = self.conv.act.clamp;
         for panel in &part.packed.panels {
@@ -612,11 +622,12 @@ impl<'a> Call<'a, '_> {
             for (p, runs) in part.runs.iter().enumerate() {
                 let last = p + 1 == part.runs.len();
                 let len = runs.iter().map(Run::depth).sum::<usize>();
+                let Strided { data, at, step: pixel } = source;
                 let source = Source { data, at: at + from, pixel, tap: 0, taps: 1, len };
-                let base = if places.is_some() { 0 } else { first * self.ol.c };
+                let base = if places.is_some() { 0 } else { pixels.start * self.ol.c };
                 self.isa.rows(Rows {
                     sources: &[source],
-                    pixels,
+                    pixels: pixels.len(),
                     weights: part.packed.weights(panel, from),
                     registers: panel.registers,
                     columns: panel.columns,
@@ -627,7 +638,7 @@ impl<'a> Call<'a, '_> {
                     clamp: if last { clamp } else { crate::isa::Clamp::NONE },
                     residual: residual
                         .filter(|_| last)
-                        .map(|(data, at, step)| (data, at + panel.column, step)),
+                        .map(|r| (r.data, r.at + panel.column, r.step)),
                     residual_places: places.map(|p| p.1),
                     out: self.out,
                     out_at: base + panel.column,
@@ -671,9 +682,9 @@ impl<'a> Call<'a, '_> {
                     others.push(place(r.layout.at(image, y as isize, x as isize)));
                 }
             }
-            let residual = self.residual.map(|r| (r.data, 0, 0));
-            let source = (&**scratch, 0, depth);
-            self.block(part, source, pixels, residual, Some((&places, &others)), 0);
+            let residual = self.residual.map(|r| Strided { data: r.data, at: 0, step: 0 });
+            let source = Strided { data: scratch, at: 0, step: depth };
+            self.block(part, 0..pixels, source, residual, Some((&places, &others)));
             if conv.act.then.is_some() {
                 for at in &places {
                     self.then(*at as usize, self.ol.c);

@@ -4,6 +4,7 @@ use super::series;
 use super::state::is_at;
 use crate::input::{Input, file_name, stem};
 use crate::regions::RegionSource;
+use base::remedy::{Remedied, Remedy};
 use base::table::{Format, Table, TableError};
 use base::text::Shown;
 use mitosis::Mpp;
@@ -239,6 +240,18 @@ pub fn read_mpp_table(path: &Path) -> Result<BTreeMap<String, Mpp>, InputError> 
         }
     }
     Ok(table)
+}
+
+impl Remedied for InputError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Address(AddressError::NoObject(_) | AddressError::Pattern(_)) => {
+                Some(Remedy::ListSlides)
+            }
+            Self::SameName { .. } => Some(Remedy::FolderPerRun),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

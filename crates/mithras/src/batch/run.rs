@@ -6,6 +6,7 @@ use super::state::{State, Status, differ_in_one, upgraded};
 use crate::file::{Lock, LockError, WriteError};
 use crate::input::{Input, InputDigest, Stamp};
 use crate::progress::{Event, Listener, Piece, Shared, SlideStatus};
+use base::remedy::{Remedied, Remedy};
 use base::text::{Shown, plain};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -275,8 +276,14 @@ pub fn run<T: Task>(
                         continue;
                     }
                     listener.event(&Event::SlideBegun { slide: &input.name });
-                    let outcome =
-                        process_slide(task, input, checked, out, existing, (&label, &mut listener));
+                    let outcome = process_slide(
+                        task,
+                        input,
+                        checked,
+                        out,
+                        existing,
+                        Labelled { label: &label, listener: &mut listener },
+                    );
                     let far =
                         pace.lock().unwrap_or_else(PoisonError::into_inner).next(outcome.is_work());
                     listener.event(&outcome.ended(&far));
@@ -298,13 +305,19 @@ pub fn run<T: Task>(
     done.into_iter().map(|o| o.expect("every slide was taken from the queue")).collect()
 }
 
+/// Where the progress of one slide goes, and what its bar is called.
+struct Labelled<'a> {
+    label: &'a str,
+    listener: &'a mut dyn Listener,
+}
+
 fn process_slide<T: Task>(
     task: &mut T,
     input: Input,
     checked: Result<(), T::Error>,
     out: &Path,
     existing: Existing,
-    listener: (&str, &mut dyn Listener),
+    progress: Labelled<'_>,
 ) -> Ended<T> {
     let folder = out.join(&input.name);
     let key = task.key(&input);
@@ -331,7 +344,7 @@ fn process_slide<T: Task>(
         stored = kept(task);
     }
     if let Some(damage) = damage.take_if(|_| busy.is_none() && existing != Existing::Overwrite) {
-        listener.1.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
+        progress.listener.report(&format!("{}: {damage}; it is done again", plain(&input.name)));
     }
     let result = match (checked, busy, stored) {
         (Err(reason), ..) => Err(Failure::Work(reason)),
@@ -340,7 +353,7 @@ fn process_slide<T: Task>(
             Ok(state) => return Outcome { input, folder, state, kept: true, failure: None },
             Err(failure) => Err(failure),
         },
-        _ => finish(task, &input, &key, &folder, existing, listener),
+        _ => finish(task, &input, &key, &folder, existing, progress),
     };
     let failure = match result {
         Ok(state) => return Outcome { input, folder, state, kept: false, failure: None },
@@ -410,7 +423,7 @@ fn finish<T: Task>(
     key: &Key,
     folder: &Path,
     existing: Existing,
-    (label, listener): (&str, &mut dyn Listener),
+    Labelled { label, listener }: Labelled<'_>,
 ) -> Result<State<T::Work>, Failure<T::Error>> {
     let io = |path: &Path| {
         let path = path.to_owned();
@@ -444,4 +457,14 @@ fn finish<T: Task>(
     state.save(folder)?;
     task.tidy(folder);
     Ok(state)
+}
+
+impl<E: Remedied> Remedied for Failure<E> {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Work(e) => e.remedy(),
+            Self::Stopped => Some(Remedy::Continue),
+            _ => None,
+        }
+    }
 }

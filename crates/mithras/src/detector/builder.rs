@@ -4,7 +4,7 @@ use super::card::from_card;
 use super::error::DetectorError;
 use super::opener::Opener;
 use super::options::{Stages, Thresholds};
-use super::run::Detector;
+use super::run::{Detector, Networks};
 use crate::record::{GIVEN_POINT, OWN_POINT};
 use crate::subtypes::SubtypeNetwork;
 use detect::{Recipe, Workers};
@@ -238,15 +238,8 @@ impl Builder {
             job: "detection",
         })?;
         let classifier = models.classifier.filter(|_| self.stages == Stages::Two);
-        let mut detector = Detector::with_models(
-            segmenter,
-            classifier,
-            models.report,
-            recipe,
-            thresholds,
-            model,
-            self.workers,
-        );
+        let networks = Networks { segmenter, classifier, engine: models.report };
+        let mut detector = Detector::with_models(networks, recipe, thresholds, model, self.workers);
         detector.config.operating_point = point;
         detector.config.resolution = package.card.resolution;
         detector.openslide = self.openslide;

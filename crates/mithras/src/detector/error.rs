@@ -1,6 +1,7 @@
 //! Why a detector does not open, or gives no result.
 
 use crate::subtypes::SubtypeError;
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use detect::DetectError;
 use infer::{CardError, EngineError, PackageError};
@@ -89,4 +90,31 @@ pub enum RunError {
     /// The subtypes' network stopped.
     #[error(transparent)]
     Subtypes(#[from] SubtypeError),
+}
+
+impl Remedied for DetectorError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Engine(e) => e.remedy(),
+            Self::Subtypes(e) => e.remedy(),
+            Self::OneStage(_) => Some(Remedy::FirstStage),
+            Self::NoFirstStagePoint(_) | Self::PairForOneStage { .. } => {
+                Some(Remedy::FirstStagePoint)
+            }
+            Self::Share(_) => Some(Remedy::UnreadShare),
+            _ => None,
+        }
+    }
+}
+
+impl Remedied for RunError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            Self::Detect(e) => e.remedy(),
+            Self::Subtypes(e) => e.remedy(),
+            Self::Resolution { .. } => Some(Remedy::AnyResolution),
+            _ => None,
+        }
+    }
 }

@@ -14,4 +14,4 @@ pub(crate) use config::{ENGINE_SETTING, settings};
 pub use error::{DetectorError, RunError};
 pub use opener::Opener;
 pub use options::{Stages, Thresholds};
-pub use run::{Detector, Examined, Subject};
+pub use run::{Detector, Examined, Networks, Subject};

@@ -4,7 +4,7 @@ use super::config::Config;
 use super::error::RunError;
 use super::opener::Opener;
 use crate::input::{Input, InputDigest, file_name};
-use crate::record::{Condition, ModelEntry, OWN_POINT, SlideEntry, SlideRecord};
+use crate::record::{Condition, ModelEntry, NamedPoint, OWN_POINT, SlideEntry, SlideRecord};
 use crate::regions::{Searched, SearchedRegion, TissueWithin};
 use crate::subtypes::SubtypeNetwork;
 use detect::{
@@ -16,6 +16,16 @@ use roi::Regions;
 use slide::{Kept, Limits, OpenOptions, Slide, SlideError, TissueMask, TissueOptions};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// The networks of a detector and what runs them.
+pub struct Networks {
+    /// First stage.
+    pub segmenter: Box<dyn Segmenter>,
+    /// Second stage; none where the first runs alone.
+    pub classifier: Option<Box<dyn Classifier>>,
+    /// What runs them.
+    pub engine: EngineReport,
+}
 
 /// A package at work: its networks in an engine, and everything that changes a number.
 ///
@@ -161,7 +171,10 @@ impl Detector {
             digest: digest.to_owned(),
         };
         let model = self.config.model.clone();
-        let point = (self.config.operating_point.clone(), self.config.thresholds.clone());
+        let point = NamedPoint {
+            name: self.config.operating_point.clone(),
+            point: self.config.thresholds.clone(),
+        };
         let result = if tissue.is_empty() {
             None
         } else {
@@ -296,9 +309,7 @@ impl Detector {
     /// The same with models of any make; tests use fakes.
     #[must_use]
     pub fn with_models(
-        segmenter: Box<dyn Segmenter>,
-        classifier: Option<Box<dyn Classifier>>,
-        engine: EngineReport,
+        Networks { segmenter, classifier, engine }: Networks,
         recipe: Recipe,
         thresholds: OperatingPoint,
         model: ModelEntry,

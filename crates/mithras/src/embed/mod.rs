@@ -6,6 +6,7 @@
 mod report;
 mod slides;
 
+pub use features::crops::CropSize;
 pub use features::crops::Source;
 pub use features::package::{Facts, Known, Listed, Listing, Package, convert};
 pub use features::{FeatureError, Form, Frozen, Grid};
@@ -13,7 +14,6 @@ pub use report::{EmbedReport, EmbedStatus, Line};
 pub use slides::{Plan, slides};
 
 use crate::progress::{Listener, Piece};
-use mitosis::Mpp;
 use std::path::Path;
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ use std::time::Instant;
 pub fn crops(
     encoder: &mut Frozen,
     source: &Source,
-    (mpp, side): (Option<Mpp>, Option<usize>),
+    size: CropSize,
     batch: usize,
     out: &Path,
     listener: &mut dyn Listener,
@@ -37,7 +37,7 @@ pub fn crops(
     }
     let start = Instant::now();
     let mut piece = Piece::begin(listener, "embed", "embed", "crops");
-    let made = features::crops::embed(encoder, source, (mpp, side), batch, &mut piece);
+    let made = features::crops::embed(encoder, source, size, batch, &mut piece);
     piece.finish();
     let made = made?;
     made.table.write(out)?;

@@ -126,8 +126,17 @@ fn points(
     }
 }
 
+/// Results as they are on disk.
+#[derive(Clone, Copy, Debug)]
+pub struct Made<'a> {
+    /// Digest of the files.
+    pub digest: &'a str,
+    /// When they were written.
+    pub at: SystemTime,
+}
+
 /// The object of a slide's groups on its image. `digest` is that of the files which they were made of,
-/// `made` when these were written; `patient` as [`Annotations::patient`].
+/// `made` of these; `patient` as [`Annotations::patient`].
 ///
 /// # Errors
 /// [`EncodeError`].
@@ -136,7 +145,7 @@ pub fn object(
     groups: Vec<Group>,
     source: &Source,
     patient: bool,
-    (digest, made): (&str, SystemTime),
+    Made { digest, at: made }: Made<'_>,
 ) -> Result<Vec<u8>, EncodeError> {
     let [model, weights, settings] = made_by(counts);
     let software = software(&model, &weights, &settings);
@@ -169,7 +178,7 @@ pub fn report(
     counts: &CountsFile,
     source: &Source,
     patient: bool,
-    (digest, made): (&str, SystemTime),
+    Made { digest, at: made }: Made<'_>,
 ) -> Result<Vec<u8>, EncodeError> {
     let measured = |name: &str, figures: usize, mm2: f64| {
         let mut numbers = vec![(COUNT, Code::NO_UNITS, figures as f64), (ANALYSED, MM2, mm2)];

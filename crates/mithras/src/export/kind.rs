@@ -2,6 +2,7 @@
 
 use crate::file::WriteError;
 use crate::record::SlideRecord;
+use base::remedy::{Remedied, Remedy};
 use slide::SlideError;
 
 /// One kind of file written for every slide.
@@ -42,4 +43,13 @@ pub(crate) fn json(
         .map_err(|e| ExportError::Encode { file, reason: e.to_string() })?;
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+impl Remedied for ExportError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

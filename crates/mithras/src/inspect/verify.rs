@@ -1,5 +1,6 @@
 //! Whether the files of a dataset match its digests.
 
+use base::remedy::{Remedied, Remedy};
 use base::text::Many;
 use crops::{Corpus, CorpusError};
 use regions::{Dataset, RegionsError};
@@ -61,5 +62,14 @@ impl fmt::Display for Verified {
             }
         }
         writeln!(f, "digest {}", self.digest)
+    }
+}
+
+impl Remedied for VerifyError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Crops(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+        }
     }
 }

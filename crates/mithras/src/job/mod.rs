@@ -16,6 +16,15 @@ use crate::progress::Listener;
 use detect::CancelToken;
 use std::path::Path;
 
+/// Where results are written, and what happens to those that are there.
+#[derive(Clone, Copy, Debug)]
+pub struct OutFolder<'a> {
+    /// The folder.
+    pub path: &'a Path,
+    /// What happens to results that are there.
+    pub existing: Existing,
+}
+
 /// A slide's state.
 pub type DetectionState = state::State<Work>;
 /// How one slide ended.
@@ -28,13 +37,12 @@ pub fn run(
     inputs: Vec<Input>,
     checked: Vec<Result<(), SlideFailure>>,
     detector: &mut Detector,
-    out: &Path,
-    existing: Existing,
+    out: OutFolder<'_>,
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Vec<DetectionOutcome> {
     let detectors = std::slice::from_mut(detector);
-    run_several(inputs, checked, detectors, out, existing, listener, cancel)
+    run_several(inputs, checked, detectors, out, listener, cancel)
 }
 
 /// As [`run`], with as many slides at once as there are detectors, which must be alike.
@@ -45,13 +53,12 @@ pub fn run_several(
     inputs: Vec<Input>,
     checked: Vec<Result<(), SlideFailure>>,
     detectors: &mut [Detector],
-    out: &Path,
-    existing: Existing,
+    out: OutFolder<'_>,
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Vec<DetectionOutcome> {
     let inputs = inputs.into_iter().zip(checked).collect();
     let worker = |detector| task::Detection { detector, cancel: cancel.clone() };
     let mut workers: Vec<_> = detectors.iter_mut().map(worker).collect();
-    batch::run(inputs, &mut workers, out, existing, listener)
+    batch::run(inputs, &mut workers, out.path, out.existing, listener)
 }

@@ -7,6 +7,7 @@ use crate::batch::state::{
 };
 use crate::detector::{Detector, ENGINE_SETTING, RunError};
 use crate::input::{Input, InputDigest};
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,4 +206,18 @@ fn mixed(inputs: &[Input], detector: &Detector, out: &Path) -> Result<(), StartE
     let slide = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let differs = differences(&state.settings, &settings);
     Err(StartError::Mixed { path: out.to_owned(), slide, differs })
+}
+
+impl Remedied for StartError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Exists { .. } => Some(Remedy::ContinueOrReplace),
+            Self::Engine { .. } => Some(Remedy::KeepEngine),
+            Self::Config { .. } => Some(Remedy::OtherFolderOrReplace),
+            Self::Mixed { .. } => Some(Remedy::OtherFolder),
+            Self::State { .. } => Some(Remedy::RedoSlide),
+            Self::Input { .. } => Some(Remedy::Replace),
+            Self::Out { .. } => None,
+        }
+    }
 }

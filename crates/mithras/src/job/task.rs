@@ -9,6 +9,7 @@ use crate::progress::Piece;
 use crate::regions::SlideRegionError;
 use crate::results;
 use base::digest::{Digest, Sha256, hex};
+use base::remedy::{Remedied, Remedy};
 use base::text::Many;
 use detect::{CancelToken, Control, SlideResult, StateFile};
 use serde::{Deserialize, Serialize};
@@ -202,4 +203,15 @@ pub fn clear(folder: &Path) -> Result<(), (PathBuf, std::io::Error)> {
         }
     }
     Ok(())
+}
+
+impl Remedied for SlideFailure {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            Self::Run(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+            Self::Export(e) => e.remedy(),
+        }
+    }
 }

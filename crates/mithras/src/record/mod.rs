@@ -8,7 +8,7 @@ pub use row::DetectionRow;
 pub use subtype::{COLUMNS, SubtypeModel, Subtypes};
 
 use crate::regions::Searched;
-use detect::{Flawed, SlideResult, UnreadWindow};
+use detect::{Flawed, SlideCandidate, SlideResult, UnreadWindow};
 use infer::ModelCard;
 use infer::card::ScaleCard;
 use mitosis::count::Hotspot;
@@ -77,6 +77,15 @@ impl ModelEntry {
                 })
             })
     }
+}
+
+/// A threshold pair with its name: one of the package's card, [`OWN_POINT`] or [`GIVEN_POINT`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPoint {
+    /// The name.
+    pub name: String,
+    /// The thresholds.
+    pub point: OperatingPoint,
 }
 
 /// What is known of the pixels that were read, and of their resolution.
@@ -149,20 +158,16 @@ impl SlideRecord {
         slide: SlideEntry,
         resolution: Resolution,
         model: ModelEntry,
-        (point_name, point): (String, OperatingPoint),
+        NamedPoint { name: point_name, point }: NamedPoint,
         tissue: Mm2,
         result: &SlideResult,
     ) -> Self {
-        let rows: Vec<DetectionRow> = result
-            .judged(&point)
-            .zip(result.outside_tissue.iter().copied().chain(std::iter::repeat(false)))
-            .zip(result.flaws.iter().copied().chain(std::iter::repeat(None)))
-            .map(|(((d, accepted), outside_tissue), flaw)| DetectionRow {
-                outside_tissue,
-                flaw,
-                ..DetectionRow::new(d, &resolution, accepted)
-            })
-            .collect();
+        let row = |c: &SlideCandidate| DetectionRow {
+            outside_tissue: c.outside_tissue,
+            flaw: c.flaw,
+            ..DetectionRow::new(&c.detection, &resolution, c.counts(&point))
+        };
+        let rows: Vec<DetectionRow> = result.candidates.iter().map(row).collect();
         let mut record = Self {
             slide,
             resolution,
@@ -192,7 +197,7 @@ impl SlideRecord {
 
     /// The same slide at another threshold pair, with its name: rows are accepted and counted again, nothing else changes.
     #[must_use]
-    pub fn at(mut self, point_name: String, point: OperatingPoint) -> Self {
+    pub fn at(mut self, NamedPoint { name: point_name, point }: NamedPoint) -> Self {
         for row in &mut self.rows {
             row.accepted = !row.outside_tissue
                 && row.s_seg >= point.seg.get()
@@ -219,7 +224,7 @@ impl SlideRecord {
         slide: SlideEntry,
         resolution: Resolution,
         model: ModelEntry,
-        (point_name, point): (String, OperatingPoint),
+        NamedPoint { name: point_name, point }: NamedPoint,
     ) -> Self {
         Self {
             slide,

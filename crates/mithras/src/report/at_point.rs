@@ -14,15 +14,16 @@ use crate::file::{self, Lock, LockError, WriteError};
 use crate::input::InputDigest;
 use crate::job;
 use crate::job::DetectionState;
-use crate::record::{GIVEN_POINT, OWN_POINT, SlideRecord};
+use crate::record::{GIVEN_POINT, NamedPoint, OWN_POINT, SlideRecord};
 use crate::regions;
 use crate::results::{Results, results};
 use base::digest::{Digest, Sha256, hex, sha256};
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::table::TableError;
 use base::text::Shown;
 use infer::{CardError, ModelPackage, PackageError};
-use mitosis::{Mpp, MppError, OperatingPoint};
+use mitosis::{Mpp, MppError};
 use serde_json::Value;
 use slide::{MppRule, OpenOptions, Slide};
 use std::collections::BTreeMap;
@@ -134,7 +135,7 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
     let Some((first, _)) = first else {
         return Err(ReportError::Nothing { outs: vec![of.run.to_owned()] }.into());
     };
-    let (name, point) = chosen(of, &counts(first)?)?;
+    let point = chosen(of, &counts(first)?)?;
     std::fs::create_dir_all(of.into)
         .map_err(|source| PointError::Folder { path: of.into.to_owned(), source })?;
     if !slides_of(of.into)?.is_empty() || of.into.join("counts.csv").exists() {
@@ -145,16 +146,16 @@ pub fn at_point(of: &AtPoint<'_>) -> Result<RunFile, PointError> {
         let mut configs = Vec::new();
         for mut record in records(of.run) {
             let before = record.settings();
-            moved(&mut record.config, &name, &point);
+            moved(&mut record.config, &point);
             record.config_sha256 = digest(&record.config);
             record.command = of.command.to_vec();
             write_record(of.into, &record)?;
             configs.push((before, record.config));
         }
         for (folder, state) in &folders {
-            slide(of, folder, state, (&name, &point))?;
+            slide(of, folder, state, &point)?;
             let into = of.into.join(folder.file_name().unwrap_or_default());
-            let mut moved = moved_state(state, &configs, (&name, &point));
+            let mut moved = moved_state(state, &configs, &point);
             let slide = into.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let sealed = Sealed::new(&into, &slide, &job::result_files());
             moved.results =
@@ -180,7 +181,7 @@ fn slides_of(run: &Path) -> Result<Vec<(PathBuf, DetectionState)>, PointError> {
 }
 
 /// The pair with its name, as detection would note it.
-fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<(String, OperatingPoint), PointError> {
+fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<NamedPoint, PointError> {
     let package = || {
         let package = match of.package {
             Some(_) => ModelPackage::find(of.package)?,
@@ -191,7 +192,7 @@ fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<(String, OperatingPoi
         }
         Ok(package)
     };
-    Ok(match of.thresholds {
+    let (name, point) = match of.thresholds {
         Thresholds::Given(point) => (GIVEN_POINT.to_owned(), point.clone()),
         Thresholds::Named(name) => (name.clone(), package()?.card.point(name)?),
         Thresholds::Package => {
@@ -204,11 +205,12 @@ fn chosen(of: &AtPoint<'_>, counts: &CountsFile) -> Result<(String, OperatingPoi
                 .find(|(_, p)| (p.seg, p.cls) == (own.seg, own.cls));
             (same.map_or(OWN_POINT, |(name, _)| name.as_str()).to_owned(), own)
         }
-    })
+    };
+    Ok(NamedPoint { name, point })
 }
 
 /// Puts the pair into a configuration that was written down.
-fn moved(config: &mut Value, name: &str, point: &OperatingPoint) {
+fn moved(config: &mut Value, NamedPoint { name, point }: &NamedPoint) {
     // By way of its text, so that thresholds, which are f32, keep the digits that they are written in.
     let text = serde_json::to_vec(point).expect("plain data becomes JSON");
     if let Some(config) = config.as_object_mut() {
@@ -216,7 +218,7 @@ fn moved(config: &mut Value, name: &str, point: &OperatingPoint) {
             "thresholds".into(),
             serde_json::from_slice(&text).expect("JSON as it was just written"),
         );
-        config.insert("operating_point".into(), name.into());
+        config.insert("operating_point".into(), name.clone().into());
     }
 }
 
@@ -224,7 +226,7 @@ fn slide(
     of: &AtPoint<'_>,
     folder: &Path,
     state: &DetectionState,
-    (name, point): (&str, &OperatingPoint),
+    point: &NamedPoint,
 ) -> Result<(), PointError> {
     let slide = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let into = of.into.join(&slide);
@@ -234,7 +236,7 @@ fn slide(
     };
     std::fs::create_dir_all(&into).map_err(io(&into))?;
     if state.is_done() {
-        let record = record(folder, &slide)?.at(name.to_owned(), point.clone());
+        let record = record(folder, &slide)?.at(point.clone());
         if let Some(models) = &record.subtypes {
             let lacking = record.figures().filter(|r| r.subtypes.is_none()).count();
             let known = counts(folder)?.subtypes.map_or(0, |s| s.unclassified);
@@ -249,7 +251,7 @@ fn slide(
                 file::write(&into.join(file), &std::fs::read(&from).map_err(io(&from))?)?;
             }
         }
-        figures(of, folder, state, (&record, &slide), &into)?;
+        figures(of, folder, state, &record, &slide, &into)?;
     }
     Ok(())
 }
@@ -272,7 +274,7 @@ pub(crate) fn record(folder: &Path, slide: &str) -> Result<SlideRecord, PointErr
 fn moved_state(
     state: &DetectionState,
     configs: &[(BTreeMap<String, String>, Value)],
-    (name, point): (&str, &OperatingPoint),
+    point: &NamedPoint,
 ) -> DetectionState {
     let mut state = state.clone();
     let own: Vec<(String, String)> = OWN
@@ -290,7 +292,7 @@ fn moved_state(
         state.settings = settings(config);
     } else {
         let mut config = Value::Object(serde_json::Map::new());
-        moved(&mut config, name, point);
+        moved(&mut config, point);
         hash.update(digest(&config));
         state.settings.extend(settings(&config));
     }
@@ -310,7 +312,8 @@ fn figures(
     of: &AtPoint<'_>,
     folder: &Path,
     state: &DetectionState,
-    (record, slide): (&SlideRecord, &str),
+    record: &SlideRecord,
+    slide: &str,
     into: &Path,
 ) -> Result<(), PointError> {
     let before = read_detections(&folder.join("detections.csv"))?;
@@ -343,4 +346,16 @@ fn figures(
         Slide::open_with(&path, &options).map_err(ExportError::from)?
     };
     Ok(pictures::write_figures(&opened, record, into)?)
+}
+
+impl Remedied for PointError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Report(e) => e.remedy(),
+            Self::Export(e) => e.remedy(),
+            Self::OtherWeights { .. } => Some(Remedy::PackageOrThresholds),
+            Self::Slide { .. } => Some(Remedy::SlideFolder),
+            _ => None,
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Why the files over a run were not written.
 
 use crate::file::{LockError, WriteError};
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use std::path::PathBuf;
 
@@ -81,4 +82,10 @@ pub enum ReportError {
 fn paths(outs: &[PathBuf]) -> String {
     let all: Vec<String> = outs.iter().map(|o| Shown(o).to_string()).collect();
     all.join(", ")
+}
+
+impl Remedied for ReportError {
+    fn remedy(&self) -> Option<Remedy> {
+        matches!(self, Self::NoRecord { .. }).then_some(Remedy::ContinueDetection)
+    }
 }

@@ -5,11 +5,11 @@ use super::gather::write;
 use super::record::begin;
 use super::run_file::RunFile;
 use crate::detector::Detector;
-use crate::job::{DetectionOutcome, Existing, Input, StartError, preflight, run_several};
+use crate::job::{DetectionOutcome, Input, OutFolder, StartError, preflight, run_several};
 use crate::progress::Listener;
 use base::text::{Many, Shown};
 use detect::CancelToken;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Why a run did not start, or left no tables.
 #[derive(Debug, thiserror::Error)]
@@ -41,18 +41,19 @@ pub enum WholeError {
 pub fn run(
     slides: Vec<Input>,
     detectors: &mut [Detector],
-    (out, existing): (&Path, Existing),
+    out: OutFolder<'_>,
     command: &[String],
     listener: &mut dyn Listener,
     cancel: &CancelToken,
 ) -> Result<(Vec<DetectionOutcome>, RunFile), WholeError> {
-    let checked = preflight(&slides, &detectors[0], out, existing).map_err(WholeError::Start)?;
+    let checked =
+        preflight(&slides, &detectors[0], out.path, out.existing).map_err(WholeError::Start)?;
     let (all, usable) = (slides.len(), checked.iter().filter(|c| c.is_ok()).count());
     let all = Many(all, "slide");
     listener.report(&format!("{all} checked, {usable} usable; {}", detectors[0].engine));
-    begin(out, &detectors[0], command).map_err(WholeError::Begin)?;
-    let outcomes = run_several(slides, checked, detectors, out, existing, listener, cancel);
-    let run = write(out, &outcomes, &detectors[0], command)
-        .map_err(|source| WholeError::Tables { out: out.to_owned(), source })?;
+    begin(out.path, &detectors[0], command).map_err(WholeError::Begin)?;
+    let outcomes = run_several(slides, checked, detectors, out, listener, cancel);
+    let run = write(out.path, &outcomes, &detectors[0], command)
+        .map_err(|source| WholeError::Tables { out: out.path.to_owned(), source })?;
     Ok((outcomes, run))
 }

@@ -6,6 +6,7 @@ use base::text::{Many, plain};
 use std::fmt;
 
 impl fmt::Display for RunFile {
+    #[expect(clippy::too_many_lines, reason = "one page from top to bottom")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let run = self;
         let width =

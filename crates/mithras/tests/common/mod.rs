@@ -5,6 +5,7 @@ use detect::{CandidateRule, CropRecipe, Grid, Recipe, Workers};
 use infer::EngineReport;
 use mithras::Detector;
 use mithras::demo::{Container, Layout, Spec, write};
+use mithras::detector::Networks;
 use mithras::job::Input;
 use mithras::record::ModelEntry;
 use mitosis::{
@@ -118,15 +119,12 @@ pub fn setup(two: bool, left: usize, workers: Workers) -> Detector {
     };
     let point = OperatingPoint { seg: score(0.35), cls: score(0.5), provenance: "a test".into() };
     let names = vec!["non_mitotic".into(), "mitotic".into()];
-    Detector::with_models(
-        Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
-        two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
+    let networks = Networks {
+        segmenter: Box::new(Dark { left: Arc::new(AtomicUsize::new(left)) }),
+        classifier: two.then(|| Box::new(Middle { names }) as Box<dyn Classifier>),
         engine,
-        recipe,
-        point,
-        model,
-        workers,
-    )
+    };
+    Detector::with_models(networks, recipe, point, model, workers)
 }
 
 pub fn input(path: &Path) -> Input {

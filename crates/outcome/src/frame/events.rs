@@ -1,7 +1,8 @@
 //! What the cells of an event column mean.
 
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::table::Table;
+use base::remedy::Setting;
 use base::table::{EventCell, event as known};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,7 @@ mod pictures;
 mod plot;
 
 use crate::cohort::PatientRule;
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::result::Coefficient;
 use crate::study::{CStudy, Feature, Model, PatientResult, Protocol, Study, StudyPlan, Tested};
 use crate::table::Table;
@@ -12,6 +12,7 @@ use crate::ties_name;
 use crate::words::{show, show_p};
 use askama::Template;
 use base::file::{self, WriteError};
+use base::remedy::Setting;
 use base::table::Writer;
 use pages::{Page, Script};
 use std::path::Path;

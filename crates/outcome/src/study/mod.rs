@@ -12,10 +12,11 @@ pub use results::{
 };
 
 use crate::cohort::{Cohort, Columns, DENSITY, HOTSPOT, PATIENT, PatientRule};
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::frame::{Frame, Roles};
 use crate::result::{add_profiles, coefficients, diagnoses, few_events};
 use crate::table::Table;
+use base::remedy::Setting;
 pub(crate) use results::Joined;
 use results::{SLIDES, Split};
 use stats::interval::{holm, median};
@@ -123,6 +124,7 @@ fn c_result(plan: &StudyPlan, frame: &Frame, risk: &[f64], clusters: bool) -> Re
     Ok(CStudy::new(&c, &pairs.bootstrap(draws(plan))?, patients.as_ref()))
 }
 
+#[expect(clippy::too_many_lines, reason = "the steps of the analysis in the order of the report")]
 fn analyse(clinical: &Table, plan: &StudyPlan, methods: Vec<Joined>) -> Result<Study> {
     let main = &methods[0];
     let mut notes = main.cohort.notes.clone();

@@ -1,8 +1,9 @@
 //! What a study is asked.
 
 use crate::cohort::{DENSITY, HOTSPOT, PatientRule};
-use crate::error::{Error, Result, Setting};
+use crate::error::{Error, Result};
 use crate::table::Table;
+use base::remedy::Setting;
 use stats::survival::cox::Ties;
 
 /// The two counts with their names for people.

@@ -1,5 +1,6 @@
 //! What an importer refuses, with the file, the record and the way out.
 
+use base::remedy::{Remedied, Remedy};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -89,4 +90,19 @@ pub enum ImportError {
     /// The corpus could not be written.
     #[error(transparent)]
     Corpus(#[from] crops::CorpusError),
+}
+
+impl Remedied for ImportError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Categories { .. } => Some(Remedy::Categories),
+            Self::Records { .. } => Some(Remedy::Lenient),
+            Self::Boxes { .. } => Some(Remedy::BoxOrder),
+            Self::Missing { missing, .. } if missing.iter().any(|m| m.contains("label")) => {
+                Some(Remedy::AssumeClass)
+            }
+            Self::Corpus(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -17,6 +17,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+#[expect(clippy::too_many_lines, reason = "one pass over the file's parts")]
 pub(super) fn read(path: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let mut c = Collector::new("geojson", path, options);
     let files = files(path)?;

@@ -43,6 +43,7 @@ fn size(v: &Value) -> Option<u32> {
     (n >= 1.0 && n <= f64::from(u32::MAX)).then_some(n as u32)
 }
 
+#[expect(clippy::too_many_lines, reason = "one pass over the file's parts")]
 fn read(
     format: &'static str,
     order: BoxOrder,

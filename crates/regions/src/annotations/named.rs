@@ -107,6 +107,7 @@ fn votes(sheet: &Sheet, row: &[String], columns: &[usize]) -> BTreeMap<String, S
     columns.iter().filter_map(named).collect()
 }
 
+#[expect(clippy::too_many_lines, reason = "one pass over the columns")]
 pub(super) fn ami_br(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     // The data set is a folder with this table, as the import of its patches takes it.
     let within = file.join("labels.csv");

@@ -18,6 +18,7 @@ type Coordinates = (Option<f64>, Option<f64>);
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
+#[expect(clippy::too_many_lines, reason = "one query after the other")]
 pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     check_magic(file)?;
     let sql = |e: rusqlite::Error| broken(file, format!("the database is broken ({e})"));

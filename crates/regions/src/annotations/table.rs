@@ -101,6 +101,10 @@ impl Where {
     }
 }
 
+#[expect(
+    clippy::too_many_lines,
+    reason = "one pass over the columns, in the order of the format's rules"
+)]
 pub(super) fn read(file: &Path, options: &ImportOptions) -> Result<Annotations, ImportError> {
     let sheet = Sheet::read(file)?;
     let [image] = sheet.need([("the image", IMAGE)])?;

@@ -158,6 +158,22 @@ fn as_scene(patch: &RgbTile) -> Scene {
     }
 }
 
+/// How patches are drawn from a pool.
+pub struct SegmentRules<'a> {
+    /// How often each kind of place is drawn.
+    pub shares: &'a SegmentShares,
+    /// What the cells of a mosaic are made of.
+    pub cells: &'a CellShares,
+    /// Turns, flips and scales.
+    pub spatial: Spatial,
+    /// Side of a patch, pixels.
+    pub side: usize,
+    /// Radius of the disc that marks a figure, pixels.
+    pub radius: f32,
+    /// Pixels between `radius` and this are ignored.
+    pub ring: f32,
+}
+
 impl SegmentPool {
     /// Gathers the pool. `foreign` are images of other tissue, taken to hold no figure.
     ///
@@ -168,11 +184,9 @@ impl SegmentPool {
         frames: &Frames,
         patches: &[Scene],
         foreign: Vec<Scene>,
-        (shares, cells): (&SegmentShares, &CellShares),
-        spatial: Spatial,
-        side: usize,
-        (radius, ring): (f32, f32),
+        rules: SegmentRules<'_>,
     ) -> Self {
+        let SegmentRules { shares, cells, spatial, side, radius, ring } = rules;
         let mut hard = frames.lookalikes.clone();
         let negatives: Vec<Scene> = frames.other_lookalikes.iter().map(as_scene).collect();
         let (frames, patches) = (frames.scenes.clone(), patches.to_vec());
@@ -371,10 +385,14 @@ mod tests {
             &frames,
             &[scene(128, 30, true)],
             vec![scene(300, 180, false)],
-            (&shares, &cells),
-            spatial,
-            256,
-            (12.0, 17.0),
+            SegmentRules {
+                shares: &shares,
+                cells: &cells,
+                spatial,
+                side: 256,
+                radius: 12.0,
+                ring: 17.0,
+            },
         );
         let mut rng = rng_of(1, 0);
         let mut seen = [0.0_f64; 3];

@@ -1,6 +1,7 @@
 //! What can go wrong with a regions dataset, always with the file or image.
 
 use base::file::FileError;
+use base::remedy::{Remedied, Remedy};
 use slide::SlideError;
 use std::path::{Path, PathBuf};
 
@@ -86,5 +87,18 @@ impl RegionsError {
 impl From<base::file::WriteError> for RegionsError {
     fn from(e: base::file::WriteError) -> Self {
         Self::File(e.into())
+    }
+}
+
+impl Remedied for RegionsError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::MissingMpp { .. } | Self::ContradictingMpp { .. } => {
+                Some(Remedy::GiveResolutions)
+            }
+            Self::Import(e) => e.remedy(),
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::ShortcutItem;
 use crate::dataset::{Dataset, Kind, RegionsError};
 use crate::scene::{CropError, Mark, MarkKind, Scene, dark_places};
 use crate::task::Crops;
+use base::remedy::{Remedied, Remedy};
 use crops::{Columns, Corpus, CorpusError, Label};
 
 /// Crops of a class that one source is judged by, at most.
@@ -135,4 +136,14 @@ fn thinned(items: Vec<ShortcutItem>) -> Vec<ShortcutItem> {
             list.into_iter().step_by(step)
         })
         .collect()
+}
+
+impl Remedied for ShortcutError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Corpus(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::view::{Item, OpenError, open, opened, patient, run_folders};
 use base::digest::sha256;
+use base::remedy::{Remedied, Remedy};
 use base::text::Shown;
 use crops::audit::{
     CountsError, Drawn, Key, PackageWriter, Pools, Question, SampleOptions, StratumBy, counts,
@@ -287,4 +288,18 @@ fn difference(picture: &RgbTile, crop: &RgbTile) -> f64 {
         }
     }
     if n > 0.0 { sum / n } else { 0.0 }
+}
+
+impl Remedied for SampleError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Corpus(e) => e.remedy(),
+            Self::Open(e) => e.remedy(),
+            Self::Results(e) => e.remedy(),
+            Self::Input(e) => e.remedy(),
+            Self::Gone { .. } => Some(Remedy::MovedSlides),
+            Self::Counts(_) => Some(Remedy::SampleCounts),
+            _ => None,
+        }
+    }
 }

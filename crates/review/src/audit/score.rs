@@ -1,6 +1,7 @@
 //! Precision ranges, Wilson intervals, pool-weighted means, kappa between reviewers.
 
 use crate::agreement::{Agreement, Word, agreements};
+use base::remedy::{Remedied, Remedy};
 use base::table::{Format, Table, TableError};
 use base::text::{Many, Shown};
 use crops::CorpusError;
@@ -418,5 +419,15 @@ impl fmt::Display for AuditScores {
             writeln!(f, "{g}")?;
         }
         Ok(())
+    }
+}
+
+impl Remedied for AuditError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Corpus(e) => e.remedy(),
+            Self::NoReview { .. } => Some(Remedy::ReviewAudit),
+            _ => None,
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::open::{Item, OpenError, open, opened, patient};
 use super::review::{Entry, ReviewError, Verdict, VerdictLog, Verdicts};
 use crate::agreement::Word;
 use base::file::{self, WriteError};
+use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown};
 use crops::{EncodeError, Encoding};
 use mithras::export::CountsFile;
@@ -341,4 +342,16 @@ fn place(entries: &[&Entry]) -> Place {
         () => Settled::Open,
     };
     Place { x: entries[0].x, y: entries[0].y, what }
+}
+
+impl Remedied for DatasetError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            Self::Results(e) => e.remedy(),
+            Self::Slide(e) => e.remedy(),
+            Self::Regions(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

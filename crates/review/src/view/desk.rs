@@ -119,7 +119,8 @@ pub fn place(
     folder: &Path,
     reviewer: &str,
     of: &SlideKey,
-    (preset, rule): (&str, HotspotRule),
+    preset: &str,
+    rule: HotspotRule,
     centres_px: Vec<[f64; 2]>,
 ) -> Result<PlacedHotspot, ReviewError> {
     check_name(reviewer).map_err(ReviewError::Name)?;

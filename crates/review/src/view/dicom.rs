@@ -4,6 +4,7 @@ use super::open::{OpenError, counted_folders};
 use ::dicom::{EncodeError, Source, SourceError, is_dicom};
 use base::file::{self, WriteError};
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
 use mithras::export::{CountsFile, dicom};
 use mithras::input::InputDigest;
@@ -140,12 +141,13 @@ fn slide(
         return Ok(());
     }
     let source = source(folder, slides, &row.name, &counts)?;
-    let (digest, made) = results(folder)?;
-    let bytes = dicom::object(&counts, groups, &source, patient, (&digest, made))?;
+    let (digest, at) = results(folder)?;
+    let made = dicom::Made { digest: &digest, at };
+    let bytes = dicom::object(&counts, groups, &source, patient, made)?;
     let file = format!("{}.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.file = Some(file);
-    let bytes = dicom::report(&counts, &source, patient, (&digest, made))?;
+    let bytes = dicom::report(&counts, &source, patient, made)?;
     let file = format!("{}.sr.dcm", row.name);
     file::write(&out.join(&file), &bytes)?;
     row.report = Some(file);
@@ -218,5 +220,14 @@ impl fmt::Display for Written {
             false => "without any person's data",
         };
         writeln!(f, "{} in {}, {person}", Many(files, "file"), Shown(&self.folder))
+    }
+}
+
+impl Remedied for DicomError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::open::{OpenError, counted_folders};
 use super::qupath::is_objects;
 use super::review::{Entry, ReviewError, Verdict, VerdictLog};
+use base::remedy::{Remedied, Remedy};
 use mithras::export::CountsFile;
 use mithras::record::DetectionRow;
 use mithras::report::{Results, ResultsError, results};
@@ -110,4 +111,13 @@ pub fn judged(run: &Path, reviewer: Option<&str>) -> Result<Vec<JudgedSlide>, Ju
         return Err(JudgedError::Nothing { path: run.to_owned() });
     }
     Ok(slides)
+}
+
+impl Remedied for JudgedError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

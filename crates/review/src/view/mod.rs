@@ -25,4 +25,4 @@ pub use review::{
 };
 pub use server::Viewer;
 pub use settle::{Disagreement, Settled, TOGETHER, Together, disagreements, settled, together};
-pub use tiles::{TILE, TileError, Tiles, max_level};
+pub use tiles::{TILE, TileAddress, TileError, Tiles, max_level};

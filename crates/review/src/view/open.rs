@@ -1,6 +1,7 @@
 //! From the arguments of the command line to a list of slides, with their runs.
 
 use super::tiles::open_slide;
+use base::remedy::{Remedied, Remedy};
 use base::text::{Many, Shown, plain};
 use mithras::batch::{InputError, find, state};
 use mithras::export::{Caveat, CountsFile};
@@ -275,4 +276,13 @@ pub(crate) fn patient(folder: &Path) -> Option<String> {
     let columns = DetectionState::load(folder)?.columns;
     let found = columns.into_iter().find(|(name, _)| name.eq_ignore_ascii_case("patient"))?;
     Some(found.1).filter(|p| !p.is_empty())
+}
+
+impl Remedied for OpenError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Input(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::open::{OpenError, counted_folders};
 use super::review::{Entry, SlideKey, SlideVerdicts, Verdict};
 use base::file::{self, WriteError};
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::table::TableError;
 use base::text::{Many, Shown};
 use mithras::export::qupath::{candidate_id, features};
@@ -275,5 +276,17 @@ pub(super) fn slide_key(slide: &str, counts: &CountsFile) -> SlideKey {
         slide: slide.to_owned(),
         slide_digest: counts.slide.digest.clone(),
         model_digest: String::new(),
+    }
+}
+
+impl Remedied for QupathError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            Self::Report(e) => e.remedy(),
+            Self::Export(e) => e.remedy(),
+            Self::Objects(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

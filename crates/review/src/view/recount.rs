@@ -11,10 +11,10 @@ use super::tissue::{Windows, rings};
 use crate::agreement::Agreement;
 use base::file::WriteError;
 use base::json::JsonError;
+use base::remedy::{Remedied, Remedy};
 use base::table::{TableError, Writer};
 use base::text::{Many, Shown};
-use mithras::export::{CountsFile, pictures};
-use mithras::record::DetectionRow;
+use mithras::export::pictures;
 use mithras::report::{ReportError, Results, Reviewed, gather, results};
 use mitosis::count::{CountError, DENSITY_REFERENCE_MM2, hotspot};
 use mitosis::hotspots::HotspotRule;
@@ -227,6 +227,55 @@ enum Source {
     Objects(Objects),
 }
 
+/// What a reviewer decided about slides of one name, by key.
+type About = Vec<(SlideKey, SlideVerdicts)>;
+
+impl Source {
+    /// Reads what is named, with its file.
+    fn read(run: &Path, reviews: &str) -> Result<(Self, PathBuf), RecountError> {
+        let folder = run.join("reviews");
+        let log = match Path::new(reviews) {
+            file if file.exists() => file.to_owned(),
+            _ if reviews.contains(TOGETHER) => folder.join(reviews),
+            file if file.components().count() > 1 => {
+                return Err(RecountError::NoFile { path: file.to_owned() });
+            }
+            _ => VerdictLog::path(&run.join("reviews"), reviews)?,
+        };
+        let source = match is_objects(&log) {
+            true => Self::Objects(Objects::read(&log)?),
+            false if !log.exists() && reviews.contains(TOGETHER) => {
+                match together(&folder, reviews)? {
+                    Some(all) => Self::Together(all),
+                    None => return Err(RecountError::NoFile { path: log }),
+                }
+            }
+            false => Self::Log(VerdictLog::read(&log)?),
+        };
+        Ok((source, log))
+    }
+
+    /// The corrections of a slide, with remarks on them.
+    fn about(&self, name: &str, Results { counts, rows }: &Results) -> (About, Vec<String>) {
+        match self {
+            Self::Log(verdicts) => {
+                let about = verdicts.iter().filter(|(of, _)| of.slide == name);
+                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
+            }
+            Self::Together(all) => {
+                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
+                let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
+                let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
+                (about, notes)
+            }
+            Self::Objects(objects) => match objects.verdicts(name, counts, rows) {
+                Some((verdicts, remarks)) => (vec![(slide_key(name, counts), verdicts)], remarks),
+                None => (Vec::new(), Vec::new()),
+            },
+        }
+    }
+}
+
 /// Recounts every slide of a run with a reviewer's log - a file, or a name of one in the run's folder
 /// `reviews`, or several such names as `anna+bert`, whose decisions count where they differ - or with corrected objects of QuPath, a GeoJSON file or a folder of them, one per slide
 /// and called as it. Writes `recount.csv` next to `counts.csv`.
@@ -243,29 +292,13 @@ pub fn recount(
     if folders.iter().any(|f| f == run) {
         return Err(OpenError::NoRun { path: run.to_owned() }.into());
     }
-    let folder = run.join("reviews");
-    let log = match Path::new(reviews) {
-        file if file.exists() => file.to_owned(),
-        _ if reviews.contains(TOGETHER) => folder.join(reviews),
-        file if file.components().count() > 1 => {
-            return Err(RecountError::NoFile { path: file.to_owned() });
-        }
-        _ => VerdictLog::path(&run.join("reviews"), reviews)?,
-    };
-    let source = match is_objects(&log) {
-        true => Source::Objects(Objects::read(&log)?),
-        false if !log.exists() && reviews.contains(TOGETHER) => match together(&folder, reviews)? {
-            Some(all) => Source::Together(all),
-            None => return Err(RecountError::NoFile { path: log }),
-        },
-        false => Source::Log(VerdictLog::read(&log)?),
-    };
+    let (source, log) = Source::read(run, reviews)?;
     let (mut slides, mut counted, mut failed) = (Vec::new(), Vec::new(), BTreeMap::new());
     let mut any = false;
     let spots = if placed { desk::hotspots(&run.join("reviews"), None)? } else { BTreeMap::new() };
     for folder in &folders {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let Results { counts, rows } = match results(folder) {
+        let found = match results(folder) {
             Ok(results) => results,
             Err(e) => {
                 failed.insert(name, e.to_string());
@@ -273,34 +306,20 @@ pub fn recount(
             }
         };
         counted.push(folder);
-        let (about, remarks) = match &source {
-            Source::Log(verdicts) => {
-                let about = verdicts.iter().filter(|(of, _)| of.slide == name);
-                (about.map(|(of, s)| (of.clone(), s.clone())).collect(), Vec::new())
-            }
-            Source::Together(all) => {
-                let about = all.verdicts.iter().filter(|(of, _)| of.slide == name);
-                let about: Vec<_> = about.map(|(of, s)| (of.clone(), s.clone())).collect();
-                let notes = about.iter().flat_map(|(of, _)| all.notes(of)).collect();
-                (about, notes)
-            }
-            Source::Objects(objects) => match objects.verdicts(&name, &counts, &rows) {
-                Some((verdicts, remarks)) => (vec![(slide_key(&name, &counts), verdicts)], remarks),
-                None => (Vec::new(), Vec::new()),
-            },
-        };
+        let (about, remarks) = source.about(&name, &found);
         any |= !about.is_empty();
-        let mut row = row(name, folder, (&counts, &rows), &about)?;
+        let mut row = row(name, folder, &found, &about)?;
         row.notes.extend(remarks);
         let own = spots
             .iter()
-            .find(|(of, _)| of.slide == row.slide && of.slide_digest == counts.slide.digest);
+            .find(|(of, _)| of.slide == row.slide && of.slide_digest == found.counts.slide.digest);
         if let Some((_, spot)) = own {
-            row.placed_hotspot = Some(in_placed(spot, (&counts, &rows), &about)?);
+            row.placed_hotspot = Some(in_placed(spot, &found, &about)?);
         } else if placed {
             row.notes.push("no reviewer placed a hotspot: it is the densest 2 mm2".into());
         }
         if let Some(g) = &grading {
+            let counts = &found.counts;
             if counts.is_outside_range() || !counts.has_tissue {
                 row.notes.push(format!("no {}: see the notes on this slide", g.gives));
             } else {
@@ -354,7 +373,7 @@ fn reviewed(recount: &Recount, row: &RecountRow) -> Reviewed {
 fn row(
     slide: String,
     folder: &Path,
-    (counts, rows): (&CountsFile, &[DetectionRow]),
+    Results { counts, rows }: &Results,
     about: &[(SlideKey, SlideVerdicts)],
 ) -> Result<RecountRow, RecountError> {
     let mut notes = Vec::new();
@@ -411,10 +430,11 @@ fn row(
         taken_in,
         added: figures.len() - before,
         unsure: judged.iter().filter(|e| counts_here(e).is_none()).count(),
-        model: counted(&accepted, (counts.hotspot_count, model), area, &windows),
+        model: counted(&accepted, counts.hotspot_count, model, area, &windows),
         reviewed: counted(
             &figures,
-            (spot.map_or(0, |s| s.count), spot.map(|s| [s.centre.x, s.centre.y])),
+            spot.map_or(0, |s| s.count),
+            spot.map(|s| [s.centre.x, s.centre.y]),
             area,
             &windows,
         ),
@@ -428,15 +448,16 @@ fn row(
 /// The count in a hotspot that a reviewer placed.
 fn in_placed(
     spot: &PlacedHotspot,
-    (counts, rows): (&CountsFile, &[DetectionRow]),
+    results: &Results,
     about: &[(SlideKey, SlideVerdicts)],
 ) -> Result<PlacedCount, RecountError> {
+    let Results { counts, rows } = results;
     let resolution = counts
         .resolution()
         .map_err(|source| RecountError::Resolution { slide: counts.slide.name.clone(), source })?;
     let centres: Vec<Point<Level0>> =
         spot.centres_px.iter().map(|[x, y]| Point::new(*x, *y)).collect();
-    let figures = reviewed_figures((counts, rows), about);
+    let figures = reviewed_figures(results, about);
     let model: Vec<Point<Level0>> =
         rows.iter().filter(|r| r.accepted).map(|r| Point::new(r.x_px, r.y_px)).collect();
     Ok(PlacedCount {
@@ -453,7 +474,7 @@ fn in_placed(
 
 /// Places of all that counts with a reviewer's verdicts on top.
 fn reviewed_figures(
-    (counts, rows): (&CountsFile, &[DetectionRow]),
+    Results { counts, rows }: &Results,
     about: &[(SlideKey, SlideVerdicts)],
 ) -> Vec<Point<Level0>> {
     let own = about.iter().filter(|(of, _)| of.slide_digest == counts.slide.digest);
@@ -479,18 +500,18 @@ fn reviewed_figures(
 pub fn figures_by(
     reviews: &Path,
     reviewer: &str,
-    counts: &CountsFile,
-    rows: &[DetectionRow],
+    results: &Results,
 ) -> Result<Option<Vec<Point<Level0>>>, ReviewError> {
     let Some(Together { verdicts, .. }) = together(reviews, reviewer)? else { return Ok(None) };
     let about: Vec<_> =
-        verdicts.into_iter().filter(|(of, _)| of.slide == counts.slide.name).collect();
-    Ok(Some(reviewed_figures((counts, rows), &about)))
+        verdicts.into_iter().filter(|(of, _)| of.slide == results.counts.slide.name).collect();
+    Ok(Some(reviewed_figures(results, &about)))
 }
 
 fn counted(
     figures: &[Point<Level0>],
-    (hotspot_count, hotspot_px): (usize, Option<[f64; 2]>),
+    hotspot_count: usize,
+    hotspot_px: Option<[f64; 2]>,
     area: f64,
     windows: &Windows,
 ) -> Counted {
@@ -603,5 +624,17 @@ impl fmt::Display for Recount {
         }
         self.agreement.iter().try_for_each(|a| writeln!(f, "{a}"))?;
         writeln!(f, "{}", Shown(&self.file))
+    }
+}
+
+impl Remedied for RecountError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Open(e) => e.remedy(),
+            Self::Objects(e) => e.remedy(),
+            Self::Report(e) => e.remedy(),
+            Self::Grade(e) => e.remedy(),
+            _ => None,
+        }
     }
 }

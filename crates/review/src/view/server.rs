@@ -6,7 +6,7 @@ use super::review::{
     Entry, LONGEST_COMMENT, ReviewError, SlideKey, Verdict, VerdictLog, Verdicts, agreement,
 };
 use super::settle::{self, Disagreement, disagreements};
-use super::tiles::{TILE, TileError, Tiles, max_level};
+use super::tiles::{TILE, TileAddress, TileError, Tiles, max_level};
 use super::tissue::{self, Area, Rings};
 use crate::agreement::Agreement;
 use base::digest::sha256;
@@ -327,8 +327,8 @@ impl Viewer {
                 let (x, y) = pair(place)?;
                 let (id, level) = (number(id)?, number(level)?);
                 let (_, file) = self.file(id)?;
-                let at = (u32::try_from(level).map_err(|_| nothing())?, number(x)?, number(y)?);
-                let at = (at.0, at.1 as u64, at.2 as u64);
+                let level = u32::try_from(level).map_err(|_| nothing())?;
+                let at = TileAddress { level, column: number(x)? as u64, row: number(y)? as u64 };
                 picture(self.tiles.tile(id, file, at).map(|t| t.to_vec()))
             }
             ["crop", id, place] => {
@@ -688,7 +688,7 @@ impl Viewer {
         let (folder, of) = self.change(p.slide)?;
         self.open_to_change(folder, &of)?;
         let _one = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let placed = desk::place(folder, &p.reviewer, &of, (&p.preset, rule), p.centres_px);
+        let placed = desk::place(folder, &p.reviewer, &of, &p.preset, rule, p.centres_px);
         Ok(Answer::json(200, &placed.map_err(|e| Answer::refusal(400, &e.to_string()))?))
     }
 

@@ -1,5 +1,6 @@
 //! Tiles and crops of slides as JPEG, made when they are asked for.
 
+use base::remedy::{Remedied, Remedy};
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use lru::LruCache;
 use mitosis::RgbTile;
@@ -57,6 +58,17 @@ struct Kept {
     bytes: usize,
 }
 
+/// Which tile of a slide's pyramid.
+#[derive(Clone, Copy, Debug)]
+pub struct TileAddress {
+    /// 0 is one pixel, the highest is the slide as it is.
+    pub level: u32,
+    /// From the left.
+    pub column: u64,
+    /// From the top.
+    pub row: u64,
+}
+
 /// Open slides and the tiles made last, shared by threads.
 pub struct Tiles {
     slides: Mutex<LruCache<usize, Arc<Slide>>>,
@@ -102,7 +114,7 @@ impl Tiles {
         &self,
         id: usize,
         file: &Path,
-        (level, column, row): (u32, u64, u64),
+        TileAddress { level, column, row }: TileAddress,
     ) -> Result<Arc<[u8]>, TileError> {
         let key = (id, level, column, row);
         if let Some(tile) = locked(&self.kept).tiles.get(&key) {
@@ -200,6 +212,15 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         *locked(&self.0.free) += 1;
         self.0.left.notify_one();
+    }
+}
+
+impl Remedied for TileError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
     }
 }
 

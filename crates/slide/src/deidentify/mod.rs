@@ -8,6 +8,7 @@ mod tiff;
 use crate::inventory::Finding;
 use crate::{OpenOptions, Slide, SlideError};
 use base::file::{Unfinished, WriteError};
+use base::remedy::{Remedied, Remedy};
 use base::text::{Shown, plain};
 use serde::Serialize;
 use std::fmt;
@@ -186,4 +187,13 @@ fn same_resolution(slide: &Slide, copy: &Slide) -> Result<(), String> {
 /// An error of the disk.
 fn disk(path: &Path) -> impl Fn(io::Error) -> DeidentifyError + '_ {
     move |source| DeidentifyError::Write { path: path.to_path_buf(), source }
+}
+
+impl Remedied for DeidentifyError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Slide(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

@@ -39,6 +39,7 @@ pub struct LogRank {
 /// # Panics
 /// When a group number is not below `groups`.
 #[doc(alias = "S2")]
+#[expect(clippy::too_many_lines, reason = "one pass over the event times")]
 pub fn logrank(
     survival: &Survival,
     group: &[usize],

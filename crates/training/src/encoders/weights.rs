@@ -1,6 +1,7 @@
 //! Encoders from files of weights, by libtorch.
 
-use features::package::{self, Facts, Listed, Package};
+use base::remedy::{Remedied, Remedy};
+use features::package::{self, Exported, Facts, Listed, Package};
 use features::row::About;
 use features::{FeatureError, Frozen};
 use infer::EngineOptions;
@@ -128,7 +129,7 @@ pub fn convert(
     draft: Draft,
     options: &EngineOptions,
 ) -> Result<Package, WeightsError> {
-    convert_below(net::onnx::MOST_BYTES, (weights, name), out, draft, options)
+    convert_below(net::onnx::MOST_BYTES, weights, name, out, draft, options)
 }
 
 /// The same with no file larger than `most` bytes.
@@ -137,7 +138,8 @@ pub fn convert(
 /// [`WeightsError`].
 pub fn convert_below(
     most: u64,
-    (weights, name): (&Path, &str),
+    weights: &Path,
+    name: &str,
     out: &Path,
     draft: Draft,
     options: &EngineOptions,
@@ -155,6 +157,17 @@ pub fn convert_below(
     let onnx = net.onnx(draft.half, most)?;
     // The engines need the memory.
     drop(net);
-    let from = (weights, digest(weights)?);
-    Ok(package::convert_weights(from, (onnx, &features), out, draft, options)?)
+    let sha256 = digest(weights)?;
+    let exported = Exported { weights, sha256, onnx, features: &features };
+    Ok(package::convert_weights(exported, out, draft, options)?)
+}
+
+impl Remedied for WeightsError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Train(e) => e.remedy(),
+            Self::Feature(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

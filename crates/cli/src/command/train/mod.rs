@@ -4,7 +4,6 @@ mod calibrate;
 mod detector;
 mod export;
 mod fold;
-mod hint;
 mod images;
 mod learn;
 mod machine;
@@ -13,8 +12,6 @@ mod package;
 mod pretrain;
 mod protocol;
 mod pseudo;
-
-pub use hint::hint;
 
 use anyhow::Result;
 

@@ -1,6 +1,7 @@
 //! From tables of predictions and labels to coded items.
 
-use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result, Setting};
+use super::plan::{ClassificationError, ClassificationPlan, LargestF1, Result};
+use base::remedy::Setting;
 use base::table::Unmatched;
 use outcome::Table;
 use stats::metrics::f1_threshold;

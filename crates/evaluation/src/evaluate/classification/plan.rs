@@ -1,5 +1,6 @@
 //! What is compared, and why it cannot be.
 
+use base::remedy::{Remedied, Remedy, Setting};
 use serde::Serialize;
 use stats::StatsError;
 use std::path::PathBuf;
@@ -45,22 +46,6 @@ pub enum ClassificationError {
     },
 }
 
-/// What an error is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Setting {
-    /// The true classes.
-    Truth,
-    /// The predicted classes.
-    Predicted,
-    /// The positive class.
-    Positive,
-    /// The threshold.
-    Threshold,
-    /// What joins two tables.
-    Key,
-}
-
 pub(super) type Result<T, E = ClassificationError> = std::result::Result<T, E>;
 
 /// What is compared.
@@ -95,4 +80,15 @@ pub struct LargestF1 {
     pub threshold: f64,
     /// F1 there.
     pub f1: f64,
+}
+
+impl Remedied for ClassificationError {
+    fn remedy(&self) -> Option<Remedy> {
+        match self {
+            Self::Content { setting, .. } => setting.map(Remedy::Change),
+            Self::Plan { setting, .. } => Some(Remedy::Change(*setting)),
+            Self::Table(e) => e.remedy(),
+            _ => None,
+        }
+    }
 }

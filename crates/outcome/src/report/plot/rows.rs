@@ -34,6 +34,7 @@ pub enum Scale {
 }
 
 /// Draws the rows over a common axis, numbers written at the right.
+#[expect(clippy::too_many_lines, reason = "one drawing from top to bottom")]
 pub fn forest(
     title: &str,
     axis_label: &str,

@@ -28,6 +28,7 @@ struct Step {
 }
 
 impl Derivatives {
+    #[expect(clippy::too_many_lines, reason = "one pass over the risk sets")]
     pub(super) fn at(sorted: &Sorted, ties: Ties, beta: &[f64]) -> Self {
         let p = sorted.p;
         let mut loglik = 0.0;

@@ -199,6 +199,7 @@ const DEPENDENT: f64 = 1.818_989_403_545_856_5e-12;
 /// # Errors
 /// Without events, or when no covariate carries information.
 #[doc(alias = "S1")]
+#[expect(clippy::too_many_lines, reason = "one iteration with its stopping rules")]
 pub fn fit(data: &CoxData, options: &Options) -> Result<CoxFit, SurvivalError> {
     let (n, p) = (data.survival.len(), data.columns);
     if data.survival.events() == 0 {

@@ -83,19 +83,17 @@ impl RiskSums {
         denominator
     }
 
-    /// Adds `scale` times term k's variance of x to the lower triangle of `out`.
+    /// Adds `scale` times the variance of x in term k of `terms` to the lower triangle of `out`; `share` is k / terms.
     #[inline]
     pub(crate) fn add_variance(
         &self,
-        k: usize,
-        terms: usize,
+        share: f64,
         denominator: f64,
         mean: &[f64],
         scale: f64,
         out: &mut [f64],
     ) {
         let p = self.p;
-        let share = k as f64 / terms as f64;
         let inverse = scale / denominator;
         for i in 0..p {
             let row = i * p..i * p + i + 1;

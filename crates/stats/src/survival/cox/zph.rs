@@ -73,9 +73,10 @@ impl CoxFit {
             for k in 0..count {
                 let d = sums.term(k, count, &mut mean);
                 u.iter_mut().zip(&mean).for_each(|(u, m)| *u -= time * weight * m);
-                sums.add_variance(k, count, d, &mean, weight, &mut v);
-                sums.add_variance(k, count, d, &mean, weight * time, &mut gv);
-                sums.add_variance(k, count, d, &mean, weight * time * time, &mut ggv);
+                let share = k as f64 / count as f64;
+                sums.add_variance(share, d, &mean, weight, &mut v);
+                sums.add_variance(share, d, &mean, weight * time, &mut gv);
+                sums.add_variance(share, d, &mean, weight * time * time, &mut ggv);
             }
         });
         let at = |m: &[f64], i: usize, j: usize| m[i.max(j) * q + i.min(j)];
